@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. Meson does the building; `make help` lists what can be asked for.
+
+PYTHON      := /usr/bin/python3
+BOOTSTRAP   ?= scripts/bootstrap
+PREFIX      ?= /usr/local
+STOKER_DATA ?= $(CURDIR)/../shared/data
+FUZZ_SECONDS ?= 60
+STOKER      := $(CURDIR)/build/stoker
+SANITIZE    := -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized --werror
+TEST        := meson test --print-errorlogs --no-rebuild
+
+export STOKER STOKER_DATA
+export PYTHONDONTWRITEBYTECODE := 1
+export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
+export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
+
+.PHONY: build help run test test-plain test-digests test-python soak bench bench-scale \
+	asan fuzz fmt check clean install
+.NOTPARALLEL:
+
+build: ## compile into build/stoker (default)
+	@$(BOOTSTRAP) build
+	@[ -f build/build.ninja ] || meson setup build --buildtype=release
+	@ninja -C build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z].*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## simulate a sample day under three policies; writes build/sample-day.html
+	@build/stoker sim --generate mix=sample --cluster 8x8 --compare fifo,sjf,default \
+		--html build/sample-day.html
+
+test: test-plain asan test-digests test-python ## every test: plain, sanitized, three compilers, golden, end to end
+	@echo "stoker: all tests passed"
+
+test-plain: build
+	@$(BOOTSTRAP) test
+	@meson configure build -Dtests=enabled
+	@ninja -C build
+	@$(TEST) -C build --suite unit --suite property --suite fuzz --suite arch
+
+asan: ## the C tests under AddressSanitizer and UBSan
+	@$(BOOTSTRAP) test
+	@[ -f build-asan/build.ninja ] || CC=clang meson setup build-asan $(SANITIZE) -Dtests=enabled
+	@ninja -C build-asan
+	@$(TEST) -C build-asan --timeout-multiplier 5 --suite unit --suite property --suite fuzz
+
+test-digests: build
+	@$(BOOTSTRAP) test
+	@scripts/golden-digests
+
+test-python: build
+	@$(BOOTSTRAP) test
+	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/golden tests/e2e
+
+soak: test-plain ## long runs: 10 minutes of each fuzzer, 5000 rounds of each property
+	@$(MAKE) fuzz FUZZ_SECONDS=600
+	@STOKER_RUNS=5000 $(TEST) -C build --timeout-multiplier 0 --suite property
+	@echo "stoker: soak passed"
+
+fuzz: ## run each fuzzer for FUZZ_SECONDS (60)
+	@$(BOOTSTRAP) test
+	@[ -f build-fuzz/build.ninja ] || CC=clang meson setup build-fuzz $(SANITIZE) -Dfuzz=true
+	@ninja -C build-fuzz
+	@scripts/fuzz build-fuzz $(FUZZ_SECONDS)
+
+bench: build ## speed, against named references measured in the same run
+	@bench/run
+
+bench-scale: build ## how time and memory grow with jobs and nodes
+	@bench/scale
+
+fmt: ## format the C sources in place
+	@$(BOOTSTRAP) check
+	@scripts/check-format --fix
+
+check: build ## format, layers, purity, clang-tidy, cppcheck
+	@$(BOOTSTRAP) check
+	@scripts/check-format
+	@$(TEST) -C build --suite arch
+	@scripts/check-tidy
+	@scripts/check-cppcheck
+	@echo "stoker: all checks passed"
+
+install: build ## install under PREFIX (/usr/local); DESTDIR is honoured
+	@meson configure build -Dprefix=$(PREFIX)
+	@meson install -C build
+
+clean: ## remove every build folder
+	rm -rf build build-asan build-fuzz build-o0 build-o3 build-clang

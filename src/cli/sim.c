@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sim.c - "stoker sim": a workload through the scheduler in virtual time.
+ *
+ * Options are gathered into one struct and checked, the workload is read or generated, runs are made
+ * (sim/compare.h) and written in the forms asked for.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/sim_list.h"
+#include "sim/compare.h"
+#include "sim/generate.h"
+#include "sim/out_csv.h"
+#include "sim/out_html.h"
+#include "sim/out_json.h"
+#include "sim/out_table.h"
+
+#define MAX_RUNS 32
+#define MAX_PARAMS 64
+
+struct options {
+    struct stk_setup_words words;
+    const char *params[MAX_PARAMS];
+    const char *compare, *cluster, *generate, *split_by, *pools, *jobs_out, *html, *trace_out;
+    const char *const *traces;
+    int n_traces;
+    struct stk_trace_options read;
+    struct stk_run_options run;
+    uint64_t seed;
+    uint32_t first_id, last_id;
+    bool json, list, help;
+};
+
+enum { O_HELP = 256, O_LIST, O_GENERATE, O_CLUSTER, O_ORDER, O_BACKFILL, O_PLACE, O_PREEMPT,
+       O_BUNDLE, O_COMPARE, O_PARAM, O_SEED, O_JSON, O_JOBS_OUT, O_HTML, O_PARANOID, O_FORMAT,
+       O_LENIENT, O_SPLIT, O_POOLS, O_MEASURE, O_THROUGHPUTS, O_TRACE_OUT };
+
+static const struct option long_options[] = {
+    {"help", no_argument, NULL, O_HELP},
+    {"list", no_argument, NULL, O_LIST},
+    {"generate", required_argument, NULL, O_GENERATE},
+    {"cluster", required_argument, NULL, O_CLUSTER},
+    {"order", required_argument, NULL, O_ORDER},
+    {"backfill", required_argument, NULL, O_BACKFILL},
+    {"place", required_argument, NULL, O_PLACE},
+    {"preempt", required_argument, NULL, O_PREEMPT},
+    {"bundle", required_argument, NULL, O_BUNDLE},
+    {"compare", required_argument, NULL, O_COMPARE},
+    {"param", required_argument, NULL, O_PARAM},
+    {"seed", required_argument, NULL, O_SEED},
+    {"json", no_argument, NULL, O_JSON},
+    {"jobs-out", required_argument, NULL, O_JOBS_OUT},
+    {"html", required_argument, NULL, O_HTML},
+    {"paranoid", no_argument, NULL, O_PARANOID},
+    {"format", required_argument, NULL, O_FORMAT},
+    {"lenient", no_argument, NULL, O_LENIENT},
+    {"split-by", required_argument, NULL, O_SPLIT},
+    {"pools", required_argument, NULL, O_POOLS},
+    {"measure", required_argument, NULL, O_MEASURE},
+    {"throughputs", required_argument, NULL, O_THROUGHPUTS},
+    {"trace-out", required_argument, NULL, O_TRACE_OUT},
+    {0},
+};
+
+static int parse_u64(const char *s, uint64_t max, uint64_t *ret)
+{
+    char *end = NULL;
+    unsigned long long v;
+
+    errno = 0;
+    if (*s < '0' || *s > '9')
+        return -EINVAL;
+    v = strtoull(s, &end, 10);
+    if (errno != 0 || *end != '\0' || v > max)
+        return -EINVAL;
+    *ret = v;
+    return 0;
+}
+
+static int parse_measure(const char *text, struct options *o, struct stk_err *err)
+{
+    char first[16] = "";
+    const char *dash = strchr(text, '-');
+    uint64_t a = 0, b = 0;
+
+    if (dash && dash > text && (size_t)(dash - text) < sizeof(first))
+        memcpy(first, text, (size_t)(dash - text));
+    if (!dash || parse_u64(first, UINT32_MAX, &a) < 0 || parse_u64(dash + 1, UINT32_MAX, &b) < 0 ||
+        a > b)
+        return stk_err_set(err, -EINVAL, "--measure takes a range of job ids such as 1500-1700");
+    o->first_id = (uint32_t)a;
+    o->last_id = (uint32_t)b;
+    return 0;
+}
+
+static int add_param(struct options *o, const char *text, struct stk_err *err)
+{
+    if (o->words.n_params == MAX_PARAMS)
+        return stk_err_set(err, -E2BIG, "at most %d --param", MAX_PARAMS);
+    o->params[o->words.n_params++] = text;
+    return 0;
+}
+
+static int take_option(struct options *o, int opt, struct stk_err *err)
+{
+    const struct {
+        int opt;
+        const char **text;
+    } texts[] = {
+        {O_GENERATE, &o->generate},      {O_CLUSTER, &o->cluster},
+        {O_ORDER, &o->words.order},      {O_BACKFILL, &o->words.backfill},
+        {O_PLACE, &o->words.place},      {O_PREEMPT, &o->words.preempt},
+        {O_BUNDLE, &o->words.bundle},    {O_COMPARE, &o->compare},
+        {O_JOBS_OUT, &o->jobs_out},      {O_HTML, &o->html},
+        {O_FORMAT, &o->read.format},     {O_SPLIT, &o->split_by},
+        {O_POOLS, &o->pools},            {O_THROUGHPUTS, &o->read.throughputs},
+        {O_TRACE_OUT, &o->trace_out},
+    };
+    const struct {
+        int opt;
+        bool *flag;
+    } flags[] = {{O_HELP, &o->help},
+                 {O_LIST, &o->list},
+                 {O_JSON, &o->json},
+                 {O_PARANOID, &o->run.paranoid},
+                 {O_LENIENT, &o->read.lenient}};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        if (texts[i].opt == opt) {
+            *texts[i].text = optarg;
+            return 0;
+        }
+    for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+        if (flags[i].opt == opt) {
+            *flags[i].flag = true;
+            return 0;
+        }
+    switch (opt) {
+    case O_PARAM:
+        return add_param(o, optarg, err);
+    case O_MEASURE:
+        return parse_measure(optarg, o, err);
+    case O_SEED:
+        if (parse_u64(optarg, UINT64_MAX, &o->seed) < 0)
+            return stk_err_set(err, -EINVAL, "--seed takes a whole number, got \"%.40s\"", optarg);
+        return 0;
+    default:
+        return stk_err_set(err, -EINVAL, "stoker sim --help lists the options");
+    }
+}
+
+static int parse_options(int argc, char **argv, struct options *o, struct stk_err *err)
+{
+    int opt, rc = 0;
+
+    optind = 1;
+    while (rc == 0 && (opt = getopt_long(argc, argv, "h", long_options, NULL)) != -1)
+        rc = take_option(o, opt == 'h' ? O_HELP : opt, err);
+    if (rc < 0 || o->help || o->list)
+        return rc;
+    o->traces = (const char *const *)argv + optind;
+    o->n_traces = argc - optind;
+    o->words.params = o->params;
+    o->run.lenient = o->read.lenient;
+    if (!o->generate && o->n_traces == 0)
+        return stk_err_set(err, -EINVAL, "name a trace file, or --generate jobs=1000,seed=1");
+    if (!o->cluster)
+        return stk_err_set(err, -EINVAL,
+                           "--cluster is missing: NODESxGPUS such as 16x8, or a YAML or CSV file");
+    if (o->split_by && strcmp(o->split_by, "vc") != 0)
+        return stk_err_set(err, -EINVAL, "--split-by takes vc, got \"%.40s\"", o->split_by);
+    if ((o->split_by != NULL) != (o->pools != NULL))
+        return stk_err_set(err, -EINVAL, "--split-by vc and --pools FILE go together");
+    if (o->compare && (o->words.bundle || o->words.order || o->words.backfill || o->words.preempt))
+        return stk_err_set(err, -EINVAL,
+                           "--compare names whole bundles: leave out --bundle, --order, --backfill "
+                           "and --preempt");
+    o->run.split = o->split_by != NULL;
+    o->run.samples = o->html != NULL;
+    return 0;
+}
+
+/* One setup per name in --compare, or the single one described by the other options. */
+static int make_setups(struct options *o, struct stk_setup *setups, uint32_t *ret_n,
+                       struct stk_err *err)
+{
+    const char *p = o->compare;
+    uint32_t n = 0;
+
+    if (!p) {
+        *ret_n = 1;
+        return stk_setup_resolve(&o->words, &setups[0], err);
+    }
+    while (*p) {
+        char name[64];
+        size_t len = strcspn(p, ",");
+        int rc;
+
+        if (len == 0 || len >= sizeof(name) || n == MAX_RUNS)
+            return stk_err_set(err, -EINVAL, "--compare takes 1 to %d bundle names joined by commas",
+                               MAX_RUNS);
+        memcpy(name, p, len);
+        name[len] = '\0';
+        o->words.bundle = name;
+        rc = stk_setup_resolve(&o->words, &setups[n++], err);
+        o->words.bundle = NULL;
+        if (rc < 0)
+            return rc;
+        p += len + (p[len] == ',');
+    }
+    *ret_n = n;
+    return n > 0 ? 0 : stk_err_set(err, -EINVAL, "--compare names no bundle");
+}
+
+static int read_inputs(const struct options *o, struct stk_trace *t, struct stk_cluster *c,
+                       struct stk_err *err)
+{
+    int rc = stk_cluster_parse(c, o->cluster, err);
+
+    if (rc == 0 && o->generate)
+        rc = stk_generate(t, o->generate, o->seed, err);
+    for (int i = 0; rc == 0 && i < o->n_traces; i++)
+        rc = stk_trace_read(t, o->traces[i], &o->read, err);
+    if (rc == 0 && t->n_jobs == 0)
+        rc = stk_err_set(err, -EINVAL, "the workload has no jobs");
+    if (rc == 0 && o->split_by)
+        rc = stk_cluster_split(c, &t->groups, o->pools, err);
+    if (rc == 0 && o->trace_out)
+        rc = stk_trace_write_jsonl(t, o->trace_out, err);
+    return rc;
+}
+
+static void say_notes(const struct stk_trace *t, const struct stk_run_result *r)
+{
+    if (t->n_skipped > 0)
+        (void)fprintf(stderr, "stoker sim: %u malformed lines were left out; the first: %s\n",
+                      t->n_skipped, t->first_skip.text);
+    if (t->n_fractions > 0)
+        (void)fprintf(stderr,
+                      "stoker sim: %u jobs asked for part of a GPU; each was given a whole one\n",
+                      t->n_fractions);
+    if (r->finished < r->n_jobs)
+        (void)fprintf(stderr, "stoker sim: %u of %u jobs never ran\n", r->n_jobs - r->finished,
+                      r->n_jobs);
+}
+
+static int write_outputs(const struct options *o, const struct stk_trace *t,
+                         const struct stk_run_result *results, uint32_t n, struct stk_err *err)
+{
+    int rc = o->json ? stk_out_json(stdout, results, n, err) : stk_out_table(stdout, results, n, err);
+
+    if (rc == 0 && o->jobs_out)
+        rc = stk_out_csv(o->jobs_out, t, results, n, err);
+    if (rc == 0 && o->html) {
+        const char *title = o->generate ? "Generated workload" : o->traces[0];
+
+        rc = stk_out_html(o->html, t, results, n, title, err);
+        if (rc == 0 && !o->json)
+            (void)printf("\nReport: %s\n", o->html);
+    }
+    return rc;
+}
+
+static int simulate(struct options *o, struct stk_err *err)
+{
+    struct stk_setup *setups = calloc(MAX_RUNS, sizeof(*setups));
+    struct stk_run_result *results = calloc(MAX_RUNS, sizeof(*results));
+    struct stk_cluster cluster = {0};
+    struct stk_trace trace = {0};
+    uint32_t n = 0;
+    int rc;
+
+    if (!setups || !results)
+        rc = stk_err_set(err, -ENOMEM, "out of memory");
+    else
+        rc = make_setups(o, setups, &n, err);
+    rc = rc < 0 ? rc : read_inputs(o, &trace, &cluster, err);
+    if (rc == 0) {
+        const struct stk_compare c = {.trace = &trace,
+                                      .cluster = &cluster,
+                                      .setups = setups,
+                                      .n = n,
+                                      .options = o->run,
+                                      .progress = isatty(STDERR_FILENO) == 1,
+                                      .first_id = o->first_id,
+                                      .last_id = o->last_id};
+
+        rc = stk_compare_run(&c, results, err);
+    }
+    if (rc == 0) {
+        say_notes(&trace, &results[0]);
+        rc = write_outputs(o, &trace, results, n, err);
+    }
+    for (uint32_t i = 0; results && i < n; i++)
+        stk_run_result_done(&results[i]);
+    stk_trace_done(&trace);
+    stk_cluster_done(&cluster);
+    free(results);
+    free(setups);
+    return rc;
+}
+
+int stk_cmd_sim(int argc, char **argv)
+{
+    struct options o = {.seed = 1, .last_id = UINT32_MAX};
+    struct stk_err err = {{0}};
+    int rc = parse_options(argc, argv, &o, &err);
+
+    if (rc == 0 && o.help) {
+        stk_sim_help();
+        return 0;
+    }
+    if (rc == 0 && o.list) {
+        stk_sim_list();
+        return 0;
+    }
+    if (rc == 0)
+        rc = simulate(&o, &err);
+    if (rc == 0)
+        return 0;
+    (void)fprintf(stderr, "stoker sim: %s\n", err.text);
+    return rc == -EINVAL || rc == -E2BIG || rc == -ENOENT || rc == -ERANGE ? 2 : 1;
+}

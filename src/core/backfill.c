@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* backfill.c - see backfill.h.
+ *
+ * Easy reserves exact nodes. Expected ends are walked in order of time, adding what each gives back
+ * to a scratch copy of its node's free GPUs, until the job fits; nothing is changed on the way. The
+ * nodes are then marked in s->avoid, each with the GPUs it has to spare beyond the reservation.
+ * While jobs end as expected the reservation stays right: what is started in the meantime either
+ * ends before it or fits into the spare part. An unexpected end drops it (core/release.c).
+ *
+ * Conservative plans on the pool's count of free GPUs (core/timeline.h), not on nodes: when
+ * fragments keep a job from its planned start, it starts as soon as a node has room, ahead of all
+ * that was planned after it.
+ */
+#include "core/backfill.h"
+
+#include "core/index.h"
+#include "core/place.h"
+#include "core/queue.h"
+
+/* ---- easy ---- */
+
+struct search { /* how far the job is from fitting */
+    const struct stk_demand *d;
+    uint32_t unit, rest; /* GPUs of one unit; of the rest of a cut job */
+    uint64_t units;      /* wanted */
+    uint64_t have, have_rest;
+};
+
+static uint64_t units_in(const struct search *q, uint64_t gpus)
+{
+    if (q->d->tasks > 1)
+        return q->unit ? gpus / q->unit : q->units;
+    return gpus >= q->unit; /* one unit per node */
+}
+
+static bool enough(const struct search *q)
+{
+    return q->have >= q->units && (q->rest == 0 || q->have_rest > q->units);
+}
+
+static void search_init(const struct stk_state *s, const struct stk_job *j, struct search *q)
+{
+    const struct stk_pool *p = &s->pools[j->pool];
+    uint32_t whole, size, rest;
+
+    *q = (struct search){.d = &s->shapes[j->shape].demand};
+    stk_place_cut(s, q->d, j->pool, &whole, &size, &rest);
+    q->unit = whole > 0 ? size : q->d->gpus;
+    q->units = whole > 0 ? whole : q->d->tasks;
+    q->rest = whole > 0 ? rest : 0;
+    for (uint32_t i = 0; i < p->n_groups; i++) {
+        const struct stk_group *g = &s->groups[p->first_group + i];
+
+        if (!stk_group_accepts(g, q->d->gpu_types))
+            continue;
+        for (uint32_t b = stk_index_bucket_up(s, g, 0); b != STK_NONE;
+             b = stk_index_bucket_up(s, g, b + 1)) {
+            q->have += units_in(q, b) * stk_index_count(s, g, b);
+            q->have_rest += b >= q->rest ? stk_index_count(s, g, b) : 0;
+        }
+    }
+}
+
+static uint32_t free_later(const struct stk_state *s, uint32_t node)
+{
+    return s->node_stamp[node] == s->stamp ? s->sim_free[node] : s->nodes[node].gpus_free;
+}
+
+/* The lease's GPUs come back, in the scratch copy. Nodes that now hold a unit go to list_a. */
+static void pretend_end(struct stk_state *s, const struct stk_job *j, struct search *q,
+                        uint32_t *n_touched)
+{
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const struct stk_piece *p = &s->pieces[j->first_piece + i];
+        uint32_t node = p->node.i, before = free_later(s, node), after = before + p->gpus;
+
+        if (!s->nodes[node].up || !((q->d->gpu_types >> s->nodes[node].gpu_type) & 1))
+            continue;
+        s->node_stamp[node] = s->stamp;
+        s->sim_free[node] = after;
+        q->have += units_in(q, after) - units_in(q, before);
+        q->have_rest += before < q->rest && after >= q->rest;
+        if (before < q->unit && after >= q->unit && *n_touched < s->cap_list_a)
+            s->list_a[(*n_touched)++] = node;
+    }
+}
+
+static void reserve_node(struct stk_state *s, struct stk_pool *p, uint32_t node, uint32_t gpus)
+{
+    s->avoid[node / 64] |= UINT64_C(1) << (node % 64);
+    s->nodes[node].extra = (int64_t)free_later(s, node) - gpus;
+    s->resv_nodes[p->first_node + p->n_resv++] = node;
+}
+
+/* Takes units from a node if more are wanted; false when there are enough. */
+static bool reserve_units(struct stk_state *s, struct stk_pool *p, struct search *q, uint32_t node)
+{
+    uint64_t n = units_in(q, free_later(s, node));
+
+    if (q->units == 0)
+        return false;
+    if (n > q->units)
+        n = q->units;
+    if (n == 0 || stk_bits_test(s->avoid, node))
+        return true;
+    q->units -= n;
+    reserve_node(s, p, node, (uint32_t)n * q->unit);
+    return true;
+}
+
+/* Nodes that have a unit free today, emptiest bucket last, then those that will have one. */
+static void choose_nodes(struct stk_state *s, struct stk_pool *p, struct search *q,
+                         uint32_t n_touched)
+{
+    for (uint32_t i = 0; i < p->n_groups && q->units > 0; i++) {
+        const struct stk_group *g = &s->groups[p->first_group + i];
+        const uint64_t *sets = s->words + g->words;
+
+        if (!stk_group_accepts(g, q->d->gpu_types))
+            continue;
+        for (uint32_t b = stk_index_bucket_up(s, g, q->unit); b != STK_NONE && q->units > 0;
+             b = stk_index_bucket_up(s, g, b + 1)) {
+            const uint64_t *set = sets + (size_t)b * g->nodes_layout.n_words;
+
+            for (uint32_t pos = stk_bits_next(&g->nodes_layout, set, 0);
+                 pos != UINT32_MAX && reserve_units(s, p, q, s->group_nodes[g->first + pos]);
+                 pos = stk_bits_next(&g->nodes_layout, set, pos + 1))
+                ;
+        }
+    }
+    for (uint32_t i = 0; i < n_touched && reserve_units(s, p, q, s->list_a[i]); i++)
+        ;
+}
+
+/* The rest of a cut job: any one further node that will have room. */
+static void choose_rest(struct stk_state *s, struct stk_pool *p, const struct search *q)
+{
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        uint32_t node = s->pool_nodes[p->first_node + i];
+
+        if (s->nodes[node].up && !stk_bits_test(s->avoid, node) &&
+            ((q->d->gpu_types >> s->nodes[node].gpu_type) & 1) && free_later(s, node) >= q->rest) {
+            reserve_node(s, p, node, q->rest);
+            return;
+        }
+    }
+}
+
+void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
+{
+    const struct stk_job *j = &s->jobs[job];
+    struct stk_pool *p = &s->pools[j->pool];
+    struct stk_ocursor c = stk_otree_begin(&s->trees, &p->ends);
+    const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
+    uint32_t n_touched = 0;
+    struct search q;
+
+    stk_queue_unreserve(s, j->pool);
+    s->stamp++;
+    search_init(s, j, &q);
+    p->resv_job = job;
+    p->resv_at = STK_NEVER_TIME; /* what it lacks is not GPUs, or cannot be foreseen */
+    if (enough(&q))
+        return;
+    while (e && !enough(&q)) {
+        stk_time t = e->key;
+
+        for (; e && e->key == t; e = stk_ocursor_get(&s->trees, c)) {
+            pretend_end(s, &s->jobs[e->id], &q, &n_touched);
+            stk_ocursor_next(&s->trees, &c);
+        }
+        p->resv_at = t > now ? t : now + 1; /* one that outran its estimate may end at any time */
+    }
+    if (!enough(&q)) {
+        p->resv_at = STK_NEVER_TIME;
+        return;
+    }
+    choose_nodes(s, p, &q, n_touched);
+    if (q.rest > 0)
+        choose_rest(s, p, &q);
+}
+
+bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
+{
+    const struct stk_shape *sh = &s->shapes[shape];
+    const struct stk_pool *p = &s->pools[sh->pool];
+
+    if (stk_place_try(s, shape, s->avoid, ret_n))
+        return true;
+    if (sh->demand.tasks > 1)
+        return false;
+    for (uint32_t i = 0; i < p->n_resv; i++) {
+        uint32_t node = s->resv_nodes[p->first_node + i];
+        const struct stk_piece piece = {{node}, sh->demand.gpus, 1, 0};
+        const struct stk_use u = stk_use_of(&sh->demand, &piece);
+
+        if (s->nodes[node].extra < (int64_t)sh->demand.gpus || !stk_index_fits(s, node, &u) ||
+            !((sh->demand.gpu_types >> s->nodes[node].gpu_type) & 1))
+            continue;
+        s->try_pieces[0] = piece;
+        s->try_pieces[0].mask = stk_index_lowest(s, node, piece.gpus);
+        *ret_n = 1;
+        return true;
+    }
+    return false;
+}
+
+/* ---- conservative ---- */
+
+static void plan_job(struct stk_state *s, struct stk_pool *p, uint32_t job, stk_time now)
+{
+    const struct stk_job *j = &s->jobs[job];
+    stk_time dur = stk_job_remaining(j, now), at;
+
+    dur = dur > 0 ? dur : 1;
+    at = stk_timeline_earliest(&p->plan, now, j->gpus, dur);
+    p->plan_rank = j->rank;
+    p->plan_number = j->number;
+    stk_heap_put(&p->due, s->due_pos, job, at, j->number);
+    if (at != STK_NEVER_TIME)
+        stk_timeline_add(&p->plan, at, at + dur, -(int64_t)j->gpus);
+}
+
+void stk_plan_append(struct stk_state *s, uint32_t job)
+{
+    const struct stk_job *j = &s->jobs[job];
+    struct stk_pool *p = &s->pools[j->pool];
+
+    if (!p->plan_valid)
+        return;
+    if (j->rank < p->plan_rank || (j->rank == p->plan_rank && j->number < p->plan_number))
+        p->plan_valid = false;
+    else
+        plan_job(s, p, job, s->now);
+}
+
+void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
+{
+    struct stk_pool *p = &s->pools[pool];
+    struct stk_ocursor c;
+    uint32_t n = 0;
+
+    stk_timeline_reset(&p->plan, now, (int64_t)p->gpus_free);
+    for (c = stk_otree_begin(&s->trees, &p->ends); c.block != UINT32_MAX;
+         stk_ocursor_next(&s->trees, &c)) {
+        const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
+
+        stk_timeline_add(&p->plan, e->key > now ? e->key : now + 1, STK_NEVER_TIME, e->aux);
+    }
+    for (uint32_t i = 0; i < s->n_shapes; i++) {
+        if (s->shapes[i].pool != pool)
+            continue;
+        for (c = stk_otree_begin(&s->trees, &s->shapes[i].waiting); c.block != UINT32_MAX;
+             stk_ocursor_next(&s->trees, &c)) {
+            const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
+
+            s->sort[n++] = (struct stk_sort_item){e->tie, e->id, 0};
+            stk_heap_remove(&p->due, s->due_pos, e->id);
+        }
+    }
+    stk_sort(s->sort, n, s->sort_tmp); /* by number, then, stable, by rank */
+    for (uint32_t i = 0; i < n; i++)
+        s->sort[i].key = s->jobs[s->sort[i].id].rank;
+    stk_sort(s->sort, n, s->sort_tmp);
+    p->plan_rank = INT64_MIN;
+    p->plan_number = 0;
+    for (uint32_t i = 0; i < n && i < s->backfill_depth; i++)
+        plan_job(s, p, s->sort[i].id, now);
+    p->plan_valid = true;
+}

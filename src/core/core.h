@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core.h - the scheduler as a function: events in, decisions out.
+ *
+ * stk_core_apply() is the only function that changes state. stk_core_decide() proposes PLACE and
+ * EVICT events and changes nothing but caches; the caller applies each one, journals it, and only
+ * then hands it to the engine. Replaying the journal therefore needs no policy code at all. Neither
+ * reads a clock or does I/O; decide() does not allocate.
+ *
+ *     apply(what happened)...; while ((n = decide(now, out, cap)) > 0) apply(each of out);
+ */
+#ifndef STK_CORE_CORE_H
+#define STK_CORE_CORE_H
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "core/policy.h"
+#include "model/event.h"
+#include "model/node.h"
+
+struct stk_core;
+struct stk_state;
+struct stk_reason;
+
+struct stk_core_config {
+    const struct stk_node_spec *nodes; /* copied */
+    uint32_t n_nodes, n_pools;
+    const struct stk_order_ops *order; /* all borrowed, static */
+    const struct stk_backfill_ops *backfill;
+    const struct stk_place_ops *place;
+    const struct stk_preempt_ops *preempt;
+    const struct stk_admit_ops *admit;
+    const struct stk_params *params; /* borrowed for the call */
+    uint32_t retain_done; /* finished jobs that stay known, oldest dropped first */
+};
+
+/* Parameters of the core itself. Ends with name NULL. */
+extern const struct stk_param stk_core_params[];
+
+int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
+                 struct stk_core **ret_core, struct stk_err *err);
+void stk_core_free(struct stk_core *core); /* NULL is a no-op */
+
+/* What the next SUBMIT and PLACE must carry. */
+stk_job_id stk_core_next_job(const struct stk_core *core);
+stk_lease_id stk_core_next_lease(const struct stk_core *core);
+
+/* 0, or -EPROTO (not legal in the job's state), -ESTALE (an older lease), -EINVAL, -ERANGE (can never
+ * run), -ENOSPC (does not fit now), -ENOMEM. On failure nothing has changed. */
+int stk_core_apply(struct stk_core *core, const struct stk_event *ev, struct stk_err *err);
+
+/* Proposals, in an order in which they can be applied; what they point to lives until the next
+ * apply() or decide(). 0: nothing to do until something happens. A small 'cap' (>= 1) only makes it
+ * take more calls; the decisions are the same. */
+uint32_t stk_core_decide(struct stk_core *core, stk_time now, struct stk_event *out, uint32_t cap);
+
+/* When decide() or a TICK must be called although nothing happened; STK_NEVER_TIME: not at all. */
+stk_time stk_core_wake(const struct stk_core *core, stk_time now);
+bool stk_core_tick_due(const struct stk_core *core, stk_time now);
+
+const struct stk_state *stk_core_state(const struct stk_core *core); /* until the next apply() */
+uint32_t stk_core_find(const struct stk_core *core, stk_job_number number); /* slot or STK_NONE */
+
+/* Every invariant; a sentence about the first that does not hold. O(everything). */
+bool stk_core_sound(const struct stk_core *core, struct stk_err *err);
+/* Hash of the state and of how it came about. Equal on every machine for equal events. */
+uint64_t stk_core_digest(const struct stk_core *core);
+/* Why a job is not running. */
+int stk_core_why(struct stk_core *core, stk_job_id job, struct stk_reason *ret, struct stk_err *err);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decide.c - what to do next.
+ *
+ * Only pools in which something happened are looked at. Of such a pool the shapes that might fit
+ * are tried in the order of their first jobs; the first that fits is the decision, one that does
+ * not is parked until something changes for it (core/queue.h). So a call costs what it decides, not
+ * what waits: per decision one look at the index and O(log shapes + log jobs).
+ *
+ * Each call returns one start; the caller applies it and asks again. Stopping in between changes
+ * nothing, since every step follows from the state alone.
+ */
+#include "core/decide.h"
+
+#include "core/backfill.h"
+#include "core/core.h"
+#include "core/place.h"
+#include "core/queue.h"
+
+struct stk_event stk_decide_place(const struct stk_state *s, stk_time now, uint32_t job, uint32_t n)
+{
+    return (struct stk_event){.at = now,
+                              .type = STK_EV_PLACE,
+                              .job = {job},
+                              .lease = s->next_lease,
+                              .u.place = {s->try_pieces, n}};
+}
+
+struct stk_event stk_decide_evict(const struct stk_state *s, stk_time now, uint32_t job,
+                                  uint32_t for_job)
+{
+    return (struct stk_event){.at = now,
+                              .type = STK_EV_EVICT,
+                              .job = {job},
+                              .lease = s->jobs[job].lease,
+                              .u.evict = {{for_job}}};
+}
+
+static bool before(const struct stk_oent *e, const struct stk_job *j)
+{
+    return e->key != j->rank ? e->key < j->rank : e->tie < j->number;
+}
+
+/* The pool is being cleared for one job: it starts, or nobody does. */
+static uint32_t claimed_step(struct stk_state *s, struct stk_pool *p, stk_time now,
+                             struct stk_event *out)
+{
+    uint32_t job = p->claim, n;
+
+    if (stk_place_try(s, s->jobs[job].shape, NULL, &n)) {
+        out[0] = stk_decide_place(s, now, job, n);
+        return 1;
+    }
+    if (p->n_stopping == 0)
+        p->claim = STK_NONE; /* the room it was promised went elsewhere: a node was lost */
+    return 0;
+}
+
+static uint32_t planned_step(struct stk_state *s, uint32_t pool, stk_time now,
+                             struct stk_event *out)
+{
+    struct stk_pool *p = &s->pools[pool];
+    uint32_t n_late = 0, found = 0, n;
+
+    if (!p->plan_valid)
+        stk_plan_rebuild(s, pool, now);
+    while (p->due.n > 0 && p->due.item[0].key <= now && !found) {
+        const struct stk_heap_item it = p->due.item[0];
+
+        if (stk_place_try(s, s->jobs[it.id].shape, NULL, &n)) {
+            out[0] = stk_decide_place(s, now, it.id, n);
+            found = 1;
+            if (it.key != now)
+                p->plan_valid = false; /* late: what was planned around it moves */
+        } else { /* count says yes, fragments say no */
+            stk_heap_remove(&p->due, s->due_pos, it.id);
+            s->list_a[n_late++] = it.id;
+        }
+    }
+    while (n_late > 0) {
+        uint32_t job = s->list_a[--n_late];
+
+        stk_heap_put(&p->due, s->due_pos, job, now, s->jobs[job].number);
+    }
+    return found;
+}
+
+/* The job cannot start and nobody before it waits for a reservation. */
+static uint32_t head_blocked(struct stk_state *s, uint32_t pool, uint32_t job,
+                             stk_time now, struct stk_event *out, uint32_t cap)
+{
+    struct stk_pool *p = &s->pools[pool];
+    struct stk_ask ask = {.s = s, .now = now, .pool = pool, .out = out, .cap = cap};
+    uint32_t n = 0;
+
+    if (s->preempt->room && p->n_stopping == 0)
+        n = s->preempt->room(s->preempt_st, &ask, (stk_job_id){job});
+    if (n > 0)
+        return n;
+    if (!s->backfill->pass) {
+        p->blocked = true;
+        return 0;
+    }
+    if (s->backfill->reserve_one && (p->resv_job != job || now >= p->resv_at))
+        stk_reserve_for(s, job, now);
+    stk_queue_park(s, s->jobs[job].shape, STK_PARKED_ROOM);
+    return 0;
+}
+
+/* Behind a reservation: a job that ends before it, or that fits beside it. */
+static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct stk_oent *first,
+                              stk_time now, struct stk_event *out)
+{
+    struct stk_pool *p = &s->pools[s->shapes[shape].pool];
+    const struct stk_heap_item *top = &p->ready.item[0];
+    stk_time limit = p->resv_at == STK_NEVER_TIME ? INT64_MAX : p->resv_at - now;
+    const struct stk_oent *e = first;
+    uint32_t n;
+
+    if (!stk_place_try(s, shape, NULL, &n)) {
+        stk_queue_park(s, shape, STK_PARKED_ROOM);
+        return 0;
+    }
+    if (first->aux > limit && !stk_reserve_spare(s, shape, &n)) {
+        e = stk_otree_first(&s->trees, &s->shapes[shape].waiting, limit);
+        if (!e) {
+            stk_queue_park(s, shape, STK_PARKED_RESERVE);
+            return 0;
+        }
+        if (e->key != top->key || e->tie != top->tie) { /* others may come before it */
+            stk_queue_requeue_shape(s, shape, e);
+            p->late_keys = true;
+            return 0;
+        }
+        (void)stk_place_try(s, shape, NULL, &n);
+    }
+    out[0] = stk_decide_place(s, now, e->id, n);
+    return 1;
+}
+
+static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now,
+                           struct stk_event *out, uint32_t cap)
+{
+    struct stk_pool *p = &s->pools[pool];
+
+    while (p->ready.n > 0 && !p->blocked) {
+        uint32_t shape = p->ready.item[0].id, n;
+        const struct stk_oent *first =
+            stk_otree_first(&s->trees, &s->shapes[shape].waiting, INT64_MAX);
+        bool behind = p->resv_job != STK_NONE && p->resv_job != first->id &&
+                      !before(first, &s->jobs[p->resv_job]);
+
+        if (behind) {
+            if (backfill_step(s, shape, first, now, out))
+                return 1;
+            continue;
+        }
+        if (stk_place_try(s, shape, NULL, &n)) {
+            out[0] = stk_decide_place(s, now, first->id, n);
+            if (p->resv_job != STK_NONE)
+                stk_queue_unreserve(s, pool); /* it goes first, and may need those nodes */
+            return 1;
+        }
+        n = head_blocked(s, pool, first->id, now, out, cap);
+        if (n > 0)
+            return n;
+    }
+    return 0;
+}
+
+static uint32_t pool_step(struct stk_state *s, uint32_t pool, stk_time now,
+                          struct stk_event *out, uint32_t cap)
+{
+    struct stk_pool *p = &s->pools[pool];
+
+    if (p->n_waiting == 0)
+        return 0;
+    if (p->claim != STK_NONE) {
+        uint32_t n = claimed_step(s, p, now, out);
+
+        if (n > 0 || p->claim != STK_NONE)
+            return n;
+    }
+    if (s->backfill->reserve_all)
+        return planned_step(s, pool, now, out);
+    return queue_step(s, pool, now, out, cap);
+}
+
+uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out,
+                    uint32_t cap)
+{
+    if (s->round > 0 && now % s->round != 0)
+        return 0;
+    if (s->round > 0 && s->drift && s->round_at != now) {
+        s->round_at = now;
+        for (uint32_t p = 0; p < s->n_pools; p++)
+            if (s->pools[p].n_waiting > 0)
+                stk_queue_mark_dirty(s, p);
+    }
+    while (s->n_dirty > 0) {
+        struct stk_ask ask = {
+            .s = s, .now = now, .pool = s->dirty[s->n_dirty - 1], .out = out, .cap = cap};
+        uint32_t n = 0;
+
+        if (!s->preempt->pass)
+            n = pool_step(s, ask.pool, now, out, cap);
+        else if (s->pools[ask.pool].n_waiting > 0)
+            n = s->preempt->pass(s->preempt_st, &ask);
+        if (n == 0 || ask.done) { /* deciding cannot add pools: it is still the last one */
+            s->pools[ask.pool].dirty = false;
+            s->n_dirty--;
+        }
+        if (n > 0)
+            return n;
+    }
+    return 0;
+}

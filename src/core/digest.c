@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* digest.c - one number for the whole state: equal events give equal digests, on every machine,
+ * compiler and optimisation level. Caches are left out. */
+#include "base/hash.h"
+#include "core/core.h"
+#include "core/state.h"
+
+static uint64_t mix_job(uint64_t h, const struct stk_state *s, const struct stk_job *j)
+{
+    h = stk_hash_mix(h, (uint64_t)j->number << 32 | (uint64_t)j->state << 8 | j->cause);
+    h = stk_hash_mix(h, (uint64_t)j->submitted);
+    h = stk_hash_mix(h, (uint64_t)j->queued);
+    h = stk_hash_mix(h, (uint64_t)j->started);
+    h = stk_hash_mix(h, (uint64_t)j->ended);
+    h = stk_hash_mix(h, (uint64_t)j->served);
+    h = stk_hash_mix(h, (uint64_t)j->lost);
+    h = stk_hash_mix(h, (uint64_t)j->word);
+    h = stk_hash_mix(h, (uint64_t)j->lease << 32 | j->preemptions);
+    h = stk_hash_mix(h, (uint64_t)j->unmet << 2 | (uint64_t)j->cancel_wanted << 1 | j->hold_wanted);
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const struct stk_piece *p = &s->pieces[j->first_piece + i];
+
+        h = stk_hash_mix(h, (uint64_t)p->node.i << 32 | p->gpus);
+        h = stk_hash_mix(h, p->mask);
+    }
+    return h;
+}
+
+uint64_t stk_core_digest(const struct stk_core *c)
+{
+    const struct stk_state *s = stk_core_state(c);
+    uint64_t h = stk_hash_mix(s->history, s->n_events);
+
+    h = stk_hash_mix(h, (uint64_t)s->next_number << 32 | s->next_lease);
+    for (uint32_t i = 0; i < s->n_jobs; i++)
+        if (s->jobs[i].state != STK_JOB_NONE)
+            h = mix_job(stk_hash_mix(h, i), s, &s->jobs[i]);
+    for (uint32_t i = 0; i < s->n_nodes; i++) {
+        const struct stk_node *n = &s->nodes[i];
+
+        h = stk_hash_mix(h, (uint64_t)n->gpus_free << 1 | n->up);
+        h = stk_hash_mix(h, n->mask_free);
+        h = stk_hash_mix(h, n->cpu_free);
+        h = stk_hash_mix(h, n->mem_free);
+    }
+    for (uint32_t i = 0; i < s->n_pools; i++)
+        h = stk_hash_mix(h, s->pools[i].claim);
+    return h;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain.c - why a job does not run: the dominant reason, as data. Works on the state as it is; no
+ * record of past attempts is kept, so the answer cannot be stale. */
+#include "core/core.h"
+#include "core/index.h"
+#include "core/place.h"
+#include "model/reason.h"
+
+static uint32_t most_free(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < p->n_groups; i++) {
+        const struct stk_group *g = &s->groups[p->first_group + i];
+        uint32_t b;
+
+        if (!stk_group_accepts(g, d->gpu_types))
+            continue;
+        b = stk_index_bucket_down(s, g, g->max_gpus);
+        if (b != STK_NONE && b > most)
+            most = b;
+    }
+    return most;
+}
+
+/* It does not fit: what is missing. */
+static void lacks_room(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    const struct stk_pool *p = &s->pools[j->pool];
+    const struct stk_shape *sh = &s->shapes[j->shape];
+
+    r->have = p->gpus_free;
+    if (r->have < r->need) {
+        r->code = STK_WHY_GPUS;
+        r->missing = r->need - r->have;
+        return;
+    }
+    r->have = most_free(s, &sh->demand, j->pool);
+    r->code = sh->need > r->have || sh->gpus > sh->need ? STK_WHY_FRAGMENTS : STK_WHY_CPU_MEM;
+    r->missing = sh->need > r->have ? sh->need - r->have : 0;
+}
+
+/* It would fit: who stands before it. */
+static void not_its_turn(const struct stk_state *s, const struct stk_job *j, stk_time now,
+                         struct stk_reason *r)
+{
+    const struct stk_pool *p = &s->pools[j->pool];
+
+    r->have = p->gpus_free;
+    if (s->round > 0 && now % s->round != 0) {
+        r->code = STK_WHY_ROUND;
+        r->until = (now / s->round + 1) * s->round;
+    } else if (p->claim != STK_NONE && s->jobs[p->claim].number != j->number) {
+        r->code = STK_WHY_CLAIMED;
+        r->other = s->jobs[p->claim].number;
+    } else if (p->resv_job != STK_NONE && s->jobs[p->resv_job].number != j->number) {
+        r->code = STK_WHY_RESERVED;
+        r->other = s->jobs[p->resv_job].number;
+        r->until = p->resv_at == STK_NEVER_TIME ? 0 : p->resv_at;
+    } else if (p->ready.n > 0 && !s->backfill->pass) {
+        const struct stk_oent *first = stk_otree_first(
+            &s->trees, &s->shapes[p->ready.item[0].id].waiting, INT64_MAX);
+
+        r->code = STK_WHY_BEHIND;
+        r->other = first ? s->jobs[first->id].number : 0;
+    } else {
+        r->code = STK_WHY_RANK;
+    }
+}
+
+int stk_core_why(struct stk_core *c, stk_job_id job, struct stk_reason *ret, struct stk_err *err)
+{
+    struct stk_state *s = (struct stk_state *)(uintptr_t)stk_core_state(c); /* tries are undone */
+    const struct stk_job *j;
+    struct stk_reason r = {0};
+    uint32_t n;
+
+    if (job.i >= s->n_jobs || s->jobs[job.i].state == STK_JOB_NONE)
+        return stk_err_set(err, -ENOENT, "there is no job in slot %u", job.i);
+    j = &s->jobs[job.i];
+    r.need = j->gpus;
+    switch ((enum stk_job_state)j->state) {
+    case STK_JOB_HELD:
+        r.code = STK_WHY_HELD;
+        break;
+    case STK_JOB_BLOCKED:
+        r.code = j->unmet > 0 ? STK_WHY_DEPENDENCY : STK_WHY_BEGIN;
+        r.missing = j->unmet;
+        r.until = j->unmet > 0 ? 0 : j->begin;
+        break;
+    case STK_JOB_WAITING:
+        if (stk_place_try(s, j->shape, NULL, &n))
+            not_its_turn(s, j, s->now, &r);
+        else
+            lacks_room(s, j, &r);
+        break;
+    case STK_JOB_STOPPING:
+        r.code = STK_WHY_STOPPING;
+        break;
+    case STK_JOB_DONE:
+        r.code = STK_WHY_ENDED;
+        break;
+    case STK_JOB_NONE:
+    case STK_JOB_PLACED:
+    case STK_JOB_RUNNING:
+    case STK_JOB_STATE_MAX:
+        r.code = STK_WHY_RUNNING;
+        break;
+    }
+    *ret = r;
+    return 0;
+}

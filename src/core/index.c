@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/index.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/sort.h"
+
+#define ALLOC(s, n, type) ((type *)(s)->mem.resize((s)->mem.ctx, NULL, 0, (size_t)(n) * sizeof(type)))
+
+static int check_node(const struct stk_node_spec *n, uint32_t i, uint32_t n_pools,
+                      struct stk_err *err)
+{
+    if (n->pool.i >= n_pools)
+        return stk_err_set(err, -EINVAL, "node %u: no pool %u", i, n->pool.i);
+    if (n->gpu_type >= STK_MAX_GPU_TYPES)
+        return stk_err_set(err, -EINVAL, "node %u: more than %d GPU types", i, STK_MAX_GPU_TYPES);
+    if (!n->aggregate && n->gpus > STK_MAX_NODE_GPUS)
+        return stk_err_set(err, -EINVAL, "node %u: %u GPUs on one node, at most %d are allowed", i,
+                           n->gpus, STK_MAX_NODE_GPUS);
+    if (n->gpus > STK_MAX_GPUS)
+        return stk_err_set(err, -EINVAL, "node %u: more than %d GPUs", i, STK_MAX_GPUS);
+    return 0;
+}
+
+static void fill_node(struct stk_node *n, const struct stk_node_spec *spec)
+{
+    *n = (struct stk_node){.pool = spec->pool.i,
+                           .gpus = spec->gpus,
+                           .gpus_free = spec->gpus,
+                           .gpu_type = spec->gpu_type,
+                           .gpu_mem_mib = spec->gpu_mem_mib,
+                           .up = true,
+                           .aggregate = spec->aggregate,
+                           .cpu_limited = spec->cpu_milli > 0,
+                           .mem_limited = spec->mem_mib > 0,
+                           .cpu_milli = spec->cpu_milli,
+                           .cpu_free = spec->cpu_milli,
+                           .mem_mib = spec->mem_mib,
+                           .mem_free = spec->mem_mib};
+    if (!spec->aggregate && spec->gpus > 0)
+        n->mask_free = ~UINT64_C(0) >> (64 - spec->gpus);
+}
+
+/* Nodes in order of (pool, type, id), in 'a'. */
+static int order_nodes(struct stk_state *s, struct stk_sort_item **ret)
+{
+    struct stk_sort_item *a = ALLOC(s, 2 * (size_t)s->n_nodes + 1, struct stk_sort_item);
+
+    if (!a)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        a[i] = (struct stk_sort_item){
+            (int64_t)s->nodes[i].pool * STK_MAX_GPU_TYPES + s->nodes[i].gpu_type, i, 0};
+    stk_sort(a, s->n_nodes, a + s->n_nodes);
+    *ret = a;
+    return 0;
+}
+
+/* Rows of pools, groups and the two node lists. */
+static void list_nodes(struct stk_state *s, const struct stk_sort_item *order)
+{
+    for (uint32_t p = 0; p < s->n_pools; p++)
+        s->pools[p] = (struct stk_pool){
+            .claim = STK_NONE, .resv_job = STK_NONE, .pass_at = INT64_MIN};
+    for (uint32_t k = 0; k < s->n_nodes; k++) {
+        struct stk_node *n = &s->nodes[order[k].id];
+        struct stk_pool *pool = &s->pools[n->pool];
+        struct stk_group *g = &s->groups[s->n_groups - 1];
+
+        if (pool->n_nodes++ == 0) {
+            pool->first_node = k;
+            pool->first_group = s->n_groups;
+        }
+        if (s->n_groups == 0 || g->pool != n->pool || g->gpu_type != n->gpu_type) {
+            g = &s->groups[s->n_groups++];
+            *g = (struct stk_group){.pool = n->pool, .gpu_type = n->gpu_type, .first = k};
+            pool->n_groups++;
+        }
+        n->group = s->n_groups - 1;
+        n->pos = g->n++;
+        s->group_nodes[k] = s->pool_nodes[k] = order[k].id;
+        if (n->gpus > g->max_gpus)
+            g->max_gpus = n->gpus;
+        if (n->gpus > pool->max_gpus)
+            pool->max_gpus = n->gpus;
+        pool->gpus += n->gpus;
+        pool->gpus_up += n->gpus;
+        pool->gpus_free += n->gpus;
+    }
+}
+
+/* Lays the bucket sets of all groups, and the parking lots of all pools, into two flat arrays. */
+static int lay_out(struct stk_state *s)
+{
+    size_t words = 0, counts = 0;
+
+    for (uint32_t i = 0; i < s->n_groups; i++) {
+        struct stk_group *g = &s->groups[i];
+
+        stk_bits_layout_init(&g->nodes_layout, g->n);
+        stk_bits_layout_init(&g->bucket_layout, g->max_gpus + 1);
+        g->words = words;
+        words += (size_t)g->nodes_layout.n_words * (g->max_gpus + 1);
+        g->used = words;
+        words += g->bucket_layout.n_words;
+        g->count = counts;
+        counts += g->max_gpus + 1;
+    }
+    for (uint32_t i = 0; i < s->n_pools; i++) {
+        struct stk_pool *p = &s->pools[i];
+
+        stk_bits_layout_init(&p->park_layout, p->max_gpus + 1);
+        p->park_used = words;
+        words += p->park_layout.n_words;
+        p->park_head = counts;
+        counts += p->max_gpus + 1;
+    }
+    s->words = ALLOC(s, words, uint64_t);
+    s->counts = ALLOC(s, counts, uint32_t);
+    s->n_words = words;
+    s->n_counts = counts;
+    return s->words && s->counts ? 0 : -ENOMEM;
+}
+
+static void bucket_add(struct stk_state *s, uint32_t node)
+{
+    const struct stk_node *n = &s->nodes[node];
+    const struct stk_group *g = &s->groups[n->group];
+    uint32_t b = n->gpus_free;
+
+    stk_bits_set(&g->nodes_layout, s->words + g->words + (size_t)b * g->nodes_layout.n_words,
+                 n->pos);
+    if (s->counts[g->count + b]++ == 0)
+        stk_bits_set(&g->bucket_layout, s->words + g->used, b);
+}
+
+static void bucket_del(struct stk_state *s, uint32_t node)
+{
+    const struct stk_node *n = &s->nodes[node];
+    const struct stk_group *g = &s->groups[n->group];
+    uint32_t b = n->gpus_free;
+
+    stk_bits_clear(&g->nodes_layout, s->words + g->words + (size_t)b * g->nodes_layout.n_words,
+                   n->pos);
+    if (--s->counts[g->count + b] == 0)
+        stk_bits_clear(&g->bucket_layout, s->words + g->used, b);
+}
+
+int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint32_t n,
+                    uint32_t n_pools, struct stk_err *err)
+{
+    struct stk_sort_item *order = NULL;
+
+    if (n > STK_MAX_NODES || n_pools > STK_MAX_POOLS || n_pools == 0)
+        return stk_err_set(err, -EINVAL, "at most %d nodes in 1 to %d pools", STK_MAX_NODES,
+                           STK_MAX_POOLS);
+    for (uint32_t i = 0; i < n; i++) {
+        int rc = check_node(&specs[i], i, n_pools, err);
+
+        if (rc < 0)
+            return rc;
+    }
+    s->n_nodes = n;
+    s->n_pools = n_pools;
+    s->nodes = ALLOC(s, n + 1, struct stk_node);
+    s->groups = ALLOC(s, n + 1, struct stk_group);
+    s->pools = ALLOC(s, n_pools, struct stk_pool);
+    s->group_nodes = ALLOC(s, n + 1, uint32_t);
+    s->pool_nodes = ALLOC(s, n + 1, uint32_t);
+    s->resv_nodes = ALLOC(s, n + 1, uint32_t);
+    s->avoid = ALLOC(s, n / 64 + 1, uint64_t);
+    s->dirty = ALLOC(s, n_pools, uint32_t);
+    s->node_stamp = ALLOC(s, n + 1, uint64_t);
+    s->sim_free = ALLOC(s, n + 1, uint32_t);
+    s->tally = ALLOC(s, n + 1, struct stk_tally);
+    if (!s->nodes || !s->groups || !s->pools || !s->group_nodes || !s->pool_nodes ||
+        !s->resv_nodes || !s->avoid || !s->dirty || !s->node_stamp || !s->sim_free ||
+        !s->tally)
+        return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
+    for (uint32_t i = 0; i < n; i++)
+        fill_node(&s->nodes[i], &specs[i]);
+    if (order_nodes(s, &order) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
+    list_nodes(s, order);
+    (void)s->mem.resize(s->mem.ctx, order, (2 * (size_t)n + 1) * sizeof(*order), 0);
+    if (lay_out(s) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
+    for (uint32_t i = 0; i < n; i++)
+        bucket_add(s, i);
+    return 0;
+}
+
+#define FREE(s, p, n) ((p) ? (void)(s)->mem.resize((s)->mem.ctx, (p), (size_t)(n) * sizeof(*(p)), 0) : (void)0)
+
+void stk_index_done(struct stk_state *s)
+{
+    FREE(s, s->nodes, s->n_nodes + 1);
+    FREE(s, s->groups, s->n_nodes + 1);
+    FREE(s, s->pools, s->n_pools);
+    FREE(s, s->group_nodes, s->n_nodes + 1);
+    FREE(s, s->pool_nodes, s->n_nodes + 1);
+    FREE(s, s->resv_nodes, s->n_nodes + 1);
+    FREE(s, s->avoid, s->n_nodes / 64 + 1);
+    FREE(s, s->dirty, s->n_pools);
+    FREE(s, s->node_stamp, s->n_nodes + 1);
+    FREE(s, s->sim_free, s->n_nodes + 1);
+    FREE(s, s->tally, s->n_nodes + 1);
+    FREE(s, s->words, s->n_words);
+    FREE(s, s->counts, s->n_counts);
+}
+
+struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)
+{
+    struct stk_use u = {p->gpus, p->mask, 0, 0};
+
+    if (d->cut && d->gpus > 0) { /* in proportion, rounded up */
+        u.cpu = ((uint64_t)d->cpu_milli * p->gpus + d->gpus - 1) / d->gpus;
+        u.mem = ((uint64_t)d->mem_mib * p->gpus + d->gpus - 1) / d->gpus;
+    } else {
+        u.cpu = (uint64_t)d->cpu_milli * p->tasks;
+        u.mem = (uint64_t)d->mem_mib * p->tasks;
+    }
+    return u;
+}
+
+static bool cpu_mem_fit(const struct stk_node *n, uint64_t cpu, uint64_t mem)
+{
+    return (!n->cpu_limited || cpu <= n->cpu_free) && (!n->mem_limited || mem <= n->mem_free);
+}
+
+bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_use *u)
+{
+    const struct stk_node *n = &s->nodes[node];
+
+    return n->up && u->gpus <= n->gpus_free && (u->mask & ~n->mask_free) == 0 &&
+           cpu_mem_fit(n, u->cpu, u->mem);
+}
+
+/* give is take with the sign turned. */
+static void shift(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
+{
+    struct stk_node *n = &s->nodes[node];
+
+    if (n->up && u->gpus > 0)
+        bucket_del(s, node);
+    if (take) {
+        n->gpus_free -= u->gpus;
+        n->mask_free &= ~u->mask;
+        s->pools[n->pool].gpus_free -= n->up ? u->gpus : 0;
+        n->cpu_free -= n->cpu_limited ? u->cpu : 0;
+        n->mem_free -= n->mem_limited ? u->mem : 0;
+    } else {
+        n->gpus_free += u->gpus;
+        n->mask_free |= u->mask;
+        s->pools[n->pool].gpus_free += n->up ? u->gpus : 0;
+        n->cpu_free += n->cpu_limited ? u->cpu : 0;
+        n->mem_free += n->mem_limited ? u->mem : 0;
+    }
+    if (n->up && u->gpus > 0)
+        bucket_add(s, node);
+}
+
+void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
+{
+    assert(u->gpus <= s->nodes[node].gpus_free);
+    shift(s, node, u, true);
+}
+
+void stk_index_give(struct stk_state *s, uint32_t node, const struct stk_use *u)
+{
+    assert(s->nodes[node].gpus_free + u->gpus <= s->nodes[node].gpus);
+    shift(s, node, u, false);
+}
+
+void stk_index_node_up(struct stk_state *s, uint32_t node, bool up)
+{
+    struct stk_node *n = &s->nodes[node];
+
+    if (n->up == up)
+        return;
+    if (up) {
+        n->up = true;
+        bucket_add(s, node);
+        s->pools[n->pool].gpus_up += n->gpus;
+        s->pools[n->pool].gpus_free += n->gpus_free;
+    } else {
+        bucket_del(s, node);
+        n->up = false;
+        s->pools[n->pool].gpus_up -= n->gpus;
+        s->pools[n->pool].gpus_free -= n->gpus_free;
+    }
+}
+
+uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n)
+{
+    uint64_t left = s->nodes[node].mask_free, all = left;
+
+    if (s->nodes[node].aggregate || n == 0)
+        return 0;
+    if (n == s->nodes[node].gpus_free)
+        return all;
+    while (n-- > 0)
+        left &= left - 1;
+    return all & ~left;
+}
+
+uint32_t stk_index_first(const struct stk_state *s, const struct stk_group *g, uint32_t bucket,
+                         const struct stk_want *w)
+{
+    const uint64_t *set = s->words + g->words + (size_t)bucket * g->nodes_layout.n_words;
+
+    for (uint32_t pos = stk_bits_next(&g->nodes_layout, set, 0); pos != UINT32_MAX;
+         pos = stk_bits_next(&g->nodes_layout, set, pos + 1)) {
+        uint32_t node = s->group_nodes[g->first + pos];
+
+        if (w->avoid && stk_bits_test(w->avoid, node))
+            continue;
+        if (cpu_mem_fit(&s->nodes[node], w->cpu_milli, w->mem_mib))
+            return node;
+    }
+    return STK_NONE;
+}
+
+uint32_t stk_index_bucket_up(const struct stk_state *s, const struct stk_group *g, uint32_t b)
+{
+    return stk_bits_next(&g->bucket_layout, s->words + g->used, b);
+}
+
+uint32_t stk_index_bucket_down(const struct stk_state *s, const struct stk_group *g, uint32_t b)
+{
+    return stk_bits_prev(&g->bucket_layout, s->words + g->used, b);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* index.h - what is free where: nodes bucketed by free GPUs, per pool and GPU type.
+ *
+ * "The fullest node with room for 4", "the emptiest", "the first" are each a look at a few buckets,
+ * not at the nodes. take and give move one node between two buckets: O(1). A look that also asks for
+ * CPU or memory may pass over nodes of a bucket that lack them; that part is linear in those.
+ */
+#ifndef STK_CORE_INDEX_H
+#define STK_CORE_INDEX_H
+
+#include "base/err.h"
+#include "core/state.h"
+
+int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint32_t n,
+                    uint32_t n_pools, struct stk_err *err);
+void stk_index_done(struct stk_state *s);
+
+/* What a piece of this demand uses on its node. */
+struct stk_use {
+    uint32_t gpus;
+    uint64_t mask, cpu, mem;
+};
+struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p);
+
+bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_use *u);
+void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u);
+void stk_index_give(struct stk_state *s, uint32_t node, const struct stk_use *u);
+void stk_index_node_up(struct stk_state *s, uint32_t node, bool up);
+
+/* The lowest 'n' free GPUs of a node; 0 on aggregate nodes. */
+uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n);
+
+/* First node (lowest id) of the bucket that has room for 'w', or STK_NONE. */
+uint32_t stk_index_first(const struct stk_state *s, const struct stk_group *g, uint32_t bucket,
+                         const struct stk_want *w);
+/* Smallest non-empty bucket >= b, largest <= b; STK_NONE. */
+uint32_t stk_index_bucket_up(const struct stk_state *s, const struct stk_group *g, uint32_t b);
+uint32_t stk_index_bucket_down(const struct stk_state *s, const struct stk_group *g, uint32_t b);
+static inline uint32_t stk_index_count(const struct stk_state *s, const struct stk_group *g,
+                                       uint32_t bucket)
+{
+    return s->counts[g->count + bucket];
+}
+
+static inline bool stk_group_accepts(const struct stk_group *g, uint64_t gpu_types)
+{
+    return (gpu_types >> g->gpu_type) & 1;
+}
+
+#endif

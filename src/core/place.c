@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/place.h"
+
+#include "core/txn.h"
+
+static uint32_t largest_node(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < p->n_groups; i++) {
+        const struct stk_group *g = &s->groups[p->first_group + i];
+
+        if (stk_group_accepts(g, d->gpu_types) && g->max_gpus > most)
+            most = g->max_gpus;
+    }
+    return most;
+}
+
+void stk_place_cut(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                   uint32_t *ret_whole, uint32_t *ret_size, uint32_t *ret_rest)
+{
+    uint32_t size = largest_node(s, d, pool);
+
+    *ret_size = size;
+    if (!d->cut || size == 0 || d->gpus <= size) {
+        *ret_whole = 0;
+        *ret_rest = d->gpus;
+        return;
+    }
+    *ret_whole = d->gpus / size;
+    *ret_rest = d->gpus % size;
+}
+
+/* Nodes that could take one piece of 'gpus' GPUs each, and how many such pieces in all. */
+static uint64_t count_pieces(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                             uint32_t gpus, uint64_t enough)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < p->n_groups && sum < enough; i++) {
+        const struct stk_group *g = &s->groups[p->first_group + i];
+
+        if (!stk_group_accepts(g, d->gpu_types))
+            continue;
+        for (uint32_t b = stk_index_bucket_up(s, g, gpus); b != STK_NONE && sum < enough;
+             b = stk_index_bucket_up(s, g, b + 1))
+            sum += (uint64_t)stk_index_count(s, g, b) * (gpus ? b / gpus : 1);
+    }
+    return sum;
+}
+
+/* Puts a piece on a node tentatively and writes it down. */
+static void settle(struct stk_state *s, const struct stk_demand *d, uint32_t at, uint32_t node,
+                   uint32_t gpus, uint32_t tasks)
+{
+    const struct stk_piece piece = {{node}, gpus, tasks, stk_index_lowest(s, node, gpus)};
+    const struct stk_use u = stk_use_of(d, &piece);
+
+    s->try_pieces[at] = piece;
+    stk_txn_take(s, node, &u);
+}
+
+static struct stk_want want_of(const struct stk_demand *d, uint32_t pool, uint32_t gpus,
+                               uint32_t tasks, const uint64_t *avoid)
+{
+    const struct stk_piece piece = {{0}, gpus, tasks, 0};
+    const struct stk_use u = stk_use_of(d, &piece);
+
+    return (struct stk_want){.pool = pool,
+                             .gpu_types = d->gpu_types,
+                             .gpus = gpus,
+                             .cpu_milli = u.cpu,
+                             .mem_mib = u.mem,
+                             .avoid = avoid};
+}
+
+/* Whole nodes, then the rest by the policy's own rule. */
+static bool place_cut(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                      const uint64_t *avoid, uint32_t *ret_n)
+{
+    uint32_t whole, size, rest, n = 0;
+
+    stk_place_cut(s, d, pool, &whole, &size, &rest);
+    if (count_pieces(s, d, pool, size, whole) < whole)
+        return false;
+    while (n < whole) {
+        const struct stk_want w = want_of(d, pool, size, 1, avoid);
+        uint32_t node = s->place->pick(s, &w);
+
+        if (node == STK_NONE)
+            return false;
+        settle(s, d, n++, node, size, 1);
+    }
+    if (rest > 0) {
+        const struct stk_want w = want_of(d, pool, rest, 1, avoid);
+        uint32_t node = s->place->pick_rest(s, &w);
+
+        if (node == STK_NONE)
+            return false;
+        settle(s, d, n++, node, rest, 1);
+    }
+    *ret_n = n;
+    return true;
+}
+
+/* As many tasks per node as fit, so that few nodes are used. */
+static bool place_tasks(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                        const uint64_t *avoid, uint32_t *ret_n)
+{
+    uint32_t left = d->tasks, n = 0;
+    uint32_t most = d->gpus ? largest_node(s, d, pool) / d->gpus : left;
+
+    if (d->gpus > 0 && count_pieces(s, d, pool, d->gpus, left) < left)
+        return false;
+    while (left > 0) {
+        uint32_t t = left < most ? left : most, node = STK_NONE;
+
+        for (; t > 0 && node == STK_NONE; t -= node == STK_NONE) {
+            const struct stk_want w = want_of(d, pool, t * d->gpus, t, avoid);
+
+            node = s->place->pick(s, &w);
+        }
+        if (node == STK_NONE)
+            return false;
+        settle(s, d, n++, node, t * d->gpus, t);
+        left -= t;
+        most = t; /* what did not fit once does not fit later */
+    }
+    *ret_n = n;
+    return true;
+}
+
+bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n)
+{
+    const struct stk_shape *sh = &s->shapes[shape];
+    const struct stk_demand *d = &sh->demand;
+    stk_txn_mark mark;
+    bool ok;
+
+    if (d->tasks == 1 && d->gpus <= s->pools[sh->pool].max_gpus) { /* the common case */
+        const struct stk_want w = want_of(d, sh->pool, d->gpus, 1, avoid);
+        uint32_t node = s->place->pick(s, &w);
+
+        if (node != STK_NONE) {
+            s->try_pieces[0] =
+                (struct stk_piece){{node}, d->gpus, 1, stk_index_lowest(s, node, d->gpus)};
+            *ret_n = 1;
+            return true;
+        }
+        if (!d->cut || d->gpus <= largest_node(s, d, sh->pool))
+            return false;
+    }
+    mark = stk_txn_begin(s);
+    ok = d->cut ? place_cut(s, d, sh->pool, avoid, ret_n)
+                : place_tasks(s, d, sh->pool, avoid, ret_n);
+    stk_txn_rollback(s, mark);
+    return ok;
+}
+
+static bool node_could(const struct stk_node *n, const struct stk_want *w)
+{
+    return ((w->gpu_types >> n->gpu_type) & 1) && n->gpus >= w->gpus &&
+           (!n->cpu_limited || n->cpu_milli >= w->cpu_milli) &&
+           (!n->mem_limited || n->mem_mib >= w->mem_mib);
+}
+
+/* How many tasks of this size all nodes could hold, each empty. */
+static uint64_t count_tasks(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                            uint32_t gpus)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    const struct stk_want w = want_of(d, pool, gpus, 1, NULL);
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const struct stk_node *n = &s->nodes[s->pool_nodes[p->first_node + i]];
+        uint64_t fit = gpus ? n->gpus / gpus : d->tasks;
+
+        if (!node_could(n, &w))
+            continue;
+        if (n->cpu_limited && w.cpu_milli > 0 && n->cpu_milli / w.cpu_milli < fit)
+            fit = n->cpu_milli / w.cpu_milli;
+        if (n->mem_limited && w.mem_mib > 0 && n->mem_mib / w.mem_mib < fit)
+            fit = n->mem_mib / w.mem_mib;
+        sum += fit;
+    }
+    return sum;
+}
+
+int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                       struct stk_err *err)
+{
+    uint32_t whole, size, rest;
+    uint64_t can;
+
+    stk_place_cut(s, d, pool, &whole, &size, &rest);
+    if (whole > 0) {
+        can = count_tasks(s, d, pool, size);
+        if (can > whole || (can == whole && rest == 0))
+            return 0;
+        if (can == whole && count_tasks(s, d, pool, rest) > whole * (uint64_t)(size / rest))
+            return 0;
+        return stk_err_set(err, -ERANGE,
+                           "asks for %u GPUs; pool %u has %llu (and %llu nodes of %u it can use)",
+                           d->gpus, pool, (unsigned long long)s->pools[pool].gpus,
+                           (unsigned long long)can, size);
+    }
+    can = count_tasks(s, d, pool, d->gpus);
+    if (can >= d->tasks)
+        return 0;
+    if (can == 0)
+        return stk_err_set(err, -ERANGE,
+                           "asks for %u GPUs, %u milli-CPUs and %u MiB on one node; no node of "
+                           "pool %u has that (its largest has %u GPUs)",
+                           d->gpus, d->cpu_milli, d->mem_mib, pool, s->pools[pool].max_gpus);
+    return stk_err_set(err, -ERANGE, "asks for %u tasks of %u GPUs; pool %u can hold %llu",
+                       d->tasks, d->gpus, pool, (unsigned long long)can);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* policy.h - the policy points: small tables of functions, one per decision. docs/spec/policy.md has
+ * the contract in words.
+ *
+ * Common rules. A policy reads the state and changes nothing in it. It may not allocate, block or
+ * fail (init alone may refuse its parameters). Equal keys are broken by the core, by job number.
+ * 'st' is the policy's own memory: state_size bytes, zeroed, owned by the core, written only by
+ * init. A name is what a user writes; help is one line.
+ */
+#ifndef STK_CORE_POLICY_H
+#define STK_CORE_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "model/params.h"
+#include "model/event.h"
+
+struct stk_state;
+struct stk_job;
+
+/* The rank of a job. A waiting job's rank stands still: 'base'. A running job's may move with time:
+ * base + rate * (now / tick). Rates of jobs of one size are equal, so their order among themselves
+ * never changes and an ordered tree per rate suffices. */
+struct stk_key {
+    int64_t base;
+    int64_t rate;
+};
+
+struct stk_order_ops { /* which job comes first */
+    const char *name, *help;
+    const struct stk_param *params; /* ends with name NULL; may be NULL */
+    size_t state_size;
+    stk_time tick;       /* unit of time in keys, microseconds */
+    bool preemptive;     /* running jobs compete too, unless the user says --preempt none */
+    int (*init)(void *st, const struct stk_params *p, struct stk_err *err); /* optional */
+    /* Smaller first. Called when a job enters the queue, starts, or changes. */
+    struct stk_key (*key)(const void *st, const struct stk_job *j, stk_time now);
+    /* Optional: when the key will next jump by itself (STK_NEVER_TIME: not), asked after key(). */
+    stk_time (*next_change)(const void *st, const struct stk_job *j, stk_time now);
+    /* Optional: at that time, the job's new policy word; key() is asked again afterwards. */
+    int64_t (*on_change)(const void *st, const struct stk_job *j, stk_time now);
+    /* Optional: > 0: decide only at multiples of this. */
+    stk_time (*round)(const void *st);
+};
+
+/* Backfill: may a job pass one that cannot start, and how many of those that cannot start get a
+ * reserved start that nobody may delay. The method is in core/backfill.c; the four policies are the
+ * four useful settings. */
+struct stk_backfill_ops {
+    const char *name, *help;
+    const struct stk_param *params;
+    bool pass;        /* others may start past a job that cannot */
+    bool reserve_one; /* the first that cannot start has a reservation on exact nodes */
+    bool reserve_all; /* every waiting job has one, on the pool's count of free GPUs */
+};
+
+/* A piece of a job that is looking for its node. */
+struct stk_want {
+    uint32_t pool;
+    uint64_t gpu_types;
+    uint32_t gpus;
+    uint64_t cpu_milli, mem_mib;
+    const uint64_t *avoid; /* bit per node that must not be used; may be NULL */
+};
+
+struct stk_place_ops { /* which node */
+    const char *name, *help;
+    const struct stk_param *params;
+    bool aggregate; /* the simulator joins each pool's nodes into one that only counts GPUs */
+    /* A node that has room for all of 'w', or STK_NONE. Uses the index (core/index.h). */
+    uint32_t (*pick)(const struct stk_state *s, const struct stk_want *w);
+    /* The same for what is left over when a job was cut into whole nodes. */
+    uint32_t (*pick_rest)(const struct stk_state *s, const struct stk_want *w);
+};
+
+/* What a preemption policy gets. It may change nodes tentatively (core/txn.h) and must roll that
+ * back; the state's scratch arrays are its to use. */
+struct stk_ask {
+    struct stk_state *s;
+    stk_time now;
+    uint32_t pool;
+    struct stk_event *out;
+    uint32_t cap;
+    bool done; /* set by pass(): with these events applied, nothing is left to decide now */
+};
+
+struct stk_preempt_ops { /* who must give way */
+    const char *name, *help;
+    const struct stk_param *params;
+    size_t state_size;
+    int (*init)(void *st, const struct stk_params *p, struct stk_err *err); /* optional */
+    /* Optional: decides a whole pool, starts and evictions, in place of the queue walk. Returns the
+     * number of events; 0: nothing to do now. Such a policy sees every active job in rank order. */
+    uint32_t (*pass)(const void *st, struct stk_ask *ask);
+    /* Optional: 'job' cannot start; evict a set of running jobs that provably makes it start. */
+    uint32_t (*room)(const void *st, const struct stk_ask *ask, stk_job_id job);
+    stk_time (*round)(const void *st); /* optional: as in stk_order_ops */
+};
+
+/* Admission. One policy today: refuse what can never run. */
+struct stk_admit_ops {
+    const char *name, *help;
+    const struct stk_param *params;
+    /* 0, or -Exxx and a sentence. */
+    int (*check)(const struct stk_state *s, const struct stk_job_spec *spec, struct stk_err *err);
+};
+
+#endif

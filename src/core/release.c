@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* release.c - a lease ends: GPUs come back, the job is queued again or done, dependents are told. */
+#include "core/verbs.h"
+
+#include "core/queue.h"
+#include "core/txn.h"
+
+static void give_back(struct stk_state *s, struct stk_job *j)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const struct stk_piece *p = &s->pieces[j->first_piece + i];
+        const struct stk_use u = stk_use_of(d, p);
+
+        stk_index_give(s, p->node.i, &u);
+        stk_queue_wake(s, p->node.i);
+    }
+    stk_pieces_free(s, j->first_piece, j->n_pieces);
+    j->n_pieces = 0;
+}
+
+/* An end that was not expected at this time moves reservations and plans. */
+static void unexpected_end(struct stk_state *s, const struct stk_job *j)
+{
+    struct stk_pool *p = &s->pools[j->pool];
+
+    p->plan_valid = false;
+    if (p->resv_job != STK_NONE)
+        stk_queue_unreserve(s, j->pool);
+}
+
+static void end_lease(struct stk_state *s, uint32_t job, const struct stk_event *ev)
+{
+    struct stk_job *j = &s->jobs[job];
+
+    if (j->state == STK_JOB_STOPPING)
+        s->pools[j->pool].n_stopping--;
+    else
+        stk_queue_unlease(s, job);
+    if (s->keep_ends && j->expected_end != s->now)
+        unexpected_end(s, j);
+    give_back(s, j);
+    j->served += s->now - j->started;
+    j->lost += ev->u.exit.lost;
+    j->exit_code = ev->u.exit.code;
+    j->lease = 0;
+}
+
+void stk_release_exited(struct stk_state *s, const struct stk_event *ev)
+{
+    struct stk_job *j = &s->jobs[ev->job.i];
+    enum stk_cause cause = ev->u.exit.cause;
+
+    end_lease(s, ev->job.i, ev);
+    if (cause == STK_CAUSE_EVICTED && !j->cancel_wanted) {
+        j->preemptions++;
+        if (j->hold_wanted) {
+            j->hold_wanted = false;
+            j->state = STK_JOB_HELD;
+        } else {
+            stk_enqueue(s, ev->job.i);
+        }
+        return;
+    }
+    if (j->cancel_wanted && cause != STK_CAUSE_OK)
+        cause = STK_CAUSE_CANCELLED;
+    stk_release_finish(s, ev->job.i, cause);
+}
+
+void stk_release_cancel(struct stk_state *s, uint32_t job)
+{
+    struct stk_job *j = &s->jobs[job];
+
+    switch ((enum stk_job_state)j->state) {
+    case STK_JOB_WAITING:
+        stk_queue_leave(s, job, false);
+        stk_release_finish(s, job, STK_CAUSE_CANCELLED);
+        return;
+    case STK_JOB_HELD:
+    case STK_JOB_BLOCKED:
+        stk_unblock(s, job);
+        stk_release_finish(s, job, STK_CAUSE_CANCELLED);
+        return;
+    case STK_JOB_PLACED:
+    case STK_JOB_RUNNING:
+        stk_queue_unlease(s, job);
+        j->state = STK_JOB_STOPPING;
+        s->pools[j->pool].n_stopping++;
+        s->pools[j->pool].plan_valid = false;
+        j->cancel_wanted = true;
+        return;
+    case STK_JOB_STOPPING:
+        j->cancel_wanted = true;
+        return;
+    case STK_JOB_NONE:
+    case STK_JOB_DONE:
+    case STK_JOB_STATE_MAX:
+        return; /* the lifecycle table does not let these through */
+    }
+}
+
+static void forget_oldest(struct stk_state *s)
+{
+    uint32_t job = s->done_head - 1;
+    struct stk_job *j = &s->jobs[job];
+
+    s->done_head = j->link;
+    if (s->done_head == 0)
+        s->done_tail = 0;
+    s->n_done--;
+    stk_map_remove(&s->by_number, j->number);
+    *j = (struct stk_job){.state = STK_JOB_NONE, .link = s->free_job};
+    s->free_job = job + 1;
+}
+
+static void mark_done(struct stk_state *s, uint32_t job, enum stk_cause cause)
+{
+    struct stk_job *j = &s->jobs[job];
+
+    j->state = STK_JOB_DONE;
+    j->cause = (uint8_t)cause;
+    j->ended = s->now;
+    j->link = 0;
+    s->n_live--;
+    stk_shape_drop(s, j->shape);
+    if (s->done_tail)
+        s->jobs[s->done_tail - 1].link = job + 1;
+    else
+        s->done_head = job + 1;
+    s->done_tail = job + 1;
+    s->n_done++;
+}
+
+/* One dependency of 'child' is settled. True: it can no longer run and must end. */
+static bool settle_edge(struct stk_state *s, const struct stk_edge *e, enum stk_cause cause)
+{
+    struct stk_job *c = &s->jobs[e->child];
+
+    if (c->number != e->child_number || c->state == STK_JOB_DONE || c->state == STK_JOB_NONE)
+        return false; /* ended meanwhile */
+    if (!stk_dep_met((enum stk_dep_type)e->type, cause))
+        return true;
+    if (--c->unmet == 0 && c->state == STK_JOB_BLOCKED) {
+        stk_unblock(s, e->child);
+        stk_enqueue(s, e->child);
+    }
+    return false;
+}
+
+void stk_release_finish(struct stk_state *s, uint32_t job, enum stk_cause cause)
+{
+    uint32_t first = job + 1, last = job + 1;
+
+    mark_done(s, job, cause);
+    /* jobs ended here and not yet told to their dependents are a run of the row of finished jobs */
+    while (first) {
+        struct stk_job *j = &s->jobs[first - 1];
+        uint32_t e = j->first_edge;
+
+        j->first_edge = 0;
+        while (e) {
+            const struct stk_edge edge = s->edges[e - 1];
+
+            s->edges[e - 1].next = s->free_edge;
+            s->free_edge = e;
+            if (settle_edge(s, &edge, (enum stk_cause)j->cause)) {
+                stk_unblock(s, edge.child);
+                mark_done(s, edge.child, STK_CAUSE_DEPENDENCY);
+                last = edge.child + 1;
+            }
+            e = edge.next;
+        }
+        first = first == last ? 0 : j->link;
+    }
+    while (s->n_done > s->retain_done)
+        forget_oldest(s);
+}

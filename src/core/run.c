@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.c - a job gets its lease, starts, or is told to give way. */
+#include "core/verbs.h"
+
+#include "core/queue.h"
+#include "core/txn.h"
+#include "core/walk.h"
+
+static uint32_t size_class(uint32_t n)
+{
+    uint32_t k = 0;
+
+    while ((UINT32_C(1) << k) < n)
+        k++;
+    return k;
+}
+
+int stk_pieces_reserve(struct stk_state *s, uint32_t n)
+{
+    uint32_t k = size_class(n);
+
+    if (s->free_piece[k])
+        return 0;
+    return stk_mem_grow(&s->mem, &s->pieces, &s->cap_pieces, s->n_pieces + (UINT32_C(1) << k),
+                        sizeof(*s->pieces));
+}
+
+uint32_t stk_pieces_alloc(struct stk_state *s, uint32_t n)
+{
+    uint32_t k = size_class(n), first;
+
+    if (s->free_piece[k]) {
+        first = s->free_piece[k] - 1;
+        s->free_piece[k] = s->pieces[first].node.i;
+        return first;
+    }
+    first = s->n_pieces;
+    s->n_pieces += UINT32_C(1) << k;
+    return first;
+}
+
+void stk_pieces_free(struct stk_state *s, uint32_t first, uint32_t n)
+{
+    uint32_t k = size_class(n);
+
+    s->pieces[first].node.i = s->free_piece[k];
+    s->free_piece[k] = first + 1;
+}
+
+static uint32_t bits_in(uint64_t x)
+{
+    return (uint32_t)__builtin_popcountll(x);
+}
+
+static int check_piece(const struct stk_state *s, const struct stk_job *j,
+                       const struct stk_piece *p, struct stk_err *err)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    const struct stk_node *n;
+
+    if (p->node.i >= s->n_nodes || s->nodes[p->node.i].pool != j->pool)
+        return stk_err_set(err, -EINVAL, "job %u: node %u is not in pool %u", j->number, p->node.i,
+                           j->pool);
+    n = &s->nodes[p->node.i];
+    if (!((d->gpu_types >> n->gpu_type) & 1))
+        return stk_err_set(err, -EINVAL, "job %u does not accept the GPUs of node %u", j->number,
+                           p->node.i);
+    if (n->aggregate ? p->mask != 0 : bits_in(p->mask) != p->gpus)
+        return stk_err_set(err, -EINVAL, "job %u: GPU mask does not name %u GPUs", j->number,
+                           p->gpus);
+    if (d->cut ? p->tasks != 1 : p->gpus != d->gpus * p->tasks)
+        return stk_err_set(err, -EINVAL, "job %u: piece does not match its tasks", j->number);
+    return 0;
+}
+
+/* All pieces or none. */
+static int take_all(struct stk_state *s, const struct stk_job *j, const struct stk_piece *pieces,
+                    uint32_t n, struct stk_err *err)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    stk_txn_mark mark = stk_txn_begin(s);
+    uint64_t gpus = 0, tasks = 0;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        struct stk_use u;
+
+        rc = check_piece(s, j, &pieces[i], err);
+        if (rc < 0)
+            break;
+        u = stk_use_of(d, &pieces[i]);
+        if (!stk_index_fits(s, pieces[i].node.i, &u)) {
+            rc = stk_err_set(err, -ENOSPC, "job %u does not fit node %u now", j->number,
+                             pieces[i].node.i);
+            break;
+        }
+        stk_txn_take(s, pieces[i].node.i, &u);
+        gpus += pieces[i].gpus;
+        tasks += pieces[i].tasks;
+    }
+    if (rc == 0 && (gpus != j->gpus || (!d->cut && tasks != d->tasks)))
+        rc = stk_err_set(err, -EINVAL, "job %u: a gang starts whole or not at all (%llu of %u GPUs)",
+                         j->number, (unsigned long long)gpus, j->gpus);
+    if (rc < 0)
+        stk_txn_rollback(s, mark);
+    else
+        stk_txn_commit(s, mark);
+    return rc;
+}
+
+/* A job that outlives the pool's reservation uses up what the reserved node had to spare. */
+static void charge_reservation(struct stk_state *s, const struct stk_job *j)
+{
+    const struct stk_pool *p = &s->pools[j->pool];
+
+    if (p->resv_job == STK_NONE || j->expected_end <= p->resv_at)
+        return;
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const struct stk_piece *k = &s->pieces[j->first_piece + i];
+
+        if (stk_bits_test(s->avoid, k->node.i))
+            s->nodes[k->node.i].extra -= k->gpus;
+    }
+}
+
+int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
+{
+    struct stk_job *j = &s->jobs[ev->job.i];
+    uint32_t n = ev->u.place.n;
+    int rc;
+
+    if (ev->lease != s->next_lease)
+        return stk_err_set(err, -ESTALE, "job %u: lease must be %u", j->number, s->next_lease);
+    if (n == 0 || n > STK_MAX_TASKS)
+        return stk_err_set(err, -EINVAL, "job %u: no pieces", j->number);
+    rc = stk_pieces_reserve(s, n);
+    rc = rc < 0 ? rc : stk_queue_reserve(s, j->pool);
+    /* a tentative session may give and take every piece, and those of a batch of new jobs */
+    rc = rc < 0 ? rc : stk_txn_reserve(s, 4 * (s->n_pieces + n + s->n_nodes + STK_BATCH));
+    if (rc < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory for a lease of %u pieces", n);
+    rc = take_all(s, j, ev->u.place.pieces, n, err);
+    if (rc < 0)
+        return rc;
+    stk_queue_leave(s, ev->job.i, true);
+    j->first_piece = stk_pieces_alloc(s, n);
+    j->n_pieces = n;
+    for (uint32_t i = 0; i < n; i++)
+        s->pieces[j->first_piece + i] = ev->u.place.pieces[i];
+    j->lease = s->next_lease++;
+    j->started = s->now;
+    j->state = STK_JOB_PLACED;
+    stk_queue_lease(s, ev->job.i);
+    charge_reservation(s, j);
+    return 0;
+}
+
+void stk_run_started(struct stk_state *s, uint32_t job)
+{
+    struct stk_job *j = &s->jobs[job];
+
+    if (j->state == STK_JOB_PLACED)
+        j->state = STK_JOB_RUNNING;
+    if (j->started == s->now)
+        return;
+    if (j->state == STK_JOB_STOPPING) { /* in no tree any more */
+        j->started = s->now;
+        return;
+    }
+    /* it runs from now, not from when it was told to */
+    stk_queue_unlease(s, job);
+    j->started = s->now;
+    stk_queue_lease(s, job);
+    s->pools[j->pool].plan_valid = false;
+}
+
+void stk_run_evict(struct stk_state *s, const struct stk_event *ev)
+{
+    struct stk_job *j = &s->jobs[ev->job.i];
+
+    stk_queue_unlease(s, ev->job.i);
+    j->state = STK_JOB_STOPPING;
+    s->pools[j->pool].n_stopping++;
+    s->pools[j->pool].plan_valid = false;
+    if (ev->u.evict.for_job.i != STK_NONE)
+        s->pools[j->pool].claim = ev->u.evict.for_job.i;
+}

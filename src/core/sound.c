@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sound.c - every invariant of the state, checked from scratch: GPUs conserved and never given
+ * twice, gangs whole, counters and indexes in step with the tables. Slow on purpose; it shares no
+ * code with what it checks. */
+#include "core/core.h"
+#include "core/index.h"
+
+#define BAD(...) (stk_err_set(err, -EINVAL, __VA_ARGS__), false)
+
+static bool has_lease(const struct stk_job *j)
+{
+    return j->state == STK_JOB_PLACED || j->state == STK_JOB_RUNNING ||
+           j->state == STK_JOB_STOPPING;
+}
+
+static bool job_sound(const struct stk_state *s, const struct stk_job *j, struct stk_err *err)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    uint64_t gpus = 0, tasks = 0;
+
+    if (has_lease(j) != (j->lease != 0) || has_lease(j) != (j->n_pieces > 0))
+        return BAD("job %u: state %s and lease %u disagree", j->number,
+                   stk_job_state_name((enum stk_job_state)j->state), j->lease);
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const struct stk_piece *p = &s->pieces[j->first_piece + i];
+
+        if (p->node.i >= s->n_nodes || s->nodes[p->node.i].pool != j->pool)
+            return BAD("job %u has a piece outside its pool", j->number);
+        if (!((d->gpu_types >> s->nodes[p->node.i].gpu_type) & 1))
+            return BAD("job %u holds GPUs of a type it does not accept", j->number);
+        gpus += p->gpus;
+        tasks += p->tasks;
+    }
+    if (has_lease(j) && (gpus != j->gpus || (!d->cut && tasks != d->tasks)))
+        return BAD("job %u: gang is not whole: %llu of %u GPUs", j->number,
+                   (unsigned long long)gpus, j->gpus);
+    if (j->state == STK_JOB_WAITING && j->unmet > 0)
+        return BAD("job %u waits with %u dependencies unmet", j->number, j->unmet);
+    if (j->served < 0 || j->lost < 0 || j->started > s->now)
+        return BAD("job %u: times out of range", j->number);
+    return true;
+}
+
+/* Puts the lease onto the empty copies of its nodes. */
+static bool add_lease(const struct stk_state *s, const struct stk_job *j, struct stk_err *err)
+{
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const struct stk_piece *p = &s->pieces[j->first_piece + i];
+        const struct stk_use u = stk_use_of(&s->shapes[j->shape].demand, p);
+        struct stk_tally *t = &s->tally[p->node.i];
+
+        if (t->mask & p->mask)
+            return BAD("node %u: a GPU of job %u has another owner", p->node.i, j->number);
+        t->gpus += p->gpus;
+        t->mask |= p->mask;
+        t->cpu += u.cpu;
+        t->mem += u.mem;
+    }
+    return true;
+}
+
+static bool node_sound(const struct stk_state *s, uint32_t node, struct stk_err *err)
+{
+    const struct stk_tally *t = &s->tally[node];
+    const struct stk_node *n = &s->nodes[node];
+    const struct stk_group *g = &s->groups[n->group];
+    uint64_t all = n->aggregate || n->gpus == 0 ? 0 : ~UINT64_C(0) >> (64 - n->gpus);
+
+    if (t->gpus + n->gpus_free != n->gpus)
+        return BAD("node %u: %llu GPUs leased and %u free of %u", node, (unsigned long long)t->gpus,
+                   n->gpus_free, n->gpus);
+    if (!n->aggregate && ((t->mask | n->mask_free) != all || (t->mask & n->mask_free) != 0))
+        return BAD("node %u: free GPUs are wrong", node);
+    if (n->cpu_limited && t->cpu + n->cpu_free != n->cpu_milli)
+        return BAD("node %u: CPU is not conserved", node);
+    if (n->mem_limited && t->mem + n->mem_free != n->mem_mib)
+        return BAD("node %u: memory is not conserved", node);
+    for (uint32_t b = 0; b <= g->max_gpus; b++) {
+        const uint64_t *set = s->words + g->words + (size_t)b * g->nodes_layout.n_words;
+
+        if (stk_bits_test(set, n->pos) != (n->up && b == n->gpus_free))
+            return BAD("node %u is in the wrong bucket", node);
+    }
+    return true;
+}
+
+static bool nodes_sound(const struct stk_state *s, struct stk_err *err)
+{
+    for (uint32_t node = 0; node < s->n_nodes; node++)
+        s->tally[node] = (struct stk_tally){0};
+    for (uint32_t i = 0; i < s->n_jobs; i++)
+        if (has_lease(&s->jobs[i]) && !add_lease(s, &s->jobs[i], err))
+            return false;
+    for (uint32_t node = 0; node < s->n_nodes; node++)
+        if (!node_sound(s, node, err))
+            return false;
+    return true;
+}
+
+static bool pool_sound(const struct stk_state *s, uint32_t pool, struct stk_err *err)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    uint32_t waiting = 0, leased = 0, stopping = 0, in_trees = 0;
+    uint64_t free_gpus = 0;
+
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+
+        if (j->state == STK_JOB_NONE || j->pool != pool)
+            continue;
+        waiting += j->state == STK_JOB_WAITING;
+        leased += j->state == STK_JOB_PLACED || j->state == STK_JOB_RUNNING;
+        stopping += j->state == STK_JOB_STOPPING;
+    }
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const struct stk_node *n = &s->nodes[s->pool_nodes[p->first_node + i]];
+
+        free_gpus += n->up ? n->gpus_free : 0;
+    }
+    for (uint32_t i = 0; i < s->n_shapes; i++)
+        in_trees += s->shapes[i].pool == pool ? s->shapes[i].waiting.count : 0;
+    for (uint32_t i = 0; i < p->n_rated; i++)
+        in_trees += p->rated[i].tree.count;
+    if (waiting != p->n_waiting || leased != p->n_leased || stopping != p->n_stopping)
+        return BAD("pool %u: counts %u/%u/%u, jobs say %u/%u/%u", pool, p->n_waiting, p->n_leased,
+                   p->n_stopping, waiting, leased, stopping);
+    if (in_trees != (s->whole_pool ? waiting + leased : waiting))
+        return BAD("pool %u: %u jobs in its trees", pool, in_trees);
+    if (free_gpus != p->gpus_free)
+        return BAD("pool %u: %llu GPUs free, nodes say %llu", pool,
+                   (unsigned long long)p->gpus_free, (unsigned long long)free_gpus);
+    if (p->claim != STK_NONE && s->jobs[p->claim].state != STK_JOB_WAITING)
+        return BAD("pool %u is cleared for a job that does not wait", pool);
+    return true;
+}
+
+bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
+{
+    const struct stk_state *s = stk_core_state(c);
+    uint32_t live = 0, done = 0;
+
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+
+        if (j->state == STK_JOB_NONE)
+            continue;
+        live += j->state != STK_JOB_DONE;
+        done += j->state == STK_JOB_DONE;
+        if (stk_map_get(&s->by_number, j->number) != i)
+            return BAD("job %u is not found by its number", j->number);
+        if (j->state != STK_JOB_DONE && !job_sound(s, j, err))
+            return false;
+    }
+    if (live != s->n_live || done != s->n_done || s->n_undo != 0)
+        return BAD("%u live and %u finished jobs, counters say %u and %u", live, done, s->n_live,
+                   s->n_done);
+    if (!nodes_sound(s, err))
+        return false;
+    for (uint32_t p = 0; p < s->n_pools; p++)
+        if (!pool_sound(s, p, err))
+            return false;
+    return true;
+}

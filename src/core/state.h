@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* state.h - the scheduler's state: flat tables addressed by handles, no pointers between rows.
+ *
+ * Two kinds of members. *State* is what events make it; it goes into the digest and must be equal
+ * after a replay. *Caches* (marked) only make deciding fast: indexes, parked shapes, reservations.
+ * They may be dropped at any time without changing any decision.
+ *
+ * Core files write here, inside apply(). Policies read.
+ */
+#ifndef STK_CORE_STATE_H
+#define STK_CORE_STATE_H
+
+#include "base/bits.h"
+#include "base/heap.h"
+#include "base/map.h"
+#include "base/otree.h"
+#include "base/sort.h"
+#include "core/policy.h"
+#include "core/timeline.h"
+#include "model/node.h"
+
+struct stk_job {
+    stk_job_number number;
+    uint32_t tag;
+    uint8_t state, kind, tier, cause;
+    bool cancel_wanted, hold_wanted;
+    int32_t priority;
+    uint32_t tenant, pool, shape;
+    uint32_t gpus; /* of all tasks */
+    stk_time submitted, begin;
+    stk_time queued;  /* when it last entered the queue */
+    stk_time started; /* of the lease it has; of the last one when it has none */
+    stk_time ended;
+    stk_time estimate;
+    stk_time served; /* time run under earlier leases */
+    stk_time lost;   /* of that, what has to be done again */
+    int64_t word;    /* the order policy's own */
+    stk_lease_id lease; /* 0: none */
+    uint32_t first_piece, n_pieces;
+    uint32_t preemptions;
+    int32_t exit_code;
+    uint32_t queue_seq; /* order of entering the queue */
+    stk_job_number array;
+    uint32_t array_index;
+    uint32_t unmet;      /* dependencies not met yet */
+    uint32_t first_edge; /* its dependents; edge + 1 */
+    uint32_t link;       /* free list, or the row of finished jobs */
+    /* caches: under which key it lies in which tree */
+    int64_t rank, rate;
+    stk_time expected_end;
+};
+
+/* Waiting jobs that differ in nothing a node could notice. One verdict serves all. */
+struct stk_shape {
+    struct stk_demand demand;
+    uint32_t pool;
+    uint32_t gpus; /* of all tasks */
+    uint32_t refs; /* jobs not yet ended; 0: the row may be reused */
+    uint32_t need; /* GPUs on one node without which not even one piece fits */
+    uint32_t next; /* same hash, or free list; shape + 1 */
+    struct stk_otree waiting; /* by (rank, number); aux: remaining time */
+    /* caches */
+    uint8_t parked;          /* enum stk_parked */
+    uint32_t park_next, park_prev; /* shape + 1 */
+};
+
+enum stk_parked {
+    STK_READY,         /* in its pool's heap of shapes to try (or has no waiting job) */
+    STK_PARKED_ROOM,   /* does not fit; woken when a node has 'need' GPUs free */
+    STK_PARKED_RESERVE /* would delay a reservation; woken by any release in the pool, or when the
+                          reservation moves, or by a new job of the shape */
+};
+
+struct stk_node {
+    uint32_t pool, group;
+    uint32_t pos; /* among the group's nodes */
+    uint32_t gpus, gpus_free;
+    uint64_t mask_free; /* aggregate nodes: 0 */
+    uint32_t gpu_type, gpu_mem_mib;
+    bool up, aggregate;
+    bool cpu_limited, mem_limited;
+    uint64_t cpu_milli, cpu_free, mem_mib, mem_free;
+    int64_t extra; /* cache: GPUs of a reserved node that its reservation leaves free */
+};
+
+/* The nodes of one pool with one GPU type, bucketed by free GPUs. */
+struct stk_group {
+    uint32_t pool, gpu_type;
+    uint32_t max_gpus; /* of one node */
+    uint32_t first, n; /* in state.group_nodes: ids ascending */
+    struct stk_bits_layout nodes_layout, bucket_layout;
+    size_t words; /* in state.words: bucket b's set at words + b * nodes_layout.n_words */
+    size_t used;  /* in state.words: which buckets are not empty */
+    size_t count; /* in state.counts: nodes per bucket */
+};
+
+struct stk_rated { /* active jobs whose rank moves at one rate */
+    int64_t rate;
+    struct stk_otree tree; /* aux: gpus * 2 + (has a lease) */
+    /* scratch of a walk (core/walk.h) */
+    struct stk_ocursor at;
+    const struct stk_oent *e;
+    int64_t value;
+};
+
+struct stk_pool {
+    uint32_t first_group, n_groups;
+    uint32_t first_node, n_nodes; /* in state.pool_nodes */
+    uint32_t max_gpus;            /* of one node */
+    uint64_t gpus, gpus_up, gpus_free; /* all; of nodes that are up; of those, free */
+    uint32_t n_waiting, n_leased; /* jobs; leased: placed or running */
+    uint32_t n_stopping;
+    uint32_t tier_gpus_leased[STK_TIER_MAX];
+    struct stk_otree ends;    /* leased jobs by expected end (kept when some policy asks) */
+    struct stk_rated *rated;  /* for policies that decide a pool whole */
+    uint32_t n_rated, cap_rated;
+    uint32_t *walk; /* scratch: heap of indices into 'rated' */
+    uint32_t n_walk, cap_walk;
+    uint32_t claim; /* job that others are being evicted for; STK_NONE */
+    /* caches */
+    bool dirty;   /* something happened that may let a job start */
+    bool blocked; /* head of a strict queue does not fit */
+    struct stk_heap ready;
+    bool late_keys; /* some shape lies in it under a later job than its first */
+    size_t park_used, park_head; /* bits over 'need'; in state.words and state.counts */
+    struct stk_bits_layout park_layout;
+    uint32_t resv_parked; /* shapes parked for the reservation; shape + 1 */
+    uint32_t resv_job;    /* STK_NONE */
+    stk_time resv_at;
+    uint32_t n_resv; /* nodes, in state.resv_nodes from first_node on */
+    stk_time pass_at; /* a whole-pool policy's last pass */
+    bool plan_valid;
+    struct stk_timeline plan;
+    struct stk_heap due; /* planned jobs by planned start */
+    int64_t plan_rank; /* of the last job planned */
+    stk_job_number plan_number;
+};
+
+struct stk_edge { /* "child waits for the job in whose list this is" */
+    uint32_t child;
+    stk_job_number child_number;
+    uint32_t type;
+    uint32_t next; /* edge + 1 */
+};
+
+struct stk_tally { /* scratch of sound(): what leases use of one node */
+    uint64_t gpus, mask, cpu, mem;
+};
+
+struct stk_undo { /* a tentative change of one node */
+    uint32_t node, gpus;
+    uint64_t mask, cpu, mem;
+    bool took;
+};
+
+struct stk_state {
+    struct stk_mem mem;
+    stk_time now; /* of the latest event */
+    const struct stk_order_ops *order;
+    const struct stk_backfill_ops *backfill;
+    const struct stk_place_ops *place;
+    const struct stk_preempt_ops *preempt;
+    const struct stk_admit_ops *admit;
+    void *order_st, *preempt_st;
+    stk_time round; /* > 0: decide at its multiples only */
+    uint32_t retain_done, backfill_depth;
+    bool whole_pool, keep_ends;
+    bool drift;        /* some running job's rank falls with time: every round decides anew */
+    stk_time round_at; /* cache: the last round that was opened */
+    uint32_t n_waiting, n_leased; /* jobs of all pools */
+    uint32_t n_blocked;
+    uint64_t gpus_leased;
+
+    struct stk_job *jobs;
+    uint32_t n_jobs, cap_jobs, free_job; /* free_job: slot + 1 */
+    uint32_t n_live; /* submitted and not yet ended */
+    struct stk_map by_number;
+    stk_job_number next_number;
+    stk_lease_id next_lease;
+    uint32_t next_queue_seq;
+    uint32_t done_head, done_tail, n_done; /* finished jobs, oldest first; slot + 1 */
+
+    struct stk_edge *edges;
+    uint32_t n_edges, cap_edges, free_edge;
+    struct stk_piece *pieces;
+    uint32_t n_pieces, cap_pieces, free_piece[32]; /* runs of 2^k; first + 1 */
+
+    struct stk_shape *shapes;
+    uint32_t n_shapes, cap_shapes, free_shape;
+    struct stk_map shape_by_hash;
+    uint32_t *shape_pos; /* in their pools' ready heaps */
+    uint32_t cap_shape_pos;
+
+    struct stk_node *nodes;
+    uint32_t n_nodes;
+    struct stk_group *groups;
+    uint32_t n_groups;
+    struct stk_pool *pools;
+    uint32_t n_pools;
+    uint32_t *group_nodes, *pool_nodes, *resv_nodes;
+    uint64_t *words;
+    size_t n_words;
+    uint32_t *counts;
+    size_t n_counts;
+    uint64_t *avoid; /* cache: nodes with a reservation */
+
+    struct stk_opool trees;
+    struct stk_heap timers; /* begin times, key changes */
+    uint32_t *timer_pos, *due_pos;
+    uint32_t cap_timer_pos, cap_due_pos;
+
+    uint64_t history; /* hash of every event applied */
+    uint64_t n_events;
+
+    /* caches and scratch */
+    uint32_t *dirty;
+    uint32_t n_dirty;
+    struct stk_undo *undo;
+    uint32_t n_undo, cap_undo;
+    struct stk_piece *try_pieces;
+    uint32_t cap_try;
+    struct stk_sort_item *sort, *sort_tmp;
+    uint32_t cap_sort, cap_sort_tmp;
+    uint32_t *list_a, *list_b;
+    uint32_t cap_list_a, cap_list_b;
+    struct stk_piece *batch; /* pieces of several starts decided at once */
+    uint32_t cap_batch;
+    uint32_t n_kept, kept_pool; /* picks in list_a that wait for evictions at this same instant */
+    stk_time kept_now;
+    uint32_t *sim_free;       /* per node, valid where node_stamp == stamp: free GPUs later on */
+    uint64_t stamp, *node_stamp;
+    struct stk_tally *tally; /* per node */
+};
+
+/* Time the job has run in all, up to now. */
+static inline stk_time stk_job_served(const struct stk_job *j, stk_time now)
+{
+    return j->served + (j->lease ? now - j->started : 0);
+}
+
+/* What it is expected to need from now on. */
+static inline stk_time stk_job_remaining(const struct stk_job *j, stk_time now)
+{
+    stk_time left = j->estimate + j->lost - stk_job_served(j, now);
+
+    return left > 0 ? left : 0;
+}
+
+#endif

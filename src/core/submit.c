@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* submit.c - a job comes in: checked, given a number and a shape, and queued, held or blocked. */
+#include "core/verbs.h"
+
+#include "core/queue.h"
+#include "core/txn.h"
+
+static int check_demand(const struct stk_demand *d, struct stk_err *err)
+{
+    if (d->tasks < 1 || d->tasks > STK_MAX_TASKS)
+        return stk_err_set(err, -EINVAL, "tasks must be 1 to %d, got %u", STK_MAX_TASKS, d->tasks);
+    if (d->gpus > STK_MAX_GPUS || (uint64_t)d->gpus * d->tasks > STK_MAX_GPUS)
+        return stk_err_set(err, -EINVAL, "a job may ask for at most %d GPUs, got %u x %u",
+                           STK_MAX_GPUS, d->tasks, d->gpus);
+    if (d->cut && d->tasks != 1)
+        return stk_err_set(err, -EINVAL, "a job that may be cut has one task, got %u", d->tasks);
+    return 0;
+}
+
+static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, struct stk_err *err)
+{
+    if (j->pool.i >= s->n_pools)
+        return stk_err_set(err, -EINVAL, "there is no pool %u (0 to %u)", j->pool.i, s->n_pools - 1);
+    if ((unsigned)j->kind >= STK_KIND_MAX || (unsigned)j->tier >= STK_TIER_MAX)
+        return stk_err_set(err, -EINVAL, "unknown kind or tier");
+    if (j->priority > STK_MAX_PRIORITY || j->priority < -STK_MAX_PRIORITY)
+        return stk_err_set(err, -EINVAL, "priority must be within +-%d, got %d", STK_MAX_PRIORITY,
+                           j->priority);
+    if (j->estimate < 0 || j->estimate > STK_MAX_DURATION)
+        return stk_err_set(err, -EINVAL, "estimate must be 0 to 100 years");
+    if (j->begin < 0)
+        return stk_err_set(err, -EINVAL, "begin time must not be negative");
+    if (j->n_deps > STK_MAX_DEPS)
+        return stk_err_set(err, -EINVAL, "at most %d dependencies, got %u", STK_MAX_DEPS, j->n_deps);
+    for (uint32_t i = 0; i < j->n_deps; i++) {
+        if ((unsigned)j->deps[i].type >= STK_DEP_TYPE_MAX)
+            return stk_err_set(err, -EINVAL, "unknown kind of dependency");
+        if (stk_map_get(&s->by_number, j->deps[i].on) == UINT32_MAX)
+            return stk_err_set(err, -ENOENT, "depends on job %u, which is not known (any more)",
+                               j->deps[i].on);
+    }
+    return check_demand(&j->demand, err);
+}
+
+static int reserve(struct stk_state *s, const struct stk_job_spec *spec)
+{
+    const struct stk_mem *m = &s->mem;
+    uint32_t n = s->n_jobs + 1;
+    int rc = stk_mem_grow(m, &s->jobs, &s->cap_jobs, n, sizeof(*s->jobs));
+
+    rc = rc < 0 ? rc : stk_mem_grow(m, &s->timer_pos, &s->cap_timer_pos, n, sizeof(*s->timer_pos));
+    rc = rc < 0 ? rc : stk_mem_grow(m, &s->due_pos, &s->cap_due_pos, n, sizeof(*s->due_pos));
+    rc = rc < 0 ? rc : stk_mem_grow(m, &s->sort, &s->cap_sort, n, sizeof(*s->sort));
+    rc = rc < 0 ? rc : stk_mem_grow(m, &s->sort_tmp, &s->cap_sort_tmp, n, sizeof(*s->sort_tmp));
+    rc = rc < 0 ? rc : stk_mem_grow(m, &s->list_a, &s->cap_list_a, n, sizeof(*s->list_a));
+    rc = rc < 0 ? rc : stk_mem_grow(m, &s->list_b, &s->cap_list_b, n, sizeof(*s->list_b));
+    rc = rc < 0 ? rc : stk_map_reserve(&s->by_number, m, s->by_number.n + 1);
+    rc = rc < 0 ? rc
+                : stk_mem_grow(m, &s->edges, &s->cap_edges, s->n_edges + spec->n_deps,
+                               sizeof(*s->edges));
+    return rc < 0 ? rc : stk_queue_reserve(s, spec->pool.i);
+}
+
+/* Ties the job to those it depends on; false when one of them has already ended the wrong way. */
+static bool tie(struct stk_state *s, uint32_t job, const struct stk_job_spec *spec)
+{
+    struct stk_job *j = &s->jobs[job];
+
+    for (uint32_t i = 0; i < spec->n_deps; i++) {
+        struct stk_job *on = &s->jobs[stk_map_get(&s->by_number, spec->deps[i].on)];
+        uint32_t e;
+
+        if (on->state == STK_JOB_DONE) {
+            if (!stk_dep_met(spec->deps[i].type, (enum stk_cause)on->cause))
+                return false;
+            continue;
+        }
+        if (s->free_edge) {
+            e = s->free_edge - 1;
+            s->free_edge = s->edges[e].next;
+        } else {
+            e = s->n_edges++;
+        }
+        s->edges[e] = (struct stk_edge){job, j->number, spec->deps[i].type, on->first_edge};
+        on->first_edge = e + 1;
+        j->unmet++;
+    }
+    return true;
+}
+
+static void fill(struct stk_job *j, const struct stk_job_spec *spec)
+{
+    *j = (struct stk_job){.tag = spec->tag,
+                          .kind = (uint8_t)spec->kind,
+                          .tier = (uint8_t)spec->tier,
+                          .priority = spec->priority,
+                          .tenant = spec->tenant,
+                          .pool = spec->pool.i,
+                          .gpus = spec->demand.gpus * spec->demand.tasks,
+                          .begin = spec->begin,
+                          .estimate = spec->estimate,
+                          .array = spec->array,
+                          .array_index = spec->array_index};
+}
+
+int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
+{
+    const struct stk_job_spec *spec = ev->u.spec;
+    uint32_t job = ev->job.i;
+    struct stk_job *j;
+    int rc = check_spec(s, spec, err);
+
+    rc = rc < 0 ? rc : s->admit->check(s, spec, err);
+    if (rc < 0)
+        return rc;
+    if (s->next_number == UINT32_MAX)
+        return stk_err_set(err, -EOVERFLOW, "job numbers are used up");
+    if (reserve(s, spec) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory for %u jobs", s->n_jobs + 1);
+    if (s->free_job) {
+        s->free_job = s->jobs[job].link;
+    } else {
+        s->n_jobs++;
+        s->timer_pos[job] = s->due_pos[job] = STK_HEAP_OUT;
+    }
+    j = &s->jobs[job];
+    fill(j, spec);
+    j->submitted = s->now;
+    j->number = s->next_number++;
+    j->shape = stk_shape_get(s, &spec->demand, j->pool);
+    s->n_live++;
+    stk_map_put(&s->by_number, j->number, job);
+    if (!tie(s, job, spec)) {
+        j->state = STK_JOB_HELD; /* never seen: it ends at once */
+        stk_release_finish(s, job, STK_CAUSE_DEPENDENCY);
+    } else if (spec->held) {
+        j->state = STK_JOB_HELD;
+    } else {
+        stk_enqueue(s, job);
+    }
+    return 0;
+}
+
+void stk_enqueue(struct stk_state *s, uint32_t job)
+{
+    struct stk_job *j = &s->jobs[job];
+
+    if (j->unmet > 0 || j->begin > s->now) {
+        j->state = STK_JOB_BLOCKED;
+        s->n_blocked++;
+        if (j->unmet == 0)
+            stk_heap_put(&s->timers, s->timer_pos, job, j->begin, j->number);
+        return;
+    }
+    j->state = STK_JOB_WAITING;
+    stk_queue_enter(s, job);
+}
+
+void stk_unblock(struct stk_state *s, uint32_t job)
+{
+    if (s->jobs[job].state != STK_JOB_BLOCKED)
+        return;
+    s->n_blocked--;
+    stk_heap_remove(&s->timers, s->timer_pos, job);
+}
+
+void stk_hold(struct stk_state *s, uint32_t job)
+{
+    struct stk_job *j = &s->jobs[job];
+
+    if (j->state == STK_JOB_STOPPING) {
+        j->hold_wanted = true;
+        return;
+    }
+    if (j->state == STK_JOB_WAITING)
+        stk_queue_leave(s, job, false);
+    else
+        stk_unblock(s, job);
+    j->state = STK_JOB_HELD;
+}
+
+void stk_unhold(struct stk_state *s, uint32_t job)
+{
+    struct stk_job *j = &s->jobs[job];
+
+    if (j->state == STK_JOB_STOPPING)
+        j->hold_wanted = false;
+    else
+        stk_enqueue(s, job);
+}
+
+void stk_tick(struct stk_state *s)
+{
+    while (s->timers.n > 0 && s->timers.item[0].key <= s->now) {
+        uint32_t job = s->timers.item[0].id;
+        struct stk_job *j = &s->jobs[job];
+
+        stk_heap_remove(&s->timers, s->timer_pos, job);
+        if (j->state == STK_JOB_BLOCKED) {
+            stk_unblock(s, job);
+            stk_enqueue(s, job);
+            continue;
+        }
+        if (s->order->on_change)
+            j->word = s->order->on_change(s->order_st, j, s->now);
+        stk_queue_rekey(s, job);
+    }
+}

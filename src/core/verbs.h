@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verbs.h - what each event does; one file per verb. Each checks everything first and changes
+ * nothing when it refuses. Called by core.c alone, after the lifecycle table has allowed the event. */
+#ifndef STK_CORE_VERBS_H
+#define STK_CORE_VERBS_H
+
+#include "base/err.h"
+#include "core/state.h"
+
+int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* submit.c */
+void stk_hold(struct stk_state *s, uint32_t job);                                     /* submit.c */
+void stk_unhold(struct stk_state *s, uint32_t job);                                   /* submit.c */
+/* Into the queue, or among the blocked when it still waits for something else. */
+void stk_enqueue(struct stk_state *s, uint32_t job); /* submit.c */
+/* Out of the blocked, if it is there. */
+void stk_unblock(struct stk_state *s, uint32_t job); /* submit.c */
+void stk_tick(struct stk_state *s);                  /* submit.c */
+
+int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* run.c */
+void stk_run_started(struct stk_state *s, uint32_t job);                                 /* run.c */
+void stk_run_evict(struct stk_state *s, const struct stk_event *ev);                     /* run.c */
+
+void stk_release_exited(struct stk_state *s, const struct stk_event *ev); /* release.c */
+void stk_release_cancel(struct stk_state *s, uint32_t job);               /* release.c */
+/* The job has ended: tells its dependents, drops the oldest finished job. */
+void stk_release_finish(struct stk_state *s, uint32_t job, enum stk_cause cause); /* release.c */
+
+/* Runs of pieces, by powers of two. Room must be reserved. */
+int stk_pieces_reserve(struct stk_state *s, uint32_t n);
+uint32_t stk_pieces_alloc(struct stk_state *s, uint32_t n);
+void stk_pieces_free(struct stk_state *s, uint32_t first, uint32_t n);
+
+#endif

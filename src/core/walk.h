@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* walk.h - for policies that decide a pool whole: all its active jobs, running and waiting, in rank
+ * order, and several starts decided at once.
+ *
+ * Jobs whose ranks move at one rate lie in one ordered tree, so the walk is a merge of a few sorted
+ * sequences: O(log rates) per job, and it can stop early.
+ */
+#ifndef STK_CORE_WALK_H
+#define STK_CORE_WALK_H
+
+#include "core/state.h"
+
+#define STK_BATCH 256 /* pieces of one-node jobs that one decision may start, besides one per node */
+
+/* Starts a walk at time 'now'; then the current job, NULL at the end: its id, and aux = GPUs * 2 +
+ * (has a lease). */
+void stk_walk_begin(const struct stk_state *s, struct stk_pool *p, stk_time now);
+const struct stk_oent *stk_walk_get(const struct stk_pool *p);
+void stk_walk_next(const struct stk_state *s, struct stk_pool *p, stk_time now);
+/* Fewest GPUs any waiting job of the pool asks for. */
+uint32_t stk_walk_least(const struct stk_state *s, const struct stk_pool *p);
+
+/* PLACE events for as many of the jobs as fit now, one after the other. Those that do not fit are
+ * passed over. Sets ask->done when all were tried. Nothing is changed. */
+uint32_t stk_walk_place(struct stk_ask *ask, const uint32_t *jobs, uint32_t n);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loop.h - the loop that drives the core: what happened is applied, decisions are asked for until
+ * there are none, and engines act on them.
+ *
+ * One turn at time 'now', always in this order: what the engine reports, the clock, what sources
+ * bring, then decisions. So a job that ends, one that is due to change rank and one that arrives in
+ * the same instant are all seen before anything is decided. Decisions are applied (and, with a
+ * journal, made durable) before the engine hears of them.
+ *
+ * With a virtual clock the loop jumps to the next time anything happens.
+ */
+#ifndef STK_DRIVE_LOOP_H
+#define STK_DRIVE_LOOP_H
+
+#include "core/core.h"
+#include "engine/engine.h"
+
+struct stk_loop;
+
+struct stk_source_ops { /* where submits and other requests come from */
+    stk_time (*next)(void *ctx); /* time of the next one; STK_NEVER_TIME: no more */
+    /* Hands over everything up to 'now' through stk_loop_apply(). */
+    int (*feed)(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err);
+};
+
+struct stk_watch_ops { /* who looks on; every member may be NULL */
+    void (*event)(void *ctx, const struct stk_event *ev);   /* after it was applied */
+    int (*before)(void *ctx, stk_time now, struct stk_err *err); /* all seen, nothing decided yet */
+    int (*after)(void *ctx, stk_time now, struct stk_err *err);  /* the turn is over */
+};
+
+struct stk_loop_config {
+    struct stk_core *core; /* borrowed, as the others */
+    struct stk_engine *engine;
+    const struct stk_source_ops *source;
+    void *source_ctx;
+    const struct stk_watch_ops *watch;
+    void *watch_ctx;
+};
+
+int stk_loop_new(const struct stk_loop_config *cfg, const struct stk_mem *mem,
+                 struct stk_loop **ret_loop, struct stk_err *err);
+void stk_loop_free(struct stk_loop *loop);
+
+int stk_loop_apply(struct stk_loop *loop, const struct stk_event *ev, struct stk_err *err);
+int stk_loop_turn(struct stk_loop *loop, stk_time now, struct stk_err *err);
+/* Turns until nothing will ever happen again. */
+int stk_loop_run_virtual(struct stk_loop *loop, struct stk_err *err);
+
+uint64_t stk_loop_decisions(const struct stk_loop *loop);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/sim/sim.h"
+
+#include "base/heap.h"
+
+struct run { /* a lease that runs; by job slot */
+    stk_lease_id lease;
+    uint32_t tag, gpus;
+    stk_time started;
+};
+
+struct sim {
+    struct stk_engine base;
+    struct stk_mem mem;
+    struct stk_sim_config cfg;
+    stk_time late;
+    struct stk_heap ends;
+    uint32_t *pos;
+    struct run *runs;
+    uint32_t cap_pos, cap_runs;
+    double restart_gpu_s;
+};
+
+enum { P_RESTART, P_LATE };
+const struct stk_param stk_sim_params[] = {
+    [P_RESTART] = {"restart_s", STK_PARAM_SIZES, "0", 0, 31536000, NULL,
+                   "work added by each preemption: seconds, or by GPUs (8:40,*:60)"},
+    [P_LATE] = {"sim.late_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
+                "jobs end this much after their work is done (one-second ticks of other simulators)"},
+    {0},
+};
+
+static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
+{
+    struct sim *m = (struct sim *)e;
+    struct stk_event ev = {.at = now, .type = STK_EV_STARTED, .job = s->job, .lease = s->lease};
+    stk_time end;
+    uint32_t slot = s->job.i;
+
+    if (s->tag >= m->cfg.n_work)
+        return -EINVAL;
+    if (stk_mem_grow(&m->mem, &m->pos, &m->cap_pos, slot + 1, sizeof(*m->pos)) < 0 ||
+        stk_mem_grow(&m->mem, &m->runs, &m->cap_runs, slot + 1, sizeof(*m->runs)) < 0 ||
+        stk_heap_reserve(&m->ends, &m->mem, m->ends.n + 1) < 0)
+        return -ENOMEM;
+    if (stk_heap_has(m->pos, slot))
+        return 0; /* started already */
+    end = now + m->cfg.work[s->tag].left + m->late;
+    if (m->cfg.round > 0)
+        end = (end + m->cfg.round - 1) / m->cfg.round * m->cfg.round;
+    m->runs[slot] = (struct run){s->lease, s->tag, s->gpus, now};
+    stk_heap_put(&m->ends, m->pos, slot, end, s->lease);
+    e->emit(e->emit_ctx, &ev);
+    return 0;
+}
+
+static void stop(struct stk_engine *e, stk_time now, stk_job_id job, stk_lease_id lease,
+                 enum stk_cause cause)
+{
+    struct sim *m = (struct sim *)e;
+    struct stk_event ev = {.at = now, .type = STK_EV_EXITED, .job = job, .lease = lease};
+    const struct run *r;
+    struct stk_sim_work *w;
+
+    if (job.i >= m->cap_pos || !stk_heap_has(m->pos, job.i) || m->runs[job.i].lease != lease)
+        return;
+    r = &m->runs[job.i];
+    w = &m->cfg.work[r->tag];
+    stk_heap_remove(&m->ends, m->pos, job.i);
+    ev.u.exit.cause = cause;
+    w->left -= now - r->started;
+    if (cause == STK_CAUSE_EVICTED) {
+        ev.u.exit.lost = stk_params_size(m->cfg.params, &stk_sim_params[P_RESTART], r->gpus);
+        w->left += ev.u.exit.lost;
+        m->restart_gpu_s += (double)ev.u.exit.lost / (double)STK_SECOND * r->gpus;
+    }
+    e->emit(e->emit_ctx, &ev);
+}
+
+static void pump(struct stk_engine *e, stk_time now)
+{
+    struct sim *m = (struct sim *)e;
+
+    while (m->ends.n > 0 && m->ends.item[0].key <= now) {
+        uint32_t slot = m->ends.item[0].id;
+        const struct run *r = &m->runs[slot];
+        const struct stk_event ev = {.at = now,
+                                     .type = STK_EV_EXITED,
+                                     .job = {slot},
+                                     .lease = r->lease,
+                                     .u.exit = {.cause = m->cfg.work[r->tag].ends}};
+
+        stk_heap_remove(&m->ends, m->pos, slot);
+        m->cfg.work[r->tag].left = 0;
+        e->emit(e->emit_ctx, &ev);
+    }
+}
+
+static stk_time next(const struct stk_engine *e)
+{
+    const struct sim *m = (const struct sim *)e;
+
+    return m->ends.n > 0 ? m->ends.item[0].key : STK_NEVER_TIME;
+}
+
+static void close_sim(struct stk_engine *e)
+{
+    struct sim *m = (struct sim *)e;
+    struct stk_mem mem = m->mem;
+
+    stk_heap_done(&m->ends, &mem);
+    stk_mem_drop(&mem, &m->pos, &m->cap_pos, sizeof(*m->pos));
+    stk_mem_drop(&mem, &m->runs, &m->cap_runs, sizeof(*m->runs));
+    (void)mem.resize(mem.ctx, m, sizeof(*m), 0);
+}
+
+static const struct stk_engine_ops sim_ops = {
+    .name = "sim",
+    .start = start,
+    .stop = stop,
+    .pump = pump,
+    .next = next,
+    .close = close_sim,
+};
+
+int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *mem,
+                       struct stk_engine **ret_engine, struct stk_err *err)
+{
+    struct sim *m = mem->resize(mem->ctx, NULL, 0, sizeof(*m));
+
+    if (!m)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    m->base.ops = &sim_ops;
+    m->mem = *mem;
+    m->cfg = *cfg;
+    m->late = stk_params_seconds(cfg->params, &stk_sim_params[P_LATE]);
+    *ret_engine = &m->base;
+    return 0;
+}
+
+double stk_engine_sim_restart_cost(const struct stk_engine *e)
+{
+    return ((const struct sim *)e)->restart_gpu_s;
+}

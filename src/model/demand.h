@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* demand.h - what a job asks for.
+ *
+ * A job is a gang of 'tasks' equal tasks, each on one node, started together or not at all. Traces
+ * mostly know only a GPU count; such a job is one task with 'cut' set: it goes on one node when a
+ * node of the pool is large enough, otherwise it is cut into whole nodes and a remainder, and CPU
+ * and memory are cut in proportion.
+ *
+ * Fractions of a GPU, MIG profiles and topology wishes get their members here when placement can
+ * honour them; a demand that cannot be honoured must not be expressible.
+ */
+#ifndef STK_MODEL_DEMAND_H
+#define STK_MODEL_DEMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define STK_MAX_GPUS 1000000 /* of one job */
+#define STK_MAX_TASKS 65536
+#define STK_MAX_GPU_TYPES 64
+#define STK_ANY_GPU_TYPE UINT64_MAX
+
+struct stk_demand {
+    uint32_t tasks;     /* >= 1 */
+    uint32_t gpus;      /* per task; 0 for a CPU job */
+    uint64_t gpu_types; /* bit per type of the cluster's type table; STK_ANY_GPU_TYPE: all */
+    uint32_t cpu_milli; /* per task; 0: does not matter */
+    uint32_t mem_mib;   /* per task; 0: does not matter */
+    bool cut;           /* tasks == 1, and may be cut over several nodes */
+};
+
+#endif

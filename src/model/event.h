@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* event.h - everything that can happen. Only events change scheduler state, and the state after a
+ * list of events depends on nothing else. docs/spec/events.md describes each. */
+#ifndef STK_MODEL_EVENT_H
+#define STK_MODEL_EVENT_H
+
+#include "model/id.h"
+#include "model/job.h"
+#include "model/time.h"
+
+enum stk_event_type {
+    /* from users */
+    STK_EV_SUBMIT,
+    STK_EV_HOLD,
+    STK_EV_RELEASE,
+    STK_EV_CANCEL,
+    /* decisions */
+    STK_EV_PLACE,
+    STK_EV_EVICT,
+    /* from the engine */
+    STK_EV_STARTED,
+    STK_EV_EXITED,
+    STK_EV_NODE_DOWN,
+    STK_EV_NODE_UP,
+    /* the clock reached a time the core asked for */
+    STK_EV_TICK,
+    STK_EV_TYPE_MAX
+};
+
+/* The part of a lease that lies on one node. */
+struct stk_piece {
+    stk_node_id node;
+    uint32_t gpus;
+    uint32_t tasks; /* tasks of the gang here; 1 for each piece of a cut job */
+    uint64_t mask;  /* which GPUs of the node; 0 on aggregate nodes */
+};
+
+/* Pointers are borrowed for the call that takes the event. */
+struct stk_event {
+    stk_time at;
+    enum stk_event_type type;
+    stk_job_id job;     /* SUBMIT: must be stk_core_next_job() */
+    stk_lease_id lease; /* PLACE: must be stk_core_next_lease(); STARTED, EXITED, EVICT: which */
+    union {
+        const struct stk_job_spec *spec; /* SUBMIT */
+        struct {
+            const struct stk_piece *pieces;
+            uint32_t n;
+        } place;
+        struct {
+            enum stk_cause cause;
+            int32_t code;  /* exit code or signal number */
+            stk_time lost; /* work that must be done again, restart overhead included */
+        } exit;
+        struct {
+            stk_job_id for_job; /* EVICT: who needs the room; STK_NONE: nobody in particular */
+        } evict;
+        stk_node_id node; /* NODE_DOWN, NODE_UP */
+    } u;
+};
+
+const char *stk_event_type_name(enum stk_event_type t);
+
+#endif

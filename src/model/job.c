@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/job.h"
+
+#include <stddef.h>
+
+#define NAME(table, i) ((size_t)(i) < sizeof(table) / sizeof(*(table)) ? (table)[(size_t)(i)] : "?")
+
+const char *stk_job_state_name(enum stk_job_state s)
+{
+    static const char *const names[] = {"none",   "held",    "blocked",  "waiting",
+                                        "placed", "running", "stopping", "done"};
+
+    return NAME(names, s);
+}
+
+const char *stk_cause_name(enum stk_cause c)
+{
+    static const char *const names[] = {"none",      "ok",        "failed",    "signal",
+                                        "oom",       "timeout",   "node_lost", "not_started",
+                                        "evicted",   "cancelled", "dependency"};
+
+    return NAME(names, c);
+}
+
+const char *stk_tier_name(enum stk_tier t)
+{
+    static const char *const names[] = {"best-effort", "standard", "critical"};
+
+    return NAME(names, t);
+}
+
+const char *stk_kind_name(enum stk_job_kind k)
+{
+    static const char *const names[] = {"train", "batch", "service", "sweep", "shell"};
+
+    return NAME(names, k);
+}
+
+const char *stk_dep_type_name(enum stk_dep_type t)
+{
+    static const char *const names[] = {"afterok", "afterany", "afternotok"};
+
+    return NAME(names, t);
+}
+
+bool stk_dep_met(enum stk_dep_type type, enum stk_cause cause)
+{
+    return type == STK_DEP_AFTERANY || (type == STK_DEP_AFTEROK) == (cause == STK_CAUSE_OK);
+}

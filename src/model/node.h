@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node.h - machines as they are described to the core; what is free on them is core state. */
+#ifndef STK_MODEL_NODE_H
+#define STK_MODEL_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/id.h"
+
+#define STK_MAX_NODES 1000000
+#define STK_MAX_POOLS 4096
+#define STK_MAX_NODE_GPUS 64 /* GPUs that can be told apart on one node */
+
+struct stk_node_spec {
+    stk_pool_id pool;
+    uint32_t gpu_type; /* index into the cluster's type table, < STK_MAX_GPU_TYPES */
+    uint32_t gpus;
+    uint32_t gpu_mem_mib; /* of each GPU; 0: unknown */
+    uint32_t cpu_milli;   /* 0: not limited */
+    uint32_t mem_mib;     /* 0: not limited */
+    bool aggregate;       /* counts GPUs but does not tell them apart; then 'gpus' may exceed
+                             STK_MAX_NODE_GPUS. Used by the placement policy "count". */
+};
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reason.h - why a job does not run, as data. Sentences are made from it where they are shown. */
+#ifndef STK_MODEL_REASON_H
+#define STK_MODEL_REASON_H
+
+#include "model/id.h"
+#include "model/time.h"
+
+enum stk_reason_code {
+    STK_WHY_RUNNING,    /* it does run, or is about to */
+    STK_WHY_ENDED,      /* it has ended */
+    STK_WHY_HELD,       /* on hold; release it */
+    STK_WHY_DEPENDENCY, /* 'missing' jobs it depends on have not ended */
+    STK_WHY_BEGIN,      /* 'until' has not come */
+    STK_WHY_STOPPING,   /* being stopped */
+    STK_WHY_GPUS,       /* the pool has 'have' GPUs free, 'missing' too few */
+    STK_WHY_FRAGMENTS,  /* enough GPUs are free, but not together: 'have' on the best node */
+    STK_WHY_CPU_MEM,    /* GPUs are free where CPU or memory is not */
+    STK_WHY_CLAIMED,    /* GPUs are being cleared for job 'other' */
+    STK_WHY_BEHIND,     /* it would fit, but job 'other' is first in line and cannot start */
+    STK_WHY_RESERVED,   /* it would fit, but would delay job 'other', promised 'until' */
+    STK_WHY_ROUND,      /* the next round is at 'until' */
+    STK_WHY_RANK,       /* jobs ranked before it use the GPUs */
+    STK_WHY_MAX
+};
+
+struct stk_reason {
+    enum stk_reason_code code;
+    uint64_t need, have, missing; /* GPUs, or jobs */
+    stk_job_number other;         /* 0: none */
+    stk_time until;               /* 0: not known */
+};
+
+const char *stk_reason_name(enum stk_reason_code c);
+
+#endif

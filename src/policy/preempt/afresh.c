@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* afresh.c - preempt: choose afresh at each instant.
+ *
+ * All active jobs of the pool, running and waiting alike, are walked in rank order; each that fits
+ * into what is left of the pool's GPUs is chosen, others are passed over. Running and not chosen
+ * gives way, chosen and waiting starts. Running gives no advantage, and a waiting job that does not
+ * fit displaces nobody.
+ *
+ * The walk counts GPUs. Whether the chosen really fit on nodes is then tried in a transaction: the
+ * jobs that would give way are taken off, the chosen placed in rank order, and every job whose place
+ * nobody needed is put back. So a job is evicted only if one that was chosen starts on its GPUs.
+ *
+ * Cost: O(jobs chosen) per instant at which anything happened; nothing when nobody waits.
+ */
+#include "policy/registry.h"
+
+#include "core/decide.h"
+#include "core/place.h"
+#include "core/txn.h"
+#include "core/walk.h"
+
+/* Picks into list_a, running jobs that were not chosen into list_b, both in rank order. */
+static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32_t *ret_picks,
+                   uint32_t *ret_victims)
+{
+    uint64_t left = p->gpus_up;
+    uint32_t running = p->n_leased, picks = 0, victims = 0, least = stk_walk_least(s, p);
+    const struct stk_oent *e;
+
+    stk_walk_begin(s, p, now);
+    for (; (e = stk_walk_get(p)) != NULL; stk_walk_next(s, p, now)) {
+        uint64_t gpus = (uint64_t)e->aux / 2;
+        bool runs = e->aux & 1;
+
+        if (running == 0 && left < least)
+            break;
+        if (gpus <= left) {
+            left -= gpus;
+            if (!runs)
+                s->list_a[picks++] = e->id;
+        } else if (runs) {
+            s->list_b[victims++] = e->id;
+        }
+        running -= runs;
+    }
+    *ret_picks = picks;
+    *ret_victims = victims;
+}
+
+/* Which victims the picks really need; the others are dropped from list_b. */
+static uint32_t needed(struct stk_state *s, uint32_t picks, uint32_t victims)
+{
+    stk_txn_mark mark = stk_txn_begin(s);
+    uint32_t n, k = 0;
+
+    for (uint32_t i = 0; i < victims; i++)
+        stk_txn_give_job(s, &s->jobs[s->list_b[i]]);
+    for (uint32_t i = 0; i < picks; i++) {
+        const struct stk_shape *sh = &s->shapes[s->jobs[s->list_a[i]].shape];
+
+        if (!stk_place_try(s, s->jobs[s->list_a[i]].shape, NULL, &n))
+            continue;
+        for (uint32_t m = 0; m < n; m++) {
+            const struct stk_use u = stk_use_of(&sh->demand, &s->try_pieces[m]);
+
+            stk_txn_take(s, s->try_pieces[m].node.i, &u);
+        }
+    }
+    for (uint32_t i = 0; i < victims; i++)
+        if (!stk_txn_take_job(s, &s->jobs[s->list_b[i]]))
+            s->list_b[k++] = s->list_b[i];
+    stk_txn_rollback(s, mark);
+    return k;
+}
+
+static uint32_t pass(const void *st, struct stk_ask *ask)
+{
+    struct stk_state *s = ask->s;
+    uint32_t picks, victims;
+
+    (void)st;
+    choose(s, &s->pools[ask->pool], ask->now, &picks, &victims);
+    if (picks == 0)
+        return 0;
+    if (victims > 0)
+        victims = needed(s, picks, victims);
+    if (victims == 0)
+        return stk_walk_place(ask, s->list_a, picks);
+    if (victims > ask->cap)
+        victims = ask->cap;
+    for (uint32_t i = 0; i < victims; i++)
+        ask->out[i] = stk_decide_evict(s, ask->now, s->list_b[i], STK_NONE);
+    return victims;
+}
+
+const struct stk_preempt_ops stk_preempt_afresh = {
+    .name = "afresh",
+    .help = "at each instant the best-ranked jobs run, others give way",
+    .pass = pass,
+};

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/registry.h"
+
+#include <string.h>
+
+#include "core/core.h"
+
+const struct stk_order_ops *const stk_orders[] = {
+    &stk_order_fifo, &stk_order_priority, &stk_order_sjf, &stk_order_ssf,
+    &stk_order_srtf, &stk_order_srsf,     &stk_order_las, NULL,
+};
+const struct stk_backfill_ops *const stk_backfills[] = {
+    &stk_backfill_none, &stk_backfill_skip, &stk_backfill_easy, &stk_backfill_conservative, NULL,
+};
+const struct stk_place_ops *const stk_places[] = {
+    &stk_place_pack, &stk_place_first_fit, &stk_place_spread, &stk_place_count, NULL,
+};
+const struct stk_preempt_ops *const stk_preempts[] = {
+    &stk_preempt_none, &stk_preempt_tier, &stk_preempt_afresh, &stk_preempt_lucid, NULL,
+};
+const struct stk_admit_ops *const stk_admits[] = {&stk_admit_possible, NULL};
+
+/* clang-format off */
+const struct stk_bundle stk_bundles[] = {
+    /* name            order       admit       backfill        place   preempt   share   parameters */
+    {"default",        "priority", "possible", "easy",         "pack", "tier",   "none", "",
+     "by tier and priority, EASY backfill, packed: what you get when you say nothing"},
+    {"fifo",           "fifo",     "possible", "none",         "pack", "none",   "none", "",
+     "first come, first served; the head blocks"},
+    {"fifo-skip",      "fifo",     "possible", "skip",         "pack", "none",   "none", "",
+     "first come, but start whatever fits"},
+    {"easy",           "fifo",     "possible", "easy",         "pack", "none",   "none", "",
+     "first come with EASY backfill"},
+    {"conservative",   "fifo",     "possible", "conservative", "pack", "none",   "none", "",
+     "first come with conservative backfill"},
+    {"priority",       "priority", "possible", "skip",         "pack", "tier",   "none", "",
+     "by tier and priority; higher tiers preempt lower ones"},
+    {"sjf",            "sjf",      "possible", "none",         "pack", "none",   "none", "",
+     "shortest job first; the head blocks"},
+    {"ssf",            "ssf",      "possible", "skip",         "pack", "none",   "none", "",
+     "smallest run time x GPUs first"},
+    {"srtf",           "srtf",     "possible", "skip",         "pack", "afresh", "none", "",
+     "shortest remaining time first, preemptive"},
+    {"srsf",           "srsf",     "possible", "skip",         "pack", "afresh", "none", "",
+     "shortest remaining time x GPUs first, preemptive"},
+    {"las",            "las",      "possible", "skip",         "pack", "afresh", "none", "",
+     "least attained GPU-time first (Tiresias), preemptive, no estimates needed"},
+    {"lucid-srtf",     "srtf",     "possible", "skip",         "pack", "lucid",  "none",
+     "restart_s=8:40,*:60 sim.late_s=1",
+     "SRTF exactly as in Lucid's simulator, for comparison"},
+    {"lucid-tiresias", "las",      "possible", "skip",         "pack", "lucid",  "none",
+     "las.thresholds=18001 las.round_s=60 lucid.list=running-first restart_s=8:40,*:60 sim.late_s=1",
+     "Tiresias exactly as in Lucid's simulator, for comparison"},
+    {0},
+};
+/* clang-format on */
+
+#define FIND(table, want)                                                                          \
+    for (size_t i = 0; (table)[i]; i++)                                                            \
+        if (strcmp((table)[i]->name, (want)) == 0)                                                 \
+            return (table)[i];                                                                     \
+    return NULL
+
+const struct stk_order_ops *stk_order_find(const char *name)
+{
+    FIND(stk_orders, name);
+}
+
+const struct stk_backfill_ops *stk_backfill_find(const char *name)
+{
+    FIND(stk_backfills, name);
+}
+
+const struct stk_place_ops *stk_place_find(const char *name)
+{
+    FIND(stk_places, name);
+}
+
+const struct stk_preempt_ops *stk_preempt_find(const char *name)
+{
+    FIND(stk_preempts, name);
+}
+
+const struct stk_admit_ops *stk_admit_find(const char *name)
+{
+    FIND(stk_admits, name);
+}
+
+const struct stk_bundle *stk_bundle_find(const char *name)
+{
+    for (const struct stk_bundle *b = stk_bundles; b->name; b++)
+        if (strcmp(b->name, name) == 0)
+            return b;
+    return NULL;
+}
+
+static const struct stk_param *in_table(const struct stk_param *t, const char *name)
+{
+    for (; t && t->name; t++)
+        if (strcmp(t->name, name) == 0)
+            return t;
+    return NULL;
+}
+
+#define SEARCH(table, name)                                                                        \
+    for (size_t i = 0; (table)[i] && !p; i++)                                                      \
+    p = in_table((table)[i]->params, (name))
+
+const struct stk_param *stk_param_find(const char *name, const struct stk_param *more)
+{
+    const struct stk_param *p = in_table(stk_core_params, name);
+
+    if (!p)
+        p = in_table(more, name);
+    SEARCH(stk_orders, name);
+    SEARCH(stk_backfills, name);
+    SEARCH(stk_places, name);
+    SEARCH(stk_preempts, name);
+    SEARCH(stk_admits, name);
+    return p;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* registry.h - every policy by name, and the bundles made of them. A new policy is a file and two
+ * lines: its declaration here and its place in a table in registry.c. */
+#ifndef STK_POLICY_REGISTRY_H
+#define STK_POLICY_REGISTRY_H
+
+#include "core/policy.h"
+
+extern const struct stk_order_ops stk_order_fifo, stk_order_priority, stk_order_sjf, stk_order_ssf,
+    stk_order_srtf, stk_order_srsf, stk_order_las;
+extern const struct stk_backfill_ops stk_backfill_none, stk_backfill_skip, stk_backfill_easy,
+    stk_backfill_conservative;
+extern const struct stk_place_ops stk_place_first_fit, stk_place_pack, stk_place_spread,
+    stk_place_count;
+extern const struct stk_preempt_ops stk_preempt_none, stk_preempt_tier, stk_preempt_afresh,
+    stk_preempt_lucid;
+extern const struct stk_admit_ops stk_admit_possible;
+
+/* Tables, each ends with NULL. */
+extern const struct stk_order_ops *const stk_orders[];
+extern const struct stk_backfill_ops *const stk_backfills[];
+extern const struct stk_place_ops *const stk_places[];
+extern const struct stk_preempt_ops *const stk_preempts[];
+extern const struct stk_admit_ops *const stk_admits[];
+
+/* NULL when unknown. */
+const struct stk_order_ops *stk_order_find(const char *name);
+const struct stk_backfill_ops *stk_backfill_find(const char *name);
+const struct stk_place_ops *stk_place_find(const char *name);
+const struct stk_preempt_ops *stk_preempt_find(const char *name);
+const struct stk_admit_ops *stk_admit_find(const char *name);
+
+/* The declaration of a parameter of any policy, of the core, or of 'more' (may be NULL). */
+const struct stk_param *stk_param_find(const char *name, const struct stk_param *more);
+
+/* Shared by placement policies: the node with most free GPUs. */
+uint32_t stk_place_emptiest(const struct stk_state *s, const struct stk_want *w);
+
+/* A named choice of one policy for each decision. Sharing a GPU between jobs has no policy yet: every
+ * bundle says "none", one owner per GPU. */
+struct stk_bundle {
+    const char *name;
+    const char *order, *admit, *backfill, *place, *preempt, *share;
+    const char *params; /* "k=v k=v", "" for none */
+    const char *help;
+};
+extern const struct stk_bundle stk_bundles[]; /* ends with name NULL */
+const struct stk_bundle *stk_bundle_find(const char *name);
+
+#endif

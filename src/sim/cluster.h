@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cluster.h - the machines a simulation runs on, from a few words or a file.
+ *
+ * A cluster that was parsed is valid: 1 to STK_MAX_NODES nodes, each in a pool and with a GPU type
+ * that has a name here. Nodes for which no pool is named are in STK_POOL_DEFAULT.
+ */
+#ifndef STK_SIM_CLUSTER_H
+#define STK_SIM_CLUSTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "model/node.h"
+#include "sim/trace.h"
+
+#define STK_POOL_DEFAULT "default"
+#define STK_GPU_TYPE_DEFAULT "gpu"
+#define STK_GPU_TYPE_NONE "none" /* of a node without GPUs */
+
+struct stk_cluster { /* zeroed: empty */
+    struct stk_node_spec *nodes;
+    uint32_t n_nodes, cap_nodes;
+    struct stk_names pools;
+    struct stk_names gpu_types;
+};
+
+/* Fills an empty cluster from what follows --cluster:
+ *   NODESxGPUS[:TYPE], several joined by '+', for example 16x8:A100+4x4:V100; or
+ *   the path of a YAML file, nodes: [{count, gpus, gpu_type, gpu_mem_gib, cpus, mem_gib, pool}]; or
+ *   the path of a CSV file with a header of name,gpus,gpu_type,cpus,mem_gib,pool (any order, only
+ *   gpus must be there) or that of the Alibaba traces, sn,cpu_milli,memory_mib,gpu,model.
+ * 0, or -Exxx with a sentence; then 'c' is empty. */
+int stk_cluster_parse(struct stk_cluster *c, const char *spec, struct stk_err *err);
+
+/* The same over the text of a file, for tests and fuzzers. 'name' is used in messages. */
+int stk_cluster_parse_text(struct stk_cluster *c, const char *name, const char *data, size_t len,
+                           struct stk_err *err);
+
+/* Gives the nodes to pools as a CSV file of "vc,nodes" says: the first nodes to the first line's
+ * pool, and so on, to the last node. Every name in 'groups' (may be NULL) must have a line. The
+ * pools there were are forgotten. On failure nothing has changed. */
+int stk_cluster_split(struct stk_cluster *c, const struct stk_names *groups,
+                      const char *pools_csv_path, struct stk_err *err);
+
+/* Replaces all nodes of each (pool, GPU type) by one aggregate node, for placement that only
+ * counts. What is unlimited on one of them is unlimited on the aggregate. */
+int stk_cluster_aggregate(struct stk_cluster *c, struct stk_err *err);
+
+void stk_cluster_done(struct stk_cluster *c);
+
+/* For the file formats, cluster_*.c. */
+struct stk_node_row {
+    uint64_t count;
+    struct stk_node_spec node; /* pool and gpu_type are set by stk_cluster_add() */
+    const char *pool, *gpu_type;
+    size_t pool_len, gpu_type_len; /* 0: the default name */
+};
+int stk_cluster_add(struct stk_cluster *c, const struct stk_node_row *row, struct stk_err *err);
+int stk_cluster_parse_yaml(struct stk_cluster *c, const char *name, const char *data, size_t len,
+                           struct stk_err *err);
+int stk_cluster_parse_csv(struct stk_cluster *c, const char *name, const char *data, size_t len,
+                          struct stk_err *err);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cluster_yaml.c - a cluster from YAML:
+ *
+ *     nodes:
+ *       - {count: 16, gpus: 8, gpu_type: A100, gpu_mem_gib: 80, cpus: 128, mem_gib: 1024}
+ *       - {count: 4, gpus: 4, gpu_type: V100, pool: old}
+ *
+ * libfyaml keeps where each value stood, so that errors name the line. Only plain values are read:
+ * aliases would let a short file grow without bound, and are refused. So is, before libfyaml sees
+ * it, what a cluster file never needs and some of its versions never return from: directives and
+ * bytes that are not text.
+ */
+#include <inttypes.h>
+#include <libfyaml.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/cluster.h"
+#include "sim/trace_lines.h"
+
+struct reader {
+    struct stk_cluster *c;
+    const char *name;
+    struct stk_err *err;
+};
+
+/* Line of a scalar, or of the first scalar inside; 1 when there is none. */
+static int line_of(struct fy_node *n)
+{
+    const struct fy_mark *mark;
+    void *it = NULL;
+
+    for (int depth = 0; n && !fy_node_is_scalar(n) && depth < 8; depth++, it = NULL) {
+        if (fy_node_is_sequence(n))
+            n = fy_node_sequence_iterate(n, &it);
+        else
+            n = fy_node_pair_key(fy_node_mapping_iterate(n, &it));
+    }
+    mark = n ? fy_token_start_mark(fy_node_get_scalar_token(n)) : NULL;
+    return mark ? mark->line + 1 : 1;
+}
+
+static int bad(const struct reader *r, struct fy_node *at, const char *what)
+{
+    return stk_err_set(r->err, -EINVAL, "%s:%d: %s", r->name, line_of(at), what);
+}
+
+static struct stk_field scalar(struct fy_node *n)
+{
+    size_t len = 0;
+    const char *s =
+        n && fy_node_is_scalar(n) && !fy_node_is_alias(n) ? fy_node_get_scalar(n, &len) : NULL;
+
+    return (struct stk_field){s ? s : "", s && len <= STK_TRACE_MAX_LINE ? (uint32_t)len : 0};
+}
+
+enum meaning { COUNT, GPUS, GPU_TYPE, GPU_MEM, CPUS, MEM, POOL };
+
+static const struct key {
+    const char *name;
+    enum meaning meaning;
+    uint32_t scale; /* 0: a name; 1: a whole number; else what one is in our unit */
+    uint32_t max;
+} keys[] = {
+    {"count", COUNT, 1, STK_MAX_NODES},
+    {"gpus", GPUS, 1, STK_MAX_NODE_GPUS},
+    {"gpu_type", GPU_TYPE, 0, 0},
+    {"gpu_mem_gib", GPU_MEM, 1024, 1 << 20},
+    {"cpus", CPUS, 1000, 1 << 20},
+    {"mem_gib", MEM, 1024, 1 << 20},
+    {"pool", POOL, 0, 0},
+};
+#define N_KEYS (sizeof(keys) / sizeof(*keys))
+
+static int read_number(const struct reader *r, const struct key *k, struct fy_node *v,
+                       uint32_t *ret)
+{
+    struct stk_field f = scalar(v);
+    uint64_t micro;
+    char what[160];
+
+    if (stk_field_micro(f, &micro) && micro <= (uint64_t)k->max * 1000000 &&
+        (k->scale > 1 || micro % 1000000 == 0)) {
+        *ret = (uint32_t)((micro * k->scale + 500000) / 1000000);
+        return 0;
+    }
+    (void)snprintf(what, sizeof(what), "%s must be a %snumber (0 to %" PRIu32 "), got \"%s\"",
+                   k->name, k->scale == 1 ? "whole " : "", k->max, stk_field_show(f).text);
+    return bad(r, v, what);
+}
+
+static int read_value(const struct reader *r, const struct key *k, struct fy_node *v,
+                      struct stk_node_row *row)
+{
+    struct stk_field f = scalar(v);
+    uint32_t n = 0;
+
+    if (f.len == 0) {
+        char what[80];
+
+        (void)snprintf(what, sizeof(what), "%s must have a plain value", k->name);
+        return bad(r, v, what);
+    }
+    if (k->scale > 0 && read_number(r, k, v, &n) < 0)
+        return -EINVAL;
+    switch (k->meaning) {
+    case COUNT:
+        row->count = n;
+        break;
+    case GPUS:
+        row->node.gpus = n;
+        break;
+    case GPU_TYPE:
+        row->gpu_type = f.s;
+        row->gpu_type_len = f.len;
+        break;
+    case GPU_MEM:
+        row->node.gpu_mem_mib = n;
+        break;
+    case CPUS:
+        row->node.cpu_milli = n;
+        break;
+    case MEM:
+        row->node.mem_mib = n;
+        break;
+    case POOL:
+        row->pool = f.s;
+        row->pool_len = f.len;
+        break;
+    }
+    return 0;
+}
+
+static int read_pair(const struct reader *r, struct fy_node_pair *pair, struct stk_node_row *row)
+{
+    struct fy_node *key = fy_node_pair_key(pair), *value = fy_node_pair_value(pair);
+    struct stk_field f = scalar(key);
+    char what[160];
+
+    for (size_t i = 0; i < N_KEYS; i++)
+        if (stk_field_is(f, keys[i].name))
+            return read_value(r, &keys[i], value ? value : key, row);
+    (void)snprintf(
+        what, sizeof(what),
+        "unknown key \"%s\"; a node has count, gpus, gpu_type, gpu_mem_gib, cpus, mem_gib, pool",
+        stk_field_show(f).text);
+    return bad(r, key, what);
+}
+
+static int read_node(const struct reader *r, struct fy_node *n)
+{
+    struct stk_node_row row = {.count = 1};
+    struct fy_node_pair *pair;
+    struct stk_err why;
+    void *it = NULL;
+    bool gpus = false;
+    int rc = 0;
+
+    if (!fy_node_is_mapping(n))
+        return bad(r, n, "each of nodes must be a mapping such as {count: 16, gpus: 8}");
+    while (rc == 0 && (pair = fy_node_mapping_iterate(n, &it))) {
+        rc = read_pair(r, pair, &row);
+        gpus |= stk_field_is(scalar(fy_node_pair_key(pair)), "gpus");
+    }
+    if (rc < 0)
+        return rc;
+    if (!gpus)
+        return bad(r, n, "a node must say how many gpus it has (0 to 64)");
+    return stk_cluster_add(r->c, &row, &why) < 0 ? bad(r, n, why.text) : 0;
+}
+
+static int read_document(const struct reader *r, struct fy_node *root)
+{
+    struct fy_node *nodes = NULL, *n;
+    struct fy_node_pair *pair;
+    void *it = NULL;
+    int rc = 0;
+
+    if (!root || !fy_node_is_mapping(root))
+        return bad(r, root, "expected \"nodes:\" and a list of nodes");
+    while ((pair = fy_node_mapping_iterate(root, &it))) {
+        if (!stk_field_is(scalar(fy_node_pair_key(pair)), "nodes"))
+            return bad(r, fy_node_pair_key(pair), "unknown key; expected only \"nodes\"");
+        nodes = fy_node_pair_value(pair);
+    }
+    if (!nodes || !fy_node_is_sequence(nodes))
+        return bad(r, root, "\"nodes\" must be a list");
+    it = NULL;
+    while (rc == 0 && (n = fy_node_sequence_iterate(nodes, &it)))
+        rc = read_node(r, n);
+    return rc;
+}
+
+static int syntax_error(const struct reader *r, struct fy_diag *diag)
+{
+    void *it = NULL;
+    const struct fy_diag_error *e = fy_diag_errors_iterate(diag, &it);
+
+    if (!e) /* nothing but blanks and comments */
+        return bad(r, NULL, "expected \"nodes:\" and a list of nodes");
+    return stk_err_set(r->err, -EINVAL, "%s:%d: not valid YAML: %.120s", r->name,
+                       e->line > 0 ? e->line : 1, e->msg ? e->msg : "cannot be parsed");
+}
+
+static int check_text(struct reader *r, const char *data, size_t len)
+{
+    struct stk_trace_lines in;
+
+    stk_lines_init(&in, r->name, data, len);
+    in.comment = 0;
+    r->name = in.name; /* a long path is cut */
+    while (stk_lines_next(&in)) {
+        const char *what = in.text.len > STK_TRACE_MAX_LINE ? "the line is too long"
+                           : !stk_field_is_text(in.text)    ? "expected text in UTF-8"
+                           : in.text.s[0] == '%'            ? "YAML directives are not supported"
+                                                            : NULL;
+
+        if (what)
+            return stk_err_set(r->err, -EINVAL, "%s:%" PRIu32 ": %s", in.name, in.number, what);
+    }
+    return 0;
+}
+
+int stk_cluster_parse_yaml(struct stk_cluster *c, const char *name, const char *data, size_t len,
+                           struct stk_err *err)
+{
+    struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET};
+    struct fy_diag_cfg diag_cfg;
+    struct fy_document *doc;
+    struct reader r = {c, name, err};
+    int rc = check_text(&r, data, len);
+
+    if (rc < 0)
+        return rc;
+    fy_diag_cfg_default(&diag_cfg);
+    diag_cfg.fp = NULL;
+    cfg.diag = fy_diag_create(&diag_cfg);
+    if (!cfg.diag)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    fy_diag_set_collect_errors(cfg.diag, true);
+    doc = fy_document_build_from_string(&cfg, data, len);
+    rc = doc ? read_document(&r, fy_document_root(doc)) : syntax_error(&r, cfg.diag);
+    fy_document_destroy(doc);
+    fy_diag_destroy(cfg.diag);
+    return rc;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/out_json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define DECIMALS 6
+
+static void key(struct stk_emit *e, const char *name)
+{
+    stk_emit_text(e, ",\"");
+    stk_emit_text(e, name);
+    stk_emit_text(e, "\":");
+}
+
+static void member_u64(struct stk_emit *e, const char *name, uint64_t v)
+{
+    key(e, name);
+    stk_emit_u64(e, v);
+}
+
+static void member_real(struct stk_emit *e, const char *name, double v)
+{
+    key(e, name);
+    stk_emit_real(e, v, DECIMALS);
+}
+
+void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
+{
+    char digest[17];
+
+    (void)snprintf(digest, sizeof(digest), "%016" PRIx64, r->digest);
+    stk_emit_text(e, "\"bundle\":");
+    stk_emit_json(e, r->bundle);
+    member_u64(e, "jobs", r->n_jobs);
+    member_u64(e, "finished", r->finished);
+    key(e, "sum_jct_s");
+    stk_emit_us(e, r->sum_jct_us);
+    member_real(e, "avg_jct_s", r->avg_jct_s);
+    member_real(e, "p50_jct_s", r->p50_jct_s);
+    member_real(e, "p90_jct_s", r->p90_jct_s);
+    member_real(e, "p99_jct_s", r->p99_jct_s);
+    member_real(e, "avg_wait_s", r->avg_wait_s);
+    member_real(e, "p999_wait_s", r->p999_wait_s);
+    member_real(e, "avg_bounded_slowdown", r->avg_bounded_slowdown);
+    member_real(e, "makespan_s", r->makespan_s);
+    member_real(e, "utilization", r->utilization);
+    member_real(e, "gpu_hours", r->gpu_hours);
+    member_u64(e, "preemptions", r->preemptions);
+    member_real(e, "restarts_cost_gpu_s", r->restarts_cost_gpu_s);
+    member_u64(e, "max_waiting", r->max_waiting);
+    member_u64(e, "events", r->events);
+    member_u64(e, "decisions", r->decisions);
+    member_real(e, "cpu_s", r->cpu_s);
+    member_real(e, "rss_mib", r->rss_mib);
+    key(e, "digest");
+    stk_emit_json(e, digest);
+    key(e, "policies");
+    stk_emit_json(e, r->policies);
+}
+
+int stk_out_json(FILE *f, const struct stk_run_result *runs, uint32_t n_runs, struct stk_err *err)
+{
+    struct stk_emit e;
+    int rc;
+
+    stk_emit_init(&e, f);
+    stk_emit_text(&e, "{\"runs\":[");
+    for (uint32_t i = 0; i < n_runs; i++) {
+        stk_emit_text(&e, i ? ",\n{" : "\n{");
+        stk_out_json_members(&e, &runs[i]);
+        stk_emit_text(&e, "}");
+    }
+    stk_emit_text(&e, "\n]}\n");
+    rc = stk_emit_end(&e);
+    return rc ? stk_err_set(err, rc, "cannot write JSON: %s", strerror(-rc)) : 0;
+}

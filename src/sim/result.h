@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* result.h - what one simulated run yields: a row per job, samples over time, and totals. Filled by
+ * sim/run.c, read by the writers (table, JSON, CSV, HTML). */
+#ifndef STK_SIM_RESULT_H
+#define STK_SIM_RESULT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/time.h"
+#include "sim/trace.h"
+
+struct stk_job_result { /* index = index in trace->jobs */
+    stk_time first_start; /* -1: never started */
+    stk_time end;         /* -1: never ended */
+    stk_time wait;        /* time in the system that it was not running: end - submit - time run */
+    uint32_t preemptions;
+    uint32_t nodes; /* most nodes it ever ran on at once */
+};
+
+struct stk_sample { /* state of the cluster from 'at' to the next sample */
+    stk_time at;
+    uint32_t gpus_busy;
+    uint32_t waiting;
+    uint32_t running;
+};
+
+struct stk_run_result {
+    char bundle[64]; /* name shown, for example "srtf" */
+    char policies[160]; /* "order=srtf backfill=skip place=pack preempt=afresh" and parameters */
+    uint64_t gpus;   /* of the cluster */
+    uint32_t nodes, pools;
+    struct stk_job_result *jobs; /* trace->n_jobs of them; NULL after a child process run without
+                                    per-job output */
+    struct stk_sample *samples;
+    uint32_t n_samples, cap_samples;
+
+    /* totals; *_s are seconds */
+    uint32_t n_jobs, finished;
+    int64_t sum_jct_us;
+    double avg_jct_s, p50_jct_s, p90_jct_s, p99_jct_s;
+    double avg_wait_s, p999_wait_s, avg_bounded_slowdown;
+    double makespan_s, utilization, gpu_hours;
+    uint64_t preemptions;
+    double restarts_cost_gpu_s;
+    uint32_t max_waiting;
+    uint64_t events, decisions;
+    double cpu_s, rss_mib;
+    uint64_t digest;
+};
+
+void stk_run_result_done(struct stk_run_result *r);
+
+#endif

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.c - see run.h.
+ *
+ * The trace is the loop's source; its jobs' true durations are known to the sim engine alone. What
+ * happens is watched event by event and written into one row per job of the trace, found by the
+ * job's tag, so the core can forget finished jobs at once and its memory is that of the jobs alive.
+ */
+#include "sim/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state.h"
+#include "drive/loop.h"
+#include "engine/sim/sim.h"
+
+#define MAX_SAMPLES 65536u
+#define PROGRESS_STEP 4096u /* turns between looks at the clock */
+
+struct running { /* a lease; by job slot, since the core forgets a job when it ends */
+    stk_time since;
+    uint32_t gpus, tag;
+};
+
+struct sim_run {
+    const struct stk_trace *t;
+    const struct stk_run_options *o;
+    struct stk_run_result *r;
+    struct stk_core *core, *shadow;
+    const struct stk_state *s;
+    struct running *running;
+    uint32_t cap_running;
+    uint32_t next_job;
+    uint32_t *numbers; /* trace index -> job number; only when jobs depend on others */
+    struct stk_dep *deps;
+    uint32_t cap_deps;
+    stk_pool_id *pool_of_group;
+    uint64_t type_of[STK_MAX_GPU_TYPES]; /* trace's GPU type -> the cluster's, as bits */
+    uint64_t turns, ended;
+    int64_t busy_gpu_us;
+    stk_time sample_gap;
+    int rc; /* of the shadow core, or of memory: watchers of events cannot fail */
+};
+
+static void *heap_resize(void *ctx, void *p, size_t old, size_t size)
+{
+    void *n;
+
+    (void)ctx;
+    if (size == 0) {
+        free(p);
+        return NULL;
+    }
+    n = realloc(p, size);
+    if (n && size > old)
+        memset((char *)n + old, 0, size - old);
+    return n;
+}
+
+static const struct stk_mem heap_mem = {heap_resize, NULL};
+
+/* ---- source: the trace ---- */
+
+static stk_time next_submit(void *ctx)
+{
+    const struct sim_run *x = ctx;
+
+    return x->next_job < x->t->n_jobs ? x->t->jobs[x->next_job].submit : STK_NEVER_TIME;
+}
+
+static uint64_t map_types(const struct sim_run *x, uint64_t types)
+{
+    uint64_t out = 0;
+
+    if (types == STK_ANY_GPU_TYPE)
+        return types;
+    for (uint32_t i = 0; i < x->t->gpu_types.n && i < STK_MAX_GPU_TYPES; i++)
+        if ((types >> i) & 1)
+            out |= x->type_of[i];
+    return out;
+}
+
+static int fill_deps(struct sim_run *x, const struct stk_trace_job *j, struct stk_job_spec *spec)
+{
+    if (stk_mem_grow(&heap_mem, &x->deps, &x->cap_deps, j->n_deps, sizeof(*x->deps)) < 0)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < j->n_deps; i++) {
+        const struct stk_trace_dep *d = &x->t->deps[j->first_dep + i];
+
+        x->deps[i] = (struct stk_dep){x->numbers[d->on], d->type};
+    }
+    spec->deps = x->deps;
+    spec->n_deps = j->n_deps;
+    return 0;
+}
+
+static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct stk_err *err)
+{
+    const struct stk_trace_job *j = &x->t->jobs[i];
+    struct stk_job_spec spec = {
+        .demand = {.tasks = j->tasks ? j->tasks : 1,
+                   .gpus = j->gpus,
+                   .gpu_types = map_types(x, j->gpu_types),
+                   .cpu_milli = j->cpu_milli,
+                   .mem_mib = j->mem_mib,
+                   .cut = j->tasks == 0},
+        .kind = (enum stk_job_kind)j->kind,
+        .tier = (enum stk_tier)j->tier,
+        .priority = j->priority,
+        .pool = x->pool_of_group ? x->pool_of_group[j->group] : (stk_pool_id){0},
+        .tenant = j->tenant,
+        .tag = i,
+        .estimate = j->estimate ? j->estimate : j->duration,
+        .begin = j->begin,
+        .array_index = j->array_index,
+        .held = j->held,
+    };
+    const struct stk_event ev = {.at = j->submit,
+                                 .type = STK_EV_SUBMIT,
+                                 .job = stk_core_next_job(x->core),
+                                 .u.spec = &spec};
+
+    if (j->n_deps > 0 && fill_deps(x, j, &spec) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    if (x->numbers) {
+        spec.array = j->array ? x->numbers[j->array - 1] : 0;
+        x->numbers[i] = x->s->next_number;
+    }
+    return stk_loop_apply(loop, &ev, err);
+}
+
+static int feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err)
+{
+    struct sim_run *x = ctx;
+
+    while (x->next_job < x->t->n_jobs && x->t->jobs[x->next_job].submit <= now) {
+        uint32_t i = x->next_job++;
+        struct stk_err why = {{0}};
+        int rc = submit(x, loop, i, &why);
+
+        if (rc == -ERANGE || rc == -ENOENT) {
+            if (x->numbers)
+                x->numbers[i] = 0;
+            if (x->o->lenient)
+                continue;
+            return stk_err_set(err, rc, "job %u of the trace %.150s; --lenient leaves such jobs out",
+                               i + 1, why.text);
+        }
+        if (rc < 0)
+            return stk_err_set(err, rc, "job %u of the trace: %.180s", i + 1, why.text);
+    }
+    return 0;
+}
+
+static const struct stk_source_ops source_ops = {next_submit, feed};
+
+/* ---- watch: rows, totals, samples ---- */
+
+static void watch_start(struct sim_run *x, const struct stk_event *ev)
+{
+    const struct stk_job *j = &x->s->jobs[ev->job.i];
+    struct stk_job_result *row = &x->r->jobs[j->tag];
+
+    if (stk_mem_grow(&heap_mem, &x->running, &x->cap_running, ev->job.i + 1,
+                     sizeof(*x->running)) < 0) {
+        x->rc = -ENOMEM;
+        return;
+    }
+    x->running[ev->job.i] = (struct running){ev->at, j->gpus, j->tag};
+    if (row->first_start < 0)
+        row->first_start = ev->at;
+    if (j->n_pieces > row->nodes)
+        row->nodes = j->n_pieces;
+}
+
+static void watch_exit(struct sim_run *x, const struct stk_event *ev)
+{
+    const struct running *run = &x->running[ev->job.i];
+    struct stk_job_result *row = &x->r->jobs[run->tag];
+
+    row->wait -= ev->at - run->since; /* of the time in the system, what it ran does not count */
+    x->busy_gpu_us += (ev->at - run->since) * run->gpus;
+    if (ev->u.exit.cause == STK_CAUSE_EVICTED) {
+        row->preemptions++;
+        x->r->preemptions++;
+        return;
+    }
+    row->end = ev->at;
+    row->wait += ev->at - x->t->jobs[run->tag].submit;
+    x->ended++;
+}
+
+static void watch_event(void *ctx, const struct stk_event *ev)
+{
+    struct sim_run *x = ctx;
+
+    if (x->rc < 0)
+        return;
+    if (x->shadow)
+        x->rc = stk_core_apply(x->shadow, ev, NULL);
+    if (ev->type == STK_EV_PLACE)
+        watch_start(x, ev);
+    else if (ev->type == STK_EV_EXITED)
+        watch_exit(x, ev);
+}
+
+static int watch_before(void *ctx, stk_time now, struct stk_err *err)
+{
+    struct sim_run *x = ctx;
+
+    (void)now;
+    (void)err;
+    if (x->s->n_waiting > x->r->max_waiting)
+        x->r->max_waiting = x->s->n_waiting;
+    return 0;
+}
+
+/* Halves the samples: every second one goes, and the least gap between two doubles. */
+static void thin_samples(struct sim_run *x)
+{
+    struct stk_run_result *r = x->r;
+
+    for (uint32_t i = 0; i < r->n_samples / 2; i++)
+        r->samples[i] = r->samples[2 * i];
+    r->n_samples /= 2;
+    x->sample_gap = x->sample_gap ? x->sample_gap * 2 : STK_SECOND;
+}
+
+static int take_sample(struct sim_run *x, stk_time now, struct stk_err *err)
+{
+    struct stk_run_result *r = x->r;
+    uint64_t busy = 0;
+
+    if (r->n_samples > 0 && now - r->samples[r->n_samples - 1].at < x->sample_gap)
+        return 0;
+    if (stk_mem_grow(&heap_mem, &r->samples, &r->cap_samples, r->n_samples + 1,
+                     sizeof(*r->samples)) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory for samples");
+    for (uint32_t p = 0; p < x->s->n_pools; p++)
+        busy += x->s->pools[p].gpus_up - x->s->pools[p].gpus_free;
+    r->samples[r->n_samples++] =
+        (struct stk_sample){now, (uint32_t)busy, x->s->n_waiting, x->s->n_leased};
+    if (r->n_samples == MAX_SAMPLES)
+        thin_samples(x);
+    return 0;
+}
+
+static int check_all(struct sim_run *x, stk_time now, struct stk_err *err)
+{
+    struct stk_err why = {{0}};
+
+    if (!stk_core_sound(x->core, &why))
+        return stk_err_set(err, -EUCLEAN, "paranoid: at %lld: %.150s", (long long)now, why.text);
+    if (stk_core_digest(x->core) != stk_core_digest(x->shadow))
+        return stk_err_set(err, -EUCLEAN, "paranoid: at %lld: replay gives another state",
+                           (long long)now);
+    return 0;
+}
+
+static int watch_after(void *ctx, stk_time now, struct stk_err *err)
+{
+    struct sim_run *x = ctx;
+    int rc = 0;
+
+    if (x->rc < 0)
+        return stk_err_set(err, x->rc, "replay refuses an event at %lld, or out of memory",
+                           (long long)now);
+    if (x->o->samples)
+        rc = take_sample(x, now, err);
+    if (rc == 0 && x->shadow)
+        rc = check_all(x, now, err);
+    if (x->o->progress && ++x->turns % PROGRESS_STEP == 0)
+        stk_progress_update(x->o->progress, x->ended);
+    return rc;
+}
+
+static const struct stk_watch_ops watch_ops = {watch_event, watch_before, watch_after};
+
+/* ---- setting up ---- */
+
+static int map_names(struct sim_run *x, const struct stk_cluster *c, struct stk_err *err)
+{
+    const struct stk_trace *t = x->t;
+
+    for (uint32_t i = 0; i < t->gpu_types.n && i < STK_MAX_GPU_TYPES; i++) {
+        const char *name = stk_names_get(&t->gpu_types, i);
+        int64_t n = stk_names_find(&c->gpu_types, name, strlen(name));
+
+        x->type_of[i] = n >= 0 ? UINT64_C(1) << n : 0;
+    }
+    if (!x->o->split)
+        return 0;
+    x->pool_of_group = calloc(t->groups.n + 1u, sizeof(*x->pool_of_group));
+    if (!x->pool_of_group)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < t->groups.n; i++) {
+        const char *name = stk_names_get(&t->groups, i);
+        int64_t n = stk_names_find(&c->pools, name, strlen(name));
+
+        if (n < 0)
+            return stk_err_set(err, -ENOENT, "no pool is named like group \"%.60s\"", name);
+        x->pool_of_group[i] = (stk_pool_id){(uint32_t)n};
+    }
+    return 0;
+}
+
+static int make_core(const struct sim_run *x, const struct stk_cluster *c,
+                     const struct stk_setup *setup, struct stk_core **ret, struct stk_err *err)
+{
+    const struct stk_core_config cfg = {
+        .nodes = c->nodes,
+        .n_nodes = c->n_nodes,
+        .n_pools = c->pools.n,
+        .order = setup->order,
+        .backfill = setup->backfill,
+        .place = setup->place,
+        .preempt = setup->preempt,
+        .admit = setup->admit,
+        .params = &setup->params,
+        .retain_done = x->numbers ? UINT32_MAX : 0,
+    };
+
+    return stk_core_new(&cfg, &heap_mem, ret, err);
+}
+
+static int make_rows(struct sim_run *x, struct stk_sim_work **ret_work, struct stk_err *err)
+{
+    const struct stk_trace *t = x->t;
+    struct stk_sim_work *work = malloc((t->n_jobs + 1u) * sizeof(*work));
+    bool linked = t->n_deps > 0;
+
+    x->r->jobs = malloc((t->n_jobs + 1u) * sizeof(*x->r->jobs));
+    for (uint32_t i = 0; work && x->r->jobs && i < t->n_jobs; i++) {
+        work[i] = (struct stk_sim_work){t->jobs[i].duration, (enum stk_cause)t->jobs[i].cause};
+        if (work[i].ends == STK_CAUSE_NONE)
+            work[i].ends = STK_CAUSE_OK;
+        x->r->jobs[i] = (struct stk_job_result){.first_start = -1, .end = -1};
+        linked |= t->jobs[i].array > 0;
+    }
+    if (linked)
+        x->numbers = calloc(t->n_jobs + 1u, sizeof(*x->numbers));
+    *ret_work = work;
+    if (!work || !x->r->jobs || (linked && !x->numbers))
+        return stk_err_set(err, -ENOMEM, "out of memory for %u jobs", t->n_jobs);
+    return 0;
+}
+
+static int drive(struct sim_run *x, const struct stk_setup *setup, struct stk_sim_work *work,
+                 struct stk_err *err)
+{
+    const struct stk_sim_config ec = {.work = work,
+                                      .n_work = x->t->n_jobs,
+                                      .params = &setup->params,
+                                      .round = stk_params_seconds(&setup->params,
+                                                                  &stk_core_params[0])};
+    struct stk_engine *engine = NULL;
+    struct stk_loop *loop = NULL;
+    int rc = stk_engine_sim_new(&ec, &heap_mem, &engine, err);
+
+    if (rc == 0) {
+        const struct stk_loop_config lc = {x->core, engine, &source_ops, x, &watch_ops, x};
+
+        rc = stk_loop_new(&lc, &heap_mem, &loop, err);
+    }
+    rc = rc < 0 ? rc : stk_loop_run_virtual(loop, err);
+    if (rc == 0) {
+        x->r->decisions = stk_loop_decisions(loop);
+        x->r->restarts_cost_gpu_s = stk_engine_sim_restart_cost(engine);
+    }
+    stk_loop_free(loop);
+    if (engine)
+        engine->ops->close(engine);
+    return rc;
+}
+
+static void fill_totals(struct sim_run *x, const struct stk_cluster *c)
+{
+    struct stk_run_result *r = x->r;
+    stk_time first = x->t->n_jobs ? x->t->jobs[0].submit : 0;
+
+    for (uint32_t i = 0; i < c->n_nodes; i++)
+        r->gpus += c->nodes[i].gpus;
+    r->nodes = c->n_nodes;
+    r->pools = c->pools.n;
+    r->events = x->s->n_events;
+    r->digest = stk_core_digest(x->core);
+    if (x->s->now > first && r->gpus > 0)
+        r->utilization = (double)x->busy_gpu_us / ((double)(x->s->now - first) * (double)r->gpus);
+}
+
+static void clean_up(struct sim_run *x, struct stk_sim_work *work)
+{
+    stk_core_free(x->core);
+    stk_core_free(x->shadow);
+    free(x->numbers);
+    free(x->pool_of_group);
+    free(x->running);
+    free(x->deps);
+    free(work);
+}
+
+int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c, const struct stk_setup *setup,
+                const struct stk_run_options *o, struct stk_run_result *ret, struct stk_err *err)
+{
+    struct stk_cluster joined = *c; /* names are shared, nodes may be replaced */
+    struct stk_sim_work *work = NULL;
+    struct stk_run_result r = {0};
+    struct sim_run x = {.t = t, .o = o, .r = &r};
+    int rc = 0;
+
+    if (setup->place->aggregate) {
+        joined.nodes = malloc(c->n_nodes * sizeof(*c->nodes));
+        if (!joined.nodes)
+            return stk_err_set(err, -ENOMEM, "out of memory");
+        memcpy(joined.nodes, c->nodes, c->n_nodes * sizeof(*c->nodes));
+        rc = stk_cluster_aggregate(&joined, err);
+    }
+    rc = rc < 0 ? rc : map_names(&x, c, err);
+    rc = rc < 0 ? rc : make_rows(&x, &work, err);
+    rc = rc < 0 ? rc : make_core(&x, &joined, setup, &x.core, err);
+    if (rc == 0 && o->paranoid)
+        rc = make_core(&x, &joined, setup, &x.shadow, err);
+    if (rc == 0) {
+        x.s = stk_core_state(x.core);
+        rc = drive(&x, setup, work, err);
+    }
+    if (rc == 0) {
+        (void)memcpy(r.bundle, setup->name, sizeof(r.bundle));
+        stk_setup_describe(setup, r.policies, sizeof(r.policies));
+        fill_totals(&x, c);
+        *ret = r;
+    } else {
+        stk_run_result_done(&r);
+    }
+    clean_up(&x, work);
+    if (joined.nodes != c->nodes)
+        free(joined.nodes);
+    return rc;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/setup.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/sim/sim.h"
+#include "policy/registry.h"
+
+static int set_param(struct stk_setup *s, const char *kv, size_t len, struct stk_err *err)
+{
+    char text[STK_MAX_PARAM_TEXT + 64];
+    const struct stk_param *p;
+    char *eq;
+
+    if (len >= sizeof(text))
+        return stk_err_set(err, -EINVAL, "parameter longer than %zu characters", sizeof(text) - 1);
+    memcpy(text, kv, len);
+    text[len] = '\0';
+    eq = strchr(text, '=');
+    if (!eq)
+        return stk_err_set(err, -EINVAL, "parameter \"%.80s\" is not of the form name=value", text);
+    *eq = '\0';
+    p = stk_param_find(text, stk_sim_params);
+    if (!p)
+        return stk_err_set(err, -EINVAL,
+                           "there is no parameter \"%.80s\" (stoker sim --list shows all)", text);
+    return stk_params_set(&s->params, p, eq + 1, err);
+}
+
+static int set_bundle_params(struct stk_setup *s, const char *text, struct stk_err *err)
+{
+    while (*text) {
+        size_t len = strcspn(text, " ");
+        int rc = set_param(s, text, len, err);
+
+        if (rc < 0)
+            return rc;
+        text += len + (text[len] == ' ');
+    }
+    return 0;
+}
+
+/* The names in one line, for an error. */
+#define NAMES(buf, table)                                                                          \
+    do {                                                                                           \
+        size_t used_ = 0;                                                                          \
+        (buf)[0] = '\0';                                                                           \
+        for (size_t i_ = 0; (table)[i_]; i_++)                                                     \
+            used_ += (size_t)snprintf((buf) + used_, sizeof(buf) - used_, "%s%s", i_ ? ", " : "",  \
+                                      (table)[i_]->name);                                          \
+    } while (0)
+
+#define PICK(member, what, find, table)                                                            \
+    do {                                                                                           \
+        const char *name_ = w->member ? w->member : b->member;                                     \
+        s->member = find(name_);                                                                   \
+        if (!s->member) {                                                                          \
+            char names_[160];                                                                      \
+            NAMES(names_, table);                                                                  \
+            return stk_err_set(err, -EINVAL, "there is no " what " policy \"%.40s\" (there are: %s)", \
+                               name_, names_);                                                     \
+        }                                                                                          \
+    } while (0)
+
+static int pick_policies(const struct stk_setup_words *w, const struct stk_bundle *b,
+                         struct stk_setup *s, struct stk_err *err)
+{
+    PICK(order, "order", stk_order_find, stk_orders);
+    PICK(backfill, "backfill", stk_backfill_find, stk_backfills);
+    PICK(place, "place", stk_place_find, stk_places);
+    PICK(preempt, "preempt", stk_preempt_find, stk_preempts);
+    s->admit = stk_admit_find(b->admit);
+    if (s->preempt->pass && !s->order->preemptive)
+        return stk_err_set(err, -EINVAL,
+                           "--preempt %s needs an order that ranks running jobs too (srtf, srsf, "
+                           "las), not %s",
+                           s->preempt->name, s->order->name);
+    return 0;
+}
+
+static const struct stk_bundle *base_bundle(const struct stk_setup_words *w)
+{
+    const struct stk_bundle *b = NULL;
+
+    if (w->bundle)
+        return stk_bundle_find(w->bundle);
+    if (w->order)
+        b = stk_bundle_find(w->order);
+    return b ? b : stk_bundle_find("default");
+}
+
+static void name_it(const struct stk_setup_words *w, struct stk_setup *s)
+{
+    if (w->bundle || !(w->order || w->backfill || w->place || w->preempt))
+        (void)snprintf(s->name, sizeof(s->name), "%s", w->bundle ? w->bundle : "default");
+    else
+        (void)snprintf(s->name, sizeof(s->name), "%s+%s", s->order->name, s->backfill->name);
+}
+
+int stk_setup_resolve(const struct stk_setup_words *w, struct stk_setup *ret_setup,
+                      struct stk_err *err)
+{
+    const struct stk_bundle *b = base_bundle(w);
+    struct stk_setup s = {0};
+    int rc;
+
+    if (!b)
+        return stk_err_set(err, -EINVAL,
+                           "there is no bundle \"%.40s\" (stoker sim --list shows all)", w->bundle);
+    rc = pick_policies(w, b, &s, err);
+    rc = rc < 0 ? rc : set_bundle_params(&s, b->params, err);
+    for (uint32_t i = 0; rc == 0 && i < w->n_params; i++)
+        rc = set_param(&s, w->params[i], strlen(w->params[i]), err);
+    if (rc < 0)
+        return rc;
+    name_it(w, &s);
+    *ret_setup = s;
+    return 0;
+}
+
+void stk_setup_describe(const struct stk_setup *s, char *buf, size_t size)
+{
+    int n = snprintf(buf, size, "order=%s backfill=%s place=%s preempt=%s", s->order->name,
+                     s->backfill->name, s->place->name, s->preempt->name);
+
+    for (uint32_t i = 0; i < s->params.n && n > 0 && (size_t)n < size; i++)
+        n += snprintf(buf + n, size - (size_t)n, " %s=%s", s->params.set[i].decl->name,
+                      s->params.set[i].text);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* setup.h - which policies and parameters a simulated run uses: a bundle, changed by what the user
+ * named. */
+#ifndef STK_SIM_SETUP_H
+#define STK_SIM_SETUP_H
+
+#include "base/err.h"
+#include "core/policy.h"
+
+struct stk_setup_words { /* as given; NULL: not */
+    const char *bundle, *order, *backfill, *place, *preempt;
+    const char *const *params; /* "k=v" */
+    uint32_t n_params;
+};
+
+struct stk_setup {
+    char name[64]; /* shown */
+    const struct stk_order_ops *order;
+    const struct stk_backfill_ops *backfill;
+    const struct stk_place_ops *place;
+    const struct stk_preempt_ops *preempt;
+    const struct stk_admit_ops *admit;
+    struct stk_params params;
+};
+
+/* Without a bundle, the one named like the order is the base, or "default". -EINVAL with the names
+ * that exist when one does not. */
+int stk_setup_resolve(const struct stk_setup_words *w, struct stk_setup *ret_setup,
+                      struct stk_err *err);
+void stk_setup_describe(const struct stk_setup *s, char *buf, size_t size);
+
+#endif

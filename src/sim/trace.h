@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace.h - a workload in memory: what readers and the generator produce and the simulator replays.
+ *
+ * One flat array of jobs in order of arrival (stable: equal submit times keep file order). Names are
+ * interned per kind in string tables. Reading is the only thing that can fail; a trace that was
+ * read is valid: every time >= 0 and <= STK_MAX_DURATION, gpus <= STK_MAX_GPUS, duration >= 0.
+ */
+#ifndef STK_SIM_TRACE_H
+#define STK_SIM_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "model/job.h"
+
+/* A set of names, each with a dense number in order of first sight. */
+struct stk_names {
+    char *text; /* all names, each NUL terminated */
+    size_t text_len, text_cap;
+    uint32_t *offset; /* number -> start in text */
+    uint32_t n, cap;
+    uint32_t *slot; /* open-addressing hash table of numbers + 1 */
+    uint32_t n_slots;
+};
+
+/* Number of the name (added when new), or -ENOMEM / -E2BIG (over 'max' names). */
+int64_t stk_names_add(struct stk_names *t, const char *s, size_t len, uint32_t max);
+int64_t stk_names_find(const struct stk_names *t, const char *s, size_t len); /* or -ENOENT */
+const char *stk_names_get(const struct stk_names *t, uint32_t number);         /* "" when unknown */
+void stk_names_done(struct stk_names *t);
+
+/* A job id as the trace writes it. A plain decimal number below 2^63 is kept as a number; any
+ * other text is interned and stored as STK_TRACE_ID_NAME | number in trace->ids. */
+#define STK_TRACE_ID_NAME (UINT64_C(1) << 63)
+
+struct stk_trace_job {
+    uint64_t id;
+    stk_time submit;
+    stk_time duration; /* how long it really runs, >= 0 */
+    stk_time estimate; /* what the scheduler is told, 0: the true duration */
+    uint64_t gpu_types; /* bit per trace->gpu_types entry; STK_ANY_GPU_TYPE */
+    uint32_t gpus;      /* per task */
+    uint32_t tasks;     /* 0: one task that may be cut over nodes (the demand's 'cut') */
+    uint32_t cpu_milli; /* per task */
+    uint32_t mem_mib;   /* per task */
+    uint32_t tenant;    /* in trace->tenants */
+    uint32_t group;     /* in trace->groups: virtual cluster, partition; what --split-by vc splits */
+    int32_t priority;
+    uint32_t first_dep; /* in trace->deps */
+    uint16_t n_deps;
+    uint8_t kind;  /* enum stk_job_kind */
+    uint8_t tier;  /* enum stk_tier */
+    uint8_t cause; /* how it ends: STK_CAUSE_OK, FAILED, CANCELLED... */
+    bool held;
+    uint32_t array;       /* index + 1 of the array's first job in jobs[]; 0: none */
+    uint32_t array_index;
+    stk_time begin; /* not before; 0: at once */
+};
+
+struct stk_trace_dep {
+    uint32_t on; /* index in jobs[]; smaller than the depending job's own */
+    enum stk_dep_type type;
+};
+
+struct stk_trace {
+    struct stk_trace_job *jobs;
+    uint32_t n_jobs, cap_jobs;
+    struct stk_trace_dep *deps;
+    uint32_t n_deps, cap_deps;
+    struct stk_names ids, tenants, groups, gpu_types;
+    uint32_t n_skipped;   /* malformed lines left out (--lenient) */
+    uint32_t n_fractions; /* jobs that asked for part of a GPU and count as one whole GPU */
+    struct stk_err first_skip; /* what was wrong with the first of them, with file:line */
+    bool times_in_trace;  /* submit times are the trace's own (always true for readers) */
+};
+
+#define STK_TRACE_MAX_JOBS 100000000u
+#define STK_TRACE_MAX_LINE 65536u
+#define STK_TRACE_MAX_NAMES 4000000u /* of one kind; gpu_types: STK_MAX_GPU_TYPES */
+#define STK_TRACE_MAX_NAME_LEN 255u
+
+void stk_trace_done(struct stk_trace *t); /* NULL members are fine */
+
+/* Appends a zeroed job; NULL when out of memory or over STK_TRACE_MAX_JOBS. */
+struct stk_trace_job *stk_trace_push(struct stk_trace *t);
+
+/* Appends a dependency to those of the job being built; NULL when out of memory. */
+struct stk_trace_dep *stk_trace_push_dep(struct stk_trace *t);
+
+/* Puts the jobs in order of submit time, stable, and keeps dependencies and arrays pointing at the
+ * same jobs. Costs one pass when they are in order already. 0 or -ENOMEM with nothing changed. */
+int stk_trace_sort(struct stk_trace *t);
+
+struct stk_trace_options {
+    const char *format; /* NULL: detect; else a name from stk_trace_formats[] */
+    bool lenient;       /* skip malformed lines and count them */
+    const char *throughputs; /* gavel: path of simulation_throughputs.json; NULL: the one that lies
+                                beside the trace */
+};
+
+/* Appends the jobs of a file ("-": standard input; .gz is unpacked) to 't', then puts all jobs in
+ * order of submit time, stable. 0, -EINVAL with "file:line: what was expected" in err, or the
+ * errno of the file. On failure 't' may hold some jobs but is still valid to free. */
+int stk_trace_read(struct stk_trace *t, const char *path, const struct stk_trace_options *o,
+                   struct stk_err *err);
+
+/* The same over a buffer, for tests and fuzzers. 'name' is used in messages. */
+int stk_trace_parse(struct stk_trace *t, const char *name, const char *data, size_t len,
+                    const struct stk_trace_options *o, struct stk_err *err);
+
+/* One trace format: one file, one line in the table in trace_formats.c. */
+struct stk_trace_lines;
+struct stk_trace_format {
+    const char *name; /* as in --format */
+    const char *help;
+    /* Looks at the first bytes; true when this is its format. Pure. */
+    bool (*detect)(const char *data, size_t len);
+    /* Parses the whole buffer into 't'. */
+    int (*parse)(struct stk_trace *t, struct stk_trace_lines *in, struct stk_err *err);
+};
+extern const struct stk_trace_format *const stk_trace_formats[]; /* NULL terminated */
+
+/* Writes the trace in our own JSON Lines format. */
+int stk_trace_write_jsonl(const struct stk_trace *t, const char *path, struct stk_err *err);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace_gavel.c - the traces of Gavel: tab separated, work given in training steps.
+ *
+ * Steps become time through Gavel's table of measured throughputs, which comes with its traces: the
+ * duration is the one the job has alone on V100s. Without that table there is no duration, and the
+ * reader says which file it wants. Jobs have no id there; they are numbered from 0 in file order.
+ * The SLO is checked but has no member in a trace yet.
+ *
+ * See: Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning
+ * Workloads", OSDI 2020.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/slurp.h"
+#include "sim/trace_formats.h"
+#include "sim/trace_lines.h"
+
+#define COLUMNS                                                                                    \
+    "job_type, command, workdir, steps_arg, needs_data_dir, total_steps, scale_factor, priority, " \
+    "SLO, arrival_s"
+#define THROUGHPUTS "simulation_throughputs.json"
+#define GPU "v100"
+#define MAX_STEPS UINT64_C(1000000000000000)
+
+enum { TYPE, STEPS = 5, SCALE, PRIORITY, SLO, ARRIVAL, N_FIELDS };
+
+struct reader {
+    struct stk_trace *t;
+    json_t *alone; /* borrowed from the table: "('type', scale)" -> {"null": steps per second} */
+    uint64_t next_id;
+};
+
+/* The path given, or the file that lies beside the trace; NULL: neither, or out of memory. */
+static char *table_path(const struct stk_trace_lines *in)
+{
+    const char *slash = in->path ? strrchr(in->path, '/') : NULL;
+    size_t dir = slash ? (size_t)(slash - in->path) + 1 : 0;
+    char *path;
+
+    if (in->throughputs)
+        return strdup(in->throughputs);
+    if (!in->path)
+        return NULL;
+    path = malloc(dir + sizeof(THROUGHPUTS));
+    if (path) {
+        memcpy(path, in->path, dir);
+        memcpy(path + dir, THROUGHPUTS, sizeof(THROUGHPUTS));
+    }
+    return path;
+}
+
+static int load_table(const struct stk_trace_lines *in, json_t **ret, struct stk_err *err)
+{
+    char *path = table_path(in), *text = NULL;
+    struct stk_err why;
+    json_error_t where;
+    json_t *table;
+    size_t len;
+    int rc;
+
+    if (!path)
+        return stk_err_set(err, -EINVAL,
+                           "%s: a gavel trace counts steps; pass the throughputs file (" THROUGHPUTS
+                           ") that turns them into time",
+                           in->name);
+    rc = stk_slurp(path, &text, &len, &why);
+    if (rc < 0) {
+        (void)stk_err_set(err, rc,
+                          "%s: a gavel trace counts steps; put " THROUGHPUTS
+                          " beside it or pass the throughputs file (%.80s)",
+                          in->name, why.text);
+        goto out;
+    }
+    table = json_loadb(text, len, 0, &where);
+    if (!table || !json_is_object(json_object_get(table, GPU))) {
+        rc = stk_err_set(err, -EINVAL, "%.100s:%d: expected a JSON object with \"" GPU "\": %s",
+                         path, table ? 1 : where.line, table ? "there is none" : where.text);
+        json_decref(table);
+        goto out;
+    }
+    *ret = table;
+out:
+    free(text);
+    free(path);
+    return rc;
+}
+
+static int get_duration(struct stk_trace_lines *in, const struct reader *r,
+                        const struct stk_field *f, uint32_t gpus, stk_time *ret)
+{
+    char key[160];
+    uint64_t steps;
+    double rate, us;
+    int rc = stk_lines_whole(in, f[STEPS], STEPS + 1, "steps", MAX_STEPS, &steps);
+
+    if (rc < 0)
+        return rc;
+    (void)snprintf(key, sizeof(key), "('%.*s', %" PRIu32 ")",
+                   f[TYPE].len < 100 ? (int)f[TYPE].len : 100, f[TYPE].s, gpus);
+    rate = json_number_value(json_object_get(json_object_get(r->alone, key), "null"));
+    if (!(rate > 0))
+        return stk_lines_bad(
+            in, "the throughputs have no \"" GPU "\" entry for job type \"%s\" on %" PRIu32 " GPUs",
+            stk_field_show(f[TYPE]).text, gpus);
+    us = (double)steps / rate * (double)STK_SECOND;
+    if (!(us <= (double)STK_MAX_DURATION))
+        return stk_lines_bad(in, "the job would run longer than %" PRId64 " s",
+                             STK_MAX_DURATION / STK_SECOND);
+    *ret = llround(us);
+    return 0;
+}
+
+/* Written as "1" or "1.000000". */
+static int get_priority(struct stk_trace_lines *in, struct stk_field f, int32_t *ret)
+{
+    uint64_t micro;
+
+    if (!stk_field_micro(f, &micro) || micro % 1000000 != 0 || micro / 1000000 > STK_MAX_PRIORITY)
+        return stk_lines_bad(in, "expected a whole priority (0 to %d) in field %d, got \"%s\"",
+                             STK_MAX_PRIORITY, PRIORITY + 1, stk_field_show(f).text);
+    *ret = (int32_t)(micro / 1000000);
+    return 0;
+}
+
+static int check_slo(struct stk_trace_lines *in, struct stk_field f)
+{
+    struct stk_field positive = f;
+    uint64_t micro;
+
+    if (f.len > 0 && f.s[0] == '-') {
+        positive.s++;
+        positive.len--;
+    }
+    if (!stk_field_micro(positive, &micro))
+        return stk_lines_bad(
+            in, "expected an SLO (a number, negative for none) in field %d, got \"%s\"", SLO + 1,
+            stk_field_show(f).text);
+    return 0;
+}
+
+static int one(struct stk_trace_lines *in, void *ctx)
+{
+    struct reader *r = ctx;
+    struct stk_trace *t = r->t;
+    struct stk_trace_job j = stk_lines_job();
+    struct stk_field f[N_FIELDS], none = {"", 0};
+    uint32_t n = stk_lines_split(in, '\t', f, N_FIELDS);
+    int rc;
+
+    if (n != N_FIELDS)
+        return stk_lines_bad_count(in, COLUMNS, N_FIELDS, n);
+    if ((rc = stk_lines_gpus(in, f[SCALE], SCALE + 1, &j.gpus)) < 0 ||
+        (rc = get_duration(in, r, f, j.gpus, &j.duration)) < 0 ||
+        (rc = get_priority(in, f[PRIORITY], &j.priority)) < 0 || (rc = check_slo(in, f[SLO])) < 0 ||
+        (rc = stk_lines_seconds(in, f[ARRIVAL], ARRIVAL + 1, &j.submit)) < 0 ||
+        (rc = stk_lines_name(in, &t->groups, STK_TRACE_MAX_NAMES, none, NULL, &j.group)) < 0 ||
+        (rc = stk_lines_name(in, &t->tenants, STK_TRACE_MAX_NAMES, none, NULL, &j.tenant)) < 0)
+        return rc;
+    j.id = r->next_id++;
+    return stk_lines_push(t, &j);
+}
+
+static int parse(struct stk_trace *t, struct stk_trace_lines *in, struct stk_err *err)
+{
+    struct reader r = {.t = t};
+    json_t *table = NULL;
+    int rc = load_table(in, &table, err);
+
+    if (rc < 0)
+        return rc;
+    r.alone = json_object_get(table, GPU);
+    rc = stk_lines_each(in, one, &r, err);
+    json_decref(table);
+    return rc;
+}
+
+static bool detect(const char *data, size_t len)
+{
+    struct stk_trace_lines in;
+
+    stk_lines_init(&in, "", data, len);
+    return stk_lines_next(&in) && in.text.s[0] != ';' &&
+           stk_lines_split(&in, '\t', NULL, 0) == N_FIELDS;
+}
+
+const struct stk_trace_format stk_trace_gavel = {
+    .name = "gavel",
+    .help = "Gavel, tab separated: " COLUMNS "; needs " THROUGHPUTS,
+    .detect = detect,
+    .parse = parse,
+};

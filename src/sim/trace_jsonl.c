@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace_jsonl.c - our own trace format: one JSON object per line, with everything a trace job
+ * knows.
+ *
+ *     {"id": 7, "submit_s": 12.5, "duration_s": 3600, "gpus": 8, "tenant": "vision",
+ *      "after": [{"on": 3, "type": "afterok"}]}
+ *
+ * id, submit_s and duration_s must be there; the rest has defaults. A key that is not known is an
+ * error: a typing mistake must not silently become a default. A job may refer only to jobs of
+ * earlier lines that were submitted no later, so references stay valid in submit order. The keys
+ * are read in the order of the table below, names last, so that a malformed line leaves none
+ * behind.
+ *
+ * See: trace_write.c, which writes this format.
+ */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/trace_formats.h"
+#include "sim/trace_ids.h"
+#include "sim/trace_lines.h"
+
+struct reader {
+    struct stk_trace *t;
+    struct stk_trace_lines *in;
+    struct stk_id_map ids; /* of the jobs of this file */
+    struct stk_trace_job j;
+};
+
+struct key {
+    const char *name;
+    int (*read)(struct reader *r, const struct key *k, const json_t *v);
+    size_t member; /* of struct stk_trace_job, where 'read' needs to be told */
+    uint64_t max;
+    const char *(*choice)(unsigned i);
+    bool needed;
+};
+
+static int wrong(struct reader *r, const struct key *k, const char *want, const json_t *v)
+{
+    char *got = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
+    struct stk_field f = {got ? got : "", got ? (uint32_t)strnlen(got, STK_TRACE_MAX_LINE) : 0};
+
+    (void)stk_lines_bad(r->in, "\"%s\" must be %s, got %s", k->name, want, stk_field_show(f).text);
+    free(got);
+    return -EINVAL;
+}
+
+static void *member(struct reader *r, const struct key *k)
+{
+    return (char *)&r->j + k->member;
+}
+
+static int read_time(struct reader *r, const struct key *k, const json_t *v)
+{
+    double s = json_number_value(v), whole = floor(s);
+
+    if (!json_is_number(v) || !(s >= 0 && s <= (double)STK_MAX_DURATION / 1e6))
+        return wrong(r, k, "a number of seconds (0 to 3155760000)", v);
+    /* the parts apart: seconds since 1970 and a microsecond do not fit in a double together */
+    *(stk_time *)member(r, k) = (stk_time)whole * STK_SECOND + llround((s - whole) * 1e6);
+    return 0;
+}
+
+static int read_u32(struct reader *r, const struct key *k, const json_t *v)
+{
+    json_int_t n = json_integer_value(v);
+    char want[64];
+
+    if (!json_is_integer(v) || n < 0 || (uint64_t)n > k->max) {
+        (void)snprintf(want, sizeof(want), "a whole number (0 to %llu)",
+                       (unsigned long long)k->max);
+        return wrong(r, k, want, v);
+    }
+    *(uint32_t *)member(r, k) = (uint32_t)n;
+    return 0;
+}
+
+static int read_priority(struct reader *r, const struct key *k, const json_t *v)
+{
+    json_int_t n = json_integer_value(v);
+
+    if (!json_is_integer(v) || n < -STK_MAX_PRIORITY || n > STK_MAX_PRIORITY)
+        return wrong(r, k, "a whole number (-1000000000 to 1000000000)", v);
+    r->j.priority = (int32_t)n;
+    return 0;
+}
+
+static int read_cpus(struct reader *r, const struct key *k, const json_t *v)
+{
+    double n = json_number_value(v);
+
+    if (!json_is_number(v) || !(n >= 0 && n * 1000 < UINT32_MAX + 0.5))
+        return wrong(r, k, "a number of CPUs (0 to 4294967.295)", v);
+    r->j.cpu_milli = (uint32_t)llround(n * 1000);
+    return 0;
+}
+
+static int read_held(struct reader *r, const struct key *k, const json_t *v)
+{
+    if (!json_is_boolean(v))
+        return wrong(r, k, "true or false", v);
+    r->j.held = json_is_true(v);
+    return 0;
+}
+
+static const char *kind_name(unsigned i)
+{
+    return stk_kind_name((enum stk_job_kind)i);
+}
+
+static const char *tier_name(unsigned i)
+{
+    return stk_tier_name((enum stk_tier)i);
+}
+
+static const char *cause_name(unsigned i)
+{
+    return stk_cause_name((enum stk_cause)i);
+}
+
+/* One of 'max' names. */
+static int read_choice(struct reader *r, const struct key *k, const json_t *v)
+{
+    const char *s = json_string_value(v);
+    char want[160] = "one of";
+    size_t len;
+
+    for (unsigned i = 0; s && i < k->max; i++) {
+        if (strcmp(s, k->choice(i)) == 0) {
+            *(uint8_t *)member(r, k) = (uint8_t)i;
+            return 0;
+        }
+    }
+    for (unsigned i = 0; i < k->max; i++) {
+        len = strlen(want);
+        (void)snprintf(want + len, sizeof(want) - len, "%s %s", i ? "," : "", k->choice(i));
+    }
+    return wrong(r, k, want, v);
+}
+
+static struct stk_field text_of(const json_t *v)
+{
+    return (struct stk_field){json_string_value(v), (uint32_t)json_string_length(v)};
+}
+
+static int read_id(struct reader *r, const struct key *k, const json_t *v)
+{
+    if (json_is_string(v))
+        return stk_lines_id(r->in, r->t, text_of(v), &r->j.id);
+    if (!json_is_integer(v) || json_integer_value(v) < 0)
+        return wrong(r, k, "a whole number or a string", v);
+    r->j.id = (uint64_t)json_integer_value(v);
+    return 0;
+}
+
+/* The id a reference names, without adding it: -ENOENT when no job read so far has it. */
+static int known_id(const struct reader *r, const json_t *v, uint64_t *ret)
+{
+    struct stk_field f = json_is_string(v) ? text_of(v) : (struct stk_field){NULL, 0};
+    int64_t number;
+
+    if (json_is_integer(v) && json_integer_value(v) >= 0) {
+        *ret = (uint64_t)json_integer_value(v);
+        return 0;
+    }
+    if (f.len == 0)
+        return -ENOENT;
+    if ((f.len == 1 || f.s[0] != '0') && stk_field_whole(f, ret))
+        return 0;
+    number = stk_names_find(&r->t->ids, f.s, f.len);
+    *ret = STK_TRACE_ID_NAME | (uint64_t)number;
+    return number < 0 ? -ENOENT : 0;
+}
+
+static int refer(struct reader *r, const struct key *k, const json_t *v, uint32_t *ret)
+{
+    uint64_t id;
+    int64_t on = known_id(r, v, &id);
+
+    if (on == 0)
+        on = stk_id_map_get(&r->ids, id);
+    if (on == -ENOTUNIQ)
+        return wrong(r, k, "about a job whose id is its own", v);
+    if (on < 0)
+        return wrong(r, k, "about a job of an earlier line", v);
+    if (r->t->jobs[on].submit > r->j.submit)
+        return wrong(r, k, "about a job that was not submitted later", v);
+    *ret = (uint32_t)on;
+    return 0;
+}
+
+static int read_array(struct reader *r, const struct key *k, const json_t *v)
+{
+    json_t *of, *arg = json_const_cast(v);
+    json_int_t index = 0;
+    uint64_t id;
+    uint32_t first = r->t->n_jobs;
+    int rc = 0;
+
+    if (json_unpack_ex(arg, NULL, JSON_STRICT, "{s:o,s:I}", "of", &of, "index", &index) < 0 ||
+        index < 0 || index > UINT32_MAX)
+        return wrong(r, k, "{\"of\": id, \"index\": number}", v);
+    if (known_id(r, of, &id) < 0 || id != r->j.id) /* not the array's first job itself */
+        rc = refer(r, k, of, &first);
+    r->j.array = first + 1;
+    r->j.array_index = (uint32_t)index;
+    return rc;
+}
+
+static int read_dep(struct reader *r, const struct key *k, const json_t *v)
+{
+    const char *type = stk_dep_type_name(STK_DEP_AFTEROK);
+    json_t *on, *arg = (json_t *)v;
+    struct stk_trace_dep *dep, d = {0, STK_DEP_AFTEROK};
+    int rc;
+
+    if (json_unpack_ex(arg, NULL, JSON_STRICT, "{s:o,s?s}", "on", &on, "type", &type) < 0)
+        return wrong(r, k, "a list of {\"on\": id, \"type\": \"afterok\"}", v);
+    while (d.type < STK_DEP_TYPE_MAX && strcmp(type, stk_dep_type_name(d.type)) != 0)
+        d.type++;
+    if (d.type == STK_DEP_TYPE_MAX)
+        return wrong(r, k, "of type afterok, afterany or afternotok", v);
+    rc = refer(r, k, on, &d.on);
+    if (rc < 0)
+        return rc;
+    dep = stk_trace_push_dep(r->t);
+    if (!dep)
+        return -ENOMEM;
+    *dep = d;
+    return 0;
+}
+
+static int read_after(struct reader *r, const struct key *k, const json_t *v)
+{
+    size_t i, n = json_array_size(v);
+    const json_t *item;
+
+    if (!json_is_array(v) || n > STK_MAX_DEPS)
+        return wrong(r, k, "a list of at most 1024 jobs", v);
+    r->j.first_dep = r->t->n_deps;
+    r->j.n_deps = (uint16_t)n;
+    json_array_foreach(v, i, item)
+    {
+        int rc = read_dep(r, k, item);
+
+        if (rc < 0) {
+            r->t->n_deps = r->j.first_dep;
+            return rc;
+        }
+    }
+    return 0;
+}
+
+static int read_name(struct reader *r, const struct key *k, const json_t *v)
+{
+    struct stk_names *names =
+        k->member == offsetof(struct stk_trace_job, tenant) ? &r->t->tenants : &r->t->groups;
+
+    if (!json_is_string(v) || json_string_length(v) == 0)
+        return wrong(r, k, "a name", v);
+    return stk_lines_name(r->in, names, STK_TRACE_MAX_NAMES, text_of(v), NULL, member(r, k));
+}
+
+static int read_gpu_types(struct reader *r, const struct key *k, const json_t *v)
+{
+    const json_t *item;
+    uint64_t types = 0;
+    size_t i;
+
+    if (!json_is_array(v) || json_array_size(v) == 0)
+        return wrong(r, k, "a list of names", v);
+    json_array_foreach(v, i, item)
+    {
+        uint32_t number = 0;
+        int rc;
+
+        if (!json_is_string(item) || json_string_length(item) == 0)
+            return wrong(r, k, "a list of names", v);
+        rc = stk_lines_name(r->in, &r->t->gpu_types, STK_MAX_GPU_TYPES, text_of(item), NULL,
+                            &number);
+        if (rc < 0)
+            return rc;
+        types |= UINT64_C(1) << number;
+    }
+    r->j.gpu_types = types;
+    return 0;
+}
+
+#define AT(m) offsetof(struct stk_trace_job, m)
+
+static const struct key keys[] = {
+    {"submit_s", read_time, AT(submit), 0, NULL, true},
+    {"duration_s", read_time, AT(duration), 0, NULL, true},
+    {"estimate_s", read_time, AT(estimate), 0, NULL, false},
+    {"begin_s", read_time, AT(begin), 0, NULL, false},
+    {"gpus", read_u32, AT(gpus), STK_MAX_GPUS, NULL, false},
+    {"tasks", read_u32, AT(tasks), STK_MAX_TASKS, NULL, false},
+    {"cpus", read_cpus, 0, 0, NULL, false},
+    {"mem_mib", read_u32, AT(mem_mib), UINT32_MAX, NULL, false},
+    {"priority", read_priority, 0, 0, NULL, false},
+    {"kind", read_choice, AT(kind), STK_KIND_MAX, kind_name, false},
+    {"tier", read_choice, AT(tier), STK_TIER_MAX, tier_name, false},
+    {"ends", read_choice, AT(cause), STK_CAUSE_MAX, cause_name, false},
+    {"held", read_held, 0, 0, NULL, false},
+    {"id", read_id, 0, 0, NULL, true},
+    {"gpu_types", read_gpu_types, 0, 0, NULL, false},
+    {"tenant", read_name, AT(tenant), 0, NULL, false},
+    {"group", read_name, AT(group), 0, NULL, false},
+    {"pool", read_name, AT(group), 0, NULL, false}, /* another word for group */
+    {"array", read_array, 0, 0, NULL, false},
+    {"after", read_after, 0, 0, NULL, false},
+};
+#define N_KEYS (sizeof(keys) / sizeof(*keys))
+
+static int check_keys(struct reader *r, json_t *o)
+{
+    const char *name;
+    json_t *v;
+
+    json_object_foreach(o, name, v)
+    {
+        size_t i = 0;
+
+        while (i < N_KEYS && strcmp(keys[i].name, name) != 0)
+            i++;
+        if (i == N_KEYS) {
+            struct stk_field f = {name, (uint32_t)strnlen(name, STK_TRACE_MAX_LINE)};
+
+            return stk_lines_bad(r->in, "unknown key \"%s\"", stk_field_show(f).text);
+        }
+    }
+    if (json_object_get(o, "group") && json_object_get(o, "pool"))
+        return stk_lines_bad(r->in, "\"group\" and \"pool\" are two words for one thing");
+    return 0;
+}
+
+static int read_object(struct reader *r, json_t *o)
+{
+    struct stk_field none = {"", 0};
+    int rc;
+
+    r->j = stk_lines_job();
+    r->j.gpus = 1;
+    rc = check_keys(r, o);
+    for (size_t i = 0; rc == 0 && i < N_KEYS; i++) {
+        const json_t *v = json_object_get(o, keys[i].name);
+
+        if (v)
+            rc = keys[i].read(r, &keys[i], v);
+        else if (keys[i].needed)
+            rc = stk_lines_bad(r->in, "there is no \"%s\"", keys[i].name);
+    }
+    if (rc == 0 && (uint64_t)r->j.gpus * r->j.tasks > STK_MAX_GPUS)
+        rc = stk_lines_bad(r->in, "\"gpus\" times \"tasks\" must be at most %d", STK_MAX_GPUS);
+    if (rc == 0 && !json_object_get(o, "tenant"))
+        rc = stk_lines_name(r->in, &r->t->tenants, STK_TRACE_MAX_NAMES, none, NULL, &r->j.tenant);
+    if (rc == 0 && !json_object_get(o, "group") && !json_object_get(o, "pool"))
+        rc = stk_lines_name(r->in, &r->t->groups, STK_TRACE_MAX_NAMES, none, NULL, &r->j.group);
+    return rc;
+}
+
+static int one(struct stk_trace_lines *in, void *ctx)
+{
+    struct reader *r = ctx;
+    uint32_t n_deps = r->t->n_deps;
+    json_error_t e;
+    json_t *o = json_loadb(in->text.s, in->text.len, JSON_REJECT_DUPLICATES, &e);
+    int rc;
+
+    if (!o)
+        return stk_lines_bad(in, "expected a JSON object, but at column %d: %.120s", e.column,
+                             e.text);
+    rc = json_is_object(o) ? read_object(r, o) : stk_lines_bad(in, "expected a JSON object");
+    json_decref(o);
+    if (rc == 0)
+        rc = stk_lines_push(r->t, &r->j);
+    if (rc < 0) {
+        r->t->n_deps = n_deps;
+        return rc;
+    }
+    return stk_id_map_put(&r->ids, r->j.id, r->t->n_jobs - 1);
+}
+
+static int parse(struct stk_trace *t, struct stk_trace_lines *in, struct stk_err *err)
+{
+    struct reader r = {.t = t, .in = in};
+    int rc = stk_lines_each(in, one, &r, err);
+
+    stk_id_map_done(&r.ids);
+    return rc;
+}
+
+static bool detect(const char *data, size_t len)
+{
+    return stk_text_begins(data, len, "{");
+}
+
+const struct stk_trace_format stk_trace_jsonl = {
+    .name = "jsonl",
+    .help = "stoker's own: one JSON object per line with id, submit_s, duration_s, gpus, ...",
+    .detect = detect,
+    .parse = parse,
+};

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace_write.c - a trace as JSON Lines, such that reading it back gives the same trace.
+ *
+ * What has its default value is left out. Jobs refer to each other by id, so a trace in which a job
+ * depends on one of two jobs with the same id cannot be written, and is refused before the file is
+ * touched.
+ *
+ * See: trace_jsonl.c, which reads this format.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/emit.h"
+#include "sim/trace.h"
+#include "sim/trace_ids.h"
+
+static void key(struct stk_emit *e, const char *name)
+{
+    stk_emit_text(e, ",\"");
+    stk_emit_text(e, name);
+    stk_emit_text(e, "\":");
+}
+
+static void put_id(struct stk_emit *e, const struct stk_trace *t, uint64_t id)
+{
+    if (id & STK_TRACE_ID_NAME)
+        stk_emit_json(e, stk_names_get(&t->ids, (uint32_t)id));
+    else
+        stk_emit_u64(e, id);
+}
+
+static void put_u32(struct stk_emit *e, const char *name, uint32_t v)
+{
+    if (v != 0) {
+        key(e, name);
+        stk_emit_u64(e, v);
+    }
+}
+
+static void put_time(struct stk_emit *e, const char *name, stk_time v)
+{
+    if (v != 0) {
+        key(e, name);
+        stk_emit_us(e, v);
+    }
+}
+
+static void put_text(struct stk_emit *e, const char *name, const char *v)
+{
+    key(e, name);
+    stk_emit_json(e, v);
+}
+
+static void put_demand(struct stk_emit *e, const struct stk_trace *t, const struct stk_trace_job *j)
+{
+    const char *sep = "";
+
+    key(e, "gpus");
+    stk_emit_u64(e, j->gpus);
+    put_u32(e, "tasks", j->tasks);
+    put_time(e, "cpus", (stk_time)j->cpu_milli * 1000); /* thousandths, as microseconds are */
+    put_u32(e, "mem_mib", j->mem_mib);
+    if (j->gpu_types == STK_ANY_GPU_TYPE)
+        return;
+    key(e, "gpu_types");
+    stk_emit_text(e, "[");
+    for (uint32_t i = 0; i < t->gpu_types.n && i < STK_MAX_GPU_TYPES; i++) {
+        if (j->gpu_types >> i & 1) {
+            stk_emit_text(e, sep);
+            stk_emit_json(e, stk_names_get(&t->gpu_types, i));
+            sep = ",";
+        }
+    }
+    stk_emit_text(e, "]");
+}
+
+static void put_links(struct stk_emit *e, const struct stk_trace *t, const struct stk_trace_job *j)
+{
+    if (j->array) {
+        key(e, "array");
+        stk_emit_text(e, "{\"of\":");
+        put_id(e, t, t->jobs[j->array - 1].id);
+        key(e, "index");
+        stk_emit_u64(e, j->array_index);
+        stk_emit_text(e, "}");
+    }
+    if (j->n_deps == 0)
+        return;
+    key(e, "after");
+    for (uint32_t i = 0; i < j->n_deps; i++) {
+        const struct stk_trace_dep *d = &t->deps[j->first_dep + i];
+
+        stk_emit_text(e, i ? ",{\"on\":" : "[{\"on\":");
+        put_id(e, t, t->jobs[d->on].id);
+        put_text(e, "type", stk_dep_type_name(d->type));
+        stk_emit_text(e, "}");
+    }
+    stk_emit_text(e, "]");
+}
+
+static void put_job(struct stk_emit *e, const struct stk_trace *t, const struct stk_trace_job *j)
+{
+    stk_emit_text(e, "{\"id\":");
+    put_id(e, t, j->id);
+    key(e, "submit_s");
+    stk_emit_us(e, j->submit);
+    key(e, "duration_s");
+    stk_emit_us(e, j->duration);
+    put_time(e, "estimate_s", j->estimate);
+    put_time(e, "begin_s", j->begin);
+    put_demand(e, t, j);
+    if (j->tenant < t->tenants.n)
+        put_text(e, "tenant", stk_names_get(&t->tenants, j->tenant));
+    if (j->group < t->groups.n)
+        put_text(e, "group", stk_names_get(&t->groups, j->group));
+    if (j->priority != 0) {
+        key(e, "priority");
+        stk_emit_text(e, j->priority < 0 ? "-" : "");
+        stk_emit_u64(e, (uint64_t)llabs((long long)j->priority));
+    }
+    if (j->kind != STK_KIND_TRAIN)
+        put_text(e, "kind", stk_kind_name((enum stk_job_kind)j->kind));
+    if (j->tier != STK_TIER_STANDARD)
+        put_text(e, "tier", stk_tier_name((enum stk_tier)j->tier));
+    if (j->cause != STK_CAUSE_OK)
+        put_text(e, "ends", stk_cause_name((enum stk_cause)j->cause));
+    if (j->held)
+        stk_emit_text(e, ",\"held\":true");
+    put_links(e, t, j);
+    stk_emit_text(e, "}\n");
+}
+
+static bool links_resolve(const struct stk_trace *t, const struct stk_id_map *ids,
+                          const struct stk_trace_job *j)
+{
+    if (j->array && stk_id_map_get(ids, t->jobs[j->array - 1].id) != (int64_t)j->array - 1)
+        return false;
+    for (uint32_t i = 0; i < j->n_deps; i++) {
+        uint32_t on = t->deps[j->first_dep + i].on;
+
+        if (stk_id_map_get(ids, t->jobs[on].id) != (int64_t)on)
+            return false;
+    }
+    return true;
+}
+
+/* Can every reference be written as an id? */
+static int check_links(const struct stk_trace *t, struct stk_err *err)
+{
+    struct stk_id_map ids = {0};
+    bool linked = false;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < t->n_jobs && !linked; i++)
+        linked = t->jobs[i].array || t->jobs[i].n_deps;
+    for (uint32_t i = 0; linked && rc == 0 && i < t->n_jobs; i++)
+        if (stk_id_map_put(&ids, t->jobs[i].id, i) < 0)
+            rc = stk_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; linked && rc == 0 && i < t->n_jobs; i++)
+        if (!links_resolve(t, &ids, &t->jobs[i]))
+            rc = stk_err_set(
+                err, -EINVAL,
+                "job %" PRIu32 " of the trace refers to a job whose id another job has too", i + 1);
+    stk_id_map_done(&ids);
+    return rc;
+}
+
+int stk_trace_write_jsonl(const struct stk_trace *t, const char *path, struct stk_err *err)
+{
+    struct stk_emit e;
+    FILE *f;
+    int rc = check_links(t, err);
+
+    if (rc < 0)
+        return rc;
+    f = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+    if (!f)
+        return stk_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    stk_emit_init(&e, f);
+    for (uint32_t i = 0; i < t->n_jobs; i++)
+        put_job(&e, t, &t->jobs[i]);
+    rc = stk_emit_end(&e);
+    if (f != stdout && fclose(f) != 0 && rc == 0)
+        rc = -errno;
+    return rc < 0 ? stk_err_set(err, rc, "%s: %s", path, strerror(-rc)) : 0;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_cluster.c - clusters from words, YAML and CSV; pools; aggregate nodes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/cluster.h"
+
+static struct stk_err err;
+
+static int text(struct stk_cluster *c, const char *s)
+{
+    return stk_cluster_parse_text(c, "c.yaml", s, strlen(s), &err);
+}
+
+static void temp_file(char *path, const char *s)
+{
+    int fd;
+
+    strcpy(path, "/tmp/stk-test-XXXXXX");
+    fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, s, strlen(s)), (ssize_t)strlen(s));
+    assert_int_equal(close(fd), 0);
+}
+
+static int split(struct stk_cluster *c, const struct stk_names *groups, const char *csv)
+{
+    char path[32];
+    int rc;
+
+    temp_file(path, csv);
+    rc = stk_cluster_split(c, groups, path, &err);
+    assert_int_equal(unlink(path), 0);
+    return rc;
+}
+
+static void words_make_nodes(void **state)
+{
+    struct stk_cluster c = {0};
+
+    (void)state;
+    assert_int_equal(stk_cluster_parse(&c, "3x8:A100+2x4:V100+1x0", &err), 0);
+    assert_int_equal(c.n_nodes, 6);
+    assert_int_equal(c.nodes[2].gpus, 8);
+    assert_string_equal(stk_names_get(&c.gpu_types, c.nodes[2].gpu_type), "A100");
+    assert_int_equal(c.nodes[4].gpus, 4);
+    assert_string_equal(stk_names_get(&c.gpu_types, c.nodes[4].gpu_type), "V100");
+    assert_string_equal(stk_names_get(&c.gpu_types, c.nodes[5].gpu_type), "none");
+    assert_string_equal(stk_names_get(&c.pools, c.nodes[4].pool.i), "default");
+    assert_int_equal(c.nodes[0].cpu_milli, 0);
+    stk_cluster_done(&c);
+    assert_int_equal(stk_cluster_parse(&c, "135x8", &err), 0);
+    assert_int_equal(c.n_nodes, 135);
+    assert_string_equal(stk_names_get(&c.gpu_types, 0), "gpu");
+    stk_cluster_done(&c);
+}
+
+static void bad_words_are_refused_with_a_sentence(void **state)
+{
+    static const char *const cases[][2] = {
+        {"0x8", "cluster \"0x8\": there must be at least one node"},
+        {"1x65", "cluster \"1x65\": a node has 0 to 64 GPUs, got 65"},
+        {"1x8:", "expected NODESxGPUS[:TYPE], for example 16x8:A100, got \"1x8:\""},
+        {"1x8+", "expected NODESxGPUS[:TYPE], for example 16x8:A100, got \"\""},
+        {"1x8+8", "got \"8\""},
+        {"1x", "got \"1x\""},
+        {"1000000x8+1x8", "more than 1000000 nodes"},
+        {"99999999999999999999999x8", "expected NODESxGPUS"},
+        {"1x99999999999999999999999", "expected NODESxGPUS"},
+        {"4x8.yaml",
+         "a cluster is NODESxGPUS[:TYPE] or a YAML or CSV file; 4x8.yaml: No such file"},
+        {"/nonexistent", "/nonexistent: No such file or directory"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct stk_cluster c = {0};
+
+        assert_true(stk_cluster_parse(&c, cases[i][0], &err) < 0);
+        assert_non_null(strstr(err.text, cases[i][1]));
+        assert_int_equal(c.n_nodes, 0);
+        assert_null(c.nodes);
+    }
+}
+
+static void yaml_makes_nodes(void **state)
+{
+    struct stk_cluster c = {0};
+
+    (void)state;
+    assert_int_equal(text(&c, "# ours\nnodes:\n"
+                              "  - {count: 2, gpus: 8, gpu_type: A100, gpu_mem_gib: 80, cpus: 128,"
+                              " mem_gib: 1024.5}\n"
+                              "  - gpus: 4\n"
+                              "    pool: old\n"),
+                     0);
+    assert_int_equal(c.n_nodes, 3);
+    assert_int_equal(c.nodes[1].gpus, 8);
+    assert_int_equal(c.nodes[1].gpu_mem_mib, 80 * 1024);
+    assert_int_equal(c.nodes[1].cpu_milli, 128000);
+    assert_int_equal(c.nodes[1].mem_mib, 1024 * 1024 + 512);
+    assert_int_equal(c.nodes[2].gpus, 4);
+    assert_string_equal(stk_names_get(&c.pools, c.nodes[2].pool.i), "old");
+    assert_string_equal(stk_names_get(&c.gpu_types, c.nodes[2].gpu_type), "gpu");
+    stk_cluster_done(&c);
+}
+
+static void csv_makes_nodes(void **state)
+{
+    struct stk_cluster c = {0};
+
+    (void)state;
+    assert_int_equal(text(&c, "name,gpus,gpu_type,cpus,mem_gib,pool\n"
+                              "a,8,A100,127.5,1024,x\nb,4,,,,\n"),
+                     0);
+    assert_int_equal(c.n_nodes, 2);
+    assert_int_equal(c.nodes[0].cpu_milli, 127500);
+    assert_int_equal(c.nodes[0].mem_mib, 1 << 20);
+    assert_string_equal(stk_names_get(&c.pools, c.nodes[0].pool.i), "x");
+    assert_string_equal(stk_names_get(&c.pools, c.nodes[1].pool.i), "default");
+    assert_int_equal(c.nodes[1].cpu_milli, 0);
+    stk_cluster_done(&c);
+    assert_int_equal(text(&c, "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\n"), 0);
+    assert_int_equal(c.nodes[0].cpu_milli, 64000);
+    assert_int_equal(c.nodes[0].mem_mib, 262144);
+    assert_int_equal(c.nodes[0].gpus, 2);
+    assert_string_equal(stk_names_get(&c.gpu_types, 0), "P100");
+    stk_cluster_done(&c);
+    assert_int_equal(text(&c, "gpus\n8\n8\n"), 0);
+    assert_int_equal(c.n_nodes, 2);
+    stk_cluster_done(&c);
+}
+
+static void malformed_files_are_refused_with_their_line(void **state)
+{
+    static const char *const cases[][2] = {
+        {"", "c.yaml:1: expected \"nodes:\" and a list of nodes"},
+        {"nodes: []\n", "c.yaml: there are no nodes in it"},
+        {"nodes: 3\n", "c.yaml:1: \"nodes\" must be a list"},
+        {"nodes:\n  - 7\n", "c.yaml:2: each of nodes must be a mapping"},
+        {"nodes:\n  - {gpus: 8}\n  - {gpus: x}\n",
+         "c.yaml:3: gpus must be a whole number (0 to 64), got \"x\""},
+        {"nodes:\n  - {gpus: 8}\n  - {gpus: 8.5}\n", "c.yaml:3: gpus must be a whole number"},
+        {"nodes:\n  - gpus: 8\n    gups: 3\n", "c.yaml:3: unknown key \"gups\""},
+        {"nodes:\n  - count: 8\n", "c.yaml:2: a node must say how many gpus it has"},
+        {"nodes:\n  - {gpus: 8, count: 0}\n", "c.yaml:2: there must be at least one node"},
+        {"nodes:\n  - {gpus: 8, cpus: [1]}\n", "c.yaml:2: cpus must have a plain value"},
+        {"nodes:\n  - {gpus: 8}\npools: 3\n", "c.yaml:3: unknown key; expected only \"nodes\""},
+        {"nodes:\n  - {gpus: &a 8}\n  - {gpus: *a}\n", "c.yaml:3: "},
+        {"nodes:\n  - {gpus: 8\n", "not valid YAML"},
+        {"nodes:\n  - {gpus: 8} # \xff\n", "c.yaml:2: expected text in UTF-8"},
+        {"%YAML 1.2\n---\nnodes: []\n", "c.yaml:1: YAML directives are not supported"},
+        {"name,gpus\na,8\nb,65\n",
+         "c.yaml:3: expected a whole number of GPUs (0 to 64) in field 2, got \"65\""},
+        {"name,gpus\na\n", "c.yaml:2: expected 2 fields (as the header has), got 1"},
+        {"name,gpus,cpus\na,1,x\n",
+         "c.yaml:2: expected a number of CPUs (0 to 4294966) in field 3, got \"x\""},
+        {"name,gups\n", "c.yaml:1: unknown column \"gups\""},
+        {"name,cpus\n", "c.yaml:1: the header has no column \"gpus\""},
+        {"gpus,gpu\n", "c.yaml:1: column \"gpu\" is there twice"},
+        {"name,gpus,pool\na,1,\x01\n", "c.yaml:2: the name of a pool must be 1 to 255 printable"},
+        {"name,gpus\n", "c.yaml: there are no nodes in it"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct stk_cluster c = {0};
+
+        assert_int_equal(text(&c, cases[i][0]), -EINVAL);
+        if (!strstr(err.text, cases[i][1]))
+            fail_msg("got: %s; expected: %s", err.text, cases[i][1]);
+        assert_int_equal(c.n_nodes, 0);
+    }
+}
+
+static void more_gpu_types_than_allowed_are_refused(void **state)
+{
+    struct stk_cluster c = {0};
+    char csv[4096] = "gpus,gpu_type\n";
+
+    (void)state;
+    for (int i = 0; i <= STK_MAX_GPU_TYPES; i++)
+        (void)snprintf(csv + strlen(csv), sizeof(csv) - strlen(csv), "1,t%d\n", i);
+    assert_int_equal(text(&c, csv), -EINVAL);
+    assert_string_equal(err.text, "c.yaml:66: more than 64 GPU types");
+}
+
+static void nodes_are_split_into_pools_in_file_order(void **state)
+{
+    struct stk_cluster c = {0};
+    struct stk_names groups = {0};
+
+    (void)state;
+    assert_int_equal(stk_cluster_parse(&c, "5x8", &err), 0);
+    assert_int_equal(stk_names_add(&groups, "b", 1, 9), 0);
+    assert_int_equal(split(&c, &groups, "vc,nodes\na,2\nb,3\n"), 0);
+    assert_int_equal(c.pools.n, 2);
+    assert_string_equal(stk_names_get(&c.pools, c.nodes[1].pool.i), "a");
+    assert_string_equal(stk_names_get(&c.pools, c.nodes[2].pool.i), "b");
+    assert_string_equal(stk_names_get(&c.pools, c.nodes[4].pool.i), "b");
+    stk_names_done(&groups);
+    stk_cluster_done(&c);
+}
+
+static void a_split_that_does_not_add_up_changes_nothing(void **state)
+{
+    static const char *const cases[][2] = {
+        {"vc,nodes\na,2\n", ": gives 2 nodes to pools, but the cluster has 5"},
+        {"vc,nodes\na,2\nb,4\n",
+         ":3: \"b\" and those before it need 6 nodes, but the cluster has 5"},
+        {"vc,nodes\na,2\nb,x\n", ":3: expected a whole number of nodes (0 to 1000000) in field 2"},
+        {"vc,nodes\nb,2\nb,3\n", ":3: \"b\" is there twice"},
+        {"vc,nodes\na,5\n", ": has no line for \"b\", which the trace uses"},
+        {"vc,node\na,5\n", ":1: expected the header \"vc,nodes\", got \"vc,node\""},
+        {"b\n", ":1: expected 2 fields (vc,nodes), got 1"},
+    };
+    struct stk_cluster c = {0};
+    struct stk_names groups = {0};
+
+    (void)state;
+    assert_int_equal(stk_cluster_parse(&c, "5x8", &err), 0);
+    assert_int_equal(stk_names_add(&groups, "b", 1, 9), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        assert_int_equal(split(&c, &groups, cases[i][0]), -EINVAL);
+        if (!strstr(err.text, cases[i][1]))
+            fail_msg("got: %s; expected: %s", err.text, cases[i][1]);
+        assert_string_equal(stk_names_get(&c.pools, c.nodes[4].pool.i), "default");
+    }
+    assert_int_equal(stk_cluster_split(&c, NULL, "/nonexistent", &err), -ENOENT);
+    stk_names_done(&groups);
+    stk_cluster_done(&c);
+}
+
+static void aggregates_count_what_their_nodes_have(void **state)
+{
+    struct stk_cluster c = {0};
+
+    (void)state;
+    assert_int_equal(text(&c,
+                          "count,gpus,gpu_type,cpus,mem_gib,pool\n"
+                          "100,8,A,10,1,x\n1,8,B,10,,x\n1,4,A,5,1,x\n2,8,A,1,1,y\n1,4,B,1,1,x\n"),
+                     0);
+    assert_int_equal(stk_cluster_aggregate(&c, &err), 0);
+    assert_int_equal(c.n_nodes, 3);
+    assert_int_equal(c.nodes[0].gpus, 804);
+    assert_int_equal(c.nodes[0].cpu_milli, 1005000);
+    assert_int_equal(c.nodes[0].mem_mib, 101 * 1024);
+    assert_true(c.nodes[0].aggregate);
+    assert_int_equal(c.nodes[1].gpus, 12);
+    assert_int_equal(c.nodes[1].mem_mib, 0); /* one of them has no limit */
+    assert_int_equal(c.nodes[2].gpus, 16);
+    assert_string_equal(stk_names_get(&c.pools, c.nodes[2].pool.i), "y");
+    stk_cluster_done(&c);
+    stk_cluster_done(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_make_nodes),
+        cmocka_unit_test(bad_words_are_refused_with_a_sentence),
+        cmocka_unit_test(yaml_makes_nodes),
+        cmocka_unit_test(csv_makes_nodes),
+        cmocka_unit_test(malformed_files_are_refused_with_their_line),
+        cmocka_unit_test(more_gpu_types_than_allowed_are_refused),
+        cmocka_unit_test(nodes_are_split_into_pools_in_file_order),
+        cmocka_unit_test(a_split_that_does_not_add_up_changes_nothing),
+        cmocka_unit_test(aggregates_count_what_their_nodes_have),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

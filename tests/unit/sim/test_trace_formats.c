@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_trace_formats.c - what each trace format becomes, and every way in which one of its lines
+ * can be malformed. The table 'malformed' is run strict (the error, with its line) and lenient (the
+ * line is skipped and counted, and the good line after it is read). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/trace.h"
+
+#define OPENB                                                                                      \
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"            \
+    "deletion_time,scheduled_time\n"
+#define GOOD_OPENB "p1,1,1,1,1000,,LS,Running,1,2,1\n"
+#define GOOD_SWF "1 0 -1 100 4 -1 -1 8 200 -1 1 12 3 -1 1 2 -1 -1\n"
+#define GOOD_JSON "{\"id\":1,\"submit_s\":5,\"duration_s\":1}\n"
+#define JSON(rest) "{\"id\":2,\"submit_s\":5,\"duration_s\":1," rest "}\n"
+#define GAVEL(type, steps, scale, priority, slo, at)                                               \
+    type "\tcommand\tdir\t--n\t1\t" steps "\t" scale "\t" priority "\t" slo "\t" at "\n"
+
+static struct stk_err err;
+static char table_path[] = "/tmp/stk-test-XXXXXX";
+
+static int parse(struct stk_trace *t, const char *format, const char *text, bool lenient)
+{
+    struct stk_trace_options o = {.format = format, .lenient = lenient, .throughputs = table_path};
+
+    err.text[0] = '\0';
+    return stk_trace_parse(t, "jobs.csv", text, strlen(text), &o, &err);
+}
+
+static void philly_lines_become_jobs(void **state)
+{
+    struct stk_trace t = {0};
+
+    (void)state;
+    assert_int_equal(parse(&t, NULL,
+                           "job_id,submit_s,gpus,duration_s,vc\r\n0,7,8,2240194,7f04ca\r\n"
+                           "007,7,0,0.5,6214e9",
+                           false),
+                     0);
+    assert_int_equal(t.n_jobs, 2);
+    assert_int_equal(t.jobs[0].id, 0);
+    assert_int_equal(t.jobs[0].gpus, 8);
+    assert_int_equal(t.jobs[0].tasks, 0);
+    assert_int_equal(t.jobs[0].duration, 2240194 * STK_SECOND);
+    assert_int_equal(t.jobs[0].cause, STK_CAUSE_OK);
+    assert_int_equal(t.jobs[0].tier, STK_TIER_STANDARD);
+    assert_true(t.jobs[0].gpu_types == STK_ANY_GPU_TYPE);
+    assert_string_equal(stk_names_get(&t.groups, t.jobs[1].group), "6214e9");
+    assert_string_equal(stk_names_get(&t.tenants, t.jobs[1].tenant), "6214e9");
+    assert_string_equal(stk_names_get(&t.ids, (uint32_t)t.jobs[1].id), "007");
+    assert_int_equal(t.jobs[1].duration, 500000);
+    stk_trace_done(&t);
+}
+
+static void venus_lines_become_jobs(void **state)
+{
+    struct stk_trace t = {0};
+
+    (void)state;
+    assert_int_equal(parse(&t, NULL,
+                           "job_id,submit_s,vc,user,gpu_num,cpu_num,duration_s,state\n"
+                           "765472,3,vcA,u1,1,6,97,COMPLETED\n765473,3,vcB,u1,16,1,92,CANCELLED\n"
+                           "9,4,vcA,u2,1,1,1,FAILED\n8,4,vcA,,1,1,1,TIMEOUT\n"
+                           "7,5,vcA,u2,1,1,1,NODE_FAIL\n",
+                           false),
+                     0);
+    assert_int_equal(t.n_jobs, 5);
+    assert_string_equal(stk_names_get(&t.groups, t.jobs[1].group), "vcB");
+    assert_string_equal(stk_names_get(&t.tenants, t.jobs[1].tenant), "u1");
+    assert_string_equal(stk_names_get(&t.tenants, t.jobs[3].tenant), "default");
+    assert_int_equal(t.jobs[1].gpus, 16);
+    assert_int_equal(t.jobs[0].cpu_milli, 0);
+    assert_int_equal(t.jobs[0].cause, STK_CAUSE_OK);
+    assert_int_equal(t.jobs[1].cause, STK_CAUSE_CANCELLED);
+    assert_int_equal(t.jobs[2].id, 9); /* file order among equals */
+    assert_int_equal(t.jobs[2].cause, STK_CAUSE_FAILED);
+    assert_int_equal(t.jobs[3].cause, STK_CAUSE_TIMEOUT);
+    assert_int_equal(t.jobs[4].cause, STK_CAUSE_NODE_LOST);
+    stk_trace_done(&t);
+}
+
+static void openb_pods_become_jobs_of_whole_gpus(void **state)
+{
+    struct stk_trace t = {0};
+
+    (void)state;
+    assert_int_equal(parse(&t, NULL,
+                           OPENB "p0,12000,16384,1,1000,,LS,Running,10,100,40\n"
+                                 "p1,6000,12288,1,460,V100M16|V100M32,BE,Failed,20,50,\n"
+                                 "p2,1,1,0,0,,Burstable,Succeeded,30,30,30\n",
+                           false),
+                     0);
+    assert_int_equal(t.n_jobs, 3);
+    assert_int_equal(t.n_fractions, 1);
+    assert_int_equal(t.jobs[0].submit, 10 * STK_SECOND);
+    assert_int_equal(t.jobs[0].duration, 60 * STK_SECOND);
+    assert_int_equal(t.jobs[0].tasks, 1);
+    assert_int_equal(t.jobs[0].cpu_milli, 12000);
+    assert_int_equal(t.jobs[0].mem_mib, 16384);
+    assert_int_equal(t.jobs[0].tier, STK_TIER_STANDARD);
+    assert_true(t.jobs[0].gpu_types == STK_ANY_GPU_TYPE);
+    assert_int_equal(t.jobs[1].gpus, 1);
+    assert_int_equal(t.jobs[1].gpu_types, 3);
+    assert_int_equal(t.jobs[1].duration, 30 * STK_SECOND);
+    assert_int_equal(t.jobs[1].tier, STK_TIER_BEST_EFFORT);
+    assert_int_equal(t.jobs[1].cause, STK_CAUSE_FAILED);
+    assert_string_equal(stk_names_get(&t.gpu_types, 1), "V100M32");
+    assert_int_equal(t.jobs[2].gpus, 0);
+    stk_trace_done(&t);
+}
+
+static void blox_durations_keep_their_microseconds(void **state)
+{
+    struct stk_trace t = {0};
+
+    (void)state;
+    assert_int_equal(
+        parse(&t, NULL, "job,arrival_s,duration_s,gpus\n0,1793,35424.3471980879,1\n", false), 0);
+    assert_int_equal(t.jobs[0].duration, INT64_C(35424347198));
+    assert_int_equal(t.jobs[0].submit, 1793 * STK_SECOND);
+    assert_string_equal(stk_names_get(&t.groups, t.jobs[0].group), "default");
+    stk_trace_done(&t);
+}
+
+static void gavel_steps_become_time_on_v100(void **state)
+{
+    struct stk_trace t = {0};
+
+    (void)state;
+    assert_int_equal(parse(&t, NULL,
+                           GAVEL("A3C", "75", "1", "1", "-1.000000", "0")
+                               GAVEL("A3C", "75", "2", "3.000", "1.5", "577.164256"),
+                           false),
+                     0);
+    assert_int_equal(t.n_jobs, 2);
+    assert_int_equal(t.jobs[0].id, 0);
+    assert_int_equal(t.jobs[0].duration, 10 * STK_SECOND); /* 7.5 steps per second */
+    assert_int_equal(t.jobs[1].duration, 5 * STK_SECOND);
+    assert_int_equal(t.jobs[1].gpus, 2);
+    assert_int_equal(t.jobs[1].priority, 3);
+    assert_int_equal(t.jobs[1].submit, 577164256);
+    stk_trace_done(&t);
+}
+
+static void gavel_without_throughputs_says_what_to_pass(void **state)
+{
+    static const char text[] = GAVEL("A3C", "75", "1", "1", "-1", "0");
+    struct stk_trace_options o = {.format = "gavel"};
+    struct stk_trace t = {0};
+
+    (void)state;
+    assert_int_equal(stk_trace_parse(&t, "x.trace", text, strlen(text), &o, &err), -EINVAL);
+    assert_string_equal(err.text, "x.trace: a gavel trace counts steps; pass the throughputs file "
+                                  "(simulation_throughputs.json) that turns them into time");
+    o.throughputs = "/nonexistent.json";
+    assert_int_equal(stk_trace_parse(&t, "x.trace", text, strlen(text), &o, &err), -ENOENT);
+    assert_non_null(strstr(err.text, "/nonexistent.json: No such file"));
+    o.throughputs = "/dev/null";
+    assert_int_equal(stk_trace_parse(&t, "x.trace", text, strlen(text), &o, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "/dev/null:1: expected a JSON object with \"v100\""));
+    stk_trace_done(&t);
+}
+
+static void swf_lines_become_jobs(void **state)
+{
+    struct stk_trace t = {0};
+
+    (void)state;
+    assert_int_equal(parse(&t, NULL,
+                           "; UnixStartTime: 0\n; MaxJobs: 5\n" GOOD_SWF
+                           "\t2 5 1 50 4 -1 -1 -1 -1 -1 0 -1 3 -1 6 -1 1 10\n"
+                           "3 5 1 -1 4 -1 -1 -1 -1 -1 5 1 1 1 1 1 -1 -1\n" /* never started */
+                           "1 6 1 20 4 -1 -1 -1 -1 -1 3 1 1 1 1 1 -1 -1\n" /* a part of job 1 */
+                           "4 7 1 20.5 4 -1 -1 2 -1 -1 5 1 1 1 -1 -1 99 -1\n",
+                           false),
+                     0);
+    assert_int_equal(t.n_jobs, 3);
+    assert_int_equal(t.jobs[0].gpus, 8); /* requested, not the 4 allocated */
+    assert_int_equal(t.jobs[0].estimate, 200 * STK_SECOND);
+    assert_string_equal(stk_names_get(&t.tenants, t.jobs[0].tenant), "user-12");
+    assert_string_equal(stk_names_get(&t.groups, t.jobs[0].group), "partition-2");
+    assert_int_equal(t.jobs[1].gpus, 4);
+    assert_int_equal(t.jobs[1].estimate, 0);
+    assert_int_equal(t.jobs[1].cause, STK_CAUSE_FAILED);
+    assert_string_equal(stk_names_get(&t.tenants, t.jobs[1].tenant), "default");
+    assert_string_equal(stk_names_get(&t.groups, t.jobs[1].group), "queue-6");
+    assert_int_equal(t.jobs[1].n_deps, 1);
+    assert_int_equal(t.deps[0].on, 0);
+    assert_int_equal(t.deps[0].type, STK_DEP_AFTERANY);
+    assert_int_equal(t.jobs[2].cause, STK_CAUSE_CANCELLED);
+    assert_int_equal(t.jobs[2].duration, 20500000);
+    assert_int_equal(t.jobs[2].n_deps, 0); /* job 99 is not known */
+    assert_string_equal(stk_names_get(&t.groups, t.jobs[2].group), "default");
+    stk_trace_done(&t);
+}
+
+static const struct {
+    const char *format, *head, *bad, *good, *message;
+} malformed[] = {
+    {"philly", "", "1,2,x,4,v\n", "1,2,3,4,v\n",
+     "expected a whole number of GPUs (0 to 1000000) in field 3, got \"x\""},
+    {"philly", "", "1,2,1000001,4,v\n", "1,2,3,4,v\n",
+     "expected a whole number of GPUs (0 to 1000000) in field 3, got \"1000001\""},
+    {"philly", "", "1,-2,3,4,v\n", "1,2,3,4,v\n",
+     "expected a number of seconds (0 to 3155760000) in field 2, got \"-2\""},
+    {"philly", "", "1,2,3,3155760001,v\n", "1,2,3,4,v\n",
+     "expected a number of seconds (0 to 3155760000) in field 4, got \"3155760001\""},
+    {"philly", "", "1,2,3\n", "1,2,3,4,v\n",
+     "expected 5 fields (job_id,submit_s,gpus,duration_s,vc), got 3"},
+    {"philly", "", ",2,3,4,v\n", "1,2,3,4,v\n", "expected a job id, got nothing"},
+    {"philly", "", "1,2,3,4,v\x01w\n", "1,2,3,4,v\n",
+     "expected a name of 1 to 255 printable characters, got \"v?w\""},
+    {"venus", "", "1,2,v,u,1,1,5,DONE\n", "1,2,v,u,1,1,5,FAILED\n",
+     "expected a state such as COMPLETED, CANCELLED, FAILED in field 8, got \"DONE\""},
+    {"venus", "", "1,2,v,u,1,x,5,FAILED\n", "1,2,v,u,1,1,5,FAILED\n",
+     "expected a whole number of CPUs (0 to 4294967295) in field 6, got \"x\""},
+    {"venus", "", "1,2\n", "1,2,v,u,1,1,5,FAILED\n",
+     "expected 8 fields (job_id,submit_s,vc,user,gpu_num,cpu_num,duration_s,state), got 2"},
+    {"openb", OPENB, "p,1,1,1,1001,,LS,Running,1,2,1\n", GOOD_OPENB,
+     "expected a whole number of GPU thousandths (0 to 1000) in field 5, got \"1001\""},
+    {"openb", OPENB, "p,1,1,1,1,a||b,LS,Running,1,2,1\n", GOOD_OPENB,
+     "expected GPU types joined by |, got \"a||b\""},
+    {"openb", OPENB, "p,1,1,1,1,,XX,Running,1,2,1\n", GOOD_OPENB,
+     "expected LS, BE, Burstable or Guaranteed in field 7, got \"XX\""},
+    {"openb", OPENB, "p,1,1,1,1,,LS,Running,3,2,\n", GOOD_OPENB,
+     "expected a deletion_time not before the pod's start, got \"2\""},
+    {"openb", OPENB, "p,1,1\n", GOOD_OPENB, "expected 11 fields (as the header has), got 3"},
+    {"blox", "", "0,1,1e5,1\n", "0,1,1.5,1\n",
+     "expected a number of seconds (0 to 3155760000) in field 3, got \"1e5\""},
+    {"gavel", "", GAVEL("A3C", "x", "1", "1", "-1", "0"), GAVEL("A3C", "1", "1", "1", "-1", "0"),
+     "expected a whole number of steps (0 to 1000000000000000) in field 6, got \"x\""},
+    {"gavel", "", GAVEL("BERT", "1", "1", "1", "-1", "0"), GAVEL("A3C", "1", "1", "1", "-1", "0"),
+     "the throughputs have no \"v100\" entry for job type \"BERT\" on 1 GPUs"},
+    {"gavel", "", GAVEL("LM", "99999999", "2", "1", "-1", "0"),
+     GAVEL("A3C", "1", "1", "1", "-1", "0"), "the job would run longer than 3155760000 s"},
+    {"gavel", "", GAVEL("A3C", "1", "1", "1.5", "-1", "0"), GAVEL("A3C", "1", "1", "1", "-1", "0"),
+     "expected a whole priority (0 to 1000000000) in field 8, got \"1.5\""},
+    {"gavel", "", GAVEL("A3C", "1", "1", "1", "?", "0"), GAVEL("A3C", "1", "1", "1", "-1", "0"),
+     "expected an SLO (a number, negative for none) in field 9, got \"?\""},
+    {"swf", "", "1 0 -1 -1 4 -1 -1 8 200 -1 1 12 3 -1 1 2 -1 -1\n", GOOD_SWF,
+     "expected a run time in field 4, got \"-1\""},
+    {"swf", "", "1 0 -1 9 -1 -1 -1 0 200 -1 1 12 3 -1 1 2 -1 -1\n", GOOD_SWF,
+     "expected a number of processors in field 8 or 5, got \"0\""},
+    {"swf", "", "1 -1 -1 9 4 -1 -1 8 200 -1 1 12 3 -1 1 2 -1 -1\n", GOOD_SWF,
+     "expected a submit time in field 2, got \"-1\""},
+    {"swf", "", "1 0 -1 x 4 -1 -1 8 200 -1 1 12 3 -1 1 2 -1 -1\n", GOOD_SWF,
+     "expected a number (-1 to 3155760000) in field 4, got \"x\""},
+    {"swf", "", "1 2 3\n", GOOD_SWF, "expected 18 fields (Standard Workload Format), got 3"},
+    {"jsonl", "", "nonsense\n", GOOD_JSON,
+     "expected a JSON object, but at column 8: '[' or '{' expected near 'nonsense'"},
+    {"jsonl", "", "[1]\n", GOOD_JSON, "expected a JSON object"},
+    {"jsonl", "", "{\"id\":1,\"submit_s\":0}\n", GOOD_JSON, "there is no \"duration_s\""},
+    {"jsonl", "", JSON("\"gpu\":1"), GOOD_JSON, "unknown key \"gpu\""},
+    {"jsonl", "", JSON("\"gpus\":1.5"), GOOD_JSON,
+     "\"gpus\" must be a whole number (0 to 1000000), got 1.5"},
+    {"jsonl", "", JSON("\"gpus\":1000,\"tasks\":1001"), GOOD_JSON,
+     "\"gpus\" times \"tasks\" must be at most 1000000"},
+    {"jsonl", "", JSON("\"begin_s\":-1"), GOOD_JSON,
+     "\"begin_s\" must be a number of seconds (0 to 3155760000), got -1"},
+    {"jsonl", "", JSON("\"cpus\":\"2\""), GOOD_JSON,
+     "\"cpus\" must be a number of CPUs (0 to 4294967.295), got \"2\""},
+    {"jsonl", "", JSON("\"priority\":1e3"), GOOD_JSON,
+     "\"priority\" must be a whole number (-1000000000 to 1000000000), got 1000.0"},
+    {"jsonl", "", JSON("\"kind\":\"tran\""), GOOD_JSON,
+     "\"kind\" must be one of train, batch, service, sweep, shell, got \"tran\""},
+    {"jsonl", "", JSON("\"tier\":3"), GOOD_JSON,
+     "\"tier\" must be one of best-effort, standard, critical, got 3"},
+    {"jsonl", "", JSON("\"held\":1"), GOOD_JSON, "\"held\" must be true or false, got 1"},
+    {"jsonl", "", JSON("\"tenant\":\"\""), GOOD_JSON, "\"tenant\" must be a name, got \"\""},
+    {"jsonl", "", JSON("\"pool\":\"a\",\"group\":\"a\""), GOOD_JSON,
+     "\"group\" and \"pool\" are two words for one thing"},
+    {"jsonl", "", JSON("\"gpu_types\":[]"), GOOD_JSON,
+     "\"gpu_types\" must be a list of names, got []"},
+    {"jsonl", "", JSON("\"after\":[{\"on\":2}]"), GOOD_JSON,
+     "\"after\" must be about a job of an earlier line, got 2"},
+    {"jsonl", "", JSON("\"after\":[{\"on\":2,\"typ\":1}]"), GOOD_JSON,
+     "\"after\" must be a list of {\"on\": id, \"type\": \"afterok\"}, got {\"on\":2,\"typ\":1}"},
+    {"jsonl", GOOD_JSON, JSON("\"after\":[{\"on\":1,\"type\":\"later\"}]"), "",
+     "\"after\" must be of type afterok, afterany or afternotok, got "
+     "{\"on\":1,\"type\":\"later\"}"},
+    {"jsonl", GOOD_JSON, "{\"id\":2,\"submit_s\":4,\"duration_s\":1,\"after\":[{\"on\":1}]}\n", "",
+     "\"after\" must be about a job that was not submitted later, got 1"},
+    {"jsonl", "", JSON("\"array\":{\"of\":7,\"index\":1}"), GOOD_JSON,
+     "\"array\" must be about a job of an earlier line, got 7"},
+    {"jsonl", "", JSON("\"array\":3"), GOOD_JSON,
+     "\"array\" must be {\"of\": id, \"index\": number}, got 3"},
+    {"jsonl", "", "{\"id\":-2,\"submit_s\":5,\"duration_s\":1}\n", GOOD_JSON,
+     "\"id\" must be a whole number or a string, got -2"},
+};
+#define N_MALFORMED (sizeof(malformed) / sizeof(*malformed))
+
+static void a_malformed_line_is_refused_with_its_place(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_MALFORMED; i++) {
+        struct stk_trace t = {0};
+        char text[1024], expected[512];
+
+        (void)snprintf(text, sizeof(text), "%s%s%s", malformed[i].head, malformed[i].bad,
+                       malformed[i].good);
+        (void)snprintf(expected, sizeof(expected), "jobs.csv:%d: %s", malformed[i].head[0] ? 2 : 1,
+                       malformed[i].message);
+        assert_int_equal(parse(&t, malformed[i].format, text, false), -EINVAL);
+        assert_string_equal(err.text, expected);
+        stk_trace_done(&t);
+    }
+}
+
+static void a_malformed_line_is_skipped_and_counted_when_lenient(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < N_MALFORMED; i++) {
+        struct stk_trace t = {0};
+        char text[1024];
+
+        (void)snprintf(text, sizeof(text), "%s%s%s%s", malformed[i].head, malformed[i].bad,
+                       malformed[i].bad, malformed[i].good);
+        assert_int_equal(parse(&t, malformed[i].format, text, true), 0);
+        assert_int_equal(t.n_skipped, 2);
+        assert_int_equal(t.n_jobs, 1);
+        assert_int_equal(t.n_deps, 0);
+        assert_true(t.groups.n <= 1 && t.gpu_types.n <= 1);
+        assert_non_null(strstr(t.first_skip.text, malformed[i].message));
+        assert_non_null(strstr(t.first_skip.text, malformed[i].head[0] ? ":2: " : ":1: "));
+        stk_trace_done(&t);
+    }
+}
+
+static void a_header_of_another_kind_is_an_error_even_when_lenient(void **state)
+{
+    struct stk_trace t = {0};
+
+    (void)state;
+    assert_int_equal(parse(&t, "philly", "job_id,gpus,submit_s,duration_s,vc\n", true), -EINVAL);
+    assert_string_equal(err.text, "jobs.csv:1: expected the header "
+                                  "\"job_id,submit_s,gpus,duration_s,vc\", got "
+                                  "\"job_id,gpus,submit_s,duration_s,vc\"");
+    assert_int_equal(parse(&t, "openb", "name,num_gpu\n", true), -EINVAL);
+    assert_string_equal(err.text, "jobs.csv:1: the header has no column \"creation_time\"");
+    stk_trace_done(&t);
+}
+
+static void a_long_path_leaves_room_for_the_sentence(void **state)
+{
+    struct stk_trace_options o = {.format = "philly"};
+    struct stk_trace t = {0};
+    char name[300];
+
+    (void)state;
+    memset(name, 'd', sizeof(name));
+    (void)snprintf(name + 290, 10, "/x.csv");
+    assert_int_equal(stk_trace_parse(&t, name, "1,2,x,4,v", 9, &o, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "/x.csv:1: expected a whole number of GPUs"));
+    assert_non_null(strstr(err.text, "got \"x\""));
+    stk_trace_done(&t);
+}
+
+static void the_public_traces_read_whole(void **state)
+{
+    static const struct {
+        const char *file;
+        uint32_t jobs, groups;
+    } files[] = {
+        {"philly/philly.csv", 82247, 15},
+        {"venus/jobs.csv", 23859, 15},
+        {"openb/pods_default.csv", 8152, 1},
+        {"gavel/gen_single.trace", 300, 1},
+    };
+    const char *dir = getenv("STOKER_DATA");
+
+    (void)state;
+    if (!dir) {
+        print_message("STOKER_DATA is not set: public traces not read\n");
+        skip();
+    }
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        struct stk_trace t = {0};
+        char path[1024];
+
+        (void)snprintf(path, sizeof(path), "%s/%s", dir, files[i].file);
+        assert_int_equal(stk_trace_read(&t, path, NULL, &err), 0);
+        assert_int_equal(t.n_jobs, files[i].jobs);
+        assert_int_equal(t.groups.n, files[i].groups);
+        stk_trace_done(&t);
+    }
+}
+
+static int write_table(void **state)
+{
+    static const char table[] =
+        "{\"v100\": {\"('A3C', 1)\": {\"null\": 7.5}, \"('A3C', 2)\": {\"null\": 15},"
+        "\"('LM', 2)\": {\"null\": 1e-9}}}";
+    int fd = mkstemp(table_path);
+
+    (void)state;
+    return fd >= 0 && write(fd, table, sizeof(table) - 1) > 0 && close(fd) == 0 ? 0 : -1;
+}
+
+static int remove_table(void **state)
+{
+    (void)state;
+    return unlink(table_path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(philly_lines_become_jobs),
+        cmocka_unit_test(venus_lines_become_jobs),
+        cmocka_unit_test(openb_pods_become_jobs_of_whole_gpus),
+        cmocka_unit_test(blox_durations_keep_their_microseconds),
+        cmocka_unit_test(gavel_steps_become_time_on_v100),
+        cmocka_unit_test(gavel_without_throughputs_says_what_to_pass),
+        cmocka_unit_test(swf_lines_become_jobs),
+        cmocka_unit_test(a_malformed_line_is_refused_with_its_place),
+        cmocka_unit_test(a_malformed_line_is_skipped_and_counted_when_lenient),
+        cmocka_unit_test(a_header_of_another_kind_is_an_error_even_when_lenient),
+        cmocka_unit_test(a_long_path_leaves_room_for_the_sentence),
+        cmocka_unit_test(the_public_traces_read_whole),
+    };
+
+    return cmocka_run_group_tests(tests, write_table, remove_table);
+}

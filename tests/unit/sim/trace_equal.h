@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace_equal.h - are two traces the same workload? Names are compared as text: their numbers are
+ * in order of first sight, which writing and reading may change. Returns what differs, or NULL. */
+#ifndef STK_TEST_TRACE_EQUAL_H
+#define STK_TEST_TRACE_EQUAL_H
+
+#include <string.h>
+
+#include "sim/trace.h"
+
+static inline bool same_name(const struct stk_names *a, uint32_t x, const struct stk_names *b,
+                             uint32_t y)
+{
+    return strcmp(stk_names_get(a, x), stk_names_get(b, y)) == 0;
+}
+
+static inline bool same_id(const struct stk_trace *a, uint64_t x, const struct stk_trace *b,
+                           uint64_t y)
+{
+    if ((x & STK_TRACE_ID_NAME) && (y & STK_TRACE_ID_NAME))
+        return same_name(&a->ids, (uint32_t)x, &b->ids, (uint32_t)y);
+    return x == y;
+}
+
+static inline bool types_within(const struct stk_trace *a, uint64_t x, const struct stk_trace *b,
+                                uint64_t y)
+{
+    if (x == STK_ANY_GPU_TYPE || y == STK_ANY_GPU_TYPE)
+        return x == y;
+    for (uint32_t i = 0; i < a->gpu_types.n; i++) {
+        const char *name = stk_names_get(&a->gpu_types, i);
+        int64_t j = stk_names_find(&b->gpu_types, name, strlen(name));
+
+        if ((x >> i & 1) && (j < 0 || !(y >> j & 1)))
+            return false;
+    }
+    return true;
+}
+
+static inline const char *links_differ(const struct stk_trace *a, const struct stk_trace_job *x,
+                                       const struct stk_trace *b, const struct stk_trace_job *y)
+{
+    if (x->array != y->array || x->array_index != y->array_index)
+        return "array";
+    if (x->n_deps != y->n_deps)
+        return "number of dependencies";
+    for (uint32_t i = 0; i < x->n_deps; i++) {
+        const struct stk_trace_dep *p = &a->deps[x->first_dep + i], *q = &b->deps[y->first_dep + i];
+
+        if (p->on != q->on || p->type != q->type)
+            return "dependency";
+    }
+    return NULL;
+}
+
+static inline const char *job_differs(const struct stk_trace *a, const struct stk_trace_job *x,
+                                      const struct stk_trace *b, const struct stk_trace_job *y)
+{
+    if (!same_id(a, x->id, b, y->id))
+        return "id";
+    if (x->submit != y->submit || x->duration != y->duration || x->estimate != y->estimate ||
+        x->begin != y->begin)
+        return "a time";
+    if (x->gpus != y->gpus || x->tasks != y->tasks || x->cpu_milli != y->cpu_milli ||
+        x->mem_mib != y->mem_mib)
+        return "demand";
+    if (!types_within(a, x->gpu_types, b, y->gpu_types) ||
+        !types_within(b, y->gpu_types, a, x->gpu_types))
+        return "GPU types";
+    if (!same_name(&a->tenants, x->tenant, &b->tenants, y->tenant) ||
+        !same_name(&a->groups, x->group, &b->groups, y->group))
+        return "tenant or group";
+    if (x->priority != y->priority || x->kind != y->kind || x->tier != y->tier ||
+        x->cause != y->cause || x->held != y->held)
+        return "priority, kind, tier, cause or held";
+    return links_differ(a, x, b, y);
+}
+
+static inline const char *traces_differ(const struct stk_trace *a, const struct stk_trace *b)
+{
+    if (a->n_jobs != b->n_jobs)
+        return "number of jobs";
+    for (uint32_t i = 0; i < a->n_jobs; i++) {
+        const char *what = job_differs(a, &a->jobs[i], b, &b->jobs[i]);
+
+        if (what)
+            return what;
+    }
+    return NULL;
+}
+
+#endif
