@@ -31,7 +31,7 @@ struct reader {
 
 struct key {
     const char *name;
-    int (*read)(struct reader *r, const struct key *k, const json_t *v);
+    int (*read)(struct reader *r, const struct key *k, json_t *v);
     size_t member; /* of struct stk_trace_job, where 'read' needs to be told */
     uint64_t max;
     const char *(*choice)(unsigned i);
@@ -53,7 +53,7 @@ static void *member(struct reader *r, const struct key *k)
     return (char *)&r->j + k->member;
 }
 
-static int read_time(struct reader *r, const struct key *k, const json_t *v)
+static int read_time(struct reader *r, const struct key *k, json_t *v)
 {
     double s = json_number_value(v), whole = floor(s);
 
@@ -64,7 +64,7 @@ static int read_time(struct reader *r, const struct key *k, const json_t *v)
     return 0;
 }
 
-static int read_u32(struct reader *r, const struct key *k, const json_t *v)
+static int read_u32(struct reader *r, const struct key *k, json_t *v)
 {
     json_int_t n = json_integer_value(v);
     char want[64];
@@ -78,7 +78,7 @@ static int read_u32(struct reader *r, const struct key *k, const json_t *v)
     return 0;
 }
 
-static int read_priority(struct reader *r, const struct key *k, const json_t *v)
+static int read_priority(struct reader *r, const struct key *k, json_t *v)
 {
     json_int_t n = json_integer_value(v);
 
@@ -88,7 +88,7 @@ static int read_priority(struct reader *r, const struct key *k, const json_t *v)
     return 0;
 }
 
-static int read_cpus(struct reader *r, const struct key *k, const json_t *v)
+static int read_cpus(struct reader *r, const struct key *k, json_t *v)
 {
     double n = json_number_value(v);
 
@@ -98,7 +98,7 @@ static int read_cpus(struct reader *r, const struct key *k, const json_t *v)
     return 0;
 }
 
-static int read_held(struct reader *r, const struct key *k, const json_t *v)
+static int read_held(struct reader *r, const struct key *k, json_t *v)
 {
     if (!json_is_boolean(v))
         return wrong(r, k, "true or false", v);
@@ -122,7 +122,7 @@ static const char *cause_name(unsigned i)
 }
 
 /* One of 'max' names. */
-static int read_choice(struct reader *r, const struct key *k, const json_t *v)
+static int read_choice(struct reader *r, const struct key *k, json_t *v)
 {
     const char *s = json_string_value(v);
     char want[160] = "one of";
@@ -146,7 +146,7 @@ static struct stk_field text_of(const json_t *v)
     return (struct stk_field){json_string_value(v), (uint32_t)json_string_length(v)};
 }
 
-static int read_id(struct reader *r, const struct key *k, const json_t *v)
+static int read_id(struct reader *r, const struct key *k, json_t *v)
 {
     if (json_is_string(v))
         return stk_lines_id(r->in, r->t, text_of(v), &r->j.id);
@@ -192,15 +192,15 @@ static int refer(struct reader *r, const struct key *k, const json_t *v, uint32_
     return 0;
 }
 
-static int read_array(struct reader *r, const struct key *k, const json_t *v)
+static int read_array(struct reader *r, const struct key *k, json_t *v)
 {
-    json_t *of, *arg = json_const_cast(v);
+    json_t *of;
     json_int_t index = 0;
     uint64_t id;
     uint32_t first = r->t->n_jobs;
     int rc = 0;
 
-    if (json_unpack_ex(arg, NULL, JSON_STRICT, "{s:o,s:I}", "of", &of, "index", &index) < 0 ||
+    if (json_unpack_ex(v, NULL, JSON_STRICT, "{s:o,s:I}", "of", &of, "index", &index) < 0 ||
         index < 0 || index > UINT32_MAX)
         return wrong(r, k, "{\"of\": id, \"index\": number}", v);
     if (known_id(r, of, &id) < 0 || id != r->j.id) /* not the array's first job itself */
@@ -210,14 +210,14 @@ static int read_array(struct reader *r, const struct key *k, const json_t *v)
     return rc;
 }
 
-static int read_dep(struct reader *r, const struct key *k, const json_t *v)
+static int read_dep(struct reader *r, const struct key *k, json_t *v)
 {
     const char *type = stk_dep_type_name(STK_DEP_AFTEROK);
-    json_t *on, *arg = (json_t *)v;
+    json_t *on;
     struct stk_trace_dep *dep, d = {0, STK_DEP_AFTEROK};
     int rc;
 
-    if (json_unpack_ex(arg, NULL, JSON_STRICT, "{s:o,s?s}", "on", &on, "type", &type) < 0)
+    if (json_unpack_ex(v, NULL, JSON_STRICT, "{s:o,s?s}", "on", &on, "type", &type) < 0)
         return wrong(r, k, "a list of {\"on\": id, \"type\": \"afterok\"}", v);
     while (d.type < STK_DEP_TYPE_MAX && strcmp(type, stk_dep_type_name(d.type)) != 0)
         d.type++;
@@ -233,10 +233,10 @@ static int read_dep(struct reader *r, const struct key *k, const json_t *v)
     return 0;
 }
 
-static int read_after(struct reader *r, const struct key *k, const json_t *v)
+static int read_after(struct reader *r, const struct key *k, json_t *v)
 {
     size_t i, n = json_array_size(v);
-    const json_t *item;
+    json_t *item;
 
     if (!json_is_array(v) || n > STK_MAX_DEPS)
         return wrong(r, k, "a list of at most 1024 jobs", v);
@@ -254,7 +254,7 @@ static int read_after(struct reader *r, const struct key *k, const json_t *v)
     return 0;
 }
 
-static int read_name(struct reader *r, const struct key *k, const json_t *v)
+static int read_name(struct reader *r, const struct key *k, json_t *v)
 {
     struct stk_names *names =
         k->member == offsetof(struct stk_trace_job, tenant) ? &r->t->tenants : &r->t->groups;
@@ -264,7 +264,7 @@ static int read_name(struct reader *r, const struct key *k, const json_t *v)
     return stk_lines_name(r->in, names, STK_TRACE_MAX_NAMES, text_of(v), NULL, member(r, k));
 }
 
-static int read_gpu_types(struct reader *r, const struct key *k, const json_t *v)
+static int read_gpu_types(struct reader *r, const struct key *k, json_t *v)
 {
     const json_t *item;
     uint64_t types = 0;
@@ -346,7 +346,7 @@ static int read_object(struct reader *r, json_t *o)
     r->j.gpus = 1;
     rc = check_keys(r, o);
     for (size_t i = 0; rc == 0 && i < N_KEYS; i++) {
-        const json_t *v = json_object_get(o, keys[i].name);
+        json_t *v = json_object_get(o, keys[i].name);
 
         if (v)
             rc = keys[i].read(r, &keys[i], v);
