@@ -328,3 +328,18 @@ struct stk_ocursor stk_otree_begin(const struct stk_opool *p, const struct stk_o
         b = p->block[b].e[0].id;
     return (struct stk_ocursor){b, 0};
 }
+
+struct stk_ocursor stk_otree_seek(const struct stk_opool *p, const struct stk_otree *t, int64_t key,
+                                  uint32_t tie)
+{
+    struct stk_ocursor c = {t->root - 1, 0};
+
+    if (t->root == 0)
+        return (struct stk_ocursor){NIL, 0};
+    while (p->block[c.block].level > 0)
+        c.block = p->block[c.block].e[child_of(&p->block[c.block], key, tie)].id;
+    c.at = place_of(&p->block[c.block], key, tie);
+    if (c.at == p->block[c.block].n) /* past this leaf: the next one starts with it */
+        c = (struct stk_ocursor){p->block[c.block].next, 0};
+    return c;
+}

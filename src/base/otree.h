@@ -68,6 +68,10 @@ const struct stk_oent *stk_otree_first(const struct stk_opool *p, const struct s
                                        int64_t max_aux);
 struct stk_ocursor stk_otree_begin(const struct stk_opool *p, const struct stk_otree *t);
 
+/* First entry not before (key, tie). */
+struct stk_ocursor stk_otree_seek(const struct stk_opool *p, const struct stk_otree *t, int64_t key,
+                                  uint32_t tie);
+
 /* The entry under the cursor, NULL past the end. */
 static inline const struct stk_oent *stk_ocursor_get(const struct stk_opool *p, struct stk_ocursor c)
 {

@@ -257,9 +257,13 @@ void stk_queue_wake(struct stk_state *s, uint32_t node)
 
 /* ---- keys and trees ---- */
 
-static struct stk_rated *rated_of(struct stk_pool *p, int64_t rate)
+static struct stk_rated *rated_of(struct stk_pool *p, int64_t rate, bool leased)
 {
-    for (uint32_t i = 0; i < p->n_rated; i++)
+    if (p->n_rated == 0)
+        p->rated[p->n_rated++] = (struct stk_rated){.rate = 0};
+    if (!leased)
+        return &p->rated[0];
+    for (uint32_t i = 1; i < p->n_rated; i++)
         if (p->rated[i].rate == rate)
             return &p->rated[i];
     assert(p->n_rated < p->cap_rated);
@@ -292,7 +296,7 @@ static void tree_add(struct stk_state *s, uint32_t job)
     s->drift |= k.rate > 0;
     if (s->whole_pool) {
         e.aux = (int64_t)j->gpus * 2 + (j->lease != 0);
-        stk_otree_insert(&s->trees, &rated_of(&s->pools[j->pool], k.rate)->tree, e);
+        stk_otree_insert(&s->trees, &rated_of(&s->pools[j->pool], k.rate, j->lease != 0)->tree, e);
     } else if (j->lease == 0) {
         e.aux = stk_job_remaining(j, s->now);
         stk_otree_insert(&s->trees, &s->shapes[j->shape].waiting, e);
@@ -305,8 +309,8 @@ static void tree_remove(struct stk_state *s, uint32_t job)
     bool found = true;
 
     if (s->whole_pool)
-        found = stk_otree_remove(&s->trees, &rated_of(&s->pools[j->pool], j->rate)->tree, j->rank,
-                                 j->number);
+        found = stk_otree_remove(&s->trees, &rated_of(&s->pools[j->pool], j->rate, j->lease != 0)->tree,
+                                 j->rank, j->number);
     else if (j->lease == 0)
         found = stk_otree_remove(&s->trees, &s->shapes[j->shape].waiting, j->rank, j->number);
     assert(found);

@@ -94,13 +94,13 @@ struct stk_group {
     size_t count; /* in state.counts: nodes per bucket */
 };
 
-struct stk_rated { /* active jobs whose rank moves at one rate */
+struct stk_rated { /* active jobs whose rank moves at one rate; row 0 of a pool: those that wait */
     int64_t rate;
     struct stk_otree tree; /* aux: gpus * 2 + (has a lease) */
     /* scratch of a walk (core/walk.h) */
     struct stk_ocursor at;
     const struct stk_oent *e;
-    int64_t value;
+    int64_t value, shift; /* rank of e now; what time has added to the keys of the tree */
 };
 
 struct stk_pool {

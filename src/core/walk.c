@@ -31,23 +31,21 @@ static void sift(struct stk_pool *p, uint32_t n, uint32_t at)
     p->walk[at] = v;
 }
 
-static void load(const struct stk_state *s, struct stk_rated *r, stk_time now)
+static void load(const struct stk_state *s, struct stk_rated *r)
 {
     r->e = stk_ocursor_get(&s->trees, r->at);
     if (r->e)
-        r->value = r->e->key + r->rate * (now / s->order->tick);
+        r->value = r->e->key + r->shift;
 }
 
-void stk_walk_begin(const struct stk_state *s, struct stk_pool *p, stk_time now)
+/* Builds the heap over the cursors that are set. */
+static void start(const struct stk_state *s, struct stk_pool *p)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < p->n_rated; i++) {
-        struct stk_rated *r = &p->rated[i];
-
-        r->at = stk_otree_begin(&s->trees, &r->tree);
-        load(s, r, now);
-        if (r->e)
+        load(s, &p->rated[i]);
+        if (p->rated[i].e)
             p->walk[n++] = i;
     }
     p->n_walk = n;
@@ -55,35 +53,99 @@ void stk_walk_begin(const struct stk_state *s, struct stk_pool *p, stk_time now)
         sift(p, n, i);
 }
 
-const struct stk_oent *stk_walk_get(const struct stk_pool *p)
+void stk_walk_begin(const struct stk_state *s, struct stk_pool *p, stk_time now)
 {
-    return p->n_walk > 0 ? p->rated[p->walk[0]].e : NULL;
+    for (uint32_t i = 0; i < p->n_rated; i++) {
+        p->rated[i].shift = p->rated[i].rate * (now / s->order->tick);
+        p->rated[i].at = stk_otree_begin(&s->trees, &p->rated[i].tree);
+    }
+    start(s, p);
 }
 
-void stk_walk_next(const struct stk_state *s, struct stk_pool *p, stk_time now)
+uint64_t stk_walk_begin_waiting(const struct stk_state *s, struct stk_pool *p, stk_time now,
+                                uint32_t *ret_leases)
 {
-    struct stk_rated *r = &p->rated[p->walk[0]];
+    const struct stk_oent *w;
+    uint64_t gpus = 0;
+    uint32_t leases = 0;
 
-    stk_ocursor_next(&s->trees, &r->at);
-    load(s, r, now);
+    p->rated[0].shift = 0;
+    p->rated[0].at = stk_otree_begin(&s->trees, &p->rated[0].tree);
+    w = stk_ocursor_get(&s->trees, p->rated[0].at);
+    for (uint32_t i = 1; w && i < p->n_rated; i++) {
+        struct stk_rated *r = &p->rated[i];
+        struct stk_ocursor c;
+
+        r->shift = r->rate * (now / s->order->tick);
+        r->at = c = stk_otree_seek(&s->trees, &r->tree, w->key - r->shift, w->tie);
+        for (; c.block != UINT32_MAX; c = (struct stk_ocursor){s->trees.block[c.block].next, 0}) {
+            const struct stk_oblock *b = &s->trees.block[c.block];
+
+            leases += b->n - c.at;
+            for (uint32_t k = c.at; k < b->n; k++)
+                gpus += (uint64_t)b->e[k].aux / 2;
+        }
+    }
+    *ret_leases = leases;
+    start(s, p);
+    return gpus;
+}
+
+/* The best of the other trees, NULL when there is none. */
+static const struct stk_rated *second(const struct stk_pool *p)
+{
+    const struct stk_rated *a, *b;
+
+    if (p->n_walk < 2)
+        return NULL;
+    a = &p->rated[p->walk[1]];
+    if (p->n_walk < 3)
+        return a;
+    b = &p->rated[p->walk[2]];
+    return less(b, a) ? b : a;
+}
+
+uint32_t stk_walk_run(const struct stk_state *s, struct stk_pool *p, const struct stk_oent **ret_run)
+{
+    struct stk_rated *r;
+    const struct stk_rated *other = second(p);
+    const struct stk_oblock *b;
+    uint32_t from, to;
+
+    if (p->n_walk == 0)
+        return 0;
+    r = &p->rated[p->walk[0]];
+    b = &s->trees.block[r->at.block];
+    from = r->at.at;
+    to = from + 1;
+    if (other) {
+        const int64_t key = other->value - r->shift;
+        const uint32_t tie = other->e->tie;
+
+        while (to < b->n && (b->e[to].key != key ? b->e[to].key < key : b->e[to].tie < tie))
+            to++;
+    } else {
+        to = b->n;
+    }
+    *ret_run = &b->e[from];
+    r->at = to < b->n ? (struct stk_ocursor){r->at.block, to} : (struct stk_ocursor){b->next, 0};
+    load(s, r);
     if (!r->e)
         p->walk[0] = p->walk[--p->n_walk];
     if (p->n_walk > 1)
         sift(p, p->n_walk, 0);
+    return to - from;
 }
 
 uint32_t stk_walk_least(const struct stk_state *s, const struct stk_pool *p)
 {
+    const struct stk_otree *t = &p->rated[0].tree;
+    const struct stk_oblock *root = t->root ? &s->trees.block[t->root - 1] : NULL;
     int64_t least = INT64_MAX;
 
-    for (uint32_t i = 0; i < p->n_rated; i++) {
-        const struct stk_otree *t = &p->rated[i].tree;
-        const struct stk_oblock *root = t->root ? &s->trees.block[t->root - 1] : NULL;
-
-        for (uint32_t k = 0; root && k < root->n; k++)
-            if (root->e[k].aux < least)
-                least = root->e[k].aux;
-    }
+    for (uint32_t k = 0; root && k < root->n; k++)
+        if (root->e[k].aux < least)
+            least = root->e[k].aux;
     return (uint32_t)(least / 2);
 }
 

@@ -10,7 +10,8 @@
  * jobs that would give way are taken off, the chosen placed in rank order, and every job whose place
  * nobody needed is put back. So a job is evicted only if one that was chosen starts on its GPUs.
  *
- * Cost: O(jobs chosen) per instant at which anything happened; nothing when nobody waits.
+ * Cost: O(jobs chosen that rank behind the first waiting one) per instant at which anything happened;
+ * nothing when nobody waits.
  */
 #include "policy/registry.h"
 
@@ -23,26 +24,31 @@
 static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32_t *ret_picks,
                    uint32_t *ret_victims)
 {
-    uint64_t left = p->gpus_up;
-    uint32_t running = p->n_leased, picks = 0, victims = 0, least = stk_walk_least(s, p);
-    const struct stk_oent *e;
+    uint32_t leases, picks = 0, victims = 0, least = stk_walk_least(s, p);
+    /* what is left when all that rank before the first waiting job run on */
+    uint64_t left = p->gpus_up + stk_walk_begin_waiting(s, p, now, &leases), held = 0;
+    const struct stk_oent *run;
+    uint32_t len;
 
-    stk_walk_begin(s, p, now);
-    for (; (e = stk_walk_get(p)) != NULL; stk_walk_next(s, p, now)) {
-        uint64_t gpus = (uint64_t)e->aux / 2;
-        bool runs = e->aux & 1;
+    for (uint32_t t = 0; t < STK_TIER_MAX; t++)
+        held += p->tier_gpus_leased[t];
+    left = left > held ? left - held : 0; /* leases on a node that went down may exceed what is up */
+    while ((leases > 0 || left >= least) && (len = stk_walk_run(s, p, &run)) > 0)
+        for (uint32_t i = 0; i < len; i++) {
+            uint64_t gpus = (uint64_t)run[i].aux / 2;
+            bool runs = run[i].aux & 1;
 
-        if (running == 0 && left < least)
-            break;
-        if (gpus <= left) {
-            left -= gpus;
-            if (!runs)
-                s->list_a[picks++] = e->id;
-        } else if (runs) {
-            s->list_b[victims++] = e->id;
+            leases -= runs;
+            if (gpus <= left) {
+                left -= gpus;
+                if (!runs)
+                    s->list_a[picks++] = run[i].id;
+            } else if (runs) {
+                s->list_b[victims++] = run[i].id;
+            } else if (!s->backfill->pass) {
+                left = 0; /* nobody passes a job that does not fit */
+            }
         }
-        running -= runs;
-    }
     *ret_picks = picks;
     *ret_victims = victims;
 }

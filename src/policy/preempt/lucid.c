@@ -39,17 +39,19 @@ static int init(void *st, const struct stk_params *p, struct stk_err *err)
 static uint32_t list_jobs(const struct lucid *l, struct stk_state *s, struct stk_pool *p,
                           stk_time now)
 {
-    const struct stk_oent *e;
-    uint32_t n = 0;
+    const struct stk_oent *run;
+    uint32_t n = 0, len;
 
     stk_walk_begin(s, p, now);
-    for (; (e = stk_walk_get(p)) != NULL; stk_walk_next(s, p, now)) {
-        const struct stk_job *j = &s->jobs[e->id];
-        bool runs = j->lease != 0;
+    while ((len = stk_walk_run(s, p, &run)) > 0)
+        for (uint32_t i = 0; i < len; i++) {
+            const struct stk_job *j = &s->jobs[run[i].id];
+            bool runs = j->lease != 0;
 
-        s->sort[n++] = (struct stk_sort_item){
-            (int64_t)(runs != l->running_first) << 32 | (runs ? j->lease : j->queue_seq), e->id, runs};
-    }
+            s->sort[n++] = (struct stk_sort_item){(int64_t)(runs != l->running_first) << 32 |
+                                                      (runs ? j->lease : j->queue_seq),
+                                                  run[i].id, runs};
+        }
     stk_sort(s->sort, n, s->sort_tmp);
     for (uint32_t i = 0; l->running_first && i < n; i++)
         s->sort[i].key = s->jobs[s->sort[i].id].submitted;
