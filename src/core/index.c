@@ -214,7 +214,7 @@ struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)
 {
     struct stk_use u = {p->gpus, p->mask, 0, 0};
 
-    if (d->cut && d->gpus > 0) { /* in proportion, rounded up */
+    if (d->cut && d->gpus > p->gpus) { /* in proportion, rounded up */
         u.cpu = ((uint64_t)d->cpu_milli * p->gpus + d->gpus - 1) / d->gpus;
         u.mem = ((uint64_t)d->mem_mib * p->gpus + d->gpus - 1) / d->gpus;
     } else {

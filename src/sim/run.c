@@ -2,8 +2,9 @@
 /* run.c - see run.h.
  *
  * The trace is the loop's source; its jobs' true durations are known to the sim engine alone. What
- * happens is watched event by event and written into one row per job of the trace, found by the
- * job's tag, so the core can forget finished jobs at once and its memory is that of the jobs alive.
+ * happens is watched event by event. While a job lives, what is known of it lies in a table by slot,
+ * like the core's own; when it ends, one row is written, found by the job's tag. So the memory that
+ * is touched in no order is that of the jobs alive, whatever the length of the trace.
  */
 #include "sim/run.h"
 
@@ -13,13 +14,14 @@
 #include "core/state.h"
 #include "drive/loop.h"
 #include "engine/sim/sim.h"
+#include "sys/big.h"
 
 #define MAX_SAMPLES 65536u
 #define PROGRESS_STEP 4096u /* turns between looks at the clock */
 
-struct running { /* a lease; by job slot, since the core forgets a job when it ends */
-    stk_time since;
-    uint32_t gpus, tag;
+struct live { /* by job slot */
+    stk_time submit, first_start, since, ran;
+    uint32_t tag, gpus, preemptions, nodes;
 };
 
 struct sim_run {
@@ -28,8 +30,9 @@ struct sim_run {
     struct stk_run_result *r;
     struct stk_core *core, *shadow;
     const struct stk_state *s;
-    struct running *running;
-    uint32_t cap_running;
+    struct stk_engine *engine;
+    struct live *live;
+    uint32_t cap_live;
     uint32_t next_job;
     uint32_t *numbers; /* trace index -> job number; only when jobs depend on others */
     struct stk_dep *deps;
@@ -41,23 +44,6 @@ struct sim_run {
     stk_time sample_gap;
     int rc; /* of the shadow core, or of memory: watchers of events cannot fail */
 };
-
-static void *heap_resize(void *ctx, void *p, size_t old, size_t size)
-{
-    void *n;
-
-    (void)ctx;
-    if (size == 0) {
-        free(p);
-        return NULL;
-    }
-    n = realloc(p, size);
-    if (n && size > old)
-        memset((char *)n + old, 0, size - old);
-    return n;
-}
-
-static const struct stk_mem heap_mem = {heap_resize, NULL};
 
 /* ---- source: the trace ---- */
 
@@ -82,7 +68,7 @@ static uint64_t map_types(const struct sim_run *x, uint64_t types)
 
 static int fill_deps(struct sim_run *x, const struct stk_trace_job *j, struct stk_job_spec *spec)
 {
-    if (stk_mem_grow(&heap_mem, &x->deps, &x->cap_deps, j->n_deps, sizeof(*x->deps)) < 0)
+    if (stk_mem_grow(&stk_big_mem, &x->deps, &x->cap_deps, j->n_deps, sizeof(*x->deps)) < 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < j->n_deps; i++) {
         const struct stk_trace_dep *d = &x->t->deps[j->first_dep + i];
@@ -156,37 +142,48 @@ static const struct stk_source_ops source_ops = {next_submit, feed};
 
 /* ---- watch: rows, totals, samples ---- */
 
-static void watch_start(struct sim_run *x, const struct stk_event *ev)
+static int watch_submit(struct sim_run *x, const struct stk_event *ev)
 {
-    const struct stk_job *j = &x->s->jobs[ev->job.i];
-    struct stk_job_result *row = &x->r->jobs[j->tag];
+    uint32_t slot = ev->job.i, tag = ev->u.spec->tag;
+    const struct stk_trace_job *j = &x->t->jobs[tag];
+    enum stk_cause ends = j->cause == STK_CAUSE_NONE ? STK_CAUSE_OK : (enum stk_cause)j->cause;
 
-    if (stk_mem_grow(&heap_mem, &x->running, &x->cap_running, ev->job.i + 1,
-                     sizeof(*x->running)) < 0) {
-        x->rc = -ENOMEM;
-        return;
-    }
-    x->running[ev->job.i] = (struct running){ev->at, j->gpus, j->tag};
-    if (row->first_start < 0)
-        row->first_start = ev->at;
-    if (j->n_pieces > row->nodes)
-        row->nodes = j->n_pieces;
+    if (stk_mem_grow(&stk_big_mem, &x->live, &x->cap_live, slot + 1, sizeof(*x->live)) < 0)
+        return -ENOMEM;
+    x->live[slot] = (struct live){.submit = j->submit,
+                                  .first_start = -1,
+                                  .tag = tag,
+                                  .gpus = j->gpus * (j->tasks ? j->tasks : 1)};
+    return stk_engine_sim_work(x->engine, ev->job, j->duration, ends);
+}
+
+static void watch_place(struct sim_run *x, const struct stk_event *ev)
+{
+    struct live *l = &x->live[ev->job.i];
+
+    l->since = ev->at;
+    if (l->first_start < 0)
+        l->first_start = ev->at;
+    if (ev->u.place.n > l->nodes)
+        l->nodes = ev->u.place.n;
 }
 
 static void watch_exit(struct sim_run *x, const struct stk_event *ev)
 {
-    const struct running *run = &x->running[ev->job.i];
-    struct stk_job_result *row = &x->r->jobs[run->tag];
+    struct live *l = &x->live[ev->job.i];
 
-    row->wait -= ev->at - run->since; /* of the time in the system, what it ran does not count */
-    x->busy_gpu_us += (ev->at - run->since) * run->gpus;
+    l->ran += ev->at - l->since;
+    x->busy_gpu_us += (ev->at - l->since) * l->gpus;
     if (ev->u.exit.cause == STK_CAUSE_EVICTED) {
-        row->preemptions++;
+        l->preemptions++;
         x->r->preemptions++;
         return;
     }
-    row->end = ev->at;
-    row->wait += ev->at - x->t->jobs[run->tag].submit;
+    x->r->jobs[l->tag] = (struct stk_job_result){.first_start = l->first_start,
+                                                 .end = ev->at,
+                                                 .wait = ev->at - l->submit - l->ran,
+                                                 .preemptions = l->preemptions,
+                                                 .nodes = l->nodes};
     x->ended++;
 }
 
@@ -196,12 +193,14 @@ static void watch_event(void *ctx, const struct stk_event *ev)
 
     if (x->rc < 0)
         return;
-    if (x->shadow)
-        x->rc = stk_core_apply(x->shadow, ev, NULL);
-    if (ev->type == STK_EV_PLACE)
-        watch_start(x, ev);
+    if (ev->type == STK_EV_SUBMIT)
+        x->rc = watch_submit(x, ev);
+    else if (ev->type == STK_EV_PLACE)
+        watch_place(x, ev);
     else if (ev->type == STK_EV_EXITED)
         watch_exit(x, ev);
+    if (x->shadow && x->rc == 0)
+        x->rc = stk_core_apply(x->shadow, ev, NULL);
 }
 
 static int watch_before(void *ctx, stk_time now, struct stk_err *err)
@@ -233,7 +232,7 @@ static int take_sample(struct sim_run *x, stk_time now, struct stk_err *err)
 
     if (r->n_samples > 0 && now - r->samples[r->n_samples - 1].at < x->sample_gap)
         return 0;
-    if (stk_mem_grow(&heap_mem, &r->samples, &r->cap_samples, r->n_samples + 1,
+    if (stk_mem_grow(&stk_big_mem, &r->samples, &r->cap_samples, r->n_samples + 1,
                      sizeof(*r->samples)) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for samples");
     for (uint32_t p = 0; p < x->s->n_pools; p++)
@@ -320,56 +319,47 @@ static int make_core(const struct sim_run *x, const struct stk_cluster *c,
         .retain_done = x->numbers ? UINT32_MAX : 0,
     };
 
-    return stk_core_new(&cfg, &heap_mem, ret, err);
+    return stk_core_new(&cfg, &stk_big_mem, ret, err);
 }
 
-static int make_rows(struct sim_run *x, struct stk_sim_work **ret_work, struct stk_err *err)
+static int make_rows(struct sim_run *x, struct stk_err *err)
 {
     const struct stk_trace *t = x->t;
-    struct stk_sim_work *work = malloc((t->n_jobs + 1u) * sizeof(*work));
     bool linked = t->n_deps > 0;
 
-    x->r->jobs = malloc((t->n_jobs + 1u) * sizeof(*x->r->jobs));
-    for (uint32_t i = 0; work && x->r->jobs && i < t->n_jobs; i++) {
-        work[i] = (struct stk_sim_work){t->jobs[i].duration, (enum stk_cause)t->jobs[i].cause};
-        if (work[i].ends == STK_CAUSE_NONE)
-            work[i].ends = STK_CAUSE_OK;
+    x->r->jobs = stk_big_realloc(NULL, (t->n_jobs + 1u) * sizeof(*x->r->jobs));
+    for (uint32_t i = 0; x->r->jobs && i < t->n_jobs; i++) {
         x->r->jobs[i] = (struct stk_job_result){.first_start = -1, .end = -1};
         linked |= t->jobs[i].array > 0;
     }
     if (linked)
         x->numbers = calloc(t->n_jobs + 1u, sizeof(*x->numbers));
-    *ret_work = work;
-    if (!work || !x->r->jobs || (linked && !x->numbers))
+    if (!x->r->jobs || (linked && !x->numbers))
         return stk_err_set(err, -ENOMEM, "out of memory for %u jobs", t->n_jobs);
     return 0;
 }
 
-static int drive(struct sim_run *x, const struct stk_setup *setup, struct stk_sim_work *work,
-                 struct stk_err *err)
+static int drive(struct sim_run *x, const struct stk_setup *setup, struct stk_err *err)
 {
-    const struct stk_sim_config ec = {.work = work,
-                                      .n_work = x->t->n_jobs,
-                                      .params = &setup->params,
-                                      .round = stk_params_seconds(&setup->params,
-                                                                  &stk_core_params[0])};
-    struct stk_engine *engine = NULL;
+    const struct stk_sim_config ec = {
+        .params = &setup->params,
+        .round = stk_params_seconds(&setup->params, &stk_core_params[0])};
     struct stk_loop *loop = NULL;
-    int rc = stk_engine_sim_new(&ec, &heap_mem, &engine, err);
+    int rc = stk_engine_sim_new(&ec, &stk_big_mem, &x->engine, err);
 
     if (rc == 0) {
-        const struct stk_loop_config lc = {x->core, engine, &source_ops, x, &watch_ops, x};
+        const struct stk_loop_config lc = {x->core, x->engine, &source_ops, x, &watch_ops, x};
 
-        rc = stk_loop_new(&lc, &heap_mem, &loop, err);
+        rc = stk_loop_new(&lc, &stk_big_mem, &loop, err);
     }
     rc = rc < 0 ? rc : stk_loop_run_virtual(loop, err);
     if (rc == 0) {
         x->r->decisions = stk_loop_decisions(loop);
-        x->r->restarts_cost_gpu_s = stk_engine_sim_restart_cost(engine);
+        x->r->restarts_cost_gpu_s = stk_engine_sim_restart_cost(x->engine);
     }
     stk_loop_free(loop);
-    if (engine)
-        engine->ops->close(engine);
+    if (x->engine)
+        x->engine->ops->close(x->engine);
     return rc;
 }
 
@@ -388,22 +378,20 @@ static void fill_totals(struct sim_run *x, const struct stk_cluster *c)
         r->utilization = (double)x->busy_gpu_us / ((double)(x->s->now - first) * (double)r->gpus);
 }
 
-static void clean_up(struct sim_run *x, struct stk_sim_work *work)
+static void clean_up(struct sim_run *x)
 {
     stk_core_free(x->core);
     stk_core_free(x->shadow);
     free(x->numbers);
     free(x->pool_of_group);
-    free(x->running);
+    free(x->live);
     free(x->deps);
-    free(work);
 }
 
 int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c, const struct stk_setup *setup,
                 const struct stk_run_options *o, struct stk_run_result *ret, struct stk_err *err)
 {
     struct stk_cluster joined = *c; /* names are shared, nodes may be replaced */
-    struct stk_sim_work *work = NULL;
     struct stk_run_result r = {0};
     struct sim_run x = {.t = t, .o = o, .r = &r};
     int rc = 0;
@@ -416,13 +404,13 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c, const st
         rc = stk_cluster_aggregate(&joined, err);
     }
     rc = rc < 0 ? rc : map_names(&x, c, err);
-    rc = rc < 0 ? rc : make_rows(&x, &work, err);
+    rc = rc < 0 ? rc : make_rows(&x, err);
     rc = rc < 0 ? rc : make_core(&x, &joined, setup, &x.core, err);
     if (rc == 0 && o->paranoid)
         rc = make_core(&x, &joined, setup, &x.shadow, err);
     if (rc == 0) {
         x.s = stk_core_state(x.core);
-        rc = drive(&x, setup, work, err);
+        rc = drive(&x, setup, err);
     }
     if (rc == 0) {
         (void)memcpy(r.bundle, setup->name, sizeof(r.bundle));
@@ -432,7 +420,7 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c, const st
     } else {
         stk_run_result_done(&r);
     }
-    clean_up(&x, work);
+    clean_up(&x);
     if (joined.nodes != c->nodes)
         free(joined.nodes);
     return rc;

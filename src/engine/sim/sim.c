@@ -3,10 +3,11 @@
 
 #include "base/heap.h"
 
-struct run { /* a lease that runs; by job slot */
+struct run { /* by job slot */
+    stk_time left, started;
     stk_lease_id lease;
-    uint32_t tag, gpus;
-    stk_time started;
+    uint32_t gpus;
+    enum stk_cause ends;
 };
 
 struct sim {
@@ -30,26 +31,38 @@ const struct stk_param stk_sim_params[] = {
     {0},
 };
 
+int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enum stk_cause ends)
+{
+    struct sim *m = (struct sim *)e;
+
+    if (stk_mem_grow(&m->mem, &m->pos, &m->cap_pos, job.i + 1, sizeof(*m->pos)) < 0 ||
+        stk_mem_grow(&m->mem, &m->runs, &m->cap_runs, job.i + 1, sizeof(*m->runs)) < 0)
+        return -ENOMEM;
+    m->runs[job.i] = (struct run){.left = left, .ends = ends};
+    return 0;
+}
+
 static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
 {
     struct sim *m = (struct sim *)e;
     struct stk_event ev = {.at = now, .type = STK_EV_STARTED, .job = s->job, .lease = s->lease};
+    struct run *r;
     stk_time end;
-    uint32_t slot = s->job.i;
 
-    if (s->tag >= m->cfg.n_work)
-        return -EINVAL;
-    if (stk_mem_grow(&m->mem, &m->pos, &m->cap_pos, slot + 1, sizeof(*m->pos)) < 0 ||
-        stk_mem_grow(&m->mem, &m->runs, &m->cap_runs, slot + 1, sizeof(*m->runs)) < 0 ||
-        stk_heap_reserve(&m->ends, &m->mem, m->ends.n + 1) < 0)
-        return -ENOMEM;
-    if (stk_heap_has(m->pos, slot))
+    if (s->job.i >= m->cap_runs)
+        return -EINVAL; /* nobody said what it has to do */
+    if (stk_heap_has(m->pos, s->job.i))
         return 0; /* started already */
-    end = now + m->cfg.work[s->tag].left + m->late;
+    if (stk_heap_reserve(&m->ends, &m->mem, m->ends.n + 1) < 0)
+        return -ENOMEM;
+    r = &m->runs[s->job.i];
+    r->lease = s->lease;
+    r->gpus = s->gpus;
+    r->started = now;
+    end = now + r->left + m->late;
     if (m->cfg.round > 0)
         end = (end + m->cfg.round - 1) / m->cfg.round * m->cfg.round;
-    m->runs[slot] = (struct run){s->lease, s->tag, s->gpus, now};
-    stk_heap_put(&m->ends, m->pos, slot, end, s->lease);
+    stk_heap_put(&m->ends, m->pos, s->job.i, end, s->lease);
     e->emit(e->emit_ctx, &ev);
     return 0;
 }
@@ -59,19 +72,17 @@ static void stop(struct stk_engine *e, stk_time now, stk_job_id job, stk_lease_i
 {
     struct sim *m = (struct sim *)e;
     struct stk_event ev = {.at = now, .type = STK_EV_EXITED, .job = job, .lease = lease};
-    const struct run *r;
-    struct stk_sim_work *w;
+    struct run *r;
 
     if (job.i >= m->cap_pos || !stk_heap_has(m->pos, job.i) || m->runs[job.i].lease != lease)
         return;
     r = &m->runs[job.i];
-    w = &m->cfg.work[r->tag];
     stk_heap_remove(&m->ends, m->pos, job.i);
     ev.u.exit.cause = cause;
-    w->left -= now - r->started;
+    r->left -= now - r->started;
     if (cause == STK_CAUSE_EVICTED) {
         ev.u.exit.lost = stk_params_size(m->cfg.params, &stk_sim_params[P_RESTART], r->gpus);
-        w->left += ev.u.exit.lost;
+        r->left += ev.u.exit.lost;
         m->restart_gpu_s += (double)ev.u.exit.lost / (double)STK_SECOND * r->gpus;
     }
     e->emit(e->emit_ctx, &ev);
@@ -88,10 +99,9 @@ static void pump(struct stk_engine *e, stk_time now)
                                      .type = STK_EV_EXITED,
                                      .job = {slot},
                                      .lease = r->lease,
-                                     .u.exit = {.cause = m->cfg.work[r->tag].ends}};
+                                     .u.exit = {.cause = r->ends}};
 
         stk_heap_remove(&m->ends, m->pos, slot);
-        m->cfg.work[r->tag].left = 0;
         e->emit(e->emit_ctx, &ev);
     }
 }

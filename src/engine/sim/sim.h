@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sim.h - the engine that runs nothing: leases end when their work is done in virtual time.
  *
- * A job's work is known to the engine alone (by its tag); the core sees estimates. A stopped job
- * keeps its progress and pays a restart cost, which is added to what it still has to do. start and
- * stop O(log running).
+ * A job's work is known to the engine alone; the core sees estimates. A stopped job keeps its
+ * progress and pays a restart cost, which is added to what it still has to do. start and stop
+ * O(log running). Memory is that of the jobs alive: work is kept by job slot.
  */
 #ifndef STK_ENGINE_SIM_SIM_H
 #define STK_ENGINE_SIM_SIM_H
@@ -12,22 +12,18 @@
 #include "engine/engine.h"
 #include "model/params.h"
 
-struct stk_sim_work {
-    stk_time left; /* still to run; changed by the engine */
-    enum stk_cause ends; /* how it ends by itself */
-};
-
 struct stk_sim_config {
-    struct stk_sim_work *work; /* by tag; borrowed while the engine lives */
-    uint32_t n_work;
     const struct stk_params *params; /* borrowed while the engine lives */
-    stk_time round; /* > 0: jobs end at multiples of this only */
+    stk_time round;                  /* > 0: jobs end at multiples of this only */
 };
 
 extern const struct stk_param stk_sim_params[]; /* ends with name NULL */
 
 int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *mem,
                        struct stk_engine **ret_engine, struct stk_err *err);
+
+/* What the job in this slot has to do, and how it ends by itself. To be said before it starts. */
+int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enum stk_cause ends);
 
 /* GPU time paid for restarts so far, in GPU-seconds. */
 double stk_engine_sim_restart_cost(const struct stk_engine *e);
