@@ -28,7 +28,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z].*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## simulate a sample day under three policies; writes build/sample-day.html
-	@build/stoker sim --generate mix=sample --cluster 8x8 --compare fifo,sjf,default \
+	@build/stoker sim --generate mix=sample,jobs=600,seed=1 --cluster 8x8 --compare fifo,sjf,default \
 		--html build/sample-day.html
 
 test: test-plain asan test-digests test-python ## every test: plain, sanitized, three compilers, golden, end to end

@@ -90,3 +90,20 @@ void stk_heap_remove(struct stk_heap *h, uint32_t *pos, uint32_t id)
     if (at - 1 < h->n)
         settle(h, pos, at - 1, h->item[h->n]);
 }
+
+/* Depth-first over the part of the heap that is not above the key; at most a level per call. */
+static uint32_t count_below(const struct stk_heap *h, uint32_t at, int64_t key)
+{
+    uint32_t n = 1;
+
+    if (at >= h->n || h->item[at].key > key)
+        return 0;
+    for (uint32_t k = 1; k <= ARY; k++)
+        n += count_below(h, at * ARY + k, key);
+    return n;
+}
+
+uint32_t stk_heap_count(const struct stk_heap *h, int64_t key)
+{
+    return count_below(h, 0, key);
+}

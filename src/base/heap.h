@@ -34,6 +34,9 @@ void stk_heap_done(struct stk_heap *h, const struct stk_mem *mem);
 void stk_heap_put(struct stk_heap *h, uint32_t *pos, uint32_t id, int64_t key, uint32_t tie);
 void stk_heap_remove(struct stk_heap *h, uint32_t *pos, uint32_t id); /* no-op when out */
 
+/* How many have a key <= this. O(that number). */
+uint32_t stk_heap_count(const struct stk_heap *h, int64_t key);
+
 static inline bool stk_heap_has(const uint32_t *pos, uint32_t id)
 {
     return pos[id] != STK_HEAP_OUT;

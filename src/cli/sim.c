@@ -158,8 +158,13 @@ static int parse_options(int argc, char **argv, struct options *o, struct stk_er
     int opt, rc = 0;
 
     optind = 1;
+    opterr = 0;
     while (rc == 0 && (opt = getopt_long(argc, argv, "h", long_options, NULL)) != -1)
-        rc = take_option(o, opt == 'h' ? O_HELP : opt, err);
+        rc = opt == '?' || opt == ':'
+                 ? stk_err_set(err, -EINVAL, "%.80s: no such option, or its value is missing "
+                                             "(stoker sim --help lists them)",
+                               argv[optind - 1])
+                 : take_option(o, opt == 'h' ? O_HELP : opt, err);
     if (rc < 0 || o->help || o->list)
         return rc;
     o->traces = (const char *const *)argv + optind;
@@ -173,12 +178,16 @@ static int parse_options(int argc, char **argv, struct options *o, struct stk_er
                            "--cluster is missing: NODESxGPUS such as 16x8, or a YAML or CSV file");
     if (o->split_by && strcmp(o->split_by, "vc") != 0)
         return stk_err_set(err, -EINVAL, "--split-by takes vc, got \"%.40s\"", o->split_by);
-    if ((o->split_by != NULL) != (o->pools != NULL))
-        return stk_err_set(err, -EINVAL, "--split-by vc and --pools FILE go together");
+    if (o->pools && !o->split_by)
+        return stk_err_set(err, -EINVAL, "--pools FILE goes with --split-by vc");
     if (o->compare && (o->words.bundle || o->words.order || o->words.backfill || o->words.preempt))
         return stk_err_set(err, -EINVAL,
                            "--compare names whole bundles: leave out --bundle, --order, --backfill "
                            "and --preempt");
+    if (o->json && ((o->jobs_out && strcmp(o->jobs_out, "-") == 0) ||
+                    (o->html && strcmp(o->html, "-") == 0) ||
+                    (o->trace_out && strcmp(o->trace_out, "-") == 0)))
+        return stk_err_set(err, -EINVAL, "--json writes to standard output; name a file for the rest");
     o->run.split = o->split_by != NULL;
     o->run.samples = o->html != NULL;
     return 0;
@@ -227,11 +236,32 @@ static int read_inputs(const struct options *o, struct stk_trace *t, struct stk_
         rc = stk_trace_read(t, o->traces[i], &o->read, err);
     if (rc == 0 && t->n_jobs == 0)
         rc = stk_err_set(err, -EINVAL, "the workload has no jobs");
-    if (rc == 0 && o->split_by)
+    if (rc == 0 && o->pools)
         rc = stk_cluster_split(c, &t->groups, o->pools, err);
+    else if (rc == 0 && c->pools.n > 1 && !o->split_by)
+        rc = stk_err_set(err, -EINVAL,
+                         "the cluster has %u pools: --split-by vc sends each job to the pool named "
+                         "like its virtual cluster",
+                         c->pools.n);
     if (rc == 0 && o->trace_out)
         rc = stk_trace_write_jsonl(t, o->trace_out, err);
     return rc;
+}
+
+/* A parameter that no run uses is a mistake. */
+static int check_params(const struct options *o, const struct stk_setup *setups, uint32_t n,
+                        struct stk_err *err)
+{
+    for (uint32_t p = 0; p < o->words.n_params; p++) {
+        bool used = false;
+
+        for (uint32_t i = 0; i < n; i++)
+            used |= stk_setup_uses(&setups[i], o->params[p]);
+        if (!used)
+            return stk_err_set(err, -EINVAL, "--param %.80s: no policy of this run takes it",
+                               o->params[p]);
+    }
+    return 0;
 }
 
 static void say_notes(const struct stk_trace *t, const struct stk_run_result *r)
@@ -278,6 +308,7 @@ static int simulate(struct options *o, struct stk_err *err)
         rc = stk_err_set(err, -ENOMEM, "out of memory");
     else
         rc = make_setups(o, setups, &n, err);
+    rc = rc < 0 ? rc : check_params(o, setups, n, err);
     rc = rc < 0 ? rc : read_inputs(o, &trace, &cluster, err);
     if (rc == 0) {
         const struct stk_compare c = {.trace = &trace,

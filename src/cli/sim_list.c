@@ -14,7 +14,7 @@ void stk_sim_help(void)
     (void)fputs(
         "usage: stoker sim TRACE... --cluster SPEC [options]\n"
         "       stoker sim --generate jobs=1000,seed=1 --cluster SPEC [options]\n\n"
-        "Replays a workload in virtual time through the code that schedules real GPUs.\n\n"
+        "Replays a workload through the scheduler in virtual time.\n\n"
         "workload\n"
         "  TRACE...              trace files; the format is detected (\"-\": standard input)\n"
         "  --format NAME         say which format it is\n"
@@ -25,7 +25,8 @@ void stk_sim_help(void)
         "cluster\n"
         "  --cluster SPEC        NODESxGPUS[:TYPE], joined by + (8x8:a100+4x4:v100), or a YAML or\n"
         "                        CSV file\n"
-        "  --split-by vc --pools FILE   one pool per virtual cluster; FILE has lines vc,nodes\n"
+        "  --split-by vc         each job goes to the pool named like its virtual cluster;\n"
+        "                        --pools FILE makes these pools from lines vc,nodes\n"
         "policy\n"
         "  --bundle NAME         a named set of policies (--list shows all)\n"
         "  --order X --backfill X --place X --preempt X    single choices\n"

@@ -213,6 +213,7 @@ static void plan_job(struct stk_state *s, struct stk_pool *p, uint32_t job, stk_
     stk_time dur = stk_job_remaining(j, now), at;
 
     dur = dur > 0 ? dur : 1;
+    stk_timeline_trim(&p->plan, now); /* so that it holds breakpoints of live jobs only */
     at = stk_timeline_earliest(&p->plan, now, j->gpus, dur);
     p->plan_rank = j->rank;
     p->plan_number = j->number;
@@ -264,7 +265,7 @@ void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
     stk_sort(s->sort, n, s->sort_tmp);
     p->plan_rank = INT64_MIN;
     p->plan_number = 0;
-    for (uint32_t i = 0; i < n && i < s->backfill_depth; i++)
+    for (uint32_t i = 0; i < n; i++)
         plan_job(s, p, s->sort[i].id, now);
     p->plan_valid = true;
 }

@@ -14,12 +14,10 @@ struct stk_core {
     struct stk_state s;
 };
 
-enum { P_ROUND, P_DEPTH };
+enum { P_ROUND };
 const struct stk_param stk_core_params[] = {
     [P_ROUND] = {"round_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
                  "decide only at multiples of this; in the simulator jobs then end there too"},
-    [P_DEPTH] = {"backfill.depth", STK_PARAM_INT, "1000000000", 1, 1000000000, NULL,
-                 "conservative: how many waiting jobs get a planned start"},
     {0},
 };
 
@@ -44,7 +42,6 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
         s->round = cfg->order->round(s->order_st);
     if (s->round == 0 && cfg->preempt->round)
         s->round = cfg->preempt->round(s->preempt_st);
-    s->backfill_depth = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEPTH]);
     s->whole_pool = cfg->preempt->pass != NULL;
     s->keep_ends = cfg->backfill->reserve_one || cfg->backfill->reserve_all || cfg->preempt->room;
     return 0;
@@ -248,12 +245,8 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
 
 static int apply_tick(struct stk_state *s, struct stk_err *err)
 {
-    uint32_t due = 0;
-
-    /* a few at a time would do, but a tick must not stop half-way for lack of memory */
-    for (uint32_t i = 0; i < s->timers.n; i++)
-        due += s->timers.item[i].key <= s->now;
-    if (stk_opool_reserve(&s->trees, &s->mem, due + 3) < 0)
+    /* a tick must not stop half-way for lack of memory */
+    if (stk_opool_reserve(&s->trees, &s->mem, stk_heap_count(&s->timers, s->now) + 3) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     stk_tick(s);
     return 0;

@@ -45,12 +45,13 @@ stk_job_id stk_core_next_job(const struct stk_core *core);
 stk_lease_id stk_core_next_lease(const struct stk_core *core);
 
 /* 0, or -EPROTO (not legal in the job's state), -ESTALE (an older lease), -EINVAL, -ERANGE (can never
- * run), -ENOSPC (does not fit now), -ENOMEM. On failure nothing has changed. */
+ * run), -ENOENT (depends on a job that is not known), -ENOSPC (does not fit now), -EOVERFLOW (job
+ * numbers are used up), -ENOMEM. On failure nothing has changed. */
 int stk_core_apply(struct stk_core *core, const struct stk_event *ev, struct stk_err *err);
 
 /* Proposals, in an order in which they can be applied; what they point to lives until the next
- * apply() or decide(). 0: nothing to do until something happens. A small 'cap' (>= 1) only makes it
- * take more calls; the decisions are the same. */
+ * decide(). 0: nothing to do until something happens. A small 'cap' (>= 1) only makes it take more
+ * calls. */
 uint32_t stk_core_decide(struct stk_core *core, stk_time now, struct stk_event *out, uint32_t cap);
 
 /* When decide() or a TICK must be called although nothing happened; STK_NEVER_TIME: not at all. */

@@ -210,11 +210,13 @@ int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, ui
     can = count_tasks(s, d, pool, d->gpus);
     if (can >= d->tasks)
         return 0;
+    if (size == 0 && d->gpus > 0)
+        return stk_err_set(err, -ERANGE, "asks for GPUs of a type that pool %u does not have", pool);
     if (can == 0)
         return stk_err_set(err, -ERANGE,
                            "asks for %u GPUs, %u milli-CPUs and %u MiB on one node; no node of "
-                           "pool %u has that (its largest has %u GPUs)",
-                           d->gpus, d->cpu_milli, d->mem_mib, pool, s->pools[pool].max_gpus);
+                           "pool %u has that (the largest it may use has %u GPUs)",
+                           d->gpus, d->cpu_milli, d->mem_mib, pool, size);
     return stk_err_set(err, -ERANGE, "asks for %u tasks of %u GPUs; pool %u can hold %llu",
                        d->tasks, d->gpus, pool, (unsigned long long)can);
 }

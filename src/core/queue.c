@@ -209,10 +209,18 @@ void stk_queue_park(struct stk_state *s, uint32_t shape, enum stk_parked why)
         stk_bits_set(&p->park_layout, s->words + p->park_used, sh->need);
 }
 
+/* All shapes that do not fit get ready. */
+static void wake_all(struct stk_state *s, struct stk_pool *p)
+{
+    uint32_t need;
+
+    while ((need = stk_bits_next(&p->park_layout, s->words + p->park_used, 0)) != UINT32_MAX)
+        make_ready(s, s->counts[p->park_head + need] - 1);
+}
+
 void stk_queue_unreserve(struct stk_state *s, uint32_t pool)
 {
     struct stk_pool *p = &s->pools[pool];
-    uint32_t need;
 
     for (uint32_t i = 0; i < p->n_resv; i++) {
         uint32_t node = s->resv_nodes[p->first_node + i];
@@ -229,8 +237,7 @@ void stk_queue_unreserve(struct stk_state *s, uint32_t pool)
     while (p->resv_parked)
         make_ready(s, p->resv_parked - 1);
     /* those that do not fit, too: the first of them gets the next reservation */
-    while ((need = stk_bits_next(&p->park_layout, s->words + p->park_used, 0)) != UINT32_MAX)
-        make_ready(s, s->counts[p->park_head + need] - 1);
+    wake_all(s, p);
     stk_queue_mark_dirty(s, pool);
 }
 
@@ -360,6 +367,7 @@ void stk_queue_enter(struct stk_state *s, uint32_t job)
     j->queued = s->now;
     j->queue_seq = s->next_queue_seq++;
     p->n_waiting++;
+    p->tier_waiting[j->tier]++;
     s->n_waiting++;
     tree_add(s, job);
     set_timer(s, job);
@@ -379,6 +387,7 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
     tree_remove(s, job);
     stk_heap_remove(&s->timers, s->timer_pos, job);
     p->n_waiting--;
+    p->tier_waiting[j->tier]--;
     s->n_waiting--;
     if (p->claim == job) {
         p->claim = STK_NONE;
@@ -405,6 +414,8 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
             stk_queue_requeue_shape(s, j->shape, first);
         else
             stk_heap_remove(&p->ready, s->shape_pos, j->shape);
+    } else if (sh->waiting.count == 0) {
+        unpark(s, j->shape); /* the next job of the shape is tried, whatever happened meanwhile */
     }
 }
 
@@ -417,6 +428,10 @@ void stk_queue_lease(struct stk_state *s, uint32_t job)
     p->n_leased++;
     s->n_leased++;
     p->tier_gpus_leased[j->tier] += j->gpus;
+    /* it may have to give way again to one of a higher tier that did not find victims so far */
+    for (uint32_t t = j->tier + 1u; s->preempt->room && t < STK_TIER_MAX; t++)
+        if (p->tier_waiting[t] > 0)
+            wake_all(s, p);
     if (s->whole_pool)
         tree_add(s, job);
     set_timer(s, job);

@@ -43,6 +43,8 @@ static void end_lease(struct stk_state *s, uint32_t job, const struct stk_event 
     give_back(s, j);
     j->served += s->now - j->started;
     j->lost += ev->u.exit.lost;
+    if (j->lost > STK_MAX_DURATION - j->estimate) /* no job is longer, so that keys fit */
+        j->lost = STK_MAX_DURATION - j->estimate;
     j->exit_code = ev->u.exit.code;
     j->lease = 0;
 }

@@ -68,7 +68,8 @@ static int check_piece(const struct stk_state *s, const struct stk_job *j,
     if (n->aggregate ? p->mask != 0 : bits_in(p->mask) != p->gpus)
         return stk_err_set(err, -EINVAL, "job %u: GPU mask does not name %u GPUs", j->number,
                            p->gpus);
-    if (d->cut ? p->tasks != 1 : p->gpus != d->gpus * p->tasks)
+    if (d->cut ? p->tasks != 1 || (p->gpus == 0 && d->gpus > 0)
+               : p->tasks == 0 || p->gpus != d->gpus * p->tasks)
         return stk_err_set(err, -EINVAL, "job %u: piece does not match its tasks", j->number);
     return 0;
 }
@@ -98,7 +99,7 @@ static int take_all(struct stk_state *s, const struct stk_job *j, const struct s
         gpus += pieces[i].gpus;
         tasks += pieces[i].tasks;
     }
-    if (rc == 0 && (gpus != j->gpus || (!d->cut && tasks != d->tasks)))
+    if (rc == 0 && (gpus != j->gpus || ((!d->cut || d->gpus == 0) && tasks != d->tasks)))
         rc = stk_err_set(err, -EINVAL, "job %u: a gang starts whole or not at all (%llu of %u GPUs)",
                          j->number, (unsigned long long)gpus, j->gpus);
     if (rc < 0)
@@ -131,8 +132,9 @@ int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_er
 
     if (ev->lease != s->next_lease)
         return stk_err_set(err, -ESTALE, "job %u: lease must be %u", j->number, s->next_lease);
-    if (n == 0 || n > STK_MAX_TASKS)
-        return stk_err_set(err, -EINVAL, "job %u: no pieces", j->number);
+    if (n == 0 || n > s->n_nodes)
+        return stk_err_set(err, -EINVAL, "job %u: a lease has 1 to %u pieces, got %u", j->number,
+                           s->n_nodes, n);
     rc = stk_pieces_reserve(s, n);
     rc = rc < 0 ? rc : stk_queue_reserve(s, j->pool);
     /* a tentative session may give and take every piece, and those of a batch of new jobs */

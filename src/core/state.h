@@ -110,6 +110,7 @@ struct stk_pool {
     uint64_t gpus, gpus_up, gpus_free; /* all; of nodes that are up; of those, free */
     uint32_t n_waiting, n_leased; /* jobs; leased: placed or running */
     uint32_t n_stopping;
+    uint32_t tier_waiting[STK_TIER_MAX];
     uint32_t tier_gpus_leased[STK_TIER_MAX];
     struct stk_otree ends;    /* leased jobs by expected end (kept when some policy asks) */
     struct stk_rated *rated;  /* for policies that decide a pool whole */
@@ -163,7 +164,7 @@ struct stk_state {
     const struct stk_admit_ops *admit;
     void *order_st, *preempt_st;
     stk_time round; /* > 0: decide at its multiples only */
-    uint32_t retain_done, backfill_depth;
+    uint32_t retain_done;
     bool whole_pool, keep_ends;
     bool drift;        /* some running job's rank falls with time: every round decides anew */
     stk_time round_at; /* cache: the last round that was opened */

@@ -28,8 +28,8 @@ static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, s
                            j->priority);
     if (j->estimate < 0 || j->estimate > STK_MAX_DURATION)
         return stk_err_set(err, -EINVAL, "estimate must be 0 to 100 years");
-    if (j->begin < 0)
-        return stk_err_set(err, -EINVAL, "begin time must not be negative");
+    if (j->begin < 0 || j->begin > STK_MAX_DURATION)
+        return stk_err_set(err, -EINVAL, "begin time must be 0 to 100 years");
     if (j->n_deps > STK_MAX_DEPS)
         return stk_err_set(err, -EINVAL, "at most %d dependencies, got %u", STK_MAX_DEPS, j->n_deps);
     for (uint32_t i = 0; i < j->n_deps; i++) {

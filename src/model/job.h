@@ -63,7 +63,7 @@ struct stk_job_spec {
     stk_pool_id pool;
     uint32_t tenant;
     uint32_t tag;               /* the owner's word, handed back untouched */
-    stk_time estimate;          /* expected run time, > 0 */
+    stk_time estimate;          /* expected run time, >= 0 */
     stk_time begin;             /* not before this time; 0: at once */
     stk_job_number array;       /* number of the array's first job; 0: not in an array */
     uint32_t array_index;       /* its index in the array */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.h - every policy by name, and the bundles made of them. A new policy is a file and two
- * lines: its declaration here and its place in a table in registry.c. */
+/* registry.h - every policy by name, and the bundles made of them. A new policy is a file and
+ * three lines: its declaration here, its place in a table in registry.c, the file in meson.build. */
 #ifndef STK_POLICY_REGISTRY_H
 #define STK_POLICY_REGISTRY_H
 

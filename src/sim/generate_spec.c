@@ -45,29 +45,18 @@ static const struct stk_gen_class one_class = {
     .n_sizes = 6,
 };
 
-/* kind, tier, priority, number of sizes, weight, median, sigma, maximum, sizes */
+/* kind, tier, priority, number of sizes, weight, median, sigma, maximum, sizes. On 64 GPUs some 600
+ * jobs make a busy day. */
+/* clang-format off */
 static const struct stk_gen_class sample_mix[] = {
-    {STK_KIND_TRAIN,
-     STK_TIER_STANDARD,
-     500,
-     4,
-     20,
-     10800,
-     1.2,
-     432000,
-     {{4, 20}, {8, 50}, {16, 20}, {32, 10}}},
-    {STK_KIND_BATCH, STK_TIER_BEST_EFFORT, 100, 2, 60, 300, 1.5, 14400, {{1, 85}, {2, 15}}},
-    {STK_KIND_SERVICE,
-     STK_TIER_CRITICAL,
-     1000,
-     3,
-     5,
-     86400,
-     0.5,
-     259200,
+    {STK_KIND_TRAIN, STK_TIER_STANDARD, 500, 4, 20, 1800, 1.0, 28800,
+     {{4, 30}, {8, 45}, {16, 20}, {32, 5}}},
+    {STK_KIND_BATCH, STK_TIER_BEST_EFFORT, 100, 2, 62, 300, 1.5, 14400, {{1, 85}, {2, 15}}},
+    {STK_KIND_SERVICE, STK_TIER_CRITICAL, 1000, 3, 3, 21600, 0.5, 43200,
      {{1, 70}, {2, 20}, {4, 10}}},
-    {STK_KIND_SHELL, STK_TIER_STANDARD, 500, 1, 15, 5400, 0.8, 43200, {{1, 100}}},
+    {STK_KIND_SHELL, STK_TIER_STANDARD, 500, 1, 15, 3600, 0.8, 21600, {{1, 100}}},
 };
+/* clang-format on */
 
 #define OF(m) offsetof(struct stk_gen_spec, m)
 #define OF_CLASS(m) (offsetof(struct stk_gen_spec, classes) + offsetof(struct stk_gen_class, m))

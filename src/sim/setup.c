@@ -4,8 +4,37 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/core.h"
 #include "engine/sim/sim.h"
 #include "policy/registry.h"
+
+static bool has_param(const struct stk_param *t, const struct stk_param *p)
+{
+    for (; t && t->name; t++)
+        if (t == p)
+            return true;
+    return false;
+}
+
+static bool uses(const struct stk_setup *s, const struct stk_param *p)
+{
+    return has_param(stk_core_params, p) || has_param(stk_sim_params, p) ||
+           has_param(s->order->params, p) || has_param(s->backfill->params, p) ||
+           has_param(s->place->params, p) || has_param(s->preempt->params, p) ||
+           has_param(s->admit->params, p);
+}
+
+bool stk_setup_uses(const struct stk_setup *s, const char *kv)
+{
+    char name[64] = "";
+    const struct stk_param *p;
+    size_t len = strcspn(kv, "=");
+
+    if (len < sizeof(name))
+        memcpy(name, kv, len);
+    p = stk_param_find(name, stk_sim_params);
+    return p && uses(s, p);
+}
 
 static int set_param(struct stk_setup *s, const char *kv, size_t len, struct stk_err *err)
 {
@@ -25,6 +54,11 @@ static int set_param(struct stk_setup *s, const char *kv, size_t len, struct stk
     if (!p)
         return stk_err_set(err, -EINVAL,
                            "there is no parameter \"%.80s\" (stoker sim --list shows all)", text);
+    if (!uses(s, p)) { /* checked all the same */
+        struct stk_params scratch = {0};
+
+        return stk_params_set(&scratch, p, eq + 1, err);
+    }
     return stk_params_set(&s->params, p, eq + 1, err);
 }
 
@@ -76,6 +110,14 @@ static int pick_policies(const struct stk_setup_words *w, const struct stk_bundl
                            "--preempt %s needs an order that ranks running jobs too (srtf, srsf, "
                            "las), not %s",
                            s->preempt->name, s->order->name);
+    if (s->preempt->pass && (s->backfill->reserve_one || s->backfill->reserve_all))
+        return stk_err_set(err, -EINVAL,
+                           "--preempt %s goes with --backfill skip or none; with --preempt none "
+                           "--backfill %s works",
+                           s->preempt->name, s->backfill->name);
+    if (s->preempt->room && s->backfill->reserve_all)
+        return stk_err_set(err, -EINVAL, "--preempt %s does not go with --backfill %s",
+                           s->preempt->name, s->backfill->name);
     return 0;
 }
 

@@ -116,12 +116,16 @@ static const char *tier_name(unsigned i)
     return stk_tier_name((enum stk_tier)i);
 }
 
+/* How a job may end by itself; other causes are the scheduler's. */
 static const char *cause_name(unsigned i)
 {
+    if (i == STK_CAUSE_NONE || i == STK_CAUSE_NOT_STARTED || i == STK_CAUSE_EVICTED ||
+        i == STK_CAUSE_DEPENDENCY)
+        return NULL;
     return stk_cause_name((enum stk_cause)i);
 }
 
-/* One of 'max' names. */
+/* One of 'max' names; NULL: not to be chosen. */
 static int read_choice(struct reader *r, const struct key *k, json_t *v)
 {
     const char *s = json_string_value(v);
@@ -129,14 +133,16 @@ static int read_choice(struct reader *r, const struct key *k, json_t *v)
     size_t len;
 
     for (unsigned i = 0; s && i < k->max; i++) {
-        if (strcmp(s, k->choice(i)) == 0) {
+        if (k->choice(i) && strcmp(s, k->choice(i)) == 0) {
             *(uint8_t *)member(r, k) = (uint8_t)i;
             return 0;
         }
     }
     for (unsigned i = 0; i < k->max; i++) {
         len = strlen(want);
-        (void)snprintf(want + len, sizeof(want) - len, "%s %s", i ? "," : "", k->choice(i));
+        if (k->choice(i))
+            (void)snprintf(want + len, sizeof(want) - len, "%s%s", len > 6 ? ", " : " ",
+                           k->choice(i));
     }
     return wrong(r, k, want, v);
 }

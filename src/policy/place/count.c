@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* count.c - place: no placement at all. Each pool counts its GPUs as if they were on one node; for
- * comparison with programs that do the same. The simulator joins the nodes; finding the one node is
+/* count.c - place: no placement at all. Each pool counts its GPUs of a type as if they were on one
+ * node; for comparison with programs that do the same. The simulator joins the nodes; finding the one node is
  * then like first_fit. */
 #include "policy/registry.h"
 

@@ -95,6 +95,10 @@ static uint32_t pass(const void *st, struct stk_ask *ask)
     }
     if (n_out == 0)
         return stk_walk_place(ask, s->list_a, s->n_kept);
+    if (n_out == ask->cap) { /* more may have to go: look again when these are gone */
+        p->pass_at = INT64_MIN;
+        return n_out;
+    }
     s->kept_pool = ask->pool;
     s->kept_now = ask->now;
     return n_out;

@@ -66,8 +66,10 @@ static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
         s->sort[k++] = s->sort[i];
     }
     stk_txn_rollback(s, mark);
-    if (!fits || k > ask->cap)
+    if (!fits)
         return 0;
+    if (k > ask->cap)
+        k = ask->cap; /* the rest when these are gone */
     for (uint32_t i = 0; i < k; i++)
         ask->out[i] = stk_decide_evict(s, ask->now, s->sort[i].id, job.i);
     return k;
