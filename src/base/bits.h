@@ -2,9 +2,9 @@
 /* bits.h - a set of small numbers that finds its next member fast.
  *
  * A bit per number, and above it summary levels with a bit per non-zero word, so that "first member
- * >= i" looks at a handful of words even when the set has a million places. The layout is apart from
- * the words: many sets of one size (the buckets of a node index) share one layout and lie in one
- * array. set, clear, next: O(log64 n).
+ * >= i" looks at a handful of words even when the set has a million places. The layout is apart
+ * from the words: many sets of one size (the buckets of a node index) share one layout and lie in
+ * one array. set, clear, next: O(log64 n).
  */
 #ifndef STK_BASE_BITS_H
 #define STK_BASE_BITS_H
@@ -15,10 +15,10 @@
 #define STK_BITS_LEVELS 4 /* 64^4 places */
 
 struct stk_bits_layout {
-    uint32_t n;                        /* places */
-    uint32_t levels;                   /* used */
-    uint32_t start[STK_BITS_LEVELS];   /* first word of each level */
-    uint32_t n_words;                  /* of one set, all levels */
+    uint32_t n;                      /* places */
+    uint32_t levels;                 /* used */
+    uint32_t start[STK_BITS_LEVELS]; /* first word of each level */
+    uint32_t n_words;                /* of one set, all levels */
 };
 
 void stk_bits_layout_init(struct stk_bits_layout *l, uint32_t n);

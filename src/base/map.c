@@ -4,7 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 
-/* Eight neighbouring keys share a cache line: keys are often numbers given out one after the other. */
+/* Eight neighbouring keys share a cache line: keys are often numbers given out one after the other.
+ */
 static uint32_t home(const struct stk_map *m, uint32_t key)
 {
     uint32_t line = (uint32_t)(((uint64_t)(key / 8) * UINT64_C(0x9e3779b97f4a7c15)) >> 32);

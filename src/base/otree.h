@@ -6,8 +6,8 @@
  * others (EASY backfill asks: the first waiting job that is short enough).
  *
  * Leaves and branches have one layout, an array of entries; a branch's entry repeats its child's
- * first (key, tie) and smallest aux. All trees of an owner take their blocks from one pool, so state
- * is two flat arrays. Walking is by leaf arrays linked left to right: sequential memory.
+ * first (key, tie) and smallest aux. All trees of an owner take their blocks from one pool, so
+ * state is two flat arrays. Walking is by leaf arrays linked left to right: sequential memory.
  *
  * insert, remove, find: O(log n) with fan-out 32; next: O(1). Only reserve allocates.
  * (key, tie) must be unique in a tree.
@@ -32,7 +32,7 @@ struct stk_oent {
 
 struct stk_oblock {
     uint32_t n;
-    uint32_t level; /* 0: leaf */
+    uint32_t level;      /* 0: leaf */
     uint32_t next, prev; /* neighbours on the same level, UINT32_MAX: none; free list: next */
     struct stk_oent e[STK_OTREE_FANOUT];
 };
@@ -73,7 +73,8 @@ struct stk_ocursor stk_otree_seek(const struct stk_opool *p, const struct stk_ot
                                   uint32_t tie);
 
 /* The entry under the cursor, NULL past the end. */
-static inline const struct stk_oent *stk_ocursor_get(const struct stk_opool *p, struct stk_ocursor c)
+static inline const struct stk_oent *stk_ocursor_get(const struct stk_opool *p,
+                                                     struct stk_ocursor c)
 {
     return c.block == UINT32_MAX ? NULL : &p->block[c.block].e[c.at];
 }

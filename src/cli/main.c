@@ -29,7 +29,7 @@ static unsigned distance(const char *a, const char *b)
 
     for (unsigned k = 0; k <= n; k++)
         row[k] = k;
-    for (unsigned i = 0; a[i] != '\0' && i < 32; i++) {
+    for (unsigned i = 0; i < 32 && a[i] != '\0'; i++) {
         unsigned diagonal = row[0];
 
         row[0] = i + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sim.c - "stoker sim": a workload through the scheduler in virtual time.
  *
- * Options are gathered into one struct and checked, the workload is read or generated, runs are made
- * (sim/compare.h) and written in the forms asked for.
+ * Options are gathered into one struct and checked, the workload is read or generated, runs are
+ * made (sim/compare.h) and written in the forms asked for.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -35,9 +35,31 @@ struct options {
     bool json, list, help;
 };
 
-enum { O_HELP = 256, O_LIST, O_GENERATE, O_CLUSTER, O_ORDER, O_BACKFILL, O_PLACE, O_PREEMPT,
-       O_BUNDLE, O_COMPARE, O_PARAM, O_SEED, O_JSON, O_JOBS_OUT, O_HTML, O_PARANOID, O_FORMAT,
-       O_LENIENT, O_SPLIT, O_POOLS, O_MEASURE, O_THROUGHPUTS, O_TRACE_OUT };
+enum {
+    O_HELP = 256,
+    O_LIST,
+    O_GENERATE,
+    O_CLUSTER,
+    O_ORDER,
+    O_BACKFILL,
+    O_PLACE,
+    O_PREEMPT,
+    O_BUNDLE,
+    O_COMPARE,
+    O_PARAM,
+    O_SEED,
+    O_JSON,
+    O_JOBS_OUT,
+    O_HTML,
+    O_PARANOID,
+    O_FORMAT,
+    O_LENIENT,
+    O_SPLIT,
+    O_POOLS,
+    O_MEASURE,
+    O_THROUGHPUTS,
+    O_TRACE_OUT
+};
 
 static const struct option long_options[] = {
     {"help", no_argument, NULL, O_HELP},
@@ -111,13 +133,13 @@ static int take_option(struct options *o, int opt, struct stk_err *err)
         int opt;
         const char **text;
     } texts[] = {
-        {O_GENERATE, &o->generate},      {O_CLUSTER, &o->cluster},
-        {O_ORDER, &o->words.order},      {O_BACKFILL, &o->words.backfill},
-        {O_PLACE, &o->words.place},      {O_PREEMPT, &o->words.preempt},
-        {O_BUNDLE, &o->words.bundle},    {O_COMPARE, &o->compare},
-        {O_JOBS_OUT, &o->jobs_out},      {O_HTML, &o->html},
-        {O_FORMAT, &o->read.format},     {O_SPLIT, &o->split_by},
-        {O_POOLS, &o->pools},            {O_THROUGHPUTS, &o->read.throughputs},
+        {O_GENERATE, &o->generate},   {O_CLUSTER, &o->cluster},
+        {O_ORDER, &o->words.order},   {O_BACKFILL, &o->words.backfill},
+        {O_PLACE, &o->words.place},   {O_PREEMPT, &o->words.preempt},
+        {O_BUNDLE, &o->words.bundle}, {O_COMPARE, &o->compare},
+        {O_JOBS_OUT, &o->jobs_out},   {O_HTML, &o->html},
+        {O_FORMAT, &o->read.format},  {O_SPLIT, &o->split_by},
+        {O_POOLS, &o->pools},         {O_THROUGHPUTS, &o->read.throughputs},
         {O_TRACE_OUT, &o->trace_out},
     };
     const struct {
@@ -153,24 +175,13 @@ static int take_option(struct options *o, int opt, struct stk_err *err)
     }
 }
 
-static int parse_options(int argc, char **argv, struct options *o, struct stk_err *err)
+static bool to_stdout(const char *path)
 {
-    int opt, rc = 0;
+    return path && strcmp(path, "-") == 0;
+}
 
-    optind = 1;
-    opterr = 0;
-    while (rc == 0 && (opt = getopt_long(argc, argv, "h", long_options, NULL)) != -1)
-        rc = opt == '?' || opt == ':'
-                 ? stk_err_set(err, -EINVAL, "%.80s: no such option, or its value is missing "
-                                             "(stoker sim --help lists them)",
-                               argv[optind - 1])
-                 : take_option(o, opt == 'h' ? O_HELP : opt, err);
-    if (rc < 0 || o->help || o->list)
-        return rc;
-    o->traces = (const char *const *)argv + optind;
-    o->n_traces = argc - optind;
-    o->words.params = o->params;
-    o->run.lenient = o->read.lenient;
+static int check_options(const struct options *o, struct stk_err *err)
+{
     if (!o->generate && o->n_traces == 0)
         return stk_err_set(err, -EINVAL, "name a trace file, or --generate jobs=1000,seed=1");
     if (!o->cluster)
@@ -184,13 +195,33 @@ static int parse_options(int argc, char **argv, struct options *o, struct stk_er
         return stk_err_set(err, -EINVAL,
                            "--compare names whole bundles: leave out --bundle, --order, --backfill "
                            "and --preempt");
-    if (o->json && ((o->jobs_out && strcmp(o->jobs_out, "-") == 0) ||
-                    (o->html && strcmp(o->html, "-") == 0) ||
-                    (o->trace_out && strcmp(o->trace_out, "-") == 0)))
-        return stk_err_set(err, -EINVAL, "--json writes to standard output; name a file for the rest");
+    if (o->json && (to_stdout(o->jobs_out) || to_stdout(o->html) || to_stdout(o->trace_out)))
+        return stk_err_set(err, -EINVAL,
+                           "--json writes to standard output; name a file for the rest");
+    return 0;
+}
+
+static int parse_options(int argc, char **argv, struct options *o, struct stk_err *err)
+{
+    int opt, rc = 0;
+
+    optind = 1;
+    opterr = 0;
+    while (rc == 0 && (opt = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+        if (opt == '?')
+            return stk_err_set(err, -EINVAL,
+                               "%.80s: no such option, or its value is missing or not wanted "
+                               "(stoker sim --help lists them)",
+                               argv[optind - 1]);
+        rc = take_option(o, opt == 'h' ? O_HELP : opt, err);
+    }
+    o->traces = (const char *const *)argv + optind;
+    o->n_traces = argc - optind;
+    o->words.params = o->params;
+    o->run.lenient = o->read.lenient;
     o->run.split = o->split_by != NULL;
     o->run.samples = o->html != NULL;
-    return 0;
+    return rc < 0 || o->help || o->list ? rc : check_options(o, err);
 }
 
 /* One setup per name in --compare, or the single one described by the other options. */
@@ -210,8 +241,8 @@ static int make_setups(struct options *o, struct stk_setup *setups, uint32_t *re
         int rc;
 
         if (len == 0 || len >= sizeof(name) || n == MAX_RUNS)
-            return stk_err_set(err, -EINVAL, "--compare takes 1 to %d bundle names joined by commas",
-                               MAX_RUNS);
+            return stk_err_set(err, -EINVAL,
+                               "--compare takes 1 to %d bundle names joined by commas", MAX_RUNS);
         memcpy(name, p, len);
         name[len] = '\0';
         o->words.bundle = name;
@@ -281,7 +312,8 @@ static void say_notes(const struct stk_trace *t, const struct stk_run_result *r)
 static int write_outputs(const struct options *o, const struct stk_trace *t,
                          const struct stk_run_result *results, uint32_t n, struct stk_err *err)
 {
-    int rc = o->json ? stk_out_json(stdout, results, n, err) : stk_out_table(stdout, results, n, err);
+    int rc =
+        o->json ? stk_out_json(stdout, results, n, err) : stk_out_table(stdout, results, n, err);
 
     if (rc == 0 && o->jobs_out)
         rc = stk_out_csv(o->jobs_out, t, results, n, err);
@@ -295,41 +327,48 @@ static int write_outputs(const struct options *o, const struct stk_trace *t,
     return rc;
 }
 
-static int simulate(struct options *o, struct stk_err *err)
+static int run_setups(const struct options *o, const struct stk_setup *setups, uint32_t n,
+                      struct stk_run_result *results, struct stk_err *err)
 {
-    struct stk_setup *setups = calloc(MAX_RUNS, sizeof(*setups));
-    struct stk_run_result *results = calloc(MAX_RUNS, sizeof(*results));
     struct stk_cluster cluster = {0};
     struct stk_trace trace = {0};
-    uint32_t n = 0;
-    int rc;
+    const struct stk_compare c = {.trace = &trace,
+                                  .cluster = &cluster,
+                                  .setups = setups,
+                                  .n = n,
+                                  .options = o->run,
+                                  .progress = isatty(STDERR_FILENO) == 1,
+                                  .first_id = o->first_id,
+                                  .last_id = o->last_id};
+    int rc = read_inputs(o, &trace, &cluster, err);
 
-    if (!setups || !results)
-        rc = stk_err_set(err, -ENOMEM, "out of memory");
-    else
-        rc = make_setups(o, setups, &n, err);
-    rc = rc < 0 ? rc : check_params(o, setups, n, err);
-    rc = rc < 0 ? rc : read_inputs(o, &trace, &cluster, err);
-    if (rc == 0) {
-        const struct stk_compare c = {.trace = &trace,
-                                      .cluster = &cluster,
-                                      .setups = setups,
-                                      .n = n,
-                                      .options = o->run,
-                                      .progress = isatty(STDERR_FILENO) == 1,
-                                      .first_id = o->first_id,
-                                      .last_id = o->last_id};
-
-        rc = stk_compare_run(&c, results, err);
-    }
+    rc = rc < 0 ? rc : stk_compare_run(&c, results, err);
     if (rc == 0) {
         say_notes(&trace, &results[0]);
         rc = write_outputs(o, &trace, results, n, err);
     }
-    for (uint32_t i = 0; results && i < n; i++)
-        stk_run_result_done(&results[i]);
     stk_trace_done(&trace);
     stk_cluster_done(&cluster);
+    return rc;
+}
+
+static int simulate(struct options *o, struct stk_err *err)
+{
+    struct stk_setup *setups = calloc(MAX_RUNS, sizeof(*setups));
+    struct stk_run_result *results = calloc(MAX_RUNS, sizeof(*results));
+    uint32_t n = 0;
+    int rc = -ENOMEM;
+
+    if (!setups || !results) {
+        (void)stk_err_set(err, rc, "out of memory");
+        goto out;
+    }
+    rc = make_setups(o, setups, &n, err);
+    rc = rc < 0 ? rc : check_params(o, setups, n, err);
+    rc = rc < 0 ? rc : run_setups(o, setups, n, results, err);
+    for (uint32_t i = 0; i < n; i++)
+        stk_run_result_done(&results[i]);
+out:
     free(results);
     free(setups);
     return rc;

@@ -11,8 +11,8 @@
  * nodes for it from then on. Cost: the leases that end before that time. */
 void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now);
 
-/* A job of this shape that outlives the reservation: room for it that the reservation does not need.
- * As stk_place_try(). */
+/* A job of this shape that outlives the reservation: room for it that the reservation does not
+ * need. As stk_place_try(). */
 bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n);
 
 /* Conservative: plans all waiting jobs of the pool again, in rank order. O(n log n). */

@@ -71,13 +71,13 @@ int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
     for (uint32_t p = 0; rc == 0 && p < s->n_pools; p++)
         stk_timeline_init(&s->pools[p].plan, &s->mem);
     rc = rc < 0 ? rc : policy_init(s, cfg, err);
-    if (rc == 0 && (stk_mem_grow(mem, &s->try_pieces, &s->cap_try, cfg->n_nodes + 1,
-                                 sizeof(*s->try_pieces)) < 0 ||
-                    stk_mem_grow(mem, &s->list_a, &s->cap_list_a, cfg->n_nodes + 1,
-                                 sizeof(*s->list_a)) < 0 ||
-                    stk_mem_grow(mem, &s->batch, &s->cap_batch, cfg->n_nodes + STK_BATCH,
-                                 sizeof(*s->batch)) < 0 ||
-                    stk_txn_reserve(s, 4 * cfg->n_nodes + 2 * STK_BATCH) < 0))
+    if (rc == 0 &&
+        (stk_mem_grow(mem, &s->try_pieces, &s->cap_try, cfg->n_nodes + 1, sizeof(*s->try_pieces)) <
+             0 ||
+         stk_mem_grow(mem, &s->list_a, &s->cap_list_a, cfg->n_nodes + 1, sizeof(*s->list_a)) < 0 ||
+         stk_mem_grow(mem, &s->batch, &s->cap_batch, cfg->n_nodes + STK_BATCH, sizeof(*s->batch)) <
+             0 ||
+         stk_txn_reserve(s, 4 * cfg->n_nodes + 2 * STK_BATCH) < 0))
         rc = stk_err_set(err, -ENOMEM, "out of memory for %u nodes", cfg->n_nodes);
     if (rc < 0) {
         stk_core_free(c);
@@ -174,7 +174,8 @@ static int reserve_end(struct stk_state *s, const struct stk_job *j, enum stk_ca
 static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
 {
     struct stk_job *j = &s->jobs[ev->job.i];
-    bool of_lease = ev->type == STK_EV_STARTED || ev->type == STK_EV_EXITED || ev->type == STK_EV_EVICT;
+    bool of_lease =
+        ev->type == STK_EV_STARTED || ev->type == STK_EV_EXITED || ev->type == STK_EV_EVICT;
 
     if (of_lease && ev->lease != j->lease)
         return stk_err_set(err, -ESTALE, "job %u: event about lease %u, it has lease %u", j->number,
@@ -319,6 +320,11 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
     if (ev->type == STK_EV_PLACE)
         s->history = stk_hash_mix(s->history, ev->u.place.pieces[0].node.i);
     return 0;
+}
+
+int stk_core_why(struct stk_core *c, stk_job_id job, struct stk_reason *ret, struct stk_err *err)
+{
+    return stk_explain(&c->s, job, ret, err);
 }
 
 uint32_t stk_core_decide(struct stk_core *c, stk_time now, struct stk_event *out, uint32_t cap)

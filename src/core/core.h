@@ -30,7 +30,7 @@ struct stk_core_config {
     const struct stk_preempt_ops *preempt;
     const struct stk_admit_ops *admit;
     const struct stk_params *params; /* borrowed for the call */
-    uint32_t retain_done; /* finished jobs that stay known, oldest dropped first */
+    uint32_t retain_done;            /* finished jobs that stay known, oldest dropped first */
 };
 
 /* Parameters of the core itself. Ends with name NULL. */
@@ -44,9 +44,9 @@ void stk_core_free(struct stk_core *core); /* NULL is a no-op */
 stk_job_id stk_core_next_job(const struct stk_core *core);
 stk_lease_id stk_core_next_lease(const struct stk_core *core);
 
-/* 0, or -EPROTO (not legal in the job's state), -ESTALE (an older lease), -EINVAL, -ERANGE (can never
- * run), -ENOENT (depends on a job that is not known), -ENOSPC (does not fit now), -EOVERFLOW (job
- * numbers are used up), -ENOMEM. On failure nothing has changed. */
+/* 0, or -EPROTO (not legal in the job's state), -ESTALE (an older lease), -EINVAL, -ERANGE (can
+ * never run), -ENOENT (depends on a job that is not known), -ENOSPC (does not fit now), -EOVERFLOW
+ * (job numbers are used up), -ENOMEM. On failure nothing has changed. */
 int stk_core_apply(struct stk_core *core, const struct stk_event *ev, struct stk_err *err);
 
 /* Proposals, in an order in which they can be applied; what they point to lives until the next
@@ -66,6 +66,7 @@ bool stk_core_sound(const struct stk_core *core, struct stk_err *err);
 /* Hash of the state and of how it came about. Equal on every machine for equal events. */
 uint64_t stk_core_digest(const struct stk_core *core);
 /* Why a job is not running. */
-int stk_core_why(struct stk_core *core, stk_job_id job, struct stk_reason *ret, struct stk_err *err);
+int stk_core_why(struct stk_core *core, stk_job_id job, struct stk_reason *ret,
+                 struct stk_err *err);
 
 #endif

@@ -40,19 +40,18 @@ static bool before(const struct stk_oent *e, const struct stk_job *j)
     return e->key != j->rank ? e->key < j->rank : e->tie < j->number;
 }
 
-/* The pool is being cleared for one job: it starts, or nobody does. */
-static uint32_t claimed_step(struct stk_state *s, struct stk_pool *p, stk_time now,
-                             struct stk_event *out)
+/* The pool is being cleared for one job: it starts, or more must go, or it waits for them. */
+static uint32_t claimed_step(struct stk_state *s, uint32_t pool, stk_time now,
+                             struct stk_event *out, uint32_t cap)
 {
-    uint32_t job = p->claim, n;
+    const struct stk_ask ask = {.s = s, .now = now, .pool = pool, .out = out, .cap = cap};
+    uint32_t job = s->pools[pool].claim, n;
 
     if (stk_place_try(s, s->jobs[job].shape, NULL, &n)) {
         out[0] = stk_decide_place(s, now, job, n);
         return 1;
     }
-    if (p->n_stopping == 0)
-        p->claim = STK_NONE; /* the room it was promised went elsewhere: a node was lost */
-    return 0;
+    return s->preempt->room ? s->preempt->room(s->preempt_st, &ask, (stk_job_id){job}) : 0;
 }
 
 static uint32_t planned_step(struct stk_state *s, uint32_t pool, stk_time now,
@@ -71,7 +70,7 @@ static uint32_t planned_step(struct stk_state *s, uint32_t pool, stk_time now,
             found = 1;
             if (it.key != now)
                 p->plan_valid = false; /* late: what was planned around it moves */
-        } else { /* count says yes, fragments say no */
+        } else {                       /* count says yes, fragments say no */
             stk_heap_remove(&p->due, s->due_pos, it.id);
             s->list_a[n_late++] = it.id;
         }
@@ -85,14 +84,14 @@ static uint32_t planned_step(struct stk_state *s, uint32_t pool, stk_time now,
 }
 
 /* The job cannot start and nobody before it waits for a reservation. */
-static uint32_t head_blocked(struct stk_state *s, uint32_t pool, uint32_t job,
-                             stk_time now, struct stk_event *out, uint32_t cap)
+static uint32_t head_blocked(struct stk_state *s, uint32_t pool, uint32_t job, stk_time now,
+                             struct stk_event *out, uint32_t cap)
 {
     struct stk_pool *p = &s->pools[pool];
     struct stk_ask ask = {.s = s, .now = now, .pool = pool, .out = out, .cap = cap};
     uint32_t n = 0;
 
-    if (s->preempt->room && p->n_stopping == 0)
+    if (s->preempt->room)
         n = s->preempt->room(s->preempt_st, &ask, (stk_job_id){job});
     if (n > 0)
         return n;
@@ -137,8 +136,8 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
     return 1;
 }
 
-static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now,
-                           struct stk_event *out, uint32_t cap)
+static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, struct stk_event *out,
+                           uint32_t cap)
 {
     struct stk_pool *p = &s->pools[pool];
 
@@ -167,26 +166,25 @@ static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now,
     return 0;
 }
 
-static uint32_t pool_step(struct stk_state *s, uint32_t pool, stk_time now,
-                          struct stk_event *out, uint32_t cap)
+static uint32_t pool_step(struct stk_state *s, uint32_t pool, stk_time now, struct stk_event *out,
+                          uint32_t cap)
 {
     struct stk_pool *p = &s->pools[pool];
 
     if (p->n_waiting == 0)
         return 0;
     if (p->claim != STK_NONE) {
-        uint32_t n = claimed_step(s, p, now, out);
+        uint32_t n = claimed_step(s, pool, now, out, cap);
 
-        if (n > 0 || p->claim != STK_NONE)
-            return n;
+        if (n > 0 || p->n_stopping > 0)
+            return n; /* else the room it was promised went elsewhere: a node was lost */
     }
     if (s->backfill->reserve_all)
         return planned_step(s, pool, now, out);
     return queue_step(s, pool, now, out, cap);
 }
 
-uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out,
-                    uint32_t cap)
+uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, uint32_t cap)
 {
     if (s->round > 0 && now % s->round != 0)
         return 0;

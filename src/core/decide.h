@@ -8,7 +8,8 @@
 uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, uint32_t cap);
 
 /* A PLACE of the job on the pieces stk_place_try() just found. */
-struct stk_event stk_decide_place(const struct stk_state *s, stk_time now, uint32_t job, uint32_t n);
+struct stk_event stk_decide_place(const struct stk_state *s, stk_time now, uint32_t job,
+                                  uint32_t n);
 struct stk_event stk_decide_evict(const struct stk_state *s, stk_time now, uint32_t job,
                                   uint32_t for_job);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* explain.c - why a job does not run: the dominant reason, as data. Works on the state as it is; no
  * record of past attempts is kept, so the answer cannot be stale. */
-#include "core/core.h"
 #include "core/index.h"
 #include "core/place.h"
+#include "core/verbs.h"
 #include "model/reason.h"
 
 static uint32_t most_free(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
@@ -59,8 +59,8 @@ static void not_its_turn(const struct stk_state *s, const struct stk_job *j, stk
         r->other = s->jobs[p->resv_job].number;
         r->until = p->resv_at == STK_NEVER_TIME ? 0 : p->resv_at;
     } else if (p->ready.n > 0 && !s->backfill->pass) {
-        const struct stk_oent *first = stk_otree_first(
-            &s->trees, &s->shapes[p->ready.item[0].id].waiting, INT64_MAX);
+        const struct stk_oent *first =
+            stk_otree_first(&s->trees, &s->shapes[p->ready.item[0].id].waiting, INT64_MAX);
 
         r->code = STK_WHY_BEHIND;
         r->other = first ? s->jobs[first->id].number : 0;
@@ -69,9 +69,8 @@ static void not_its_turn(const struct stk_state *s, const struct stk_job *j, stk
     }
 }
 
-int stk_core_why(struct stk_core *c, stk_job_id job, struct stk_reason *ret, struct stk_err *err)
+int stk_explain(struct stk_state *s, stk_job_id job, struct stk_reason *ret, struct stk_err *err)
 {
-    struct stk_state *s = (struct stk_state *)(uintptr_t)stk_core_state(c); /* tries are undone */
     const struct stk_job *j;
     struct stk_reason r = {0};
     uint32_t n;

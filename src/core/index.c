@@ -6,7 +6,8 @@
 
 #include "base/sort.h"
 
-#define ALLOC(s, n, type) ((type *)(s)->mem.resize((s)->mem.ctx, NULL, 0, (size_t)(n) * sizeof(type)))
+#define ALLOC(s, n, type)                                                                          \
+    ((type *)(s)->mem.resize((s)->mem.ctx, NULL, 0, (size_t)(n) * sizeof(type)))
 
 static int check_node(const struct stk_node_spec *n, uint32_t i, uint32_t n_pools,
                       struct stk_err *err)
@@ -61,8 +62,8 @@ static int order_nodes(struct stk_state *s, struct stk_sort_item **ret)
 static void list_nodes(struct stk_state *s, const struct stk_sort_item *order)
 {
     for (uint32_t p = 0; p < s->n_pools; p++)
-        s->pools[p] = (struct stk_pool){
-            .claim = STK_NONE, .resv_job = STK_NONE, .pass_at = INT64_MIN};
+        s->pools[p] =
+            (struct stk_pool){.claim = STK_NONE, .resv_job = STK_NONE, .pass_at = INT64_MIN};
     for (uint32_t k = 0; k < s->n_nodes; k++) {
         struct stk_node *n = &s->nodes[order[k].id];
         struct stk_pool *pool = &s->pools[n->pool];
@@ -175,8 +176,7 @@ int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint
     s->sim_free = ALLOC(s, n + 1, uint32_t);
     s->tally = ALLOC(s, n + 1, struct stk_tally);
     if (!s->nodes || !s->groups || !s->pools || !s->group_nodes || !s->pool_nodes ||
-        !s->resv_nodes || !s->avoid || !s->dirty || !s->node_stamp || !s->sim_free ||
-        !s->tally)
+        !s->resv_nodes || !s->avoid || !s->dirty || !s->node_stamp || !s->sim_free || !s->tally)
         return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
     for (uint32_t i = 0; i < n; i++)
         fill_node(&s->nodes[i], &specs[i]);
@@ -191,7 +191,8 @@ int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint
     return 0;
 }
 
-#define FREE(s, p, n) ((p) ? (void)(s)->mem.resize((s)->mem.ctx, (p), (size_t)(n) * sizeof(*(p)), 0) : (void)0)
+#define FREE(s, p, n)                                                                              \
+    ((p) ? (void)(s)->mem.resize((s)->mem.ctx, (p), (size_t)(n) * sizeof(*(p)), 0) : (void)0)
 
 void stk_index_done(struct stk_state *s)
 {

@@ -2,8 +2,8 @@
 /* index.h - what is free where: nodes bucketed by free GPUs, per pool and GPU type.
  *
  * "The fullest node with room for 4", "the emptiest", "the first" are each a look at a few buckets,
- * not at the nodes. take and give move one node between two buckets: O(1). A look that also asks for
- * CPU or memory may pass over nodes of a bucket that lack them; that part is linear in those.
+ * not at the nodes. take and give move one node between two buckets: O(1). A look that also asks
+ * for CPU or memory may pass over nodes of a bucket that lack them; that part is linear in those.
  */
 #ifndef STK_CORE_INDEX_H
 #define STK_CORE_INDEX_H

@@ -202,16 +202,16 @@ int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, ui
             return 0;
         if (can == whole && count_tasks(s, d, pool, rest) > whole * (uint64_t)(size / rest))
             return 0;
-        return stk_err_set(err, -ERANGE,
-                           "asks for %u GPUs; pool %u has %llu (and %llu nodes of %u it can use)",
-                           d->gpus, pool, (unsigned long long)s->pools[pool].gpus,
-                           (unsigned long long)can, size);
+        return stk_err_set(
+            err, -ERANGE, "asks for %u GPUs; pool %u has %llu (and %llu nodes of %u it can use)",
+            d->gpus, pool, (unsigned long long)s->pools[pool].gpus, (unsigned long long)can, size);
     }
     can = count_tasks(s, d, pool, d->gpus);
     if (can >= d->tasks)
         return 0;
     if (size == 0 && d->gpus > 0)
-        return stk_err_set(err, -ERANGE, "asks for GPUs of a type that pool %u does not have", pool);
+        return stk_err_set(err, -ERANGE, "asks for GPUs of a type that pool %u does not have",
+                           pool);
     if (can == 0)
         return stk_err_set(err, -ERANGE,
                            "asks for %u GPUs, %u milli-CPUs and %u MiB on one node; no node of "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy.h - the policy points: small tables of functions, one per decision. docs/spec/policy.md has
- * the contract in words.
+/* policy.h - the policy points: small tables of functions, one per decision. docs/spec/policy.md
+ * has the contract in words.
  *
  * Common rules. A policy reads the state and changes nothing in it. It may not allocate, block or
  * fail (init alone may refuse its parameters). Equal keys are broken by the core, by job number.
@@ -14,8 +14,8 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "model/params.h"
 #include "model/event.h"
+#include "model/params.h"
 
 struct stk_state;
 struct stk_job;
@@ -32,8 +32,8 @@ struct stk_order_ops { /* which job comes first */
     const char *name, *help;
     const struct stk_param *params; /* ends with name NULL; may be NULL */
     size_t state_size;
-    stk_time tick;       /* unit of time in keys, microseconds */
-    bool preemptive;     /* running jobs compete too, unless the user says --preempt none */
+    stk_time tick;   /* unit of time in keys, microseconds */
+    bool preemptive; /* running jobs compete too, unless the user says --preempt none */
     int (*init)(void *st, const struct stk_params *p, struct stk_err *err); /* optional */
     /* Smaller first. Called when a job enters the queue, starts, or changes. */
     struct stk_key (*key)(const void *st, const struct stk_job *j, stk_time now);

@@ -9,7 +9,9 @@
 #include "core/index.h"
 #include "core/place.h"
 
-#define KEEP_SHAPES 4096 /* rows of shapes nobody uses are kept up to here: they come back often */
+#define KEEP_SHAPES                                                                                \
+    4096 /* rows of shapes nobody uses are kept up to here: they come back often                   \
+          */
 
 /* ---- memory ---- */
 
@@ -21,7 +23,8 @@ int stk_queue_reserve(struct stk_state *s, uint32_t pool)
 
     /* a job moves between at most three trees per event */
     rc = rc < 0 ? rc : stk_opool_reserve(&s->trees, m, 3);
-    rc = rc < 0 ? rc : stk_mem_grow(m, &s->shapes, &s->cap_shapes, s->n_shapes + 1, sizeof(*s->shapes));
+    rc = rc < 0 ? rc
+                : stk_mem_grow(m, &s->shapes, &s->cap_shapes, s->n_shapes + 1, sizeof(*s->shapes));
     rc = rc < 0 ? rc
                 : stk_mem_grow(m, &s->shape_pos, &s->cap_shape_pos, s->cap_shapes,
                                sizeof(*s->shape_pos));
@@ -29,7 +32,8 @@ int stk_queue_reserve(struct stk_state *s, uint32_t pool)
     rc = rc < 0 ? rc : stk_heap_reserve(&p->ready, m, s->n_shapes + 1);
     rc = rc < 0 ? rc : stk_heap_reserve(&s->timers, m, s->n_jobs + 1);
     if (s->whole_pool) {
-        rc = rc < 0 ? rc : stk_mem_grow(m, &p->rated, &p->cap_rated, p->n_rated + 2, sizeof(*p->rated));
+        rc = rc < 0 ? rc
+                    : stk_mem_grow(m, &p->rated, &p->cap_rated, p->n_rated + 2, sizeof(*p->rated));
         rc = rc < 0 ? rc : stk_mem_grow(m, &p->walk, &p->cap_walk, p->cap_rated, sizeof(*p->walk));
     }
     if (s->backfill->reserve_all) {
@@ -241,6 +245,22 @@ void stk_queue_unreserve(struct stk_state *s, uint32_t pool)
     stk_queue_mark_dirty(s, pool);
 }
 
+void stk_queue_retry(struct stk_state *s, uint32_t pool)
+{
+    struct stk_pool *p = &s->pools[pool];
+    uint64_t below = 0; /* GPUs held by lower tiers */
+
+    for (uint32_t t = 0; s->preempt->room && t < STK_TIER_MAX; t++) {
+        if (below > 0 && p->tier_waiting[t] > 0) {
+            p->blocked = false;
+            wake_all(s, p);
+            stk_queue_mark_dirty(s, pool);
+            return;
+        }
+        below += p->tier_gpus_leased[t];
+    }
+}
+
 void stk_queue_wake(struct stk_state *s, uint32_t node)
 {
     const struct stk_node *n = &s->nodes[node];
@@ -249,6 +269,7 @@ void stk_queue_wake(struct stk_state *s, uint32_t node)
 
     if (!n->up || p->n_waiting == 0)
         return;
+    stk_queue_retry(s, n->pool);
     if (s->whole_pool || s->backfill->reserve_all || !s->backfill->pass || p->claim != STK_NONE) {
         p->blocked = false;
         stk_queue_mark_dirty(s, n->pool);
@@ -316,8 +337,9 @@ static void tree_remove(struct stk_state *s, uint32_t job)
     bool found = true;
 
     if (s->whole_pool)
-        found = stk_otree_remove(&s->trees, &rated_of(&s->pools[j->pool], j->rate, j->lease != 0)->tree,
-                                 j->rank, j->number);
+        found =
+            stk_otree_remove(&s->trees, &rated_of(&s->pools[j->pool], j->rate, j->lease != 0)->tree,
+                             j->rank, j->number);
     else if (j->lease == 0)
         found = stk_otree_remove(&s->trees, &s->shapes[j->shape].waiting, j->rank, j->number);
     assert(found);
@@ -402,8 +424,11 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
         stk_queue_mark_dirty(s, j->pool);
         return;
     }
-    if (s->whole_pool)
+    if (s->whole_pool) {
+        if (!starts) /* cancelled or held: it may have stood before others */
+            stk_queue_mark_dirty(s, j->pool);
         return;
+    }
     if (p->blocked) { /* it may have been the head */
         p->blocked = false;
         stk_queue_mark_dirty(s, j->pool);
@@ -468,6 +493,7 @@ void stk_queue_rekey(struct stk_state *s, uint32_t job)
     tree_remove(s, job);
     tree_add(s, job);
     set_timer(s, job);
+    s->pools[j->pool].blocked = false; /* it may be the head now */
     if (s->whole_pool)
         stk_queue_mark_dirty(s, j->pool);
     else

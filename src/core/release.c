@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* release.c - a lease ends: GPUs come back, the job is queued again or done, dependents are told. */
+/* release.c - a lease ends: GPUs come back, the job is queued again or done, dependents are told.
+ */
 #include "core/verbs.h"
 
 #include "core/queue.h"
@@ -91,6 +92,9 @@ void stk_release_cancel(struct stk_state *s, uint32_t job)
         s->pools[j->pool].n_stopping++;
         s->pools[j->pool].plan_valid = false;
         j->cancel_wanted = true;
+        stk_queue_retry(s, j->pool);
+        if (s->whole_pool) /* it no longer stands before others */
+            stk_queue_mark_dirty(s, j->pool);
         return;
     case STK_JOB_STOPPING:
         j->cancel_wanted = true;

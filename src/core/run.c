@@ -100,8 +100,9 @@ static int take_all(struct stk_state *s, const struct stk_job *j, const struct s
         tasks += pieces[i].tasks;
     }
     if (rc == 0 && (gpus != j->gpus || ((!d->cut || d->gpus == 0) && tasks != d->tasks)))
-        rc = stk_err_set(err, -EINVAL, "job %u: a gang starts whole or not at all (%llu of %u GPUs)",
-                         j->number, (unsigned long long)gpus, j->gpus);
+        rc =
+            stk_err_set(err, -EINVAL, "job %u: a gang starts whole or not at all (%llu of %u GPUs)",
+                        j->number, (unsigned long long)gpus, j->gpus);
     if (rc < 0)
         stk_txn_rollback(s, mark);
     else
@@ -145,6 +146,8 @@ int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_er
     if (rc < 0)
         return rc;
     stk_queue_leave(s, ev->job.i, true);
+    if (s->pools[j->pool].n_stopping == 0)
+        s->pools[j->pool].claim = STK_NONE; /* nobody goes any more, and another one starts */
     j->first_piece = stk_pieces_alloc(s, n);
     j->n_pieces = n;
     for (uint32_t i = 0; i < n; i++)
@@ -174,6 +177,8 @@ void stk_run_started(struct stk_state *s, uint32_t job)
     j->started = s->now;
     stk_queue_lease(s, job);
     s->pools[j->pool].plan_valid = false;
+    if (s->whole_pool) /* its rank is not what it was thought to be */
+        stk_queue_mark_dirty(s, j->pool);
 }
 
 void stk_run_evict(struct stk_state *s, const struct stk_event *ev)

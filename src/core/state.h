@@ -32,9 +32,9 @@ struct stk_job {
     stk_time started; /* of the lease it has; of the last one when it has none */
     stk_time ended;
     stk_time estimate;
-    stk_time served; /* time run under earlier leases */
-    stk_time lost;   /* of that, what has to be done again */
-    int64_t word;    /* the order policy's own */
+    stk_time served;    /* time run under earlier leases */
+    stk_time lost;      /* of that, what has to be done again */
+    int64_t word;       /* the order policy's own */
     stk_lease_id lease; /* 0: none */
     uint32_t first_piece, n_pieces;
     uint32_t preemptions;
@@ -54,13 +54,13 @@ struct stk_job {
 struct stk_shape {
     struct stk_demand demand;
     uint32_t pool;
-    uint32_t gpus; /* of all tasks */
-    uint32_t refs; /* jobs not yet ended; 0: the row may be reused */
-    uint32_t need; /* GPUs on one node without which not even one piece fits */
-    uint32_t next; /* same hash, or free list; shape + 1 */
+    uint32_t gpus;            /* of all tasks */
+    uint32_t refs;            /* jobs not yet ended; 0: the row may be reused */
+    uint32_t need;            /* GPUs on one node without which not even one piece fits */
+    uint32_t next;            /* same hash, or free list; shape + 1 */
     struct stk_otree waiting; /* by (rank, number); aux: remaining time */
     /* caches */
-    uint8_t parked;          /* enum stk_parked */
+    uint8_t parked;                /* enum stk_parked */
     uint32_t park_next, park_prev; /* shape + 1 */
 };
 
@@ -105,15 +105,15 @@ struct stk_rated { /* active jobs whose rank moves at one rate; row 0 of a pool:
 
 struct stk_pool {
     uint32_t first_group, n_groups;
-    uint32_t first_node, n_nodes; /* in state.pool_nodes */
-    uint32_t max_gpus;            /* of one node */
+    uint32_t first_node, n_nodes;      /* in state.pool_nodes */
+    uint32_t max_gpus;                 /* of one node */
     uint64_t gpus, gpus_up, gpus_free; /* all; of nodes that are up; of those, free */
-    uint32_t n_waiting, n_leased; /* jobs; leased: placed or running */
+    uint32_t n_waiting, n_leased;      /* jobs; leased: placed or running */
     uint32_t n_stopping;
     uint32_t tier_waiting[STK_TIER_MAX];
     uint32_t tier_gpus_leased[STK_TIER_MAX];
-    struct stk_otree ends;    /* leased jobs by expected end (kept when some policy asks) */
-    struct stk_rated *rated;  /* for policies that decide a pool whole */
+    struct stk_otree ends;   /* leased jobs by expected end (kept when some policy asks) */
+    struct stk_rated *rated; /* for policies that decide a pool whole */
     uint32_t n_rated, cap_rated;
     uint32_t *walk; /* scratch: heap of indices into 'rated' */
     uint32_t n_walk, cap_walk;
@@ -122,18 +122,18 @@ struct stk_pool {
     bool dirty;   /* something happened that may let a job start */
     bool blocked; /* head of a strict queue does not fit */
     struct stk_heap ready;
-    bool late_keys; /* some shape lies in it under a later job than its first */
+    bool late_keys;              /* some shape lies in it under a later job than its first */
     size_t park_used, park_head; /* bits over 'need'; in state.words and state.counts */
     struct stk_bits_layout park_layout;
     uint32_t resv_parked; /* shapes parked for the reservation; shape + 1 */
     uint32_t resv_job;    /* STK_NONE */
     stk_time resv_at;
-    uint32_t n_resv; /* nodes, in state.resv_nodes from first_node on */
+    uint32_t n_resv;  /* nodes, in state.resv_nodes from first_node on */
     stk_time pass_at; /* a whole-pool policy's last pass */
     bool plan_valid;
     struct stk_timeline plan;
     struct stk_heap due; /* planned jobs by planned start */
-    int64_t plan_rank; /* of the last job planned */
+    int64_t plan_rank;   /* of the last job planned */
     stk_job_number plan_number;
 };
 
@@ -174,7 +174,7 @@ struct stk_state {
 
     struct stk_job *jobs;
     uint32_t n_jobs, cap_jobs, free_job; /* free_job: slot + 1 */
-    uint32_t n_live; /* submitted and not yet ended */
+    uint32_t n_live;                     /* submitted and not yet ended */
     struct stk_map by_number;
     stk_job_number next_number;
     stk_lease_id next_lease;
@@ -228,7 +228,7 @@ struct stk_state {
     uint32_t cap_batch;
     uint32_t n_kept, kept_pool; /* picks in list_a that wait for evictions at this same instant */
     stk_time kept_now;
-    uint32_t *sim_free;       /* per node, valid where node_stamp == stamp: free GPUs later on */
+    uint32_t *sim_free; /* per node, valid where node_stamp == stamp: free GPUs later on */
     uint64_t stamp, *node_stamp;
     struct stk_tally *tally; /* per node */
 };

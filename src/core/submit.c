@@ -20,7 +20,8 @@ static int check_demand(const struct stk_demand *d, struct stk_err *err)
 static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, struct stk_err *err)
 {
     if (j->pool.i >= s->n_pools)
-        return stk_err_set(err, -EINVAL, "there is no pool %u (0 to %u)", j->pool.i, s->n_pools - 1);
+        return stk_err_set(err, -EINVAL, "there is no pool %u (0 to %u)", j->pool.i,
+                           s->n_pools - 1);
     if ((unsigned)j->kind >= STK_KIND_MAX || (unsigned)j->tier >= STK_TIER_MAX)
         return stk_err_set(err, -EINVAL, "unknown kind or tier");
     if (j->priority > STK_MAX_PRIORITY || j->priority < -STK_MAX_PRIORITY)
@@ -31,7 +32,8 @@ static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, s
     if (j->begin < 0 || j->begin > STK_MAX_DURATION)
         return stk_err_set(err, -EINVAL, "begin time must be 0 to 100 years");
     if (j->n_deps > STK_MAX_DEPS)
-        return stk_err_set(err, -EINVAL, "at most %d dependencies, got %u", STK_MAX_DEPS, j->n_deps);
+        return stk_err_set(err, -EINVAL, "at most %d dependencies, got %u", STK_MAX_DEPS,
+                           j->n_deps);
     for (uint32_t i = 0; i < j->n_deps; i++) {
         if ((unsigned)j->deps[i].type >= STK_DEP_TYPE_MAX)
             return stk_err_set(err, -EINVAL, "unknown kind of dependency");

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verbs.h - what each event does; one file per verb. Each checks everything first and changes
- * nothing when it refuses. Called by core.c alone, after the lifecycle table has allowed the event. */
+ * nothing when it refuses. Called by core.c alone, after the lifecycle table has allowed the event.
+ */
 #ifndef STK_CORE_VERBS_H
 #define STK_CORE_VERBS_H
 
 #include "base/err.h"
 #include "core/state.h"
+#include "model/reason.h"
 
 int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* submit.c */
 void stk_hold(struct stk_state *s, uint32_t job);                                     /* submit.c */
@@ -24,6 +26,10 @@ void stk_release_exited(struct stk_state *s, const struct stk_event *ev); /* rel
 void stk_release_cancel(struct stk_state *s, uint32_t job);               /* release.c */
 /* The job has ended: tells its dependents, drops the oldest finished job. */
 void stk_release_finish(struct stk_state *s, uint32_t job, enum stk_cause cause); /* release.c */
+
+/* Tries placements, and undoes them. */
+int stk_explain(struct stk_state *s, stk_job_id job, struct stk_reason *ret,
+                struct stk_err *err); /* explain.c */
 
 /* Runs of pieces, by powers of two. Room must be reserved. */
 int stk_pieces_reserve(struct stk_state *s, uint32_t n);

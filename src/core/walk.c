@@ -105,7 +105,8 @@ static const struct stk_rated *second(const struct stk_pool *p)
     return less(b, a) ? b : a;
 }
 
-uint32_t stk_walk_run(const struct stk_state *s, struct stk_pool *p, const struct stk_oent **ret_run)
+uint32_t stk_walk_run(const struct stk_state *s, struct stk_pool *p,
+                      const struct stk_oent **ret_run)
 {
     struct stk_rated *r;
     const struct stk_rated *other = second(p);

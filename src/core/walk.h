@@ -10,15 +10,17 @@
 
 #include "core/state.h"
 
-#define STK_BATCH 256 /* pieces of one-node jobs that one decision may start, besides one per node */
+#define STK_BATCH                                                                                  \
+    256 /* pieces of one-node jobs that one decision may start, besides one per node */
 
 /* Starts a walk at time 'now'. Then run by run: some jobs in rank order that lie side by side, each
  * with its id and aux = GPUs * 2 + (has a lease); 0: the end. */
 void stk_walk_begin(const struct stk_state *s, struct stk_pool *p, stk_time now);
-uint32_t stk_walk_run(const struct stk_state *s, struct stk_pool *p, const struct stk_oent **ret_run);
+uint32_t stk_walk_run(const struct stk_state *s, struct stk_pool *p,
+                      const struct stk_oent **ret_run);
 
-/* The same, but starts at the first waiting job: those before it have leases, and together they fit.
- * Returns the GPUs that leases from there on hold, and how many leases these are. */
+/* The same, but starts at the first waiting job: those before it have leases, and together they
+ * fit. Returns the GPUs that leases from there on hold, and how many leases these are. */
 uint64_t stk_walk_begin_waiting(const struct stk_state *s, struct stk_pool *p, stk_time now,
                                 uint32_t *ret_leases);
 /* Fewest GPUs any waiting job of the pool asks for. */

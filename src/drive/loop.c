@@ -83,15 +83,16 @@ static int act(struct stk_loop *l, const struct stk_event *ev, struct stk_err *e
 {
     const struct stk_state *s = stk_core_state(l->cfg.core);
     const struct stk_job *j = &s->jobs[ev->job.i];
-    const struct stk_start start = {ev->job, ev->lease, j->tag, j->gpus, &s->pieces[j->first_piece],
-                                    j->n_pieces};
+    const struct stk_start start = {
+        ev->job, ev->lease, j->tag, j->gpus, &s->pieces[j->first_piece], j->n_pieces};
     struct stk_engine *e = l->cfg.engine;
 
     if (ev->type == STK_EV_PLACE) {
         int rc = e->ops->start(e, ev->at, &start);
 
-        return rc < 0 ? stk_err_set(err, rc, "engine %s cannot start job %u", e->ops->name, j->number)
-                      : 0;
+        return rc < 0
+                   ? stk_err_set(err, rc, "engine %s cannot start job %u", e->ops->name, j->number)
+                   : 0;
     }
     e->ops->stop(e, ev->at, ev->job, ev->lease, STK_CAUSE_EVICTED);
     return 0;

@@ -17,14 +17,14 @@
 
 struct stk_loop;
 
-struct stk_source_ops { /* where submits and other requests come from */
+struct stk_source_ops {          /* where submits and other requests come from */
     stk_time (*next)(void *ctx); /* time of the next one; STK_NEVER_TIME: no more */
     /* Hands over everything up to 'now' through stk_loop_apply(). */
     int (*feed)(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err);
 };
 
 struct stk_watch_ops { /* who looks on; every member may be NULL */
-    void (*event)(void *ctx, const struct stk_event *ev);   /* after it was applied */
+    void (*event)(void *ctx, const struct stk_event *ev);        /* after it was applied */
     int (*before)(void *ctx, stk_time now, struct stk_err *err); /* all seen, nothing decided yet */
     int (*after)(void *ctx, stk_time now, struct stk_err *err);  /* the turn is over */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine.h - what runs the jobs. The loop tells an engine to start or stop a lease; every call returns
- * at once, and what came of it arrives later as an event through 'emit'. docs/spec/engine.md has the
- * contract.
+/* engine.h - what runs the jobs. The loop tells an engine to start or stop a lease; every call
+ * returns at once, and what came of it arrives later as an event through 'emit'.
+ * docs/spec/engine.md has the contract.
  *
  * Calls are idempotent on the lease: starting one that is started or stopping one that is gone does
  * nothing. An engine never calls the core; it only emits.

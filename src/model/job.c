@@ -15,9 +15,9 @@ const char *stk_job_state_name(enum stk_job_state s)
 
 const char *stk_cause_name(enum stk_cause c)
 {
-    static const char *const names[] = {"none",      "ok",        "failed",    "signal",
-                                        "oom",       "timeout",   "node_lost", "not_started",
-                                        "evicted",   "cancelled", "dependency"};
+    static const char *const names[] = {"none",    "ok",        "failed",    "signal",
+                                        "oom",     "timeout",   "node_lost", "not_started",
+                                        "evicted", "cancelled", "dependency"};
 
     return NAME(names, c);
 }

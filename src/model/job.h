@@ -11,7 +11,14 @@
 #include "model/id.h"
 #include "model/time.h"
 
-enum stk_job_kind { STK_KIND_TRAIN, STK_KIND_BATCH, STK_KIND_SERVICE, STK_KIND_SWEEP, STK_KIND_SHELL, STK_KIND_MAX };
+enum stk_job_kind {
+    STK_KIND_TRAIN,
+    STK_KIND_BATCH,
+    STK_KIND_SERVICE,
+    STK_KIND_SWEEP,
+    STK_KIND_SHELL,
+    STK_KIND_MAX
+};
 
 /* Who may be preempted: best-effort first, critical never. */
 enum stk_tier { STK_TIER_BEST_EFFORT, STK_TIER_STANDARD, STK_TIER_CRITICAL, STK_TIER_MAX };

@@ -25,8 +25,8 @@ enum stk_param_type {
 struct stk_param {
     const char *name;
     enum stk_param_type type;
-    const char *def;  /* as a user would write it; "" : not set */
-    int64_t min, max; /* of INT and LIST items; of SECONDS and SIZES in seconds */
+    const char *def;   /* as a user would write it; "" : not set */
+    int64_t min, max;  /* of INT and LIST items; of SECONDS and SIZES in seconds */
     const char *words; /* WORD: "a|b|c" */
     const char *help;
 };

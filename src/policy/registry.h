@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* registry.h - every policy by name, and the bundles made of them. A new policy is a file and
- * three lines: its declaration here, its place in a table in registry.c, the file in meson.build. */
+ * three lines: its declaration here, its place in a table in registry.c, the file in meson.build.
+ */
 #ifndef STK_POLICY_REGISTRY_H
 #define STK_POLICY_REGISTRY_H
 
@@ -36,8 +37,8 @@ const struct stk_param *stk_param_find(const char *name, const struct stk_param 
 /* Shared by placement policies: the node with most free GPUs. */
 uint32_t stk_place_emptiest(const struct stk_state *s, const struct stk_want *w);
 
-/* A named choice of one policy for each decision. Sharing a GPU between jobs has no policy yet: every
- * bundle says "none", one owner per GPU. */
+/* A named choice of one policy for each decision. Sharing a GPU between jobs has no policy yet:
+ * every bundle says "none", one owner per GPU. */
 struct stk_bundle {
     const char *name;
     const char *order, *admit, *backfill, *place, *preempt, *share;

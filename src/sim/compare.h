@@ -15,8 +15,8 @@ struct stk_compare {
     uint32_t first_id, last_id; /* jobs that count in the totals */
 };
 
-/* Fills 'results' (n of them, zeroed) with totals, in the order of the setups. On failure, the first
- * one's error; results are then empty. */
+/* Fills 'results' (n of them, zeroed) with totals, in the order of the setups. On failure, the
+ * first one's error; results are then empty. */
 int stk_compare_run(const struct stk_compare *c, struct stk_run_result *results,
                     struct stk_err *err);
 

@@ -10,7 +10,7 @@
 #include "model/time.h"
 #include "sim/trace.h"
 
-struct stk_job_result { /* index = index in trace->jobs */
+struct stk_job_result {   /* index = index in trace->jobs */
     stk_time first_start; /* -1: never started */
     stk_time end;         /* -1: never ended */
     stk_time wait;        /* time in the system that it was not running: end - submit - time run */
@@ -26,9 +26,9 @@ struct stk_sample { /* state of the cluster from 'at' to the next sample */
 };
 
 struct stk_run_result {
-    char bundle[64]; /* name shown, for example "srtf" */
+    char bundle[64];    /* name shown, for example "srtf" */
     char policies[160]; /* "order=srtf backfill=skip place=pack preempt=afresh" and parameters */
-    uint64_t gpus;   /* of the cluster */
+    uint64_t gpus;      /* of the cluster */
     uint32_t nodes, pools;
     struct stk_job_result *jobs; /* trace->n_jobs of them; NULL after a child process run without
                                     per-job output */

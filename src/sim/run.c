@@ -2,9 +2,9 @@
 /* run.c - see run.h.
  *
  * The trace is the loop's source; its jobs' true durations are known to the sim engine alone. What
- * happens is watched event by event. While a job lives, what is known of it lies in a table by slot,
- * like the core's own; when it ends, one row is written, found by the job's tag. So the memory that
- * is touched in no order is that of the jobs alive, whatever the length of the trace.
+ * happens is watched event by event. While a job lives, what is known of it lies in a table by
+ * slot, like the core's own; when it ends, one row is written, found by the job's tag. So the
+ * memory that is touched in no order is that of the jobs alive, whatever the length of the trace.
  */
 #include "sim/run.h"
 
@@ -101,10 +101,8 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
         .array_index = j->array_index,
         .held = j->held,
     };
-    const struct stk_event ev = {.at = j->submit,
-                                 .type = STK_EV_SUBMIT,
-                                 .job = stk_core_next_job(x->core),
-                                 .u.spec = &spec};
+    const struct stk_event ev = {
+        .at = j->submit, .type = STK_EV_SUBMIT, .job = stk_core_next_job(x->core), .u.spec = &spec};
 
     if (j->n_deps > 0 && fill_deps(x, j, &spec) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
@@ -129,8 +127,9 @@ static int feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *
                 x->numbers[i] = 0;
             if (x->o->lenient)
                 continue;
-            return stk_err_set(err, rc, "job %u of the trace %.150s; --lenient leaves such jobs out",
-                               i + 1, why.text);
+            return stk_err_set(err, rc,
+                               "job %u of the trace %.150s; --lenient leaves such jobs out", i + 1,
+                               why.text);
         }
         if (rc < 0)
             return stk_err_set(err, rc, "job %u of the trace: %.180s", i + 1, why.text);
@@ -220,7 +219,7 @@ static void thin_samples(struct sim_run *x)
     struct stk_run_result *r = x->r;
 
     for (uint32_t i = 0; i < r->n_samples / 2; i++)
-        r->samples[i] = r->samples[2 * i];
+        r->samples[i] = r->samples[(size_t)i * 2];
     r->n_samples /= 2;
     x->sample_gap = x->sample_gap ? x->sample_gap * 2 : STK_SECOND;
 }
@@ -342,8 +341,7 @@ static int make_rows(struct sim_run *x, struct stk_err *err)
 static int drive(struct sim_run *x, const struct stk_setup *setup, struct stk_err *err)
 {
     const struct stk_sim_config ec = {
-        .params = &setup->params,
-        .round = stk_params_seconds(&setup->params, &stk_core_params[0])};
+        .params = &setup->params, .round = stk_params_seconds(&setup->params, &stk_core_params[0])};
     struct stk_loop *loop = NULL;
     int rc = stk_engine_sim_new(&ec, &stk_big_mem, &x->engine, err);
 
@@ -388,8 +386,9 @@ static void clean_up(struct sim_run *x)
     free(x->deps);
 }
 
-int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c, const struct stk_setup *setup,
-                const struct stk_run_options *o, struct stk_run_result *ret, struct stk_err *err)
+int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
+                const struct stk_setup *setup, const struct stk_run_options *o,
+                struct stk_run_result *ret, struct stk_err *err)
 {
     struct stk_cluster joined = *c; /* names are shared, nodes may be replaced */
     struct stk_run_result r = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.h - one simulated run: a trace through the loop, the core and the sim engine. Runs share nothing
- * but the trace and the cluster, which they only read, so several may go on at once. */
+/* run.h - one simulated run: a trace through the loop, the core and the sim engine. Runs share
+ * nothing but the trace and the cluster, which they only read, so several may go on at once. */
 #ifndef STK_SIM_RUN_H
 #define STK_SIM_RUN_H
 
@@ -10,16 +10,17 @@
 #include "sim/setup.h"
 
 struct stk_run_options {
-    bool paranoid;  /* check every invariant after every turn, and replay into a second core */
-    bool samples;   /* keep samples over time, for the report */
-    bool lenient;   /* leave out jobs that can never run, instead of failing */
-    bool split;     /* a job's pool is the one named like its group */
+    bool paranoid; /* check every invariant after every turn, and replay into a second core */
+    bool samples;  /* keep samples over time, for the report */
+    bool lenient;  /* leave out jobs that can never run, instead of failing */
+    bool split;    /* a job's pool is the one named like its group */
     struct stk_progress *progress; /* NULL: none */
 };
 
 /* Fills everything in 'ret' but the totals that stk_run_result_sum() makes, and cpu_s and rss_mib.
  * On failure 'ret' is empty. */
-int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c, const struct stk_setup *setup,
-                const struct stk_run_options *o, struct stk_run_result *ret, struct stk_err *err);
+int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
+                const struct stk_setup *setup, const struct stk_run_options *o,
+                struct stk_run_result *ret, struct stk_err *err);
 
 #endif

@@ -75,36 +75,42 @@ static int set_bundle_params(struct stk_setup *s, const char *text, struct stk_e
     return 0;
 }
 
-/* The names in one line, for an error. */
-#define NAMES(buf, table)                                                                          \
-    do {                                                                                           \
-        size_t used_ = 0;                                                                          \
-        (buf)[0] = '\0';                                                                           \
-        for (size_t i_ = 0; (table)[i_]; i_++)                                                     \
-            used_ += (size_t)snprintf((buf) + used_, sizeof(buf) - used_, "%s%s", i_ ? ", " : "",  \
-                                      (table)[i_]->name);                                          \
-    } while (0)
-
-#define PICK(member, what, find, table)                                                            \
-    do {                                                                                           \
-        const char *name_ = w->member ? w->member : b->member;                                     \
-        s->member = find(name_);                                                                   \
-        if (!s->member) {                                                                          \
-            char names_[160];                                                                      \
-            NAMES(names_, table);                                                                  \
-            return stk_err_set(err, -EINVAL, "there is no " what " policy \"%.40s\" (there are: %s)", \
-                               name_, names_);                                                     \
-        }                                                                                          \
-    } while (0)
-
-static int pick_policies(const struct stk_setup_words *w, const struct stk_bundle *b,
-                         struct stk_setup *s, struct stk_err *err)
+/* The i-th name of each table, NULL past the end. */
+static const char *order_name(size_t i)
 {
-    PICK(order, "order", stk_order_find, stk_orders);
-    PICK(backfill, "backfill", stk_backfill_find, stk_backfills);
-    PICK(place, "place", stk_place_find, stk_places);
-    PICK(preempt, "preempt", stk_preempt_find, stk_preempts);
-    s->admit = stk_admit_find(b->admit);
+    return stk_orders[i] ? stk_orders[i]->name : NULL;
+}
+
+static const char *backfill_name(size_t i)
+{
+    return stk_backfills[i] ? stk_backfills[i]->name : NULL;
+}
+
+static const char *place_name(size_t i)
+{
+    return stk_places[i] ? stk_places[i]->name : NULL;
+}
+
+static const char *preempt_name(size_t i)
+{
+    return stk_preempts[i] ? stk_preempts[i]->name : NULL;
+}
+
+static int no_such(const char *what, const char *name, const char *(*nth)(size_t),
+                   struct stk_err *err)
+{
+    char names[160] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; nth(i) && used < sizeof(names) - 32; i++)
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "", nth(i));
+    return stk_err_set(err, -EINVAL, "there is no %s policy \"%.40s\" (there are: %s)", what, name,
+                       names);
+}
+
+/* Policies that cannot work together. */
+static int check_together(const struct stk_setup *s, struct stk_err *err)
+{
     if (s->preempt->pass && !s->order->preemptive)
         return stk_err_set(err, -EINVAL,
                            "--preempt %s needs an order that ranks running jobs too (srtf, srsf, "
@@ -119,6 +125,30 @@ static int pick_policies(const struct stk_setup_words *w, const struct stk_bundl
         return stk_err_set(err, -EINVAL, "--preempt %s does not go with --backfill %s",
                            s->preempt->name, s->backfill->name);
     return 0;
+}
+
+static int pick_policies(const struct stk_setup_words *w, const struct stk_bundle *b,
+                         struct stk_setup *s, struct stk_err *err)
+{
+    const char *order = w->order ? w->order : b->order;
+    const char *backfill = w->backfill ? w->backfill : b->backfill;
+    const char *place = w->place ? w->place : b->place;
+    const char *preempt = w->preempt ? w->preempt : b->preempt;
+
+    s->order = stk_order_find(order);
+    s->backfill = stk_backfill_find(backfill);
+    s->place = stk_place_find(place);
+    s->preempt = stk_preempt_find(preempt);
+    s->admit = stk_admit_find(b->admit);
+    if (!s->order)
+        return no_such("order", order, order_name, err);
+    if (!s->backfill)
+        return no_such("backfill", backfill, backfill_name, err);
+    if (!s->place)
+        return no_such("place", place, place_name, err);
+    if (!s->preempt)
+        return no_such("preempt", preempt, preempt_name, err);
+    return check_together(s, err);
 }
 
 static const struct stk_bundle *base_bundle(const struct stk_setup_words *w)

@@ -24,8 +24,8 @@ struct stk_setup {
 };
 
 /* Without a bundle, the one named like the order is the base, or "default". Parameters of policies
- * that are not used are left out (stk_setup_uses() tells). -EINVAL with the names that exist when one
- * does not. */
+ * that are not used are left out (stk_setup_uses() tells). -EINVAL with the names that exist when
+ * one does not. */
 int stk_setup_resolve(const struct stk_setup_words *w, struct stk_setup *ret_setup,
                       struct stk_err *err);
 /* Whether "k=v" means anything to the policies of this setup. */

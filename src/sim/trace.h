@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace.h - a workload in memory: what readers and the generator produce and the simulator replays.
  *
- * One flat array of jobs in order of arrival (stable: equal submit times keep file order). Names are
- * interned per kind in string tables. Reading is the only thing that can fail; a trace that was
+ * One flat array of jobs in order of arrival (stable: equal submit times keep file order). Names
+ * are interned per kind in string tables. Reading is the only thing that can fail; a trace that was
  * read is valid: every time >= 0 and <= STK_MAX_DURATION, gpus <= STK_MAX_GPUS, duration >= 0.
  */
 #ifndef STK_SIM_TRACE_H
@@ -28,7 +28,7 @@ struct stk_names {
 /* Number of the name (added when new), or -ENOMEM / -E2BIG (over 'max' names). */
 int64_t stk_names_add(struct stk_names *t, const char *s, size_t len, uint32_t max);
 int64_t stk_names_find(const struct stk_names *t, const char *s, size_t len); /* or -ENOENT */
-const char *stk_names_get(const struct stk_names *t, uint32_t number);         /* "" when unknown */
+const char *stk_names_get(const struct stk_names *t, uint32_t number);        /* "" when unknown */
 void stk_names_done(struct stk_names *t);
 
 /* A job id as the trace writes it. A plain decimal number below 2^63 is kept as a number; any
@@ -38,15 +38,15 @@ void stk_names_done(struct stk_names *t);
 struct stk_trace_job {
     uint64_t id;
     stk_time submit;
-    stk_time duration; /* how long it really runs, >= 0 */
-    stk_time estimate; /* what the scheduler is told, 0: the true duration */
+    stk_time duration;  /* how long it really runs, >= 0 */
+    stk_time estimate;  /* what the scheduler is told, 0: the true duration */
     uint64_t gpu_types; /* bit per trace->gpu_types entry; STK_ANY_GPU_TYPE */
     uint32_t gpus;      /* per task */
     uint32_t tasks;     /* 0: one task that may be cut over nodes (the demand's 'cut') */
     uint32_t cpu_milli; /* per task */
     uint32_t mem_mib;   /* per task */
     uint32_t tenant;    /* in trace->tenants */
-    uint32_t group;     /* in trace->groups: virtual cluster, partition; what --split-by vc splits */
+    uint32_t group; /* in trace->groups: virtual cluster, partition; what --split-by vc splits */
     int32_t priority;
     uint32_t first_dep; /* in trace->deps */
     uint16_t n_deps;
@@ -54,7 +54,7 @@ struct stk_trace_job {
     uint8_t tier;  /* enum stk_tier */
     uint8_t cause; /* how it ends: STK_CAUSE_OK, FAILED, CANCELLED... */
     bool held;
-    uint32_t array;       /* index + 1 of the array's first job in jobs[]; 0: none */
+    uint32_t array; /* index + 1 of the array's first job in jobs[]; 0: none */
     uint32_t array_index;
     stk_time begin; /* not before; 0: at once */
 };
@@ -70,10 +70,10 @@ struct stk_trace {
     struct stk_trace_dep *deps;
     uint32_t n_deps, cap_deps;
     struct stk_names ids, tenants, groups, gpu_types;
-    uint32_t n_skipped;   /* malformed lines left out (--lenient) */
-    uint32_t n_fractions; /* jobs that asked for part of a GPU and count as one whole GPU */
+    uint32_t n_skipped;        /* malformed lines left out (--lenient) */
+    uint32_t n_fractions;      /* jobs that asked for part of a GPU and count as one whole GPU */
     struct stk_err first_skip; /* what was wrong with the first of them, with file:line */
-    bool times_in_trace;  /* submit times are the trace's own (always true for readers) */
+    bool times_in_trace;       /* submit times are the trace's own (always true for readers) */
 };
 
 #define STK_TRACE_MAX_JOBS 100000000u
@@ -94,8 +94,8 @@ struct stk_trace_dep *stk_trace_push_dep(struct stk_trace *t);
 int stk_trace_sort(struct stk_trace *t);
 
 struct stk_trace_options {
-    const char *format; /* NULL: detect; else a name from stk_trace_formats[] */
-    bool lenient;       /* skip malformed lines and count them */
+    const char *format;      /* NULL: detect; else a name from stk_trace_formats[] */
+    bool lenient;            /* skip malformed lines and count them */
     const char *throughputs; /* gavel: path of simulation_throughputs.json; NULL: the one that lies
                                 beside the trace */
 };

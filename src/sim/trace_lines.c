@@ -15,7 +15,7 @@ void stk_lines_init(struct stk_trace_lines *in, const char *name, const char *da
     size_t name_len = strlen(name);
 
     memset(in, 0, sizeof(*in));
-    in->name = name_len > SHOWN_PATH ? name + name_len - SHOWN_PATH : name;
+    in->name = name_len > SHOWN_PATH ? name + (name_len - SHOWN_PATH) : name;
     in->next = data;
     in->end = data + len;
     in->comment = '#';

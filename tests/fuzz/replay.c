@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay.c - runs a fuzz target over every file of a corpus, without a fuzzer: the corpus as a test. */
+/* replay.c - runs a fuzz target over every file of a corpus, without a fuzzer: the corpus as a
+ * test. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

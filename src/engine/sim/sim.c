@@ -26,8 +26,9 @@ enum { P_RESTART, P_LATE };
 const struct stk_param stk_sim_params[] = {
     [P_RESTART] = {"restart_s", STK_PARAM_SIZES, "0", 0, 31536000, NULL,
                    "work added by each preemption: seconds, or by GPUs (8:40,*:60)"},
-    [P_LATE] = {"sim.late_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
-                "jobs end this much after their work is done (one-second ticks of other simulators)"},
+    [P_LATE] =
+        {"sim.late_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
+         "jobs end this much after their work is done (one-second ticks of other simulators)"},
     {0},
 };
 

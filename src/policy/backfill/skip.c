@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* skip.c - backfill: start whatever fits, in order. Keeps GPUs busy; large jobs may starve behind small
- * ones, without bound. The
- * method is in core/backfill.c. */
+/* skip.c - backfill: start whatever fits, in order. Keeps GPUs busy; large jobs may starve behind
+ * small ones, without bound. The method is in core/backfill.c. */
 #include "policy/registry.h"
 
 const struct stk_backfill_ops stk_backfill_skip = {

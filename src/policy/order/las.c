@@ -3,10 +3,10 @@
  * (Gu et al., NSDI'19). Needs no estimates: what has had little goes first, so short jobs finish
  * early and long ones share what is left.
  *
- * Discretised: a job's level is the number of thresholds its attained GPU-seconds have reached; inside
- * a level first come, first served. A job is moved down at the first whole second at which a
- * threshold is reached. Without thresholds the attained service itself is the rank and decisions are
- * made in rounds (las.round_s, or round_s), else every second would swap jobs.
+ * Discretised: a job's level is the number of thresholds its attained GPU-seconds have reached;
+ * inside a level first come, first served. A job is moved down at the first whole second at which a
+ * threshold is reached. Without thresholds the attained service itself is the rank and decisions
+ * are made in rounds (las.round_s, or round_s), else every second would swap jobs.
  *
  * Promotion (off by default): a job that has waited las.promote times as long as it has run goes
  * back to the top with its count set to zero. The job's policy word holds what was forgiven.
@@ -21,8 +21,9 @@
 
 enum { P_THRESHOLDS, P_ROUND, P_PROMOTE };
 static const struct stk_param params[] = {
-    [P_THRESHOLDS] = {"las.thresholds", STK_PARAM_LIST, "3250,7200,18000", 1, INT64_C(1000000000000),
-                      NULL, "GPU-seconds at which a job falls one level (default without rounds)"},
+    [P_THRESHOLDS] = {"las.thresholds", STK_PARAM_LIST, "3250,7200,18000", 1,
+                      INT64_C(1000000000000), NULL,
+                      "GPU-seconds at which a job falls one level (default without rounds)"},
     [P_ROUND] = {"las.round_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
                  "decide only at multiples of this; with no thresholds rank by attained service"},
     [P_PROMOTE] = {"las.promote", STK_PARAM_INT, "0", 0, 1000000, NULL,

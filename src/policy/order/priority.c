@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* priority.c - order: higher tier, then higher priority, then first come. The order a user gets who
- * says nothing; with all priorities equal it is fifo. Bad when the top never runs dry: nothing ages. */
+ * says nothing; with all priorities equal it is fifo. Bad when the top never runs dry: nothing
+ * ages. */
 #include "policy/registry.h"
 
 #include "core/state.h"

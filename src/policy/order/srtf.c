@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* srtf.c - order: shortest remaining time first, running jobs included. A running job's rank falls by
- * one microsecond per microsecond. Needs estimates; long jobs may starve. */
+/* srtf.c - order: shortest remaining time first, running jobs included. A running job's rank falls
+ * by one microsecond per microsecond. Needs estimates; long jobs may starve. */
 #include "policy/registry.h"
 
 #include "core/state.h"

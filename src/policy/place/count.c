@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* count.c - place: no placement at all. Each pool counts its GPUs of a type as if they were on one
- * node; for comparison with programs that do the same. The simulator joins the nodes; finding the one node is
- * then like first_fit. */
+ * node; for comparison with programs that do the same. The simulator joins the nodes; finding the
+ * one node is then like first_fit. */
 #include "policy/registry.h"
 
 static uint32_t pick(const struct stk_state *s, const struct stk_want *w)

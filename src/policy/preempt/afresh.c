@@ -7,11 +7,12 @@
  * fit displaces nobody.
  *
  * The walk counts GPUs. Whether the chosen really fit on nodes is then tried in a transaction: the
- * jobs that would give way are taken off, the chosen placed in rank order, and every job whose place
- * nobody needed is put back. So a job is evicted only if one that was chosen starts on its GPUs.
+ * jobs that would give way are taken off, the chosen placed in rank order, and every job whose
+ * place nobody needed is put back. So a job is evicted only if one that was chosen starts on its
+ * GPUs.
  *
- * Cost: O(jobs chosen that rank behind the first waiting one) per instant at which anything happened;
- * nothing when nobody waits.
+ * Cost: O(jobs chosen that rank behind the first waiting one) per instant at which anything
+ * happened; nothing when nobody waits.
  */
 #include "policy/registry.h"
 
@@ -32,7 +33,8 @@ static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32
 
     for (uint32_t t = 0; t < STK_TIER_MAX; t++)
         held += p->tier_gpus_leased[t];
-    left = left > held ? left - held : 0; /* leases on a node that went down may exceed what is up */
+    left =
+        left > held ? left - held : 0; /* leases on a node that went down may exceed what is up */
     while ((leases > 0 || left >= least) && (len = stk_walk_run(s, p, &run)) > 0)
         for (uint32_t i = 0; i < len; i++) {
             uint64_t gpus = (uint64_t)run[i].aux / 2;

@@ -2,10 +2,10 @@
 /* lucid.c - preempt: as the simulator of Lucid (Hu et al., ASPLOS'23) does it, for comparison with
  * results published with it. Not for use: it evicts jobs for others that then do not start.
  *
- * Differences from afresh: ties are broken by position in Lucid's lists, not by job number; all jobs
- * outside the count are evicted before anything is placed; a chosen job that finds no consolidated
- * place stays queued, and those evicted for it are not put back; one pass per instant, since a
- * second one would not find the same.
+ * Differences from afresh: ties are broken by position in Lucid's lists, not by job number; all
+ * jobs outside the count are evicted before anything is placed; a chosen job that finds no
+ * consolidated place stays queued, and those evicted for it are not put back; one pass per instant,
+ * since a second one would not find the same.
  *
  * With order srtf the list is the queue (in order of entering it), then the running jobs (in order
  * of starting), sorted by remaining time. With order las it is the running jobs, then the queue,

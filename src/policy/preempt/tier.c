@@ -2,9 +2,9 @@
 /* tier.c - preempt: a job that cannot start may take the place of jobs of lower tiers.
  *
  * Victims are considered lowest tier first, then lowest priority, then latest start (least work at
- * stake). They are added until the job provably fits, in a transaction; then each that turns out not
- * to be needed is put back, starting with the first. While they stop, the pool is claimed for the
- * job, so that nobody else takes the room.
+ * stake). They are added until the job provably fits, in a transaction; then each that turns out
+ * not to be needed is put back, starting with the first. While they stop, the pool is claimed for
+ * the job, so that nobody else takes the room.
  *
  * Cost: O(jobs of lower tiers), only when such jobs hold enough GPUs.
  */
@@ -36,23 +36,41 @@ static uint32_t candidates(struct stk_state *s, const struct stk_pool *p, const 
     return n;
 }
 
+/* Takes off what is being stopped already: that room is on its way. Returns its GPUs. */
+static uint64_t give_stopping(struct stk_state *s, uint32_t pool)
+{
+    uint64_t gpus = 0;
+
+    for (uint32_t i = 0; s->pools[pool].n_stopping > 0 && i < s->n_jobs; i++) {
+        const struct stk_job *v = &s->jobs[i];
+
+        if (v->state != STK_JOB_STOPPING || v->pool != pool)
+            continue;
+        stk_txn_give_job(s, v);
+        gpus += v->gpus;
+    }
+    return gpus;
+}
+
 static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
 {
     struct stk_state *s = ask->s;
     const struct stk_pool *p = &s->pools[ask->pool];
     const struct stk_job *j = &s->jobs[job.i];
-    uint64_t could = p->gpus_free;
+    uint64_t leased = 0, could = p->gpus_free;
     uint32_t n, used = 0, k = 0, pieces;
     stk_txn_mark mark;
-    bool fits = false;
+    bool fits;
 
     (void)st;
     for (uint32_t t = 0; t < j->tier; t++)
-        could += p->tier_gpus_leased[t];
-    if (could < j->gpus || could == p->gpus_free)
+        leased += p->tier_gpus_leased[t];
+    if (leased == 0)
         return 0;
-    n = candidates(s, p, j);
     mark = stk_txn_begin(s);
+    could += leased + give_stopping(s, ask->pool);
+    n = could < j->gpus ? 0 : candidates(s, p, j);
+    fits = n == 0 || stk_place_try(s, j->shape, NULL, &pieces);
     while (used < n && !fits) {
         stk_txn_give_job(s, &s->jobs[s->sort[used++].id]);
         fits = stk_place_try(s, j->shape, NULL, &pieces);
@@ -60,7 +78,8 @@ static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
     for (uint32_t i = 0; fits && i < used; i++) {
         stk_txn_mark one = stk_txn_begin(s);
 
-        if (stk_txn_take_job(s, &s->jobs[s->sort[i].id]) && stk_place_try(s, j->shape, NULL, &pieces))
+        if (stk_txn_take_job(s, &s->jobs[s->sort[i].id]) &&
+            stk_place_try(s, j->shape, NULL, &pieces))
             continue; /* it may stay */
         stk_txn_rollback(s, one);
         s->sort[k++] = s->sort[i];
@@ -69,7 +88,7 @@ static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
     if (!fits)
         return 0;
     if (k > ask->cap)
-        k = ask->cap; /* the rest when these are gone */
+        k = ask->cap; /* the pool is claimed for the job, which asks again for the rest */
     for (uint32_t i = 0; i < k; i++)
         ask->out[i] = stk_decide_evict(s, ask->now, s->sort[i].id, job.i);
     return k;
