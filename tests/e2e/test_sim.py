@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`stoker sim` as a user meets it: what it prints, what it writes, what it refuses and how."""
+import csv
+import gzip
+import html.parser
+import json
+import os
+import pty
+import re
+import subprocess
+
+import pytest
+from data import data_dir, program, read_csv, simulate, stoker, stoker_run
+
+SMALL = ["--generate", "jobs=300,gpus=64,load=1.1,seed=3", "--cluster", "8x8"]
+MEMBERS = ["bundle", "jobs", "finished", "sum_jct_s", "avg_jct_s", "p50_jct_s", "p90_jct_s",
+           "p99_jct_s", "avg_wait_s", "p999_wait_s", "avg_bounded_slowdown", "makespan_s",
+           "utilization", "gpu_hours", "preemptions", "restarts_cost_gpu_s", "max_waiting", "events",
+           "decisions", "cpu_s", "rss_mib", "digest"]
+
+
+def jsonl(tmp_path, *jobs, name="t.jsonl"):
+    path = tmp_path / name
+    path.write_text("".join(json.dumps(j) + "\n" for j in jobs))
+    return path
+
+
+def rows(tmp_path, *args):
+    """Simulates and returns the rows of --jobs-out by id."""
+    out = tmp_path / "jobs.csv"
+    stoker("sim", *args, "--json", "--jobs-out", out)
+    return {r["id"]: r for r in read_csv(out)}
+
+
+def refused(*args):
+    run = stoker_run("sim", *args)
+    assert run.returncode == 2, run
+    assert run.stdout == ""
+    assert run.stderr.startswith("stoker sim: ") and run.stderr.count("\n") == 1, run.stderr
+    return run.stderr
+
+
+def test_json_has_the_promised_members_in_order():
+    (run,) = stoker("sim", *SMALL, "--json")["runs"]
+    assert list(run)[:len(MEMBERS)] == MEMBERS
+    assert run["jobs"] == run["finished"] == 300
+    assert re.fullmatch("[0-9a-f]{16}", run["digest"])
+
+
+def test_the_same_input_gives_the_same_digest_and_another_seed_does_not():
+    a, b = simulate(*SMALL), simulate(*SMALL)
+    c = simulate("--generate", "jobs=300,gpus=64,load=1.1", "--cluster", "8x8", "--seed", "4")
+    assert a["digest"] == b["digest"] != c["digest"]
+
+
+def test_compare_gives_each_bundle_the_result_it_has_alone():
+    names = ["fifo", "sjf", "srtf", "las", "conservative", "default", "priority"]
+    runs = stoker("sim", *SMALL, "--compare", ",".join(names), "--json")["runs"]
+    assert [r["bundle"] for r in runs] == names
+    for run in runs:
+        assert run["digest"] == simulate(*SMALL, "--bundle", run["bundle"])["digest"]
+
+
+def test_list_names_every_bundle_and_each_bundle_runs():
+    text = stoker_run("sim", "--list").stdout
+    table = text.split("bundles\n")[1].split("\n\n")[0].splitlines()[1:]
+    names = [line.split()[0] for line in table]
+    assert {"default", "fifo", "sjf", "ssf", "srtf", "srsf", "las", "easy"} <= set(names)
+    for name in names:
+        assert simulate(*SMALL, "--bundle", name)["finished"] == 300
+
+
+@pytest.mark.parametrize("order", ["fifo", "priority", "sjf", "ssf", "srtf", "srsf", "las"])
+@pytest.mark.parametrize("place", ["pack", "first_fit", "spread", "count"])
+def test_paranoid_finds_nothing(order, place):
+    mix = ["--generate", "mix=sample,jobs=150,seed=5,load=1.2", "--cluster", "8x8"]
+    run = simulate(*mix, "--order", order, "--place", place, "--paranoid", "--param", "restart_s=30")
+    assert run["finished"] == 150
+
+
+def test_jobs_out_has_one_row_per_job_in_trace_order_and_trace_time(tmp_path):
+    trace = jsonl(tmp_path, {"id": "a", "submit_s": 5, "duration_s": 10, "gpus": 8},
+                  {"id": "b", "submit_s": 6, "duration_s": 2.5, "gpus": 1})
+    out = tmp_path / "jobs.csv"
+    stoker("sim", trace, "--cluster", "1x8", "--json", "--jobs-out", out, "--bundle", "fifo")
+    assert out.read_text().splitlines() == [
+        "id,submit_s,first_start_s,end_s,wait_s,preemptions,nodes",
+        "a,5,5,15,0,0,1", "b,6,15,17.5,9,0,1"]
+
+
+def test_restart_cost_is_charged_by_size(tmp_path):
+    trace = jsonl(tmp_path, {"id": "long", "submit_s": 0, "duration_s": 1000, "gpus": 8},
+                  {"id": "short", "submit_s": 100, "duration_s": 50, "gpus": 8})
+    for cost, end in ("0", 1050), ("30", 1080), ("4:7,*:60", 1110), ("8:40,*:60", 1090):
+        r = rows(tmp_path, trace, "--cluster", "1x8", "--order", "srtf", "--param", f"restart_s={cost}")
+        assert (r["short"]["end_s"], r["long"]["end_s"]) == ("150", str(end))
+        assert r["long"]["preemptions"] == "1"
+    assert rows(tmp_path, trace, "--cluster", "1x8", "--order", "srtf", "--preempt",
+                "none")["long"]["end_s"] == "1000"
+
+
+def test_a_higher_tier_takes_the_place_of_a_lower_one(tmp_path):
+    trace = jsonl(tmp_path, {"id": 1, "submit_s": 0, "duration_s": 100, "gpus": 8, "tier": "best-effort"},
+                  {"id": 2, "submit_s": 10, "duration_s": 20, "gpus": 4, "tier": "critical"},
+                  {"id": 3, "submit_s": 10, "duration_s": 20, "gpus": 4, "tier": "best-effort"})
+    r = rows(tmp_path, trace, "--cluster", "1x8", "--order", "priority")
+    assert r["2"]["first_start_s"] == "10" and r["1"]["preemptions"] == "1"
+    r = rows(tmp_path, trace, "--cluster", "1x8", "--order", "priority", "--preempt", "none")
+    assert r["2"]["first_start_s"] == "100"
+
+
+def test_a_lower_tier_that_starts_later_still_gives_way(tmp_path):
+    trace = jsonl(tmp_path,
+                  {"id": "c1", "submit_s": 0, "duration_s": 100, "gpus": 4, "tier": "critical"},
+                  {"id": "c2", "submit_s": 0, "duration_s": 50, "gpus": 4, "tier": "critical"},
+                  {"id": "j", "submit_s": 10, "duration_s": 100, "gpus": 8, "tier": "critical"},
+                  {"id": "b", "submit_s": 20, "duration_s": 10000, "gpus": 4, "tier": "best-effort"})
+    assert rows(tmp_path, trace, "--cluster", "1x8", "--bundle", "priority")["j"]["end_s"] == "200"
+
+
+def test_dependencies_hold_jobs_back_and_end_those_that_cannot_run(tmp_path):
+    def after(on, how):
+        return [{"on": on, "type": how}]
+    base = {"submit_s": 0, "duration_s": 10, "gpus": 1}
+    trace = jsonl(tmp_path, {"id": "good", **base}, {"id": "bad", **base, "ends": "failed"},
+                  {"id": "1", **base, "after": after("good", "afterok")},
+                  {"id": "2", **base, "after": after("bad", "afterok")},
+                  {"id": "3", **base, "after": after("bad", "afternotok")},
+                  {"id": "4", **base, "after": after("2", "afterany")})
+    r = rows(tmp_path, trace, "--cluster", "1x8")
+    assert [r[k]["first_start_s"] for k in "1234"] == ["10", "", "10", "10"]
+
+
+def test_gangs_start_whole_and_gpu_types_are_kept(tmp_path):
+    trace = jsonl(tmp_path, {"id": "gang", "submit_s": 0, "duration_s": 10, "gpus": 4, "tasks": 3},
+                  {"id": "v", "submit_s": 1, "duration_s": 10, "gpus": 8, "gpu_types": ["v100"]})
+    r = rows(tmp_path, trace, "--cluster", "2x8:a100+1x8:v100", "--bundle", "fifo")
+    assert r["gang"]["nodes"] == "2" and r["v"]["nodes"] == "1"
+
+
+def test_a_trace_survives_being_written_and_read(tmp_path):
+    out = tmp_path / "copy.jsonl"
+    a = simulate("--generate", "mix=sample,jobs=200,estimate_factor=2", "--cluster", "8x8",
+                 "--trace-out", out)
+    assert simulate(out, "--cluster", "8x8")["digest"] == a["digest"]
+    packed = tmp_path / "copy.jsonl.gz"
+    packed.write_bytes(gzip.compress(out.read_bytes()))
+    assert simulate(packed, "--cluster", "8x8")["digest"] == a["digest"]
+    run = subprocess.run([program(), "sim", "-", "--cluster", "8x8", "--json"], input=out.read_bytes(),
+                         capture_output=True, check=True)
+    assert json.loads(run.stdout)["runs"][0]["digest"] == a["digest"]
+
+
+@pytest.mark.parametrize("path,cluster", [
+    ("philly/philly.csv", "128x8"), ("venus/jobs.csv", "135x8"), ("openb/pods_default.csv", None),
+    ("blox/blox_philly_exp_single_load7_seed1.csv", "120x1"), ("gavel/small_test.trace", "36x1")])
+def test_public_formats_are_detected(path, cluster):
+    data = data_dir()
+    run = simulate(data / path, "--cluster", cluster or data / "openb" / "nodes.csv")
+    assert run["finished"] == run["jobs"] > 0
+
+
+def test_swf_is_read(tmp_path):
+    line = "{id} {submit} -1 {run} {procs} -1 -1 {procs} {asked} -1 1 7 1 -1 1 1 -1 -1\n"
+    path = tmp_path / "t.swf"
+    path.write_text("; a comment\n" +
+                    line.format(id=1, submit=0, run=100, procs=4, asked=200) +
+                    line.format(id=2, submit=10, run=50, procs=8, asked=60))
+    r = rows(tmp_path, path, "--cluster", "1x8", "--bundle", "fifo")
+    assert [r["1"]["end_s"], r["2"]["end_s"]] == ["100", "150"]
+
+
+def test_a_malformed_line_is_named_and_lenient_counts_it(tmp_path):
+    path = tmp_path / "bad.csv"
+    path.write_text("job_id,submit_s,gpus,duration_s,vc\n0,0,1,10,a\n1,0,x,10,a\n2,5,1,10,a\n")
+    assert f"{path.name}:3: expected" in refused(path, "--cluster", "1x8")
+    run = stoker_run("sim", path, "--cluster", "1x8", "--lenient", "--json")
+    assert run.returncode == 0 and "1 malformed lines were left out" in run.stderr
+    assert json.loads(run.stdout)["runs"][0]["jobs"] == 2
+
+
+def test_a_job_that_can_never_run_is_refused_or_left_out(tmp_path):
+    trace = jsonl(tmp_path, {"id": 1, "submit_s": 0, "duration_s": 1, "gpus": 4, "tasks": 4},
+                  {"id": 2, "submit_s": 0, "duration_s": 1, "gpus": 1})
+    assert "--lenient" in refused(trace, "--cluster", "1x8")
+    run = stoker_run("sim", trace, "--cluster", "1x8", "--lenient", "--json")
+    assert json.loads(run.stdout)["runs"][0]["finished"] == 1
+    assert "1 of 2 jobs never ran" in run.stderr
+
+
+@pytest.mark.parametrize("args,says", [
+    (["--cluster", "1x8"], "name a trace file"),
+    (["--generate", "jobs=5"], "--cluster is missing"),
+    ([*SMALL, "--order", "nope"], "there are: fifo"),
+    ([*SMALL, "--bundle", "nope"], "--list"),
+    ([*SMALL, "--nope"], "--nope"),
+    ([*SMALL, "--param", "nope=1"], "nope"),
+    ([*SMALL, "--param", "las.round_s=1"], "no policy of this run takes it"),
+    ([*SMALL, "--order", "las", "--param", "las.thresholds=5,3"], "ascending"),
+    ([*SMALL, "--order", "srtf", "--backfill", "easy"], "--backfill"),
+    ([*SMALL, "--compare", "fifo", "--order", "sjf"], "--compare"),
+    ([*SMALL, "--compare", ""], "--compare"),
+    ([*SMALL, "--measure", "9-3"], "--measure"),
+    ([*SMALL, "--pools", "x"], "--split-by"),
+    ([*SMALL, "--json", "--jobs-out", "-"], "standard output"),
+    (["/does/not/exist", "--cluster", "1x8"], "No such file"),
+    (["--generate", "jobs=0", "--cluster", "1x8"], "jobs"),
+    (["--generate", "jobs=5", "--cluster", "0x8"], "0x8"),
+])
+def test_bad_usage_gets_one_sentence_and_exit_2(args, says):
+    assert says in refused(*args)
+
+
+def test_pools_of_a_cluster_file_take_the_jobs_of_their_group(tmp_path):
+    cluster = tmp_path / "c.yaml"
+    cluster.write_text("nodes:\n- {count: 1, gpus: 8, pool: red}\n- {count: 1, gpus: 4, pool: blue}\n")
+    trace = jsonl(tmp_path, {"id": 1, "submit_s": 0, "duration_s": 10, "gpus": 4, "pool": "blue"},
+                  {"id": 2, "submit_s": 0, "duration_s": 10, "gpus": 4, "pool": "blue"},
+                  {"id": 3, "submit_s": 0, "duration_s": 10, "gpus": 8, "pool": "red"})
+    assert "--split-by vc" in refused(trace, "--cluster", cluster)
+    r = rows(tmp_path, trace, "--cluster", cluster, "--split-by", "vc")
+    assert [r[k]["first_start_s"] for k in "123"] == ["0", "10", "0"]
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.links = []
+        self.tags = []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [v for k, v in attrs if k in ("src", "href") and v and not v.startswith(("#", "data:"))]
+
+
+def test_the_report_is_one_file_that_asks_for_nothing_else(tmp_path):
+    out = tmp_path / "r.html"
+    run = stoker_run("sim", *SMALL, "--compare", "fifo,default", "--html", out)
+    assert run.returncode == 0 and str(out) in run.stdout
+    page = Page()
+    page.feed(out.read_text(encoding="utf-8"))
+    assert page.links == [] and {"table", "script", "style"} <= set(page.tags)
+
+
+def test_names_in_a_trace_cannot_inject_into_the_report(tmp_path):
+    evil = "</script><script>alert(1)</script>"
+    trace = jsonl(tmp_path, {"id": 1, "submit_s": 0, "duration_s": 9, "gpus": 1, "tenant": evil})
+    out = tmp_path / "r.html"
+    stoker("sim", trace, "--cluster", "1x8", "--html", out, "--json")
+    assert evil not in out.read_text(encoding="utf-8")
+
+
+def test_the_table_has_colour_on_a_terminal_only():
+    assert "\033[" not in stoker_run("sim", *SMALL, "--compare", "fifo,sjf").stdout
+
+    def on_terminal(env):
+        main, side = pty.openpty()
+        subprocess.run([program(), "sim", *SMALL, "--compare", "fifo,sjf"], stdout=side,
+                       stderr=subprocess.DEVNULL, env=env, check=True)
+        os.close(side)
+        return os.read(main, 65536).decode()
+    env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+    assert "\033[" in on_terminal({**env, "TERM": "xterm"})
+    assert "\033[" not in on_terminal({**env, "TERM": "xterm", "NO_COLOR": "1"})
+
+
+def test_several_runs_in_jobs_out_are_told_apart(tmp_path):
+    out = tmp_path / "jobs.csv"
+    stoker("sim", *SMALL, "--compare", "fifo,sjf", "--jobs-out", out, "--json")
+    with open(out, newline="", encoding="utf-8") as f:
+        seen = [r["bundle"] for r in csv.DictReader(f)]
+    assert seen.count("fifo") == seen.count("sjf") == 300
+
+
+def test_an_unknown_command_suggests_the_nearest():
+    run = stoker_run("simm")
+    assert run.returncode == 2 and 'did you mean "sim"' in run.stderr
+    assert stoker_run().returncode == 2
+    assert stoker_run("help").returncode == 0
+    assert stoker_run("--version").stdout.startswith("stoker ")
