@@ -31,7 +31,6 @@ struct options {
     struct stk_trace_options read;
     struct stk_run_options run;
     uint64_t seed;
-    uint32_t first_id, last_id;
     bool json, list, help;
 };
 
@@ -114,8 +113,8 @@ static int parse_measure(const char *text, struct options *o, struct stk_err *er
     if (!dash || parse_u64(first, UINT32_MAX, &a) < 0 || parse_u64(dash + 1, UINT32_MAX, &b) < 0 ||
         a > b)
         return stk_err_set(err, -EINVAL, "--measure takes a range of job ids such as 1500-1700");
-    o->first_id = (uint32_t)a;
-    o->last_id = (uint32_t)b;
+    o->run.first_id = (uint32_t)a;
+    o->run.last_id = (uint32_t)b;
     return 0;
 }
 
@@ -337,9 +336,7 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
                                   .setups = setups,
                                   .n = n,
                                   .options = o->run,
-                                  .progress = isatty(STDERR_FILENO) == 1,
-                                  .first_id = o->first_id,
-                                  .last_id = o->last_id};
+                                  .progress = isatty(STDERR_FILENO) == 1};
     int rc = read_inputs(o, &trace, &cluster, err);
 
     rc = rc < 0 ? rc : stk_compare_run(&c, results, err);
@@ -376,7 +373,7 @@ out:
 
 int stk_cmd_sim(int argc, char **argv)
 {
-    struct options o = {.seed = 1, .last_id = UINT32_MAX};
+    struct options o = {.seed = 1, .run.last_id = UINT32_MAX};
     struct stk_err err = {{0}};
     int rc = parse_options(argc, argv, &o, &err);
 

@@ -36,7 +36,7 @@ void stk_sim_help(void)
         "  --json                one JSON document\n"
         "  --jobs-out FILE       a CSV row per job\n"
         "  --html FILE           a report to look at\n"
-        "  --measure FIRST-LAST  totals over this range of job ids only\n"
+        "  --measure FIRST-LAST  totals over this range of job ids only; ends when they have\n"
         "  --paranoid            check every invariant after every step (slow)\n\n",
         stdout);
     (void)fputs(stk_generate_help, stdout);

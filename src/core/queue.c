@@ -267,7 +267,11 @@ void stk_queue_wake(struct stk_state *s, uint32_t node)
     struct stk_pool *p = &s->pools[n->pool];
     uint32_t need = 0;
 
-    if (!n->up || p->n_waiting == 0)
+    if (p->n_waiting == 0)
+        return;
+    if (s->whole_pool) /* even where a node is down: the job stood before others */
+        stk_queue_mark_dirty(s, n->pool);
+    if (!n->up)
         return;
     stk_queue_retry(s, n->pool);
     if (s->whole_pool || s->backfill->reserve_all || !s->backfill->pass || p->claim != STK_NONE) {
@@ -441,6 +445,8 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
             stk_heap_remove(&p->ready, s->shape_pos, j->shape);
     } else if (sh->waiting.count == 0) {
         unpark(s, j->shape); /* the next job of the shape is tried, whatever happened meanwhile */
+    } else if (s->preempt->room) {
+        make_ready(s, j->shape); /* the next one may be of a higher tier */
     }
 }
 

@@ -177,8 +177,6 @@ void stk_run_started(struct stk_state *s, uint32_t job)
     j->started = s->now;
     stk_queue_lease(s, job);
     s->pools[j->pool].plan_valid = false;
-    if (s->whole_pool) /* its rank is not what it was thought to be */
-        stk_queue_mark_dirty(s, j->pool);
 }
 
 void stk_run_evict(struct stk_state *s, const struct stk_event *ev)

@@ -155,7 +155,7 @@ int stk_loop_run_virtual(struct stk_loop *l, struct stk_err *err)
             return 0;
         now = t > now ? t : now;
         rc = stk_loop_turn(l, now, err);
-        if (rc < 0)
-            return rc;
+        if (rc != 0)
+            return rc < 0 ? rc : 0;
     }
 }

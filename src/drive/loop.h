@@ -26,7 +26,8 @@ struct stk_source_ops {          /* where submits and other requests come from *
 struct stk_watch_ops { /* who looks on; every member may be NULL */
     void (*event)(void *ctx, const struct stk_event *ev);        /* after it was applied */
     int (*before)(void *ctx, stk_time now, struct stk_err *err); /* all seen, nothing decided yet */
-    int (*after)(void *ctx, stk_time now, struct stk_err *err);  /* the turn is over */
+    /* The turn is over. > 0: enough, stop here. */
+    int (*after)(void *ctx, stk_time now, struct stk_err *err);
 };
 
 struct stk_loop_config {
@@ -44,7 +45,7 @@ void stk_loop_free(struct stk_loop *loop);
 
 int stk_loop_apply(struct stk_loop *loop, const struct stk_event *ev, struct stk_err *err);
 int stk_loop_turn(struct stk_loop *loop, stk_time now, struct stk_err *err);
-/* Turns until nothing will ever happen again. */
+/* Turns until nothing will ever happen again, or a watcher has seen enough. */
 int stk_loop_run_virtual(struct stk_loop *loop, struct stk_err *err);
 
 uint64_t stk_loop_decisions(const struct stk_loop *loop);

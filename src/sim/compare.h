@@ -12,7 +12,6 @@ struct stk_compare {
     uint32_t n;
     struct stk_run_options options; /* its progress is made here */
     bool progress;
-    uint32_t first_id, last_id; /* jobs that count in the totals */
 };
 
 /* Fills 'results' (n of them, zeroed) with totals, in the order of the setups. On failure, the

@@ -57,6 +57,8 @@ void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
     stk_emit_json(e, digest);
     key(e, "policies");
     stk_emit_json(e, r->policies);
+    if (r->rounds > 0)
+        member_u64(e, "rounds", r->rounds);
 }
 
 int stk_out_json(FILE *f, const struct stk_run_result *runs, uint32_t n_runs, struct stk_err *err)

@@ -45,6 +45,7 @@ struct stk_run_result {
     double restarts_cost_gpu_s;
     uint32_t max_waiting;
     uint64_t events, decisions;
+    uint64_t rounds; /* from time 0 to the end; 0: it did not decide in rounds */
     double cpu_s, rss_mib;
     uint64_t digest;
 };

@@ -40,6 +40,8 @@ struct sim_run {
     stk_pool_id *pool_of_group;
     uint64_t type_of[STK_MAX_GPU_TYPES]; /* trace's GPU type -> the cluster's, as bits */
     uint64_t turns, ended;
+    uint32_t to_measure; /* jobs that count in the totals and have not ended */
+    bool measure_some;   /* not all of them do */
     int64_t busy_gpu_us;
     stk_time sample_gap;
     int rc; /* of the shadow core, or of memory: watchers of events cannot fail */
@@ -141,6 +143,13 @@ static const struct stk_source_ops source_ops = {next_submit, feed};
 
 /* ---- watch: rows, totals, samples ---- */
 
+static bool measured(const struct sim_run *x, uint32_t tag)
+{
+    uint64_t id = x->t->jobs[tag].id;
+
+    return id >= x->o->first_id && id <= x->o->last_id;
+}
+
 static int watch_submit(struct sim_run *x, const struct stk_event *ev)
 {
     uint32_t slot = ev->job.i, tag = ev->u.spec->tag;
@@ -184,6 +193,7 @@ static void watch_exit(struct sim_run *x, const struct stk_event *ev)
                                                  .preemptions = l->preemptions,
                                                  .nodes = l->nodes};
     x->ended++;
+    x->to_measure -= x->measure_some && measured(x, l->tag);
 }
 
 static void watch_event(void *ctx, const struct stk_event *ev)
@@ -269,7 +279,7 @@ static int watch_after(void *ctx, stk_time now, struct stk_err *err)
         rc = check_all(x, now, err);
     if (x->o->progress && ++x->turns % PROGRESS_STEP == 0)
         stk_progress_update(x->o->progress, x->ended);
-    return rc;
+    return rc < 0 ? rc : x->measure_some && x->to_measure == 0;
 }
 
 static const struct stk_watch_ops watch_ops = {watch_event, watch_before, watch_after};
@@ -327,7 +337,9 @@ static int make_rows(struct sim_run *x, struct stk_err *err)
     bool linked = t->n_deps > 0;
 
     x->r->jobs = stk_big_realloc(NULL, (t->n_jobs + 1u) * sizeof(*x->r->jobs));
+    x->measure_some = x->o->first_id > 0 || x->o->last_id < UINT32_MAX;
     for (uint32_t i = 0; x->r->jobs && i < t->n_jobs; i++) {
+        x->to_measure += x->measure_some && measured(x, i);
         x->r->jobs[i] = (struct stk_job_result){.first_start = -1, .end = -1};
         linked |= t->jobs[i].array > 0;
     }
@@ -371,6 +383,7 @@ static void fill_totals(struct sim_run *x, const struct stk_cluster *c)
     r->nodes = c->n_nodes;
     r->pools = c->pools.n;
     r->events = x->s->n_events;
+    r->rounds = x->s->round > 0 ? (uint64_t)(x->s->now / x->s->round) : 0;
     r->digest = stk_core_digest(x->core);
     if (x->s->now > first && r->gpus > 0)
         r->utilization = (double)x->busy_gpu_us / ((double)(x->s->now - first) * (double)r->gpus);

@@ -7,16 +7,15 @@ from data import data_dir, simulate
 TRACE = "blox_philly_exp_single_load7_seed1.csv"
 
 
-# Preemptions are those of the whole run. Blox stops counting when its window is done, so its own
-# numbers are lower (las 6467, srtf 942).
-@pytest.mark.parametrize("order, avg_jct_s, preemptions", [
-    ("fifo", 55872.09, 0),
-    ("las", 58490.00, 6480),
-    ("srtf", 55781.05, 1026),
+@pytest.mark.parametrize("order, avg_jct_s, preemptions, rounds", [
+    ("fifo", 55872.09, 0, 4752),
+    ("las", 58490.00, 6467, 5746),
+    ("srtf", 55781.05, 942, 5329),
 ])
-def test_average_and_preemptions_are_those_of_blox(order, avg_jct_s, preemptions):
+def test_averages_preemptions_and_rounds_are_those_of_blox(order, avg_jct_s, preemptions, rounds):
     got = simulate(data_dir("blox") / TRACE, "--format", "blox", "--cluster", "120x1",
-                   "--place", "count", "--param", "round_s=300", "--measure", "1500-1700",
-                   "--order", order, "--backfill", "skip")
+                   "--param", "round_s=300", "--measure", "1500-1700", "--order", order)
     assert round(got["avg_jct_s"], 2) == avg_jct_s
     assert got["preemptions"] == preemptions
+    assert got["rounds"] == rounds
+    assert got["jobs"] == got["finished"] == 201
