@@ -343,3 +343,56 @@ struct stk_ocursor stk_otree_seek(const struct stk_opool *p, const struct stk_ot
         c = (struct stk_ocursor){p->block[c.block].next, 0};
     return c;
 }
+
+/* First entry of the block from 'at' on with aux <= max_aux; n when there is none. */
+static uint32_t scan(const struct stk_oblock *b, uint32_t at, int64_t max_aux)
+{
+    while (at < b->n && b->e[at].aux > max_aux)
+        at++;
+    return at;
+}
+
+struct stk_ocursor stk_otree_skip(const struct stk_opool *p, const struct stk_otree *t,
+                                  struct stk_ocursor from, int64_t max_aux)
+{
+    struct step path[STK_OTREE_HEIGHT + 1];
+    const struct stk_oent *e;
+    uint32_t depth, at, b;
+
+    if (from.block == NIL)
+        return from;
+    at = scan(&p->block[from.block], from.at, max_aux);
+    if (at < p->block[from.block].n)
+        return (struct stk_ocursor){from.block, at};
+    e = &p->block[from.block].e[from.at];
+    depth = descend(p, t, e->key, e->tie, path);
+    /* up to the first branch that has such an entry further right, then down to it */
+    do {
+        if (depth-- == 0)
+            return (struct stk_ocursor){NIL, 0};
+        b = path[depth].block;
+        at = scan(&p->block[b], path[depth].at + 1, max_aux);
+    } while (at == p->block[b].n);
+    while (p->block[b].level > 0) {
+        b = p->block[b].e[at].id;
+        at = scan(&p->block[b], 0, max_aux);
+    }
+    return (struct stk_ocursor){b, at};
+}
+
+void stk_otree_set_aux(struct stk_opool *p, const struct stk_otree *t, int64_t key, uint32_t tie,
+                       int64_t aux)
+{
+    struct step path[STK_OTREE_HEIGHT + 1];
+    uint32_t depth = descend(p, t, key, tie, path);
+    struct stk_oblock *leaf = &p->block[path[depth].block];
+    uint32_t at = place_of(leaf, key, tie);
+
+    assert(at < leaf->n && leaf->e[at].key == key && leaf->e[at].tie == tie);
+    leaf->e[at].aux = aux;
+    while (depth-- > 0) {
+        struct stk_oent *up = &p->block[path[depth].block].e[path[depth].at];
+
+        *up = summary(p, up->id);
+    }
+}

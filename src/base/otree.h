@@ -72,6 +72,14 @@ struct stk_ocursor stk_otree_begin(const struct stk_opool *p, const struct stk_o
 struct stk_ocursor stk_otree_seek(const struct stk_opool *p, const struct stk_otree *t, int64_t key,
                                   uint32_t tie);
 
+/* First entry at or after the cursor with aux <= max_aux. */
+struct stk_ocursor stk_otree_skip(const struct stk_opool *p, const struct stk_otree *t,
+                                  struct stk_ocursor from, int64_t max_aux);
+
+/* Changes the aux of an entry that is there. */
+void stk_otree_set_aux(struct stk_opool *p, const struct stk_otree *t, int64_t key, uint32_t tie,
+                       int64_t aux);
+
 /* The entry under the cursor, NULL past the end. */
 static inline const struct stk_oent *stk_ocursor_get(const struct stk_opool *p,
                                                      struct stk_ocursor c)

@@ -7,9 +7,10 @@
  * While jobs end as expected the reservation stays right: what is started in the meantime either
  * ends before it or fits into the spare part. An unexpected end drops it (core/release.c).
  *
- * Conservative plans on the pool's count of free GPUs (core/timeline.h), not on nodes: when
- * fragments keep a job from its planned start, it starts as soon as a node has room, ahead of all
- * that was planned after it.
+ * Conservative plans on the pool's count of free GPUs (core/timeline.h), not on nodes. A job whose
+ * planned start has come is tried like any other; when fragments keep it from starting, it starts
+ * as soon as a node has room. An arrival at the end of the queue is planned in O(log n); what was
+ * not foreseen (an early end, a cancelled job, a node that went) makes a new plan: O(n log n).
  */
 #include "core/backfill.h"
 
@@ -220,19 +221,45 @@ bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
 
 /* ---- conservative ---- */
 
+/* How long a planned job holds its GPUs. */
+static stk_time plan_length(const struct stk_job *j, stk_time now)
+{
+    stk_time dur = stk_job_remaining(j, now);
+
+    return dur > 0 ? dur : 1;
+}
+
 static void plan_job(struct stk_state *s, struct stk_pool *p, uint32_t job, stk_time now)
 {
-    const struct stk_job *j = &s->jobs[job];
-    stk_time dur = stk_job_remaining(j, now), at;
+    struct stk_job *j = &s->jobs[job];
+    stk_time dur = plan_length(j, now);
 
-    dur = dur > 0 ? dur : 1;
     stk_timeline_trim(&p->plan, now); /* so that it holds breakpoints of live jobs only */
-    at = stk_timeline_earliest(&p->plan, now, j->gpus, dur);
+    j->planned = stk_timeline_earliest(&p->plan, now, j->gpus, dur);
     p->plan_rank = j->rank;
     p->plan_number = j->number;
-    stk_heap_put(&p->due, s->due_pos, job, at, j->number);
-    if (at != STK_NEVER_TIME)
-        stk_timeline_add(&p->plan, at, at + dur, -(int64_t)j->gpus);
+    stk_heap_put(&p->due, s->due_pos, job, j->planned, j->number);
+    stk_otree_set_aux(&s->trees, &s->shapes[j->shape].waiting, j->rank, j->number, j->planned);
+    if (j->planned != STK_NEVER_TIME)
+        stk_timeline_add(&p->plan, j->planned, j->planned + dur, -(int64_t)j->gpus);
+}
+
+void stk_plan_started(struct stk_state *s, uint32_t job)
+{
+    const struct stk_job *j = &s->jobs[job];
+    struct stk_pool *p = &s->pools[j->pool];
+    stk_time dur = plan_length(j, s->now);
+
+    if (!p->plan_valid || j->planned == s->now)
+        return;
+    if (j->planned == STK_NEVER_TIME) {
+        p->plan_valid = false;
+        return;
+    }
+    /* late, for want of a node: what was planned around it stays, as far as it can */
+    stk_timeline_trim(&p->plan, s->now);
+    stk_timeline_add(&p->plan, j->planned, j->planned + dur, j->gpus);
+    stk_timeline_add(&p->plan, s->now, s->now + dur, -(int64_t)j->gpus);
 }
 
 void stk_plan_append(struct stk_state *s, uint32_t job)
@@ -248,6 +275,21 @@ void stk_plan_append(struct stk_state *s, uint32_t job)
         plan_job(s, p, job, s->now);
 }
 
+/* What comes back when the job ends: nothing on a node that is down. */
+static int64_t gives_back(const struct stk_state *s, const struct stk_job *j)
+{
+    int64_t gpus = j->gpus;
+
+    if (s->pools[j->pool].gpus_up == s->pools[j->pool].gpus)
+        return gpus;
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const struct stk_piece *p = &s->pieces[j->first_piece + i];
+
+        gpus -= s->nodes[p->node.i].up ? 0 : p->gpus;
+    }
+    return gpus;
+}
+
 void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
 {
     struct stk_pool *p = &s->pools[pool];
@@ -259,10 +301,11 @@ void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
          stk_ocursor_next(&s->trees, &c)) {
         const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
 
-        stk_timeline_add(&p->plan, e->key > now ? e->key : now + 1, STK_NEVER_TIME, e->aux);
+        stk_timeline_add(&p->plan, e->key > now ? e->key : now + 1, STK_NEVER_TIME,
+                         gives_back(s, &s->jobs[e->id]));
     }
     for (uint32_t i = 0; (i = stopping_from(s, pool, i)) != STK_NONE; i++)
-        stk_timeline_add(&p->plan, now + 1, STK_NEVER_TIME, s->jobs[i].gpus);
+        stk_timeline_add(&p->plan, now + 1, STK_NEVER_TIME, gives_back(s, &s->jobs[i]));
     for (uint32_t i = 0; i < s->n_shapes; i++) {
         if (s->shapes[i].pool != pool)
             continue;

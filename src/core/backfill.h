@@ -20,4 +20,7 @@ void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now);
 /* A job entered the queue: planned after all others, or the plan is dropped when it is not last. */
 void stk_plan_append(struct stk_state *s, uint32_t job);
 
+/* A planned job starts now. */
+void stk_plan_started(struct stk_state *s, uint32_t job);
+
 #endif

@@ -54,33 +54,37 @@ static uint32_t claimed_step(struct stk_state *s, uint32_t pool, stk_time now,
     return s->preempt->room ? s->preempt->room(s->preempt_st, &ask, (stk_job_id){job}) : 0;
 }
 
+/* Jobs whose planned start has come, in rank order; one that finds no node is tried again when
+ * there is room. */
 static uint32_t planned_step(struct stk_state *s, uint32_t pool, stk_time now,
                              struct stk_event *out)
 {
     struct stk_pool *p = &s->pools[pool];
-    uint32_t n_late = 0, found = 0, n;
 
     if (!p->plan_valid)
         stk_plan_rebuild(s, pool, now);
-    while (p->due.n > 0 && p->due.item[0].key <= now && !found) {
-        const struct stk_heap_item it = p->due.item[0];
+    while (p->due.n > 0 && p->due.item[0].key <= now) {
+        uint32_t job = p->due.item[0].id;
 
-        if (stk_place_try(s, s->jobs[it.id].shape, NULL, &n)) {
-            out[0] = stk_decide_place(s, now, it.id, n);
-            found = 1;
-            if (it.key != now)
-                p->plan_valid = false; /* late: what was planned around it moves */
-        } else {                       /* count says yes, fragments say no */
-            stk_heap_remove(&p->due, s->due_pos, it.id);
-            s->list_a[n_late++] = it.id;
+        stk_heap_remove(&p->due, s->due_pos, job);
+        stk_queue_due(s, job);
+    }
+    while (p->ready.n > 0) {
+        uint32_t shape = p->ready.item[0].id, n;
+        const struct stk_oent *e = stk_otree_first(&s->trees, &s->shapes[shape].waiting, now);
+
+        if (!e) {
+            stk_heap_remove(&p->ready, s->shape_pos, shape);
+        } else if (e->key != p->ready.item[0].key || e->tie != p->ready.item[0].tie) {
+            stk_queue_requeue_shape(s, shape, e); /* others may come before it */
+        } else if (stk_place_try(s, shape, NULL, &n)) {
+            out[0] = stk_decide_place(s, now, e->id, n);
+            return 1;
+        } else {
+            stk_queue_park(s, shape, STK_PARKED_ROOM);
         }
     }
-    while (n_late > 0) {
-        uint32_t job = s->list_a[--n_late];
-
-        stk_heap_put(&p->due, s->due_pos, job, now, s->jobs[job].number);
-    }
-    return found;
+    return 0;
 }
 
 /* The job cannot start and nobody before it waits for a reservation. */

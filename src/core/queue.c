@@ -269,12 +269,13 @@ void stk_queue_wake(struct stk_state *s, uint32_t node)
 
     if (p->n_waiting == 0)
         return;
-    if (s->whole_pool) /* even where a node is down: the job stood before others */
+    /* even where a node is down: the job stood before others, or was the last to be stopped */
+    if (s->whole_pool || p->claim != STK_NONE)
         stk_queue_mark_dirty(s, n->pool);
     if (!n->up)
         return;
     stk_queue_retry(s, n->pool);
-    if (s->whole_pool || s->backfill->reserve_all || !s->backfill->pass || p->claim != STK_NONE) {
+    if (s->backfill->reserve_all || !s->backfill->pass) {
         p->blocked = false;
         stk_queue_mark_dirty(s, n->pool);
     }
@@ -330,7 +331,7 @@ static void tree_add(struct stk_state *s, uint32_t job)
         e.aux = (int64_t)j->gpus * 2 + (j->lease != 0);
         stk_otree_insert(&s->trees, &rated_of(&s->pools[j->pool], k.rate, j->lease != 0)->tree, e);
     } else if (j->lease == 0) {
-        e.aux = stk_job_remaining(j, s->now);
+        e.aux = s->backfill->reserve_all ? INT64_MAX : stk_job_remaining(j, s->now);
         stk_otree_insert(&s->trees, &s->shapes[j->shape].waiting, e);
     }
 }
@@ -348,6 +349,23 @@ static void tree_remove(struct stk_state *s, uint32_t job)
         found = stk_otree_remove(&s->trees, &s->shapes[j->shape].waiting, j->rank, j->number);
     assert(found);
     (void)found;
+}
+
+void stk_queue_due(struct stk_state *s, uint32_t job)
+{
+    const struct stk_job *j = &s->jobs[job];
+    const struct stk_oent e = {.key = j->rank, .tie = j->number};
+    uint32_t pos = s->shape_pos[j->shape];
+
+    if (s->shapes[j->shape].parked != STK_READY)
+        return; /* does not fit, like others of its shape */
+    if (pos != STK_HEAP_OUT) {
+        const struct stk_heap_item *it = &s->pools[j->pool].ready.item[pos - 1];
+
+        if (it->key != e.key ? it->key < e.key : it->tie < e.tie)
+            return; /* an earlier one is to be tried already */
+    }
+    stk_queue_requeue_shape(s, j->shape, &e);
 }
 
 /* The shape got a job: try it, unless it is known not to fit. */
@@ -423,10 +441,11 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
         stk_queue_unreserve(s, j->pool);
     if (s->backfill->reserve_all) {
         stk_heap_remove(&p->due, s->due_pos, job);
-        if (!starts) /* cancelled or held: others may move up */
+        if (starts)
+            stk_plan_started(s, job);
+        else /* cancelled or held: others may move up */
             p->plan_valid = false;
         stk_queue_mark_dirty(s, j->pool);
-        return;
     }
     if (s->whole_pool) {
         if (!starts) /* cancelled or held: it may have stood before others */

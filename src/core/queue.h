@@ -37,6 +37,7 @@ void stk_queue_unreserve(struct stk_state *s, uint32_t pool);
 void stk_queue_mark_dirty(struct stk_state *s, uint32_t pool);
 
 /* Called by decide(): these change caches only. */
+void stk_queue_due(struct stk_state *s, uint32_t job); /* its planned start has come */
 void stk_queue_park(struct stk_state *s, uint32_t shape, enum stk_parked why);
 void stk_queue_requeue_shape(struct stk_state *s, uint32_t shape, const struct stk_oent *at);
 

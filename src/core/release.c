@@ -93,7 +93,7 @@ void stk_release_cancel(struct stk_state *s, uint32_t job)
         s->pools[j->pool].plan_valid = false;
         j->cancel_wanted = true;
         stk_queue_retry(s, j->pool);
-        if (s->whole_pool) /* it no longer stands before others */
+        if (s->whole_pool || s->backfill->reserve_all) /* it no longer stands before others */
             stk_queue_mark_dirty(s, j->pool);
         return;
     case STK_JOB_STOPPING:

@@ -48,17 +48,19 @@ struct stk_job {
     /* caches: under which key it lies in which tree */
     int64_t rank, rate;
     stk_time expected_end;
+    stk_time planned; /* start that conservative backfill planned */
 };
 
 /* Waiting jobs that differ in nothing a node could notice. One verdict serves all. */
 struct stk_shape {
     struct stk_demand demand;
     uint32_t pool;
-    uint32_t gpus;            /* of all tasks */
-    uint32_t refs;            /* jobs not yet ended; 0: the row may be reused */
-    uint32_t need;            /* GPUs on one node without which not even one piece fits */
-    uint32_t next;            /* same hash, or free list; shape + 1 */
-    struct stk_otree waiting; /* by (rank, number); aux: remaining time */
+    uint32_t gpus; /* of all tasks */
+    uint32_t refs; /* jobs not yet ended; 0: the row may be reused */
+    uint32_t need; /* GPUs on one node without which not even one piece fits */
+    uint32_t next; /* same hash, or free list; shape + 1 */
+    struct stk_otree
+        waiting; /* by (rank, number); aux: remaining time; conservative: planned start */
     /* caches */
     uint8_t parked;                /* enum stk_parked */
     uint32_t park_next, park_prev; /* shape + 1 */

@@ -31,6 +31,12 @@ static void sift(struct stk_pool *p, uint32_t n, uint32_t at)
     p->walk[at] = v;
 }
 
+static void heapify(struct stk_pool *p)
+{
+    for (uint32_t i = p->n_walk / 2; i-- > 0;)
+        sift(p, p->n_walk, i);
+}
+
 static void load(const struct stk_state *s, struct stk_rated *r)
 {
     r->e = stk_ocursor_get(&s->trees, r->at);
@@ -49,8 +55,7 @@ static void start(const struct stk_state *s, struct stk_pool *p)
             p->walk[n++] = i;
     }
     p->n_walk = n;
-    for (uint32_t i = n / 2; i-- > 0;)
-        sift(p, n, i);
+    heapify(p);
 }
 
 void stk_walk_begin(const struct stk_state *s, struct stk_pool *p, stk_time now)
@@ -91,6 +96,22 @@ uint64_t stk_walk_begin_waiting(const struct stk_state *s, struct stk_pool *p, s
     return gpus;
 }
 
+/* The cursor of 'r', at this place of the heap, has moved on. */
+static void resettle(const struct stk_state *s, struct stk_pool *p, struct stk_rated *r,
+                     uint32_t at)
+{
+    load(s, r);
+    if (r->e || at == 0) { /* ranks only grow along a tree, so it never moves up */
+        if (!r->e)
+            p->walk[0] = p->walk[--p->n_walk];
+        if (p->n_walk > 1)
+            sift(p, p->n_walk, at);
+        return;
+    }
+    p->walk[at] = p->walk[--p->n_walk];
+    heapify(p);
+}
+
 /* The best of the other trees, NULL when there is none. */
 static const struct stk_rated *second(const struct stk_pool *p)
 {
@@ -119,7 +140,9 @@ uint32_t stk_walk_run(const struct stk_state *s, struct stk_pool *p,
     b = &s->trees.block[r->at.block];
     from = r->at.at;
     to = from + 1;
-    if (other) {
+    if (r == &p->rated[0]) {
+        /* one by one: the caller may want to skip */
+    } else if (other) {
         const int64_t key = other->value - r->shift;
         const uint32_t tie = other->e->tie;
 
@@ -130,12 +153,21 @@ uint32_t stk_walk_run(const struct stk_state *s, struct stk_pool *p,
     }
     *ret_run = &b->e[from];
     r->at = to < b->n ? (struct stk_ocursor){r->at.block, to} : (struct stk_ocursor){b->next, 0};
-    load(s, r);
-    if (!r->e)
-        p->walk[0] = p->walk[--p->n_walk];
-    if (p->n_walk > 1)
-        sift(p, p->n_walk, 0);
+    resettle(s, p, r, 0);
     return to - from;
+}
+
+void stk_walk_skip(const struct stk_state *s, struct stk_pool *p, uint64_t gpus)
+{
+    struct stk_rated *r = &p->rated[0];
+    uint32_t at = 0;
+
+    while (at < p->n_walk && p->walk[at] != 0)
+        at++;
+    if (at == p->n_walk)
+        return; /* no waiting job is left */
+    r->at = stk_otree_skip(&s->trees, &r->tree, r->at, (int64_t)gpus * 2 + 1);
+    resettle(s, p, r, at);
 }
 
 uint32_t stk_walk_least(const struct stk_state *s, const struct stk_pool *p)

@@ -14,7 +14,7 @@
     256 /* pieces of one-node jobs that one decision may start, besides one per node */
 
 /* Starts a walk at time 'now'. Then run by run: some jobs in rank order that lie side by side, each
- * with its id and aux = GPUs * 2 + (has a lease); 0: the end. */
+ * with its id and aux = GPUs * 2 + (has a lease); 0: the end. Waiting jobs come one by one. */
 void stk_walk_begin(const struct stk_state *s, struct stk_pool *p, stk_time now);
 uint32_t stk_walk_run(const struct stk_state *s, struct stk_pool *p,
                       const struct stk_oent **ret_run);
@@ -23,6 +23,8 @@ uint32_t stk_walk_run(const struct stk_state *s, struct stk_pool *p,
  * fit. Returns the GPUs that leases from there on hold, and how many leases these are. */
 uint64_t stk_walk_begin_waiting(const struct stk_state *s, struct stk_pool *p, stk_time now,
                                 uint32_t *ret_leases);
+/* Leaves out the waiting jobs that come next and ask for more GPUs than this. O(log n). */
+void stk_walk_skip(const struct stk_state *s, struct stk_pool *p, uint64_t gpus);
 /* Fewest GPUs any waiting job of the pool asks for. */
 uint32_t stk_walk_least(const struct stk_state *s, const struct stk_pool *p);
 

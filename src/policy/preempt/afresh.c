@@ -49,6 +49,8 @@ static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32
                 s->list_b[victims++] = run[i].id;
             } else if (!s->backfill->pass) {
                 left = 0; /* nobody passes a job that does not fit */
+            } else {
+                stk_walk_skip(s, p, left);
             }
         }
     *ret_picks = picks;

@@ -66,6 +66,20 @@ static uint32_t list_jobs(const struct lucid *l, struct stk_state *s, struct stk
     return n;
 }
 
+/* Drops kept picks that were cancelled or held while the evicted went. How many are left. */
+static uint32_t still_waiting(struct stk_state *s, uint32_t pool)
+{
+    uint32_t k = 0;
+
+    for (uint32_t i = 0; i < s->n_kept; i++) {
+        const struct stk_job *j = &s->jobs[s->list_a[i]];
+
+        if (j->state == STK_JOB_WAITING && j->pool == pool)
+            s->list_a[k++] = s->list_a[i];
+    }
+    return k;
+}
+
 static uint32_t pass(const void *st, struct stk_ask *ask)
 {
     struct stk_state *s = ask->s;
@@ -75,10 +89,13 @@ static uint32_t pass(const void *st, struct stk_ask *ask)
 
     if (s->kept_pool == ask->pool && s->kept_now == ask->now) { /* the evicted are gone: place */
         s->kept_pool = STK_NONE;
-        return stk_walk_place(ask, s->list_a, s->n_kept);
+        return stk_walk_place(ask, s->list_a, still_waiting(s, ask->pool));
     }
-    if (p->pass_at == ask->now)
-        return 0;
+    if (p->pass_at == ask->now && p->n_leased > 0)
+        return 0;                 /* where nobody runs, nothing would ever make it look again */
+    if (s->kept_pool != STK_NONE) /* this pool's list takes the place of the other's */
+        s->pools[s->kept_pool].pass_at = INT64_MIN;
+    s->kept_pool = STK_NONE;
     p->pass_at = ask->now;
     s->n_kept = 0;
     n = list_jobs(st, s, p, ask->now);

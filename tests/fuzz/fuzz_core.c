@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_core.c - bytes as a choice of policies, a cluster and a stream of events with time between
+ * them, legal and not.
+ *
+ * After each step the core must be sound and a refused event must have changed nothing. At the end
+ * the accepted events are replayed into a second core, which must have the same digest; and when
+ * nothing illegal was accepted, every job must have ended once all nodes are up and holds released.
+ */
+#include "lib/world.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct input {
+    const uint8_t *at;
+    size_t left;
+};
+
+static uint32_t next(struct input *in)
+{
+    if (in->left == 0)
+        return 0;
+    in->left--;
+    return *in->at++;
+}
+
+static const uint32_t sizes[8] = {1, 2, 3, 4, 8, 12, 16, 0};
+
+static void read_cluster(struct world *w, struct input *in)
+{
+    uint32_t b = next(in), limits = next(in);
+
+    w->setup.n_pools = 1 + (b & 1);
+    w->setup.n_nodes = 2 + (b >> 1 & 3);
+    for (uint32_t i = 0; i < w->setup.n_nodes; i++) {
+        uint32_t k = next(in);
+        struct stk_node_spec *n = &w->nodes[i];
+
+        *n = (struct stk_node_spec){.gpus = sizes[k & 7], .gpu_type = k >> 3 & 1};
+        n->pool.i = i < w->setup.n_pools ? i : (k >> 4 & 1) % w->setup.n_pools;
+        n->cpu_milli = limits & 1 ? 1000 * (k >> 5) : 0;
+        n->mem_mib = limits & 2 ? 1024 * (k >> 5) : 0;
+        n->aggregate = w->setup.place[0] == 'c';
+    }
+    w->setup.nodes = w->nodes;
+}
+
+static struct fx *read_setup(struct world *w, struct input *in)
+{
+    static const char *const params[] = {"", "", "round_s=2", "las.thresholds=4,16",
+                                         "las.round_s=3"};
+    static uint32_t n;
+    uint32_t b;
+
+    while (n == 0 || world_combination(w, n))
+        n++;
+    b = next(in);
+    (void)world_combination(w, (b << 8 | next(in)) % n);
+    b = next(in);
+    w->setup.params = params[(b & 7) % 5];
+    w->setup.forget = b >> 3 & 1;
+    w->setup.retain = b >> 4 & 3;
+    w->setup.cap = b >> 6 & 1 ? 1 : 0;
+    w->exact = b >> 7;
+    b = next(in);
+    w->setup.late_start = (stk_time)(b & 3) * STK_SECOND;
+    w->setup.slow_stop = (stk_time)(b >> 2 & 3) * STK_SECOND;
+    w->setup.crash_pct = b >> 4 & 1 ? 10 : 0;
+    w->setup.seed = b >> 5;
+    read_cluster(w, in);
+    return fx_new(&w->setup);
+}
+
+static uint32_t read_slot(const struct fx *f, struct input *in)
+{
+    uint32_t b = next(in);
+
+    return b == 255 || f->s->n_jobs == 0 ? b : b % f->s->n_jobs;
+}
+
+static void submit(const struct world *w, struct fx *f, struct input *in)
+{
+    uint32_t b = next(in), c = next(in), d = next(in);
+    struct stk_job_spec spec = fx_job(sizes[b & 7], 1 + (b >> 3));
+    uint32_t on = c & 16 ? read_slot(f, in) : STK_NONE, job = stk_core_next_job(f->core).i;
+    const struct stk_dep dep = {on < f->s->n_jobs ? f->s->jobs[on].number : 9999,
+                                (enum stk_dep_type)(c >> 5 & 3)};
+
+    spec.demand.cut = c & 1;
+    spec.demand.tasks = c & 1 ? 1 : 1 + (c >> 1 & 3);
+    spec.held = (c & 8) != 0 && (d & 1);
+    spec.begin = (c & 8) != 0 && !(d & 1) ? f->now + 3 * STK_SECOND : 0;
+    spec.deps = &dep;
+    spec.n_deps = on != STK_NONE;
+    spec.tier = (enum stk_tier)((d >> 1 & 3) % STK_TIER_MAX);
+    spec.priority = (int32_t)(d >> 3 & 1);
+    spec.pool.i = d >> 4 & 1;
+    spec.demand.gpu_types = c & 128 ? 1 + (d >> 5 & 1) : STK_ANY_GPU_TYPE;
+    spec.demand.cpu_milli = 500 * (d >> 5 & 3);
+    spec.demand.mem_mib = d & 128 ? 700 : 0;
+    if (fx_try_submit(f, &spec) == 0 && !w->exact)
+        f->work[job].left = spec.estimate / 2 * (1 + (c & 3));
+}
+
+/* Any event with any numbers. True: it was accepted, and the fake engine knows nothing of it. */
+static bool wild(struct fx *f, struct input *in)
+{
+    struct stk_event ev = {.at = f->now, .type = (enum stk_event_type)(next(in) % 13)};
+    uint32_t slot = read_slot(f, in), b = next(in);
+    struct stk_piece pieces[2];
+    uint64_t before = fx_digest(f);
+    struct stk_job_spec spec = fx_job(b & 31, 5);
+
+    ev.job.i = slot;
+    ev.lease = b & 1 ? b : slot < f->s->n_jobs ? f->s->jobs[slot].lease : 0;
+    if (ev.type == STK_EV_SUBMIT) {
+        spec.estimate = (stk_time)((uint64_t)next(in) << (b & 63));
+        ev.job = stk_core_next_job(f->core);
+        ev.u.spec = &spec;
+    } else if (ev.type == STK_EV_PLACE) {
+        for (int i = 0; i < 2; i++) {
+            uint32_t m = next(in);
+
+            pieces[i] =
+                (struct stk_piece){{m & 7}, (uint32_t)__builtin_popcount(m), 1 + (b >> 6), m};
+        }
+        ev.lease = f->s->next_lease;
+        ev.u.place.pieces = pieces;
+        ev.u.place.n = b >> 2 & 3 ? 1 : 2;
+    } else if (ev.type == STK_EV_EXITED) {
+        ev.u.exit.cause = (enum stk_cause)(next(in) % 13);
+        ev.u.exit.lost = (stk_time)((uint64_t)next(in) << (next(in) & 63));
+    } else if (ev.type == STK_EV_EVICT) {
+        ev.u.evict.for_job.i = b & 2 ? read_slot(f, in) : STK_NONE;
+    } else {
+        ev.u.node.i = b & 15;
+    }
+    if (fx_apply(f, &ev) == 0) {
+        f->wild = true;
+        return true;
+    }
+    fx_must(fx_digest(f) == before, "a refused event changes nothing");
+    return false;
+}
+
+static bool step(const struct world *w, struct fx *f, struct input *in)
+{
+    uint32_t b = next(in);
+
+    switch (b & 15) {
+    case 0:
+        (void)fx_cancel(f, read_slot(f, in));
+        return false;
+    case 1:
+        (void)fx_job_event(f, STK_EV_HOLD, read_slot(f, in));
+        return false;
+    case 2:
+        (void)fx_job_event(f, STK_EV_RELEASE, read_slot(f, in));
+        return false;
+    case 3:
+        (void)fx_node(f, b >> 5, b & 16);
+        return false;
+    case 4:
+        fx_run(f, f->now + (stk_time)(b >> 4) * STK_SECOND);
+        fx_turn(f);
+        return false;
+    case 5:
+    case 6:
+        fx_turn(f);
+        return false;
+    case 7:
+        return wild(f, in);
+    default:
+        submit(w, f, in);
+        return false;
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input in = {data, size};
+    struct world w = {.exact = false};
+    bool illegal = false;
+    struct fx *f;
+
+    if (size > 400)
+        return 0;
+    f = read_setup(&w, &in);
+    while (in.left > 0) {
+        illegal |= step(&w, f, &in);
+        fx_sound(f);
+    }
+    if (!illegal) {
+        world_calm(f);
+        fx_drain(f);
+        for (uint32_t i = 0; i < f->s->n_jobs; i++)
+            fx_must(fx_state(f, i) == STK_JOB_DONE || fx_state(f, i) == STK_JOB_NONE,
+                    "job %u ends (%s)", fx_of(f, i)->number, world_name(&w));
+    }
+    fx_sound(f);
+    stk_core_free(fx_replay(f));
+    fx_free(f);
+    return 0;
+}

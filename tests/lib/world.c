@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/world.h"
+
+#include <stdio.h>
+
+#include "policy/registry.h"
+
+static uint32_t below(struct stk_rng *r, uint32_t n)
+{
+    return (uint32_t)stk_rng_below(r, n);
+}
+
+static bool percent(struct stk_rng *r, uint32_t p)
+{
+    return below(r, 100) < p;
+}
+
+static void choose(struct world *w, const struct stk_order_ops *o, const struct stk_backfill_ops *b,
+                   const struct stk_place_ops *p, const struct stk_preempt_ops *e)
+{
+    w->setup.order = o->name;
+    w->setup.backfill = b->name;
+    w->setup.place = p->name;
+    w->setup.preempt = e->name;
+}
+
+bool world_combination(struct world *w, uint32_t i)
+{
+    for (size_t o = 0; stk_orders[o]; o++)
+        for (size_t b = 0; stk_backfills[b]; b++)
+            for (size_t p = 0; stk_places[p]; p++)
+                for (size_t e = 0; stk_preempts[e]; e++) {
+                    if (stk_preempts[e]->pass && !stk_orders[o]->preemptive)
+                        continue;
+                    if (i-- > 0)
+                        continue;
+                    choose(w, stk_orders[o], stk_backfills[b], stk_places[p], stk_preempts[e]);
+                    return true;
+                }
+    return false;
+}
+
+void world_policies(struct world *w, struct stk_rng *r)
+{
+    static const char *const las[] = {"las.thresholds=4,16", "las.round_s=5",
+                                      "las.thresholds=10 las.promote=2",
+                                      "las.round_s=3 las.promote=1 las.thresholds=7", "round_s=4"};
+    static const char *const any[] = {"", "", "", "", "round_s=2"};
+    uint32_t n = 0;
+
+    while (world_combination(w, n))
+        n++;
+    (void)world_combination(w, below(r, n));
+    if (stk_order_find(w->setup.order) == &stk_order_las)
+        (void)snprintf(w->params, sizeof(w->params), "%s", las[below(r, 5)]);
+    else
+        (void)snprintf(w->params, sizeof(w->params), "%s", any[below(r, 5)]);
+    w->setup.params = w->params;
+    w->setup.forget = percent(r, 30);
+    w->setup.retain = below(r, 4);
+    w->exact = percent(r, 40);
+}
+
+void world_cluster(struct world *w, struct stk_rng *r)
+{
+    static const uint32_t sizes[] = {0, 1, 2, 4, 8, 8, 8, 64};
+    uint32_t pools = percent(r, 60) ? 1 : 2 + below(r, 2);
+    bool limits = percent(r, 30), mixed = percent(r, 30);
+    uint32_t n = pools + below(r, WORLD_MAX_NODES - pools + 1), same = sizes[1 + below(r, 6)];
+
+    if (stk_place_find(w->setup.place)->aggregate)
+        n = pools;
+    w->cpu_jobs = limits;
+    w->types = percent(r, 25);
+    for (uint32_t i = 0; i < n; i++) {
+        struct stk_node_spec *k = &w->nodes[i];
+
+        *k = (struct stk_node_spec){.pool = {i < pools ? i : below(r, pools)}};
+        k->gpus = mixed ? sizes[below(r, 8)] : same;
+        k->gpu_type = w->types ? below(r, 3) : 0;
+        k->cpu_milli = limits && percent(r, 80) ? 1000 * (1 + below(r, 16)) : 0;
+        k->mem_mib = limits && percent(r, 80) ? 1024 * (1 + below(r, 64)) : 0;
+        if (stk_place_find(w->setup.place)->aggregate) {
+            k->aggregate = true;
+            k->gpus = 1 + below(r, 100);
+        }
+    }
+    w->setup.nodes = w->nodes;
+    w->setup.n_nodes = n;
+    w->setup.n_pools = pools;
+}
+
+void world_delays(struct world *w, struct stk_rng *r)
+{
+    w->setup.late_start = percent(r, 50) ? 0 : (stk_time)below(r, 5) * STK_SECOND;
+    w->setup.slow_stop = percent(r, 40) ? 0 : (stk_time)below(r, 8) * STK_SECOND;
+    w->setup.crash_pct = percent(r, 70) ? 0 : 10;
+    w->setup.seed = stk_rng_next(r);
+}
+
+const char *world_name(const struct world *w)
+{
+    static char text[256];
+
+    (void)snprintf(text, sizeof(text), "%s/%s/%s/%s %s", w->setup.order, w->setup.backfill,
+                   w->setup.place, w->setup.preempt, w->setup.params ? w->setup.params : "");
+    return text;
+}
+
+static uint32_t random_slot(const struct fx *f, struct stk_rng *r)
+{
+    return f->s->n_jobs ? below(r, f->s->n_jobs) : 0;
+}
+
+static void random_deps(const struct fx *f, struct stk_rng *r, struct stk_job_spec *spec,
+                        struct stk_dep *deps)
+{
+    uint32_t n = percent(r, 15) ? 1 + below(r, 3) : 0;
+
+    for (uint32_t i = 0; i < n && f->s->n_jobs > 0; i++) {
+        uint32_t on = random_slot(f, r);
+
+        if (f->s->jobs[on].state == STK_JOB_NONE)
+            continue;
+        deps[spec->n_deps++] =
+            (struct stk_dep){f->s->jobs[on].number, (enum stk_dep_type)below(r, STK_DEP_TYPE_MAX)};
+    }
+    spec->deps = deps;
+}
+
+struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct stk_rng *r,
+                              struct stk_dep *deps)
+{
+    static const uint32_t sizes[] = {0, 1, 1, 1, 2, 3, 4, 8, 8, 12, 16, 20};
+    struct stk_job_spec spec = fx_job(sizes[below(r, 12)], 1 + (int64_t)below(r, 30));
+    struct stk_demand *d = &spec.demand;
+
+    if (percent(r, 25)) {
+        d->cut = false;
+        d->tasks = 1 + below(r, 4);
+        d->gpus = d->gpus > 8 ? 8 : d->gpus;
+    }
+    if (w->cpu_jobs && percent(r, 60)) {
+        d->cpu_milli = 500 * below(r, 12);
+        d->mem_mib = 512 * below(r, 24);
+    }
+    if (w->types && percent(r, 50))
+        d->gpu_types = 1 + below(r, 7);
+    spec.tier = (enum stk_tier)below(r, STK_TIER_MAX);
+    spec.priority = percent(r, 50) ? 0 : (int32_t)below(r, 7) - 3;
+    spec.pool.i = below(r, w->setup.n_pools);
+    spec.held = percent(r, 4);
+    spec.begin = percent(r, 8) ? f->now + (stk_time)below(r, 20) * STK_SECOND : 0;
+    random_deps(f, r, &spec, deps);
+    return spec;
+}
+
+void world_submit(const struct world *w, struct fx *f, struct stk_rng *r)
+{
+    struct stk_dep deps[4];
+    const struct stk_job_spec spec = world_job(w, f, r, deps);
+    uint32_t job = stk_core_next_job(f->core).i;
+    int64_t off = w->exact ? 100 : 10 + (int64_t)below(r, 240); /* percent of the estimate */
+
+    if (fx_try_submit(f, &spec) < 0)
+        return;
+    f->work[job].left = spec.estimate / 100 * off;
+    if (percent(r, 10))
+        f->work[job].ends = STK_CAUSE_FAILED;
+}
+
+void world_act(const struct world *w, struct fx *f, struct stk_rng *r)
+{
+    uint32_t what = below(r, 100), job = random_slot(f, r);
+
+    if (what < 75)
+        world_submit(w, f, r);
+    else if (what < 83)
+        (void)fx_cancel(f, job);
+    else if (what < 88)
+        (void)fx_job_event(f, STK_EV_HOLD, job);
+    else if (what < 94)
+        (void)fx_job_event(f, STK_EV_RELEASE, job);
+    else
+        (void)fx_node(f, below(r, w->setup.n_nodes), percent(r, 60));
+}
+
+void world_calm(struct fx *f)
+{
+    for (uint32_t i = 0; i < f->s->n_nodes; i++)
+        fx_must(fx_node(f, i, true) == 0, "node up");
+    for (uint32_t i = 0; i < f->s->n_jobs; i++)
+        if (fx_state(f, i) == STK_JOB_HELD || fx_of(f, i)->hold_wanted)
+            (void)fx_job_event(f, STK_EV_RELEASE, i);
+}
+
+/* ---- hostile ---- */
+
+static uint32_t odd_number(struct stk_rng *r, uint32_t usual)
+{
+    switch (below(r, 8)) {
+    case 0:
+        return UINT32_MAX;
+    case 1:
+        return (uint32_t)stk_rng_next(r);
+    case 2:
+        return 0;
+    default:
+        return usual;
+    }
+}
+
+static void odd_spec(const struct fx *f, struct stk_rng *r, struct stk_job_spec *spec)
+{
+    switch (below(r, 12)) {
+    case 0:
+        spec->pool.i = odd_number(r, f->s->n_pools);
+        break;
+    case 1:
+        spec->demand.tasks = odd_number(r, STK_MAX_TASKS + 1);
+        break;
+    case 2:
+        spec->demand.gpus = odd_number(r, STK_MAX_GPUS + 1);
+        break;
+    case 3:
+        spec->estimate = (stk_time)stk_rng_next(r);
+        break;
+    case 4:
+        spec->begin = (stk_time)stk_rng_next(r);
+        break;
+    case 5:
+        spec->tier = (enum stk_tier)below(r, 20);
+        break;
+    case 6:
+        spec->priority = (int32_t)stk_rng_next(r);
+        break;
+    case 7:
+        spec->kind = (enum stk_job_kind)below(r, 20);
+        break;
+    case 8:
+        spec->demand.gpu_types = percent(r, 50) ? 0 : stk_rng_next(r);
+        break;
+    case 9:
+        spec->demand.cpu_milli = odd_number(r, 100);
+        spec->demand.mem_mib = odd_number(r, 100);
+        break;
+    default:
+        break;
+    }
+}
+
+static void odd_piece(const struct fx *f, struct stk_rng *r, const struct stk_job *j,
+                      struct stk_piece *p)
+{
+    const struct stk_node *n;
+    uint64_t mask = 0, left;
+
+    p->node.i = odd_number(r, below(r, f->s->n_nodes));
+    p->gpus = percent(r, 80) ? j->gpus : below(r, 9);
+    p->tasks = percent(r, 60) ? 1 : odd_number(r, below(r, 5));
+    n = &f->s->nodes[p->node.i < f->s->n_nodes ? p->node.i : 0];
+    left = percent(r, 70) ? n->mask_free : stk_rng_next(r);
+    for (uint32_t i = 0; i < p->gpus && left; i++, left &= left - 1)
+        mask |= left & (~left + 1);
+    p->mask = percent(r, 10) ? stk_rng_next(r) : n->aggregate ? 0 : mask;
+}
+
+bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
+{
+    static const struct stk_job nobody = {.gpus = 1};
+    struct stk_dep deps[4];
+    struct stk_job_spec spec = world_job(w, f, r, deps);
+    struct stk_piece pieces[3];
+    uint32_t slot = random_slot(f, r);
+    const struct stk_job *j = slot < f->s->n_jobs ? &f->s->jobs[slot] : &nobody;
+    struct stk_event ev = {.at = f->now,
+                           .type = (enum stk_event_type)below(r, STK_EV_TYPE_MAX + 1)};
+    uint64_t before = fx_digest(f);
+
+    if (percent(r, 10))
+        ev.at += (stk_time)stk_rng_next(r) >> below(r, 64);
+    ev.job.i = odd_number(r, slot);
+    ev.lease = odd_number(r, j->lease);
+    if (ev.type == STK_EV_SUBMIT) {
+        odd_spec(f, r, &spec);
+        ev.job.i = odd_number(r, stk_core_next_job(f->core).i);
+        ev.u.spec = &spec;
+    } else if (ev.type == STK_EV_PLACE) {
+        ev.lease = odd_number(r, stk_core_next_lease(f->core));
+        for (uint32_t i = 0; i < 3; i++)
+            odd_piece(f, r, j, &pieces[i]);
+        ev.u.place.pieces = pieces;
+        ev.u.place.n = percent(r, 70) ? 1 : below(r, 4);
+    } else if (ev.type == STK_EV_EXITED) {
+        ev.u.exit.cause = (enum stk_cause)below(r, STK_CAUSE_MAX + 2);
+        ev.u.exit.lost = percent(r, 20) ? (stk_time)stk_rng_next(r) >> below(r, 64) : 0;
+    } else if (ev.type == STK_EV_EVICT) {
+        ev.u.evict.for_job.i = percent(r, 50) ? random_slot(f, r) : odd_number(r, STK_NONE);
+    } else if (ev.type == STK_EV_NODE_DOWN || ev.type == STK_EV_NODE_UP) {
+        ev.u.node.i = odd_number(r, below(r, f->s->n_nodes));
+    }
+    if (fx_apply(f, &ev) == 0)
+        return true;
+    fx_must(fx_digest(f) == before, "a refused %s changes nothing", stk_event_type_name(ev.type));
+    return false;
+}

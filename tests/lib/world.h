@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* world.h - random clusters, policies, jobs and events from a seed, for tests that try many. */
+#ifndef STK_TESTS_LIB_WORLD_H
+#define STK_TESTS_LIB_WORLD_H
+
+#include "lib/fixture.h"
+
+#define WORLD_MAX_NODES 8
+
+struct world {
+    struct fx_setup setup; /* points to 'nodes' */
+    struct stk_node_spec nodes[WORLD_MAX_NODES];
+    char params[128];
+    bool cpu_jobs; /* jobs ask for CPU and memory too */
+    bool types;    /* ... and for GPU types */
+    bool exact;    /* estimates are right */
+};
+
+/* Every allowed order x backfill x place x preempt, by number; false past the last. */
+bool world_combination(struct world *w, uint32_t i);
+/* A random combination with random parameters. */
+void world_policies(struct world *w, struct stk_rng *r);
+/* Random nodes in one to three pools. After the policies: "count" wants nodes that only count. */
+void world_cluster(struct world *w, struct stk_rng *r);
+void world_delays(struct world *w, struct stk_rng *r);
+const char *world_name(const struct world *w); /* for messages; until the next call */
+
+/* A job that is well formed, though perhaps too large for its pool. Dependencies are on jobs that
+ * are known, in 'deps' (room for 4). */
+struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct stk_rng *r,
+                              struct stk_dep *deps);
+/* Submits one such job; it may be refused. Its true run time differs from the estimate. */
+void world_submit(const struct world *w, struct fx *f, struct stk_rng *r);
+/* Something a user or a machine does: submit mostly, cancel, hold, release, node down or up. */
+void world_act(const struct world *w, struct fx *f, struct stk_rng *r);
+/* All nodes up, all holds released: from here on every job can run. */
+void world_calm(struct fx *f);
+/* An event with any numbers in it, legal or not. True when it was accepted; when it was not,
+ * nothing has changed. */
+bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r);
+
+#endif

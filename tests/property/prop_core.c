@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prop_core.c - what must hold for every stream of events, tried on random ones.
+ *
+ * STOKER_RUNS (default 200) worlds from STOKER_SEED (default 1) on; one that fails prints its seed,
+ * and STOKER_RUNS=1 STOKER_SEED=that repeats it alone.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/world.h"
+#include "policy/registry.h"
+
+static void make(struct world *w, struct stk_rng *r, uint64_t seed)
+{
+    *w = (struct world){.exact = false};
+    stk_rng_init(r, seed);
+    world_policies(w, r);
+    world_cluster(w, r);
+    world_delays(w, r);
+}
+
+/* ---- any events, legal or not ---- */
+
+static uint64_t hostile_run(uint64_t seed, bool checked)
+{
+    struct world w;
+    struct stk_rng r;
+    struct fx *f;
+    uint64_t digest;
+
+    make(&w, &r, seed);
+    f = fx_new(&w.setup);
+    for (int i = 0; i < 150; i++) {
+        (void)world_hostile(&w, f, &r);
+        if (checked)
+            fx_sound(f);
+        if (stk_rng_below(&r, 8) == 0) {
+            f->now += (stk_time)stk_rng_below(&r, 3) * STK_SECOND;
+            if (f->now <= STK_MAX_DURATION)
+                (void)fx_decide(f);
+            if (checked)
+                fx_sound(f);
+        }
+    }
+    if (checked)
+        stk_core_free(fx_replay(f));
+    digest = fx_digest(f);
+    fx_free(f);
+    return digest;
+}
+
+/* ---- a world with users, machines and an engine that takes its time ---- */
+
+static void check_turn(struct fx *f, void *ctx)
+{
+    (void)ctx;
+    fx_sound(f);
+}
+
+static void live(const struct world *w, struct fx *f, struct stk_rng *r, uint32_t actions)
+{
+    for (uint32_t i = 0; i < actions; i++) {
+        world_act(w, f, r);
+        if (stk_rng_below(r, 3) == 0)
+            fx_run(f, f->now + (stk_time)stk_rng_below(r, 6000000));
+        fx_turn(f);
+    }
+}
+
+static void all_ended(const struct fx *f, const struct world *w)
+{
+    for (uint32_t i = 0; i < f->s->n_jobs; i++)
+        fx_must(fx_state(f, i) == STK_JOB_DONE || fx_state(f, i) == STK_JOB_NONE,
+                "job %u is %s though nothing will ever happen (%s)", fx_of(f, i)->number,
+                stk_job_state_name(fx_state(f, i)), world_name(w));
+}
+
+static uint64_t world_run(uint64_t seed, bool checked)
+{
+    struct world w;
+    struct stk_rng r;
+    struct fx *f;
+    uint64_t digest;
+
+    make(&w, &r, seed);
+    f = fx_new(&w.setup);
+    f->on_turn = checked ? check_turn : NULL;
+    live(&w, f, &r, 60);
+    world_calm(f);
+    fx_drain(f);
+    all_ended(f, &w);
+    if (checked)
+        stk_core_free(fx_replay(f));
+    digest = fx_digest(f);
+    fx_free(f);
+    return digest;
+}
+
+/* ---- caches may be dropped: a core that only heard the events has nothing to add ---- */
+
+static void nothing_overlooked(struct fx *f, void *ctx)
+{
+    const struct world *w = ctx;
+    struct stk_core *fresh = fx_replay(f);
+    struct stk_event out[4];
+    uint32_t n = stk_core_decide(fresh, f->now, out, 4);
+
+    fx_must(n == 0, "at %lld: %s of job %u was overlooked (%s)", (long long)f->now,
+            n ? stk_event_type_name(out[0].type) : "", n ? fx_of(f, out[0].job.i)->number : 0,
+            world_name(w));
+    stk_core_free(fresh);
+}
+
+/* Whether the decision now depends on nothing but events up to now. Lucid decides once per instant,
+ * on purpose; ranks that move with time are looked at when something happens; a promise made at one
+ * time is another than the same made later, unless all goes as expected. */
+static bool caches_comparable(struct world *w)
+{
+    const struct stk_backfill_ops *b = stk_backfill_find(w->setup.backfill);
+    bool promises = b->reserve_one || b->reserve_all;
+
+    w->setup.late_start = 0;
+    w->setup.slow_stop = promises ? 0 : w->setup.slow_stop;
+    w->exact = w->exact || promises;
+    if (stk_preempt_find(w->setup.preempt)->pass)
+        return strcmp(w->setup.preempt, "lucid") != 0 && strstr(w->params, "las.thresholds");
+    return !promises || strcmp(w->setup.place, "count") == 0; /* fragments are luck */
+}
+
+static void caches_run(uint64_t seed)
+{
+    struct world w;
+    struct stk_rng r;
+    struct fx *f;
+
+    make(&w, &r, seed);
+    if (!caches_comparable(&w))
+        return;
+    f = fx_new(&w.setup);
+    f->on_turn = nothing_overlooked;
+    f->ctx = &w;
+    live(&w, f, &r, 40);
+    fx_free(f);
+}
+
+/* ---- first come, first served ---- */
+
+struct fifo_seen {
+    stk_job_number last[4]; /* started, by pool */
+    uint32_t upto;          /* of the journal */
+};
+
+static void check_fifo(struct fx *f, void *ctx)
+{
+    struct fifo_seen *seen = ctx;
+
+    for (; seen->upto < f->n_log; seen->upto++) {
+        const struct stk_event *ev = &f->log[seen->upto].ev;
+        const struct stk_job *j = &f->s->jobs[ev->job.i];
+
+        if (ev->type != STK_EV_PLACE)
+            continue;
+        fx_must(j->number > seen->last[j->pool], "job %u starts after job %u", j->number,
+                seen->last[j->pool]);
+        seen->last[j->pool] = j->number;
+    }
+}
+
+static void fifo_run(uint64_t seed)
+{
+    struct fifo_seen seen = {{0}, 0};
+    struct world w;
+    struct stk_rng r;
+    struct fx *f;
+
+    make(&w, &r, seed);
+    w.setup.order = "fifo";
+    w.setup.backfill = "none";
+    w.setup.preempt = "none";
+    w.setup.params = "";
+    w.setup.forget = false;
+    f = fx_new(&w.setup);
+    f->on_turn = check_fifo;
+    f->ctx = &seen;
+    for (int i = 0; i < 60; i++) {
+        struct stk_dep deps[4];
+        struct stk_job_spec spec = world_job(&w, f, &r, deps);
+
+        spec.n_deps = 0;
+        spec.begin = 0;
+        spec.held = false;
+        (void)fx_try_submit(f, &spec);
+        if (stk_rng_below(&r, 4) == 0)
+            (void)fx_cancel(f, (uint32_t)stk_rng_below(&r, f->s->n_jobs + 1u));
+        fx_run(f, f->now + (stk_time)stk_rng_below(&r, 4000000));
+        fx_turn(f);
+    }
+    fx_drain(f);
+    all_ended(f, &w);
+    fx_free(f);
+}
+
+/* ---- work conservation ---- */
+
+static void nobody_idles(struct fx *f, void *ctx)
+{
+    (void)ctx;
+    for (uint32_t p = 0; p < f->s->n_pools; p++)
+        fx_must(f->s->pools[p].n_waiting == 0 || f->s->pools[p].gpus_free == 0,
+                "pool %u: %u jobs of one GPU wait while %llu GPUs are free", p,
+                f->s->pools[p].n_waiting, (unsigned long long)f->s->pools[p].gpus_free);
+}
+
+static void busy_run(uint64_t seed)
+{
+    static const char *const place[] = {"pack", "spread", "first_fit"};
+    struct world w;
+    struct stk_rng r;
+    struct fx *f;
+
+    make(&w, &r, seed);
+    w.setup.place = "pack";
+    world_cluster(&w, &r);
+    for (uint32_t i = 0; i < w.setup.n_nodes; i++)
+        w.nodes[i].cpu_milli = w.nodes[i].mem_mib = 0;
+    w.types = w.cpu_jobs = false;
+    w.setup.order = seed % 2 ? "fifo" : "sjf";
+    w.setup.backfill = "skip";
+    w.setup.place = place[seed % 3];
+    w.setup.preempt = "none";
+    w.setup.params = "";
+    f = fx_new(&w.setup);
+    f->on_turn = nobody_idles;
+    for (int i = 0; i < 60; i++) {
+        struct stk_job_spec spec = fx_job(1, 1 + (int64_t)stk_rng_below(&r, 9));
+
+        spec.pool.i = (uint32_t)stk_rng_below(&r, w.setup.n_pools);
+        (void)fx_try_submit(f, &spec);
+        if (stk_rng_below(&r, 5) == 0)
+            world_act(&w, f, &r);
+        for (uint32_t k = 0; k < f->s->n_jobs; k++) /* only whole single GPUs in this world */
+            if (fx_of(f, k)->gpus != 1 && fx_state(f, k) != STK_JOB_DONE)
+                (void)fx_cancel(f, k);
+        fx_run(f, f->now + (stk_time)stk_rng_below(&r, 1500000));
+        fx_turn(f);
+    }
+    fx_free(f);
+}
+
+/* ---- running them ---- */
+
+static uint64_t current;
+static const char *what;
+
+static void tell(int sig)
+{
+    char text[128];
+    int n = snprintf(text, sizeof(text), "prop_core: %s failed at STOKER_SEED=%llu\n", what,
+                     (unsigned long long)current);
+
+    (void)!write(2, text, (size_t)n);
+    (void)signal(sig, SIG_DFL);
+    (void)raise(sig);
+}
+
+static uint64_t number(const char *name, uint64_t usual)
+{
+    const char *text = getenv(name);
+
+    return text ? strtoull(text, NULL, 10) : usual;
+}
+
+int main(void)
+{
+    uint64_t runs = number("STOKER_RUNS", 200), seed = number("STOKER_SEED", 1);
+
+    (void)signal(SIGABRT, tell);
+    for (current = seed; current < seed + runs; current++) {
+        what = "hostile";
+        fx_must(hostile_run(current, true) == hostile_run(current, false), "same seed, same state");
+        what = "world";
+        fx_must(world_run(current, true) == world_run(current, false), "same seed, same state");
+        what = "fifo";
+        fifo_run(current);
+        what = "busy";
+        busy_run(current);
+        what = "caches";
+        caches_run(current);
+    }
+    (void)printf("%llu worlds\n", (unsigned long long)runs);
+    return 0;
+}

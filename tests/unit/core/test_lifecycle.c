@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_lifecycle.c - every state against every event, on a real core.
+ *
+ * A job is brought into each state by real events, in each way that makes a difference later; then
+ * every event that names a job is tried in every variant. It must be refused exactly when the table
+ * of core/lifecycle.c has nothing for it, changing nothing, and otherwise lead into the table's
+ * set. At the end every target of the table must have been seen: a target nobody can reach is a
+ * lie.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/lifecycle.h"
+#include "lib/fixture.h"
+
+#define HOUR (3600 * STK_SECOND)
+
+static const struct fx_setup setups[] = {
+    {.order = "fifo"},
+    {.order = "priority", .backfill = "easy", .preempt = "tier"},
+    {.order = "fifo", .backfill = "conservative", .place = "spread"},
+    {.order = "las", .preempt = "afresh"},
+    {.order = "srsf", .preempt = "lucid", .place = "first_fit"},
+    {.order = "fifo", .backfill = "none", .forget = true, .retain = 1},
+};
+#define N_SETUPS (sizeof(setups) / sizeof(*setups))
+
+static unsigned reached[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX];
+
+/* ---- into a state ---- */
+
+static uint32_t place_one(struct fx *f, uint32_t job)
+{
+    const struct stk_piece piece = {{0}, 1, 1, 1};
+
+    assert_int_equal(fx_place(f, job, &piece, 1), 0);
+    return job;
+}
+
+static uint32_t run_one(struct fx *f, uint32_t job)
+{
+    (void)place_one(f, job);
+    assert_int_equal(fx_job_event(f, STK_EV_STARTED, job), 0);
+    return job;
+}
+
+static uint32_t in_none(struct fx *f, int way)
+{
+    uint32_t job;
+
+    if (way == 0)
+        return stk_core_next_job(f->core).i; /* never used */
+    job = fx_submit(f, fx_job(1, 10));
+    assert_int_equal(fx_cancel(f, job), 0);
+    assert_int_equal(fx_cancel(f, fx_submit(f, fx_job(1, 10))), 0); /* with retain 1, forgets it */
+    return stk_core_next_job(f->core).i;
+}
+
+static uint32_t in_held(struct fx *f, int way)
+{
+    struct stk_job_spec spec = fx_job(1, 10);
+    const struct stk_dep dep = {1, STK_DEP_AFTERANY};
+    uint32_t job;
+
+    if (way == 2) { /* on hold, and depends on a job that runs */
+        (void)run_one(f, fx_submit(f, fx_job(1, 10)));
+        spec.deps = &dep;
+        spec.n_deps = 1;
+    }
+    spec.begin = way == 1 ? f->now + HOUR : 0;
+    spec.held = way != 3;
+    job = fx_submit(f, spec);
+    if (way == 3)
+        assert_int_equal(fx_job_event(f, STK_EV_HOLD, job), 0);
+    return job;
+}
+
+static uint32_t in_blocked(struct fx *f, int way)
+{
+    struct stk_job_spec spec = fx_job(1, 10);
+    const struct stk_dep dep = {1, STK_DEP_AFTEROK};
+
+    if (way == 0)
+        spec.begin = f->now + HOUR;
+    else
+        (void)run_one(f, fx_submit(f, fx_job(1, 10)));
+    spec.deps = &dep;
+    spec.n_deps = way != 0;
+    return fx_submit(f, spec);
+}
+
+static uint32_t in_stopping(struct fx *f, int way)
+{
+    uint32_t job = fx_submit(f, fx_job(1, 10));
+
+    (void)(way & 1 ? run_one(f, job) : place_one(f, job));
+    assert_int_equal(fx_job_event(f, way & 2 ? STK_EV_CANCEL : STK_EV_EVICT, job), 0);
+    if (way & 4)
+        assert_int_equal(fx_job_event(f, STK_EV_HOLD, job), 0);
+    return job;
+}
+
+static uint32_t in_done(struct fx *f, int way)
+{
+    uint32_t job = fx_submit(f, fx_job(1, 10));
+
+    if (way == 0)
+        assert_int_equal(fx_cancel(f, job), 0);
+    else
+        assert_int_equal(fx_exit(f, run_one(f, job), STK_CAUSE_FAILED), 0);
+    return job;
+}
+
+static int ways(enum stk_job_state s)
+{
+    static const int n[STK_JOB_STATE_MAX] = {2, 4, 2, 1, 1, 1, 8, 2};
+
+    return n[s];
+}
+
+static uint32_t bring(struct fx *f, enum stk_job_state s, int way)
+{
+    switch (s) {
+    case STK_JOB_NONE:
+        return in_none(f, way);
+    case STK_JOB_HELD:
+        return in_held(f, way);
+    case STK_JOB_BLOCKED:
+        return in_blocked(f, way);
+    case STK_JOB_WAITING:
+        return fx_submit(f, fx_job(1, 10));
+    case STK_JOB_PLACED:
+        return place_one(f, fx_submit(f, fx_job(1, 10)));
+    case STK_JOB_RUNNING:
+        return run_one(f, fx_submit(f, fx_job(1, 10)));
+    case STK_JOB_STOPPING:
+        return in_stopping(f, way);
+    case STK_JOB_DONE:
+        return in_done(f, way);
+    case STK_JOB_STATE_MAX:
+        break;
+    }
+    abort();
+}
+
+/* ---- an event ---- */
+
+static int variants(enum stk_event_type t)
+{
+    return t == STK_EV_SUBMIT ? 4 : t == STK_EV_EXITED ? STK_CAUSE_MAX - 1 : 1;
+}
+
+/* A job that has failed, for a dependency that cannot be met. */
+static stk_job_number failed_job(struct fx *f)
+{
+    uint32_t job = fx_submit(f, fx_job(1, 10));
+    stk_job_number number = fx_of(f, job)->number;
+
+    assert_int_equal(fx_cancel(f, job), 0);
+    return number;
+}
+
+static int try_submit(struct fx *f, uint32_t *job, int variant)
+{
+    struct stk_job_spec spec = fx_job(1, 10);
+    struct stk_dep dep = {0, STK_DEP_AFTEROK};
+    struct stk_event ev = {.at = f->now, .type = STK_EV_SUBMIT, .u.spec = &spec};
+
+    spec.held = variant == 1;
+    spec.begin = variant == 2 ? f->now + HOUR : 0;
+    if (variant == 3 && fx_state(f, *job) == STK_JOB_NONE) {
+        dep.on = failed_job(f);
+        spec.deps = &dep;
+        spec.n_deps = 1;
+        *job = stk_core_next_job(f->core).i;
+    }
+    ev.job.i = *job;
+    return fx_apply(f, &ev);
+}
+
+static int try_event(struct fx *f, uint32_t *job, enum stk_event_type t, int variant)
+{
+    const struct stk_piece piece = {{1}, 1, 1, 1};
+
+    if (t == STK_EV_SUBMIT)
+        return try_submit(f, job, variant);
+    if (t == STK_EV_PLACE)
+        return fx_place(f, *job, &piece, 1);
+    if (t == STK_EV_EXITED)
+        return fx_exit(f, *job, (enum stk_cause)(variant + 1));
+    return fx_job_event(f, t, *job);
+}
+
+static bool names_a_job(enum stk_event_type t)
+{
+    return t != STK_EV_NODE_DOWN && t != STK_EV_NODE_UP && t != STK_EV_TICK;
+}
+
+static void try_one(const struct fx_setup *setup, enum stk_job_state from, int way,
+                    enum stk_event_type t, int variant)
+{
+    struct fx *f = fx_new(setup);
+    uint32_t job = bring(f, from, way);
+    unsigned may = stk_lifecycle_next(from, t);
+    uint64_t before = fx_digest(f);
+    int rc;
+
+    assert_int_equal(fx_state(f, job), from);
+    rc = try_event(f, &job, t, variant);
+    if (!names_a_job(t)) {
+        assert_int_equal(may, 0);
+        assert_int_equal(rc, 0);
+        assert_int_equal(fx_state(f, job), from);
+    } else if (may == 0) {
+        assert_int_equal(rc, t == STK_EV_SUBMIT ? -EINVAL : -EPROTO);
+        assert_int_equal(fx_state(f, job), from);
+        assert_true(fx_digest(f) == before);
+    } else {
+        assert_int_equal(rc, 0);
+        assert_true(fx_digest(f) != before);
+        assert_true(may & STK_STATE_BIT(fx_state(f, job)));
+        reached[from][t] |= STK_STATE_BIT(fx_state(f, job));
+    }
+    fx_sound(f);
+    fx_drain(f);
+    fx_sound(f);
+    stk_core_free(fx_replay(f));
+    fx_free(f);
+}
+
+static void every_state_against_every_event(void **state)
+{
+    (void)state;
+    for (size_t u = 0; u < N_SETUPS; u++)
+        for (unsigned s = 0; s < STK_JOB_STATE_MAX; s++)
+            for (unsigned t = 0; t < STK_EV_TYPE_MAX; t++)
+                for (int way = 0; way < ways((enum stk_job_state)s); way++)
+                    for (int v = 0; v < variants((enum stk_event_type)t); v++)
+                        try_one(&setups[u], (enum stk_job_state)s, way, (enum stk_event_type)t, v);
+}
+
+static void every_target_of_the_table_is_reached(void **state)
+{
+    (void)state;
+    for (unsigned s = 0; s < STK_JOB_STATE_MAX; s++)
+        for (unsigned t = 0; t < STK_EV_TYPE_MAX; t++)
+            assert_int_equal(reached[s][t],
+                             stk_lifecycle_next((enum stk_job_state)s, (enum stk_event_type)t));
+}
+
+static void outside_the_table_nothing_is_allowed(void **state)
+{
+    (void)state;
+    assert_int_equal(stk_lifecycle_next(STK_JOB_STATE_MAX, STK_EV_HOLD), 0);
+    assert_int_equal(stk_lifecycle_next(STK_JOB_WAITING, STK_EV_TYPE_MAX), 0);
+    assert_int_equal(stk_lifecycle_next((enum stk_job_state)1000, (enum stk_event_type)1000), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_state_against_every_event),
+        cmocka_unit_test(every_target_of_the_table_is_reached),
+        cmocka_unit_test(outside_the_table_nothing_is_allowed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_why.c - every reason a job can have for not running, with its numbers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/fixture.h"
+
+static unsigned seen; /* reason codes met in this program */
+
+static struct stk_reason why(struct fx *f, uint32_t job)
+{
+    struct stk_reason r;
+    uint64_t before = fx_digest(f);
+
+    assert_int_equal(stk_core_why(f->core, (stk_job_id){job}, &r, NULL), 0);
+    assert_true(fx_digest(f) == before); /* asking changes nothing */
+    fx_sound(f);
+    seen |= 1u << r.code;
+    return r;
+}
+
+static void jobs_that_do_not_wait_for_room(void **state)
+{
+    struct fx *f = fx_new(&(struct fx_setup){.order = "fifo"});
+    struct stk_job_spec spec = fx_job(1, 10);
+    const struct stk_dep deps[2] = {{1, STK_DEP_AFTERANY}, {2, STK_DEP_AFTERANY}};
+    struct stk_reason r;
+    uint32_t a = fx_submit(f, spec), b = fx_submit(f, spec), job;
+
+    (void)state;
+    fx_turn(f);
+    assert_int_equal(why(f, a).code, STK_WHY_RUNNING);
+    spec.deps = deps;
+    spec.n_deps = 2;
+    r = why(f, fx_submit(f, spec));
+    assert_int_equal(r.code, STK_WHY_DEPENDENCY);
+    assert_int_equal(r.missing, 2);
+    spec.n_deps = 0;
+    spec.begin = 77 * STK_SECOND;
+    r = why(f, fx_submit(f, spec));
+    assert_int_equal(r.code, STK_WHY_BEGIN);
+    assert_int_equal(r.until, 77 * STK_SECOND);
+    spec.held = true;
+    job = fx_submit(f, spec);
+    assert_int_equal(why(f, job).code, STK_WHY_HELD);
+    assert_int_equal(fx_cancel(f, job), 0);
+    assert_int_equal(why(f, job).code, STK_WHY_ENDED);
+    assert_int_equal(fx_job_event(f, STK_EV_CANCEL, b), 0);
+    assert_int_equal(why(f, b).code, STK_WHY_STOPPING);
+    assert_int_equal(stk_core_why(f->core, (stk_job_id){99}, &r, NULL), -ENOENT);
+    fx_free(f);
+}
+
+static void too_few_gpus_or_only_fragments_of_them(void **state)
+{
+    struct fx *f = fx_new(&(struct fx_setup){.place = "spread"});
+    struct stk_reason r;
+
+    (void)state;
+    (void)fx_submit(f, fx_job(3, 10));
+    (void)fx_submit(f, fx_job(3, 10)); /* 5 free on each node */
+    fx_turn(f);
+    r = why(f, fx_submit(f, fx_job(12, 10)));
+    assert_int_equal(r.code, STK_WHY_GPUS);
+    assert_int_equal(r.need, 12);
+    assert_int_equal(r.have, 10);
+    assert_int_equal(r.missing, 2);
+    r = why(f, fx_submit(f, fx_job(7, 10)));
+    assert_int_equal(r.code, STK_WHY_FRAGMENTS);
+    assert_int_equal(r.have, 5);
+    assert_int_equal(r.missing, 2);
+    fx_free(f);
+}
+
+static void gpus_where_there_is_no_cpu(void **state)
+{
+    const struct stk_node_spec nodes[] = {{.gpus = 8, .cpu_milli = 4000}};
+    struct fx *f = fx_new(&(struct fx_setup){.nodes = nodes, .n_nodes = 1});
+    struct stk_job_spec spec = fx_job(1, 10);
+
+    (void)state;
+    spec.demand.cpu_milli = 3000;
+    (void)fx_submit(f, spec);
+    fx_turn(f);
+    assert_int_equal(why(f, fx_submit(f, spec)).code, STK_WHY_CPU_MEM);
+    fx_free(f);
+}
+
+static void behind_the_head_of_a_strict_queue(void **state)
+{
+    struct fx *f = fx_new(&(struct fx_setup){.backfill = "none"});
+    struct stk_reason r;
+    uint32_t head;
+
+    (void)state;
+    (void)fx_submit(f, fx_job(8, 10));
+    head = fx_submit(f, fx_job(16, 10));
+    fx_turn(f);
+    assert_int_equal(why(f, head).code, STK_WHY_GPUS);
+    r = why(f, fx_submit(f, fx_job(1, 10)));
+    assert_int_equal(r.code, STK_WHY_BEHIND);
+    assert_int_equal(r.other, 2);
+    fx_free(f);
+}
+
+static void it_would_delay_a_promise(void **state)
+{
+    struct fx *f = fx_new(&(struct fx_setup){.backfill = "easy"});
+    struct stk_reason r;
+    uint32_t job;
+
+    (void)state;
+    (void)fx_submit(f, fx_job(8, 10));
+    (void)fx_submit(f, fx_job(16, 10));
+    job = fx_submit(f, fx_job(1, 100));
+    fx_turn(f);
+    r = why(f, job);
+    assert_int_equal(r.code, STK_WHY_RESERVED);
+    assert_int_equal(r.other, 2);
+    assert_int_equal(r.until, 10 * STK_SECOND);
+    fx_free(f);
+}
+
+static void the_room_is_being_cleared_for_another(void **state)
+{
+    struct fx *f = fx_new(&(struct fx_setup){
+        .preempt = "tier", .order = "priority", .slow_stop = 1000 * STK_SECOND, .seed = 3});
+    struct stk_job_spec spec = fx_job(12, 100);
+    struct stk_reason r;
+
+    (void)state;
+    (void)fx_submit(f, spec);
+    fx_turn(f);
+    spec.demand.gpus = 16;
+    spec.tier = STK_TIER_CRITICAL;
+    (void)fx_submit(f, spec);
+    fx_turn(f); /* the first is told to go, which takes time */
+    r = why(f, fx_submit(f, fx_job(1, 10)));
+    assert_int_equal(r.code, STK_WHY_CLAIMED);
+    assert_int_equal(r.other, 2);
+    fx_free(f);
+}
+
+static void between_rounds_and_behind_better_ranks(void **state)
+{
+    struct fx *f = fx_new(&(struct fx_setup){.params = "round_s=60"});
+    struct stk_reason r;
+    uint32_t job;
+
+    (void)state;
+    f->now = STK_SECOND;
+    job = fx_submit(f, fx_job(1, 10));
+    fx_turn(f);
+    r = why(f, job);
+    assert_int_equal(r.code, STK_WHY_ROUND);
+    assert_int_equal(r.until, 60 * STK_SECOND);
+    fx_free(f);
+    f = fx_new(&(struct fx_setup){.order = "srtf", .preempt = "afresh", .place = "spread"});
+    job = fx_submit(f, fx_job(1, 10));
+    assert_int_equal(why(f, job).code, STK_WHY_RANK); /* nobody has looked yet */
+    fx_free(f);
+}
+
+static void every_reason_was_met(void **state)
+{
+    (void)state;
+    assert_int_equal(seen, (1u << STK_WHY_MAX) - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(jobs_that_do_not_wait_for_room),
+        cmocka_unit_test(too_few_gpus_or_only_fragments_of_them),
+        cmocka_unit_test(gpus_where_there_is_no_cpu),
+        cmocka_unit_test(behind_the_head_of_a_strict_queue),
+        cmocka_unit_test(it_would_delay_a_promise),
+        cmocka_unit_test(the_room_is_being_cleared_for_another),
+        cmocka_unit_test(between_rounds_and_behind_better_ranks),
+        cmocka_unit_test(every_reason_was_met),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
