@@ -119,8 +119,7 @@ static const char *tier_name(unsigned i)
 /* How a job may end by itself; other causes are the scheduler's. */
 static const char *cause_name(unsigned i)
 {
-    if (i == STK_CAUSE_NONE || i == STK_CAUSE_NOT_STARTED || i == STK_CAUSE_EVICTED ||
-        i == STK_CAUSE_DEPENDENCY)
+    if (i == STK_CAUSE_NONE || i == STK_CAUSE_EVICTED || i == STK_CAUSE_DEPENDENCY)
         return NULL;
     return stk_cause_name((enum stk_cause)i);
 }

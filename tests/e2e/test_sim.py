@@ -278,3 +278,8 @@ def test_an_unknown_command_suggests_the_nearest():
     assert stoker_run().returncode == 2
     assert stoker_run("help").returncode == 0
     assert stoker_run("--version").stdout.startswith("stoker ")
+
+
+def test_a_trace_cannot_say_that_a_job_ends_by_eviction(tmp_path):
+    trace = jsonl(tmp_path, {"id": 1, "submit_s": 0, "duration_s": 1, "gpus": 1, "ends": "evicted"})
+    assert '"ends" must be one of ok, failed' in refused(trace, "--cluster", "1x8")
