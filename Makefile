@@ -22,7 +22,7 @@ export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 build: ## compile into build/stoker (default)
 	@$(BOOTSTRAP) build
 	@[ -f build/build.ninja ] || meson setup build --buildtype=release
-	@ninja -C build
+	@ninja -C build stoker
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z].*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
