@@ -62,10 +62,13 @@ uint32_t stk_bits_next(const struct stk_bits_layout *l, const uint64_t *w, uint3
         return UINT32_MAX;
     /* climb until a word has a member at or after the place, then go down to it */
     for (;; k++) {
-        uint32_t size = (k + 1 < l->levels ? l->start[k + 1] : l->n_words) - l->start[k];
+        uint32_t size;
         uint64_t x;
 
-        if (k >= l->levels || at / 64 >= size)
+        if (k >= l->levels)
+            return UINT32_MAX;
+        size = (k + 1 < l->levels ? l->start[k + 1] : l->n_words) - l->start[k];
+        if (at / 64 >= size)
             return UINT32_MAX;
         x = w[l->start[k] + at / 64] & (~UINT64_C(0) << (at % 64));
         if (x) {

@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "core/decide.h"
+#include "core/evictable.h"
 #include "core/index.h"
 #include "core/lifecycle.h"
 #include "core/queue.h"
@@ -42,6 +43,8 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
         s->round = cfg->order->round(s->order_st);
     if (s->round == 0 && cfg->preempt->round)
         s->round = cfg->preempt->round(s->preempt_st);
+    if (cfg->preempt->room && stk_evictable_init(s) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory");
     s->whole_pool = cfg->preempt->pass != NULL;
     s->keep_ends = cfg->backfill->reserve_one || cfg->backfill->reserve_all || cfg->preempt->room;
     return 0;
@@ -110,6 +113,7 @@ void stk_core_free(struct stk_core *c)
     s = &c->s;
     m = s->mem;
     free_pools(s);
+    stk_evictable_done(s);
     stk_index_done(s);
     if (s->order_st)
         (void)m.resize(m.ctx, s->order_st, s->order->state_size, 0);
@@ -236,6 +240,7 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
     if (node >= s->n_nodes)
         return stk_err_set(err, -EINVAL, "there is no node %u", node);
     pool = s->nodes[node].pool;
+    stk_evictable_node_up(s, node, ev->type == STK_EV_NODE_UP);
     stk_index_node_up(s, node, ev->type == STK_EV_NODE_UP);
     s->pools[pool].plan_valid = false;
     s->pools[pool].blocked = false;

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "core/backfill.h"
+#include "core/evictable.h"
 #include "core/index.h"
 #include "core/place.h"
 
@@ -248,7 +249,7 @@ void stk_queue_unreserve(struct stk_state *s, uint32_t pool)
 void stk_queue_retry(struct stk_state *s, uint32_t pool)
 {
     struct stk_pool *p = &s->pools[pool];
-    uint64_t below = 0; /* GPUs held by lower tiers */
+    uint64_t below = 0; /* jobs of lower tiers with a lease */
 
     for (uint32_t t = 0; s->preempt->room && t < STK_TIER_MAX; t++) {
         if (below > 0 && p->tier_waiting[t] > 0) {
@@ -257,7 +258,7 @@ void stk_queue_retry(struct stk_state *s, uint32_t pool)
             stk_queue_mark_dirty(s, pool);
             return;
         }
-        below += p->tier_gpus_leased[t];
+        below += p->tier_leased[t];
     }
 }
 
@@ -477,6 +478,8 @@ void stk_queue_lease(struct stk_state *s, uint32_t job)
     j->expected_end = s->now + stk_job_remaining(j, s->now);
     p->n_leased++;
     s->n_leased++;
+    p->tier_leased[j->tier]++;
+    stk_evictable_lease(s, j, true);
     p->tier_gpus_leased[j->tier] += j->gpus;
     /* it may have to give way again to one of a higher tier that did not find victims so far */
     for (uint32_t t = j->tier + 1u; s->preempt->room && t < STK_TIER_MAX; t++)
@@ -499,6 +502,8 @@ void stk_queue_unlease(struct stk_state *s, uint32_t job)
 
     p->n_leased--;
     s->n_leased--;
+    p->tier_leased[j->tier]--;
+    stk_evictable_lease(s, j, false);
     p->tier_gpus_leased[j->tier] -= j->gpus;
     if (s->whole_pool)
         tree_remove(s, job);

@@ -82,6 +82,7 @@ struct stk_node {
     bool up, aggregate;
     bool cpu_limited, mem_limited;
     uint64_t cpu_milli, cpu_free, mem_mib, mem_free;
+    uint32_t evictable[STK_TIER_MAX]; /* cache: GPUs free or held by lower tiers (core/evictable.h) */
     int64_t extra; /* cache: GPUs of a reserved node that its reservation leaves free */
 };
 
@@ -113,7 +114,7 @@ struct stk_pool {
     uint32_t n_waiting, n_leased;      /* jobs; leased: placed or running */
     uint32_t n_stopping;
     uint32_t tier_waiting[STK_TIER_MAX];
-    uint32_t tier_gpus_leased[STK_TIER_MAX];
+    uint32_t tier_leased[STK_TIER_MAX], tier_gpus_leased[STK_TIER_MAX];
     struct stk_otree ends;   /* leased jobs by expected end (kept when some policy asks) */
     struct stk_rated *rated; /* for policies that decide a pool whole */
     uint32_t n_rated, cap_rated;
@@ -205,7 +206,8 @@ struct stk_state {
     size_t n_words;
     uint32_t *counts;
     size_t n_counts;
-    uint64_t *avoid; /* cache: nodes with a reservation */
+    uint64_t *avoid;     /* cache: nodes with a reservation */
+    uint32_t *evictable; /* cache: counters by tier, laid out like 'counts'; NULL: not kept */
 
     struct stk_opool trees;
     struct stk_heap timers; /* begin times, key changes */

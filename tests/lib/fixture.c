@@ -375,26 +375,39 @@ uint32_t fx_decide(struct fx *f)
     return sum;
 }
 
+/* The engine hears of the decisions in the journal from 'from' on. */
+static void act(struct fx *f, uint32_t from)
+{
+    for (uint32_t i = from, end = f->n_log; i < end; i++) {
+        const struct stk_event ev = f->log[i].ev;
+
+        if (ev.type == STK_EV_PLACE)
+            engine_start(f, &ev);
+        else
+            engine_stop(f, ev.job.i, ev.lease, STK_CAUSE_EVICTED);
+    }
+}
+
 void fx_turn(struct fx *f)
 {
     struct stk_event out[FX_MAX_CAP];
     const struct stk_event tick = {.at = f->now, .type = STK_EV_TICK};
-    uint32_t n, sum = 0;
+    uint32_t n, sum = 0, from;
 
     pump(f);
     if (stk_core_tick_due(f->core, f->now))
         fx_must(fx_apply(f, &tick) == 0, "a tick: %s", f->err.text);
-    while ((n = decide_once(f, out)) > 0) {
-        for (uint32_t i = 0; i < n; i++) {
-            if (out[i].type == STK_EV_PLACE)
-                engine_start(f, &out[i]);
-            else
-                engine_stop(f, out[i].job.i, out[i].lease, STK_CAUSE_EVICTED);
-        }
+    do {
+        from = f->n_log;
+        do
+            n = decide_once(f, out);
+        while (n > 0 && f->setup.patient);
+        n = f->n_log - from; /* nothing but decisions was applied */
+        act(f, from);
         pump(f);
         sum += n;
         fx_must(sum < 1000 + 50 * f->s->n_jobs, "an instant comes to rest");
-    }
+    } while (n > 0);
     if (f->on_turn)
         f->on_turn(f, f->ctx);
 }

@@ -30,8 +30,9 @@ struct fx_setup {                                   /* what is left out has a se
     uint32_t retain;
     uint32_t cap;                   /* of decide(); 256 */
     stk_time late_start, slow_stop; /* longest delay of STARTED and of an eviction's EXITED */
-    uint32_t crash_pct;             /* leases that end without ever having started */
-    uint64_t seed;                  /* of the engine's delays */
+    bool patient;       /* the engine acts when all is decided, not after each call of decide() */
+    uint32_t crash_pct; /* leases that end without ever having started */
+    uint64_t seed;      /* of the engine's delays */
 };
 
 struct fx_heap {

@@ -6,11 +6,13 @@
  * not to be needed is put back, starting with the first. While they stop, the pool is claimed for
  * the job, so that nobody else takes the room.
  *
- * Cost: O(jobs of lower tiers), only when such jobs hold enough GPUs.
+ * Cost: a look at counters when no eviction could help (core/evictable.h), else O(jobs of lower
+ * tiers).
  */
 #include "policy/registry.h"
 
 #include "core/decide.h"
+#include "core/evictable.h"
 #include "core/place.h"
 #include "core/txn.h"
 
@@ -57,18 +59,18 @@ static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
     struct stk_state *s = ask->s;
     const struct stk_pool *p = &s->pools[ask->pool];
     const struct stk_job *j = &s->jobs[job.i];
-    uint64_t leased = 0, could = p->gpus_free;
+    uint64_t below = 0, could = p->gpus_free;
     uint32_t n, used = 0, k = 0, pieces;
     stk_txn_mark mark;
     bool fits;
 
     (void)st;
     for (uint32_t t = 0; t < j->tier; t++)
-        leased += p->tier_gpus_leased[t];
-    if (leased == 0)
+        below += p->tier_leased[t], could += p->tier_gpus_leased[t];
+    if (below == 0 || !stk_evictable_could(s, j))
         return 0;
     mark = stk_txn_begin(s);
-    could += leased + give_stopping(s, ask->pool);
+    could += give_stopping(s, ask->pool);
     n = could < j->gpus ? 0 : candidates(s, p, j);
     fits = n == 0 || stk_place_try(s, j->shape, NULL, &pieces);
     while (used < n && !fits) {
