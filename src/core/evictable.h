@@ -3,8 +3,8 @@
  *
  * Per tier, nodes are counted by the GPUs that are free or held by lower tiers, so the answer is a
  * look at a few counters instead of a trial. It counts GPUs, not CPU or memory: "no" is certain,
- * "yes" has to be tried. Kept only when a policy preempts by tier. A lease costs O(pieces) to add or
- * remove. A job that is being stopped no longer counts as holding anything.
+ * "yes" has to be tried. Kept only when a policy preempts by tier. A lease costs O(pieces) to add
+ * or remove. A job that is being stopped no longer counts as holding anything.
  */
 #ifndef STK_CORE_EVICTABLE_H
 #define STK_CORE_EVICTABLE_H

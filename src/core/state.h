@@ -82,7 +82,8 @@ struct stk_node {
     bool up, aggregate;
     bool cpu_limited, mem_limited;
     uint64_t cpu_milli, cpu_free, mem_mib, mem_free;
-    uint32_t evictable[STK_TIER_MAX]; /* cache: GPUs free or held by lower tiers (core/evictable.h) */
+    uint32_t
+        evictable[STK_TIER_MAX]; /* cache: GPUs free or held by lower tiers (core/evictable.h) */
     int64_t extra; /* cache: GPUs of a reserved node that its reservation leaves free */
 };
 

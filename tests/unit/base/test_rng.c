@@ -49,6 +49,7 @@ static void a_seed_fills_the_state_by_splitmix(void **state)
 static void below_stays_below_and_is_uniform(void **state)
 {
     static const uint64_t bounds[] = {2, 3, 10, 64};
+    uint32_t low = 0;
     struct stk_rng r;
 
     (void)state;
@@ -71,6 +72,10 @@ static void below_stays_below_and_is_uniform(void **state)
     }
     for (int i = 0; i < 1000; i++)
         assert_true(stk_rng_below(&r, (UINT64_C(1) << 63) + 1) <= UINT64_C(1) << 63);
+    /* 3 * 2^62: without rejection the lowest third would come up half of the time */
+    for (int i = 0; i < 3000; i++)
+        low += stk_rng_below(&r, UINT64_C(3) << 62) < UINT64_C(1) << 62;
+    assert_true(low > 850 && low < 1150);
 }
 
 static void unit_is_in_zero_to_one(void **state)

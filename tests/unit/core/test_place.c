@@ -63,6 +63,11 @@ static struct fx *filled(struct world *w, struct stk_rng *r, const char *place, 
     *w = (struct world){.setup = {.place = place}};
     stk_rng_init(r, seed);
     world_cluster(w, r);
+    if (seed % 2) { /* equally large nodes of several types, in mixed order */
+        w->types = true;
+        for (uint32_t i = 0; i < w->setup.n_nodes; i++)
+            w->nodes[i].gpu_type = (uint32_t)stk_rng_below(r, 3);
+    }
     f = fx_new(&w->setup);
     for (int i = 0; i < 12; i++)
         world_submit(w, f, r);

@@ -139,6 +139,7 @@ static void lowest_tier_then_priority_then_latest_start(void **state)
             assert_int_equal(fx_of(f, order[k])->preemptions, k <= i);
     }
     assert_int_equal(fx_state(f, standard), STK_JOB_RUNNING);
+    assert_int_equal(fx_of(f, standard)->preemptions, 0);
     fx_free(f);
 }
 
