@@ -132,7 +132,8 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
                               struct stk_dep *deps)
 {
     static const uint32_t sizes[] = {0, 1, 1, 1, 2, 3, 4, 8, 8, 12, 16, 20};
-    struct stk_job_spec spec = fx_job(sizes[below(r, 12)], 1 + (int64_t)below(r, 30));
+    uint32_t gpus = sizes[below(r, 12)]; /* in this order with every compiler */
+    struct stk_job_spec spec = fx_job(gpus, 1 + (int64_t)below(r, 30));
     struct stk_demand *d = &spec.demand;
 
     if (percent(r, 25)) {

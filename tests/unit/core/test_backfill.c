@@ -101,8 +101,8 @@ static void check_promises(struct fx *f, void *ctx)
 static struct stk_job_spec small_world_job(struct stk_rng *r)
 {
     static const uint32_t sizes[] = {1, 1, 1, 2, 2, 3, 4, 6, 8, 8, 12, 16};
-    struct stk_job_spec spec =
-        fx_job(sizes[stk_rng_below(r, 12)], 1 + (int64_t)stk_rng_below(r, 30));
+    uint32_t gpus = sizes[stk_rng_below(r, 12)];
+    struct stk_job_spec spec = fx_job(gpus, 1 + (int64_t)stk_rng_below(r, 30));
 
     if (stk_rng_below(r, 4) == 0 && spec.demand.gpus <= 8) {
         spec.demand.cut = false;
