@@ -166,7 +166,7 @@ void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
     uint32_t n_touched = 0;
     struct search q;
 
-    stk_queue_unreserve(s, j->pool);
+    stk_shape_unreserve(s, j->pool);
     s->stamp++;
     search_init(s, j, &q);
     p->resv_job = job;

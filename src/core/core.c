@@ -244,8 +244,8 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
     stk_index_node_up(s, node, ev->type == STK_EV_NODE_UP);
     s->pools[pool].plan_valid = false;
     s->pools[pool].blocked = false;
-    stk_queue_unreserve(s, pool);
-    stk_queue_wake(s, node);
+    stk_shape_unreserve(s, pool);
+    stk_shape_wake(s, node);
     return 0;
 }
 

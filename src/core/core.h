@@ -50,8 +50,9 @@ stk_lease_id stk_core_next_lease(const struct stk_core *core);
 int stk_core_apply(struct stk_core *core, const struct stk_event *ev, struct stk_err *err);
 
 /* Proposals, in an order in which they can be applied; what they point to lives until the next
- * decide(). 0: nothing to do until something happens. A small 'cap' (>= 1) only makes it take more
- * calls. */
+ * decide(). 0: nothing to do until something happens. A small 'cap' (>= 1) makes it take more
+ * calls; a policy that decides a pool whole may then choose differently when it has more to evict.
+ */
 uint32_t stk_core_decide(struct stk_core *core, stk_time now, struct stk_event *out, uint32_t cap);
 
 /* When decide() or a TICK must be called although nothing happened; STK_NEVER_TIME: not at all. */

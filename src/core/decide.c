@@ -3,7 +3,7 @@
  *
  * Only pools in which something happened are looked at. Of such a pool the shapes that might fit
  * are tried in the order of their first jobs; the first that fits is the decision, one that does
- * not is parked until something changes for it (core/queue.h). So a call costs what it decides, not
+ * not is parked until something changes for it (core/shape.h). So a call costs what it decides, not
  * what waits: per decision one look at the index and O(log shapes + log jobs).
  *
  * Each call returns one start; the caller applies it and asks again. Stopping in between changes
@@ -76,12 +76,12 @@ static uint32_t planned_step(struct stk_state *s, uint32_t pool, stk_time now,
         if (!e) {
             stk_heap_remove(&p->ready, s->shape_pos, shape);
         } else if (e->key != p->ready.item[0].key || e->tie != p->ready.item[0].tie) {
-            stk_queue_requeue_shape(s, shape, e); /* others may come before it */
+            stk_shape_requeue(s, shape, e); /* others may come before it */
         } else if (stk_place_try(s, shape, NULL, &n)) {
             out[0] = stk_decide_place(s, now, e->id, n);
             return 1;
         } else {
-            stk_queue_park(s, shape, STK_PARKED_ROOM);
+            stk_shape_park(s, shape, STK_PARKED_ROOM);
         }
     }
     return 0;
@@ -105,7 +105,7 @@ static uint32_t head_blocked(struct stk_state *s, uint32_t pool, uint32_t job, s
     }
     if (s->backfill->reserve_one && (p->resv_job != job || now >= p->resv_at))
         stk_reserve_for(s, job, now);
-    stk_queue_park(s, s->jobs[job].shape, STK_PARKED_ROOM);
+    stk_shape_park(s, s->jobs[job].shape, STK_PARKED_ROOM);
     return 0;
 }
 
@@ -120,17 +120,17 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
     uint32_t n;
 
     if (!stk_place_try(s, shape, NULL, &n)) {
-        stk_queue_park(s, shape, STK_PARKED_ROOM);
+        stk_shape_park(s, shape, STK_PARKED_ROOM);
         return 0;
     }
     if (first->aux > limit && !stk_reserve_spare(s, shape, &n)) {
         e = stk_otree_first(&s->trees, &s->shapes[shape].waiting, limit);
         if (!e) {
-            stk_queue_park(s, shape, STK_PARKED_RESERVE);
+            stk_shape_park(s, shape, STK_PARKED_RESERVE);
             return 0;
         }
         if (e->key != top->key || e->tie != top->tie) { /* others may come before it */
-            stk_queue_requeue_shape(s, shape, e);
+            stk_shape_requeue(s, shape, e);
             p->late_keys = true;
             return 0;
         }
@@ -160,7 +160,7 @@ static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, str
         if (stk_place_try(s, shape, NULL, &n)) {
             out[0] = stk_decide_place(s, now, first->id, n);
             if (p->resv_job != STK_NONE)
-                stk_queue_unreserve(s, pool); /* it goes first, and may need those nodes */
+                stk_shape_unreserve(s, pool); /* it goes first, and may need those nodes */
             return 1;
         }
         n = head_blocked(s, pool, first->id, now, out, cap);
@@ -196,7 +196,7 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
         s->round_at = now;
         for (uint32_t p = 0; p < s->n_pools; p++)
             if (s->pools[p].n_waiting > 0)
-                stk_queue_mark_dirty(s, p);
+                stk_shape_mark_dirty(s, p);
     }
     while (s->n_dirty > 0) {
         struct stk_ask ask = {

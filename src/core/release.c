@@ -15,7 +15,7 @@ static void give_back(struct stk_state *s, struct stk_job *j)
         const struct stk_use u = stk_use_of(d, p);
 
         stk_index_give(s, p->node.i, &u);
-        stk_queue_wake(s, p->node.i);
+        stk_shape_wake(s, p->node.i);
     }
     stk_pieces_free(s, j->first_piece, j->n_pieces);
     j->n_pieces = 0;
@@ -28,7 +28,7 @@ static void unexpected_end(struct stk_state *s, const struct stk_job *j)
 
     p->plan_valid = false;
     if (p->resv_job != STK_NONE)
-        stk_queue_unreserve(s, j->pool);
+        stk_shape_unreserve(s, j->pool);
 }
 
 static void end_lease(struct stk_state *s, uint32_t job, const struct stk_event *ev)
@@ -92,9 +92,9 @@ void stk_release_cancel(struct stk_state *s, uint32_t job)
         s->pools[j->pool].n_stopping++;
         s->pools[j->pool].plan_valid = false;
         j->cancel_wanted = true;
-        stk_queue_retry(s, j->pool);
+        stk_shape_retry(s, j->pool);
         if (s->whole_pool || s->backfill->reserve_all) /* it no longer stands before others */
-            stk_queue_mark_dirty(s, j->pool);
+            stk_shape_mark_dirty(s, j->pool);
         return;
     case STK_JOB_STOPPING:
         j->cancel_wanted = true;

@@ -4,7 +4,7 @@
 #include "policy/registry.h"
 
 #include "core/place.h"
-#include "core/queue.h"
+#include "core/shape.h"
 
 static int check(const struct stk_state *s, const struct stk_job_spec *spec, struct stk_err *err)
 {

@@ -86,14 +86,16 @@ static uint32_t needed(struct stk_state *s, uint32_t picks, uint32_t victims)
 static uint32_t pass(const void *st, struct stk_ask *ask)
 {
     struct stk_state *s = ask->s;
-    uint32_t picks, victims;
+    uint32_t picks, victims, before;
 
     (void)st;
     choose(s, &s->pools[ask->pool], ask->now, &picks, &victims);
     if (picks == 0)
         return 0;
-    if (victims > 0)
-        victims = needed(s, picks, victims);
+    do { /* with fewer gone, picks may find other places: until each is needed */
+        before = victims;
+        victims = victims > 0 ? needed(s, picks, victims) : 0;
+    } while (victims < before);
     if (victims == 0)
         return stk_walk_place(ask, s->list_a, picks);
     if (victims > ask->cap)

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/shape.h"
+
+#include <assert.h>
+
+#include "base/hash.h"
+#include "core/index.h"
+#include "core/place.h"
+
+/* Rows of shapes nobody uses are kept up to this many: they come back often. */
+#define KEEP_SHAPES 4096
+
+static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool)
+{
+    uint64_t h = stk_hash_mix(pool, d->gpu_types);
+
+    h = stk_hash_mix(h, (uint64_t)d->tasks << 32 | d->gpus);
+    h = stk_hash_mix(h, (uint64_t)d->cpu_milli << 32 | d->mem_mib);
+    h = stk_hash_mix(h, d->cut);
+    return (uint32_t)(h >> 33); /* 31 bits: never UINT32_MAX */
+}
+
+static bool same_demand(const struct stk_demand *a, const struct stk_demand *b)
+{
+    return a->tasks == b->tasks && a->gpus == b->gpus && a->gpu_types == b->gpu_types &&
+           a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib && a->cut == b->cut;
+}
+
+/* GPUs on one node without which no piece can start. */
+static uint32_t piece_need(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    uint32_t whole, size, rest;
+
+    stk_place_cut(s, d, pool, &whole, &size, &rest);
+    return whole > 0 ? (rest > 0 ? rest : size) : d->gpus;
+}
+
+/* The shape among those with this hash, or STK_NONE. */
+static uint32_t shape_find(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                           uint32_t head)
+{
+    for (uint32_t at = head; at != STK_NONE; at = s->shapes[at].next - 1)
+        if (s->shapes[at].pool == pool && same_demand(&s->shapes[at].demand, d))
+            return at;
+    return STK_NONE;
+}
+
+bool stk_shape_known(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    uint32_t head = stk_map_get(&s->shape_by_hash, shape_hash(d, pool));
+
+    return shape_find(s, d, pool, head) != STK_NONE;
+}
+
+uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    uint32_t hash = shape_hash(d, pool), head = stk_map_get(&s->shape_by_hash, hash);
+    uint32_t at = shape_find(s, d, pool, head);
+
+    if (at != STK_NONE) {
+        s->shapes[at].refs++;
+        return at;
+    }
+    if (s->free_shape) {
+        at = s->free_shape - 1;
+        s->free_shape = s->shapes[at].next;
+    } else {
+        at = s->n_shapes++;
+    }
+    s->shapes[at] = (struct stk_shape){.demand = *d,
+                                       .pool = pool,
+                                       .gpus = d->gpus * d->tasks,
+                                       .refs = 1,
+                                       .need = piece_need(s, d, pool),
+                                       .next = head + 1};
+    s->shape_pos[at] = STK_HEAP_OUT;
+    stk_map_put(&s->shape_by_hash, hash, at);
+    return at;
+}
+
+void stk_shape_drop(struct stk_state *s, uint32_t shape)
+{
+    struct stk_shape *sh = &s->shapes[shape];
+    uint32_t hash, at;
+
+    if (--sh->refs > 0 || s->n_shapes < KEEP_SHAPES)
+        return;
+    if (sh->parked != STK_READY)
+        stk_shape_unpark(s, shape);
+    hash = shape_hash(&sh->demand, sh->pool);
+    at = stk_map_get(&s->shape_by_hash, hash);
+    if (at == shape && sh->next == 0) {
+        stk_map_remove(&s->shape_by_hash, hash);
+    } else if (at == shape) {
+        stk_map_put(&s->shape_by_hash, hash, sh->next - 1);
+    } else {
+        while (s->shapes[at].next - 1 != shape)
+            at = s->shapes[at].next - 1;
+        s->shapes[at].next = sh->next;
+    }
+    sh->next = s->free_shape;
+    s->free_shape = shape + 1;
+}
+
+void stk_shape_mark_dirty(struct stk_state *s, uint32_t pool)
+{
+    if (s->pools[pool].dirty)
+        return;
+    s->pools[pool].dirty = true;
+    s->dirty[s->n_dirty++] = pool;
+}
+
+static uint32_t *park_list(struct stk_state *s, const struct stk_shape *sh)
+{
+    struct stk_pool *p = &s->pools[sh->pool];
+
+    return sh->parked == STK_PARKED_RESERVE ? &p->resv_parked : &s->counts[p->park_head + sh->need];
+}
+
+void stk_shape_unpark(struct stk_state *s, uint32_t shape)
+{
+    struct stk_shape *sh = &s->shapes[shape];
+    struct stk_pool *p = &s->pools[sh->pool];
+    uint32_t *list = park_list(s, sh);
+
+    if (sh->park_next)
+        s->shapes[sh->park_next - 1].park_prev = sh->park_prev;
+    if (sh->park_prev)
+        s->shapes[sh->park_prev - 1].park_next = sh->park_next;
+    else
+        *list = sh->park_next;
+    if (sh->parked == STK_PARKED_ROOM && *list == 0)
+        stk_bits_clear(&p->park_layout, s->words + p->park_used, sh->need);
+    sh->parked = STK_READY;
+    sh->park_next = sh->park_prev = 0;
+}
+
+void stk_shape_requeue(struct stk_state *s, uint32_t shape, const struct stk_oent *at)
+{
+    struct stk_pool *p = &s->pools[s->shapes[shape].pool];
+
+    stk_heap_put(&p->ready, s->shape_pos, shape, at->key, at->tie);
+}
+
+void stk_shape_ready(struct stk_state *s, uint32_t shape)
+{
+    const struct stk_oent *first;
+
+    if (s->shapes[shape].parked != STK_READY)
+        stk_shape_unpark(s, shape);
+    first = stk_otree_first(&s->trees, &s->shapes[shape].waiting, INT64_MAX);
+    if (!first)
+        return;
+    stk_shape_requeue(s, shape, first);
+    stk_shape_mark_dirty(s, s->shapes[shape].pool);
+}
+
+void stk_shape_park(struct stk_state *s, uint32_t shape, enum stk_parked why)
+{
+    struct stk_shape *sh = &s->shapes[shape];
+    struct stk_pool *p = &s->pools[sh->pool];
+    uint32_t *list;
+
+    assert(sh->parked == STK_READY && why != STK_READY);
+    stk_heap_remove(&p->ready, s->shape_pos, shape);
+    sh->parked = (uint8_t)why;
+    list = park_list(s, sh);
+    sh->park_next = *list;
+    sh->park_prev = 0;
+    if (*list)
+        s->shapes[*list - 1].park_prev = shape + 1;
+    *list = shape + 1;
+    if (why == STK_PARKED_ROOM)
+        stk_bits_set(&p->park_layout, s->words + p->park_used, sh->need);
+}
+
+/* All shapes that do not fit get ready. */
+void stk_shape_wake_all(struct stk_state *s, struct stk_pool *p)
+{
+    uint32_t need;
+
+    while ((need = stk_bits_next(&p->park_layout, s->words + p->park_used, 0)) != UINT32_MAX)
+        stk_shape_ready(s, s->counts[p->park_head + need] - 1);
+}
+
+void stk_shape_unreserve(struct stk_state *s, uint32_t pool)
+{
+    struct stk_pool *p = &s->pools[pool];
+
+    for (uint32_t i = 0; i < p->n_resv; i++) {
+        uint32_t node = s->resv_nodes[p->first_node + i];
+
+        s->avoid[node / 64] &= ~(UINT64_C(1) << (node % 64));
+    }
+    p->n_resv = 0;
+    p->resv_job = STK_NONE;
+    for (uint32_t i = 0; p->late_keys && i < p->ready.n; i++)
+        s->list_b[i] = p->ready.item[i].id;
+    for (uint32_t i = 0; p->late_keys && i < p->ready.n; i++)
+        stk_shape_ready(s, s->list_b[i]);
+    p->late_keys = false;
+    while (p->resv_parked)
+        stk_shape_ready(s, p->resv_parked - 1);
+    /* those that do not fit, too: the first of them gets the next reservation */
+    stk_shape_wake_all(s, p);
+    stk_shape_mark_dirty(s, pool);
+}
+
+void stk_shape_retry(struct stk_state *s, uint32_t pool)
+{
+    struct stk_pool *p = &s->pools[pool];
+    uint64_t below = 0; /* jobs of lower tiers with a lease */
+
+    for (uint32_t t = 0; s->preempt->room && t < STK_TIER_MAX; t++) {
+        if (below > 0 && p->tier_waiting[t] > 0) {
+            p->blocked = false;
+            stk_shape_wake_all(s, p);
+            stk_shape_mark_dirty(s, pool);
+            return;
+        }
+        below += p->tier_leased[t];
+    }
+}
+
+void stk_shape_wake(struct stk_state *s, uint32_t node)
+{
+    const struct stk_node *n = &s->nodes[node];
+    struct stk_pool *p = &s->pools[n->pool];
+    uint32_t need = 0;
+
+    if (p->n_waiting == 0)
+        return;
+    /* even where a node is down: the job stood before others, or was the last to be stopped */
+    if (s->whole_pool || p->claim != STK_NONE)
+        stk_shape_mark_dirty(s, n->pool);
+    if (!n->up)
+        return;
+    stk_shape_retry(s, n->pool);
+    if (s->backfill->reserve_all || !s->backfill->pass) {
+        p->blocked = false;
+        stk_shape_mark_dirty(s, n->pool);
+    }
+    while ((need = stk_bits_next(&p->park_layout, s->words + p->park_used, need)) <= n->gpus_free) {
+        while (s->counts[p->park_head + need])
+            stk_shape_ready(s, s->counts[p->park_head + need] - 1);
+    }
+    /* what ends on a reserved node as expected was counted when the reservation was made */
+    while (p->resv_parked && !stk_bits_test(s->avoid, node))
+        stk_shape_ready(s, p->resv_parked - 1);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shape.h - waiting jobs that ask for the same share one shape, and one verdict.
+ *
+ * A pool keeps a heap of its ready shapes, by the rank of their first job. One that was tried and
+ * does not fit is parked under the GPUs it needs on a node, and woken when a node has them; one
+ * that would delay a reservation is parked until that changes. So an arrival or a release costs
+ * O(log shapes) plus the shapes it wakes, whatever the number of waiting jobs.
+ *
+ * Parking is a cache: every function here but get and drop only makes deciding fast.
+ */
+#ifndef STK_CORE_SHAPE_H
+#define STK_CORE_SHAPE_H
+
+#include "core/state.h"
+
+/* The shape of this demand, one more job using it. Needs stk_queue_reserve() before. */
+uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t pool);
+bool stk_shape_known(const struct stk_state *s, const struct stk_demand *d, uint32_t pool);
+void stk_shape_drop(struct stk_state *s, uint32_t shape); /* one job fewer needs it */
+
+/* Something happened in the pool that may let a job start. */
+void stk_shape_mark_dirty(struct stk_state *s, uint32_t pool);
+
+void stk_shape_park(struct stk_state *s, uint32_t shape, enum stk_parked why);
+void stk_shape_unpark(struct stk_state *s, uint32_t shape);
+/* Unparks it and puts it into the heap under its first job; its pool is dirty. */
+void stk_shape_ready(struct stk_state *s, uint32_t shape);
+/* Puts it into the heap under this job. */
+void stk_shape_requeue(struct stk_state *s, uint32_t shape, const struct stk_oent *at);
+
+/* A node has more free than before: shapes that may fit now get ready. */
+void stk_shape_wake(struct stk_state *s, uint32_t node);
+/* All shapes that do not fit get ready. */
+void stk_shape_wake_all(struct stk_state *s, struct stk_pool *p);
+/* More is free, or on its way: with victims besides, it may be enough for a job of a higher tier.
+ */
+void stk_shape_retry(struct stk_state *s, uint32_t pool);
+/* The pool's reservation is dropped: shapes parked for it get ready. */
+void stk_shape_unreserve(struct stk_state *s, uint32_t pool);
+
+#endif
