@@ -170,9 +170,13 @@ void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
     s->stamp++;
     search_init(s, j, &q);
     p->resv_job = job;
-    p->resv_at = STK_NEVER_TIME; /* what it lacks is not GPUs, or cannot be foreseen */
-    if (enough(&q))
+    p->resv_at = STK_NEVER_TIME; /* cannot be foreseen */
+    if (enough(&q)) {            /* what it lacks is CPU or memory: the next end may bring it */
+        p->resv_tight = e != NULL;
+        if (e)
+            p->resv_at = e->key > now ? e->key : now + 1;
         return;
+    }
     p->resv_at = now + 1;
     for (uint32_t i = 0; (i = stopping_from(s, j->pool, i)) != STK_NONE; i++)
         pretend_end(s, &s->jobs[i], &q, &n_touched);
@@ -199,6 +203,8 @@ bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
     const struct stk_shape *sh = &s->shapes[shape];
     const struct stk_pool *p = &s->pools[sh->pool];
 
+    if (p->resv_tight)
+        return false;
     if (stk_place_try(s, shape, s->avoid, ret_n))
         return true;
     if (sh->demand.tasks > 1)
@@ -220,6 +226,8 @@ bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
 }
 
 /* ---- conservative ---- */
+
+#define PLAN_MOST 10 /* arrivals are planned up to this many times backfill.depth */
 
 /* How long a planned job holds its GPUs. */
 static stk_time plan_length(const struct stk_job *j, stk_time now)
@@ -271,7 +279,9 @@ void stk_plan_append(struct stk_state *s, uint32_t job)
         return;
     if (j->rank < p->plan_rank || (j->rank == p->plan_rank && j->number < p->plan_number))
         p->plan_valid = false;
-    else
+    else if (p->due.n >= PLAN_MOST * (uint64_t)s->backfill_depth)
+        p->plan_cut = true; /* planned when its turn is nearer */
+    else if (!p->plan_cut)
         plan_job(s, p, job, s->now);
 }
 
@@ -290,14 +300,47 @@ static int64_t gives_back(const struct stk_state *s, const struct stk_job *j)
     return gpus;
 }
 
+/* The first jobs of the pool in rank order, at most backfill_depth, into s->sort. No plan holds any
+ * of the others. */
+static uint32_t first_jobs(struct stk_state *s, struct stk_pool *p)
+{
+    uint32_t n = 0;
+
+    while (p->due.n > 0)
+        stk_heap_remove(&p->due, s->due_pos, p->due.item[0].id);
+    for (uint32_t i = p->first_shape; i != 0; i = s->shapes[i - 1].pool_next) {
+        struct stk_ocursor c = stk_otree_begin(&s->trees, &s->shapes[i - 1].waiting);
+
+        for (uint32_t k = 0; c.block != UINT32_MAX; k++, stk_ocursor_next(&s->trees, &c)) {
+            const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
+
+            if (k < s->backfill_depth)
+                s->sort[n++] = (struct stk_sort_item){e->tie, e->id, 0};
+            else if (e->aux != INT64_MAX) /* planned before */
+                stk_otree_set_aux(&s->trees, &s->shapes[i - 1].waiting, e->key, e->tie, INT64_MAX);
+            else
+                break;
+        }
+    }
+    stk_sort(s->sort, n, s->sort_tmp); /* by number, then, stable, by rank */
+    for (uint32_t i = 0; i < n; i++)
+        s->sort[i].key = s->jobs[s->sort[i].id].rank;
+    stk_sort(s->sort, n, s->sort_tmp);
+    for (uint32_t i = s->backfill_depth; i < n; i++) {
+        const struct stk_job *j = &s->jobs[s->sort[i].id];
+
+        stk_otree_set_aux(&s->trees, &s->shapes[j->shape].waiting, j->rank, j->number, INT64_MAX);
+    }
+    return n < s->backfill_depth ? n : s->backfill_depth;
+}
+
 void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
 {
     struct stk_pool *p = &s->pools[pool];
-    struct stk_ocursor c;
-    uint32_t n = 0;
+    uint32_t n;
 
     stk_timeline_reset(&p->plan, now, (int64_t)p->gpus_free);
-    for (c = stk_otree_begin(&s->trees, &p->ends); c.block != UINT32_MAX;
+    for (struct stk_ocursor c = stk_otree_begin(&s->trees, &p->ends); c.block != UINT32_MAX;
          stk_ocursor_next(&s->trees, &c)) {
         const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
 
@@ -306,24 +349,11 @@ void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
     }
     for (uint32_t i = 0; (i = stopping_from(s, pool, i)) != STK_NONE; i++)
         stk_timeline_add(&p->plan, now + 1, STK_NEVER_TIME, gives_back(s, &s->jobs[i]));
-    for (uint32_t i = 0; i < s->n_shapes; i++) {
-        if (s->shapes[i].pool != pool)
-            continue;
-        for (c = stk_otree_begin(&s->trees, &s->shapes[i].waiting); c.block != UINT32_MAX;
-             stk_ocursor_next(&s->trees, &c)) {
-            const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
-
-            s->sort[n++] = (struct stk_sort_item){e->tie, e->id, 0};
-            stk_heap_remove(&p->due, s->due_pos, e->id);
-        }
-    }
-    stk_sort(s->sort, n, s->sort_tmp); /* by number, then, stable, by rank */
-    for (uint32_t i = 0; i < n; i++)
-        s->sort[i].key = s->jobs[s->sort[i].id].rank;
-    stk_sort(s->sort, n, s->sort_tmp);
+    n = first_jobs(s, p);
     p->plan_rank = INT64_MIN;
     p->plan_number = 0;
     for (uint32_t i = 0; i < n; i++)
         plan_job(s, p, s->sort[i].id, now);
+    p->plan_cut = n < p->n_waiting;
     p->plan_valid = true;
 }

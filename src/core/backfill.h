@@ -15,7 +15,8 @@ void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now);
  * need. As stk_place_try(). */
 bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n);
 
-/* Conservative: plans all waiting jobs of the pool again, in rank order. O(n log n). */
+/* Conservative: plans the first backfill.depth waiting jobs of the pool again, in rank order. Each
+ * costs O(log n) per gap that is too short for it. */
 void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now);
 /* A job entered the queue: planned after all others, or the plan is dropped when it is not last. */
 void stk_plan_append(struct stk_state *s, uint32_t job);

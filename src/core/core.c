@@ -15,10 +15,12 @@ struct stk_core {
     struct stk_state s;
 };
 
-enum { P_ROUND };
+enum { P_ROUND, P_DEPTH };
 const struct stk_param stk_core_params[] = {
     [P_ROUND] = {"round_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
                  "decide only at multiples of this; in the simulator jobs then end there too"},
+    [P_DEPTH] = {"backfill.depth", STK_PARAM_INT, "500", 1, 1000000000, NULL,
+                 "conservative: when plans change, this many jobs are planned anew at a time"},
     {0},
 };
 
@@ -43,6 +45,9 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
         s->round = cfg->order->round(s->order_st);
     if (s->round == 0 && cfg->preempt->round)
         s->round = cfg->preempt->round(s->preempt_st);
+    if (s->round > 0 && s->round < STK_SECOND / 1000)
+        return stk_err_set(err, -EINVAL, "rounds must be at least 0.001 s");
+    s->backfill_depth = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEPTH]);
     if (cfg->preempt->room && stk_evictable_init(s) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     s->whole_pool = cfg->preempt->pass != NULL;

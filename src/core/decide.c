@@ -54,14 +54,45 @@ static uint32_t claimed_step(struct stk_state *s, uint32_t pool, stk_time now,
     return s->preempt->room ? s->preempt->room(s->preempt_st, &ask, (stk_job_id){job}) : 0;
 }
 
+static bool behind_reservation(const struct stk_state *s, const struct stk_pool *p,
+                               const struct stk_oent *e)
+{
+    return p->resv_job != STK_NONE && p->resv_job != e->id && !before(e, &s->jobs[p->resv_job]);
+}
+
+/* Tries the first due job of the best shape. 1: it starts; 0: the shape was put elsewhere. */
+static uint32_t planned_try(struct stk_state *s, struct stk_pool *p, uint32_t shape,
+                            const struct stk_oent *e, struct stk_event *out)
+{
+    const stk_time now = out->at;
+    const bool behind = behind_reservation(s, p, e);
+    uint32_t n;
+
+    if (!stk_place_try(s, shape, NULL, &n)) { /* count said yes, fragments say no */
+        if (!behind && p->resv_job != e->id)
+            stk_reserve_for(s, e->id, now);
+        stk_shape_park(s, shape, STK_PARKED_ROOM);
+        return 0;
+    }
+    if (behind && p->resv_at - now < stk_job_remaining(&s->jobs[e->id], now) &&
+        !stk_reserve_spare(s, shape, &n)) {
+        stk_shape_park(s, shape, STK_PARKED_RESERVE);
+        return 0;
+    }
+    *out = stk_decide_place(s, now, e->id, n);
+    if (!behind && p->resv_job != STK_NONE)
+        stk_shape_unreserve(s, s->shapes[shape].pool);
+    return 1;
+}
+
 /* Jobs whose planned start has come, in rank order; one that finds no node is tried again when
- * there is room. */
+ * there is room, and the first such has nodes reserved. */
 static uint32_t planned_step(struct stk_state *s, uint32_t pool, stk_time now,
                              struct stk_event *out)
 {
     struct stk_pool *p = &s->pools[pool];
 
-    if (!p->plan_valid)
+    if (!p->plan_valid || (p->plan_cut && p->due.n < s->backfill_depth / 2))
         stk_plan_rebuild(s, pool, now);
     while (p->due.n > 0 && p->due.item[0].key <= now) {
         uint32_t job = p->due.item[0].id;
@@ -69,20 +100,17 @@ static uint32_t planned_step(struct stk_state *s, uint32_t pool, stk_time now,
         stk_heap_remove(&p->due, s->due_pos, job);
         stk_queue_due(s, job);
     }
+    out->at = now;
     while (p->ready.n > 0) {
-        uint32_t shape = p->ready.item[0].id, n;
+        uint32_t shape = p->ready.item[0].id;
         const struct stk_oent *e = stk_otree_first(&s->trees, &s->shapes[shape].waiting, now);
 
-        if (!e) {
+        if (!e)
             stk_heap_remove(&p->ready, s->shape_pos, shape);
-        } else if (e->key != p->ready.item[0].key || e->tie != p->ready.item[0].tie) {
+        else if (e->key != p->ready.item[0].key || e->tie != p->ready.item[0].tie)
             stk_shape_requeue(s, shape, e); /* others may come before it */
-        } else if (stk_place_try(s, shape, NULL, &n)) {
-            out[0] = stk_decide_place(s, now, e->id, n);
+        else if (planned_try(s, p, shape, e, out))
             return 1;
-        } else {
-            stk_shape_park(s, shape, STK_PARKED_ROOM);
-        }
     }
     return 0;
 }
@@ -149,10 +177,8 @@ static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, str
         uint32_t shape = p->ready.item[0].id, n;
         const struct stk_oent *first =
             stk_otree_first(&s->trees, &s->shapes[shape].waiting, INT64_MAX);
-        bool behind = p->resv_job != STK_NONE && p->resv_job != first->id &&
-                      !before(first, &s->jobs[p->resv_job]);
 
-        if (behind) {
+        if (behind_reservation(s, p, first)) {
             if (backfill_step(s, shape, first, now, out))
                 return 1;
             continue;
@@ -183,6 +209,8 @@ static uint32_t pool_step(struct stk_state *s, uint32_t pool, stk_time now, stru
         if (n > 0 || p->n_stopping > 0)
             return n; /* else the room it was promised went elsewhere: a node was lost */
     }
+    if (p->resv_job != STK_NONE && now >= p->resv_at)
+        stk_shape_unreserve(s, pool); /* its time has come: it starts, or is promised another */
     if (s->backfill->reserve_all)
         return planned_step(s, pool, now, out);
     return queue_step(s, pool, now, out, cap);

@@ -85,6 +85,14 @@ static void list_nodes(struct stk_state *s, const struct stk_sort_item *order)
             g->max_gpus = n->gpus;
         if (n->gpus > pool->max_gpus)
             pool->max_gpus = n->gpus;
+        pool->cpu_limited |= n->cpu_limited;
+        pool->mem_limited |= n->mem_limited;
+        pool->max_cpu = n->cpu_limited && n->cpu_milli <= pool->max_cpu ? pool->max_cpu
+                        : n->cpu_limited                                ? n->cpu_milli
+                                                                        : UINT64_MAX;
+        pool->max_mem = n->mem_limited && n->mem_mib <= pool->max_mem ? pool->max_mem
+                        : n->mem_limited                              ? n->mem_mib
+                                                                      : UINT64_MAX;
         pool->gpus += n->gpus;
         pool->gpus_up += n->gpus;
         pool->gpus_free += n->gpus;

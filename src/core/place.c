@@ -112,6 +112,11 @@ static bool place_tasks(struct stk_state *s, const struct stk_demand *d, uint32_
     uint32_t left = d->tasks, n = 0;
     uint32_t most = d->gpus ? largest_node(s, d, pool) / d->gpus : left;
 
+    if (d->cpu_milli > 0 && s->pools[pool].max_cpu / d->cpu_milli < most)
+        most = (uint32_t)(s->pools[pool].max_cpu / d->cpu_milli);
+    if (d->mem_mib > 0 && s->pools[pool].max_mem / d->mem_mib < most)
+        most = (uint32_t)(s->pools[pool].max_mem / d->mem_mib);
+
     if (d->gpus > 0 && count_pieces(s, d, pool, d->gpus, left) < left)
         return false;
     while (left > 0) {

@@ -22,7 +22,7 @@ int stk_queue_reserve(struct stk_state *s, uint32_t pool)
                 : stk_mem_grow(m, &s->shape_pos, &s->cap_shape_pos, s->cap_shapes,
                                sizeof(*s->shape_pos));
     rc = rc < 0 ? rc : stk_map_reserve(&s->shape_by_hash, m, s->n_shapes + 1);
-    rc = rc < 0 ? rc : stk_heap_reserve(&p->ready, m, s->n_shapes + 1);
+    rc = rc < 0 ? rc : stk_heap_reserve(&p->ready, m, p->n_shapes + 1);
     rc = rc < 0 ? rc : stk_heap_reserve(&s->timers, m, s->n_jobs + 1);
     if (s->whole_pool) {
         rc = rc < 0 ? rc
@@ -30,8 +30,8 @@ int stk_queue_reserve(struct stk_state *s, uint32_t pool)
         rc = rc < 0 ? rc : stk_mem_grow(m, &p->walk, &p->cap_walk, p->cap_rated, sizeof(*p->walk));
     }
     if (s->backfill->reserve_all) {
-        rc = rc < 0 ? rc : stk_heap_reserve(&p->due, m, s->n_live + 1);
-        rc = rc < 0 ? rc : stk_timeline_reserve(&p->plan, 2 * s->n_live + 2);
+        rc = rc < 0 ? rc : stk_heap_reserve(&p->due, m, p->n_live + 1);
+        rc = rc < 0 ? rc : stk_timeline_reserve(&p->plan, 2 * p->n_live + 2);
     }
     return rc;
 }

@@ -129,6 +129,7 @@ static void mark_done(struct stk_state *s, uint32_t job, enum stk_cause cause)
     j->ended = s->now;
     j->link = 0;
     s->n_live--;
+    s->pools[j->pool].n_live--;
     stk_shape_drop(s, j->shape);
     if (s->done_tail)
         s->jobs[s->done_tail - 1].link = job + 1;

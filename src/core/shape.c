@@ -35,6 +35,17 @@ static uint32_t piece_need(const struct stk_state *s, const struct stk_demand *d
     return whole > 0 ? (rest > 0 ? rest : size) : d->gpus;
 }
 
+/* The demand without what no node of the pool limits: it makes no difference there. */
+static struct stk_demand relevant(const struct stk_state *s, const struct stk_demand *d,
+                                  uint32_t pool)
+{
+    struct stk_demand r = *d;
+
+    r.cpu_milli = s->pools[pool].cpu_limited ? d->cpu_milli : 0;
+    r.mem_mib = s->pools[pool].mem_limited ? d->mem_mib : 0;
+    return r;
+}
+
 /* The shape among those with this hash, or STK_NONE. */
 static uint32_t shape_find(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                            uint32_t head)
@@ -47,15 +58,42 @@ static uint32_t shape_find(const struct stk_state *s, const struct stk_demand *d
 
 bool stk_shape_known(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
 {
-    uint32_t head = stk_map_get(&s->shape_by_hash, shape_hash(d, pool));
+    const struct stk_demand r = relevant(s, d, pool);
+    uint32_t head = stk_map_get(&s->shape_by_hash, shape_hash(&r, pool));
 
-    return shape_find(s, d, pool, head) != STK_NONE;
+    return shape_find(s, &r, pool, head) != STK_NONE;
+}
+
+static void list_add(struct stk_state *s, uint32_t shape)
+{
+    struct stk_pool *p = &s->pools[s->shapes[shape].pool];
+
+    s->shapes[shape].pool_next = p->first_shape;
+    if (p->first_shape)
+        s->shapes[p->first_shape - 1].pool_prev = shape + 1;
+    p->first_shape = shape + 1;
+    p->n_shapes++;
+}
+
+static void list_remove(struct stk_state *s, uint32_t shape)
+{
+    const struct stk_shape *sh = &s->shapes[shape];
+    struct stk_pool *p = &s->pools[sh->pool];
+
+    if (sh->pool_next)
+        s->shapes[sh->pool_next - 1].pool_prev = sh->pool_prev;
+    if (sh->pool_prev)
+        s->shapes[sh->pool_prev - 1].pool_next = sh->pool_next;
+    else
+        p->first_shape = sh->pool_next;
+    p->n_shapes--;
 }
 
 uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t pool)
 {
-    uint32_t hash = shape_hash(d, pool), head = stk_map_get(&s->shape_by_hash, hash);
-    uint32_t at = shape_find(s, d, pool, head);
+    const struct stk_demand r = relevant(s, d, pool);
+    uint32_t hash = shape_hash(&r, pool), head = stk_map_get(&s->shape_by_hash, hash);
+    uint32_t at = shape_find(s, &r, pool, head);
 
     if (at != STK_NONE) {
         s->shapes[at].refs++;
@@ -67,13 +105,14 @@ uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t
     } else {
         at = s->n_shapes++;
     }
-    s->shapes[at] = (struct stk_shape){.demand = *d,
+    s->shapes[at] = (struct stk_shape){.demand = r,
                                        .pool = pool,
-                                       .gpus = d->gpus * d->tasks,
+                                       .gpus = r.gpus * r.tasks,
                                        .refs = 1,
-                                       .need = piece_need(s, d, pool),
+                                       .need = piece_need(s, &r, pool),
                                        .next = head + 1};
     s->shape_pos[at] = STK_HEAP_OUT;
+    list_add(s, at);
     stk_map_put(&s->shape_by_hash, hash, at);
     return at;
 }
@@ -87,6 +126,7 @@ void stk_shape_drop(struct stk_state *s, uint32_t shape)
         return;
     if (sh->parked != STK_READY)
         stk_shape_unpark(s, shape);
+    list_remove(s, shape);
     hash = shape_hash(&sh->demand, sh->pool);
     at = stk_map_get(&s->shape_by_hash, hash);
     if (at == shape && sh->next == 0) {
@@ -194,6 +234,7 @@ void stk_shape_unreserve(struct stk_state *s, uint32_t pool)
     }
     p->n_resv = 0;
     p->resv_job = STK_NONE;
+    p->resv_tight = false;
     for (uint32_t i = 0; p->late_keys && i < p->ready.n; i++)
         s->list_b[i] = p->ready.item[i].id;
     for (uint32_t i = 0; p->late_keys && i < p->ready.n; i++)
@@ -226,6 +267,7 @@ void stk_shape_wake(struct stk_state *s, uint32_t node)
 {
     const struct stk_node *n = &s->nodes[node];
     struct stk_pool *p = &s->pools[n->pool];
+    bool reserved = stk_bits_test(s->avoid, node);
     uint32_t need = 0;
 
     if (p->n_waiting == 0)
@@ -244,7 +286,13 @@ void stk_shape_wake(struct stk_state *s, uint32_t node)
         while (s->counts[p->park_head + need])
             stk_shape_ready(s, s->counts[p->park_head + need] - 1);
     }
-    /* what ends on a reserved node as expected was counted when the reservation was made */
-    while (p->resv_parked && !stk_bits_test(s->avoid, node))
-        stk_shape_ready(s, p->resv_parked - 1);
+    /* on a reserved node only what the reservation leaves is of use */
+    for (uint32_t at = p->resv_parked; at != 0;) {
+        uint32_t shape = at - 1;
+
+        at = s->shapes[shape].park_next;
+        if (s->shapes[shape].need <= n->gpus_free &&
+            (!reserved || n->extra >= (int64_t)s->shapes[shape].need))
+            stk_shape_ready(s, shape);
+    }
 }

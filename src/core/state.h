@@ -55,10 +55,11 @@ struct stk_job {
 struct stk_shape {
     struct stk_demand demand;
     uint32_t pool;
-    uint32_t gpus; /* of all tasks */
-    uint32_t refs; /* jobs not yet ended; 0: the row may be reused */
-    uint32_t need; /* GPUs on one node without which not even one piece fits */
-    uint32_t next; /* same hash, or free list; shape + 1 */
+    uint32_t gpus;                 /* of all tasks */
+    uint32_t refs;                 /* jobs not yet ended; 0: the row may be reused */
+    uint32_t need;                 /* GPUs on one node without which not even one piece fits */
+    uint32_t next;                 /* same hash, or free list; shape + 1 */
+    uint32_t pool_next, pool_prev; /* the pool's shapes; shape + 1 */
     struct stk_otree
         waiting; /* by (rank, number); aux: remaining time; conservative: planned start */
     /* caches */
@@ -113,7 +114,10 @@ struct stk_pool {
     uint32_t max_gpus;                 /* of one node */
     uint64_t gpus, gpus_up, gpus_free; /* all; of nodes that are up; of those, free */
     uint32_t n_waiting, n_leased;      /* jobs; leased: placed or running */
-    uint32_t n_stopping;
+    uint32_t n_stopping, n_live;       /* live: submitted and not ended */
+    uint32_t n_shapes, first_shape;    /* shape + 1 */
+    bool cpu_limited, mem_limited;     /* some node has a limit */
+    uint64_t max_cpu, max_mem;         /* most of one node; no use where not limited */
     uint32_t tier_waiting[STK_TIER_MAX];
     uint32_t tier_leased[STK_TIER_MAX], tier_gpus_leased[STK_TIER_MAX];
     struct stk_otree ends;   /* leased jobs by expected end (kept when some policy asks) */
@@ -132,9 +136,11 @@ struct stk_pool {
     uint32_t resv_parked; /* shapes parked for the reservation; shape + 1 */
     uint32_t resv_job;    /* STK_NONE */
     stk_time resv_at;
+    bool resv_tight;  /* it lacks CPU or memory: nobody may use what it leaves */
     uint32_t n_resv;  /* nodes, in state.resv_nodes from first_node on */
     stk_time pass_at; /* a whole-pool policy's last pass */
     bool plan_valid;
+    bool plan_cut; /* jobs behind the first backfill.depth are not planned yet */
     struct stk_timeline plan;
     struct stk_heap due; /* planned jobs by planned start */
     int64_t plan_rank;   /* of the last job planned */
@@ -168,7 +174,7 @@ struct stk_state {
     const struct stk_admit_ops *admit;
     void *order_st, *preempt_st;
     stk_time round; /* > 0: decide at its multiples only */
-    uint32_t retain_done;
+    uint32_t retain_done, backfill_depth;
     bool whole_pool, keep_ends;
     bool drift;        /* some running job's rank falls with time: every round decides anew */
     stk_time round_at; /* cache: the last round that was opened */

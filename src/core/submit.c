@@ -131,6 +131,7 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     j->number = s->next_number++;
     j->shape = stk_shape_get(s, &spec->demand, j->pool);
     s->n_live++;
+    s->pools[j->pool].n_live++;
     stk_map_put(&s->by_number, j->number, job);
     if (!tie(s, job, spec)) {
         j->state = STK_JOB_HELD; /* never seen: it ends at once */

@@ -11,8 +11,8 @@ typedef int64_t stk_time; /* also used for durations */
 #define STK_SECOND ((stk_time)1000000)
 #define STK_NEVER_TIME INT64_MAX
 
-/* No job runs longer and no clock is later than this: about 146,000 years would overflow, one
- * hundred are allowed. Products with a GPU count below STK_MAX_GPUS then fit in 64 bits. */
+/* No job runs longer and no clock is later than this. Products with a GPU count up to STK_MAX_GPUS
+ * fit in 64 bits when time is in milliseconds; in microseconds they need 128. */
 #define STK_MAX_DURATION (100 * INT64_C(31557600) * STK_SECOND)
 
 #endif

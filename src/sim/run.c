@@ -17,7 +17,11 @@
 #include "sys/big.h"
 
 #define MAX_SAMPLES 65536u
-#define PROGRESS_STEP 4096u /* turns between looks at the clock */
+#define MAX_EVICTIONS 5000000u /* without a job ending: it will never end */
+#define PROGRESS_STEP 4096u    /* turns between looks at the clock */
+
+__extension__ typedef unsigned __int128
+    u128; /* GPU-microseconds pass 2^63 in three years of 100,000 GPUs */
 
 struct live { /* by job slot */
     stk_time submit, first_start, since, ran;
@@ -42,7 +46,8 @@ struct sim_run {
     uint64_t turns, ended;
     uint32_t to_measure; /* jobs that count in the totals and have not ended */
     bool measure_some;   /* not all of them do */
-    int64_t busy_gpu_us;
+    u128 busy_gpu_us;
+    uint64_t evicted_since_end;
     stk_time sample_gap;
     int rc; /* of the shadow core, or of memory: watchers of events cannot fail */
 };
@@ -181,12 +186,15 @@ static void watch_exit(struct sim_run *x, const struct stk_event *ev)
     struct live *l = &x->live[ev->job.i];
 
     l->ran += ev->at - l->since;
-    x->busy_gpu_us += (ev->at - l->since) * l->gpus;
+    x->busy_gpu_us += (u128)(ev->at - l->since) * l->gpus;
     if (ev->u.exit.cause == STK_CAUSE_EVICTED) {
         l->preemptions++;
         x->r->preemptions++;
+        if (++x->evicted_since_end > MAX_EVICTIONS)
+            x->rc = -ELOOP;
         return;
     }
+    x->evicted_since_end = 0;
     x->r->jobs[l->tag] = (struct stk_job_result){.first_start = l->first_start,
                                                  .end = ev->at,
                                                  .wait = ev->at - l->submit - l->ran,
@@ -270,6 +278,11 @@ static int watch_after(void *ctx, stk_time now, struct stk_err *err)
     struct sim_run *x = ctx;
     int rc = 0;
 
+    if (x->rc == -ELOOP)
+        return stk_err_set(err, x->rc,
+                           "%u preemptions and no job has ended: each costs as much as a job gets "
+                           "done in between (restart_s against the rounds)",
+                           MAX_EVICTIONS);
     if (x->rc < 0)
         return stk_err_set(err, x->rc, "replay refuses an event at %lld, or out of memory",
                            (long long)now);

@@ -122,8 +122,13 @@ static int check_together(const struct stk_setup *s, struct stk_err *err)
                            "--backfill %s works",
                            s->preempt->name, s->backfill->name);
     if (s->preempt->room && s->backfill->reserve_all)
-        return stk_err_set(err, -EINVAL, "--preempt %s does not go with --backfill %s",
+        return stk_err_set(err, -EINVAL,
+                           "--preempt %s does not go with --backfill %s; add --preempt none",
                            s->preempt->name, s->backfill->name);
+    if (s->preempt->room && s->order != &stk_order_priority)
+        return stk_err_set(err, -EINVAL,
+                           "--preempt %s goes with --order priority, not %s; add --preempt none",
+                           s->preempt->name, s->order->name);
     return 0;
 }
 
