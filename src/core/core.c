@@ -342,6 +342,15 @@ uint32_t stk_core_decide(struct stk_core *c, stk_time now, struct stk_event *out
     return cap == 0 ? 0 : stk_decide(&c->s, now, out, cap);
 }
 
+void stk_core_expect(const struct stk_core *c, stk_job_id job)
+{
+    if (job.i >= c->s.n_jobs)
+        return;
+    for (size_t at = 0; at < sizeof(struct stk_job); at += 64)
+        __builtin_prefetch((const char *)&c->s.jobs[job.i] + at);
+    __builtin_prefetch(&c->s.timer_pos[job.i]);
+}
+
 bool stk_core_tick_due(const struct stk_core *c, stk_time now)
 {
     return c->s.timers.n > 0 && c->s.timers.item[0].key <= now;

@@ -59,6 +59,10 @@ uint32_t stk_core_decide(struct stk_core *core, stk_time now, struct stk_event *
 stk_time stk_core_wake(const struct stk_core *core, stk_time now);
 bool stk_core_tick_due(const struct stk_core *core, stk_time now);
 
+/* A job of which the next event is likely to be: fetches its data into the cache. Changes nothing.
+ */
+void stk_core_expect(const struct stk_core *core, stk_job_id job);
+
 const struct stk_state *stk_core_state(const struct stk_core *core); /* until the next apply() */
 uint32_t stk_core_find(const struct stk_core *core, stk_job_number number); /* slot or STK_NONE */
 

@@ -123,6 +123,8 @@ int stk_loop_turn(struct stk_loop *l, stk_time now, struct stk_err *err)
 
     c->engine->ops->pump(c->engine, now);
     rc = drain(l, err);
+    if (c->engine->ops->peek)
+        stk_core_expect(c->core, c->engine->ops->peek(c->engine));
     if (rc == 0 && stk_core_tick_due(c->core, now)) {
         const struct stk_event tick = {.at = now, .type = STK_EV_TICK};
 

@@ -37,6 +37,8 @@ struct stk_engine_ops {
     void (*pump)(struct stk_engine *e, stk_time now);
     /* Virtual time only: when something will happen by itself; STK_NEVER_TIME: not. */
     stk_time (*next)(const struct stk_engine *e);
+    /* Optional: the job that is likely to be reported next, to have its data at hand; STK_NONE. */
+    stk_job_id (*peek)(const struct stk_engine *e);
     void (*close)(struct stk_engine *e); /* frees it; NULL is not passed */
 };
 

@@ -249,9 +249,11 @@ static int take_sample(struct sim_run *x, stk_time now, struct stk_err *err)
 
     if (r->n_samples > 0 && now - r->samples[r->n_samples - 1].at < x->sample_gap)
         return 0;
-    if (stk_mem_grow(&stk_big_mem, &r->samples, &r->cap_samples, r->n_samples + 1,
-                     sizeof(*r->samples)) < 0)
+    if (!r->samples)
+        r->samples = malloc(MAX_SAMPLES * sizeof(*r->samples));
+    if (!r->samples)
         return stk_err_set(err, -ENOMEM, "out of memory for samples");
+    r->cap_samples = MAX_SAMPLES;
     for (uint32_t p = 0; p < x->s->n_pools; p++)
         busy += x->s->pools[p].gpus_up - x->s->pools[p].gpus_free;
     r->samples[r->n_samples++] =
@@ -408,8 +410,8 @@ static void clean_up(struct sim_run *x)
     stk_core_free(x->shadow);
     free(x->numbers);
     free(x->pool_of_group);
-    free(x->live);
-    free(x->deps);
+    stk_mem_drop(&stk_big_mem, &x->live, &x->cap_live, sizeof(*x->live));
+    stk_mem_drop(&stk_big_mem, &x->deps, &x->cap_deps, sizeof(*x->deps));
 }
 
 int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,

@@ -8,10 +8,11 @@
 
 #include "base/mem.h"
 
-/* Bytes past 'old' are not set. NULL and 'p' untouched on failure; size must not be 0. */
+/* As realloc(); to be freed by free(). size must not be 0. */
 void *stk_big_realloc(void *p, size_t size);
 
-/* The allocator that programs hand to the pure layers. */
+/* The allocator that programs hand to the pure layers. Its blocks only grow or go; what it gives
+ * must be given back to it. */
 extern const struct stk_mem stk_big_mem;
 
 #endif

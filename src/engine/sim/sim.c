@@ -114,6 +114,16 @@ static stk_time next(const struct stk_engine *e)
     return m->ends.n > 0 ? m->ends.item[0].key : STK_NEVER_TIME;
 }
 
+static stk_job_id peek(const struct stk_engine *e)
+{
+    const struct sim *m = (const struct sim *)e;
+
+    if (m->ends.n == 0)
+        return (stk_job_id){STK_NONE};
+    __builtin_prefetch(&m->runs[m->ends.item[0].id]);
+    return (stk_job_id){m->ends.item[0].id};
+}
+
 static void close_sim(struct stk_engine *e)
 {
     struct sim *m = (struct sim *)e;
@@ -131,6 +141,7 @@ static const struct stk_engine_ops sim_ops = {
     .stop = stop,
     .pump = pump,
     .next = next,
+    .peek = peek,
     .close = close_sim,
 };
 
