@@ -346,8 +346,8 @@ void stk_core_expect(const struct stk_core *c, stk_job_id job)
 {
     if (job.i >= c->s.n_jobs)
         return;
-    for (size_t at = 0; at < sizeof(struct stk_job); at += 64)
-        __builtin_prefetch((const char *)&c->s.jobs[job.i] + at);
+    __builtin_prefetch(&c->s.jobs[job.i].number);
+    __builtin_prefetch(&c->s.jobs[job.i].started);
     __builtin_prefetch(&c->s.timer_pos[job.i]);
 }
 

@@ -178,7 +178,8 @@ static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, str
         const struct stk_oent *first =
             stk_otree_first(&s->trees, &s->shapes[shape].waiting, INT64_MAX);
 
-        __builtin_prefetch(&s->jobs[first->id]);
+        __builtin_prefetch(&s->jobs[first->id].number);
+        __builtin_prefetch(&s->jobs[first->id].started);
         if (behind_reservation(s, p, first)) {
             if (backfill_step(s, shape, first, now, out))
                 return 1;

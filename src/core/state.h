@@ -19,36 +19,42 @@
 #include "core/timeline.h"
 #include "model/node.h"
 
+/* In order of use: what a start and an end touch lies in the first two cache lines. */
 struct stk_job {
     stk_job_number number;
     uint32_t tag;
     uint8_t state, kind, tier, cause;
     bool cancel_wanted, hold_wanted;
     int32_t priority;
-    uint32_t tenant, pool, shape;
-    uint32_t gpus; /* of all tasks */
-    stk_time submitted, begin;
-    stk_time queued;  /* when it last entered the queue */
-    stk_time started; /* of the lease it has; of the last one when it has none */
-    stk_time ended;
-    stk_time estimate;
-    stk_time served;    /* time run under earlier leases */
-    stk_time lost;      /* of that, what has to be done again */
-    int64_t word;       /* the order policy's own */
+    uint32_t pool, shape;
+    uint32_t gpus;      /* of all tasks */
     stk_lease_id lease; /* 0: none */
     uint32_t first_piece, n_pieces;
     uint32_t preemptions;
-    int32_t exit_code;
-    uint32_t queue_seq; /* order of entering the queue */
-    stk_job_number array;
-    uint32_t array_index;
-    uint32_t unmet;      /* dependencies not met yet */
     uint32_t first_edge; /* its dependents; edge + 1 */
     uint32_t link;       /* free list, or the row of finished jobs */
-    /* caches: under which key it lies in which tree */
-    int64_t rank, rate;
-    stk_time expected_end;
-    stk_time planned; /* start that conservative backfill planned */
+    stk_time submitted;
+
+    stk_time started; /* of the lease it has; of the last one when it has none */
+    stk_time ended;
+    stk_time estimate;
+    stk_time served;       /* time run under earlier leases */
+    stk_time lost;         /* of that, what has to be done again */
+    int64_t word;          /* the order policy's own */
+    int64_t rank;          /* cache: under which key it lies in its tree */
+    stk_time expected_end; /* cache: likewise */
+
+    stk_time begin;
+    stk_time queued;    /* when it last entered the queue */
+    int64_t rate;       /* cache: at which its rank moves */
+    stk_time planned;   /* cache: start that conservative backfill planned */
+    uint32_t queue_seq; /* order of entering the queue */
+    uint32_t tenant;
+    int32_t exit_code;
+    stk_job_number array;
+    uint32_t array_index;
+    uint32_t unmet;     /* dependencies not met yet */
+    uint32_t unused[2]; /* to the end of the cache line */
 };
 
 /* Waiting jobs that differ in nothing a node could notice. One verdict serves all. */

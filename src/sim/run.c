@@ -2,9 +2,9 @@
 /* run.c - see run.h.
  *
  * The trace is the loop's source; its jobs' true durations are known to the sim engine alone. What
- * happens is watched event by event. While a job lives, what is known of it lies in a table by
- * slot, like the core's own; when it ends, one row is written, found by the job's tag. So the
- * memory that is touched in no order is that of the jobs alive, whatever the length of the trace.
+ * happens is watched event by event; when a job ends, one row is written, found by the job's tag.
+ * The core keeps the last finished job, so that it can still be read then. So the memory that is
+ * touched in no order is that of the jobs alive, whatever the length of the trace.
  */
 #include "sim/run.h"
 
@@ -23,9 +23,9 @@
 __extension__ typedef unsigned __int128
     u128; /* GPU-microseconds pass 2^63 in three years of 100,000 GPUs */
 
-struct live { /* by job slot */
-    stk_time submit, first_start, since, ran;
-    uint32_t tag, gpus, preemptions, nodes;
+struct live { /* by job slot: what the core does not keep of a job */
+    stk_time first_start;
+    uint32_t nodes;
 };
 
 struct sim_run {
@@ -163,10 +163,7 @@ static int watch_submit(struct sim_run *x, const struct stk_event *ev)
 
     if (stk_mem_grow(&stk_big_mem, &x->live, &x->cap_live, slot + 1, sizeof(*x->live)) < 0)
         return -ENOMEM;
-    x->live[slot] = (struct live){.submit = j->submit,
-                                  .first_start = -1,
-                                  .tag = tag,
-                                  .gpus = j->gpus * (j->tasks ? j->tasks : 1)};
+    x->live[slot] = (struct live){.first_start = -1};
     return stk_engine_sim_work(x->engine, ev->job, j->duration, ends);
 }
 
@@ -174,7 +171,6 @@ static void watch_place(struct sim_run *x, const struct stk_event *ev)
 {
     struct live *l = &x->live[ev->job.i];
 
-    l->since = ev->at;
     if (l->first_start < 0)
         l->first_start = ev->at;
     if (ev->u.place.n > l->nodes)
@@ -183,25 +179,24 @@ static void watch_place(struct sim_run *x, const struct stk_event *ev)
 
 static void watch_exit(struct sim_run *x, const struct stk_event *ev)
 {
-    struct live *l = &x->live[ev->job.i];
+    const struct stk_job *j = &x->s->jobs[ev->job.i]; /* the last to end is still known */
+    const struct live *l = &x->live[ev->job.i];
 
-    l->ran += ev->at - l->since;
-    x->busy_gpu_us += (u128)(ev->at - l->since) * l->gpus;
+    x->busy_gpu_us += (u128)(ev->at - j->started) * j->gpus;
     if (ev->u.exit.cause == STK_CAUSE_EVICTED) {
-        l->preemptions++;
         x->r->preemptions++;
         if (++x->evicted_since_end > MAX_EVICTIONS)
             x->rc = -ELOOP;
         return;
     }
     x->evicted_since_end = 0;
-    x->r->jobs[l->tag] = (struct stk_job_result){.first_start = l->first_start,
+    x->r->jobs[j->tag] = (struct stk_job_result){.first_start = l->first_start,
                                                  .end = ev->at,
-                                                 .wait = ev->at - l->submit - l->ran,
-                                                 .preemptions = l->preemptions,
+                                                 .wait = ev->at - j->submitted - j->served,
+                                                 .preemptions = j->preemptions,
                                                  .nodes = l->nodes};
     x->ended++;
-    x->to_measure -= x->measure_some && measured(x, l->tag);
+    x->to_measure -= x->measure_some && measured(x, j->tag);
 }
 
 static void watch_event(void *ctx, const struct stk_event *ev)
@@ -340,7 +335,7 @@ static int make_core(const struct sim_run *x, const struct stk_cluster *c,
         .preempt = setup->preempt,
         .admit = setup->admit,
         .params = &setup->params,
-        .retain_done = x->numbers ? UINT32_MAX : 0,
+        .retain_done = x->numbers ? UINT32_MAX : 1,
     };
 
     return stk_core_new(&cfg, &stk_big_mem, ret, err);
@@ -351,7 +346,7 @@ static int make_rows(struct sim_run *x, struct stk_err *err)
     const struct stk_trace *t = x->t;
     bool linked = t->n_deps > 0;
 
-    x->r->jobs = stk_big_realloc(NULL, (t->n_jobs + 1u) * sizeof(*x->r->jobs));
+    x->r->jobs = malloc((t->n_jobs + 1u) * sizeof(*x->r->jobs));
     x->measure_some = x->o->first_id > 0 || x->o->last_id < UINT32_MAX;
     for (uint32_t i = 0; x->r->jobs && i < t->n_jobs; i++) {
         x->to_measure += x->measure_some && measured(x, i);

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sys/big.h"
-
 #define FIRST_JOBS 1024u
 #define FIRST_DEPS 64u
 
@@ -23,7 +21,7 @@ struct stk_trace_job *stk_trace_push(struct stk_trace *t)
         return NULL;
     if (t->n_jobs == t->cap_jobs) {
         uint32_t cap = t->cap_jobs ? t->cap_jobs * 2 : FIRST_JOBS;
-        struct stk_trace_job *jobs = stk_big_realloc(t->jobs, cap * sizeof(*jobs));
+        struct stk_trace_job *jobs = realloc(t->jobs, cap * sizeof(*jobs));
 
         if (!jobs)
             return NULL;

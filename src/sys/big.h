@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* big.h - memory for large arrays: as realloc(), but large blocks ask for huge pages, which saves
- * page faults and address look-ups where millions of rows are touched in no order. */
+/* big.h - the allocator that programs hand to the pure layers. Large blocks are pages of their own:
+ * zeroed, on a cache line's start, grown without copying, and huge where the system has them, which
+ * saves address look-ups where rows are touched in no order.
+ *
+ * Its blocks only grow or go; what it gives must be given back to it. */
 #ifndef STK_SYS_BIG_H
 #define STK_SYS_BIG_H
 
-#include <stddef.h>
-
 #include "base/mem.h"
 
-/* As realloc(); to be freed by free(). size must not be 0. */
-void *stk_big_realloc(void *p, size_t size);
-
-/* The allocator that programs hand to the pure layers. Its blocks only grow or go; what it gives
- * must be given back to it. */
 extern const struct stk_mem stk_big_mem;
 
 #endif
