@@ -70,7 +70,7 @@ uint32_t stk_core_find(const struct stk_core *core, stk_job_number number); /* s
 bool stk_core_sound(const struct stk_core *core, struct stk_err *err);
 /* Hash of the state and of how it came about. Equal on every machine for equal events. */
 uint64_t stk_core_digest(const struct stk_core *core);
-/* Why a job is not running. */
+/* Why a job is not running. Not to be called between decide() and applying what it returned. */
 int stk_core_why(struct stk_core *core, stk_job_id job, struct stk_reason *ret,
                  struct stk_err *err);
 

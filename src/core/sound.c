@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sound.c - every invariant of the state, checked from scratch: GPUs conserved and never given
- * twice, gangs whole, counters and indexes in step with the tables. Slow on purpose; it shares no
- * code with what it checks. */
+ * twice, gangs whole, counters and indexes in step with the tables. Slow on purpose: it trusts no
+ * counter and no index. Reservations and plans are not checked here; the tests of backfill do that.
+ */
 #include "core/core.h"
 #include "core/index.h"
 

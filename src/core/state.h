@@ -2,8 +2,9 @@
 /* state.h - the scheduler's state: flat tables addressed by handles, no pointers between rows.
  *
  * Two kinds of members. *State* is what events make it; it goes into the digest and must be equal
- * after a replay. *Caches* (marked) only make deciding fast: indexes, parked shapes, reservations.
- * They may be dropped at any time without changing any decision.
+ * after a replay. *Caches* (marked) are what deciding remembers: indexes, parked shapes, and the
+ * starts that backfill has promised. They hold no facts; dropped, they are made again from the
+ * state, and a promise made later may be another one.
  *
  * Core files write here, inside apply(). Policies read.
  */

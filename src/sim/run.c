@@ -8,6 +8,7 @@
  */
 #include "sim/run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,18 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
     return stk_loop_apply(loop, &ev, err);
 }
 
+/* The job's id as the trace has it. */
+static const char *id_of(const struct stk_trace *t, uint32_t i, char buf[64])
+{
+    uint64_t id = t->jobs[i].id;
+
+    if (id & STK_TRACE_ID_NAME)
+        (void)snprintf(buf, 64, "%s", stk_names_get(&t->ids, (uint32_t)(id & ~STK_TRACE_ID_NAME)));
+    else
+        (void)snprintf(buf, 64, "%llu", (unsigned long long)id);
+    return buf;
+}
+
 static int feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err)
 {
     struct sim_run *x = ctx;
@@ -127,6 +140,7 @@ static int feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *
     while (x->next_job < x->t->n_jobs && x->t->jobs[x->next_job].submit <= now) {
         uint32_t i = x->next_job++;
         struct stk_err why = {{0}};
+        char id[64];
         int rc = submit(x, loop, i, &why);
 
         if (rc == -ERANGE || rc == -ENOENT) {
@@ -134,12 +148,11 @@ static int feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *
                 x->numbers[i] = 0;
             if (x->o->lenient)
                 continue;
-            return stk_err_set(err, rc,
-                               "job %u of the trace %.150s; --lenient leaves such jobs out", i + 1,
-                               why.text);
+            return stk_err_set(err, rc, "job %s %.150s; --lenient leaves such jobs out",
+                               id_of(x->t, i, id), why.text);
         }
         if (rc < 0)
-            return stk_err_set(err, rc, "job %u of the trace: %.180s", i + 1, why.text);
+            return stk_err_set(err, rc, "job %s: %.180s", id_of(x->t, i, id), why.text);
     }
     return 0;
 }
@@ -353,6 +366,9 @@ static int make_rows(struct sim_run *x, struct stk_err *err)
         x->r->jobs[i] = (struct stk_job_result){.first_start = -1, .end = -1};
         linked |= t->jobs[i].array > 0;
     }
+    if (x->measure_some && x->to_measure == 0)
+        return stk_err_set(err, -EINVAL, "no job of the trace has an id from %u to %u",
+                           x->o->first_id, x->o->last_id);
     if (linked)
         x->numbers = calloc(t->n_jobs + 1u, sizeof(*x->numbers));
     if (!x->r->jobs || (linked && !x->numbers))

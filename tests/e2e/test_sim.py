@@ -201,6 +201,8 @@ def test_a_job_that_can_never_run_is_refused_or_left_out(tmp_path):
     ([*SMALL, "--compare", "fifo", "--order", "sjf"], "--compare"),
     ([*SMALL, "--compare", ""], "--compare"),
     ([*SMALL, "--measure", "9-3"], "--measure"),
+    ([*SMALL, "--measure", "900-901"], "no job of the trace has an id from 900 to 901"),
+    ([*SMALL, "--order", "fifo", "--preempt", "tier"], "--order priority"),
     ([*SMALL, "--pools", "x"], "--split-by"),
     ([*SMALL, "--json", "--jobs-out", "-"], "standard output"),
     (["/does/not/exist", "--cluster", "1x8"], "No such file"),
