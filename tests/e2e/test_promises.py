@@ -94,3 +94,18 @@ def test_a_run_that_only_preempts_is_ended_with_a_sentence(tmp_path):
     run = stoker_run("sim", trace, "--cluster", "1x1", "--order", "las", "--param",
                      "las.round_s=0.000001")
     assert run.returncode == 2 and "at least 0.001" in run.stderr
+
+
+def test_las_promotes_a_job_that_has_waited_long_enough(tmp_path):
+    jobs = [job("long", 0, 100, 1), *[job(f"s{i}", 10 + 5 * i, 5, 1) for i in range(100)]]
+    out = tmp_path / "out.csv"
+    trace = tmp_path / "t.jsonl"
+    trace.write_text("".join(json.dumps(j) + "\n" for j in jobs))
+
+    def end_of_long(*args):
+        simulate(trace, "--cluster", "1x1", "--order", "las", "--param", "las.thresholds=10",
+                 "--jobs-out", out, "--paranoid", *args)
+        return float(next(r["end_s"] for r in read_csv(out) if r["id"] == "long"))
+    starved = end_of_long()
+    assert starved == 600  # after the last of the short ones
+    assert end_of_long("--param", "las.promote=1") == 550
