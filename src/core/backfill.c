@@ -86,16 +86,6 @@ static void pretend_end(struct stk_state *s, const struct stk_job *j, struct sea
     }
 }
 
-/* The next job from 'job' on that is being stopped in the pool, or STK_NONE. It may be gone at any
- * time, but lies in no tree any more. */
-static uint32_t stopping_from(const struct stk_state *s, uint32_t pool, uint32_t job)
-{
-    for (; s->pools[pool].n_stopping > 0 && job < s->n_jobs; job++)
-        if (s->jobs[job].state == STK_JOB_STOPPING && s->jobs[job].pool == pool)
-            return job;
-    return STK_NONE;
-}
-
 static void reserve_node(struct stk_state *s, struct stk_pool *p, uint32_t node, uint32_t gpus)
 {
     s->avoid[node / 64] |= UINT64_C(1) << (node % 64);
@@ -178,7 +168,7 @@ void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
         return;
     }
     p->resv_at = now + 1;
-    for (uint32_t i = 0; (i = stopping_from(s, j->pool, i)) != STK_NONE; i++)
+    for (uint32_t i = 0; (i = stk_queue_stopping(s, j->pool, i)) != STK_NONE; i++)
         pretend_end(s, &s->jobs[i], &q, &n_touched);
     while (e && !enough(&q)) {
         stk_time t = e->key;
@@ -347,7 +337,7 @@ void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
         stk_timeline_add(&p->plan, e->key > now ? e->key : now + 1, STK_NEVER_TIME,
                          gives_back(s, &s->jobs[e->id]));
     }
-    for (uint32_t i = 0; (i = stopping_from(s, pool, i)) != STK_NONE; i++)
+    for (uint32_t i = 0; (i = stk_queue_stopping(s, pool, i)) != STK_NONE; i++)
         stk_timeline_add(&p->plan, now + 1, STK_NEVER_TIME, gives_back(s, &s->jobs[i]));
     n = first_jobs(s, p);
     p->plan_rank = INT64_MIN;

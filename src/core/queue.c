@@ -97,6 +97,11 @@ static void tree_remove(struct stk_state *s, uint32_t job)
     (void)found;
 }
 
+static bool before(const struct stk_heap_item *it, const struct stk_job *j)
+{
+    return it->key != j->rank ? it->key < j->rank : it->tie < j->number;
+}
+
 void stk_queue_due(struct stk_state *s, uint32_t job)
 {
     const struct stk_job *j = &s->jobs[job];
@@ -105,12 +110,8 @@ void stk_queue_due(struct stk_state *s, uint32_t job)
 
     if (s->shapes[j->shape].parked != STK_READY)
         return; /* does not fit, like others of its shape */
-    if (pos != STK_HEAP_OUT) {
-        const struct stk_heap_item *it = &s->pools[j->pool].ready.item[pos - 1];
-
-        if (it->key != e.key ? it->key < e.key : it->tie < e.tie)
-            return; /* an earlier one is to be tried already */
-    }
+    if (pos != STK_HEAP_OUT && before(&s->pools[j->pool].ready.item[pos - 1], j))
+        return; /* an earlier one is to be tried already */
     stk_shape_requeue(s, j->shape, &e);
 }
 
@@ -120,13 +121,14 @@ static void shape_got(struct stk_state *s, uint32_t shape, uint32_t job)
     const struct stk_job *j = &s->jobs[job];
     const struct stk_shape *sh = &s->shapes[shape];
     struct stk_pool *p = &s->pools[sh->pool];
-    const struct stk_oent *first = stk_otree_first(&s->trees, &sh->waiting, INT64_MAX);
+    const struct stk_oent *first;
 
     if (s->backfill->reserve_all) {
         stk_plan_append(s, job);
         stk_shape_mark_dirty(s, sh->pool);
         return;
     }
+    first = stk_otree_first(&s->trees, &sh->waiting, INT64_MAX);
     if (sh->parked == STK_READY && first->id != job && stk_heap_has(s->shape_pos, shape)) {
         if (!p->blocked)
             stk_shape_mark_dirty(s, sh->pool);
@@ -137,15 +139,11 @@ static void shape_got(struct stk_state *s, uint32_t shape, uint32_t job)
     if (sh->parked == STK_PARKED_ROOM &&
         (first->id != job || !(s->backfill->reserve_one || s->preempt->room)))
         return;
-    if (p->blocked) { /* behind the head of a strict queue nothing can happen */
-        const struct stk_heap_item *top = &p->ready.item[0];
-
-        if (top->key != j->rank ? top->key < j->rank : top->tie < j->number) {
-            stk_shape_requeue(s, shape, first);
-            return;
-        }
-        p->blocked = false;
+    if (p->blocked && before(&p->ready.item[0], j)) {
+        stk_shape_requeue(s, shape, first);
+        return; /* behind the head of a strict queue nothing can happen */
     }
+    p->blocked = false;
     stk_shape_ready(s, shape);
 }
 
@@ -209,8 +207,8 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
         else
             stk_heap_remove(&p->ready, s->shape_pos, j->shape);
     } else if (sh->waiting.count == 0) {
-        stk_shape_unpark(
-            s, j->shape); /* the next job of the shape is tried, whatever happened meanwhile */
+        /* the next job of the shape is tried, whatever happened meanwhile */
+        stk_shape_unpark(s, j->shape);
     } else if (s->preempt->room) {
         stk_shape_ready(s, j->shape); /* the next one may be of a higher tier */
     }
@@ -256,6 +254,14 @@ void stk_queue_unlease(struct stk_state *s, uint32_t job)
     stk_heap_remove(&s->timers, s->timer_pos, job);
     if (s->keep_ends)
         (void)stk_otree_remove(&s->trees, &p->ends, j->expected_end, j->number);
+}
+
+uint32_t stk_queue_stopping(const struct stk_state *s, uint32_t pool, uint32_t from)
+{
+    for (uint32_t job = from; s->pools[pool].n_stopping > 0 && job < s->n_jobs; job++)
+        if (s->jobs[job].state == STK_JOB_STOPPING && s->jobs[job].pool == pool)
+            return job;
+    return STK_NONE;
 }
 
 void stk_queue_rekey(struct stk_state *s, uint32_t job)

@@ -187,7 +187,6 @@ struct stk_state {
     stk_time round_at; /* cache: the last round that was opened */
     uint32_t n_waiting, n_leased; /* jobs of all pools */
     uint32_t n_blocked;
-    uint64_t gpus_leased;
 
     struct stk_job *jobs;
     uint32_t n_jobs, cap_jobs, free_job; /* free_job: slot + 1 */

@@ -117,4 +117,9 @@ void fx_sound(const struct fx *f);
 struct stk_core *fx_replay(struct fx *f);
 uint64_t fx_digest(const struct fx *f);
 
+struct fx *fx_plain(void);    /* fifo, all else by default */
+void fx_finish(struct fx *f); /* sound, equal after a replay, and freed */
+/* A job that runs on exactly these GPUs of the node. */
+uint32_t fx_run_on(struct fx *f, uint32_t node, uint32_t gpus, uint64_t mask);
+
 #endif

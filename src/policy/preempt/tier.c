@@ -14,6 +14,7 @@
 #include "core/decide.h"
 #include "core/evictable.h"
 #include "core/place.h"
+#include "core/queue.h"
 #include "core/txn.h"
 
 /* Running jobs of lower tiers into s->sort, in the order in which they are considered. */
@@ -43,13 +44,9 @@ static uint64_t give_stopping(struct stk_state *s, uint32_t pool)
 {
     uint64_t gpus = 0;
 
-    for (uint32_t i = 0; s->pools[pool].n_stopping > 0 && i < s->n_jobs; i++) {
-        const struct stk_job *v = &s->jobs[i];
-
-        if (v->state != STK_JOB_STOPPING || v->pool != pool)
-            continue;
-        stk_txn_give_job(s, v);
-        gpus += v->gpus;
+    for (uint32_t i = 0; (i = stk_queue_stopping(s, pool, i)) != STK_NONE; i++) {
+        stk_txn_give_job(s, &s->jobs[i]);
+        gpus += s->jobs[i].gpus;
     }
     return gpus;
 }

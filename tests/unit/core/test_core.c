@@ -11,28 +11,6 @@
 
 #include "lib/fixture.h"
 
-static struct fx *plain(void)
-{
-    return fx_new(&(struct fx_setup){.order = "fifo"});
-}
-
-static void finish(struct fx *f)
-{
-    fx_sound(f);
-    stk_core_free(fx_replay(f));
-    fx_free(f);
-}
-
-static uint32_t run_on(struct fx *f, uint32_t node, uint32_t gpus, uint64_t mask)
-{
-    uint32_t job = fx_submit(f, fx_job(gpus, 10));
-    const struct stk_piece p = {{node}, gpus, 1, mask};
-
-    assert_int_equal(fx_place(f, job, &p, 1), 0);
-    assert_int_equal(fx_job_event(f, STK_EV_STARTED, job), 0);
-    return job;
-}
-
 /* ---- submit ---- */
 
 #define REFUSED(code, change)                                                                      \
@@ -49,7 +27,7 @@ static uint32_t run_on(struct fx *f, uint32_t node, uint32_t gpus, uint64_t mask
 
 static void a_bad_submit_is_refused_with_a_sentence_and_changes_nothing(void **state)
 {
-    struct fx *f = plain();
+    struct fx *f = fx_plain();
     static struct stk_dep many[STK_MAX_DEPS + 1];
     const struct stk_dep unknown = {77, STK_DEP_AFTERANY}, zero = {0, STK_DEP_AFTERANY};
     const struct stk_dep odd = {1, (enum stk_dep_type)9};
@@ -82,12 +60,12 @@ static void a_bad_submit_is_refused_with_a_sentence_and_changes_nothing(void **s
     REFUSED(-ERANGE, (spec.demand.gpus = 8, spec.demand.cut = false, spec.demand.tasks = 3));
     REFUSED(-ERANGE, spec.demand.gpu_types = 2);
     REFUSED(-ERANGE, spec.demand.gpu_types = 0);
-    finish(f);
+    fx_finish(f);
 }
 
 static void the_largest_values_are_taken(void **state)
 {
-    struct fx *f = plain();
+    struct fx *f = fx_plain();
     struct stk_job_spec spec = fx_job(16, 10);
 
     (void)state;
@@ -98,12 +76,12 @@ static void the_largest_values_are_taken(void **state)
     spec.begin = 0;
     spec.priority = STK_MAX_PRIORITY;
     assert_int_equal(fx_state(f, fx_submit(f, spec)), STK_JOB_WAITING);
-    finish(f);
+    fx_finish(f);
 }
 
 static void a_submit_must_carry_the_next_slot(void **state)
 {
-    struct fx *f = plain();
+    struct fx *f = fx_plain();
     const struct stk_job_spec spec = fx_job(1, 10);
     struct stk_event ev = {.type = STK_EV_SUBMIT, .job = {1}, .u.spec = &spec};
     uint64_t before = fx_digest(f);
@@ -113,12 +91,12 @@ static void a_submit_must_carry_the_next_slot(void **state)
     ev.job.i = UINT32_MAX;
     assert_int_equal(fx_apply(f, &ev), -EINVAL);
     assert_true(fx_digest(f) == before);
-    finish(f);
+    fx_finish(f);
 }
 
 static void time_never_runs_backwards(void **state)
 {
-    struct fx *f = plain();
+    struct fx *f = fx_plain();
     struct stk_event tick = {.at = 100, .type = STK_EV_TICK};
 
     (void)state;
@@ -132,12 +110,12 @@ static void time_never_runs_backwards(void **state)
     assert_int_equal(fx_apply(f, &tick), -EINVAL);
     tick.type = (enum stk_event_type) - 1;
     assert_int_equal(fx_apply(f, &tick), -EINVAL);
-    finish(f);
+    fx_finish(f);
 }
 
 static void array_fields_tag_and_tenant_are_kept(void **state)
 {
-    struct fx *f = plain();
+    struct fx *f = fx_plain();
     struct stk_job_spec spec = fx_job(1, 10);
     const struct stk_job *j;
 
@@ -153,7 +131,7 @@ static void array_fields_tag_and_tenant_are_kept(void **state)
     assert_int_equal(j->tag, 1234);
     assert_int_equal(j->tenant, 5);
     assert_int_equal(j->kind, STK_KIND_SWEEP);
-    finish(f);
+    fx_finish(f);
 }
 
 /* ---- place ---- */
@@ -170,7 +148,7 @@ static void refuse_place(struct fx *f, uint32_t job, const struct stk_piece *p, 
 
 static void a_gang_starts_whole_or_not_at_all(void **state)
 {
-    struct fx *f = plain();
+    struct fx *f = fx_plain();
     struct stk_job_spec spec = fx_job(4, 10);
     const struct stk_piece good[2] = {{{0}, 4, 1, 0x0f}, {{1}, 8, 2, 0xff}};
     const struct stk_piece twice[2] = {{{0}, 4, 1, 0x0f}, {{0}, 8, 2, 0xff}};
@@ -192,13 +170,13 @@ static void a_gang_starts_whole_or_not_at_all(void **state)
     assert_int_equal(fx_state(f, job), STK_JOB_PLACED);
     assert_int_equal(f->s->nodes[0].gpus_free, 4);
     assert_int_equal(f->s->nodes[1].gpus_free, 0);
-    finish(f);
+    fx_finish(f);
 }
 
 static void a_piece_must_name_free_gpus_of_a_node_that_is_up(void **state)
 {
-    struct fx *f = plain();
-    uint32_t job = (run_on(f, 0, 2, 0x03), fx_submit(f, fx_job(2, 10)));
+    struct fx *f = fx_plain();
+    uint32_t job = (fx_run_on(f, 0, 2, 0x03), fx_submit(f, fx_job(2, 10)));
     const struct stk_piece bad[] = {
         {{0}, 2, 1, 0x06}, {{0}, 2, 1, 0x300}, {{0}, 2, 1, 0x04}, {{0}, 2, 1, 0},
         {{2}, 2, 1, 0x0c}, {{0}, 2, 2, 0x0c},  {{0}, 2, 0, 0x0c}, {{UINT32_MAX}, 2, 1, 0x0c},
@@ -213,12 +191,12 @@ static void a_piece_must_name_free_gpus_of_a_node_that_is_up(void **state)
     refuse_place(f, job, &good, 1, -ENOSPC);
     assert_int_equal(fx_node(f, 0, true), 0);
     assert_int_equal(fx_place(f, job, &good, 1), 0);
-    finish(f);
+    fx_finish(f);
 }
 
 static void empty_pieces_are_refused(void **state)
 {
-    struct fx *f = plain();
+    struct fx *f = fx_plain();
     const struct stk_piece p[2] = {{{0}, 2, 1, 0x03}, {{1}, 0, 1, 0}};
     const struct stk_piece cpu[2] = {{{0}, 0, 1, 0}, {{1}, 0, 1, 0}};
     uint32_t job = fx_submit(f, fx_job(2, 10)), no_gpu = fx_submit(f, fx_job(0, 10));
@@ -227,12 +205,12 @@ static void empty_pieces_are_refused(void **state)
     refuse_place(f, job, p, 2, -EINVAL);
     refuse_place(f, no_gpu, cpu, 2, -EINVAL);
     assert_int_equal(fx_place(f, no_gpu, cpu, 1), 0);
-    finish(f);
+    fx_finish(f);
 }
 
 static void a_lease_is_new_and_an_older_one_is_stale(void **state)
 {
-    struct fx *f = plain();
+    struct fx *f = fx_plain();
     uint32_t job = fx_submit(f, fx_job(1, 10));
     const struct stk_piece p = {{0}, 1, 1, 1};
     struct stk_event ev = {.type = STK_EV_PLACE, .job = {job}, .u.place = {&p, 1}};
@@ -256,13 +234,13 @@ static void a_lease_is_new_and_an_older_one_is_stale(void **state)
         assert_int_equal(fx_apply(f, &old), -ESTALE);
         assert_true(fx_digest(f) == before);
     }
-    finish(f);
+    fx_finish(f);
 }
 
 static void an_exit_without_a_cause_is_refused(void **state)
 {
-    struct fx *f = plain();
-    uint32_t job = run_on(f, 0, 1, 1);
+    struct fx *f = fx_plain();
+    uint32_t job = fx_run_on(f, 0, 1, 1);
     struct stk_event ev = {.type = STK_EV_EXITED, .job = {job}, .lease = 1};
 
     (void)state;
@@ -275,14 +253,14 @@ static void an_exit_without_a_cause_is_refused(void **state)
     ev.u.exit.lost = STK_MAX_DURATION + 1;
     assert_int_equal(fx_apply(f, &ev), -EINVAL);
     assert_int_equal(fx_state(f, job), STK_JOB_RUNNING);
-    finish(f);
+    fx_finish(f);
 }
 
 /* ---- hold, release, cancel ---- */
 
 static void a_held_job_does_not_start_until_it_is_released(void **state)
 {
-    struct fx *f = plain();
+    struct fx *f = fx_plain();
     struct stk_job_spec spec = fx_job(1, 10);
     uint32_t job;
 
@@ -298,13 +276,13 @@ static void a_held_job_does_not_start_until_it_is_released(void **state)
     assert_int_equal(fx_job_event(f, STK_EV_RELEASE, job), 0);
     fx_turn(f);
     assert_int_equal(fx_state(f, job), STK_JOB_RUNNING);
-    finish(f);
+    fx_finish(f);
 }
 
 static void a_cancelled_job_frees_its_gpus_when_it_is_gone_not_before(void **state)
 {
-    struct fx *f = plain();
-    uint32_t job = run_on(f, 0, 8, 0xff);
+    struct fx *f = fx_plain();
+    uint32_t job = fx_run_on(f, 0, 8, 0xff);
 
     (void)state;
     assert_int_equal(fx_job_event(f, STK_EV_CANCEL, job), 0);
@@ -313,17 +291,18 @@ static void a_cancelled_job_frees_its_gpus_when_it_is_gone_not_before(void **sta
     assert_int_equal(fx_state(f, job), STK_JOB_DONE);
     assert_int_equal(fx_of(f, job)->cause, STK_CAUSE_CANCELLED);
     assert_int_equal(f->s->nodes[0].gpus_free, 8);
-    job = run_on(f, 0, 8, 0xff);
+    job = fx_run_on(f, 0, 8, 0xff);
     assert_int_equal(fx_job_event(f, STK_EV_CANCEL, job), 0);
     assert_int_equal(fx_exit(f, job, STK_CAUSE_OK), 0); /* it was faster */
     assert_int_equal(fx_of(f, job)->cause, STK_CAUSE_OK);
-    finish(f);
+    fx_finish(f);
 }
 
 static void wishes_about_a_stopping_job_are_remembered(void **state)
 {
-    struct fx *f = plain();
-    uint32_t held = run_on(f, 0, 1, 1), back = run_on(f, 0, 1, 2), gone = run_on(f, 0, 1, 4);
+    struct fx *f = fx_plain();
+    uint32_t held = fx_run_on(f, 0, 1, 1), back = fx_run_on(f, 0, 1, 2),
+             gone = fx_run_on(f, 0, 1, 4);
 
     (void)state;
     assert_int_equal(fx_job_event(f, STK_EV_EVICT, held), 0);
@@ -340,12 +319,12 @@ static void wishes_about_a_stopping_job_are_remembered(void **state)
     assert_int_equal(fx_state(f, back), STK_JOB_WAITING);
     assert_int_equal(fx_state(f, gone), STK_JOB_DONE);
     assert_int_equal(fx_of(f, held)->preemptions, 1);
-    finish(f);
+    fx_finish(f);
 }
 
 static void time_served_counts_from_started_not_from_placed(void **state)
 {
-    struct fx *f = plain();
+    struct fx *f = fx_plain();
     uint32_t job = fx_submit(f, fx_job(1, 10));
     const struct stk_piece p = {{0}, 1, 1, 1};
     struct stk_event ev = {.type = STK_EV_EXITED, .job = {job}, .lease = 1};
@@ -361,7 +340,7 @@ static void time_served_counts_from_started_not_from_placed(void **state)
     assert_int_equal(fx_apply(f, &ev), 0);
     assert_int_equal(fx_of(f, job)->served, 4 * STK_SECOND);
     assert_int_equal(stk_job_remaining(fx_of(f, job), f->now), 7 * STK_SECOND);
-    finish(f);
+    fx_finish(f);
 }
 
 static void lost_work_never_makes_a_job_longer_than_is_allowed(void **state)
@@ -385,7 +364,7 @@ static void lost_work_never_makes_a_job_longer_than_is_allowed(void **state)
     }
     assert_true(fx_of(f, job)->lost >= 0);
     assert_true(stk_job_remaining(fx_of(f, job), 0) <= STK_MAX_DURATION);
-    finish(f);
+    fx_finish(f);
 }
 
 int main(void)

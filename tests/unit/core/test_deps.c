@@ -32,13 +32,6 @@ static uint32_t ended(struct fx *f, enum stk_cause cause)
     return job;
 }
 
-static void finish(struct fx *f)
-{
-    fx_sound(f);
-    stk_core_free(fx_replay(f));
-    fx_free(f);
-}
-
 /* What a dependent becomes when the other ends in each way, before and after the submit. */
 static void each_dependency_is_met_by_the_right_ends(void **state)
 {
@@ -65,7 +58,7 @@ static void each_dependency_is_met_by_the_right_ends(void **state)
             dep = after(f, ended(f, cause), (enum stk_dep_type)t);
             assert_int_equal(fx_state(f, dep), met ? STK_JOB_WAITING : STK_JOB_DONE);
             assert_int_equal(stk_dep_met((enum stk_dep_type)t, cause), met);
-            finish(f);
+            fx_finish(f);
         }
     }
 }
@@ -80,7 +73,7 @@ static void an_eviction_is_not_an_end(void **state)
     assert_int_equal(fx_job_event(f, STK_EV_EVICT, on), 0);
     assert_int_equal(fx_exit(f, on, STK_CAUSE_EVICTED), 0);
     assert_int_equal(fx_state(f, dep), STK_JOB_BLOCKED);
-    finish(f);
+    fx_finish(f);
 }
 
 static void a_failure_runs_down_a_chain_and_stops_at_afterany(void **state)
@@ -102,7 +95,7 @@ static void a_failure_runs_down_a_chain_and_stops_at_afterany(void **state)
     assert_int_equal(fx_state(f, any), STK_JOB_WAITING);
     assert_int_equal(fx_state(f, notok), STK_JOB_WAITING);
     assert_int_equal(f->s->n_blocked, 0);
-    finish(f);
+    fx_finish(f);
 }
 
 static void all_dependencies_must_be_met(void **state)
@@ -126,7 +119,7 @@ static void all_dependencies_must_be_met(void **state)
     assert_int_equal(fx_state(f, d), STK_JOB_HELD);
     assert_int_equal(fx_job_event(f, STK_EV_RELEASE, d), 0);
     assert_int_equal(fx_state(f, d), STK_JOB_WAITING);
-    finish(f);
+    fx_finish(f);
 }
 
 static void a_cancelled_dependent_is_not_told(void **state)
@@ -141,7 +134,7 @@ static void a_cancelled_dependent_is_not_told(void **state)
     (void)fx_decide(f);
     assert_int_equal(fx_exit(f, on, STK_CAUSE_FAILED), 0);
     assert_int_equal(fx_state(f, other), STK_JOB_PLACED);
-    finish(f);
+    fx_finish(f);
 }
 
 static void dependents_in_another_pool_are_woken(void **state)
@@ -168,7 +161,7 @@ static void dependents_in_another_pool_are_woken(void **state)
             last = fx_submit(f, spec);
         fx_drain(f);
         assert_int_equal(fx_of(f, last)->ended, 410 * STK_SECOND);
-        finish(f);
+        fx_finish(f);
     }
 }
 
@@ -191,7 +184,7 @@ static void a_job_begins_at_its_time_not_before(void **state)
     assert_int_equal(fx_of(f, on)->ended, 30 * STK_SECOND);
     assert_int_equal(fx_of(f, job)->started, 20 * STK_SECOND);
     assert_int_equal(fx_of(f, dep)->started, 30 * STK_SECOND);
-    finish(f);
+    fx_finish(f);
 }
 
 static void finished_jobs_are_forgotten_oldest_first(void **state)
@@ -213,7 +206,7 @@ static void finished_jobs_are_forgotten_oldest_first(void **state)
     dep.on = 8;
     assert_int_equal(fx_try_submit(f, &spec), 0);
     assert_int_equal(f->s->next_number, 12);
-    finish(f);
+    fx_finish(f);
 }
 
 static void with_nothing_retained_a_chain_still_ends_whole(void **state)
@@ -228,7 +221,7 @@ static void with_nothing_retained_a_chain_still_ends_whole(void **state)
     assert_int_equal(f->s->n_live, 0);
     for (uint32_t i = 0; i < f->s->n_jobs; i++)
         assert_int_equal(fx_state(f, i), STK_JOB_NONE);
-    finish(f);
+    fx_finish(f);
 }
 
 int main(void)

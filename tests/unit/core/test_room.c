@@ -10,28 +10,6 @@
 
 #include "lib/fixture.h"
 
-static struct fx *plain(void)
-{
-    return fx_new(&(struct fx_setup){.order = "fifo"});
-}
-
-static void finish(struct fx *f)
-{
-    fx_sound(f);
-    stk_core_free(fx_replay(f));
-    fx_free(f);
-}
-
-static uint32_t run_on(struct fx *f, uint32_t node, uint32_t gpus, uint64_t mask)
-{
-    uint32_t job = fx_submit(f, fx_job(gpus, 10));
-    const struct stk_piece p = {{node}, gpus, 1, mask};
-
-    assert_int_equal(fx_place(f, job, &p, 1), 0);
-    assert_int_equal(fx_job_event(f, STK_EV_STARTED, job), 0);
-    return job;
-}
-
 static void refuse_place(struct fx *f, uint32_t job, const struct stk_piece *p, uint32_t n, int rc)
 {
     uint64_t before = fx_digest(f);
@@ -44,8 +22,8 @@ static void refuse_place(struct fx *f, uint32_t job, const struct stk_piece *p, 
 
 static void a_node_that_is_down_takes_no_job_and_gives_its_gpus_back_later(void **state)
 {
-    struct fx *f = plain();
-    uint32_t job = run_on(f, 0, 4, 0x0f), next;
+    struct fx *f = fx_plain();
+    uint32_t job = fx_run_on(f, 0, 4, 0x0f), next;
 
     (void)state;
     assert_int_equal(fx_node(f, 0, false), 0);
@@ -65,7 +43,7 @@ static void a_node_that_is_down_takes_no_job_and_gives_its_gpus_back_later(void 
     assert_int_equal(fx_state(f, next), STK_JOB_RUNNING);
     assert_int_equal(fx_node(f, 2, true), -EINVAL);
     assert_int_equal(fx_node(f, UINT32_MAX, false), -EINVAL);
-    finish(f);
+    fx_finish(f);
 }
 
 static void cpu_and_memory_limit_what_a_node_takes(void **state)
@@ -90,7 +68,7 @@ static void cpu_and_memory_limit_what_a_node_takes(void **state)
     assert_int_equal(fx_of(f, b)->started, 10 * STK_SECOND);
     spec.demand.mem_mib = 1001;
     assert_int_equal(fx_try_submit(f, &spec), -ERANGE);
-    finish(f);
+    fx_finish(f);
 }
 
 static void a_job_takes_only_gpu_types_it_accepts(void **state)
@@ -109,7 +87,7 @@ static void a_job_takes_only_gpu_types_it_accepts(void **state)
     assert_int_equal(f->s->pieces[fx_of(f, job)->first_piece].node.i, 1);
     spec.demand.gpus = 16;
     assert_int_equal(fx_try_submit(f, &spec), -ERANGE);
-    finish(f);
+    fx_finish(f);
 }
 
 static void pools_are_independent(void **state)
@@ -133,14 +111,14 @@ static void pools_are_independent(void **state)
     assert_int_equal(fx_state(f, c), STK_JOB_RUNNING);
     spec.pool.i = 2; /* a pool without nodes */
     assert_int_equal(fx_try_submit(f, &spec), -ERANGE);
-    finish(f);
+    fx_finish(f);
 }
 
 /* ---- shapes ---- */
 
 static void a_shape_whose_last_waiting_job_left_is_tried_again(void **state)
 {
-    struct fx *f = plain();
+    struct fx *f = fx_plain();
     uint32_t big = fx_submit(f, fx_job(16, 10)), job = fx_submit(f, fx_job(4, 10));
 
     (void)state;
@@ -152,7 +130,7 @@ static void a_shape_whose_last_waiting_job_left_is_tried_again(void **state)
     job = fx_submit(f, fx_job(4, 10));
     fx_turn(f);
     assert_int_equal(fx_state(f, job), STK_JOB_RUNNING);
-    finish(f);
+    fx_finish(f);
 }
 
 static void thousands_of_different_demands_come_and_go(void **state)
@@ -173,7 +151,7 @@ static void thousands_of_different_demands_come_and_go(void **state)
         fx_sound(f);
     }
     assert_true(f->s->n_shapes < 10000); /* rows are used again */
-    finish(f);
+    fx_finish(f);
 }
 
 int main(void)
