@@ -228,8 +228,10 @@ static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk
         stk_release_exited(s, ev);
         return 0;
     case STK_EV_SUBMIT:
+    case STK_EV_SUSPENDED:
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
+    case STK_EV_GPUS_OFF:
     case STK_EV_TICK:
     case STK_EV_TYPE_MAX:
         break;
@@ -316,6 +318,8 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
     case STK_EV_EVICT:
     case STK_EV_STARTED:
     case STK_EV_EXITED:
+    case STK_EV_SUSPENDED:
+    case STK_EV_GPUS_OFF:
     case STK_EV_TYPE_MAX:
         rc = apply_job(s, ev, err);
         break;

@@ -25,7 +25,7 @@ struct stk_job {
     stk_job_number number;
     uint32_t tag;
     uint8_t state, kind, tier, cause;
-    bool cancel_wanted, hold_wanted;
+    bool cancel_wanted, hold_wanted, suspend_wanted;
     int32_t priority;
     uint32_t pool, shape;
     uint32_t gpus;      /* of all tasks */
@@ -55,7 +55,8 @@ struct stk_job {
     stk_job_number array;
     uint32_t array_index;
     uint32_t unmet;     /* dependencies not met yet */
-    uint32_t unused[2]; /* to the end of the cache line */
+    stk_lease_id slept; /* its processes sleep under this lease; 0: they do not */
+    uint32_t restarts;  /* times its processes were started anew */
 };
 
 /* Waiting jobs that differ in nothing a node could notice. One verdict serves all. */

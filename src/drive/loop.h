@@ -7,7 +7,8 @@
  * the same instant are all seen before anything is decided. Decisions are applied (and, with a
  * journal, made durable) before the engine hears of them.
  *
- * With a virtual clock the loop jumps to the next time anything happens.
+ * With a virtual clock the loop jumps to the next time anything happens. Live, the program calls
+ * stk_loop_turn() whenever something may have happened.
  */
 #ifndef STK_DRIVE_LOOP_H
 #define STK_DRIVE_LOOP_H
@@ -28,6 +29,10 @@ struct stk_watch_ops { /* who looks on; every member may be NULL */
     int (*before)(void *ctx, stk_time now, struct stk_err *err); /* all seen, nothing decided yet */
     /* The turn is over. > 0: enough, stop here. */
     int (*after)(void *ctx, stk_time now, struct stk_err *err);
+    /* Make every event seen so far durable. Called before the engine acts on any of them and at the
+     * end of a turn. A failure ends the turn: nothing was acted on. */
+    int (*commit)(void *ctx, struct stk_err *err);
+    const char *(*spec)(void *ctx, stk_job_number number); /* for stk_start.spec */
 };
 
 struct stk_loop_config {
@@ -45,6 +50,10 @@ void stk_loop_free(struct stk_loop *loop);
 
 int stk_loop_apply(struct stk_loop *loop, const struct stk_event *ev, struct stk_err *err);
 int stk_loop_turn(struct stk_loop *loop, stk_time now, struct stk_err *err);
+/* The engine has reported something that no turn has seen yet. */
+bool stk_loop_pending(const struct stk_loop *loop);
+/* After a restart: tells the engine what the core believes to have processes. */
+int stk_loop_adopt(struct stk_loop *loop, stk_time now, struct stk_err *err);
 /* Turns until nothing will ever happen again, or a watcher has seen enough. */
 int stk_loop_run_virtual(struct stk_loop *loop, struct stk_err *err);
 

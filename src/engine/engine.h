@@ -19,20 +19,46 @@ typedef void (*stk_emit_fn)(void *ctx, const struct stk_event *ev);
 
 struct stk_start { /* borrowed for the call */
     stk_job_id job;
+    stk_job_number number;
     stk_lease_id lease;
     uint32_t tag; /* the owner's word of the job */
     uint32_t gpus;
     const struct stk_piece *pieces;
     uint32_t n_pieces;
+    bool resume;       /* its processes sleep: wake them instead of starting new ones */
+    uint32_t restarts; /* how often its processes were started before */
+    const char *spec;  /* live: the job's description, JSON (docs/spec/job.md); NULL in the sim */
+};
+
+struct stk_stop {
+    stk_job_id job;
+    stk_lease_id lease;
+    enum stk_cause cause; /* EVICTED or CANCELLED */
+    bool suspend;         /* emit SUSPENDED, its processes asleep, rather than EXITED if possible */
+};
+
+/* A job that has processes as far as the core knows, told to an engine after a restart. */
+struct stk_adopt {
+    struct stk_start start; /* spec included; 'resume' as it was placed */
+    enum stk_job_state state;
+    bool asleep;          /* suspended: no GPUs; lease is the one it slept under */
+    struct stk_stop stop; /* state STOPPING: what it was told */
 };
 
 struct stk_engine_ops {
     const char *name;
     /* Start the lease; emits STARTED, or EXITED with NOT_STARTED. May fail for lack of memory. */
     int (*start)(struct stk_engine *e, stk_time now, const struct stk_start *s);
-    /* Stop it; emits EXITED with this cause, or with its own when it had ended by itself. */
-    void (*stop)(struct stk_engine *e, stk_time now, stk_job_id job, stk_lease_id lease,
-                 enum stk_cause cause);
+    /* Stop it; emits EXITED with this cause, or with its own when it had ended by itself, or
+     * SUSPENDED. A second, harder stop (CANCELLED after EVICTED) replaces the first. */
+    void (*stop)(struct stk_engine *e, stk_time now, const struct stk_stop *s);
+    /* Optional, once before the first turn: everything that should have processes. Those that do
+     * are kept, those that are gone are reported, those placed and never started are started, and
+     * processes of jobs not in the list are ended. */
+    int (*adopt)(struct stk_engine *e, stk_time now, const struct stk_adopt *list, uint32_t n,
+                 struct stk_err *err);
+    /* Optional: the job's EXITED is durable; what was kept for it may go. */
+    void (*settle)(struct stk_engine *e, stk_job_number number, stk_lease_id lease);
     /* Emits what has happened up to now. */
     void (*pump)(struct stk_engine *e, stk_time now);
     /* Virtual time only: when something will happen by itself; STK_NEVER_TIME: not. */

@@ -4,10 +4,13 @@
 const char *stk_event_type_name(enum stk_event_type t)
 {
     static const char *const names[STK_EV_TYPE_MAX] = {
-        [STK_EV_SUBMIT] = "submit",       [STK_EV_HOLD] = "hold",     [STK_EV_RELEASE] = "release",
-        [STK_EV_CANCEL] = "cancel",       [STK_EV_PLACE] = "place",   [STK_EV_EVICT] = "evict",
-        [STK_EV_STARTED] = "started",     [STK_EV_EXITED] = "exited", [STK_EV_NODE_UP] = "node_up",
-        [STK_EV_NODE_DOWN] = "node_down", [STK_EV_TICK] = "tick",
+        [STK_EV_SUBMIT] = "submit",     [STK_EV_HOLD] = "hold",
+        [STK_EV_RELEASE] = "release",   [STK_EV_CANCEL] = "cancel",
+        [STK_EV_PLACE] = "place",       [STK_EV_EVICT] = "evict",
+        [STK_EV_STARTED] = "started",   [STK_EV_EXITED] = "exited",
+        [STK_EV_NODE_UP] = "node_up",   [STK_EV_NODE_DOWN] = "node_down",
+        [STK_EV_TICK] = "tick",         [STK_EV_SUSPENDED] = "suspended",
+        [STK_EV_GPUS_OFF] = "gpus_off",
     };
 
     return t < STK_EV_TYPE_MAX ? names[t] : "?";

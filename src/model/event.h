@@ -20,8 +20,10 @@ enum stk_event_type {
     /* from the engine */
     STK_EV_STARTED,
     STK_EV_EXITED,
+    STK_EV_SUSPENDED, /* its processes sleep and its GPUs are free; it waits to be resumed */
     STK_EV_NODE_DOWN,
     STK_EV_NODE_UP,
+    STK_EV_GPUS_OFF, /* which GPUs of a node take no new jobs: foreign use, a fault, drained */
     /* the clock reached a time the core asked for */
     STK_EV_TICK,
     STK_EV_TYPE_MAX
@@ -51,11 +53,17 @@ struct stk_event {
             enum stk_cause cause;
             int32_t code;  /* exit code or signal number */
             stk_time lost; /* work that must be done again, restart overhead included */
+            bool requeue;  /* the job asked to be queued again, whatever its retry budget */
         } exit;
         struct {
             stk_job_id for_job; /* EVICT: who needs the room; STK_NONE: nobody in particular */
+            bool suspend;       /* keep its processes asleep if that can be done */
         } evict;
         stk_node_id node; /* NODE_DOWN, NODE_UP */
+        struct {
+            stk_node_id node;
+            uint64_t mask;
+        } off; /* GPUS_OFF: all GPUs of the node that are off from now on */
     } u;
 };
 

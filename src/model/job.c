@@ -15,9 +15,9 @@ const char *stk_job_state_name(enum stk_job_state s)
 
 const char *stk_cause_name(enum stk_cause c)
 {
-    static const char *const names[] = {"none",    "ok",        "failed",    "signal",
-                                        "oom",     "timeout",   "node_lost", "not_started",
-                                        "evicted", "cancelled", "dependency"};
+    static const char *const names[] = {
+        "none",        "ok",      "failed",    "signal",     "oom", "timeout", "node_lost",
+        "not_started", "evicted", "cancelled", "dependency", "gpu", "unknown"};
 
     return NAME(names, c);
 }
@@ -46,4 +46,37 @@ const char *stk_dep_type_name(enum stk_dep_type t)
 bool stk_dep_met(enum stk_dep_type type, enum stk_cause cause)
 {
     return type == STK_DEP_AFTERANY || (type == STK_DEP_AFTEROK) == (cause == STK_CAUSE_OK);
+}
+
+const char *stk_retry_name(enum stk_retry r)
+{
+    static const char *const names[] = {"error", "oom", "timeout", "node"};
+
+    return NAME(names, r);
+}
+
+enum stk_retry stk_retry_of(enum stk_cause cause)
+{
+    switch (cause) {
+    case STK_CAUSE_FAILED:
+    case STK_CAUSE_SIGNAL:
+    case STK_CAUSE_NOT_STARTED:
+        return STK_RETRY_ERROR;
+    case STK_CAUSE_OOM:
+        return STK_RETRY_OOM;
+    case STK_CAUSE_TIMEOUT:
+        return STK_RETRY_TIMEOUT;
+    case STK_CAUSE_NODE_LOST:
+    case STK_CAUSE_GPU:
+    case STK_CAUSE_UNKNOWN:
+        return STK_RETRY_NODE;
+    case STK_CAUSE_NONE:
+    case STK_CAUSE_OK:
+    case STK_CAUSE_EVICTED:
+    case STK_CAUSE_CANCELLED:
+    case STK_CAUSE_DEPENDENCY:
+    case STK_CAUSE_MAX:
+        break;
+    }
+    return STK_RETRY_MAX;
 }

@@ -48,8 +48,20 @@ enum stk_cause {
     STK_CAUSE_EVICTED,     /* stopped to make room; goes back to the queue */
     STK_CAUSE_CANCELLED,   /* stopped, or never started, because someone said so */
     STK_CAUSE_DEPENDENCY,  /* a dependency can no longer be met */
+    STK_CAUSE_GPU,         /* a GPU it used reported an error that ends processes */
+    STK_CAUSE_UNKNOWN,     /* it is gone, and nobody knows how it ended */
     STK_CAUSE_MAX
 };
+
+/* What a retry budget is kept for. Evictions are never counted: they always queue again. */
+enum stk_retry {
+    STK_RETRY_ERROR,   /* failed, signal, not_started */
+    STK_RETRY_OOM,     /* oom */
+    STK_RETRY_TIMEOUT, /* timeout */
+    STK_RETRY_NODE,    /* node_lost, gpu, unknown */
+    STK_RETRY_MAX
+};
+#define STK_RETRY_ALWAYS 255
 
 enum stk_dep_type { STK_DEP_AFTEROK, STK_DEP_AFTERANY, STK_DEP_AFTERNOTOK, STK_DEP_TYPE_MAX };
 
@@ -76,8 +88,12 @@ struct stk_job_spec {
     uint32_t array_index;       /* its index in the array */
     const struct stk_dep *deps; /* borrowed for the call */
     uint32_t n_deps;
-    bool held; /* submit on hold */
+    uint8_t retry[STK_RETRY_MAX]; /* how often it is queued again; STK_RETRY_ALWAYS: no limit */
+    bool held;                    /* submit on hold */
 };
+
+/* The budget a cause is counted against; STK_RETRY_MAX: none, it is never retried. */
+enum stk_retry stk_retry_of(enum stk_cause cause);
 
 /* Whether a job that ended this way meets the dependency. */
 bool stk_dep_met(enum stk_dep_type type, enum stk_cause cause);
@@ -87,5 +103,6 @@ const char *stk_cause_name(enum stk_cause c);
 const char *stk_tier_name(enum stk_tier t);
 const char *stk_kind_name(enum stk_job_kind k);
 const char *stk_dep_type_name(enum stk_dep_type t);
+const char *stk_retry_name(enum stk_retry r);
 
 #endif

@@ -305,7 +305,8 @@ static int watch_after(void *ctx, stk_time now, struct stk_err *err)
     return rc < 0 ? rc : x->measure_some && x->to_measure == 0;
 }
 
-static const struct stk_watch_ops watch_ops = {watch_event, watch_before, watch_after};
+static const struct stk_watch_ops watch_ops = {
+    .event = watch_event, .before = watch_before, .after = watch_after};
 
 /* ---- setting up ---- */
 

@@ -68,20 +68,20 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
     return 0;
 }
 
-static void stop(struct stk_engine *e, stk_time now, stk_job_id job, stk_lease_id lease,
-                 enum stk_cause cause)
+static void stop(struct stk_engine *e, stk_time now, const struct stk_stop *s)
 {
     struct sim *m = (struct sim *)e;
-    struct stk_event ev = {.at = now, .type = STK_EV_EXITED, .job = job, .lease = lease};
+    struct stk_event ev = {.at = now, .type = STK_EV_EXITED, .job = s->job, .lease = s->lease};
+    uint32_t job = s->job.i;
     struct run *r;
 
-    if (job.i >= m->cap_pos || !stk_heap_has(m->pos, job.i) || m->runs[job.i].lease != lease)
+    if (job >= m->cap_pos || !stk_heap_has(m->pos, job) || m->runs[job].lease != s->lease)
         return;
-    r = &m->runs[job.i];
-    stk_heap_remove(&m->ends, m->pos, job.i);
-    ev.u.exit.cause = cause;
+    r = &m->runs[job];
+    stk_heap_remove(&m->ends, m->pos, job);
+    ev.u.exit.cause = s->cause;
     r->left -= now - r->started;
-    if (cause == STK_CAUSE_EVICTED) {
+    if (s->cause == STK_CAUSE_EVICTED) {
         ev.u.exit.lost = stk_params_size(m->cfg.params, &stk_sim_params[P_RESTART], r->gpus);
         r->left += ev.u.exit.lost;
         m->restart_gpu_s += (double)ev.u.exit.lost / (double)STK_SECOND * r->gpus;
