@@ -117,6 +117,16 @@ const struct stk_who *stk_request_who(const struct stk_request *r)
     return r->known ? &r->who : NULL;
 }
 
+const struct stk_route *stk_request_route(const struct stk_request *r)
+{
+    return r->route;
+}
+
+bool stk_request_has_body(const struct stk_request *r)
+{
+    return r->body.len > 0;
+}
+
 bool stk_request_is_unix(const struct stk_request *r)
 {
     return r->conn && r->conn->door->is_unix;
