@@ -50,20 +50,49 @@ static void end_lease(struct stk_state *s, uint32_t job, const struct stk_event 
     j->lease = 0;
 }
 
+/* Whether the job is queued again after this end; counts it against its budget. */
+static bool comes_back(struct stk_job *j, const struct stk_event *ev)
+{
+    enum stk_cause cause = ev->u.exit.cause;
+    enum stk_retry r = stk_retry_of(cause);
+
+    if (j->cancel_wanted)
+        return false;
+    if (cause == STK_CAUSE_EVICTED) {
+        j->preemptions++;
+        return true;
+    }
+    if (ev->u.exit.requeue)
+        return true;
+    if (r == STK_RETRY_MAX || j->retry[r] == 0)
+        return false;
+    if (j->retry[r] != STK_RETRY_ALWAYS)
+        j->retry[r]--;
+    return true;
+}
+
+/* It waits again, or is held when a hold came while it was being stopped. */
+static void queue_again(struct stk_state *s, uint32_t job)
+{
+    struct stk_job *j = &s->jobs[job];
+
+    if (!j->hold_wanted) {
+        stk_enqueue(s, job);
+        return;
+    }
+    j->hold_wanted = false;
+    j->state = STK_JOB_HELD;
+}
+
 void stk_release_exited(struct stk_state *s, const struct stk_event *ev)
 {
     struct stk_job *j = &s->jobs[ev->job.i];
     enum stk_cause cause = ev->u.exit.cause;
 
     end_lease(s, ev->job.i, ev);
-    if (cause == STK_CAUSE_EVICTED && !j->cancel_wanted) {
-        j->preemptions++;
-        if (j->hold_wanted) {
-            j->hold_wanted = false;
-            j->state = STK_JOB_HELD;
-        } else {
-            stk_enqueue(s, ev->job.i);
-        }
+    if (comes_back(j, ev)) {
+        j->restarts++;
+        queue_again(s, ev->job.i);
         return;
     }
     if (j->cancel_wanted && cause != STK_CAUSE_OK)

@@ -24,8 +24,10 @@
 struct stk_job {
     stk_job_number number;
     uint32_t tag;
-    uint8_t state, kind, tier, cause;
-    bool cancel_wanted, hold_wanted, suspend_wanted;
+    uint8_t state, cause;
+    unsigned kind : 4, tier : 4;
+    bool cancel_wanted : 1, hold_wanted : 1, suspend_wanted : 1;
+    uint8_t retry[STK_RETRY_MAX]; /* how often it may still be queued again, by what ended it */
     int32_t priority;
     uint32_t pool, shape;
     uint32_t gpus;      /* of all tasks */
@@ -58,6 +60,8 @@ struct stk_job {
     stk_lease_id slept; /* its processes sleep under this lease; 0: they do not */
     uint32_t restarts;  /* times its processes were started anew */
 };
+
+_Static_assert(sizeof(struct stk_job) == 192, "whole cache lines");
 
 /* Waiting jobs that differ in nothing a node could notice. One verdict serves all. */
 struct stk_shape {

@@ -253,6 +253,11 @@ static stk_time delay(struct fx *f, stk_time longest)
     return longest > 0 ? (stk_time)stk_rng_below(&f->rng, (uint64_t)longest + 1) : 0;
 }
 
+static bool percent(struct fx *f, uint32_t p)
+{
+    return p > 0 && stk_rng_below(&f->rng, 100) < p;
+}
+
 static void note(struct fx *f, stk_time at, struct stk_event ev)
 {
     f->notes = more(f->notes, &f->cap_notes, f->n_notes + 1, sizeof(*f->notes));
@@ -292,7 +297,7 @@ static void engine_start(struct fx *f, const struct stk_event *place)
     stk_time at = f->now + delay(f, f->setup.late_start);
 
     w->since = at;
-    if (stk_rng_below(&f->rng, 100) < f->setup.crash_pct) {
+    if (percent(f, f->setup.crash_pct)) {
         ev.type = STK_EV_EXITED;
         ev.u.exit.cause = STK_CAUSE_NOT_STARTED;
         note(f, at, ev);
@@ -301,6 +306,7 @@ static void engine_start(struct fx *f, const struct stk_event *place)
     note(f, at, ev);
     ev.type = STK_EV_EXITED;
     ev.u.exit.cause = w->ends;
+    ev.u.exit.requeue = percent(f, f->setup.again_pct);
     note(f, at + w->left, ev);
 }
 
@@ -341,6 +347,9 @@ static void pump(struct fx *f)
         rc = fx_apply(f, &ev);
         fx_must(rc == 0 || ev.type == STK_EV_STARTED || f->wild, "an exit is taken: %s",
                 f->err.text);
+        /* one that is tried again comes right in the end */
+        if (ev.type == STK_EV_EXITED && f->work[ev.job.i].ends != STK_CAUSE_OK && percent(f, 50))
+            f->work[ev.job.i].ends = STK_CAUSE_OK;
     }
 }
 

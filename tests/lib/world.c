@@ -95,6 +95,7 @@ void world_delays(struct world *w, struct stk_rng *r)
     w->setup.late_start = percent(r, 50) ? 0 : (stk_time)below(r, 5) * STK_SECOND;
     w->setup.slow_stop = percent(r, 40) ? 0 : (stk_time)below(r, 8) * STK_SECOND;
     w->setup.crash_pct = percent(r, 70) ? 0 : 10;
+    w->setup.again_pct = percent(r, 70) ? 0 : 10;
     w->setup.seed = stk_rng_next(r);
 }
 
@@ -152,6 +153,8 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
     spec.pool.i = below(r, w->setup.n_pools);
     spec.held = percent(r, 4);
     spec.begin = percent(r, 8) ? f->now + (stk_time)below(r, 20) * STK_SECOND : 0;
+    for (uint32_t i = 0; i < STK_RETRY_MAX && percent(r, 30); i++)
+        spec.retry[i] = percent(r, 10) ? STK_RETRY_ALWAYS : (uint8_t)below(r, 3);
     random_deps(f, r, &spec, deps);
     return spec;
 }
@@ -167,7 +170,7 @@ void world_submit(const struct world *w, struct fx *f, struct stk_rng *r)
         return;
     f->work[job].left = spec.estimate / 100 * off;
     if (percent(r, 10))
-        f->work[job].ends = STK_CAUSE_FAILED;
+        f->work[job].ends = (enum stk_cause)(STK_CAUSE_FAILED + below(r, 3));
 }
 
 void world_act(const struct world *w, struct fx *f, struct stk_rng *r)
@@ -295,6 +298,7 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     } else if (ev.type == STK_EV_EXITED) {
         ev.u.exit.cause = (enum stk_cause)below(r, STK_CAUSE_MAX + 2);
         ev.u.exit.lost = percent(r, 20) ? (stk_time)stk_rng_next(r) >> below(r, 64) : 0;
+        ev.u.exit.requeue = percent(r, 10);
     } else if (ev.type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = percent(r, 50) ? random_slot(f, r) : odd_number(r, STK_NONE);
     } else if (ev.type == STK_EV_NODE_DOWN || ev.type == STK_EV_NODE_UP) {
