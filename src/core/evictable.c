@@ -84,6 +84,8 @@ bool stk_evictable_could(const struct stk_state *s, const struct stk_job *j)
 
     if (!s->evictable || d->gpus == 0)
         return true;
+    if (d->pin)
+        return s->nodes[d->pin - 1].up && s->nodes[d->pin - 1].evictable[j->tier] >= j->gpus;
     stk_place_cut(s, d, j->pool, &whole, &size, &rest);
     if (whole == 0) {
         count(s, j, d->gpus, d->gpus, &pieces, &rests);

@@ -303,15 +303,11 @@ void stk_index_node_up(struct stk_state *s, uint32_t node, bool up)
 
 uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n)
 {
-    uint64_t left = s->nodes[node].mask_free, all = left;
-
     if (s->nodes[node].aggregate || n == 0)
         return 0;
     if (n == s->nodes[node].gpus_free)
-        return all;
-    while (n-- > 0)
-        left &= left - 1;
-    return all & ~left;
+        return s->nodes[node].mask_free;
+    return stk_mask_lowest(s->nodes[node].mask_free, n);
 }
 
 uint32_t stk_index_first(const struct stk_state *s, const struct stk_group *g, uint32_t bucket,

@@ -27,6 +27,16 @@ void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
 void stk_index_give(struct stk_state *s, uint32_t node, const struct stk_use *u);
 void stk_index_node_up(struct stk_state *s, uint32_t node, bool up);
 
+/* The lowest 'n' of a set; all of it when it has fewer. */
+static inline uint64_t stk_mask_lowest(uint64_t mask, uint32_t n)
+{
+    uint64_t left = mask;
+
+    while (n-- > 0)
+        left &= left - 1;
+    return mask & ~left;
+}
+
 /* The lowest 'n' free GPUs of a node; 0 on aggregate nodes. */
 uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n);
 

@@ -126,7 +126,8 @@ struct stk_pool {
     uint32_t max_gpus;                 /* of one node */
     uint64_t gpus, gpus_up, gpus_free; /* all; of nodes that are up; of those, free */
     uint32_t n_waiting, n_leased;      /* jobs; leased: placed or running */
-    uint32_t n_stopping, n_live;       /* live: submitted and not ended */
+    uint32_t n_stopping, n_live;       /* stopping with a lease; live: submitted and not ended */
+    uint32_t n_asleep;                 /* jobs with 'slept' set */
     uint32_t n_shapes, first_shape;    /* shape + 1 */
     bool cpu_limited, mem_limited;     /* some node has a limit */
     uint64_t max_cpu, max_mem;         /* most of one node; no use where not limited */
@@ -148,11 +149,13 @@ struct stk_pool {
     uint32_t resv_parked; /* shapes parked for the reservation; shape + 1 */
     uint32_t resv_job;    /* STK_NONE */
     stk_time resv_at;
-    bool resv_tight;  /* it lacks CPU or memory: nobody may use what it leaves */
-    uint32_t n_resv;  /* nodes, in state.resv_nodes from first_node on */
-    stk_time pass_at; /* a whole-pool policy's last pass */
+    uint64_t resv_mask; /* it is pinned: these GPUs of the one node in resv_nodes; else 0 */
+    bool resv_tight;    /* it lacks CPU or memory: nobody may use what it leaves */
+    uint32_t n_resv;    /* nodes, in state.resv_nodes from first_node on */
+    stk_time pass_at;   /* a whole-pool policy's last pass */
     bool plan_valid;
     bool plan_cut; /* jobs behind the first backfill.depth are not planned yet */
+    stk_time plan_made;
     struct stk_timeline plan;
     struct stk_heap due; /* planned jobs by planned start */
     int64_t plan_rank;   /* of the last job planned */

@@ -16,6 +16,8 @@ static int check_demand(const struct stk_demand *d, struct stk_err *err)
                            STK_MAX_GPUS, d->tasks, d->gpus);
     if (d->cut && d->tasks != 1)
         return stk_err_set(err, -EINVAL, "a job that may be cut has one task, got %u", d->tasks);
+    if (d->pin || d->pin_mask)
+        return stk_err_set(err, -EINVAL, "a new job cannot be pinned to GPUs");
     return 0;
 }
 

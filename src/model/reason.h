@@ -21,6 +21,7 @@ enum stk_reason_code {
     STK_WHY_RESERVED,   /* it would fit, but would delay job 'other', promised 'until' */
     STK_WHY_ROUND,      /* the next round is at 'until' */
     STK_WHY_RANK,       /* jobs ranked before it use the GPUs */
+    STK_WHY_PINNED,     /* it sleeps, and job 'other' has the GPUs it must wake on, 'until' */
     STK_WHY_MAX
 };
 

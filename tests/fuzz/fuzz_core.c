@@ -66,6 +66,7 @@ static struct fx *read_setup(struct world *w, struct input *in)
     w->setup.slow_stop = (stk_time)(b >> 2 & 3) * STK_SECOND;
     w->setup.crash_pct = b >> 4 & 1 ? 10 : 0;
     w->setup.again_pct = b >> 4 & 1 ? 5 : 0;
+    w->setup.sleep_pct = b & 2 ? 100 : b & 1 ? 50 : 0;
     w->setup.seed = b >> 5;
     read_cluster(w, in);
     return fx_new(&w->setup);
@@ -115,6 +116,8 @@ static bool wild(struct fx *f, struct input *in)
 
     ev.job.i = slot;
     ev.lease = b & 1 ? b : slot < f->s->n_jobs ? f->s->jobs[slot].lease : 0;
+    if (!(b & 1) && ev.lease == 0 && slot < f->s->n_jobs)
+        ev.lease = f->s->jobs[slot].slept;
     if (ev.type == STK_EV_SUBMIT) {
         spec.estimate = (stk_time)((uint64_t)next(in) << (b & 63));
         ev.job = stk_core_next_job(f->core);
@@ -135,6 +138,7 @@ static bool wild(struct fx *f, struct input *in)
         ev.u.exit.lost = (stk_time)((uint64_t)next(in) << (next(in) & 63));
     } else if (ev.type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = b & 2 ? read_slot(f, in) : STK_NONE;
+        ev.u.evict.suspend = b & 4;
     } else {
         ev.u.node.i = b & 15;
     }
@@ -173,6 +177,15 @@ static bool step(const struct world *w, struct fx *f, struct input *in)
         return false;
     case 7:
         return wild(f, in);
+    case 8:
+        (void)fx_suspend(f, read_slot(f, in));
+        return false;
+    case 9:
+        if (b & 16)
+            (void)fx_wake_anew(f, read_slot(f, in));
+        else
+            (void)fx_kill(f, read_slot(f, in), STK_CAUSE_SIGNAL);
+        return false;
     default:
         submit(w, f, in);
         return false;

@@ -96,6 +96,7 @@ void world_delays(struct world *w, struct stk_rng *r)
     w->setup.slow_stop = percent(r, 40) ? 0 : (stk_time)below(r, 8) * STK_SECOND;
     w->setup.crash_pct = percent(r, 70) ? 0 : 10;
     w->setup.again_pct = percent(r, 70) ? 0 : 10;
+    w->setup.sleep_pct = percent(r, 40) ? 0 : percent(r, 50) ? 100 : 60;
     w->setup.seed = stk_rng_next(r);
 }
 
@@ -177,8 +178,14 @@ void world_act(const struct world *w, struct fx *f, struct stk_rng *r)
 {
     uint32_t what = below(r, 100), job = random_slot(f, r);
 
-    if (what < 75)
+    if (what < 67)
         world_submit(w, f, r);
+    else if (what < 71)
+        (void)fx_suspend(f, job);
+    else if (what < 73)
+        (void)fx_wake_anew(f, job);
+    else if (what < 75)
+        (void)fx_kill(f, job, percent(r, 50) ? STK_CAUSE_SIGNAL : STK_CAUSE_UNKNOWN);
     else if (what < 83)
         (void)fx_cancel(f, job);
     else if (what < 88)
@@ -284,7 +291,7 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     if (percent(r, 10))
         ev.at += (stk_time)stk_rng_next(r) >> below(r, 64);
     ev.job.i = odd_number(r, slot);
-    ev.lease = odd_number(r, j->lease);
+    ev.lease = odd_number(r, j->lease ? j->lease : j->slept);
     if (ev.type == STK_EV_SUBMIT) {
         odd_spec(f, r, &spec);
         ev.job.i = odd_number(r, stk_core_next_job(f->core).i);
@@ -301,6 +308,7 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
         ev.u.exit.requeue = percent(r, 10);
     } else if (ev.type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = percent(r, 50) ? random_slot(f, r) : odd_number(r, STK_NONE);
+        ev.u.evict.suspend = percent(r, 60);
     } else if (ev.type == STK_EV_NODE_DOWN || ev.type == STK_EV_NODE_UP) {
         ev.u.node.i = odd_number(r, below(r, f->s->n_nodes));
     }

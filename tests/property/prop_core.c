@@ -241,6 +241,7 @@ static void busy_run(uint64_t seed)
     w.setup.place = place[seed % 3];
     w.setup.preempt = "none";
     w.setup.params = "";
+    w.setup.sleep_pct = 0; /* who sleeps waits for its own GPUs */
     f = fx_new(&w.setup);
     f->on_turn = nobody_idles;
     for (int i = 0; i < 60; i++) {

@@ -107,7 +107,8 @@ static uint32_t pass(const void *st, struct stk_ask *ask)
             if (!s->sort[i].data)
                 s->list_a[s->n_kept++] = s->sort[i].id;
         } else if (s->sort[i].data) {
-            ask->out[n_out++] = stk_decide_evict(s, ask->now, s->sort[i].id, STK_NONE);
+            ask->out[n_out] = stk_decide_evict(s, ask->now, s->sort[i].id, STK_NONE);
+            ask->out[n_out++].u.evict.suspend = false;
         }
     }
     if (n_out == 0)
