@@ -73,7 +73,8 @@ static void pretend_end(struct stk_state *s, const struct stk_job *j, struct sea
 {
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
-        uint32_t node = p->node.i, before = free_later(s, node), after = before + p->gpus;
+        uint32_t node = p->node.i, before = free_later(s, node);
+        uint32_t after = before + stk_index_back(s, p);
 
         if (!s->nodes[node].up || !((q->d->gpu_types >> s->nodes[node].gpu_type) & 1))
             continue;
@@ -123,7 +124,7 @@ static stk_time wake_time(const struct stk_state *s, const struct stk_job *j, st
     bool clear = false;
 
     *q = (struct pinned){at.node.i, at.mask & ~n->mask_free, 0, 0};
-    if (!n->up)
+    if (!n->up || (at.mask & n->mask_off))
         return STK_NEVER_TIME;
     if (at.mask)
         q->lacks = (uint32_t)__builtin_popcountll(q->busy);
@@ -383,17 +384,18 @@ void stk_plan_append(struct stk_state *s, uint32_t job)
         plan_job(s, p, job, s->now);
 }
 
-/* What comes back when the job ends: nothing on a node that is down. */
+/* What comes back when the job ends: nothing on a node that is down, or of GPUs that are off. */
 static int64_t gives_back(const struct stk_state *s, const struct stk_job *j)
 {
-    int64_t gpus = j->gpus;
+    const struct stk_pool *pool = &s->pools[j->pool];
+    int64_t gpus = 0;
 
-    if (s->pools[j->pool].gpus_up == s->pools[j->pool].gpus)
-        return gpus;
+    if (pool->gpus_up == pool->gpus && pool->gpus_off == 0)
+        return j->gpus;
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
 
-        gpus -= s->nodes[p->node.i].up ? 0 : p->gpus;
+        gpus += s->nodes[p->node.i].up ? stk_index_back(s, p) : 0;
     }
     return gpus;
 }

@@ -278,16 +278,34 @@ static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk
     return -EINVAL;
 }
 
+static int check_off(const struct stk_node *n, uint64_t off, struct stk_err *err)
+{
+    if (n->aggregate)
+        return stk_err_set(err, -EINVAL, "a node that only counts its GPUs cannot have some off");
+    if (off & ~(n->gpus ? ~UINT64_C(0) >> (64 - n->gpus) : 0))
+        return stk_err_set(err, -EINVAL, "GPUs off that do not exist: the node has %u", n->gpus);
+    return 0;
+}
+
 static int apply_node(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
 {
-    uint32_t node = ev->u.node.i;
+    uint32_t node = ev->type == STK_EV_GPUS_OFF ? ev->u.off.node.i : ev->u.node.i;
     uint32_t pool;
+    int rc = 0;
 
     if (node >= s->n_nodes)
         return stk_err_set(err, -EINVAL, "there is no node %u", node);
     pool = s->nodes[node].pool;
-    stk_evictable_node_up(s, node, ev->type == STK_EV_NODE_UP);
-    stk_index_node_up(s, node, ev->type == STK_EV_NODE_UP);
+    if (ev->type == STK_EV_GPUS_OFF) {
+        rc = check_off(&s->nodes[node], ev->u.off.mask, err);
+        if (rc < 0)
+            return rc;
+        stk_index_gpus_off(s, node, ev->u.off.mask);
+        stk_evictable_recount(s, node);
+    } else {
+        stk_evictable_node_up(s, node, ev->type == STK_EV_NODE_UP);
+        stk_index_node_up(s, node, ev->type == STK_EV_NODE_UP);
+    }
     s->pools[pool].plan_valid = false;
     s->pools[pool].blocked = false;
     stk_shape_unreserve(s, pool);
@@ -321,7 +339,7 @@ static int check_event(const struct stk_state *s, const struct stk_event *ev, st
         return stk_err_set(err, -EINVAL, "time %lld is before the latest event or out of range",
                            (long long)ev->at);
     if (ev->type == STK_EV_SUBMIT || ev->type == STK_EV_TICK || ev->type == STK_EV_NODE_UP ||
-        ev->type == STK_EV_NODE_DOWN)
+        ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_GPUS_OFF)
         return 0;
     from = ev->job.i < s->n_jobs ? (enum stk_job_state)s->jobs[ev->job.i].state : STK_JOB_NONE;
     if (stk_lifecycle_next(from, ev->type) == 0)
@@ -345,6 +363,7 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
         break;
     case STK_EV_NODE_UP:
     case STK_EV_NODE_DOWN:
+    case STK_EV_GPUS_OFF:
         rc = apply_node(s, ev, err);
         break;
     case STK_EV_TICK:
@@ -358,7 +377,6 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
     case STK_EV_STARTED:
     case STK_EV_EXITED:
     case STK_EV_SUSPENDED:
-    case STK_EV_GPUS_OFF:
     case STK_EV_TYPE_MAX:
         rc = apply_job(s, ev, err);
         break;

@@ -47,6 +47,7 @@ uint64_t stk_core_digest(const struct stk_core *c)
 
         h = stk_hash_mix(h, (uint64_t)n->gpus_free << 1 | n->up);
         h = stk_hash_mix(h, n->mask_free);
+        h = stk_hash_mix(h, n->mask_off);
         h = stk_hash_mix(h, n->cpu_free);
         h = stk_hash_mix(h, n->mem_free);
     }

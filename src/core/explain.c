@@ -124,6 +124,7 @@ int stk_explain(struct stk_state *s, stk_job_id job, struct stk_reason *ret, str
         return stk_err_set(err, -ENOENT, "there is no job in slot %u", job.i);
     j = &s->jobs[job.i];
     r.need = j->gpus;
+    r.off = s->pools[j->pool].gpus_off;
     switch ((enum stk_job_state)j->state) {
     case STK_JOB_HELD:
         r.code = STK_WHY_HELD;

@@ -91,6 +91,8 @@ struct stk_node {
     uint32_t pos; /* among the group's nodes */
     uint32_t gpus, gpus_free;
     uint64_t mask_free; /* aggregate nodes: 0 */
+    uint64_t mask_used; /* leased, likewise */
+    uint64_t mask_off;  /* take no new jobs; free is what is neither used nor off */
     uint32_t gpu_type, gpu_mem_mib;
     bool up, aggregate;
     bool cpu_limited, mem_limited;
@@ -125,6 +127,7 @@ struct stk_pool {
     uint32_t first_node, n_nodes;      /* in state.pool_nodes */
     uint32_t max_gpus;                 /* of one node */
     uint64_t gpus, gpus_up, gpus_free; /* all; of nodes that are up; of those, free */
+    uint64_t gpus_off, gpus_idle_off;  /* off; of nodes that are up, off and not leased */
     uint32_t n_waiting, n_leased;      /* jobs; leased: placed or running */
     uint32_t n_stopping, n_live;       /* stopping with a lease; live: submitted and not ended */
     uint32_t n_asleep;                 /* jobs with 'slept' set */
@@ -171,6 +174,7 @@ struct stk_edge { /* "child waits for the job in whose list this is" */
 
 struct stk_tally { /* scratch of sound(): what leases use of one node */
     uint64_t gpus, mask, cpu, mem;
+    uint32_t fast[STK_TIER_MAX]; /* GPUs that jobs of this tier cannot have by eviction */
 };
 
 struct stk_undo { /* a tentative change of one node */

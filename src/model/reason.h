@@ -28,6 +28,7 @@ enum stk_reason_code {
 struct stk_reason {
     enum stk_reason_code code;
     uint64_t need, have, missing; /* GPUs, or jobs */
+    uint64_t off;                 /* GPUs of the pool that take no new jobs */
     stk_job_number other;         /* 0: none */
     stk_time until;               /* 0: not known */
 };

@@ -139,6 +139,9 @@ static bool wild(struct fx *f, struct input *in)
     } else if (ev.type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = b & 2 ? read_slot(f, in) : STK_NONE;
         ev.u.evict.suspend = b & 4;
+    } else if (ev.type == STK_EV_GPUS_OFF) {
+        ev.u.off.node.i = b & 15;
+        ev.u.off.mask = next(in);
     } else {
         ev.u.node.i = b & 15;
     }
@@ -166,6 +169,9 @@ static bool step(const struct world *w, struct fx *f, struct input *in)
         return false;
     case 3:
         (void)fx_node(f, b >> 5, b & 16);
+        return false;
+    case 10:
+        (void)fx_gpus_off(f, b >> 4, next(in));
         return false;
     case 4:
         fx_run(f, f->now + (stk_time)(b >> 4) * STK_SECOND);

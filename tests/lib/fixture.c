@@ -251,6 +251,14 @@ int fx_node(struct fx *f, uint32_t node, bool up)
     return fx_apply(f, &ev);
 }
 
+int fx_gpus_off(struct fx *f, uint32_t node, uint64_t mask)
+{
+    const struct stk_event ev = {
+        .at = f->now, .type = STK_EV_GPUS_OFF, .u.off = {.node = {node}, .mask = mask}};
+
+    return fx_apply(f, &ev);
+}
+
 /* ---- the fake engine ---- */
 
 static stk_time delay(struct fx *f, stk_time longest)

@@ -101,6 +101,7 @@ int fx_job_event(struct fx *f, enum stk_event_type type, uint32_t job); /* now, 
 int fx_exit(struct fx *f, uint32_t job, enum stk_cause cause);
 int fx_place(struct fx *f, uint32_t job, const struct stk_piece *pieces, uint32_t n);
 int fx_node(struct fx *f, uint32_t node, bool up);
+int fx_gpus_off(struct fx *f, uint32_t node, uint64_t mask);
 int fx_cancel(struct fx *f, uint32_t job); /* and the engine stops it */
 /* A person suspends it: it gives way and is held; the engine puts it to sleep, or ends it. */
 int fx_suspend(struct fx *f, uint32_t job);

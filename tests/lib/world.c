@@ -192,14 +192,19 @@ void world_act(const struct world *w, struct fx *f, struct stk_rng *r)
         (void)fx_job_event(f, STK_EV_HOLD, job);
     else if (what < 94)
         (void)fx_job_event(f, STK_EV_RELEASE, job);
-    else
+    else if (what < 98)
         (void)fx_node(f, below(r, w->setup.n_nodes), percent(r, 60));
+    else
+        (void)fx_gpus_off(f, below(r, w->setup.n_nodes), percent(r, 40) ? 0 : below(r, 256));
 }
 
 void world_calm(struct fx *f)
 {
     for (uint32_t i = 0; i < f->s->n_nodes; i++)
         fx_must(fx_node(f, i, true) == 0, "node up");
+    for (uint32_t i = 0; i < f->s->n_nodes; i++)
+        if (f->s->nodes[i].mask_off)
+            fx_must(fx_gpus_off(f, i, 0) == 0, "GPUs on");
     for (uint32_t i = 0; i < f->s->n_jobs; i++)
         if (fx_state(f, i) == STK_JOB_HELD || fx_of(f, i)->hold_wanted)
             (void)fx_job_event(f, STK_EV_RELEASE, i);
@@ -311,6 +316,9 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
         ev.u.evict.suspend = percent(r, 60);
     } else if (ev.type == STK_EV_NODE_DOWN || ev.type == STK_EV_NODE_UP) {
         ev.u.node.i = odd_number(r, below(r, f->s->n_nodes));
+    } else if (ev.type == STK_EV_GPUS_OFF) {
+        ev.u.off.node.i = odd_number(r, below(r, f->s->n_nodes));
+        ev.u.off.mask = percent(r, 60) ? below(r, 256) : odd_number(r, 0);
     }
     if (fx_apply(f, &ev) == 0)
         return true;

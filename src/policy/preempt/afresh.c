@@ -36,7 +36,8 @@ static bool on_its_gpus(const struct stk_state *s, const struct stk_job *j,
     return false;
 }
 
-/* A sleeping job cannot wake: its node is down, or a job that ranks before it has its GPUs. */
+/* A sleeping job cannot wake: its node is down, its GPUs are off, or a job that ranks before it has
+ * its GPUs. */
 static bool cannot_wake(const struct stk_state *s, const struct stk_pool *p, uint32_t job,
                         stk_time now)
 {
@@ -45,7 +46,7 @@ static bool cannot_wake(const struct stk_state *s, const struct stk_pool *p, uin
 
     if (p->n_asleep == 0 || !d->pin)
         return false;
-    if (!s->nodes[d->pin - 1].up)
+    if (!s->nodes[d->pin - 1].up || (s->nodes[d->pin - 1].mask_off & d->pin_mask))
         return true;
     for (uint32_t i = 1; i < p->n_rated; i++)
         for (struct stk_ocursor c = stk_otree_begin(&s->trees, &p->rated[i].tree);
@@ -73,6 +74,32 @@ static bool in_the_way(const struct stk_state *s, const struct stk_pool *p, uint
     return false;
 }
 
+/* GPUs that a running job holds and that are off: nobody gets them when it goes. */
+static uint32_t held_off(const struct stk_state *s, const struct stk_pool *p, uint32_t job)
+{
+    const struct stk_job *j = &s->jobs[job];
+    uint32_t off = 0;
+
+    for (uint32_t i = 0; p->gpus_off > 0 && i < j->n_pieces; i++) {
+        const struct stk_piece *k = &s->pieces[j->first_piece + i];
+
+        off += k->gpus - stk_index_back(s, k);
+    }
+    return off;
+}
+
+/* The same of all leases from the walk's start on. */
+static uint64_t all_held_off(const struct stk_state *s, const struct stk_pool *p)
+{
+    uint64_t off = 0;
+
+    for (uint32_t i = 1; p->gpus_off > 0 && i < p->n_rated; i++)
+        for (struct stk_ocursor c = p->rated[i].at; c.block != UINT32_MAX;
+             stk_ocursor_next(&s->trees, &c))
+            off += held_off(s, p, stk_ocursor_get(&s->trees, c)->id);
+    return off;
+}
+
 #define AFTER_ALL UINT32_MAX
 
 /* Picks into list_a, running jobs that were not chosen into list_b, both in rank order. s->sort
@@ -83,12 +110,14 @@ static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32
 {
     uint32_t leases, picks = 0, victims = 0, least = stk_walk_least(s, p);
     /* what is left when all that rank before the first waiting job run on */
-    uint64_t left = p->gpus_up + stk_walk_begin_waiting(s, p, now, &leases), held = 0;
+    uint64_t left = p->gpus_up - p->gpus_idle_off, held = 0;
     const struct stk_oent *run;
     uint32_t len;
 
+    left += stk_walk_begin_waiting(s, p, now, &leases);
     for (uint32_t t = 0; t < STK_TIER_MAX; t++)
         held += p->tier_gpus_leased[t];
+    held += all_held_off(s, p);
     left =
         left > held ? left - held : 0; /* leases on a node that went down may exceed what is up */
     while ((leases > 0 || left >= least) && (len = stk_walk_run(s, p, &run)) > 0)
@@ -97,6 +126,7 @@ static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32
             bool runs = run[i].aux & 1;
 
             leases -= runs;
+            gpus -= runs ? held_off(s, p, run[i].id) : 0;
             if (gpus <= left && (runs || !cannot_wake(s, p, run[i].id, now))) {
                 left -= gpus;
                 if (!runs) {

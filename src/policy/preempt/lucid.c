@@ -84,7 +84,7 @@ static uint32_t pass(const void *st, struct stk_ask *ask)
 {
     struct stk_state *s = ask->s;
     struct stk_pool *p = &s->pools[ask->pool];
-    uint64_t left = p->gpus_up;
+    uint64_t left = p->gpus_up - p->gpus_idle_off;
     uint32_t n, n_out = 0;
 
     if (s->kept_pool == ask->pool && s->kept_now == ask->now) { /* the evicted are gone: place */

@@ -245,7 +245,7 @@ static int try_event(struct fx *f, uint32_t *job, enum stk_event_type t, int var
 
 static bool names_a_job(enum stk_event_type t)
 {
-    return t != STK_EV_NODE_DOWN && t != STK_EV_NODE_UP && t != STK_EV_TICK;
+    return t != STK_EV_NODE_DOWN && t != STK_EV_NODE_UP && t != STK_EV_GPUS_OFF && t != STK_EV_TICK;
 }
 
 /* What the table allows only to a job whose processes sleep, or that was told to sleep. */
