@@ -26,8 +26,8 @@ struct stk_stream {
     int fd, wake_fd, timeout_ms;
     bool any;   /* a byte of the answer has come */
     bool whole; /* the body is gathered in 'text', else it goes to 'fn' */
-    struct stk_http http;
-    stk_http_fn fn;
+    struct stk_answer http;
+    stk_body_fn fn;
     void *ctx;
     char *text; /* the body of an error, or all of it */
     size_t n, cap;
@@ -145,8 +145,7 @@ static int send_all(const struct stk_stream *s, const char *data, size_t n, stru
     return 0;
 }
 
-static int send_request(const struct stk_stream *s, const struct stk_request *rq,
-                        struct stk_err *err)
+static int send_request(const struct stk_stream *s, const struct stk_call *rq, struct stk_err *err)
 {
     char head[STK_CLIENT_MAX_PATH + 512];
     char *body = rq->body ? json_dumps(rq->body, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
@@ -233,7 +232,7 @@ int stk_stream_pump(struct stk_stream *s, struct stk_err *err)
 {
     char buf[65536];
 
-    while (!stk_http_done(&s->http)) {
+    while (!stk_answer_done(&s->http)) {
         ssize_t n = recv(s->fd, buf, sizeof(buf), 0);
         int rc;
 
@@ -244,13 +243,13 @@ int stk_stream_pump(struct stk_stream *s, struct stk_err *err)
         if (n < 0 && errno != ECONNRESET)
             return stk_err_set(err, -errno, "cannot read from the daemon: %s", strerror(errno));
         if (n <= 0) {
-            rc = stk_http_end(&s->http, err);
+            rc = stk_answer_end(&s->http, err);
             if (rc < 0)
                 return rc;
             break;
         }
         s->any = true;
-        n = stk_http_feed(&s->http, buf, (size_t)n, on_body, s, err);
+        n = stk_answer_feed(&s->http, buf, (size_t)n, on_body, s, err);
         if (n < 0)
             return (int)n;
     }
@@ -274,17 +273,17 @@ int stk_stream_fd(const struct stk_stream *s)
     return s->fd;
 }
 
-static void stream_start(struct stk_stream *s, const struct stk_request *rq, int fd)
+static void stream_start(struct stk_stream *s, const struct stk_call *rq, int fd)
 {
     s->fd = fd;
     s->wake_fd = rq->wake_fd;
     s->timeout_ms = rq->timeout_ms == 0 ? STK_CLIENT_TIMEOUT_MS : rq->timeout_ms;
     s->any = false;
     s->n = 0;
-    stk_http_init(&s->http, s->whole ? STK_CLIENT_MAX_BODY : 0);
+    stk_answer_init(&s->http, s->whole ? STK_CLIENT_MAX_BODY : 0);
 }
 
-int stk_stream_open(struct stk_client *c, const struct stk_request *rq, stk_http_fn fn, void *ctx,
+int stk_stream_open(struct stk_client *c, const struct stk_call *rq, stk_body_fn fn, void *ctx,
                     struct stk_stream **ret, struct stk_err *err)
 {
     struct stk_stream *s = calloc(1, sizeof(*s));
@@ -317,7 +316,7 @@ void stk_stream_free(struct stk_stream *s)
 }
 
 /* One try of a call, on the kept connection or a new one. */
-static int attempt(struct stk_client *c, const struct stk_request *rq, struct stk_stream *s,
+static int attempt(struct stk_client *c, const struct stk_call *rq, struct stk_stream *s,
                    struct stk_err *err)
 {
     int fd = c->fd >= 0 ? c->fd : connect_to(c, err), rc;
@@ -353,7 +352,7 @@ static int take_answer(const struct stk_stream *s, json_t **ret_body, struct stk
     return 0;
 }
 
-int stk_client_call(struct stk_client *c, const struct stk_request *rq, json_t **ret_body,
+int stk_client_call(struct stk_client *c, const struct stk_call *rq, json_t **ret_body,
                     struct stk_err *err)
 {
     struct stk_stream *s = calloc(1, sizeof(*s));
@@ -385,5 +384,5 @@ int stk_client_get(struct stk_client *c, json_t **ret_body, struct stk_err *err,
     va_end(ap);
     if (n < 0 || (size_t)n >= sizeof(path))
         return stk_err_set(err, -EINVAL, "the request is too long");
-    return stk_client_call(c, &(struct stk_request){.path = path}, ret_body, err);
+    return stk_client_call(c, &(struct stk_call){.path = path}, ret_body, err);
 }

@@ -26,7 +26,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
-#include "client/http.h"
+#include "client/answer.h"
 
 #define STK_CLIENT_MAX_BODY (256U << 20) /* of an answer read whole */
 #define STK_CLIENT_MAX_PATH 4096         /* of a request: path and query */
@@ -44,7 +44,7 @@ struct stk_client *stk_client_new(const char *path); /* NULL: out of memory */
 void stk_client_free(struct stk_client *c);          /* NULL is fine */
 const char *stk_client_path(const struct stk_client *c);
 
-struct stk_request {
+struct stk_call {
     const char *method; /* NULL: GET */
     const char *path;   /* with the query, escaped */
     const json_t *body; /* NULL: none */
@@ -54,7 +54,7 @@ struct stk_request {
 };
 
 /* Makes a request and reads a JSON answer. *ret_body (may be NULL: not wanted) is the caller's. */
-int stk_client_call(struct stk_client *c, const struct stk_request *rq, json_t **ret_body,
+int stk_client_call(struct stk_client *c, const struct stk_call *rq, json_t **ret_body,
                     struct stk_err *err);
 
 /* GET, with a printf format for the path (values in it escaped by stk_client_escape()). */
@@ -62,7 +62,7 @@ int stk_client_get(struct stk_client *c, json_t **ret_body, struct stk_err *err,
                    ...) __attribute__((format(printf, 4, 5)));
 
 /* A request whose answer comes bit by bit, on a connection of its own. */
-int stk_stream_open(struct stk_client *c, const struct stk_request *rq, stk_http_fn fn, void *ctx,
+int stk_stream_open(struct stk_client *c, const struct stk_call *rq, stk_body_fn fn, void *ctx,
                     struct stk_stream **ret, struct stk_err *err);
 int stk_stream_fd(const struct stk_stream *s);
 /* Reads what is there, without waiting: 0 there will be more, 1 it ended, or an error. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/http.h"
+#include "client/answer.h"
 
 #define MAX_BODY 2000U
 
@@ -41,23 +41,23 @@ static struct outcome read_in_steps(const char *in, size_t n, size_t step)
 {
     struct outcome o = {0};
     struct stk_err err = {""};
-    struct stk_http h;
+    struct stk_answer h;
     size_t at = 0;
 
-    stk_http_init(&h, MAX_BODY);
-    while (at < n && !stk_http_done(&h) && o.rc == 0) {
+    stk_answer_init(&h, MAX_BODY);
+    while (at < n && !stk_answer_done(&h) && o.rc == 0) {
         size_t k = n - at < step ? n - at : step;
-        ssize_t used = stk_http_feed(&h, in + at, k, take, &o, &err);
+        ssize_t used = stk_answer_feed(&h, in + at, k, take, &o, &err);
 
         require(used <= (ssize_t)k, "no more used than there was");
-        require(used < 0 || used == (ssize_t)k || stk_http_done(&h), "all used, or complete");
+        require(used < 0 || used == (ssize_t)k || stk_answer_done(&h), "all used, or complete");
         if (used < 0)
             o.rc = (int)used;
         else
             at += (size_t)used;
     }
     if (o.rc == 0)
-        o.rc = stk_http_end(&h, &err);
+        o.rc = stk_answer_end(&h, &err);
     require(o.rc == 0 || err.text[0], "a refusal says why");
     require(o.n <= MAX_BODY, "the body is bounded");
     require(o.rc < 0 || h.status >= 200, "a complete response has a status");

@@ -3,6 +3,7 @@
  * socket and gives the next answer of a list for every request. */
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -109,8 +110,7 @@ static void calls_share_a_connection(void **state)
     json_decref(body);
     assert_int_equal(
         stk_client_call(
-            cl,
-            &(struct stk_request){.method = "POST", .path = "/v1/jobs", .body = ask, .key = "k1"},
+            cl, &(struct stk_call){.method = "POST", .path = "/v1/jobs", .body = ask, .key = "k1"},
             NULL, NULL),
         0);
     stk_client_free(cl);
@@ -125,7 +125,7 @@ static void calls_share_a_connection(void **state)
 static void a_dead_kept_connection_is_made_anew_only_when_safe(void **state)
 {
     const struct canned c[] = {{{OK_JSON}}, {{OK_JSON}}};
-    struct stk_request rq = {.path = "/v1/x"};
+    struct stk_call rq = {.path = "/v1/x"};
     struct fake f;
     struct stk_client *cl;
 
@@ -165,8 +165,8 @@ static void refusals_carry_the_daemons_sentence(void **state)
     assert_non_null(strstr(err.text, "500"));
     stk_client_free(cl);
     cl = stk_client_new(f.path);
-    assert_int_equal(
-        stk_stream_open(cl, &(struct stk_request){.path = "/v1/x"}, NULL, NULL, &s, &err), 0);
+    assert_int_equal(stk_stream_open(cl, &(struct stk_call){.path = "/v1/x"}, NULL, NULL, &s, &err),
+                     0);
     assert_int_equal(stk_stream_run(s, &err), -EINVAL);
     assert_string_equal(err.text, "gpus: -1 ?");
     stk_stream_free(s);
@@ -199,13 +199,12 @@ static void streams_end_by_themselves_or_by_the_wake_up(void **state)
     start(&f, c, 2);
     cl = stk_client_new(f.path);
     assert_int_equal(
-        stk_stream_open(cl, &(struct stk_request){.path = "/v1/log"}, count, &n, &s, NULL), 0);
+        stk_stream_open(cl, &(struct stk_call){.path = "/v1/log"}, count, &n, &s, NULL), 0);
     assert_int_equal(stk_stream_run(s, NULL), 0);
     assert_int_equal(n, 5);
     stk_stream_free(s);
     assert_int_equal(write(wake[1], "x", 1), 1);
-    assert_int_equal(stk_stream_open(cl,
-                                     &(struct stk_request){.path = "/v1/log", .wake_fd = wake[0]},
+    assert_int_equal(stk_stream_open(cl, &(struct stk_call){.path = "/v1/log", .wake_fd = wake[0]},
                                      count, &n, &s, NULL),
                      0);
     assert_int_equal(stk_stream_run(s, NULL), -EINTR);
@@ -238,7 +237,7 @@ static void time_limits_hold(void **state)
     start(&f, c, 1);
     cl = stk_client_new(f.path);
     assert_int_equal(
-        stk_client_call(cl, &(struct stk_request){.path = "/v1/x", .timeout_ms = 30}, NULL, NULL),
+        stk_client_call(cl, &(struct stk_call){.path = "/v1/x", .timeout_ms = 30}, NULL, NULL),
         -ETIMEDOUT);
     stk_client_free(cl);
     stop(&f);
@@ -285,5 +284,6 @@ int main(void)
         cmocka_unit_test(words_are_escaped),
     };
 
+    (void)signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_http.c - what the response parser takes and what it refuses, whole and byte by byte. */
+/* test_answer.c - what the response parser takes and what it refuses, whole and byte by byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "client/http.h"
+#include "client/answer.h"
 
 struct text {
     char s[8192];
@@ -29,21 +29,21 @@ static int keep(void *ctx, const char *data, size_t n)
 }
 
 /* Reads 'in' in steps; the result of the last feed, or of the end when it used all. */
-static int read_all(struct stk_http *h, const char *in, size_t n, size_t step, struct text *body)
+static int read_all(struct stk_answer *h, const char *in, size_t n, size_t step, struct text *body)
 {
     size_t at = 0;
 
-    stk_http_init(h, 4096);
+    stk_answer_init(h, 4096);
     memset(body, 0, sizeof(*body));
-    while (at < n && !stk_http_done(h)) {
+    while (at < n && !stk_answer_done(h)) {
         size_t take = n - at < step ? n - at : step;
-        ssize_t used = stk_http_feed(h, in + at, take, keep, body, NULL);
+        ssize_t used = stk_answer_feed(h, in + at, take, keep, body, NULL);
 
         if (used < 0)
             return (int)used;
         at += (size_t)used;
     }
-    return stk_http_end(h, NULL);
+    return stk_answer_end(h, NULL);
 }
 
 static void check(const char *in, int rc, int status, const char *body)
@@ -51,7 +51,7 @@ static void check(const char *in, int rc, int status, const char *body)
     const size_t steps[] = {1, 2, 7, 8192};
 
     for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
-        struct stk_http h;
+        struct stk_answer h;
         struct text t;
 
         assert_int_equal(read_all(&h, in, strlen(in), steps[i], &t), rc);
@@ -110,8 +110,8 @@ static void what_is_not_http_is_refused(void **state)
 
 static void sizes_are_bounded(void **state)
 {
-    static char in[STK_HTTP_MAX_HEAD + 4096];
-    struct stk_http h;
+    static char in[STK_ANSWER_MAX_HEAD + 4096];
+    struct stk_answer h;
     struct text t;
     size_t n;
 
@@ -121,7 +121,7 @@ static void sizes_are_bounded(void **state)
     memset(in + n, 'x', 5000);
     assert_int_equal(read_all(&h, in, n + 5000, 4096, &t), -E2BIG);
     memset(in, 'x', sizeof(in));
-    assert_int_equal(read_all(&h, in, STK_HTTP_MAX_LINE + 10, 100, &t), -E2BIG);
+    assert_int_equal(read_all(&h, in, STK_ANSWER_MAX_LINE + 10, 100, &t), -E2BIG);
     n = (size_t)snprintf(in, sizeof(in), "HTTP/1.1 200 OK\r\n");
     while (n < sizeof(in) - 20)
         n += (size_t)snprintf(in + n, sizeof(in) - n, "a: %08zu\r\n", n);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http.c - the response parser: a state per part, lines gathered whole, bodies passed through. */
-#include "client/http.h"
+/* answer.c - the response parser: a state per part, lines gathered whole, bodies passed through. */
+#include "client/answer.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-void stk_http_init(struct stk_http *h, uint64_t max_body)
+void stk_answer_init(struct stk_answer *h, uint64_t max_body)
 {
-    h->part = STK_HTTP_STATUS;
+    h->part = STK_ANSWER_STATUS;
     h->status = 0;
     h->chunked = h->has_length = h->close = false;
     h->left = h->body = 0;
@@ -21,7 +21,7 @@ static int bad(struct stk_err *err, const char *what)
     return stk_err_set(err, -EPROTO, "the answer is not HTTP as it should be: %s", what);
 }
 
-static int status_line(struct stk_http *h, struct stk_err *err)
+static int status_line(struct stk_answer *h, struct stk_err *err)
 {
     const char *s = h->line;
 
@@ -38,7 +38,7 @@ static int status_line(struct stk_http *h, struct stk_err *err)
         return bad(err, "no status number");
     h->chunked = h->has_length = false;
     h->left = 0;
-    h->part = STK_HTTP_HEADERS;
+    h->part = STK_ANSWER_HEADERS;
     return 0;
 }
 
@@ -63,7 +63,7 @@ static int number(const char *s, unsigned base, uint64_t *ret)
     return 0;
 }
 
-static int header(struct stk_http *h, struct stk_err *err)
+static int header(struct stk_answer *h, struct stk_err *err)
 {
     char *value = strchr(h->line, ':'), *end;
     uint64_t n = 0;
@@ -90,40 +90,40 @@ static int header(struct stk_http *h, struct stk_err *err)
 }
 
 /* The empty line: what follows? */
-static int head_ends(struct stk_http *h, struct stk_err *err)
+static int head_ends(struct stk_answer *h, struct stk_err *err)
 {
     if (h->chunked && h->has_length)
         return bad(err, "both Content-Length and Transfer-Encoding");
     if (h->status < 200) {
-        h->part = STK_HTTP_STATUS;
+        h->part = STK_ANSWER_STATUS;
         h->status = 0;
         return 0;
     }
     if (h->status == 204 || h->status == 304) {
-        h->part = STK_HTTP_DONE;
+        h->part = STK_ANSWER_DONE;
     } else if (h->chunked) {
-        h->part = STK_HTTP_CHUNK_SIZE;
+        h->part = STK_ANSWER_CHUNK_SIZE;
     } else if (h->has_length) {
-        h->part = h->left > 0 ? STK_HTTP_LENGTH : STK_HTTP_DONE;
+        h->part = h->left > 0 ? STK_ANSWER_LENGTH : STK_ANSWER_DONE;
     } else {
-        h->part = STK_HTTP_CLOSE;
+        h->part = STK_ANSWER_CLOSE;
         h->close = true;
     }
     return 0;
 }
 
-static int chunk_size(struct stk_http *h, struct stk_err *err)
+static int chunk_size(struct stk_answer *h, struct stk_err *err)
 {
     char *s = h->line;
 
     s[strcspn(s, "; \t")] = '\0';
     if (*s == '\0' || number(s, 16, &h->left) < 0)
         return bad(err, "the size of a chunk");
-    h->part = h->left > 0 ? STK_HTTP_CHUNK : STK_HTTP_TRAILERS;
+    h->part = h->left > 0 ? STK_ANSWER_CHUNK : STK_ANSWER_TRAILERS;
     return 0;
 }
 
-static int take_line(struct stk_http *h, struct stk_err *err)
+static int take_line(struct stk_answer *h, struct stk_err *err)
 {
     if (h->n_line > 0 && h->line[h->n_line - 1] == '\r')
         h->n_line--;
@@ -131,25 +131,25 @@ static int take_line(struct stk_http *h, struct stk_err *err)
     if (strlen(h->line) != h->n_line)
         return bad(err, "a zero byte in its head");
     switch (h->part) {
-    case STK_HTTP_STATUS:
+    case STK_ANSWER_STATUS:
         return status_line(h, err);
-    case STK_HTTP_HEADERS:
+    case STK_ANSWER_HEADERS:
         return h->n_line > 0 ? header(h, err) : head_ends(h, err);
-    case STK_HTTP_CHUNK_SIZE:
+    case STK_ANSWER_CHUNK_SIZE:
         return chunk_size(h, err);
-    case STK_HTTP_CHUNK_END:
-        h->part = STK_HTTP_CHUNK_SIZE;
+    case STK_ANSWER_CHUNK_END:
+        h->part = STK_ANSWER_CHUNK_SIZE;
         return h->n_line == 0 ? 0 : bad(err, "a chunk longer than it said");
-    case STK_HTTP_TRAILERS:
+    case STK_ANSWER_TRAILERS:
         if (h->n_line == 0)
-            h->part = STK_HTTP_DONE;
+            h->part = STK_ANSWER_DONE;
         return 0;
     default:
         return bad(err, "a line where none belongs");
     }
 }
 
-static ssize_t feed_line(struct stk_http *h, const char *data, size_t n, struct stk_err *err)
+static ssize_t feed_line(struct stk_answer *h, const char *data, size_t n, struct stk_err *err)
 {
     const char *nl = memchr(data, '\n', n);
     size_t take = nl ? (size_t)(nl - data) : n;
@@ -157,15 +157,15 @@ static ssize_t feed_line(struct stk_http *h, const char *data, size_t n, struct 
 
     if (take >= sizeof(h->line) - h->n_line)
         return stk_err_set(err, -E2BIG, "the answer has a line of more than %d bytes",
-                           STK_HTTP_MAX_LINE - 1);
+                           STK_ANSWER_MAX_LINE - 1);
     memcpy(h->line + h->n_line, data, take);
     h->n_line += take;
     h->head += take + (nl != NULL);
-    if (h->part == STK_HTTP_CHUNK_SIZE || h->part == STK_HTTP_CHUNK_END)
+    if (h->part == STK_ANSWER_CHUNK_SIZE || h->part == STK_ANSWER_CHUNK_END)
         h->head = 0; /* a stream may have any number of chunks */
-    if (h->head > STK_HTTP_MAX_HEAD)
+    if (h->head > STK_ANSWER_MAX_HEAD)
         return stk_err_set(err, -E2BIG, "the head of the answer is longer than %u bytes",
-                           STK_HTTP_MAX_HEAD);
+                           STK_ANSWER_MAX_HEAD);
     if (!nl)
         return (ssize_t)n;
     rc = take_line(h, err);
@@ -173,10 +173,10 @@ static ssize_t feed_line(struct stk_http *h, const char *data, size_t n, struct 
     return rc < 0 ? rc : (ssize_t)take + 1;
 }
 
-static ssize_t feed_body(struct stk_http *h, const char *data, size_t n, stk_http_fn fn, void *ctx,
-                         struct stk_err *err)
+static ssize_t feed_body(struct stk_answer *h, const char *data, size_t n, stk_body_fn fn,
+                         void *ctx, struct stk_err *err)
 {
-    size_t take = h->part != STK_HTTP_CLOSE && n > h->left ? (size_t)h->left : n;
+    size_t take = h->part != STK_ANSWER_CLOSE && n > h->left ? (size_t)h->left : n;
     int rc;
 
     h->body += take;
@@ -186,22 +186,22 @@ static ssize_t feed_body(struct stk_http *h, const char *data, size_t n, stk_htt
     rc = fn ? fn(ctx, data, take) : 0;
     if (rc < 0)
         return rc;
-    if (h->part == STK_HTTP_CLOSE)
+    if (h->part == STK_ANSWER_CLOSE)
         return (ssize_t)take;
     h->left -= take;
     if (h->left == 0)
-        h->part = h->part == STK_HTTP_CHUNK ? STK_HTTP_CHUNK_END : STK_HTTP_DONE;
+        h->part = h->part == STK_ANSWER_CHUNK ? STK_ANSWER_CHUNK_END : STK_ANSWER_DONE;
     return (ssize_t)take;
 }
 
-ssize_t stk_http_feed(struct stk_http *h, const char *data, size_t n, stk_http_fn fn, void *ctx,
-                      struct stk_err *err)
+ssize_t stk_answer_feed(struct stk_answer *h, const char *data, size_t n, stk_body_fn fn, void *ctx,
+                        struct stk_err *err)
 {
     size_t used = 0;
 
-    while (used < n && h->part != STK_HTTP_DONE) {
-        bool body =
-            h->part == STK_HTTP_LENGTH || h->part == STK_HTTP_CHUNK || h->part == STK_HTTP_CLOSE;
+    while (used < n && h->part != STK_ANSWER_DONE) {
+        bool body = h->part == STK_ANSWER_LENGTH || h->part == STK_ANSWER_CHUNK ||
+                    h->part == STK_ANSWER_CLOSE;
         ssize_t rc = body ? feed_body(h, data + used, n - used, fn, ctx, err)
                           : feed_line(h, data + used, n - used, err);
 
@@ -212,11 +212,11 @@ ssize_t stk_http_feed(struct stk_http *h, const char *data, size_t n, stk_http_f
     return (ssize_t)used;
 }
 
-int stk_http_end(struct stk_http *h, struct stk_err *err)
+int stk_answer_end(struct stk_answer *h, struct stk_err *err)
 {
-    if (h->part == STK_HTTP_CLOSE)
-        h->part = STK_HTTP_DONE;
-    if (h->part == STK_HTTP_DONE)
+    if (h->part == STK_ANSWER_CLOSE)
+        h->part = STK_ANSWER_DONE;
+    if (h->part == STK_ANSWER_DONE)
         return 0;
     return stk_err_set(err, -EPIPE, "the daemon closed the connection %s",
                        h->status == 0 ? "without an answer" : "in the middle of its answer");
