@@ -754,7 +754,7 @@ def _check_costs(cost_s: float, mtbi_s: float) -> None:
 
 def _rank() -> int:
     """This process's place in its job: 0 reports, the others stay quiet."""
-    for name in ("RANK", "STOKER_RANK", "SLURM_PROCID"):
+    for name in ("RANK", "STOKER_RANK", "SLURM_PROCID", "LOCAL_RANK"):
         value = os.environ.get(name, "")
         if value.isdigit():
             return int(value)
