@@ -56,7 +56,8 @@ __all__ = ["Client", "Job", "Event", "Run", "current", "items", "daly_interval",
            "NotAllowed", "JobFailed", "WaitTimeout"]
 __version__ = "0.1.0"
 
-#: Exit status that asks for another start. Name it in the job: ``retry: {exit_codes: [75]}``.
+#: Exit status that asks for another start. Name it in the job:
+#: ``retry: {error: always, exit_codes: [75]}``.
 #: 75 is EX_TEMPFAIL of sysexits.h: "try again later".
 EXIT_REQUEUE = 75
 
@@ -752,9 +753,9 @@ def _check_costs(cost_s: float, mtbi_s: float) -> None:
 
 # ------------------------------------------------------------------------------ inside a job
 
-def _rank() -> int:
-    """This process's place in its job: 0 reports, the others stay quiet."""
-    for name in ("RANK", "STOKER_RANK", "SLURM_PROCID", "LOCAL_RANK"):
+def _env_number(*names: str) -> int:
+    """The first of these variables that holds a number; else 0."""
+    for name in names:
         value = os.environ.get(name, "")
         if value.isdigit():
             return int(value)
@@ -782,10 +783,9 @@ class Run:
     def __init__(self, job_id: Optional[int] = None, client: Optional[Client] = None,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.id = job_id
-        self.rank = _rank()
+        self.rank = _env_number("RANK", "STOKER_TASK", "SLURM_PROCID", "LOCAL_RANK")
         #: How often this job has been started before; 0 the first time.
-        self.restarts = int(os.environ.get("STOKER_RESTART_COUNT")
-                            or os.environ.get("SLURM_RESTART_COUNT") or 0)
+        self.restarts = _env_number("STOKER_RESTARTS", "SLURM_RESTART_COUNT")
         self._clock = clock
         self._client = client
         self._quiet = job_id is None or self.rank != 0
@@ -898,13 +898,15 @@ class Run:
     def on_signal(self, *signals: Union[int, str]) -> None:
         """Makes these signals mean "save and leave": the handler sets a flag and calls the one before.
 
-        Without arguments: USR1 (or what STOKER_SIGNAL names) and TERM. Must be called in the main
-        thread. should_checkpoint() does it by itself inside a job if you did not.
+        Without arguments: USR1, USR2 and TERM, but not one that a library written in C has taken (as
+        some versions of NCCL do with USR1). Must be called in the main thread. should_checkpoint() does
+        it by itself inside a job if you did not.
         """
         self._installed = True
-        chosen = list(signals) or [os.environ.get("STOKER_SIGNAL") or "USR1", "TERM"]
-        for one in chosen:
-            _chain(_signal_number(one), self._on_flag)
+        for one in signals or ("USR1", "USR2", "TERM"):
+            number = _signal_number(one)
+            if signals or _signal.getsignal(number) is not None:
+                _chain(number, self._on_flag)
 
     def _on_flag(self) -> None:
         self._due = True
@@ -956,7 +958,7 @@ class Run:
         """Leaves, and asks to be started again under the same number. Save first.
 
         Asks the daemon; and exits with EXIT_REQUEUE, which does the same by itself in a job that has
-        ``retry: {exit_codes: [75]}``. Outside a job it just exits with that status.
+        ``retry: {error: always, exit_codes: [75]}``. Outside a job it just exits with that status.
         """
         if self.id is not None and not self._told_stop:
             self._retry_at = -math.inf

@@ -410,7 +410,7 @@ def test_outside_a_job_nothing_is_sent_and_time_still_counts(clock, tmp_path, mo
 
 def test_current_reads_the_environment_once(monkeypatch):
     monkeypatch.setenv("STOKER_JOB_ID", "31")
-    monkeypatch.setenv("STOKER_RESTART_COUNT", "2")
+    monkeypatch.setenv("STOKER_RESTARTS", "2")
     run = stoker.current()
     assert run and run.id == 31 and run.restarts == 2 and stoker.current() is run
 
@@ -531,12 +531,11 @@ def test_without_the_control_route_it_works_quietly_by_time_and_signal(daemon, r
     assert run.should_checkpoint() and run.should_stop()
 
 
-def test_signals_set_a_flag_and_reach_the_earlier_handler(daemon, run, monkeypatch):
+def test_signals_set_a_flag_and_reach_the_earlier_handler(daemon, run):
     daemon.on("GET", "/v1/jobs/7/control", {"stop": False})
     seen = []
     signal.signal(signal.SIGUSR2, lambda number, frame: seen.append(number))
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    monkeypatch.setenv("STOKER_SIGNAL", "SIGUSR2")
     run.on_signal()
     os.kill(os.getpid(), signal.SIGUSR2)
     assert seen == [signal.SIGUSR2] and run.should_checkpoint() and run.should_stop()
