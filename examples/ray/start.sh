@@ -18,18 +18,20 @@ fi
 cpus=${SLURM_CPUS_PER_TASK:-1}
 
 if [ "$rank" -ne 0 ]; then
-    # waits for the head by itself; ends when the head has gone, which is no failure
-    tries=0
-    until ray start --address="$head:$port" --num-gpus="$gpus" --num-cpus="$cpus" --disable-usage-stats; do
-        tries=$((tries + 1))
-        [ "$tries" -lt 60 ] || exit 1
-        sleep 1
-    done
-    while ray status --address="$head:$port" >/dev/null 2>&1; do sleep 2; done
+    # Waits for the head, then stays until the head has gone, which is no failure.
+    until ray status --address="$head:$port" >/dev/null 2>&1; do sleep 1; done
+    ray start --address="$head:$port" --num-gpus="$gpus" --num-cpus="$cpus" --disable-usage-stats --block || true
     exit 0
 fi
 
+# --block keeps Ray's processes under this one, so that ending it ends them. Not `ray stop`: that would
+# end every Ray of yours on this machine, other jobs' too.
 ray start --head --node-ip-address="$head" --port="$port" --num-gpus="$gpus" --num-cpus="$cpus" \
-    --include-dashboard=false --disable-usage-stats
-trap 'ray stop >/dev/null 2>&1 || true' EXIT
+    --include-dashboard=false --disable-usage-stats --block &
+ray=$!
+trap 'kill "$ray" 2>/dev/null; wait "$ray" 2>/dev/null || true' EXIT
+until ray status --address="$head:$port" >/dev/null 2>&1; do
+    kill -0 "$ray" 2>/dev/null || exit 1
+    sleep 1
+done
 RAY_ADDRESS="$head:$port" "$@"

@@ -67,6 +67,7 @@ PRIOR_MTBI_S = 8 * 3600.0
 
 _LIVE = frozenset(["held", "blocked", "waiting", "starting", "running", "suspended", "stopping"])
 _SYSTEM_SOCKET = "/run/stoker/stoker.sock"
+_PAGE = 1000    # rows asked for at a time
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -471,7 +472,9 @@ class Client:
 
         ``key`` makes it safe to repeat: the same key gives the same job, however often it is sent.
         """
-        return Job(self, self._post_jobs(describe(description, **fields), key, False))
+        reply = self._post_jobs(describe(description, **fields), key, False)
+        reply.setdefault("id", reply.get("first"))      # an array: its number
+        return Job(self, reply)
 
     def submit_many(self, descriptions: Iterable[Mapping[str, Any]], *, key: Optional[str] = None) -> List[Job]:
         """Submits all or none, in one request, in this order."""
@@ -499,24 +502,29 @@ class Client:
     def _pages(self, path: str, cursor: str, limit: Optional[int], filters: Dict[str, Any]) -> List[Job]:
         found: List[Job] = []
         while True:
-            page = self._http.call("GET", path + _query(limit=limit and limit - len(found), **filters))
+            left = _PAGE if limit is None else min(_PAGE, limit - len(found))
+            if left <= 0:
+                return found
+            page = self._http.call("GET", path + _query(limit=left, **filters))
             found.extend(Job(self, info) for info in page["jobs"])
             after = page.get("next")
-            if after is None or not page["jobs"] or (limit is not None and len(found) >= limit):
+            if after is None:
                 return found
             filters[cursor] = after
 
     def queue(self, *, state: Optional[str] = None, user: Optional[str] = None, name: Optional[str] = None,
               limit: Optional[int] = None) -> List[Job]:
-        """Jobs that have not ended."""
+        """Jobs that have not ended, in the order of their numbers. ``user="me"`` is you."""
         return self._pages("/v1/jobs", "after", limit, {"state": state, "user": user, "name": name})
 
-    def history(self, *, user: Optional[str] = None, state: Optional[str] = None,
+    def history(self, *, user: Optional[str] = None, name: Optional[str] = None, state: Optional[str] = None,
                 since: Optional[float] = None, until: Optional[float] = None,
                 limit: Optional[int] = 100) -> List[Job]:
-        """Jobs of the past, newest first. Times are unix seconds."""
+        """Jobs that have ended, newest first. ``state`` is how ("failed"); times are Unix seconds."""
         return self._pages("/v1/history", "before", limit,
-                           {"user": user, "state": state, "since": since, "until": until})
+                           {"user": user, "name": name, "state": state,
+                            "since": None if since is None else int(since),
+                            "until": None if until is None else math.ceil(until)})
 
     def gpus(self) -> Dict[str, Any]:
         """The GPUs, what they do, and for whom."""
@@ -576,7 +584,7 @@ class Client:
             slice_s = max(0.0, min(left, 30.0))
             asked = True
             try:
-                path = "/v1/jobs/%s/wait%s" % (number, _query(timeout_s=round(slice_s, 3)))
+                path = "/v1/jobs/%s/wait%s" % (number, _query(timeout_s=str(math.ceil(slice_s))))
                 job = Job(self, self._http.call("GET", path, timeout=slice_s + 30.0))
                 if job.done:
                     return job
@@ -645,7 +653,8 @@ class Client:
         """Everything that happens, as it happens; never ends by itself.
 
         ``after`` is the ``seq`` of the last event already seen; without it, from now on. After a
-        lost connection it goes on where it was: nothing is missed and nothing comes twice.
+        lost connection it goes on where it was: nothing is missed and nothing comes twice. Should the
+        daemon no longer keep what is asked for, an event of type "gap" says so.
         """
         last = after
         patience = _Patience(self.patience)
@@ -658,7 +667,7 @@ class Client:
                 for seq, kind, text in _sse(_lines(self._stream("/v1/events", headers))):
                     patience.good()
                     last = last if seq is None else seq
-                    if text is not None:
+                    if text is not None and kind != "stopping":     # that one: the daemon goes
                         yield Event(-1 if seq is None else seq, kind, json.loads(text))
             except Unreachable as exc:
                 error = exc
@@ -786,6 +795,8 @@ class Run:
         self.rank = _env_number("RANK", "STOKER_TASK", "SLURM_PROCID", "LOCAL_RANK")
         #: How often this job has been started before; 0 the first time.
         self.restarts = _env_number("STOKER_RESTARTS", "SLURM_RESTART_COUNT")
+        #: Why the job is being stopped, in the daemon's words; empty while it is not.
+        self.reason = ""
         self._clock = clock
         self._client = client
         self._quiet = job_id is None or self.rank != 0
@@ -844,13 +855,12 @@ class Run:
         rate = reply.get("interrupt_rate_per_h")
         if isinstance(rate, (int, float)) and not isinstance(rate, bool) and rate >= 0:
             self._mtbi = min(3600.0 / rate if rate > 0 else math.inf, self.most_mtbi_s)
-        if "stop" in reply:
-            stop = bool(reply["stop"])
-            if stop and not self._told_stop:
-                self._due = True
-            self._told_stop = stop
-        if reply.get("checkpoint"):
+        reason = reply.get("reason")
+        stop = bool(reply.get("checkpoint")) and reason is not None
+        if reply.get("checkpoint") and not (stop and self._told_stop):
             self._due = True
+        self._told_stop = stop
+        self.reason = str(reason) if stop else ""
 
     # -- telling
 
@@ -949,7 +959,7 @@ class Run:
         self._cost = cost if self._cost is None else 0.7 * self._cost + 0.3 * cost
         self._saved = ended
         self._due = False
-        safe: Dict[str, Any] = {"cost_s": round(cost, 6), "interval_s": round(self.interval, 3)}
+        safe: Dict[str, Any] = {"seconds": round(cost, 6)}
         if step is not None:
             safe["step"] = int(step)
         self._learn(self._ask("POST", "report", {"checkpoint": safe}))
@@ -960,9 +970,11 @@ class Run:
         Asks the daemon; and exits with EXIT_REQUEUE, which does the same by itself in a job that has
         ``retry: {error: always, exit_codes: [75]}``. Outside a job it just exits with that status.
         """
-        if self.id is not None and not self._told_stop:
-            self._retry_at = -math.inf
-            self._ask("POST", "requeue", {})
+        if self.id is not None:
+            self._polled = self._retry_at = -math.inf
+            self._poll()
+            if not self._told_stop:     # else it is being stopped already, and queued again unless cancelled
+                self._ask("POST", "requeue", {})
         sys.stdout.flush()
         raise SystemExit(EXIT_REQUEUE)
 

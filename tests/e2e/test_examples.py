@@ -53,7 +53,7 @@ def interrupted(daemon, command, folder):
 @pytest.fixture
 def daemon(tmp_path):
     small = SmallDaemon(tmp_path / "s").start()
-    small.on("GET", "/v1/jobs/5/control", {"stop": False})
+    small.on("GET", "/v1/jobs/5/control", {"checkpoint": False, "reason": None})
     small.on("POST", "/v1/jobs/5/report", {})
     small.on("POST", "/v1/jobs/5/requeue", {})
     yield small

@@ -238,16 +238,19 @@ def test_times_are_read_as_people_write_them(text, seconds):
 # ------------------------------------------------------------------------- looking and changing
 
 def test_the_queue_is_read_page_by_page(daemon, client):
-    daemon.on("GET", "/v1/jobs", {"jobs": [{"id": 1}, {"id": 2}], "next": 2}, {"jobs": [{"id": 5}], "next": None})
+    daemon.on("GET", "/v1/jobs", {"jobs": [{"id": 1}, {"id": 2}], "next": 2},
+              {"jobs": [], "next": 4}, {"jobs": [{"id": 5}], "next": None})
     assert [j.id for j in client.queue(user="ada")] == [1, 2, 5]
-    assert [r.query for r in daemon.asked] == [{"user": "ada"}, {"user": "ada", "after": "2"}]
+    assert [r.query for r in daemon.asked] == [{"user": "ada", "limit": "1000"},
+                                               {"user": "ada", "limit": "1000", "after": "2"},
+                                               {"user": "ada", "limit": "1000", "after": "4"}]
 
 
 def test_history_stops_at_its_limit(daemon, client):
     daemon.on("GET", "/v1/history", {"jobs": [{"id": 9}, {"id": 8}], "next": 8}, {"jobs": [{"id": 7}], "next": 7})
     assert [j.id for j in client.history(limit=3, since=5.5)] == [9, 8, 7]
-    assert [r.query for r in daemon.asked] == [{"limit": "3", "since": "5.5"},
-                                               {"limit": "1", "since": "5.5", "before": "8"}]
+    assert [r.query for r in daemon.asked] == [{"limit": "3", "since": "5"},
+                                               {"limit": "1", "since": "5", "before": "8"}]
 
 
 @pytest.mark.parametrize("verb", ["cancel", "hold", "release", "suspend", "resume", "requeue"])
@@ -346,7 +349,7 @@ def test_events_resume_behind_the_last_one(daemon, client):
 
     def second(handler, _request):
         handler.start_stream("text/event-stream")
-        handler.chunk(b"id: 43\nevent: exit\ndata: {\"job\": 3}\n\n")
+        handler.chunk(b"event: stopping\ndata: {}\n\nid: 43\nevent: exit\ndata: {\"job\": 3}\n\n")
 
     daemon.on("GET", "/v1/events", first, second, hang_up)
     events = client.events(after=40)
@@ -462,8 +465,7 @@ def test_a_checkpoint_is_measured_and_reported(daemon, run, clock):
     daemon.on("POST", "/v1/jobs/7/report", {"interrupt_rate_per_h": 2.0})
     with run.checkpointing(500):
         clock.now += 8
-    assert reports(daemon) == [{"checkpoint": {"step": 500, "cost_s": 8.0,
-                                               "interval_s": round(stoker.daly_interval(8, 8 * 3600), 3)}}]
+    assert reports(daemon) == [{"checkpoint": {"step": 500, "seconds": 8.0}}]
     assert run.mtbi_s == 1800 and run.interval == stoker.daly_interval(8, 1800)
     with run.checkpointing(600):
         clock.now += 18
@@ -471,7 +473,7 @@ def test_a_checkpoint_is_measured_and_reported(daemon, run, clock):
 
 
 def test_a_failed_checkpoint_is_not_counted(daemon, run, clock):
-    daemon.on("GET", "/v1/jobs/7/control", {"stop": True})
+    daemon.on("GET", "/v1/jobs/7/control", {"checkpoint": True, "reason": "its GPUs are needed"})
     assert run.should_checkpoint()
     with pytest.raises(OSError, match="full"):
         with run.checkpointing(5):
@@ -482,7 +484,7 @@ def test_a_failed_checkpoint_is_not_counted(daemon, run, clock):
 @pytest.mark.parametrize("rate, mtbi", [(0, 30 * 86400), (0.5, 7200), (None, 8 * 3600), ("x", 8 * 3600),
                                         (True, 8 * 3600), (-1, 8 * 3600)])
 def test_the_interruption_rate_is_taken_with_care(daemon, run, rate, mtbi):
-    daemon.on("GET", "/v1/jobs/7/control", {"stop": False, "interrupt_rate_per_h": rate})
+    daemon.on("GET", "/v1/jobs/7/control", {"checkpoint": False, "reason": None, "interrupt_rate_per_h": rate})
     assert not run.should_checkpoint() and run.mtbi_s == mtbi
 
 
@@ -495,7 +497,7 @@ def test_the_interval_has_bounds(run):
 
 
 def test_should_checkpoint_asks_at_most_once_a_second(daemon, run, clock):
-    daemon.on("GET", "/v1/jobs/7/control", {"stop": False})
+    daemon.on("GET", "/v1/jobs/7/control", {"checkpoint": False, "reason": None})
     for _ in range(100):
         run.should_checkpoint()
         run.should_stop()
@@ -504,11 +506,11 @@ def test_should_checkpoint_asks_at_most_once_a_second(daemon, run, clock):
 
 
 def test_a_stop_asks_for_one_checkpoint_and_then_to_leave(daemon, run, clock):
-    daemon.on("GET", "/v1/jobs/7/control", {"stop": False}, {"stop": True})
-    daemon.on("POST", "/v1/jobs/7/report", {})
+    daemon.on("GET", "/v1/jobs/7/control", {"checkpoint": False, "reason": None}, {"checkpoint": True, "reason": "its GPUs are needed"})
+    daemon.on("POST", "/v1/jobs/7/report", {"checkpoint": True, "reason": "its GPUs are needed"})
     assert not run.should_checkpoint() and not run.should_stop()
     clock.now += 1
-    assert run.should_checkpoint() and run.should_stop()
+    assert run.should_checkpoint() and run.should_stop() and run.reason == "its GPUs are needed"
     with run.checkpointing(1):
         pass
     clock.now += 1
@@ -516,7 +518,7 @@ def test_a_stop_asks_for_one_checkpoint_and_then_to_leave(daemon, run, clock):
 
 
 def test_a_daemon_that_wants_a_checkpoint_only_does_not_stop_the_job(daemon, run):
-    daemon.on("GET", "/v1/jobs/7/control", {"stop": False, "checkpoint": True})
+    daemon.on("GET", "/v1/jobs/7/control", {"checkpoint": True, "reason": None})
     assert run.should_checkpoint() and not run.should_stop()
 
 
@@ -532,7 +534,7 @@ def test_without_the_control_route_it_works_quietly_by_time_and_signal(daemon, r
 
 
 def test_signals_set_a_flag_and_reach_the_earlier_handler(daemon, run):
-    daemon.on("GET", "/v1/jobs/7/control", {"stop": False})
+    daemon.on("GET", "/v1/jobs/7/control", {"checkpoint": False, "reason": None})
     seen = []
     signal.signal(signal.SIGUSR2, lambda number, frame: seen.append(number))
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -546,7 +548,7 @@ def test_signals_set_a_flag_and_reach_the_earlier_handler(daemon, run):
 
 
 def test_should_checkpoint_in_another_thread_leaves_signals_alone(daemon, run):
-    daemon.on("GET", "/v1/jobs/7/control", {"stop": False})
+    daemon.on("GET", "/v1/jobs/7/control", {"checkpoint": False, "reason": None})
     before = signal.getsignal(signal.SIGTERM)
     thread = threading.Thread(target=run.should_checkpoint)
     thread.start()
@@ -558,15 +560,24 @@ def test_requeue_asks_and_leaves(daemon, run):
     daemon.on("POST", "/v1/jobs/7/requeue", {})
     with pytest.raises(SystemExit) as caught:
         run.requeue()
-    assert caught.value.code == 75 and daemon.paths() == ["/v1/jobs/7/requeue"]
+    assert caught.value.code == 75 and daemon.paths() == ["/v1/jobs/7/control", "/v1/jobs/7/requeue"]
 
 
-def test_requeue_of_a_job_that_is_being_stopped_only_leaves(daemon, run):
-    daemon.on("GET", "/v1/jobs/7/control", {"stop": True})
-    run.should_stop()
+def test_a_job_that_is_being_stopped_does_not_ask_to_be_queued(daemon, run):
+    """A signal came first: it may have been a cancel, which a requeue must not undo."""
+    daemon.on("GET", "/v1/jobs/7/control", {"checkpoint": False, "reason": None},
+              {"checkpoint": True, "reason": "the job was cancelled"})
+    assert not run.should_stop()
+    run.on_signal()
+    os.kill(os.getpid(), signal.SIGTERM)
     with pytest.raises(SystemExit):
         run.requeue()
-    assert daemon.paths("POST") == []
+    assert daemon.paths("POST") == [] and run.reason == "the job was cancelled"
+
+
+def test_an_array_is_known_by_its_first_number(daemon, client):
+    daemon.on("POST", "/v1/jobs", (201, {"ids": [20, 21], "first": 20, "count": 2}))
+    assert client.submit(command=["a"], array=[0, 1]).id == 20
 
 
 def test_items_come_from_the_job_or_from_the_caller(monkeypatch):
