@@ -196,9 +196,10 @@ static int take_item(struct stk_live *l, stk_job_number batch, stk_job_number wo
                      uint32_t *ret_index, struct stk_err *err)
 {
     struct taking t = {0};
+    const struct stk_item_query todo = {.job = batch, .state = STK_ITEM_TODO};
     struct stk_item it = {
         .job = batch, .state = STK_ITEM_GIVEN, .worker = (int32_t)worker, .given = l->now};
-    int rc = stk_store_items(l->cfg.store, batch, STK_ITEM_TODO, first_item, &t, err);
+    int rc = stk_store_items(l->cfg.store, &todo, first_item, &t, err);
 
     if (rc < 0)
         return rc;
@@ -240,9 +241,7 @@ static int see_given(void *ctx, const struct stk_item *it)
 {
     struct ending *g = ctx;
 
-    if (it->index != g->index)
-        return 0;
-    g->given = true;
+    g->given = it->index == g->index;
     g->attempts = it->attempts;
     return 1;
 }
@@ -258,7 +257,8 @@ static int end_item(struct stk_live *l, stk_job_number batch, stk_job_number wor
                           .worker = (int32_t)worker,
                           .code = code,
                           .ended = l->now};
-    int rc = stk_store_items(l->cfg.store, batch, STK_ITEM_GIVEN, see_given, &g, err);
+    const struct stk_item_query given = {.job = batch, .state = STK_ITEM_GIVEN, .from = index};
+    int rc = stk_store_items(l->cfg.store, &given, see_given, &g, err);
 
     if (rc < 0 || !g.given)
         return rc;

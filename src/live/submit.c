@@ -164,7 +164,8 @@ static int make_one(struct making *m, uint32_t i, struct stk_err *err)
                                    .gpus = job.demand.gpus * job.demand.tasks,
                                    .tasks = job.demand.tasks,
                                    .spec = m->spec_id,
-                                   .comment = s->comment ? s->comment : ""};
+                                   .comment =
+                                       json_string_value(json_object_get(m->d->json, "comment"))};
     struct stk_event ev = {.at = l->now, .type = STK_EV_SUBMIT, .u.spec = &job};
     uint32_t shared = deps->n; /* of all jobs of the draft */
     int rc = m->d->each ? stk_live_find_deps(l, s, rec.array_index, deps, err) : 0;
@@ -330,7 +331,7 @@ static int check_all(struct stk_live *l, struct stk_live_request *r, struct draf
 /* A key that was used before gets the same answer again. > 0: answered. */
 static int check_key(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
 {
-    struct stk_key use;
+    struct stk_once use;
     char *text;
     int rc;
 
@@ -356,7 +357,7 @@ static int check_key(struct stk_live *l, struct stk_live_request *r, struct stk_
 static int keep_key(struct stk_live *l, const struct stk_live_request *r, stk_job_number first,
                     struct stk_err *err)
 {
-    struct stk_key use = {
+    struct stk_once use = {
         .first = first, .count = stk_core_state(l->core)->next_number - first, .at = l->now};
 
     memcpy(use.body, r->hash, sizeof(use.body));
