@@ -71,7 +71,7 @@ static void text_of(const json_t *o, const char *key, char *ret, size_t size)
     const char *s = json_string_value(json_object_get(o, key));
 
     if (s)
-        stk_text_clean(ret, size, s);
+        stk_gpu_text_clean(ret, size, s);
 }
 
 static struct stk_gpu_value value_of(const json_t *o, const char *key)
@@ -220,7 +220,7 @@ static void read_throttle(struct stk_gpu_sample *s, const json_t *o)
 
         if (!word)
             continue;
-        stk_text_clean(clean, sizeof(clean), word);
+        stk_gpu_text_clean(clean, sizeof(clean), word);
         if (at + strlen(clean) + 2 > sizeof(s->throttle))
             return;
         at += (size_t)snprintf(s->throttle + at, sizeof(s->throttle) - at, "%s%s", at ? " " : "",
