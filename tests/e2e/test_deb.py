@@ -154,6 +154,15 @@ def test_it_installs_upgrades_and_purges_in_a_fresh_system(package, tmp_path):
     output("debootstrap", "--variant=minbase", "--include=python3-minimal,systemd-standalone-sysusers,"
            "systemd-standalone-tmpfiles", "bookworm", root)
     shutil.copy(package, root / "stoker.deb")
+    output("mount", "-t", "proc", "proc", root / "proc")
+    try:
+        life_of_the_package(root)
+    finally:
+        output("umount", root / "proc")
+        shutil.rmtree(root)
+
+
+def life_of_the_package(root):
     inside = functools.partial(output, "chroot", root, "env", "DEBIAN_FRONTEND=noninteractive")
     inside("apt-get", "install", "-y", "--no-install-recommends", "/stoker.deb")
     assert "fifo" in inside("stoker", "sim", "--list")
