@@ -3,10 +3,12 @@
 import functools
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
 import pytest
+import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOAK = os.environ.get("STOKER_SOAK") == "1"
@@ -88,6 +90,9 @@ def test_the_configuration_is_the_operators_and_says_nothing_by_itself(package, 
     output("dpkg-deb", "-x", package, tmp_path)
     lines = (tmp_path / "etc/stoker/stoker.yaml").read_text(encoding="utf-8").splitlines()
     assert lines and all(not line or line.startswith("#") for line in lines)
+    # remarks begin with "# ", keys with "#" and those below them with "#  "
+    keys = yaml.safe_load("\n".join(line[1:] for line in lines if re.match(r"#(\S|  \S)", line)))
+    assert {"listen", "operators", "policy", "gpus", "retention"} <= set(keys)
 
 
 @pytest.mark.parametrize("name", ["postinst", "prerm", "postrm"])

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python SDK against the real daemon, and real jobs that use it."""
+import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -195,3 +197,14 @@ def test_every_item_of_a_batch_is_done(submit, tmp_path):
                  items=["texts/one.txt", "texts/two.txt", "texts/three.txt"])
     assert job.wait(timeout=LIMIT, check=True).ok
     assert len(list((folder / "counts").glob("*.json"))) == 3
+
+
+JOB_FILES = sorted((ROOT / "examples").glob("*/*.yaml")) + sorted((ROOT / "examples").glob("*/*.sbatch"))
+
+
+@pytest.mark.parametrize("path", JOB_FILES, ids=lambda p: "%s/%s" % (p.parent.name, p.name))
+def test_the_examples_job_files_are_accepted(daemon, path):
+    program = os.environ.get("STOKER", ROOT / "build" / "stoker")
+    done = subprocess.run([program, "submit", "--dry-run", "--socket", str(daemon.socket), path], cwd=path.parent,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
