@@ -47,7 +47,7 @@ static void must_sql(int rc)
 static void put_job(struct stk_store *st, uint32_t number)
 {
     static char spec[SPEC], event[EVENT];
-    struct stk_entry e = {
+    struct stk_row e = {
         .at = START + number, .number = number, .bytes = event, .len = sizeof(event)};
     struct stk_record r = {.number = number,
                            .uid = 1000 + number % 50,

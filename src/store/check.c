@@ -68,7 +68,7 @@ static int check_pages(struct checking *k, struct stk_err *err)
     return rc;
 }
 
-static int one_event(void *ctx, const struct stk_entry *e)
+static int one_event(void *ctx, const struct stk_row *e)
 {
     struct checking *k = ctx;
 

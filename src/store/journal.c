@@ -15,7 +15,7 @@
 #include "store/db.h"
 #include "store/journal.h"
 
-int stk_store_append(struct stk_store *st, const struct stk_entry *e, uint64_t *ret_seq,
+int stk_store_append(struct stk_store *st, const struct stk_row *e, uint64_t *ret_seq,
                      struct stk_err *err)
 {
     sqlite3_stmt *s;
@@ -49,7 +49,7 @@ static int missing(uint64_t want, uint64_t got, bool is_first, struct stk_err *e
                        want);
 }
 
-int stk_store_read(struct stk_store *st, uint64_t after, stk_entry_fn fn, void *ctx,
+int stk_store_read(struct stk_store *st, uint64_t after, stk_row_fn fn, void *ctx,
                    struct stk_err *err)
 {
     uint64_t want = after + 1;
@@ -61,7 +61,7 @@ int stk_store_read(struct stk_store *st, uint64_t after, stk_entry_fn fn, void *
         return rc;
     (void)sqlite3_bind_int64(s, 1, (int64_t)after);
     while ((rc = stk_db_row(st, s, "read events", err)) > 0) {
-        struct stk_entry e = {.seq = (uint64_t)sqlite3_column_int64(s, 0),
+        struct stk_row e = {.seq = (uint64_t)sqlite3_column_int64(s, 0),
                               .at = sqlite3_column_int64(s, 1),
                               .type = stk_db_u32(s, 2),
                               .number = stk_db_u32(s, 3),

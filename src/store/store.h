@@ -78,7 +78,7 @@ void stk_store_idle(struct stk_store *st);
 
 /* ---- the journal ---- */
 
-struct stk_entry {
+struct stk_row {
     uint64_t seq; /* from 1, without gaps; given by the store */
     stk_time at;
     uint32_t type;         /* enum stk_event_type; the store does not look */
@@ -87,15 +87,15 @@ struct stk_entry {
     size_t len;
 };
 
-typedef int (*stk_entry_fn)(void *ctx, const struct stk_entry *e);
+typedef int (*stk_row_fn)(void *ctx, const struct stk_row *e);
 
 /* Appends; 'seq' of 'e' is not looked at. */
-int stk_store_append(struct stk_store *st, const struct stk_entry *e, uint64_t *ret_seq,
+int stk_store_append(struct stk_store *st, const struct stk_row *e, uint64_t *ret_seq,
                      struct stk_err *err);
 
 /* Every event after 'after', in order. -ERANGE when the one after it is no longer kept, -EBADMSG
  * when one is missing in between. */
-int stk_store_read(struct stk_store *st, uint64_t after, stk_entry_fn fn, void *ctx,
+int stk_store_read(struct stk_store *st, uint64_t after, stk_row_fn fn, void *ctx,
                    struct stk_err *err);
 
 /* The oldest event that is kept and the newest ever written. Nothing kept: first = last + 1. */
@@ -213,7 +213,7 @@ int stk_store_token_list(struct stk_store *st, stk_token_fn fn, void *ctx, struc
 
 /* ---- idempotency keys: a request that is repeated gets its first answer ---- */
 
-struct stk_key {
+struct stk_once {
     stk_job_number first; /* what the request made */
     uint32_t count;
     uint8_t body[32]; /* stk_sha256() of the request's body */
@@ -221,10 +221,10 @@ struct stk_key {
 };
 
 /* -EEXIST when the user has the key already and it is not older than STK_STORE_KEY_AGE. */
-int stk_store_key_put(struct stk_store *st, uint32_t uid, const char *key, const struct stk_key *k,
+int stk_store_key_put(struct stk_store *st, uint32_t uid, const char *key, const struct stk_once *k,
                       struct stk_err *err);
 int stk_store_key_get(struct stk_store *st, uint32_t uid, const char *key, stk_time now,
-                      struct stk_key *ret_key, struct stk_err *err);
+                      struct stk_once *ret_key, struct stk_err *err);
 
 /* ---- items of batch jobs ---- */
 
@@ -294,7 +294,7 @@ int stk_store_restore(const char *dir, const char *path, stk_tick_fn tick, void 
                       struct stk_err *err);
 
 struct stk_check {
-    stk_entry_fn event; /* does it decode? not 0: no; may be NULL */
+    stk_row_fn event; /* does it decode? not 0: no; may be NULL */
     void (*problem)(void *ctx, const char *sentence);
     stk_tick_fn tick;
     void *ctx; /* of all three */

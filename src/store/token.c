@@ -130,7 +130,7 @@ int stk_store_token_list(struct stk_store *st, stk_token_fn fn, void *ctx, struc
 }
 
 /* One that is too old counts as gone, pruned or not. */
-int stk_store_key_put(struct stk_store *st, uint32_t uid, const char *key, const struct stk_key *k,
+int stk_store_key_put(struct stk_store *st, uint32_t uid, const char *key, const struct stk_once *k,
                       struct stk_err *err)
 {
     static const char sql[] =
@@ -159,7 +159,7 @@ int stk_store_key_put(struct stk_store *st, uint32_t uid, const char *key, const
 }
 
 int stk_store_key_get(struct stk_store *st, uint32_t uid, const char *key, stk_time now,
-                      struct stk_key *ret_key, struct stk_err *err)
+                      struct stk_once *ret_key, struct stk_err *err)
 {
     sqlite3_stmt *s;
     int rc = stk_db_read(st, STK_SLOT_KEY_GET,
@@ -174,7 +174,7 @@ int stk_store_key_get(struct stk_store *st, uint32_t uid, const char *key, stk_t
     (void)sqlite3_bind_int64(s, 3, now - STK_STORE_KEY_AGE);
     rc = stk_db_row(st, s, "look for an idempotency key", err);
     if (rc > 0) {
-        *ret_key = (struct stk_key){
+        *ret_key = (struct stk_once){
             .first = stk_db_u32(s, 0), .count = stk_db_u32(s, 1), .at = sqlite3_column_int64(s, 3)};
         memcpy(ret_key->body, sqlite3_column_blob(s, 2), sizeof(ret_key->body));
     }

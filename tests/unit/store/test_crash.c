@@ -49,7 +49,7 @@ __attribute__((noreturn)) static void writer(struct box *b, int fd)
     }
 }
 
-static int see(void *ctx, const struct stk_entry *e)
+static int see(void *ctx, const struct stk_row *e)
 {
     uint64_t *last = ctx;
 

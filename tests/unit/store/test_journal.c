@@ -12,7 +12,7 @@ struct seen {
     char last[32];
 };
 
-static int see(void *ctx, const struct stk_entry *e)
+static int see(void *ctx, const struct stk_row *e)
 {
     struct seen *s = ctx;
 
@@ -62,7 +62,7 @@ static void events_come_back_in_order(void **state)
 static void an_empty_event_is_an_event(void **state)
 {
     struct box *b = *state;
-    struct stk_entry e = {.at = T0, .type = 3};
+    struct stk_row e = {.at = T0, .type = 3};
     struct seen s = {0};
     uint64_t seq;
 
@@ -102,7 +102,7 @@ static void what_is_rolled_back_was_never_there(void **state)
     assert_int_equal(s.n, 2);
     assert_string_equal(s.last, "event of job 3");
     refused(b, -EPROTO, "transactions only",
-            stk_store_append(b->st, &(struct stk_entry){0}, &seq, &b->err));
+            stk_store_append(b->st, &(struct stk_row){0}, &seq, &b->err));
     refused(b, -EPROTO, "transactions only", stk_store_commit(b->st, &b->err));
     begin(b);
     refused(b, -EPROTO, "already", stk_store_begin(b->st, &b->err));

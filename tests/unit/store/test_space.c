@@ -18,7 +18,7 @@
 static void append_bytes(struct box *b, size_t len, int *ret_rc)
 {
     char *bytes = calloc(1, len);
-    struct stk_entry e = {.at = T0, .number = 1, .bytes = bytes, .len = len};
+    struct stk_row e = {.at = T0, .number = 1, .bytes = bytes, .len = len};
     uint64_t seq;
 
     *ret_rc = stk_store_append(b->st, &e, &seq, &b->err);

@@ -91,7 +91,7 @@ static void tokens_are_found_by_their_secret_alone(void **state)
 static void a_key_is_remembered_for_a_day(void **state)
 {
     struct box *b = *state;
-    struct stk_key k = {.first = 7, .count = 3, .body = {1, 2, 3}, .at = T0}, got;
+    struct stk_once k = {.first = 7, .count = 3, .body = {1, 2, 3}, .at = T0}, got;
 
     begin(b);
     ok(b, stk_store_key_put(b->st, 1000, "abc", &k, &b->err));

@@ -179,7 +179,7 @@ static void hear(void *ctx, const char *sentence)
     (void)snprintf(t->all + len, sizeof(t->all) - len, "%s\n", sentence);
 }
 
-static int only_known(void *ctx, const struct stk_entry *e)
+static int only_known(void *ctx, const struct stk_row *e)
 {
     (void)ctx;
     return e->type == 3 ? 0 : -EINVAL;
@@ -444,9 +444,9 @@ static void old_jobs_go_with_all_that_is_theirs(void **state)
     r[0].number = 1;
     for (uint32_t i = 0; i < 5; i++)
         end_job(b, &r[i], T0 + (i + 1) * STK_SECOND, STK_CAUSE_OK);
-    ok(b, stk_store_key_put(b->st, 1, "old", &(struct stk_key){.at = T0}, &b->err));
+    ok(b, stk_store_key_put(b->st, 1, "old", &(struct stk_once){.at = T0}, &b->err));
     ok(b,
-       stk_store_key_put(b->st, 1, "new", &(struct stk_key){.at = T0 + 5 * STK_SECOND}, &b->err));
+       stk_store_key_put(b->st, 1, "new", &(struct stk_once){.at = T0 + 5 * STK_SECOND}, &b->err));
     commit(b);
     (void)prune(b, 0, 0, T0 + 100 * STK_SECOND);
     assert_int_equal(rows(b, "SELECT count(*) FROM job"), 9); /* no bound */
