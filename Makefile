@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run test test-plain test-digests test-python soak bench bench-scale \
+.PHONY: build help run test test-plain test-digests test-python soak bench bench-store bench-scale \
 	asan fuzz fmt check clean install deb
 .NOTPARALLEL:
 
@@ -70,6 +70,9 @@ fuzz: ## run each fuzzer for FUZZ_SECONDS (60)
 
 bench: build ## speed, against named references measured in the same run
 	@bench/run
+
+bench-store: build ## writing and opening the store, against plain SQLite
+	@bench/store
 
 bench-scale: build ## how time and memory grow with jobs and nodes
 	@bench/scale
