@@ -119,11 +119,12 @@ static const struct {
 } rules[] = {
     {"SELECT number FROM job WHERE number < 1 OR number > 4294967295", "job ",
      ": not a number a job can have"},
-    {"SELECT number FROM job WHERE ended > 0 AND cause = 0", "job ", " ended without a cause"},
+    {"SELECT number FROM job WHERE ended IS NOT NULL AND cause = 0", "job ",
+     " ended without a cause"},
     {"SELECT number FROM job WHERE kind < 0 OR kind >= ?1 OR cause < 0 OR cause >= ?2", "job ",
      ": unknown kind or cause"},
-    {"SELECT number FROM job WHERE ended < 0 OR (first_started > 0 AND first_started < submitted)"
-     " OR started < first_started OR (ended > 0 AND (ended < started OR ended < submitted))",
+    {"SELECT number FROM job WHERE ended <= 0 OR (first_started > 0 AND first_started < submitted)"
+     " OR started < first_started OR ended < started OR ended < submitted",
      "job ", ": its times are not in order"},
     {"SELECT number FROM job WHERE served < 0 OR array > number", "job ",
      ": time run or array is not possible"},

@@ -25,7 +25,11 @@ static void compose(const struct stk_history_query *q, char *sql, size_t cap)
     sql[0] = '\0';
     add(sql, cap, "SELECT " STK_RECORD_COLUMNS " FROM job INDEXED BY ");
     add(sql, cap, q->uid ? "job_uid" : q->user ? "job_user" : q->name ? "job_name" : "job_ended");
-    add(sql, cap, " WHERE ended > 0");
+    /* One bound on each side: SQLite takes one for the walk, and others only to pass rows over. */
+    add(sql, cap, " WHERE ended >= ?5 AND ended <= ");
+    add(sql, cap, q->before ? "min(?6, (SELECT ended FROM job WHERE number = ?7))" : "?6");
+    if (q->before)
+        add(sql, cap, " AND (ended, number) < ((SELECT ended FROM job WHERE number = ?7), ?7)");
     if (q->uid)
         add(sql, cap, " AND uid = ?1");
     if (q->user)
@@ -34,14 +38,6 @@ static void compose(const struct stk_history_query *q, char *sql, size_t cap)
         add(sql, cap, " AND name = ?3");
     if (q->causes)
         add(sql, cap, " AND ((1 << cause) & ?4) != 0");
-    if (q->since)
-        add(sql, cap, " AND ended >= ?5");
-    if (q->until)
-        add(sql, cap, " AND ended < ?6");
-    if (q->before)
-        add(sql, cap,
-            " AND ended <= (SELECT ended FROM job WHERE number = ?7)"
-            " AND (ended, number) < ((SELECT ended FROM job WHERE number = ?7), ?7)");
     add(sql, cap, " ORDER BY ended DESC, number DESC LIMIT ?8");
 }
 
@@ -66,7 +62,7 @@ int stk_store_history(struct stk_store *st, const struct stk_history_query *q, s
         stk_db_text(s, 3, q->name);
     (void)sqlite3_bind_int64(s, 4, q->causes);
     (void)sqlite3_bind_int64(s, 5, q->since);
-    (void)sqlite3_bind_int64(s, 6, q->until);
+    (void)sqlite3_bind_int64(s, 6, q->until ? q->until - 1 : STK_NEVER_TIME);
     (void)sqlite3_bind_int64(s, 7, q->before);
     (void)sqlite3_bind_int64(s, 8, limit);
     return stk_record_each(st, s, fn, ctx, err);
@@ -78,7 +74,7 @@ int stk_store_usage(struct stk_store *st, stk_time since, stk_time until, stk_us
     sqlite3_stmt *s;
     int rc = stk_db_once(st,
                          "SELECT uid, user, count(*), sum(served * 1e-6 * gpus) AS gpu_s FROM job"
-                         " INDEXED BY job_ended WHERE ended > 0 AND ended >= ?1 AND ended < ?2"
+                         " INDEXED BY job_ended WHERE ended >= ?1 AND ended < ?2"
                          " GROUP BY uid, user ORDER BY gpu_s DESC, uid, user",
                          &s, err);
 

@@ -68,6 +68,8 @@ int stk_store_read(struct stk_store *st, uint64_t after, stk_row_fn fn, void *ct
                             .bytes = sqlite3_column_blob(s, 4),
                             .len = (size_t)sqlite3_column_bytes(s, 4)};
 
+        if (!e.bytes)
+            e.bytes = ""; /* SQLite has no address for an empty one */
         if (e.seq != want) {
             rc = missing(want, e.seq, want == after + 1, err);
             break;

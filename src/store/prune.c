@@ -93,8 +93,8 @@ static int prune_jobs(struct stk_store *st, stk_time until, struct stk_err *err)
     sqlite3_stmt *s;
 
     rc = stk_db_once(st,
-                     "SELECT number, spec FROM job INDEXED BY job_ended WHERE ended > 0"
-                     " AND ended <= ?1 ORDER BY ended, number LIMIT ?2",
+                     "SELECT number, spec FROM job INDEXED BY job_ended WHERE ended <= ?1"
+                     " ORDER BY ended, number LIMIT ?2",
                      &s, err);
     if (rc < 0)
         return rc;

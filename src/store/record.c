@@ -46,7 +46,8 @@ static void bind_mutable(sqlite3_stmt *s, int i, const struct stk_record *r)
     stk_db_text(s, i++, r->name);
     (void)sqlite3_bind_int64(s, i++, r->first_started);
     (void)sqlite3_bind_int64(s, i++, r->started);
-    (void)sqlite3_bind_int64(s, i++, r->ended);
+    (void)(r->ended ? sqlite3_bind_int64(s, i, r->ended) : sqlite3_bind_null(s, i));
+    i++;
     (void)sqlite3_bind_int(s, i++, (int)r->cause);
     (void)sqlite3_bind_int(s, i++, r->code);
     (void)sqlite3_bind_int64(s, i++, r->gpus);
@@ -79,7 +80,7 @@ int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct s
         " first_started, started, ended, cause, code, gpus, tasks, restarts, preemptions, served,"
         " comment, note, stdout, stderr) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
         " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
-    sqlite3_stmt *s;
+    sqlite3_stmt *s = NULL;
     int rc = check_texts(r, err);
 
     if (rc == 0)
@@ -108,7 +109,7 @@ int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct s
  */
 int stk_store_job_update(struct stk_store *st, const struct stk_record *r, struct stk_err *err)
 {
-    static const char *const sql[] = {SET_MUTABLE " WHERE number = ?1 AND ended = ?5",
+    static const char *const sql[] = {SET_MUTABLE " WHERE number = ?1 AND ended IS ?5",
                                       SET_MUTABLE ", ended = ?5 WHERE number = ?1"};
     sqlite3_stmt *s;
     int rc = check_texts(r, err);
@@ -199,7 +200,7 @@ int stk_store_live(struct stk_store *st, stk_record_fn fn, void *ctx, struct stk
     sqlite3_stmt *s;
     int rc = stk_db_once(st,
                          "SELECT " STK_RECORD_COLUMNS
-                         " FROM job INDEXED BY job_live WHERE ended = 0 ORDER BY number",
+                         " FROM job INDEXED BY job_live WHERE ended IS NULL ORDER BY number",
                          &s, err);
 
     return rc < 0 ? rc : stk_record_each(st, s, fn, ctx, err);

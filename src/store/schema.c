@@ -4,7 +4,8 @@
  * A submit should touch few pages: the indexes of the history hold only jobs that have ended, so a
  * new job is an append to 'job', to 'job_live' (whose entries are empty but for the number) and to
  * 'job_spec'. The history's indexes end in (ended, number, cause): answers come in order, pages
- * begin where the last one ended, and causes are told apart without looking at the rows.
+ * begin where the last one ended, and causes are told apart without looking at the rows. 'ended' is
+ * NULL until then, and not 0: any bound on it tells SQLite that such an index will do.
  */
 #include "store/schema.h"
 
@@ -26,17 +27,17 @@ static const char first[] =
     "CREATE TABLE job (number INTEGER PRIMARY KEY, uid INTEGER NOT NULL, gid INTEGER NOT NULL,"
     " user TEXT NOT NULL, name TEXT NOT NULL, kind INTEGER NOT NULL, array INTEGER NOT NULL,"
     " array_index INTEGER NOT NULL, submitted INTEGER NOT NULL, first_started INTEGER NOT NULL,"
-    " started INTEGER NOT NULL, ended INTEGER NOT NULL, cause INTEGER NOT NULL,"
+    " started INTEGER NOT NULL, ended INTEGER, cause INTEGER NOT NULL,"
     " code INTEGER NOT NULL, gpus INTEGER NOT NULL, tasks INTEGER NOT NULL,"
     " restarts INTEGER NOT NULL, preemptions INTEGER NOT NULL, served INTEGER NOT NULL,"
     " spec INTEGER NOT NULL, comment TEXT NOT NULL, note TEXT NOT NULL, stdout TEXT NOT NULL,"
     " stderr TEXT NOT NULL) STRICT;"
-    "CREATE INDEX job_live ON job (ended) WHERE ended = 0;"
+    "CREATE INDEX job_live ON job (ended) WHERE ended IS NULL;"
     "CREATE INDEX job_spec ON job (spec);"
-    "CREATE INDEX job_ended ON job (ended, number, cause) WHERE ended > 0;"
-    "CREATE INDEX job_uid ON job (uid, ended, number, cause) WHERE ended > 0;"
-    "CREATE INDEX job_user ON job (user, ended, number, cause) WHERE ended > 0;"
-    "CREATE INDEX job_name ON job (name, ended, number, cause) WHERE ended > 0;"
+    "CREATE INDEX job_ended ON job (ended, number, cause) WHERE ended IS NOT NULL;"
+    "CREATE INDEX job_uid ON job (uid, ended, number, cause) WHERE ended IS NOT NULL;"
+    "CREATE INDEX job_user ON job (user, ended, number, cause) WHERE ended IS NOT NULL;"
+    "CREATE INDEX job_name ON job (name, ended, number, cause) WHERE ended IS NOT NULL;"
 
     "CREATE TABLE token (id INTEGER PRIMARY KEY AUTOINCREMENT, hash BLOB NOT NULL UNIQUE,"
     " name TEXT NOT NULL, uid INTEGER NOT NULL, user TEXT NOT NULL, role INTEGER NOT NULL,"

@@ -40,9 +40,9 @@
 #define STK_STORE_MAX_SNAPSHOT (UINT32_C(900) << 20)
 #define STK_STORE_MAX_TEXT UINT32_C(65536) /* bytes of any other text or value */
 #define STK_STORE_MAX_ITEMS UINT32_C(100000)
-#define STK_STORE_MAX_PAGE UINT32_C(10000)         /* rows of history in one answer */
-#define STK_STORE_KEEP_EVENTS UINT64_C(100000)     /* the newest that are never pruned */
-#define STK_STORE_KEY_AGE (24 * 3600 * STK_SECOND) /* how long a key is remembered */
+#define STK_STORE_MAX_PAGE UINT32_C(10000)              /* rows of history in one answer */
+#define STK_STORE_KEEP_EVENTS UINT64_C(100000)          /* the newest that are never pruned */
+#define STK_STORE_KEY_AGE (INT64_C(86400) * STK_SECOND) /* how long a key is remembered */
 
 struct stk_store;
 

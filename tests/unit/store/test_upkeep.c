@@ -201,7 +201,7 @@ static void check_finds_each_thing_that_is_wrong(void **state)
         const char *damage, *repair, *expected;
     } cases[] = {
         {"UPDATE job SET ended = 1800000000000000 WHERE number = 3",
-         "UPDATE job SET ended = 0 WHERE number = 3", "job 3 ended without a cause"},
+         "UPDATE job SET ended = NULL WHERE number = 3", "job 3 ended without a cause"},
         {"UPDATE job SET kind = 99 WHERE number = 3", "UPDATE job SET kind = 0",
          "job 3: unknown kind"},
         {"UPDATE job SET started = -5 WHERE number = 4", "UPDATE job SET started = 0",
