@@ -182,7 +182,7 @@ static void close_child(struct stk_gpuwatch *w)
     uv_close((uv_handle_t *)&w->process, on_closed);
 }
 
-static void on_exit(uv_process_t *p, int64_t status, int sig)
+static void helper_ended(uv_process_t *p, int64_t status, int sig)
 {
     struct stk_gpuwatch *w = p->data;
 
@@ -201,7 +201,7 @@ static int start(struct stk_gpuwatch *w)
         {.flags = UV_IGNORE},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&w->out},
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
-    uv_process_options_t o = {.exit_cb = on_exit,
+    uv_process_options_t o = {.exit_cb = helper_ended,
                               .file = args[0],
                               .args = args,
                               .stdio = io,
