@@ -59,7 +59,7 @@ void stk_do_verb(void *ctx, struct stk_request *r)
     stk_job_number number;
     json_t *args = NULL;
 
-    if (stk_api_job_number(r, &number) < 0)
+    if (stk_api_job_number(ctx, r, &number) < 0)
         return;
     if (stk_request_has_body(r) && stk_request_body(r, &args) < 0)
         return;

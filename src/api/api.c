@@ -126,19 +126,70 @@ void stk_api_free(struct stk_api *a)
 
 /* ---- for handlers ---- */
 
-int stk_api_job_number(struct stk_request *r, stk_job_number *ret)
+struct element { /* of an array: what is looked for, and what was found */
+    stk_job_number array;
+    bool in_array;
+    uint32_t index;
+};
+
+static int see_element(void *ctx, const struct stk_record *rec)
+{
+    struct element *e = ctx;
+
+    e->in_array = rec->array == e->array;
+    e->index = rec->array_index;
+    return 1;
+}
+
+/* The job of an array with that index. Its jobs have numbers in a row and rising indices, so the
+ * one with index i is at most i numbers behind the first. */
+static stk_job_number find_element(struct stk_api *a, stk_job_number array, uint32_t index)
+{
+    uint64_t lo = array, hi = (uint64_t)array + index;
+
+    hi = hi < UINT32_MAX ? hi : UINT32_MAX - 1;
+    while (lo <= hi) {
+        stk_job_number mid = (stk_job_number)((lo + hi) / 2);
+        const struct stk_entry *live = stk_live_entry(a->cfg.live, mid);
+        struct element e = {.array = array};
+
+        if (live)
+            (void)see_element(&e, &live->rec);
+        else
+            (void)stk_store_job_get(stk_live_store(a->cfg.live), mid, see_element, &e, NULL);
+        if (e.in_array && e.index == index)
+            return mid;
+        if (e.in_array && e.index < index)
+            lo = (uint64_t)mid + 1;
+        else
+            hi = (uint64_t)mid - 1;
+    }
+    return 0;
+}
+
+int stk_api_job_number(struct stk_api *a, struct stk_request *r, stk_job_number *ret)
 {
     const char *text = stk_request_path(r, "id");
-    unsigned long long v = 0;
+    unsigned long long v = 0, index;
+    char *end = NULL;
 
-    if (*text && strlen(text) <= 10 && strspn(text, "0123456789") == strlen(text))
-        v = strtoull(text, NULL, 10);
-    if (v == 0 || v >= UINT32_MAX) {
+    if (*text >= '0' && *text <= '9' && strlen(text) <= 21)
+        v = strtoull(text, &end, 10);
+    if (v < 1 || v >= UINT32_MAX || (*end != '\0' && *end != '_')) {
         stk_request_error(r, 404, NULL, "there is no job \"%.40s\"; a job has a number", text);
         return -ENOENT;
     }
     *ret = (stk_job_number)v;
-    return 0;
+    if (*end == '\0')
+        return 0;
+    text = end + 1;
+    index = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : UINT32_MAX;
+    *ret =
+        index < INT32_MAX && *end == '\0' ? find_element(a, (stk_job_number)v, (uint32_t)index) : 0;
+    if (*ret > 0)
+        return 0;
+    stk_request_error(r, 404, NULL, "array %llu has no element \"%.20s\"", v, text);
+    return -ENOENT;
 }
 
 int stk_api_limit(struct stk_request *r, uint32_t *ret)
@@ -189,6 +240,17 @@ void stk_api_fail(struct stk_request *r, int rc, const struct stk_err *err)
         break;
     }
     stk_request_error(r, status, NULL, "%s", err->text[0] ? err->text : strerror(-rc));
+}
+
+int stk_api_settle(struct stk_api *a, struct stk_err *err)
+{
+    struct stk_err why = {""};
+    int rc = stk_live_pending(a->cfg.live) ? stk_live_turn(a->cfg.live, &why) : 0;
+
+    if (rc < 0)
+        return stk_err_set(err, rc, "%s", why.text);
+    stk_api_after_turn(a);
+    return 0;
 }
 
 void stk_api_reply(void *ctx, int status, json_t *take_body)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/gpus.h"
+#include "api/owners.h"
 #include "api/show.h"
 #include "core/state.h"
 
@@ -56,22 +56,22 @@ static void list_jobs(struct stk_api *a, json_t *running, json_t *waiting)
     }
 }
 
-static json_t *list_gpus(const struct stk_gpu_view *v)
+static json_t *list_gpus(const struct stk_owners *v)
 {
     const struct stk_state *s = stk_core_state(stk_live_core(v->api->cfg.live));
     json_t *list = json_array();
 
     for (uint32_t n = 0; n < s->n_nodes && json_array_size(list) < STK_API_MAX_PAGE; n++)
         for (uint32_t g = 0; g < s->nodes[n].gpus && g < STK_MAX_NODE_GPUS; g++)
-            (void)json_array_append_new(list, stk_gpus_show(v, n, g));
+            (void)json_array_append_new(list, stk_owners_show(v, n, g));
     return list;
 }
 
-static json_t *show_gpu_counts(const struct stk_gpu_view *v)
+static json_t *show_gpu_counts(const struct stk_owners *v)
 {
-    struct stk_gpu_counts c;
+    struct stk_owner_counts c;
 
-    stk_gpus_count(v, &c);
+    stk_owners_count(v, &c);
     return json_pack("{s:I,s:I,s:I,s:I,s:I}", "total", (json_int_t)c.total, "busy",
                      (json_int_t)c.busy, "free", (json_int_t)(c.total - c.busy - c.off - c.drained),
                      "off", (json_int_t)c.off, "drained", (json_int_t)c.drained);
@@ -83,9 +83,9 @@ void stk_do_cluster(void *ctx, struct stk_request *r)
     const struct stk_live_config *cfg = stk_live_config(a->cfg.live);
     struct counts c = count_jobs(a);
     json_t *running = json_array(), *waiting = json_array();
-    struct stk_gpu_view v;
+    struct stk_owners v;
 
-    if (stk_gpus_look(&v, a, stk_request_who(r)) < 0) {
+    if (stk_owners_look(&v, a, stk_request_who(r)) < 0) {
         json_decref(running);
         json_decref(waiting);
         stk_request_error(r, 503, "busy", "out of memory");
@@ -100,7 +100,7 @@ void stk_do_cluster(void *ctx, struct stk_request *r)
                                (json_int_t)cfg->core.n_nodes, "jobs", show_counts(&c), "gpus",
                                show_gpu_counts(&v), "gpu_list", list_gpus(&v), "running", running,
                                "waiting", waiting));
-    stk_gpus_done(&v);
+    stk_owners_done(&v);
 }
 
 void stk_do_health(void *ctx, struct stk_request *r)
@@ -170,7 +170,7 @@ static void put_jobs(struct text *t, const struct stk_api *a)
     put(t, "stoker_jobs{state=\"stopping\"} %u\n", c.stopping);
 }
 
-static void put_gpus(struct text *t, const struct stk_gpu_view *v)
+static void put_gpus(struct text *t, const struct stk_owners *v)
 {
     static const struct {
         const char *name, *key, *help;
@@ -183,9 +183,9 @@ static void put_gpus(struct text *t, const struct stk_gpu_view *v)
     };
     const struct stk_state *s = stk_core_state(stk_live_core(v->api->cfg.live));
     uint32_t n_gpus = s->n_nodes ? s->nodes[0].gpus : 0;
-    struct stk_gpu_counts c;
+    struct stk_owner_counts c;
 
-    stk_gpus_count(v, &c);
+    stk_owners_count(v, &c);
     head(t, "stoker_gpus", "gauge", "GPUs, by state.");
     put(t, "stoker_gpus{state=\"busy\"} %" PRIu64 "\n", c.busy);
     put(t, "stoker_gpus{state=\"free\"} %" PRIu64 "\n", c.total - c.busy - c.off - c.drained);
@@ -194,7 +194,7 @@ static void put_gpus(struct text *t, const struct stk_gpu_view *v)
     for (size_t i = 0; v->api->sample && i < sizeof(rows) / sizeof(*rows); i++) {
         head(t, rows[i].name, "gauge", rows[i].help);
         for (uint32_t g = 0; g < n_gpus; g++) {
-            const json_t *x = json_object_get(stk_gpus_sample(v->api, g), rows[i].key);
+            const json_t *x = json_object_get(stk_owners_sample(v->api, g), rows[i].key);
 
             if (json_is_number(x))
                 put(t, "%s{gpu=\"%u\"} %.6g\n", rows[i].name, g,
@@ -233,13 +233,13 @@ void stk_do_metrics(void *ctx, struct stk_request *r)
 {
     struct stk_api *a = ctx;
     struct text t = {0};
-    struct stk_gpu_view v;
+    struct stk_owners v;
 
     put_daemon(&t, a);
     put_jobs(&t, a);
-    if (stk_gpus_look(&v, a, NULL) == 0) {
+    if (stk_owners_look(&v, a, NULL) == 0) {
         put_gpus(&t, &v);
-        stk_gpus_done(&v);
+        stk_owners_done(&v);
     }
     if (t.s)
         stk_request_text(r, 200, "text/plain; version=0.0.4; charset=utf-8", t.s, t.len);

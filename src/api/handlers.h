@@ -45,12 +45,14 @@ int stk_api_secret(char *buf, size_t size, struct stk_err *err); /* a new random
 
 /* api.c */
 void stk_api_need_tick(struct stk_api *a);
-/* The {id} of the path as a number; on failure the request has been answered. */
-int stk_api_job_number(struct stk_request *r, stk_job_number *ret);
+/* The {id} of the path, "12" or "12_4" (of an array); on failure the request has been answered. */
+int stk_api_job_number(struct stk_api *a, struct stk_request *r, stk_job_number *ret);
 /* "limit", with the usual bounds. */
 int stk_api_limit(struct stk_request *r, uint32_t *ret);
 /* Answers with an error of ours: -ENOENT is 404 and so on. */
 void stk_api_fail(struct stk_request *r, int rc, const struct stk_err *err);
+/* Runs the turn that is due, if any: the store is then free for a transaction of our own. */
+int stk_api_settle(struct stk_api *a, struct stk_err *err);
 void stk_api_reply(void *ctx, int status, json_t *take_body); /* stk_reply_fn of a request */
 
 /* wait.c, events.c, log.c: what each does when time passes and after turns */

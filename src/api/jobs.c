@@ -51,7 +51,7 @@ void stk_do_job(void *ctx, struct stk_request *r)
     json_t *job;
     int rc;
 
-    if (stk_api_job_number(r, &number) < 0)
+    if (stk_api_job_number(ctx, r, &number) < 0)
         return;
     job = stk_show_number(&view, number, &rc, &err);
     if (job)

@@ -310,7 +310,7 @@ static int read_query(struct stk_request *r, struct stk_tail *t, struct owner *o
     const char *stream = stk_request_query(r, "stream");
     uint64_t follow, task, tail;
 
-    if (stk_api_job_number(r, &t->number) < 0 ||
+    if (stk_api_job_number(t->api, r, &t->number) < 0 ||
         stk_request_number(r, "follow", 0, 1, &follow) < 0 ||
         stk_request_number(r, "task", 0, STK_MAX_TASKS, &task) < 0 ||
         stk_request_number(r, "offset", 0, INT64_MAX, &t->pos) < 0 ||

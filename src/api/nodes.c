@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/gpus.h"
+#include "api/owners.h"
 #include "core/state.h"
 
-static json_t *show_node(const struct stk_gpu_view *v, uint32_t i)
+static json_t *show_node(const struct stk_owners *v, uint32_t i)
 {
     const struct stk_live_config *cfg = stk_live_config(v->api->cfg.live);
     const struct stk_state *s = stk_core_state(stk_live_core(v->api->cfg.live));
@@ -50,20 +50,20 @@ void stk_do_nodes(void *ctx, struct stk_request *r)
 {
     struct stk_api *a = ctx;
     uint32_t n = stk_core_state(stk_live_core(a->cfg.live))->n_nodes, limit;
-    struct stk_gpu_view v;
+    struct stk_owners v;
     uint64_t after, i;
     json_t *list;
 
     if (read_page(r, &limit, &after) < 0)
         return;
-    if (stk_gpus_look(&v, a, stk_request_who(r)) < 0) {
+    if (stk_owners_look(&v, a, stk_request_who(r)) < 0) {
         stk_request_error(r, 503, "busy", "out of memory");
         return;
     }
     list = json_array();
     for (i = after; i < n && i < after + limit; i++)
         (void)json_array_append_new(list, show_node(&v, (uint32_t)i));
-    stk_gpus_done(&v);
+    stk_owners_done(&v);
     answer_page(r, "nodes", list, i, i < n);
 }
 
@@ -71,14 +71,14 @@ void stk_do_gpus(void *ctx, struct stk_request *r)
 {
     struct stk_api *a = ctx;
     const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
-    struct stk_gpu_view v;
+    struct stk_owners v;
     uint64_t after, at = 0;
     uint32_t limit;
     json_t *list;
 
     if (read_page(r, &limit, &after) < 0)
         return;
-    if (stk_gpus_look(&v, a, stk_request_who(r)) < 0) {
+    if (stk_owners_look(&v, a, stk_request_who(r)) < 0) {
         stk_request_error(r, 503, "busy", "out of memory");
         return;
     }
@@ -86,8 +86,8 @@ void stk_do_gpus(void *ctx, struct stk_request *r)
     for (uint32_t n = 0; n < s->n_nodes; n++)
         for (uint32_t g = 0; g < s->nodes[n].gpus && g < STK_MAX_NODE_GPUS; g++, at++)
             if (at >= after && at < after + limit)
-                (void)json_array_append_new(list, stk_gpus_show(&v, n, g));
-    stk_gpus_done(&v);
+                (void)json_array_append_new(list, stk_owners_show(&v, n, g));
+    stk_owners_done(&v);
     answer_page(r, "gpus", list, after + limit, at > after + limit);
 }
 

@@ -52,7 +52,7 @@ void stk_do_report(void *ctx, struct stk_request *r)
     json_t *body;
     int rc;
 
-    if (stk_api_job_number(r, &number) < 0 || stk_request_body(r, &body) < 0)
+    if (stk_api_job_number(ctx, r, &number) < 0 || stk_request_body(r, &body) < 0)
         return;
     wrong = check(body);
     if (wrong) {
@@ -85,7 +85,7 @@ void stk_do_control(void *ctx, struct stk_request *r)
     json_t *spec, *grace;
     bool stop;
 
-    if (stk_api_job_number(r, &number) < 0)
+    if (stk_api_job_number(ctx, r, &number) < 0)
         return;
     e = stk_live_entry(a->cfg.live, number);
     if (!e || stk_core_find(core, number) == STK_NONE) {

@@ -73,9 +73,11 @@ static bool same_secret(const char *a, const char *b)
     return diff == 0;
 }
 
-static void note_use(struct stk_store *st, const struct stk_token *t, stk_time now)
+static void note_use(struct stk_api *a, const struct stk_token *t, stk_time now)
 {
-    if (t->used > 0 && now - t->used < USED_EVERY)
+    struct stk_store *st = stk_live_store(a->cfg.live);
+
+    if ((t->used > 0 && now - t->used < USED_EVERY) || stk_api_settle(a, NULL) < 0)
         return;
     if (stk_store_begin(st, NULL) == 0) {
         (void)stk_store_token_used(st, t->id, now, NULL);
@@ -103,7 +105,7 @@ int stk_api_identify(void *ctx, const struct stk_peer *peer, struct stk_who *ret
     stk_api_fill_who(a, t.uid, t.uid, ret);
     if (t.role < (uint32_t)ret->role)
         ret->role = (enum stk_role)t.role;
-    note_use(st, &t, now);
+    note_use(a, &t, now);
     return 0;
 }
 

@@ -87,7 +87,7 @@ void stk_do_wait(void *ctx, struct stk_request *r)
     stk_job_number number;
     uint64_t timeout_s;
 
-    if (stk_api_job_number(r, &number) < 0 ||
+    if (stk_api_job_number(ctx, r, &number) < 0 ||
         stk_request_number(r, "timeout_s", WAIT_S, MAX_WAIT_S, &timeout_s) < 0)
         return;
     w = stk_live_entry(a->cfg.live, number) && timeout_s > 0 ? calloc(1, sizeof(*w)) : NULL;

@@ -48,7 +48,18 @@ static struct holder *holders(const struct stk_state *s, uint32_t pool, stk_time
 }
 
 /* Who is in the way, and when enough is expected to be free. */
-static json_t *show_holders(const struct stk_state *s, const struct stk_job *j, struct stk_say *say)
+static json_t *show_holder(const struct stk_api *a, const struct holder *h, stk_time now)
+{
+    const struct stk_entry *e = stk_live_entry(a->cfg.live, h->number);
+
+    return json_pack("{s:I,s:s,s:s,s:I,s:o}", "id", (json_int_t)h->number, "name",
+                     e ? e->rec.name : "", "user", e ? e->rec.user : "", "gpus",
+                     (json_int_t)h->gpus, "expected_end",
+                     h->end > now ? stk_show_time(h->end) : json_null());
+}
+
+static json_t *show_holders(const struct stk_api *a, const struct stk_state *s,
+                            const struct stk_job *j, struct stk_say *say)
 {
     uint32_t n = 0;
     struct holder *list = holders(s, j->pool, say->now, &n);
@@ -62,10 +73,7 @@ static json_t *show_holders(const struct stk_state *s, const struct stk_job *j, 
         if (say->why.code == STK_WHY_GPUS && !say->room_at && freed >= say->why.missing)
             say->room_at = h->end;
         if (i < MAX_HOLDERS)
-            (void)json_array_append_new(
-                out,
-                json_pack("{s:I,s:I,s:o}", "id", (json_int_t)h->number, "gpus", (json_int_t)h->gpus,
-                          "expected_end", h->end > say->now ? stk_show_time(h->end) : json_null()));
+            (void)json_array_append_new(out, show_holder(a, h, say->now));
     }
     if (n > 0 && list[0].end > say->now) {
         say->first_out = list[0].number;
@@ -113,7 +121,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
         stk_api_fail(r, rc, &err);
         return;
     }
-    held = show_holders(s, &s->jobs[slot], &say);
+    held = show_holders(a, s, &s->jobs[slot], &say);
     stk_say_why(&say, sentence, sizeof(sentence));
     stk_say_change(&say, change, sizeof(change));
     stk_request_json(r, 200,
@@ -154,7 +162,7 @@ void stk_do_why(void *ctx, struct stk_request *r)
     const struct stk_entry *e;
     stk_job_number number;
 
-    if (stk_api_job_number(r, &number) < 0)
+    if (stk_api_job_number(ctx, r, &number) < 0)
         return;
     e = stk_live_entry(a->cfg.live, number);
     if (e)

@@ -16,12 +16,6 @@
 #define STK_CONFIG_MAX_LIST 1024u         /* names in a list */
 #define STK_CONFIG_NO_GPUS UINT32_MAX     /* virtual_gpus was not said */
 
-enum stk_foreign { /* GPUs that processes of others use */
-                   STK_FOREIGN_BLOCK,
-                   STK_FOREIGN_PACK,
-                   STK_FOREIGN_IGNORE
-};
-
 /* Strings are NULL where nothing was said. */
 struct stk_config {
     char *listen, *socket, *state;
@@ -36,7 +30,7 @@ struct stk_config {
         uint64_t age_s, bytes; /* 0: no bound */
     } retention;
     struct {
-        uint64_t foreign;     /* enum stk_foreign */
+        uint64_t foreign;     /* 0 block, 1 pack, 2 ignore */
         uint64_t idle_s;      /* a foreign process that did nothing for so long does not count */
         uint64_t interval_ms; /* between two looks */
     } gpus;

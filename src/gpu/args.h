@@ -42,12 +42,12 @@ int stk_gpu_suspend(struct stk_guard *g, void *args);
 int stk_gpu_resume(struct stk_guard *g, void *args);
 int stk_gpu_state(struct stk_guard *g, void *args);
 
-/* After a suspend that hung: unlocks what is locked, and says in one line what came of it. 'args'
- * is a struct stk_gpu_undo. */
+/* After a suspend that hung: unlocks what is locked, and says in one line what came of it.
+ * 'undo_of' is a struct stk_gpu_undo. */
 struct stk_gpu_undo {
     const struct stk_gpu_args *args;
     const char *why; /* what had hung */
 };
-int stk_gpu_undo(struct stk_guard *g, void *undo);
+int stk_gpu_undo(struct stk_guard *g, void *undo_of);
 
 #endif

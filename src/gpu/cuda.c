@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/cuda.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "gpu/lib.h"
@@ -95,6 +94,15 @@ int stk_cuda_open(struct stk_cuda *cu, struct stk_err *err)
                        rc, stk_cuda_why(rc, "init"));
 }
 
+/* -1: no hexadecimal digit */
+static int digit(char c)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    const char *at = c != '\0' ? strchr(digits, c) : NULL;
+
+    return at ? (int)(at - digits) % 16 : -1;
+}
+
 bool stk_cuda_uuid(const char *text, struct cuda_uuid *ret)
 {
     struct cuda_uuid u;
@@ -104,17 +112,15 @@ bool stk_cuda_uuid(const char *text, struct cuda_uuid *ret)
         return false;
     s += 4;
     for (unsigned i = 0; i < sizeof(u.byte); i++) {
-        char two[3] = {0};
-        char *end;
+        int high, low;
 
-        if (i == 4 || i == 6 || i == 8 || i == 10)
-            if (*s++ != '-')
-                return false;
-        two[0] = s[0];
-        two[1] = s[0] ? s[1] : '\0';
-        u.byte[i] = (unsigned char)strtoul(two, &end, 16);
-        if (end != two + 2 || strchr("+- \t\n\v\f\rxX", two[0]) || strchr("xX", two[1]))
+        if ((i == 4 || i == 6 || i == 8 || i == 10) && *s++ != '-')
             return false;
+        high = digit(s[0]);
+        low = high >= 0 ? digit(s[1]) : -1;
+        if (low < 0)
+            return false;
+        u.byte[i] = (unsigned char)(high * 16 + low);
         s += 2;
     }
     if (*s != '\0')

@@ -55,15 +55,15 @@ static int write_all(int fd, const char *s, size_t n)
 
 void stk_guard_step(struct stk_guard *g, int64_t limit_ms, const char *fmt, ...)
 {
-    char line[192];
+    char what[128], line[192];
     va_list ap;
-    int n = snprintf(line, sizeof(line), "@%lld ", (long long)limit_ms);
+    int n;
 
     va_start(ap, fmt);
-    (void)vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
+    (void)vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
-    (void)strcat(line, "\n");
-    if (write_all(g->fd, line, strlen(line)) < 0)
+    n = snprintf(line, sizeof(line), "@%lld %s\n", (long long)limit_ms, what);
+    if (write_all(g->fd, line, (size_t)n) < 0)
         _exit(1); /* the guard is gone: nobody watches any more */
 }
 

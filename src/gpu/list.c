@@ -26,15 +26,16 @@ static void pci_name(char *ret, size_t size, const char *bus_id)
 
 static void put_numa(json_t *o, const char *pci)
 {
-    char path[96];
+    char path[96], text[16] = "", *end = text;
     FILE *f;
-    int node;
+    long node;
 
     (void)snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.31s/numa_node", pci);
     f = fopen(path, "re");
     if (!f)
         return;
-    if (fscanf(f, "%d", &node) == 1 && node >= 0)
+    node = fgets(text, sizeof(text), f) ? strtol(text, &end, 10) : -1;
+    if (end != text && node >= 0) /* -1: the machine has no such thing */
         stk_json_int(o, "numa", node);
     (void)fclose(f);
 }

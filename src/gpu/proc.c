@@ -52,25 +52,39 @@ static bool keyed(const char *text, const char *key, unsigned long long *ret)
 static bool stat_fields(const char *stat, struct stk_proc *p, unsigned long long *ret_start)
 {
     const char *at = strrchr(stat, ')');
-    int sid;
+    unsigned long long field = 0;
+    char *end;
 
-    if (!at || sscanf(at + 1,
-                      " %c %*d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
-                      "%llu",
-                      &p->state, &sid, ret_start) != 3)
+    if (!at || at[1] != ' ' || at[2] == '\0')
         return false;
-    p->sid = sid;
+    p->state = at[2];
+    at += 3;
+    for (int i = 4; i <= 22; i++) {
+        field =
+            strtoull(at, &end, 10); /* a negative one is of no interest, only that it is there */
+        if (end == at)
+            return false;
+        at = end;
+        if (i == 6)
+            p->sid = (int32_t)field;
+    }
+    *ret_start = field;
     return true;
 }
 
 static void take_name(struct stk_proc *p, const char *comm)
 {
-    size_t n = 0;
+    size_t n = strnlen(comm, sizeof(p->name) - 1);
 
-    for (; comm[n] != '\0' && n < sizeof(p->name) - 1; n++)
-        p->name[n] = comm[n] > ' ' && comm[n] < 0x7f ? comm[n] : comm[n] == ' ' ? ' ' : '?';
     if (n > 0 && comm[n - 1] == '\n')
         n--; /* the kernel's own line end */
+    for (size_t i = 0; i < n; i++) {
+        bool prints = comm[i] >= ' ' && comm[i] < 0x7f;
+
+        p->name[i] = '?';
+        if (prints)
+            p->name[i] = comm[i];
+    }
     p->name[n] = '\0';
 }
 

@@ -149,7 +149,7 @@ static void read_health(const struct stk_gpu_reader *r, const struct stk_nvml *n
         {"ecc_volatile_uncorrected", "ecc_aggregate_uncorrected"}};
     static const char *const actions[] = {"none",  "reset",           "reboot",
                                           "drain", "drain_and_reset", "recover_domain"};
-    unsigned corrected, uncorrected, pending, failed;
+    unsigned corrected, uncorrected, pending, failed, known;
     unsigned long long n;
     double sbe, dbe, action;
 
@@ -166,10 +166,10 @@ static void read_health(const struct stk_gpu_reader *r, const struct stk_nvml *n
     if (stk_nvml_field(nv, r->dev, NVML_FIELD_RETIRED_SBE, 0, &sbe) &&
         stk_nvml_field(nv, r->dev, NVML_FIELD_RETIRED_DBE, 0, &dbe))
         stk_json_int(o, "retired_pages", (int64_t)(sbe + dbe));
-    if (stk_nvml_field(nv, r->dev, NVML_FIELD_RECOVERY_ACTION, 0, &action) && action >= 0)
-        stk_json_text(o, "recovery",
-                      action < (double)(sizeof(actions) / sizeof(*actions)) ? actions[(int)action]
-                                                                            : "unknown");
+    if (!stk_nvml_field(nv, r->dev, NVML_FIELD_RECOVERY_ACTION, 0, &action) || action < 0)
+        return;
+    known = sizeof(actions) / sizeof(*actions);
+    stk_json_text(o, "recovery", action < known ? actions[(unsigned)action] : "unknown");
 }
 
 /* A GPU that is gone answers nothing: say so, instead of a line without values. */

@@ -183,9 +183,9 @@ int stk_gpu_suspend(struct stk_guard *g, void *args)
     return 0;
 }
 
-int stk_gpu_undo(struct stk_guard *g, void *ctx)
+int stk_gpu_undo(struct stk_guard *g, void *undo_of)
 {
-    const struct stk_gpu_undo *u = ctx;
+    const struct stk_gpu_undo *u = undo_of;
     json_t *line;
     struct stk_ckpt c;
     struct stk_err err;

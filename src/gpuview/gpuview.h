@@ -180,7 +180,10 @@ void stk_gpuview_judge(const struct stk_gpus *t, uint32_t gpu, const struct stk_
 uint64_t stk_gpuview_off(const struct stk_gpus *t, const struct stk_gpu_rule *rules,
                          stk_gpu_owner_fn owner, void *ctx);
 
-/* An object with everything that is known of a GPU; 'v' may be NULL. NULL: out of memory. */
-json_t *stk_gpuview_show(const struct stk_gpus *t, uint32_t gpu, const struct stk_gpu_verdict *v);
+/* An object with everything that is known of a GPU: readings, "processes" (with "job" where they
+ * are of one), "foreign" (those that are not ours), "xids"; with a verdict also "state",
+ * "state_text", "release" and, when it is off, "off": why. 'v' and 'owner' may be NULL. */
+json_t *stk_gpuview_show(const struct stk_gpus *t, uint32_t gpu, const struct stk_gpu_verdict *v,
+                         stk_gpu_owner_fn owner, void *ctx);
 
 #endif

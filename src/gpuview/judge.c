@@ -135,7 +135,7 @@ static void name_process(const struct stk_gpu_proc *p, struct stk_gpu_verdict *v
     if (p->mem_mib.known)
         say(v, " holds %.0f MiB", p->mem_mib.v);
     if (p->age_s.known) {
-        stk_text_age(age, sizeof(age), p->age_s.v);
+        stk_gpu_text_age(age, sizeof(age), p->age_s.v);
         say(v, ", started %s ago", age);
     }
 }
@@ -150,7 +150,7 @@ static void judge_foreign(const struct stk_gpu *g, const struct stk_gpu_rule *ru
     v->state = stale ? STK_GPU_FOREIGN_IDLE : STK_GPU_FOREIGN_BUSY;
     name_process(f->largest, v);
     if (stale) {
-        stk_text_age(age, sizeof(age), idle_s);
+        stk_gpu_text_age(age, sizeof(age), idle_s);
         say(v, ", no GPU activity for %s", age);
     }
     if (v->n_foreign > 1)

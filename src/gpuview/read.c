@@ -71,7 +71,7 @@ static void text_of(const json_t *o, const char *key, char *ret, size_t size)
     const char *s = json_string_value(json_object_get(o, key));
 
     if (s)
-        stk_text_clean(ret, size, s);
+        stk_gpu_text_clean(ret, size, s);
 }
 
 static struct stk_gpu_value value_of(const json_t *o, const char *key)
@@ -92,30 +92,33 @@ static int64_t whole_of(const json_t *o, const char *key, int64_t min, int64_t m
     return json_is_integer(v) && n >= min && n <= max ? n : other;
 }
 
-static int parse(const char *line, size_t len, json_t **ret, struct stk_err *err)
+/* The line as an object with a list of GPUs; NULL with the error in ret_rc. */
+static json_t *parse(const char *line, size_t len, int *ret_rc, struct stk_err *err)
 {
     char why[200] = "no reason given";
     json_error_t e;
     json_t *root;
 
-    if (len > STK_GPUVIEW_LINE)
-        return stk_err_set(err, -E2BIG,
-                           "a line of the GPU helper has %zu bytes, at most %u are read", len,
-                           STK_GPUVIEW_LINE);
+    if (len > STK_GPUVIEW_LINE) {
+        *ret_rc =
+            stk_err_set(err, -E2BIG, "a line of the GPU helper has %zu bytes, at most %u are read",
+                        len, STK_GPUVIEW_LINE);
+        return NULL;
+    }
     root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &e);
-    if (!root)
-        return stk_err_set(err, -EINVAL, "a line of the GPU helper is not JSON: %.100s", e.text);
-    if (!json_is_array(json_object_get(root, "gpus"))) {
-        json_decref(root);
-        return stk_err_set(err, -EINVAL, "a line of the GPU helper has no list of GPUs");
-    }
-    if (json_is_false(json_object_get(root, "ok"))) {
+    if (!root) {
+        *ret_rc = stk_err_set(err, -EINVAL, "a line of the GPU helper is not JSON: %.100s", e.text);
+    } else if (!json_is_array(json_object_get(root, "gpus"))) {
+        *ret_rc = stk_err_set(err, -EINVAL, "a line of the GPU helper has no list of GPUs");
+    } else if (json_is_false(json_object_get(root, "ok"))) {
         text_of(root, "why", why, sizeof(why));
-        json_decref(root);
-        return stk_err_set(err, -EIO, "the GPU helper gave up: %s", why);
+        *ret_rc = stk_err_set(err, -EIO, "the GPU helper gave up: %s", why);
+    } else {
+        *ret_rc = 0;
+        return root;
     }
-    *ret = root;
-    return 0;
+    json_decref(root);
+    return NULL;
 }
 
 static int read_gpu(struct stk_gpu *g, const json_t *o, uint32_t i, struct stk_err *err)
@@ -140,9 +143,10 @@ int stk_gpuview_list(struct stk_gpus *t, const char *line, size_t len, struct st
     struct stk_gpus fresh;
     json_t *root, *gpus;
     size_t n;
-    int rc = parse(line, len, &root, err);
+    int rc;
 
-    if (rc < 0)
+    root = parse(line, len, &rc, err);
+    if (!root)
         return rc;
     stk_gpus_init(&fresh);
     gpus = json_object_get(root, "gpus");
@@ -153,7 +157,7 @@ int stk_gpuview_list(struct stk_gpus *t, const char *line, size_t len, struct st
     fresh.gpu = rc == 0 ? calloc(n + 1, sizeof(*fresh.gpu)) : NULL;
     if (rc == 0 && !fresh.gpu)
         rc = stk_err_set(err, -ENOMEM, "out of memory");
-    for (; rc == 0 && fresh.n < n; fresh.n++)
+    for (; fresh.gpu && rc == 0 && fresh.n < n; fresh.n++)
         rc = read_gpu(&fresh.gpu[fresh.n], json_array_get(gpus, fresh.n), fresh.n, err);
     if (rc == 0) {
         text_of(root, "driver", fresh.driver, sizeof(fresh.driver));
@@ -216,7 +220,7 @@ static void read_throttle(struct stk_gpu_sample *s, const json_t *o)
 
         if (!word)
             continue;
-        stk_text_clean(clean, sizeof(clean), word);
+        stk_gpu_text_clean(clean, sizeof(clean), word);
         if (at + strlen(clean) + 2 > sizeof(s->throttle))
             return;
         at += (size_t)snprintf(s->throttle + at, sizeof(s->throttle) - at, "%s%s", at ? " " : "",
@@ -361,15 +365,20 @@ int stk_gpuview_sample(struct stk_gpus *t, const char *line, size_t len, struct 
 {
     struct stk_gpu_sample *fresh;
     json_t *root;
-    int rc = parse(line, len, &root, err);
+    int rc;
 
-    if (rc < 0)
+    root = parse(line, len, &rc, err);
+    if (!root)
         return rc;
     fresh = calloc(t->n + 1, sizeof(*fresh));
-    rc = fresh ? read_samples(t, root, fresh, err) : stk_err_set(err, -ENOMEM, "out of memory");
+    if (!fresh) {
+        json_decref(root);
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    }
+    rc = read_samples(t, root, fresh, err);
     if (rc == 0)
         put_in_place(t, root, fresh);
-    for (uint32_t i = 0; rc < 0 && fresh && i < t->n; i++)
+    for (uint32_t i = 0; rc < 0 && i < t->n; i++)
         free(fresh[i].proc);
     free(fresh);
     json_decref(root);

@@ -59,23 +59,34 @@ static json_t *show_xids(const struct stk_gpu *g)
 
 static void show_sample(json_t *o, const struct stk_gpu_sample *s)
 {
-    json_t *procs;
-
     put(o, "at", json_real((double)s->at_us / 1e6));
     for (unsigned m = 0; m < STK_GPU_METRIC_MAX; m++)
         put_value(o, stk_gpu_metric_name((enum stk_gpu_metric)m), s->value[m]);
     put_text(o, "lost", s->lost);
     put_text(o, "recovery", s->recovery);
     put_text(o, "throttle", s->throttle);
-    if (!s->procs_known)
-        return;
-    procs = json_array();
-    for (uint32_t i = 0; i < s->n_procs; i++)
-        (void)json_array_append_new(procs, show_proc(s, &s->proc[i]));
-    put(o, "processes", procs);
 }
 
-json_t *stk_gpuview_show(const struct stk_gpus *t, uint32_t gpu, const struct stk_gpu_verdict *v)
+static void show_procs(json_t *o, const struct stk_gpu_sample *s, stk_gpu_owner_fn owner, void *ctx)
+{
+    json_t *all = json_array(), *foreign = json_array();
+
+    for (uint32_t i = 0; i < s->n_procs; i++) {
+        uint64_t job = owner ? owner(ctx, &s->proc[i]) : 0;
+        json_t *p = show_proc(s, &s->proc[i]);
+
+        if (job != 0)
+            put(p, "job", json_integer((json_int_t)job));
+        else if (s->proc[i].compute)
+            (void)json_array_append(foreign, p);
+        (void)json_array_append_new(all, p);
+    }
+    put(o, "processes", all);
+    put(o, "foreign", foreign);
+}
+
+json_t *stk_gpuview_show(const struct stk_gpus *t, uint32_t gpu, const struct stk_gpu_verdict *v,
+                         stk_gpu_owner_fn owner, void *ctx)
 {
     const struct stk_gpu *g = &t->gpu[gpu];
     json_t *o = json_object();
@@ -92,12 +103,15 @@ json_t *stk_gpuview_show(const struct stk_gpus *t, uint32_t gpu, const struct st
     put(o, "mig", json_boolean(g->mig));
     if (v) {
         put(o, "state", json_string(stk_gpu_state_name(v->state)));
-        put(o, "off", json_boolean(v->off));
+        if (v->off)
+            put(o, "off", json_string(v->text));
         put(o, "state_text", json_string(v->text));
         put_text(o, "release", v->release);
     }
     if (g->now.at_us > 0)
         show_sample(o, &g->now);
+    if (g->now.procs_known)
+        show_procs(o, &g->now, owner, ctx);
     put(o, "xids", show_xids(g));
     return o;
 }

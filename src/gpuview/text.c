@@ -36,7 +36,7 @@ static bool is_plain(uint32_t c)
            c < 0xe0000;
 }
 
-void stk_text_clean(char *ret, size_t size, const char *text)
+void stk_gpu_text_clean(char *ret, size_t size, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
     size_t at = 0;
@@ -65,7 +65,7 @@ void stk_text_clean(char *ret, size_t size, const char *text)
         ret[at] = '\0';
 }
 
-void stk_text_age(char *ret, size_t size, double seconds)
+void stk_gpu_text_age(char *ret, size_t size, double seconds)
 {
     static const struct {
         double s;

@@ -9,9 +9,9 @@
 /* Copies UTF-8 with everything that is not plain text written as \xNN or \u{NNNN}: control
  * characters, bytes that are not UTF-8, marks that turn the direction of writing or have no width.
  * Cut before the first character that does not fit; always ends with an end mark. */
-void stk_text_clean(char *ret, size_t size, const char *text);
+void stk_gpu_text_clean(char *ret, size_t size, const char *text);
 
 /* "47 min", "2 d 3 h": two units at most. */
-void stk_text_age(char *ret, size_t size, double seconds);
+void stk_gpu_text_age(char *ret, size_t size, double seconds);
 
 #endif

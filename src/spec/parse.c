@@ -23,6 +23,14 @@ static const struct {
     {"preemptible", 100, STK_TIER_BEST_EFFORT},
 };
 
+int32_t stk_queue_priority(const char *queue)
+{
+    for (size_t i = 0; i < sizeof(queues) / sizeof(*queues); i++)
+        if (strcmp(queue ? queue : STANDARD_QUEUE, queues[i].name) == 0)
+            return queues[i].priority;
+    return 0;
+}
+
 static int64_t whole(const json_t *o, const char *key, int64_t standard)
 {
     const json_t *v = json_object_get(o, key);
@@ -41,13 +49,10 @@ static void read_queue(const json_t *o, struct stk_job_spec *job)
 {
     const char *queue = string(o, "queue", STANDARD_QUEUE), *tier = string(o, "tier", NULL);
 
-    for (size_t i = 0; i < sizeof(queues) / sizeof(*queues); i++) {
-        if (strcmp(queue, queues[i].name) == 0) {
-            job->priority = queues[i].priority;
+    for (size_t i = 0; i < sizeof(queues) / sizeof(*queues); i++)
+        if (strcmp(queue, queues[i].name) == 0)
             job->tier = queues[i].tier;
-        }
-    }
-    job->priority = (int32_t)whole(o, "priority", job->priority);
+    job->priority = (int32_t)whole(o, "priority", stk_queue_priority(queue));
     for (int t = 0; tier && t < STK_TIER_MAX; t++)
         if (strcmp(tier, stk_tier_name((enum stk_tier)t)) == 0)
             job->tier = (enum stk_tier)t;

@@ -30,6 +30,9 @@ struct stk_fault {
 };
 int stk_spec_fault(const json_t *spec, struct stk_fault *ret);
 
+/* The priority a queue gives; NULL: the standard queue's. */
+int32_t stk_queue_priority(const char *queue);
+
 /* A JSON Schema (2020-12, as OpenAPI 3.1 has it) of the description. A new reference; NULL: out of
  * memory. */
 json_t *stk_spec_schema(void);

@@ -17,7 +17,7 @@ from small_daemon import SmallDaemon
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 JOB_FILES = sorted(EXAMPLES.glob("*/*.yaml"))
-KEYS = {"name", "kind", "gpus", "tasks", "cpus", "time_limit", "run", "envs", "retry", "signal", "suspend", "idle",
+KEYS = {"name", "kind", "gpus", "tasks", "cpus", "time", "run", "envs", "retry", "signal", "suspend", "idle",
         "items", "workers", "array", "stdout"}
 
 

@@ -392,13 +392,13 @@ static void text_is_cut_between_characters(void **state)
     char out[8];
 
     (void)state;
-    stk_text_clean(out, sizeof(out), "abcd\xc3\xa9\xc3\xa9");
+    stk_gpu_text_clean(out, sizeof(out), "abcd\xc3\xa9\xc3\xa9");
     assert_string_equal(out, "abcd\xc3\xa9");
-    stk_text_clean(out, sizeof(out), "abcd\x01");
+    stk_gpu_text_clean(out, sizeof(out), "abcd\x01");
     assert_string_equal(out, "abcd"); /* not half of an escape */
-    stk_text_clean(out, sizeof(out), "\xff\xc3");
+    stk_gpu_text_clean(out, sizeof(out), "\xff\xc3");
     assert_string_equal(out, "\\xff");
-    stk_text_clean(out, 1, "abc");
+    stk_gpu_text_clean(out, 1, "abc");
     assert_string_equal(out, "");
 }
 
@@ -414,7 +414,7 @@ static void ages_have_two_units(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        stk_text_age(out, sizeof(out), cases[i].s);
+        stk_gpu_text_age(out, sizeof(out), cases[i].s);
         assert_string_equal(out, cases[i].text);
     }
 }
@@ -445,16 +445,19 @@ static void shown_is_what_is_known(void **state)
     struct stk_gpu_verdict v;
     json_t *o;
 
-    assert_int_equal(sample(t, MINUTE,
-                            "\"util\":5,\"processes\":[{\"pid\":42,\"mem_mib\":7,\"sm\":0}],"
-                            "\"xid\":[{\"code\":13,\"at_us\":9}]"),
-                     0);
+    assert_int_equal(
+        sample(t, MINUTE,
+               "\"util\":5,\"processes\":[{\"pid\":42,\"mem_mib\":7,\"sm\":0},{\"pid\":1000}],"
+               "\"xid\":[{\"code\":13,\"at_us\":9}]"),
+        0);
     v = judge(t, &block);
-    o = stk_gpuview_show(t, 0, &v);
+    o = stk_gpuview_show(t, 0, &v, owner, NULL);
     assert_int_equal(json_integer_value(json_object_get(o, "util")), 5);
     assert_null(json_object_get(o, "power_w"));
     assert_string_equal(json_string_value(json_object_get(o, "state")), "foreign-busy");
-    assert_int_equal(json_array_size(json_object_get(o, "processes")), 1);
+    assert_int_equal(json_array_size(json_object_get(o, "processes")), 2);
+    assert_int_equal(json_array_size(json_object_get(o, "foreign")), 1);
+    assert_string_equal(json_string_value(json_object_get(o, "off")), v.text);
     assert_string_equal(
         json_string_value(json_object_get(json_array_get(json_object_get(o, "xids"), 0), "class")),
         "app");

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/gpus.h"
+#include "api/owners.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/state.h"
 
-int stk_gpus_look(struct stk_gpu_view *v, struct stk_api *a, const struct stk_who *who)
+int stk_owners_look(struct stk_owners *v, struct stk_api *a, const struct stk_who *who)
 {
     const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
     uint32_t left = s->n_leased;
 
     for (uint32_t p = 0; p < s->n_pools; p++)
         left += s->pools[p].n_stopping;
-    *v = (struct stk_gpu_view){
-        a, who, calloc((size_t)s->n_nodes * STK_MAX_NODE_GPUS + 1, sizeof(*v->owner))};
+    *v = (struct stk_owners){a, who,
+                             calloc((size_t)s->n_nodes * STK_MAX_NODE_GPUS + 1, sizeof(*v->owner))};
     if (!v->owner)
         return -ENOMEM;
     for (uint32_t i = 0; i < s->n_jobs && left > 0; i++) {
@@ -34,7 +34,7 @@ int stk_gpus_look(struct stk_gpu_view *v, struct stk_api *a, const struct stk_wh
     return 0;
 }
 
-void stk_gpus_done(struct stk_gpu_view *v)
+void stk_owners_done(struct stk_owners *v)
 {
     free(v->owner);
     v->owner = NULL;
@@ -51,27 +51,27 @@ static const json_t *row_of(const json_t *list, uint32_t gpu)
     return NULL;
 }
 
-const json_t *stk_gpus_sample(const struct stk_api *a, uint32_t gpu)
+const json_t *stk_owners_sample(const struct stk_api *a, uint32_t gpu)
 {
     return row_of(json_object_get(a->sample, "gpus"), gpu);
 }
 
-static const char *state_of(const struct stk_gpu_view *v, uint32_t node, uint32_t gpu)
+static const char *state_of(const struct stk_owners *v, uint32_t node, uint32_t gpu)
 {
     if (v->owner[(size_t)node * STK_MAX_NODE_GPUS + gpu])
         return "busy";
     if (stk_live_drained(v->api->cfg.live, node) >> gpu & 1)
         return "drained";
-    if (json_object_get(stk_gpus_sample(v->api, gpu), "off"))
+    if (json_object_get(stk_owners_sample(v->api, gpu), "off"))
         return "off";
     return "free";
 }
 
-void stk_gpus_count(const struct stk_gpu_view *v, struct stk_gpu_counts *ret)
+void stk_owners_count(const struct stk_owners *v, struct stk_owner_counts *ret)
 {
     const struct stk_state *s = stk_core_state(stk_live_core(v->api->cfg.live));
 
-    *ret = (struct stk_gpu_counts){0};
+    *ret = (struct stk_owner_counts){0};
     for (uint32_t n = 0; n < s->n_nodes; n++)
         for (uint32_t g = 0; g < s->nodes[n].gpus && g < STK_MAX_NODE_GPUS; g++) {
             const char *state = state_of(v, n, g);
@@ -91,7 +91,7 @@ static void copy(json_t *to, const json_t *from, const char *const *names)
             (void)json_object_set(to, *names, json_object_get(from, *names));
 }
 
-json_t *stk_gpus_show(const struct stk_gpu_view *v, uint32_t node, uint32_t gpu)
+json_t *stk_owners_show(const struct stk_owners *v, uint32_t node, uint32_t gpu)
 {
     static const char *const fixed[] = {"uuid", "pci", "numa", "mem_mib", NULL};
     static const char *const measured[] = {"util",     "mem_util", "mem_used_mib", "power_w",
@@ -108,8 +108,8 @@ json_t *stk_gpus_show(const struct stk_gpu_view *v, uint32_t node, uint32_t gpu)
         job ? json_integer(job) : json_null(), "user", e ? json_string(e->rec.user) : json_null());
 
     copy(o, row_of(json_object_get(v->api->cfg.gpus, "gpus"), gpu), fixed);
-    copy(o, stk_gpus_sample(v->api, gpu), measured);
+    copy(o, stk_owners_sample(v->api, gpu), measured);
     if (v->who)
-        copy(o, stk_gpus_sample(v->api, gpu), named);
+        copy(o, stk_owners_sample(v->api, gpu), named);
     return o;
 }
