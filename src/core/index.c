@@ -40,7 +40,7 @@ static void fill_node(struct stk_node *n, const struct stk_node_spec *spec)
                            .mem_mib = spec->mem_mib,
                            .mem_free = spec->mem_mib};
     if (!spec->aggregate && spec->gpus > 0)
-        n->mask_free = ~UINT64_C(0) >> (64 - spec->gpus);
+        n->mask_free = n->mask_all = ~UINT64_C(0) >> (64 - spec->gpus);
 }
 
 /* Nodes in order of (pool, type, id), in 'a'. */
@@ -322,14 +322,13 @@ void stk_index_gpus_off(struct stk_state *s, uint32_t node, uint64_t off)
 {
     struct stk_node *n = &s->nodes[node];
     struct stk_pool *p = &s->pools[n->pool];
-    uint64_t all = n->gpus ? ~UINT64_C(0) >> (64 - n->gpus) : 0;
     bool up = n->up;
 
     stk_index_node_up(s, node, false); /* out of the sums, and back in as it is then */
     p->gpus_off -= (uint64_t)__builtin_popcountll(n->mask_off);
     p->gpus_off += (uint64_t)__builtin_popcountll(off);
     n->mask_off = off;
-    n->mask_free = all & ~n->mask_used & ~off;
+    n->mask_free = n->mask_all & ~n->mask_used & ~off;
     n->gpus_free = (uint32_t)__builtin_popcountll(n->mask_free);
     stk_index_node_up(s, node, up);
 }
