@@ -160,6 +160,11 @@ const struct stk_state *stk_core_state(const struct stk_core *c)
     return &c->s;
 }
 
+struct stk_state *stk_core_edit(struct stk_core *c)
+{
+    return &c->s;
+}
+
 uint32_t stk_core_find(const struct stk_core *c, stk_job_number number)
 {
     return stk_map_get(&c->s.by_number, number);
@@ -282,7 +287,7 @@ static int check_off(const struct stk_node *n, uint64_t off, struct stk_err *err
 {
     if (n->aggregate)
         return stk_err_set(err, -EINVAL, "a node that only counts its GPUs cannot have some off");
-    if (off & ~(n->gpus ? ~UINT64_C(0) >> (64 - n->gpus) : 0))
+    if (off & ~n->mask_all)
         return stk_err_set(err, -EINVAL, "GPUs off that do not exist: the node has %u", n->gpus);
     return 0;
 }
