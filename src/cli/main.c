@@ -3,80 +3,69 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/near.h"
 #include "cli/cli.h"
-
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *help;
-} commands[] = {
-    {"sim", stk_cmd_sim, "replay or generate a workload in virtual time and compare policies"},
-};
-#define N_COMMANDS (sizeof(commands) / sizeof(*commands))
-
-static void usage(FILE *f)
-{
-    (void)fprintf(f, "stoker " STK_VERSION ": schedules GPU jobs\n\nusage: stoker COMMAND ...\n\n");
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        (void)fprintf(f, "  %-10s %s\n", commands[i].name, commands[i].help);
-    (void)fprintf(f, "\nstoker COMMAND --help says more.\n");
-}
-
-/* Edits (insert, delete, replace) from a to b; words are short. */
-static unsigned distance(const char *a, const char *b)
-{
-    unsigned row[33], n = (unsigned)strnlen(b, 32);
-
-    for (unsigned k = 0; k <= n; k++)
-        row[k] = k;
-    for (unsigned i = 0; i < 32 && a[i] != '\0'; i++) {
-        unsigned diagonal = row[0];
-
-        row[0] = i + 1;
-        for (unsigned k = 1; k <= n; k++) {
-            unsigned best = diagonal + (a[i] != b[k - 1]);
-
-            diagonal = row[k];
-            best = row[k] + 1 < best ? row[k] + 1 : best;
-            best = row[k - 1] + 1 < best ? row[k - 1] + 1 : best;
-            row[k] = best;
-        }
-    }
-    return row[n];
-}
 
 static int unknown(const char *word)
 {
-    size_t near = 0;
+    unsigned best = stk_near_limit(word);
+    const char *meant = NULL;
 
-    for (size_t i = 1; i < N_COMMANDS; i++)
-        if (distance(word, commands[i].name) < distance(word, commands[near].name))
-            near = i;
+    for (size_t i = 0; stk_commands[i]; i++)
+        if (stk_near(word, stk_commands[i]->name, &best) ||
+            (stk_commands[i]->alias && stk_near(word, stk_commands[i]->alias, &best)))
+            meant = stk_commands[i]->name;
+    for (size_t i = 0; stk_commands[i] && !meant; i++)
+        if (strncmp(word, stk_commands[i]->name, strlen(word)) == 0)
+            meant = stk_commands[i]->name;
     (void)fprintf(stderr, "stoker: there is no command \"%.40s\"", word);
-    if (distance(word, commands[near].name) <= 2)
-        (void)fprintf(stderr, "; did you mean \"%s\"?\n", commands[near].name);
+    if (meant)
+        (void)fprintf(stderr, "; did you mean \"%s\"?\n", meant);
     else
         (void)fprintf(stderr, " (stoker help lists them)\n");
-    return 2;
+    return STK_EXIT_USAGE;
+}
+
+static int run(const struct stk_command *cmd, int argc, char **argv)
+{
+    struct stk_args a = {.cmd = cmd, .words = argv + 1, .n_words = argc - 1};
+    struct stk_err err = {""};
+    int rc;
+
+    if (cmd->passes)
+        return cmd->run(&a);
+    if (stk_args_parse(cmd, argc, argv, &a, &err) < 0) {
+        (void)fprintf(stderr, "stoker %s: %s\n", cmd->name, err.text);
+        return STK_EXIT_USAGE;
+    }
+    if (stk_arg_is(&a, "help")) {
+        stk_command_help(cmd, stdout);
+        rc = STK_EXIT_OK;
+    } else {
+        rc = cmd->run(&a);
+    }
+    stk_args_done(&a);
+    /* What was not written was not shown: a full disk must not look like success. */
+    if (fflush(stdout) != 0 && rc == STK_EXIT_OK) {
+        perror("stoker: cannot write");
+        rc = STK_EXIT_FAILED;
+    }
+    return rc;
 }
 
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
+    const struct stk_command *cmd;
 
-    for (size_t i = 0; i < N_COMMANDS; i++)
-        if (strcmp(word, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
-    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-        usage(stdout);
-        return 0;
+    if (*word == '\0') {
+        stk_usage(stderr);
+        return STK_EXIT_USAGE;
     }
-    if (strcmp(word, "--version") == 0) {
-        (void)puts("stoker " STK_VERSION);
-        return 0;
-    }
-    if (*word != '\0')
-        return unknown(word);
-    usage(stderr);
-    return 2;
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        word = "help";
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
+        word = "version";
+    cmd = stk_command_find(word);
+    return cmd ? run(cmd, argc - 1, argv + 1) : unknown(word);
 }

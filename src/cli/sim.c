@@ -4,7 +4,6 @@
  * Options are gathered into one struct and checked, the workload is read or generated, runs are
  * made (sim/compare.h) and written in the forms asked for.
  */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,59 +30,50 @@ struct options {
     struct stk_trace_options read;
     struct stk_run_options run;
     uint64_t seed;
-    bool json, list, help;
+    bool json, list;
 };
 
-enum {
-    O_HELP = 256,
-    O_LIST,
-    O_GENERATE,
-    O_CLUSTER,
-    O_ORDER,
-    O_BACKFILL,
-    O_PLACE,
-    O_PREEMPT,
-    O_BUNDLE,
-    O_COMPARE,
-    O_PARAM,
-    O_SEED,
-    O_JSON,
-    O_JOBS_OUT,
-    O_HTML,
-    O_PARANOID,
-    O_FORMAT,
-    O_LENIENT,
-    O_SPLIT,
-    O_POOLS,
-    O_MEASURE,
-    O_THROUGHPUTS,
-    O_TRACE_OUT
+static const struct stk_option workload_options[] = {
+    {"format", 0, "NAME", "say which format it is", NULL},
+    {"generate", 0, "KEYS", "make one up (keys below)", NULL},
+    {"seed", 0, "N", "the default seed of --generate", NULL},
+    {"lenient", 0, NULL, "skip malformed lines and jobs that can never run; count\nthem", NULL},
+    {"throughputs", 0, "FILE", "steps per second for Gavel traces", "@files"},
+    {"trace-out", 0, "FILE", "also write the workload as JSON Lines", "@files"},
+    {0},
 };
-
-static const struct option long_options[] = {
-    {"help", no_argument, NULL, O_HELP},
-    {"list", no_argument, NULL, O_LIST},
-    {"generate", required_argument, NULL, O_GENERATE},
-    {"cluster", required_argument, NULL, O_CLUSTER},
-    {"order", required_argument, NULL, O_ORDER},
-    {"backfill", required_argument, NULL, O_BACKFILL},
-    {"place", required_argument, NULL, O_PLACE},
-    {"preempt", required_argument, NULL, O_PREEMPT},
-    {"bundle", required_argument, NULL, O_BUNDLE},
-    {"compare", required_argument, NULL, O_COMPARE},
-    {"param", required_argument, NULL, O_PARAM},
-    {"seed", required_argument, NULL, O_SEED},
-    {"json", no_argument, NULL, O_JSON},
-    {"jobs-out", required_argument, NULL, O_JOBS_OUT},
-    {"html", required_argument, NULL, O_HTML},
-    {"paranoid", no_argument, NULL, O_PARANOID},
-    {"format", required_argument, NULL, O_FORMAT},
-    {"lenient", no_argument, NULL, O_LENIENT},
-    {"split-by", required_argument, NULL, O_SPLIT},
-    {"pools", required_argument, NULL, O_POOLS},
-    {"measure", required_argument, NULL, O_MEASURE},
-    {"throughputs", required_argument, NULL, O_THROUGHPUTS},
-    {"trace-out", required_argument, NULL, O_TRACE_OUT},
+static const struct stk_option cluster_options[] = {
+    {"cluster", 0, "SPEC",
+     "NODESxGPUS[:TYPE], joined by + (8x8:a100+4x4:v100), or a\nYAML or CSV file", "@files"},
+    {"split-by", 0, "vc", "each job goes to the pool named like its virtual cluster", "vc"},
+    {"pools", 0, "FILE", "makes these pools from lines vc,nodes", "@files"},
+    {0},
+};
+static const struct stk_option policy_options[] = {
+    {"bundle", 0, "NAME", "a named set of policies (--list shows all)", NULL},
+    {"order", 0, "NAME", "single choices", NULL},
+    {"backfill", 0, "NAME", "", NULL},
+    {"place", 0, "NAME", "", NULL},
+    {"preempt", 0, "NAME", "", NULL},
+    {"param", 0, "NAME=VALUE", "may be repeated", NULL},
+    {"compare", 0, "A,B,C", "several bundles side by side", NULL},
+    {"list", 0, NULL, "all policies and their parameters", NULL},
+    {0},
+};
+static const struct stk_option output_options[] = {
+    {"json", 0, NULL, "one JSON document", NULL},
+    {"jobs-out", 0, "FILE", "a CSV row per job", "@files"},
+    {"html", 0, "FILE", "a report to look at", "@files"},
+    {"measure", 0, "FIRST-LAST", "totals over this range of job ids only; ends when they\nhave",
+     NULL},
+    {"paranoid", 0, NULL, "check every invariant after every step (slow)", NULL},
+    {0},
+};
+static const struct stk_options groups[] = {
+    {"workload", workload_options},
+    {"cluster", cluster_options},
+    {"policy", policy_options},
+    {"output", output_options},
     {0},
 };
 
@@ -126,52 +116,29 @@ static int add_param(struct options *o, const char *text, struct stk_err *err)
     return 0;
 }
 
-static int take_option(struct options *o, int opt, struct stk_err *err)
+/* Options that are a text or a flag. */
+static void take_simple(const struct stk_args *a, struct options *o)
 {
     const struct {
-        int opt;
+        const char *name;
         const char **text;
     } texts[] = {
-        {O_GENERATE, &o->generate},   {O_CLUSTER, &o->cluster},
-        {O_ORDER, &o->words.order},   {O_BACKFILL, &o->words.backfill},
-        {O_PLACE, &o->words.place},   {O_PREEMPT, &o->words.preempt},
-        {O_BUNDLE, &o->words.bundle}, {O_COMPARE, &o->compare},
-        {O_JOBS_OUT, &o->jobs_out},   {O_HTML, &o->html},
-        {O_FORMAT, &o->read.format},  {O_SPLIT, &o->split_by},
-        {O_POOLS, &o->pools},         {O_THROUGHPUTS, &o->read.throughputs},
-        {O_TRACE_OUT, &o->trace_out},
+        {"generate", &o->generate},   {"cluster", &o->cluster},
+        {"order", &o->words.order},   {"backfill", &o->words.backfill},
+        {"place", &o->words.place},   {"preempt", &o->words.preempt},
+        {"bundle", &o->words.bundle}, {"compare", &o->compare},
+        {"jobs-out", &o->jobs_out},   {"html", &o->html},
+        {"format", &o->read.format},  {"split-by", &o->split_by},
+        {"pools", &o->pools},         {"throughputs", &o->read.throughputs},
+        {"trace-out", &o->trace_out},
     };
-    const struct {
-        int opt;
-        bool *flag;
-    } flags[] = {{O_HELP, &o->help},
-                 {O_LIST, &o->list},
-                 {O_JSON, &o->json},
-                 {O_PARANOID, &o->run.paranoid},
-                 {O_LENIENT, &o->read.lenient}};
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
-        if (texts[i].opt == opt) {
-            *texts[i].text = optarg;
-            return 0;
-        }
-    for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
-        if (flags[i].opt == opt) {
-            *flags[i].flag = true;
-            return 0;
-        }
-    switch (opt) {
-    case O_PARAM:
-        return add_param(o, optarg, err);
-    case O_MEASURE:
-        return parse_measure(optarg, o, err);
-    case O_SEED:
-        if (parse_u64(optarg, UINT64_MAX, &o->seed) < 0)
-            return stk_err_set(err, -EINVAL, "--seed takes a whole number, got \"%.40s\"", optarg);
-        return 0;
-    default:
-        return stk_err_set(err, -EINVAL, "stoker sim --help lists the options");
-    }
+        *texts[i].text = stk_arg(a, texts[i].name);
+    o->list = stk_arg_is(a, "list");
+    o->json = stk_arg_is(a, "json");
+    o->run.paranoid = stk_arg_is(a, "paranoid");
+    o->read.lenient = stk_arg_is(a, "lenient");
 }
 
 static bool to_stdout(const char *path)
@@ -200,27 +167,25 @@ static int check_options(const struct options *o, struct stk_err *err)
     return 0;
 }
 
-static int parse_options(int argc, char **argv, struct options *o, struct stk_err *err)
+static int take_options(const struct stk_args *a, struct options *o, struct stk_err *err)
 {
-    int opt, rc = 0;
+    const char *text;
+    int rc = 0, at = 0;
 
-    optind = 1;
-    opterr = 0;
-    while (rc == 0 && (opt = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
-        if (opt == '?')
-            return stk_err_set(err, -EINVAL,
-                               "%.80s: no such option, or its value is missing or not wanted "
-                               "(stoker sim --help lists them)",
-                               argv[optind - 1]);
-        rc = take_option(o, opt == 'h' ? O_HELP : opt, err);
-    }
-    o->traces = (const char *const *)argv + optind;
-    o->n_traces = argc - optind;
+    take_simple(a, o);
+    while (rc == 0 && (text = stk_arg_next(a, "param", &at)) != NULL)
+        rc = add_param(o, text, err);
+    if (rc == 0 && (text = stk_arg(a, "measure")) != NULL)
+        rc = parse_measure(text, o, err);
+    if (rc == 0 && (text = stk_arg(a, "seed")) != NULL && parse_u64(text, UINT64_MAX, &o->seed) < 0)
+        rc = stk_err_set(err, -EINVAL, "--seed takes a whole number, got \"%.40s\"", text);
+    o->traces = (const char *const *)a->words;
+    o->n_traces = a->n_words;
     o->words.params = o->params;
     o->run.lenient = o->read.lenient;
     o->run.split = o->split_by != NULL;
     o->run.samples = o->html != NULL;
-    return rc < 0 || o->help || o->list ? rc : check_options(o, err);
+    return rc < 0 || o->list ? rc : check_options(o, err);
 }
 
 /* One setup per name in --compare, or the single one described by the other options. */
@@ -371,24 +336,35 @@ out:
     return rc;
 }
 
-int stk_cmd_sim(int argc, char **argv)
+static int run_sim(const struct stk_args *a)
 {
     struct options o = {.seed = 1, .run.last_id = UINT32_MAX};
     struct stk_err err = {{0}};
-    int rc = parse_options(argc, argv, &o, &err);
+    int rc = take_options(a, &o, &err);
 
-    if (rc == 0 && o.help) {
-        stk_sim_help();
-        return 0;
-    }
     if (rc == 0 && o.list) {
         stk_sim_list();
-        return 0;
+        return STK_EXIT_OK;
     }
     if (rc == 0)
         rc = simulate(&o, &err);
     if (rc == 0)
-        return 0;
+        return STK_EXIT_OK;
     (void)fprintf(stderr, "stoker sim: %s\n", err.text);
-    return rc == -EINVAL || rc == -E2BIG || rc == -ENOENT || rc == -ERANGE ? 2 : 1;
+    return rc == -EINVAL || rc == -E2BIG || rc == -ENOENT || rc == -ERANGE ? STK_EXIT_USAGE
+                                                                           : STK_EXIT_FAILED;
 }
+
+const struct stk_command stk_cmd_sim = {
+    .name = "sim",
+    .synopsis = "TRACE... --cluster SPEC [options]\n"
+                "--generate jobs=1000,seed=1 --cluster SPEC [options]",
+    .help = "replay or generate a workload in virtual time and compare policies",
+    .about = "TRACE: trace files; the format is detected (\"-\": standard input).",
+    .complete = "@files",
+    .options = groups,
+    .section = STK_SECTION_SITE,
+    .offline = true,
+    .run = run_sim,
+    .more = stk_sim_more,
+};

@@ -9,40 +9,11 @@
 #include "sim/generate.h"
 #include "sim/trace.h"
 
-void stk_sim_help(void)
+void stk_sim_more(FILE *f)
 {
-    (void)fputs(
-        "usage: stoker sim TRACE... --cluster SPEC [options]\n"
-        "       stoker sim --generate jobs=1000,seed=1 --cluster SPEC [options]\n\n"
-        "Replays a workload through the scheduler in virtual time.\n\n"
-        "workload\n"
-        "  TRACE...              trace files; the format is detected (\"-\": standard input)\n"
-        "  --format NAME         say which format it is\n"
-        "  --generate KEYS       make one up (keys below); --seed N sets its default seed\n"
-        "  --lenient             skip malformed lines and jobs that can never run; count them\n"
-        "  --throughputs FILE    steps per second for Gavel traces\n"
-        "  --trace-out FILE      also write the workload as JSON Lines\n"
-        "cluster\n"
-        "  --cluster SPEC        NODESxGPUS[:TYPE], joined by + (8x8:a100+4x4:v100), or a YAML or\n"
-        "                        CSV file\n"
-        "  --split-by vc         each job goes to the pool named like its virtual cluster;\n"
-        "                        --pools FILE makes these pools from lines vc,nodes\n"
-        "policy\n"
-        "  --bundle NAME         a named set of policies (--list shows all)\n"
-        "  --order X --backfill X --place X --preempt X    single choices\n"
-        "  --param NAME=VALUE    may be repeated\n"
-        "  --compare A,B,C       several bundles side by side\n"
-        "output\n"
-        "  --json                one JSON document\n"
-        "  --jobs-out FILE       a CSV row per job\n"
-        "  --html FILE           a report to look at\n"
-        "  --measure FIRST-LAST  totals over this range of job ids only; ends when they have\n"
-        "  --paranoid            check every invariant after every step (slow)\n\n",
-        stdout);
-    (void)fputs(stk_generate_help, stdout);
-    (void)fputs("\nformats\n", stdout);
+    (void)fprintf(f, "\n%s\nformats\n", stk_generate_help);
     for (size_t i = 0; stk_trace_formats[i]; i++)
-        (void)printf("  %-12s %s\n", stk_trace_formats[i]->name, stk_trace_formats[i]->help);
+        (void)fprintf(f, "  %-12s %s\n", stk_trace_formats[i]->name, stk_trace_formats[i]->help);
 }
 
 static void list_params(const struct stk_param *p)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* follow.h - stays with a job until it ends: its state on standard error, its output as it comes.
+ * Goes on when the daemon is restarted meanwhile. */
+#ifndef STK_CLI_FOLLOW_H
+#define STK_CLI_FOLLOW_H
+
+#include "cli/ask.h"
+#include "cli/ids.h"
+
+#define STK_FOLLOW_PATIENCE_S 600 /* how long a daemon that is away is waited for */
+
+struct stk_follow {
+    uint32_t id;
+    bool output;      /* copy its output */
+    bool errors;      /* its standard error is a file of its own: copy that too */
+    bool cancel;      /* Ctrl-C and SIGTERM cancel it; else they only end the following */
+    bool quiet;       /* say nothing about its state */
+    bool until_start; /* leave when it has started: 0 */
+};
+
+/* The job's exit code (cli/view.h), 128 + signal when we were told to leave, or 125 after having
+ * said why. */
+int stk_follow(struct stk_ask *k, const struct stk_follow *f);
+
+/* SIGINT, SIGTERM and SIGHUP as a file to poll. -1: not possible. */
+int stk_signals(void);
+int stk_signal_read(int fd); /* the signal, 0: none */
+
+/* Waits for the end of a job with no output: 0 and *ret_job, or -Exxx. -EINTR: a signal came. */
+int stk_await(struct stk_ask *k, const struct stk_id *id, int signals, double until,
+              json_t **ret_job, struct stk_err *err);
+
+#endif

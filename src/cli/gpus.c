@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpus.c - "stoker gpus": who has which GPU and how busy it is; "stoker nodes". What is not known
+ * is not shown: a missing number is not a zero. */
+#include "cli/gpus.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/ask.h"
+#include "cli/table.h"
+#include "cli/view.h"
+
+#define BAR 10
+
+static void put(const struct stk_term *t, enum stk_colour c, const char *fmt, const char *text)
+{
+    char clean[256];
+
+    (void)fputs(stk_term_on(t, c), t->f);
+    (void)fprintf(t->f, fmt, stk_text_clean(clean, sizeof(clean), text, false)); // NOLINT
+    (void)fputs(stk_term_off(t, c), t->f);
+}
+
+/* "██████░░░░  62%" of utilization, or of nothing known. */
+static void put_util(const struct stk_term *t, const json_t *gpu)
+{
+    double util = stk_num(gpu, "util", -1);
+    char bar[BAR * 4 + 1];
+    enum stk_colour c = util >= 50 ? STK_GREEN : util >= 10 ? STK_YELLOW : STK_DIM;
+
+    if (util < 0) {
+        (void)fprintf(t->f, "%*s     ", BAR, "");
+        return;
+    }
+    put(t, c, "%s", stk_term_bar(t, util / 100, BAR, bar, sizeof(bar)));
+    (void)fprintf(t->f, " %3.0f%%", util);
+}
+
+static void put_memory(const struct stk_term *t, const json_t *gpu)
+{
+    double used = stk_num(gpu, "mem_used_mib", -1), all = stk_num(gpu, "mem_mib", -1);
+    char a[32], b[32];
+
+    if (all <= 0)
+        return;
+    if (used >= 0)
+        (void)fprintf(t->f, "  %s/%s", stk_text_mib(used, a, sizeof(a)),
+                      stk_text_mib(all, b, sizeof(b)));
+    else
+        (void)fprintf(t->f, "  %s", stk_text_mib(all, a, sizeof(a)));
+}
+
+static void put_owner(const struct stk_term *t, const json_t *gpu)
+{
+    const char *state = stk_str(gpu, "state"), *off = stk_str(gpu, "off");
+    char line[160];
+
+    if (stk_int(gpu, "job", 0) > 0) {
+        (void)snprintf(line, sizeof(line), "  job %" PRId64 " %.60s", stk_int(gpu, "job", 0),
+                       stk_str(gpu, "user"));
+        put(t, STK_GREEN, "%s", line);
+    }
+    if (strcmp(state, "off") == 0 || strcmp(state, "drained") == 0)
+        put(t, STK_RED, "  %s", *off != '\0' ? off : state);
+    else if (strcmp(state, "free") == 0)
+        put(t, STK_DIM, "  %s", "free");
+}
+
+static void put_foreign(const struct stk_term *t, const json_t *p)
+{
+    char user[64], name[128], mem[32], age[32];
+
+    (void)fprintf(t->f, "       %sprocess %" PRId64 " of %s, %s", stk_term_on(t, STK_YELLOW),
+                  stk_int(p, "pid", 0),
+                  stk_text_clean(user, sizeof(user), stk_str(p, "user"), false),
+                  stk_text_clean(name, sizeof(name), stk_str(p, "name"), false));
+    if (stk_num(p, "mem_mib", -1) >= 0)
+        (void)fprintf(t->f, ", %s", stk_text_mib(stk_num(p, "mem_mib", 0), mem, sizeof(mem)));
+    if (stk_num(p, "age_s", -1) >= 0)
+        (void)fprintf(t->f, ", for %s",
+                      stk_text_duration(stk_num(p, "age_s", 0), age, sizeof(age)));
+    (void)fprintf(t->f, ": not a job%s\n", stk_term_off(t, STK_YELLOW));
+}
+
+int stk_gpu_lines(const json_t *gpus, const struct stk_term *t, int max)
+{
+    json_t *gpu, *p;
+    size_t i, j;
+    int n = 0;
+
+    json_array_foreach((json_t *)(uintptr_t)gpus, i, gpu)
+    {
+        char name[40];
+
+        if (max > 0 && n >= max)
+            break;
+        (void)fprintf(t->f, "%3" PRId64 "  ", stk_int(gpu, "index", 0));
+        put_util(t, gpu);
+        (void)fprintf(t->f, "  %-16s",
+                      stk_text_clean(name, sizeof(name), stk_str(gpu, "name"), false));
+        put_memory(t, gpu);
+        if (stk_num(gpu, "temp_c", -1) >= 0)
+            (void)fprintf(t->f, "  %.0f C", stk_num(gpu, "temp_c", 0));
+        if (stk_num(gpu, "power_w", -1) >= 0)
+            (void)fprintf(t->f, "  %.0f W", stk_num(gpu, "power_w", 0));
+        put_owner(t, gpu);
+        (void)fputc('\n', t->f);
+        n++;
+        json_array_foreach(json_object_get(gpu, "foreign"), j, p)
+        {
+            if (max > 0 && n >= max)
+                break;
+            put_foreign(t, p);
+            n++;
+        }
+    }
+    return n;
+}
+
+static int run_gpus(const struct stk_args *a)
+{
+    json_t *gpus = NULL, *out;
+    struct stk_ask k;
+    int rc = a->n_words > 0 ? stk_misused(a, "takes no words") : stk_ask_open(&k, a);
+
+    if (rc != STK_EXIT_OK)
+        return rc;
+    rc = stk_ask_pages(&k, "/v1/gpus", "gpus", "after", 0, &gpus);
+    if (rc == STK_EXIT_OK && k.json) {
+        out = json_pack("{s:O}", "gpus", gpus);
+        stk_print_json(out);
+        json_decref(out);
+    } else if (rc == STK_EXIT_OK && stk_gpu_lines(gpus, &k.out, 0) == 0) {
+        (void)printf("no GPUs\n");
+    }
+    json_decref(gpus);
+    stk_ask_close(&k);
+    return rc;
+}
+
+const struct stk_command stk_cmd_gpus = {
+    .name = "gpus",
+    .synopsis = "",
+    .help = "the GPUs: who has them, how busy they are, foreign processes",
+    .section = STK_SECTION_LOOK,
+    .run = run_gpus,
+};
+
+static void node_row(struct stk_table *t, const json_t *node)
+{
+    const char *state = stk_str(node, "state");
+    char mem[32];
+
+    stk_table_cell(t, STK_PLAIN, "%s", stk_str(node, "name"));
+    stk_table_cell(t, strcmp(state, "up") == 0 ? STK_GREEN : STK_RED, "%s", state);
+    stk_table_cell(t, STK_PLAIN, "%s", stk_str(node, "pool"));
+    stk_table_cell(t, STK_PLAIN, "%s", stk_str(node, "gpu_type"));
+    stk_table_cell(t, STK_PLAIN, "%" PRId64, stk_int(node, "gpus", 0));
+    stk_table_cell(t, STK_PLAIN, "%" PRId64, stk_int(node, "gpus_busy", 0));
+    stk_table_cell(t, STK_PLAIN, "%" PRId64, stk_int(node, "gpus_free", 0));
+    if (json_is_number(json_object_get(node, "cpus")))
+        stk_table_cell(t, STK_PLAIN, "%g of %g", stk_num(node, "cpus_free", 0),
+                       stk_num(node, "cpus", 0));
+    else
+        stk_table_cell(t, STK_PLAIN, "-");
+    stk_table_cell(t, STK_PLAIN, "%s",
+                   stk_text_mib(stk_num(node, "mem_free_mib", -1), mem, sizeof(mem)));
+}
+
+static int run_nodes(const struct stk_args *a)
+{
+    static const struct stk_column columns[] = {
+        {"NODE", false, 8},     {"STATE", false, 0},    {"POOL", false, 6},
+        {"GPU TYPE", false, 8}, {"GPUS", true, 0},      {"BUSY", true, 0},
+        {"FREE", true, 0},      {"CPUS FREE", true, 0}, {"MEMORY FREE", true, 0},
+    };
+    struct stk_table *t = stk_table_new(columns, sizeof(columns) / sizeof(*columns));
+    json_t *nodes = NULL, *node, *out;
+    struct stk_ask k = {0};
+    size_t i;
+    int rc = a->n_words > 0 ? stk_misused(a, "takes no words") : stk_ask_open(&k, a);
+
+    if (rc == STK_EXIT_OK)
+        rc = stk_ask_pages(&k, "/v1/nodes", "nodes", "after", 0, &nodes);
+    if (rc == STK_EXIT_OK && k.json) {
+        out = json_pack("{s:O}", "nodes", nodes);
+        stk_print_json(out);
+        json_decref(out);
+    } else if (rc == STK_EXIT_OK) {
+        json_array_foreach(nodes, i, node) node_row(t, node);
+        (void)stk_table_print(t, &k.out, 0);
+    }
+    stk_table_free(t);
+    json_decref(nodes);
+    stk_ask_close(&k);
+    return rc;
+}
+
+const struct stk_command stk_cmd_nodes = {
+    .name = "nodes",
+    .synopsis = "",
+    .help = "the machines and what is free on them",
+    .section = STK_SECTION_LOOK,
+    .run = run_nodes,
+};

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* programs.c - commands that are programs of their own: serve and config (stokerd), store
+ * (stoker-store); and slurm-shims, which writes links to stoker-slurm. They lie next to this
+ * program, or in ../libexec/stoker. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/ask.h"
+
+/* The path of one of our programs; the exit code after having said that it is not there. */
+static int find_program(const char *name, char *ret, size_t size)
+{
+    static const char *const places[] = {"%.*s/%s", "%.*s/../libexec/stoker/%s"};
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    const char *slash;
+
+    self[n > 0 ? n : 0] = '\0';
+    slash = strrchr(self, '/');
+    for (size_t i = 0; slash && i < sizeof(places) / sizeof(*places); i++) {
+        // NOLINTNEXTLINE(clang-diagnostic-format-nonliteral): both are above
+        int k = i == 0 ? snprintf(ret, size, "%.*s/%s", (int)(slash - self), self, name)
+                       : snprintf(ret, size, "%.*s/../libexec/stoker/%s", (int)(slash - self), self,
+                                  name);
+
+        if (k > 0 && (size_t)k < size && access(ret, X_OK) == 0)
+            return STK_EXIT_OK;
+    }
+    (void)fprintf(stderr, "stoker: the program %s is missing: it should be in %.*s\n", name,
+                  slash ? (int)(slash - self) : 0, self);
+    return STK_EXIT_FAILED;
+}
+
+/* Becomes the program; 'first' (may be NULL) goes before the words from 'skip' on. */
+static int become(const struct stk_args *a, const char *name, const char *first, int skip)
+{
+    char path[PATH_MAX];
+    char **argv = calloc((size_t)a->n_words + 3, sizeof(*argv));
+    int n = 0, rc = find_program(name, path, sizeof(path));
+
+    if (rc != STK_EXIT_OK || !argv) {
+        free(argv);
+        return rc != STK_EXIT_OK ? rc : STK_EXIT_FAILED;
+    }
+    argv[n++] = path;
+    if (first)
+        argv[n++] = (char *)(uintptr_t)first;
+    for (int i = skip; i < a->n_words; i++)
+        argv[n++] = a->words[i];
+    (void)execv(path, argv);
+    (void)fprintf(stderr, "stoker: cannot run %s: %s\n", path, strerror(errno));
+    free(argv);
+    return STK_EXIT_FAILED;
+}
+
+static int run_serve(const struct stk_args *a)
+{
+    return become(a, "stokerd", NULL, 0);
+}
+
+const struct stk_command stk_cmd_serve = {
+    .name = "serve",
+    .synopsis = "[options of stokerd]",
+    .help = "start the daemon: it finds the GPUs and runs the jobs",
+    .section = STK_SECTION_SITE,
+    .passes = true,
+    .run = run_serve,
+};
+
+static int run_config(const struct stk_args *a)
+{
+    const char *verb = a->n_words > 0 ? a->words[0] : "";
+
+    if (strcmp(verb, "check") == 0)
+        return become(a, "stokerd", "--check-config", 1);
+    if (strcmp(verb, "show") == 0)
+        return become(a, "stokerd", "--show-config", 1);
+    if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0) {
+        stk_command_help(a->cmd, stdout);
+        return STK_EXIT_OK;
+    }
+    return stk_misused(a, "check or show");
+}
+
+const struct stk_command stk_cmd_config = {
+    .name = "config",
+    .synopsis = "check [options of stokerd]\nshow [options of stokerd]",
+    .help = "check the daemon's configuration, or show what it amounts to",
+    .complete = "check show",
+    .section = STK_SECTION_SITE,
+    .passes = true,
+    .run = run_config,
+};
+
+static int run_store(const struct stk_args *a)
+{
+    return become(a, "stoker-store", NULL, 0);
+}
+
+const struct stk_command stk_cmd_store = {
+    .name = "store",
+    .synopsis = "COMMAND ...",
+    .help = "back up, check, restore, export or prune the daemon's state",
+    .section = STK_SECTION_SITE,
+    .passes = true,
+    .run = run_store,
+};
+
+static const char *const shims[] = {"sbatch",   "srun",  "squeue", "scancel",
+                                    "scontrol", "sinfo", "sacct"};
+#define N_SHIMS (sizeof(shims) / sizeof(*shims))
+
+/* Writes one link, or takes it away. A file that is not our link is never touched. */
+static int do_shim(const struct stk_args *a, const char *dir, const char *name, const char *target)
+{
+    bool remove = stk_arg_is(a, "remove");
+    char path[PATH_MAX], old[PATH_MAX];
+    const char *slash;
+    struct stat st;
+    ssize_t n;
+
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
+        return stk_misused(a, "the path is too long");
+    if (lstat(path, &st) == 0) {
+        n = readlink(path, old, sizeof(old) - 1);
+        old[n > 0 ? n : 0] = '\0';
+        slash = strrchr(old, '/');
+        if (strcmp(slash ? slash + 1 : old, "stoker-slurm") != 0) {
+            (void)fprintf(stderr, "stoker slurm-shims: %s is not ours: left alone\n", path);
+            return STK_EXIT_FAILED;
+        }
+        if (unlink(path) < 0)
+            goto failed;
+    }
+    if (remove || symlink(target, path) == 0)
+        return STK_EXIT_OK;
+failed:
+    (void)fprintf(stderr, "stoker slurm-shims: %s: %s\n", path, strerror(errno));
+    return STK_EXIT_FAILED;
+}
+
+static int run_shims(const struct stk_args *a)
+{
+    const char *dir = a->n_words == 1 ? a->words[0] : NULL;
+    char path[PATH_MAX], target[PATH_MAX];
+    int rc = STK_EXIT_OK, worst = STK_EXIT_OK;
+
+    if (!dir)
+        return stk_misused(a, "name a folder: stoker slurm-shims ~/slurm-shims");
+    if (!stk_arg_is(a, "remove")) {
+        rc = find_program("stoker-slurm", path, sizeof(path));
+        if (rc != STK_EXIT_OK)
+            return rc;
+        if (!realpath(path, target))
+            return stk_misused(a, "%s: %s", path, strerror(errno));
+        if (mkdir(dir, 0777) < 0 && errno != EEXIST)
+            return stk_misused(a, "%s: %s", dir, strerror(errno));
+    }
+    for (size_t i = 0; i < N_SHIMS; i++) {
+        rc = do_shim(a, dir, shims[i], target);
+        worst = rc > worst ? rc : worst;
+    }
+    if (worst == STK_EXIT_OK && !stk_arg_is(a, "remove"))
+        (void)printf("Put it first: export PATH=%s:$PATH\n", realpath(dir, path) ? path : dir);
+    return worst;
+}
+
+static const struct stk_option shim_options[] = {
+    {"remove", 0, NULL, "take the links away again", NULL},
+    {0},
+};
+static const struct stk_options shim_groups[] = {{"options", shim_options}, {0}};
+
+const struct stk_command stk_cmd_slurm_shims = {
+    .name = "slurm-shims",
+    .synopsis = "DIR [--remove]",
+    .help = "write sbatch, squeue and others that talk to stoker into a folder",
+    .about =
+        "For scripts and tools made for Slurm. Only who puts the folder on the PATH sees them.",
+    .complete = "@dirs",
+    .options = shim_groups,
+    .section = STK_SECTION_SITE,
+    .offline = true,
+    .run = run_shims,
+};

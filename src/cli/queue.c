@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* queue.c - "stoker queue": jobs that have not ended; "stoker history": those that have. */
+#include <pwd.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/ask.h"
+#include "cli/table.h"
+#include "cli/view.h"
+#include "spec/words.h"
+
+static const struct stk_column queue_columns[] = {
+    {"ID", true, 0},   {"NAME", false, 8}, {"USER", false, 6}, {"STATE", false, 0},
+    {"GPUS", true, 0}, {"TIME", true, 0},  {"PRIO", true, 0},  {"GPUS/REASON", false, 16},
+};
+static const struct stk_column history_columns[] = {
+    {"ID", true, 0},     {"NAME", false, 8}, {"USER", false, 6},
+    {"STATE", false, 0}, {"GPUS", true, 0},  {"TIME", true, 0},
+    {"ENDED", false, 0}, {"CODE", true, 0},  {"NOTE", false, 12},
+};
+
+static void id_name_user(struct stk_table *t, const json_t *job)
+{
+    const char *state = stk_view_state(job);
+    char id[40];
+
+    stk_table_cell(t, STK_PLAIN, "%s", stk_view_id(job, id, sizeof(id)));
+    stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "name"));
+    stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "user"));
+    stk_table_cell(t, stk_state_colour(state), "%s", state);
+    stk_table_cell(t, STK_PLAIN, "%lld", (long long)stk_int(job, "gpus", 0));
+}
+
+static void queue_row(struct stk_table *t, const json_t *job, double now)
+{
+    char text[1024], time[32];
+
+    id_name_user(t, job);
+    stk_table_cell(t, STK_PLAIN, "%s",
+                   stk_text_duration(stk_view_seconds(job, now), time, sizeof(time)));
+    stk_table_cell(t, STK_PLAIN, "%lld", (long long)stk_int(job, "priority", 0));
+    stk_table_cell(t, STK_PLAIN, "%s", stk_view_where(job, text, sizeof(text)));
+}
+
+static void history_row(struct stk_table *t, const json_t *job)
+{
+    const char *note = stk_str(job, "note");
+    char time[32], ended[32];
+
+    id_name_user(t, job);
+    stk_table_cell(
+        t, STK_PLAIN, "%s",
+        stk_text_duration(stk_num(job, "run_s", stk_view_seconds(job, 0)), time, sizeof(time)));
+    stk_table_cell(t, STK_PLAIN, "%s",
+                   stk_text_time(stk_num(job, "ended", 0), ended, sizeof(ended)));
+    if (json_is_integer(json_object_get(job, "signal")))
+        stk_table_cell(t, STK_PLAIN, "sig %lld", (long long)stk_int(job, "signal", 0));
+    else if (json_is_integer(json_object_get(job, "exit_code")))
+        stk_table_cell(t, STK_PLAIN, "%lld", (long long)stk_int(job, "exit_code", 0));
+    else
+        stk_table_cell(t, STK_PLAIN, "-");
+    stk_table_cell(t, STK_PLAIN, "%s", note);
+}
+
+static int print_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
+{
+    const struct stk_column *columns = history ? history_columns : queue_columns;
+    size_t n = history ? sizeof(history_columns) / sizeof(*columns)
+                       : sizeof(queue_columns) / sizeof(*columns);
+    struct stk_table *t = stk_table_new(columns, n);
+    json_t *job;
+    size_t i;
+    int rc = -ENOMEM;
+
+    json_array_foreach(jobs, i, job) if (t && history) history_row(t, job);
+    else if (t) queue_row(t, job, stk_now());
+    if (t)
+        rc = stk_table_print(t, &k->out, 0);
+    stk_table_free(t);
+    return rc < 0 ? stk_ask_fail(k, rc, &(struct stk_err){"out of memory"}) : STK_EXIT_OK;
+}
+
+static int show_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
+{
+    if (k->json) {
+        json_t *out = json_pack("{s:O}", "jobs", jobs);
+
+        stk_print_json(out);
+        json_decref(out);
+        return STK_EXIT_OK;
+    }
+    if (json_array_size(jobs) == 0) {
+        if (k->out.tty)
+            (void)printf("no jobs\n");
+        return STK_EXIT_OK;
+    }
+    return print_jobs(k, jobs, history);
+}
+
+static int run_queue(const struct stk_args *a)
+{
+    char path[STK_CLIENT_MAX_PATH] = "/v1/jobs";
+    json_t *jobs = NULL, *ended = NULL;
+    int64_t limit = 0;
+    struct stk_ask k;
+    int rc = stk_arg_number(a, "limit", 1, 10000000, &limit);
+
+    if (a->n_words > 0)
+        return stk_misused(a, "takes no words, got \"%.40s\" (stoker show JOB)", a->words[0]);
+    rc = rc != STK_EXIT_OK ? rc : stk_ask_open(&k, a);
+    if (rc != STK_EXIT_OK)
+        return rc;
+    stk_query(path, sizeof(path), "user", stk_arg_is(a, "mine") ? "me" : stk_arg(a, "user"));
+    stk_query(path, sizeof(path), "state", stk_arg(a, "state"));
+    stk_query(path, sizeof(path), "name", stk_arg(a, "name"));
+    rc = stk_ask_pages(&k, path, "jobs", "after", (uint32_t)limit, &jobs);
+    if (rc == STK_EXIT_OK && stk_arg_is(a, "all") && !stk_arg_is(a, "state")) {
+        (void)strcpy(path, "/v1/history");
+        stk_query(path, sizeof(path), "user", stk_arg_is(a, "mine") ? "me" : stk_arg(a, "user"));
+        stk_query(path, sizeof(path), "name", stk_arg(a, "name"));
+        rc = stk_ask_pages(&k, path, "jobs", "before", limit > 0 ? (uint32_t)limit : 1000, &ended);
+        (void)json_array_extend(jobs, ended);
+    }
+    if (rc == STK_EXIT_OK)
+        rc = show_jobs(&k, jobs, false);
+    json_decref(ended);
+    json_decref(jobs);
+    stk_ask_close(&k);
+    return rc;
+}
+
+static const struct stk_option queue_options[] = {
+    {"mine", 'm', NULL, "only my jobs", NULL},
+    {"user", 'u', "NAME", "only jobs of this user", NULL},
+    {"state", 's', "STATE", "only jobs in this state",
+     "held blocked waiting starting running suspended stopping"},
+    {"name", 'n', "NAME", "only jobs of this name", NULL},
+    {"all", 'a', NULL, "also jobs that have ended, the newest 1000", NULL},
+    {"limit", 'l', "N", "at most so many", NULL},
+    {0},
+};
+static const struct stk_options queue_groups[] = {{"options", queue_options}, {0}};
+
+const struct stk_command stk_cmd_queue = {
+    .name = "queue",
+    .alias = "ls",
+    .synopsis = "[options]",
+    .help = "jobs that run or wait, and why they wait",
+    .options = queue_groups,
+    .section = STK_SECTION_LOOK,
+    .run = run_queue,
+};
+
+static int add_time(const struct stk_args *a, const char *name, char *path, size_t size)
+{
+    const char *text = stk_arg(a, name);
+    int64_t now = (int64_t)stk_now(), at = 0;
+    char number[32];
+
+    if (!text)
+        return STK_EXIT_OK;
+    if (stk_words_duration(text, 60, &at) == 0 && strpbrk(text, "smhdw") && !strchr(text, ':'))
+        at = now - at; /* "2h": two hours ago */
+    else if (stk_words_time(text, now, &at) < 0)
+        return stk_misused(
+            a, "--%s takes a time (2026-01-31, 14:00) or how long ago (2h, 7d), got \"%.40s\"",
+            name, text);
+    else if (at > now && strchr(text, ':') && !strchr(text, '-') && !strchr(text, '+'))
+        at -= 86400; /* a time of day that is to come was yesterday's */
+    (void)snprintf(number, sizeof(number), "%lld", (long long)at);
+    stk_query(path, size, name, number);
+    return STK_EXIT_OK;
+}
+
+static int run_history(const struct stk_args *a)
+{
+    char path[STK_CLIENT_MAX_PATH] = "/v1/history";
+    json_t *jobs = NULL;
+    int64_t limit = 50;
+    struct stk_ask k;
+    int rc = stk_arg_number(a, "limit", 1, 10000000, &limit);
+
+    if (a->n_words > 0)
+        return stk_misused(a, "takes no words, got \"%.40s\" (stoker show JOB)", a->words[0]);
+    stk_query(path, sizeof(path), "user", stk_arg_is(a, "mine") ? "me" : stk_arg(a, "user"));
+    stk_query(path, sizeof(path), "state", stk_arg(a, "state"));
+    stk_query(path, sizeof(path), "name", stk_arg(a, "name"));
+    rc = rc != STK_EXIT_OK ? rc : add_time(a, "since", path, sizeof(path));
+    rc = rc != STK_EXIT_OK ? rc : add_time(a, "until", path, sizeof(path));
+    if (rc != STK_EXIT_OK || (rc = stk_ask_open(&k, a)) != STK_EXIT_OK)
+        return rc;
+    rc = stk_ask_pages(&k, path, "jobs", "before", stk_arg_is(a, "all") ? 0 : (uint32_t)limit,
+                       &jobs);
+    if (rc == STK_EXIT_OK)
+        rc = show_jobs(&k, jobs, true);
+    json_decref(jobs);
+    stk_ask_close(&k);
+    return rc;
+}
+
+static const struct stk_option history_options[] = {
+    {"mine", 'm', NULL, "only my jobs", NULL},
+    {"user", 'u', "NAME", "only jobs of this user", NULL},
+    {"state", 's', "STATE", "only jobs that ended so",
+     "completed failed killed out_of_memory timeout node_lost gpu_error not_started cancelled "
+     "dependency_failed lost"},
+    {"name", 'n', "NAME", "only jobs of this name", NULL},
+    {"since", 0, "TIME", "ended after: 2026-01-31, 14:00, or 2h, 7d ago", NULL},
+    {"until", 0, "TIME", "ended before", NULL},
+    {"limit", 'l', "N", "at most so many (default 50)", NULL},
+    {"all", 'a', NULL, "no limit", NULL},
+    {0},
+};
+static const struct stk_options history_groups[] = {{"options", history_options}, {0}};
+
+const struct stk_command stk_cmd_history = {
+    .name = "history",
+    .synopsis = "[options]",
+    .help = "jobs that have ended, newest first",
+    .options = history_groups,
+    .section = STK_SECTION_LOOK,
+    .run = run_history,
+};

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.c - "stoker run": sends a job and stays with it; "stoker shell": a shell as a job. */
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/attach.h"
+#include "cli/describe.h"
+#include "cli/follow.h"
+#include "cli/submit.h"
+#include "cli/view.h"
+
+static const struct stk_option run_own[] = {
+    {"interactive", 'i', NULL, "with a terminal; -it is the same", NULL},
+    {"tty", 't', NULL, "the same as --interactive", NULL},
+    {"detach", 0, NULL, "submit only; \"stoker attach\" gets back to it", NULL},
+    {"dry-run", 0, NULL, "check it and say when it would start; submit nothing", NULL},
+    {"quiet", 0, NULL, "say nothing about its state", NULL},
+    {0},
+};
+static const struct stk_options run_groups[] = {
+    {"options", run_own},
+    {"what it needs", stk_describe_resources},
+    {"when it runs", stk_describe_when},
+    {"how it runs", stk_describe_how},
+    {"output", stk_describe_output},
+    {0},
+};
+
+static void want_terminal(json_t *spec)
+{
+    const char *term = getenv("TERM");
+    struct winsize w = {.ws_row = 24, .ws_col = 80};
+
+    (void)ioctl(STDIN_FILENO, TIOCGWINSZ, &w);
+    (void)json_object_set_new(spec, "interactive", json_true());
+    (void)json_object_set_new(spec, "term", json_string(term && *term != '\0' ? term : "xterm"));
+    (void)json_object_set_new(spec, "rows", json_integer(w.ws_row));
+    (void)json_object_set_new(spec, "cols", json_integer(w.ws_col));
+}
+
+/* Sends it and stays. */
+static int submit_and_stay(struct stk_ask *k, const json_t *spec, bool interactive)
+{
+    const struct stk_args *a = k->a;
+    bool dry_run = stk_arg_is(a, "dry-run"), detach = stk_arg_is(a, "detach");
+    struct stk_follow f = {.output = true,
+                           .errors = json_object_get(spec, "stderr") != NULL,
+                           .cancel = true,
+                           .quiet = stk_arg_is(a, "quiet")};
+    json_t *reply = NULL;
+    int rc = stk_ask_submit(k, spec, stk_arg(a, "key"), dry_run, &reply);
+
+    if (rc != STK_EXIT_OK)
+        return dry_run || detach || rc == STK_EXIT_USAGE || rc == STK_EXIT_UNREACHABLE
+                   ? rc
+                   : STK_EXIT_OURS;
+    f.id = (uint32_t)stk_ask_submitted(reply);
+    if (dry_run || detach) {
+        stk_ask_submit_say(k, reply, dry_run);
+    } else {
+        if (!f.quiet)
+            (void)fprintf(stderr, "stoker: job %u\n", f.id);
+        rc = interactive ? stk_attach(k, f.id, true) : stk_follow(k, &f);
+    }
+    json_decref(reply);
+    return rc;
+}
+
+static int run_job(const struct stk_args *a, bool shell)
+{
+    bool interactive = shell || stk_arg_is(a, "interactive") || stk_arg_is(a, "tty");
+    struct stk_err err = {""};
+    json_t *spec = NULL;
+    struct stk_ask k;
+    int rc = stk_ask_open(&k, a);
+
+    if (rc == STK_EXIT_OK && stk_describe(a, shell, &spec, &err) < 0)
+        rc = stk_misused(a, "%s", err.text);
+    if (rc == STK_EXIT_OK && !stk_arg_is(a, "detach") && json_object_get(spec, "array"))
+        rc = stk_misused(a, "an array is many jobs: stoker submit, then stoker wait");
+    if (rc == STK_EXIT_OK && interactive && !stk_arg_is(a, "detach") && !stk_arg_is(a, "dry-run") &&
+        isatty(STDIN_FILENO) != 1)
+        rc = stk_misused(a, "standard input is not a terminal");
+    if (rc == STK_EXIT_OK && interactive)
+        want_terminal(spec);
+    if (rc == STK_EXIT_OK)
+        rc = submit_and_stay(&k, spec, interactive);
+    json_decref(spec);
+    stk_ask_close(&k);
+    return rc;
+}
+
+static int run_run(const struct stk_args *a)
+{
+    return run_job(a, false);
+}
+
+static int run_shell(const struct stk_args *a)
+{
+    return run_job(a, true);
+}
+
+const struct stk_command stk_cmd_run = {
+    .name = "run",
+    .synopsis = "[options] FILE [args...]\n[options] -- CMD...",
+    .help = "send a job, show its output, exit with its code",
+    .about =
+        "Takes what \"stoker submit\" takes. While the job waits, the reason is shown on standard\n"
+        "error. Ctrl-C cancels the job, a second one leaves it to itself. The exit code is the\n"
+        "job's own, 128 + signal, or 125 when stoker itself failed.",
+    .complete = "@files",
+    .options = run_groups,
+    .section = STK_SECTION_JOBS,
+    .ends = true,
+    .run = run_run,
+};
+
+const struct stk_command stk_cmd_shell = {
+    .name = "shell",
+    .synopsis = "[options] [CMD...]",
+    .help = "a shell with GPUs, as a job",
+    .about = "Ctrl-P Ctrl-Q leaves it running; \"stoker attach\" gets back to it.",
+    .options = run_groups,
+    .section = STK_SECTION_JOBS,
+    .ends = true,
+    .run = run_shell,
+};

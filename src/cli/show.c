@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* show.c - "stoker show": all about a job; "stoker why": why it waits. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/ask.h"
+#include "cli/ids.h"
+#include "cli/view.h"
+
+static void field(const struct stk_ask *k, const char *name, const char *value)
+{
+    char clean[8192];
+
+    if (value && *value != '\0')
+        (void)printf("%s%-12s%s %s\n", stk_term_on(&k->out, STK_DIM), name,
+                     stk_term_off(&k->out, STK_DIM),
+                     stk_text_clean(clean, sizeof(clean), value, false));
+}
+
+static void field_time(const struct stk_ask *k, const char *name, const json_t *job,
+                       const char *key)
+{
+    char buf[32];
+
+    if (stk_num(job, key, 0) > 0)
+        field(k, name, stk_text_time(stk_num(job, key, 0), buf, sizeof(buf)));
+}
+
+static void field_int(const struct stk_ask *k, const char *name, const json_t *job, const char *key)
+{
+    char buf[32];
+
+    (void)snprintf(buf, sizeof(buf), "%" PRId64, stk_int(job, key, 0));
+    if (stk_int(job, key, 0) != 0)
+        field(k, name, buf);
+}
+
+static void show_command(const struct stk_ask *k, const json_t *job)
+{
+    const json_t *command = json_object_get(job, "command");
+    char line[4096] = "";
+    size_t n = 0;
+
+    for (size_t i = 0; i < json_array_size(command) && n < sizeof(line); i++)
+        n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s", i > 0 ? " " : "",
+                              json_string_value(json_array_get(command, i)));
+    field(k, "command", line);
+    if (json_object_get(job, "script")) {
+        (void)snprintf(line, sizeof(line), "%zu bytes (--script prints it)",
+                       json_string_length(json_object_get(job, "script")));
+        field(k, "script", line);
+    }
+}
+
+static void show_times(const struct stk_ask *k, const json_t *job)
+{
+    char text[64], time[32];
+
+    field_time(k, "submitted", job, "submitted");
+    field_time(k, "started", job, "started");
+    field_time(k, "ended", job, "ended");
+    if (!stk_view_ended(job))
+        field_time(k, "expected end", job, "expected_end");
+    if (stk_num(job, "run_s", 0) > 0)
+        field(k, "has run", stk_text_duration(stk_num(job, "run_s", 0), time, sizeof(time)));
+    if (stk_num(job, "time_limit_s", 0) > 0)
+        field(k, "time limit",
+              stk_text_duration(stk_num(job, "time_limit_s", 0), time, sizeof(time)));
+    if (stk_int(job, "restarts", 0) > 0 || stk_int(job, "preemptions", 0) > 0) {
+        (void)snprintf(text, sizeof(text), "%" PRId64 " restarts, %" PRId64 " preemptions",
+                       stk_int(job, "restarts", 0), stk_int(job, "preemptions", 0));
+        field(k, "interrupted", text);
+    }
+}
+
+static void show_end(const struct stk_ask *k, const json_t *job)
+{
+    char text[32];
+
+    if (json_is_integer(json_object_get(job, "exit_code"))) {
+        (void)snprintf(text, sizeof(text), "%" PRId64, stk_int(job, "exit_code", 0));
+        field(k, "exit code", text);
+    }
+    field_int(k, "signal", job, "signal");
+    field(k, "note", stk_str(job, "note"));
+}
+
+static void show_job(const struct stk_ask *k, const json_t *job)
+{
+    const char *state = stk_view_state(job);
+    enum stk_colour c = stk_state_colour(state);
+    char id[40], text[1024], clean[1024], name[256];
+
+    (void)printf("%sjob %s%s  %s  %s%s%s\n", stk_term_on(&k->out, STK_BOLD),
+                 stk_view_id(job, id, sizeof(id)), stk_term_off(&k->out, STK_BOLD),
+                 stk_text_clean(name, sizeof(name), stk_str(job, "name"), false),
+                 stk_term_on(&k->out, c), stk_text_clean(clean, sizeof(clean), state, false),
+                 stk_term_off(&k->out, c));
+    field(k, stk_view_ended(job) ? "end" : "now", stk_view_sentence(job));
+    if (!stk_view_ended(job) && *stk_str(job, "node") != '\0')
+        field(k, "where", stk_view_where(job, text, sizeof(text)));
+    if (json_is_integer(json_object_get(job, "array_id"))) {
+        (void)snprintf(text, sizeof(text), "%" PRId64 ", this one is job %" PRId64,
+                       stk_int(job, "array_id", 0), stk_int(job, "id", 0));
+        field(k, "array", text);
+    }
+    field(k, "user", stk_str(job, "user"));
+    field(k, "kind", stk_str(job, "kind"));
+    (void)snprintf(text, sizeof(text), "%" PRId64 " in %" PRId64 " task%s", stk_int(job, "gpus", 0),
+                   stk_int(job, "tasks", 1), stk_int(job, "tasks", 1) == 1 ? "" : "s");
+    field(k, "gpus", text);
+    field_int(k, "priority", job, "priority");
+    field(k, "tier", stk_str(job, "tier"));
+    show_times(k, job);
+    show_end(k, job);
+    show_command(k, job);
+    field(k, "folder", stk_str(job, "workdir"));
+    field(k, "stdout", stk_str(job, "stdout"));
+    if (strcmp(stk_str(job, "stdout"), stk_str(job, "stderr")) != 0)
+        field(k, "stderr", stk_str(job, "stderr"));
+    field(k, "comment", stk_str(job, "comment"));
+}
+
+static int one(struct stk_ask *k, uint32_t id, json_t *all)
+{
+    json_t *job = NULL;
+    const json_t *script;
+    int rc = stk_ask_get(k, &job, "/v1/jobs/%u", id);
+
+    if (rc != STK_EXIT_OK)
+        return rc;
+    script = json_object_get(job, "script");
+    if (stk_arg_is(k->a, "script")) {
+        if (script)
+            (void)fwrite(json_string_value(script), 1, json_string_length(script), stdout);
+        else
+            rc = stk_misused(k->a, "job %u has no script, or not one for you to see", id);
+    } else if (!k->json) {
+        if (json_array_size(all) > 0)
+            (void)putchar('\n');
+        show_job(k, job);
+    }
+    (void)json_array_append_new(all, job);
+    return rc;
+}
+
+/* Calls 'fn' for each job that the words name; with --json prints one object, or all of them. */
+static int each(const struct stk_args *a, int (*fn)(struct stk_ask *k, uint32_t id, json_t *all))
+{
+    struct stk_ids ids = {0};
+    json_t *all = json_array();
+    struct stk_ask k;
+    int rc = stk_ids_take(a, false, &ids), worst = STK_EXIT_OK;
+
+    if (rc == STK_EXIT_OK && (rc = stk_ask_open(&k, a)) == STK_EXIT_OK) {
+        rc = stk_ids_resolve(&k, &ids, true);
+        for (size_t i = 0; rc == STK_EXIT_OK && i < ids.n; i++) {
+            int code = fn(&k, ids.list[i].job, all);
+
+            worst = code > worst ? code : worst;
+            if (code == STK_EXIT_UNREACHABLE)
+                break;
+        }
+        if (k.json && ids.n == 1 && json_array_size(all) == 1) {
+            stk_print_json(json_array_get(all, 0));
+        } else if (k.json && rc == STK_EXIT_OK && json_array_size(all) > 0) {
+            json_t *out = json_pack("{s:O}", "jobs", all);
+
+            stk_print_json(out);
+            json_decref(out);
+        }
+        stk_ask_close(&k);
+    }
+    json_decref(all);
+    stk_ids_done(&ids);
+    return rc != STK_EXIT_OK ? rc : worst;
+}
+
+static int run_show(const struct stk_args *a)
+{
+    return each(a, one);
+}
+
+static const struct stk_option show_options[] = {
+    {"script", 0, NULL, "only its script, as it was submitted", NULL},
+    {0},
+};
+static const struct stk_options show_groups[] = {{"options", show_options}, {0}};
+
+const struct stk_command stk_cmd_show = {
+    .name = "show",
+    .synopsis = "[options] JOB...",
+    .help = "all about a job",
+    .complete = "@jobs",
+    .options = show_groups,
+    .section = STK_SECTION_LOOK,
+    .run = run_show,
+};
+
+static void print_sentence(const char *text)
+{
+    char clean[2048];
+
+    if (*text != '\0')
+        (void)printf("%s\n", stk_text_clean(clean, sizeof(clean), text, false));
+}
+
+static void print_holders(const json_t *why)
+{
+    const json_t *list = json_object_get(why, "holders");
+    const json_t *h;
+    char name[128], user[64], end[32];
+    size_t i;
+
+    if (json_array_size(list) == 0)
+        return;
+    (void)printf("Who has the GPUs:\n");
+    json_array_foreach((json_t *)(uintptr_t)list, i, h)
+    {
+        double at = stk_num(h, "expected_end", stk_num(h, "end", stk_num(h, "until", 0)));
+
+        (void)printf("  job %" PRId64 "  %s  %s  %" PRId64 " GPU%s",
+                     stk_int(h, "id", stk_int(h, "job", 0)),
+                     stk_text_clean(name, sizeof(name), stk_str(h, "name"), false),
+                     stk_text_clean(user, sizeof(user), stk_str(h, "user"), false),
+                     stk_int(h, "gpus", 0), stk_int(h, "gpus", 0) == 1 ? "" : "s");
+        if (at > 0)
+            (void)printf(", until about %s", stk_text_time(at, end, sizeof(end)));
+        (void)putchar('\n');
+    }
+}
+
+static int why_one(struct stk_ask *k, uint32_t id, json_t *all)
+{
+    json_t *why = NULL;
+    char at[32];
+    int rc = stk_ask_get(k, &why, "/v1/jobs/%u/why", id);
+
+    if (rc != STK_EXIT_OK)
+        return rc;
+    if (!k->json) {
+        if (json_array_size(all) > 0)
+            (void)putchar('\n');
+        print_sentence(stk_str(why, "sentence"));
+        print_sentence(stk_str(why, "change"));
+        if (stk_num(why, "expected", 0) > 0)
+            (void)printf("Expected to start about %s.\n",
+                         stk_text_time(stk_num(why, "expected", 0), at, sizeof(at)));
+        print_holders(why);
+    }
+    (void)json_array_append_new(all, why);
+    return STK_EXIT_OK;
+}
+
+static int run_why(const struct stk_args *a)
+{
+    return each(a, why_one);
+}
+
+const struct stk_command stk_cmd_why = {
+    .name = "why",
+    .synopsis = "JOB...",
+    .help = "why a job does not run, and what would make it run",
+    .complete = "@jobs",
+    .section = STK_SECTION_LOOK,
+    .run = run_why,
+};
