@@ -27,8 +27,7 @@ struct stk_daemon_options {
 /* 0: go on; 1: done (help was asked for); -EINVAL: wrong, and said so. */
 int stk_daemon_options(int argc, char **argv, struct stk_daemon_options *ret);
 /* Puts the command line over the file's words. */
-int stk_daemon_merge(const struct stk_daemon_options *o, struct stk_config *c,
-                     struct stk_err *err);
+int stk_daemon_merge(const struct stk_daemon_options *o, struct stk_config *c, struct stk_err *err);
 
 /* ---- paths.c ---- */
 

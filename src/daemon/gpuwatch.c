@@ -31,7 +31,8 @@ struct stk_gpuwatch {
 
 static int start(struct stk_gpuwatch *w);
 
-/* The job a process belongs to: it has the job's number in its environment, and runs as its user. */
+/* The job a process belongs to: it has the job's number in its environment, and runs as its user.
+ */
 static uint64_t owner(void *ctx, const struct stk_gpu_proc *p)
 {
     struct stk_gpuwatch *w = ctx;
@@ -107,7 +108,8 @@ static void take_line(struct stk_gpuwatch *w, const char *line, size_t len)
 {
     const struct stk_config *c = &w->d->config;
     const struct stk_gpu_rule rule = {.foreign = (enum stk_foreign)c->gpus.foreign,
-                                      .stale_s = c->gpus.idle_s > 0 ? (double)c->gpus.idle_s : 1e18};
+                                      .stale_s =
+                                          c->gpus.idle_s > 0 ? (double)c->gpus.idle_s : 1e18};
     struct stk_err err = {""};
     uint64_t off = 0;
     json_t *list;
@@ -201,11 +203,8 @@ static int start(struct stk_gpuwatch *w)
         {.flags = UV_IGNORE},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&w->out},
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
-    uv_process_options_t o = {.exit_cb = on_exit,
-                              .file = args[0],
-                              .args = args,
-                              .stdio = io,
-                              .stdio_count = 3};
+    uv_process_options_t o = {
+        .exit_cb = on_exit, .file = args[0], .args = args, .stdio = io, .stdio_count = 3};
     int rc;
 
     (void)snprintf(interval, sizeof(interval), "%llu",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine.c - this machine as the scheduler sees it: one node, with the GPUs that the helper program
- * finds, or with virtual ones where there are none. */
+/* machine.c - this machine as the scheduler sees it: one node, with the GPUs that the helper
+ * program finds, or with virtual ones where there are none. */
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -126,8 +126,9 @@ int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct s
     if (c->virtual_gpus == STK_CONFIG_NO_GPUS)
         find_gpus(m);
     m->is_virtual = m->gpus.n == 0;
-    m->n_gpus = !m->is_virtual ? m->gpus.n
-                : c->virtual_gpus == STK_CONFIG_NO_GPUS ? VIRTUAL_GPUS : (uint32_t)c->virtual_gpus;
+    m->n_gpus = !m->is_virtual                          ? m->gpus.n
+                : c->virtual_gpus == STK_CONFIG_NO_GPUS ? VIRTUAL_GPUS
+                                                        : (uint32_t)c->virtual_gpus;
     if (m->n_gpus > STK_MAX_NODE_GPUS)
         m->n_gpus = STK_MAX_NODE_GPUS;
     (void)snprintf(m->gpu_type, sizeof(m->gpu_type), "%s",

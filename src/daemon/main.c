@@ -236,9 +236,10 @@ static void say_gpus(const struct stk_daemon *d)
     if (!m->is_virtual)
         (void)printf("  GPUs     %u x %s\n", m->n_gpus, m->gpu_type);
     else if (d->config.virtual_gpus == STK_CONFIG_NO_GPUS)
-        (void)printf("  GPUs     no NVIDIA GPU found: %u virtual GPUs, processes are real, only the "
-                     "devices are pretended\n",
-                     m->n_gpus);
+        (void)printf(
+            "  GPUs     no NVIDIA GPU found: %u virtual GPUs, processes are real, only the "
+            "devices are pretended\n",
+            m->n_gpus);
     else
         (void)printf("  GPUs     %u virtual: processes are real, only the devices are pretended\n",
                      m->n_gpus);

@@ -8,25 +8,24 @@
 
 static void usage(FILE *f)
 {
-    (void)fprintf(
-        f,
-        "stokerd " STK_DAEMON_VERSION ": runs jobs on this machine's GPUs\n"
-        "\n"
-        "usage: stokerd [options]        (\"stoker serve\" is the same)\n"
-        "\n"
-        "  --config FILE       configuration, YAML (--help-config lists the keys)\n"
-        "  --state DIR         where everything is kept (/var/lib/stoker as root)\n"
-        "  --socket PATH       Unix socket (/run/stoker/stoker.sock as root)\n"
-        "  --listen HOST:PORT  page and API (127.0.0.1:8470; port 0: any; off: none)\n"
-        "  --virtual-gpus N    pretend to have N GPUs; processes are real\n"
-        "  --tls-cert FILE     certificate and key, PEM: serve HTTPS\n"
-        "  --tls-key FILE\n"
-        "  --insecure          listen beyond this machine without TLS\n"
-        "  --verbose           log more\n"
-        "  --help, --help-config, --version\n"
-        "\n"
-        "SIGTERM stops the daemon; its jobs go on and are taken over by the next one.\n"
-        "SIGHUP reads the configuration again.\n");
+    (void)fprintf(f,
+                  "stokerd " STK_DAEMON_VERSION ": runs jobs on this machine's GPUs\n"
+                  "\n"
+                  "usage: stokerd [options]        (\"stoker serve\" is the same)\n"
+                  "\n"
+                  "  --config FILE       configuration, YAML (--help-config lists the keys)\n"
+                  "  --state DIR         where everything is kept (/var/lib/stoker as root)\n"
+                  "  --socket PATH       Unix socket (/run/stoker/stoker.sock as root)\n"
+                  "  --listen HOST:PORT  page and API (127.0.0.1:8470; port 0: any; off: none)\n"
+                  "  --virtual-gpus N    pretend to have N GPUs; processes are real\n"
+                  "  --tls-cert FILE     certificate and key, PEM: serve HTTPS\n"
+                  "  --tls-key FILE\n"
+                  "  --insecure          listen beyond this machine without TLS\n"
+                  "  --verbose           log more\n"
+                  "  --help, --help-config, --version\n"
+                  "\n"
+                  "SIGTERM stops the daemon; its jobs go on and are taken over by the next one.\n"
+                  "SIGHUP reads the configuration again.\n");
 }
 
 static int set_number(const char *text, uint32_t *ret)
@@ -35,7 +34,8 @@ static int set_number(const char *text, uint32_t *ret)
     unsigned long v = strtoul(text, &end, 10);
 
     if (*text < '0' || *text > '9' || *end != '\0' || v > STK_MAX_NODE_GPUS) {
-        (void)fprintf(stderr, "stokerd: --virtual-gpus takes a number from 0 to %d, got \"%.40s\"\n",
+        (void)fprintf(stderr,
+                      "stokerd: --virtual-gpus takes a number from 0 to %d, got \"%.40s\"\n",
                       STK_MAX_NODE_GPUS, text);
         return -EINVAL;
     }

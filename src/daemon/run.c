@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c - the daemon's loop.
  *
- * Everything that happens (requests, news from the engine, timers) is collected while the loop polls;
- * before it polls again one turn of the scheduler takes all of it in. So a burst of requests is one
- * transaction. A turn that could not be committed is tried again a second later; until then nothing
- * is promised to anybody.
+ * Everything that happens (requests, news from the engine, timers) is collected while the loop
+ * polls; before it polls again one turn of the scheduler takes all of it in. So a burst of requests
+ * is one transaction. A turn that could not be committed is tried again a second later; until then
+ * nothing is promised to anybody.
  *
  * Stopping: no new requests, one last turn, a moment for the answers to be sent. Jobs go on.
  */
@@ -187,8 +187,8 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
                                          .params = &setup->params,
                                          .retain_done = 10000};
     ret->policy = setup->name;
-    ret->limits = (struct stk_live_limits){(uint32_t)c->limits.jobs,
-                                           (uint32_t)c->limits.jobs_per_user};
+    ret->limits =
+        (struct stk_live_limits){(uint32_t)c->limits.jobs, (uint32_t)c->limits.jobs_per_user};
 }
 
 static void watch_signal(struct stk_daemon *d, uv_signal_t *s, int number)

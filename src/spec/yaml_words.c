@@ -19,10 +19,7 @@ static struct stk_word show(const json_t *v)
 {
     const char *s = json_string_value(v);
 
-    return s ? stk_words_show(s)
-             : (struct stk_word){json_is_array(v)  ? "a list"
-                                 : json_is_null(v) ? "nothing"
-                                                   : "a mapping"};
+    return stk_words_show(s ? s : json_is_array(v) ? "a list" : "a mapping");
 }
 
 /* A key of the description by another name. */

@@ -62,11 +62,11 @@ int stk_store_read(struct stk_store *st, uint64_t after, stk_row_fn fn, void *ct
     (void)sqlite3_bind_int64(s, 1, (int64_t)after);
     while ((rc = stk_db_row(st, s, "read events", err)) > 0) {
         struct stk_row e = {.seq = (uint64_t)sqlite3_column_int64(s, 0),
-                              .at = sqlite3_column_int64(s, 1),
-                              .type = stk_db_u32(s, 2),
-                              .number = stk_db_u32(s, 3),
-                              .bytes = sqlite3_column_blob(s, 4),
-                              .len = (size_t)sqlite3_column_bytes(s, 4)};
+                            .at = sqlite3_column_int64(s, 1),
+                            .type = stk_db_u32(s, 2),
+                            .number = stk_db_u32(s, 3),
+                            .bytes = sqlite3_column_blob(s, 4),
+                            .len = (size_t)sqlite3_column_bytes(s, 4)};
 
         if (!e.bytes)
             e.bytes = ""; /* SQLite has no address for an empty one */

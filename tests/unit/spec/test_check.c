@@ -199,7 +199,6 @@ static void everything_has_a_bound(void **state)
     assert_int_equal(check_with("envs", json_incref(envs)), -EINVAL);
     (void)json_object_del(envs, "V0");
     assert_int_equal(check_with("envs", envs), 0);
-    assert_int_equal(check_with("setup", json_incref(json_array_get(strings(1, 1), 0))), 0);
 }
 
 static struct stk_spec parse(const char *text)

@@ -225,7 +225,7 @@ static void refusals_name_line_and_key(void **state)
         {"run: x\ndepends: after:1\n",
          "job.yaml:2: depends: there is no dependency \"after\"; there are afterok, afterany, "
          "afternotok, aftercorr and singleton"},
-        {"run: x\na: *b\n", "job.yaml:2: not valid YAML: invalid alias"},
+        {"run: x\na: *b\n", "job.yaml:2: aliases (*name) are not supported"},
         {"run: &a x\nname: *a\n", "job.yaml:2: aliases (*name) are not supported"},
         {"a: 1\n---\nb: 2\n", "job.yaml:2: a job file describes one job"},
         {"%YAML 1.1\n---\nrun: x\n", "job.yaml:1: YAML directives are not supported"},
