@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/state.h"
+#include "core/try.h"
 #include "live/state.h"
 #include "store/sha.h"
 
@@ -287,19 +288,39 @@ static int check_room(const struct stk_live *l, const struct stk_who *who, uint6
     return 0;
 }
 
-static int answer_dry(struct stk_live *l, struct stk_live_request *r, const struct draft *d)
+static json_t *gpu_list(uint64_t mask)
 {
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; list && i < STK_MAX_NODE_GPUS; i++)
+        if ((mask >> i) & 1)
+            (void)json_array_append_new(list, json_integer(i));
+    return list;
+}
+
+static int answer_dry(struct stk_live *l, struct stk_live_request *r, struct draft *d)
+{
+    static const char *const words[] = {"now", "later", "unknown", "never"};
     struct stk_try t;
     struct stk_err err = {{0}};
-    int rc = stk_core_try(l->core, &d->spec.job, l->now, &t, &err);
+    int rc = stk_live_find_deps(l, &d->spec, 0, &l->deps, &err);
 
+    d->spec.job.deps = l->deps.deps;
+    d->spec.job.n_deps = l->deps.n;
+    rc = rc < 0 ? rc : stk_core_try(l->core, &d->spec.job, l->now, &t, &err);
     if (rc < 0)
         return refuse_err(r, rc, &err);
     r->status = 200;
-    r->answer = json_pack("{s:b, s:b, s:f}", "dry_run", 1, "starts_now", t.fits, "expected_start",
-                          t.start == STK_NEVER_TIME ? 0.0 : (double)t.start / 1e6);
-    if (t.start == STK_NEVER_TIME && r->answer)
-        (void)json_object_set_new(r->answer, "expected_start", json_null());
+    r->answer = json_pack("{s:b, s:s, s:b, s:o, s:I}", "dry_run", 1, "answer", words[t.answer],
+                          "starts_now", t.answer == STK_TRY_NOW, "expected_start",
+                          t.at > 0 ? json_real((double)t.at / 1e6) : json_null(), "evicts",
+                          (json_int_t)t.evicts);
+    if (!r->answer)
+        return refuse(r, 500, "no_memory", "out of memory");
+    if (t.answer == STK_TRY_NOW && t.n_pieces > 0)
+        (void)json_object_set_new(r->answer, "gpu_indices", gpu_list(t.pieces[0].mask));
+    if (t.answer == STK_TRY_LATER || t.answer == STK_TRY_UNKNOWN)
+        (void)json_object_set_new(r->answer, "reason", json_string(stk_reason_name(t.why.code)));
     return 0;
 }
 
