@@ -46,7 +46,7 @@ static int next_long(struct stk_opts *o, const char *word, struct stk_err *err)
     (void)snprintf(o->shown, sizeof(o->shown), "%.*s", (int)(len < 36 ? len + 2 : 38),
                    len < 36 ? word : stk_words_show(word).text);
     for (o->opt = o->table; o->opt->name; o->opt++)
-        if (strlen(o->opt->name) == len && strncmp(o->opt->name, word + 2, len) == 0)
+        if (len > 0 && strlen(o->opt->name) == len && strncmp(o->opt->name, word + 2, len) == 0)
             break;
     if (!o->opt->name)
         return unknown(o, err);

@@ -223,6 +223,7 @@ char stk_words_bad_pattern(const char *s)
         if (*s != '%')
             continue;
         s++;
+        s += strspn(s, "0123456789");
         if (*s == '\0')
             return '%';
         if (!strchr("jAaxtNu%", *s))
