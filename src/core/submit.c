@@ -116,18 +116,26 @@ static void fill(struct stk_job *j, const struct stk_job_spec *spec)
     memcpy(j->retry, spec->retry, sizeof(j->retry));
 }
 
+int stk_submit_check(const struct stk_state *s, const struct stk_job_spec *spec,
+                     struct stk_err *err)
+{
+    int rc = check_spec(s, spec, err);
+
+    rc = rc < 0 ? rc : s->admit->check(s, spec, err);
+    if (rc == 0 && s->next_number == UINT32_MAX)
+        rc = stk_err_set(err, -EOVERFLOW, "job numbers are used up");
+    return rc;
+}
+
 int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
 {
     const struct stk_job_spec *spec = ev->u.spec;
     uint32_t job = ev->job.i;
     struct stk_job *j;
-    int rc = check_spec(s, spec, err);
+    int rc = stk_submit_check(s, spec, err);
 
-    rc = rc < 0 ? rc : s->admit->check(s, spec, err);
     if (rc < 0)
         return rc;
-    if (s->next_number == UINT32_MAX)
-        return stk_err_set(err, -EOVERFLOW, "job numbers are used up");
     if (reserve(s, spec) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for %u jobs", s->n_jobs + 1);
     if (s->free_job) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verbs.h - what each event does; one file per verb. Each checks everything first and changes
  * nothing when it refuses. Called by core.c alone, after the lifecycle table has allowed the event.
- */
+ * Besides, what the core's own files share. */
 #ifndef STK_CORE_VERBS_H
 #define STK_CORE_VERBS_H
 
@@ -9,12 +9,17 @@
 #include "core/state.h"
 #include "model/reason.h"
 
-struct stk_core;
+struct stk_core {
+    struct stk_state s;
+};
 
-struct stk_state *stk_core_edit(struct stk_core *core); /* core.c: for loading alone */
+/* Another core of the same making, fresh. make.c */
+int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk_err *err);
 
 int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* submit.c */
-int stk_demand_check(const struct stk_demand *d, struct stk_err *err);                /* submit.c */
+int stk_submit_check(const struct stk_state *s, const struct stk_job_spec *spec,
+                     struct stk_err *err); /* submit.c: all that can be refused but memory */
+int stk_demand_check(const struct stk_demand *d, struct stk_err *err); /* submit.c */
 int stk_jobs_reserve(struct stk_state *s, uint32_t n); /* submit.c: room for so many jobs */
 void stk_hold(struct stk_state *s, uint32_t job);      /* submit.c */
 void stk_unhold(struct stk_state *s, uint32_t job);    /* submit.c */
