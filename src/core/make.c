@@ -131,22 +131,24 @@ int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk
 {
     const struct stk_state *from = &core->s;
     const struct stk_mem *mem = &from->mem;
-    struct stk_node_spec *specs = describe(from);
     struct stk_core *c = mem->resize(mem->ctx, NULL, 0, sizeof(*c));
-    int rc = specs && c ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+    struct stk_node_spec *specs;
+    int rc;
 
-    if (rc == 0) {
-        c->s = (struct stk_state){.mem = from->mem,
-                                  .order = from->order,
-                                  .backfill = from->backfill,
-                                  .place = from->place,
-                                  .preempt = from->preempt,
-                                  .admit = from->admit,
-                                  .round = from->round,
-                                  .retain_done = from->retain_done,
-                                  .backfill_depth = from->backfill_depth};
-        rc = stk_index_build(&c->s, specs, from->n_nodes, from->n_pools, err);
-    }
+    if (!c)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    c->s = (struct stk_state){.mem = from->mem,
+                              .order = from->order,
+                              .backfill = from->backfill,
+                              .place = from->place,
+                              .preempt = from->preempt,
+                              .admit = from->admit,
+                              .round = from->round,
+                              .retain_done = from->retain_done,
+                              .backfill_depth = from->backfill_depth};
+    specs = describe(from);
+    rc = specs ? stk_index_build(&c->s, specs, from->n_nodes, from->n_pools, err)
+               : stk_err_set(err, -ENOMEM, "out of memory");
     for (uint32_t p = 0; rc == 0 && p < c->s.n_pools; p++)
         stk_timeline_init(&c->s.pools[p].plan, mem);
     if (rc == 0 &&

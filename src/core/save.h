@@ -44,6 +44,6 @@ int stk_core_load(struct stk_core *fresh, const unsigned char *buf, size_t len,
  * timers hold), and a job's own members, each in its range. */
 struct stk_job;
 uint64_t stk_save_settings(const struct stk_state *s);
-void stk_save_get_job(struct stk_reader *r, const struct stk_state *s, struct stk_job *ret);
+void stk_save_get_job(struct stk_reader *r, const struct stk_state *s, struct stk_job *j);
 
 #endif
