@@ -283,6 +283,15 @@ def test_suspend_frees_the_gpu_and_resume_gives_it_back(world):
     assert (world.state(a), world.state(b)) == ("running", "running")
 
 
+def test_memory_is_told_by_gpu_where_the_driver_does_not_tell_it_by_process(world):
+    """In a container the driver's PIDs may not be ours."""
+    a, b = world.process(0, 400), world.process(1, 300)
+    answer = world.ask("suspend", a, b, STOKER_FAKE_WITHOUT="procs")
+    assert answer["ok"] is True and "held_mib" not in answer["processes"][0]
+    assert answer["gpus"] == [{"uuid": UUID[0], "held_mib": 396}, {"uuid": UUID[1], "held_mib": 296}]
+    assert answer["freed_mib"] == 692
+
+
 def test_state_tells_each_process(world):
     pids = [world.process(0, 1, state=s) for s in ("running", "locked", "checkpointed", "failed", "")]
     gone = world.process(0, 1)
