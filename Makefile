@@ -4,6 +4,8 @@
 PYTHON      := /usr/bin/python3
 BOOTSTRAP   ?= scripts/bootstrap
 PREFIX      ?= /usr/local
+PYTHON_DIR  ?= $(if $(filter /usr,$(PREFIX)),lib/python3,lib/$(shell $(PYTHON) -c \
+	'import sys; print("python%d.%d" % sys.version_info[:2])'))/dist-packages
 STOKER_DATA ?= $(CURDIR)/../shared/data
 FUZZ_SECONDS ?= 60
 STOKER      := $(CURDIR)/build/stoker
@@ -15,8 +17,8 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run test test-plain test-digests test-python soak bench bench-scale \
-	asan fuzz fmt check clean install
+.PHONY: build help run test test-plain test-digests test-python soak bench bench-store bench-scale \
+	asan fuzz fmt check clean install deb
 .NOTPARALLEL:
 
 build: ## compile into build/stoker (default)
@@ -54,9 +56,10 @@ test-python: build
 	@$(BOOTSTRAP) test
 	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/golden tests/e2e
 
-soak: test-plain ## long runs: 10 minutes of each fuzzer, 5000 rounds of each property
+soak: test-plain ## long runs: 10 minutes of each fuzzer, 5000 rounds of each property, the package in a fresh Debian
 	@$(MAKE) fuzz FUZZ_SECONDS=600
 	@STOKER_RUNS=5000 $(TEST) -C build --timeout-multiplier 0 --suite property
+	@STOKER_SOAK=1 $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_deb.py
 	@echo "stoker: soak passed"
 
 fuzz: ## run each fuzzer for FUZZ_SECONDS (60)
@@ -67,6 +70,9 @@ fuzz: ## run each fuzzer for FUZZ_SECONDS (60)
 
 bench: build ## speed, against named references measured in the same run
 	@bench/run
+
+bench-store: build ## writing and opening the store, against plain SQLite
+	@bench/store
 
 bench-scale: build ## how time and memory grow with jobs and nodes
 	@bench/scale
@@ -84,8 +90,13 @@ check: build ## format, layers, purity, clang-tidy, cppcheck
 	@echo "stoker: all checks passed"
 
 install: build ## install under PREFIX (/usr/local); DESTDIR is honoured
-	@meson configure build -Dprefix=$(PREFIX)
+	@meson configure build -Dprefix=$(PREFIX) -Dsysconfdir=/etc -Dlibexecdir=libexec \
+		-Dpython_dir=$(PYTHON_DIR)
 	@meson install -C build
 
+deb: ## build the Debian package into build-deb/
+	@$(BOOTSTRAP) deb
+	@scripts/deb
+
 clean: ## remove every build folder
-	rm -rf build build-asan build-fuzz build-o0 build-o3 build-clang
+	rm -rf build build-asan build-fuzz build-o0 build-o3 build-clang build-deb

@@ -73,7 +73,8 @@ static void pretend_end(struct stk_state *s, const struct stk_job *j, struct sea
 {
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
-        uint32_t node = p->node.i, before = free_later(s, node), after = before + p->gpus;
+        uint32_t node = p->node.i, before = free_later(s, node);
+        uint32_t after = before + stk_index_back(s, p);
 
         if (!s->nodes[node].up || !((q->d->gpu_types >> s->nodes[node].gpu_type) & 1))
             continue;
@@ -85,6 +86,91 @@ static void pretend_end(struct stk_state *s, const struct stk_job *j, struct sea
             s->list_a[(*n_touched)++] = node;
     }
 }
+
+/* ---- jobs that sleep, and can wake on their own GPUs only ---- */
+
+struct pinned {
+    uint32_t node;
+    uint64_t busy;  /* GPUs it waits for */
+    uint32_t lacks; /* how many; on a node that only counts, all there is to know */
+    uint32_t back;  /* GPUs of the node given back on the way */
+};
+
+/* The lease is over: true when the pinned job's GPUs are then free. */
+static bool pin_cleared(const struct stk_state *s, const struct stk_job *j, struct pinned *q)
+{
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const struct stk_piece *p = &s->pieces[j->first_piece + i];
+        uint32_t n;
+
+        if (p->node.i != q->node)
+            continue;
+        n = p->mask ? (uint32_t)__builtin_popcountll(p->mask & q->busy) : p->gpus;
+        q->back += p->gpus;
+        q->busy &= ~p->mask;
+        q->lacks -= n < q->lacks ? n : q->lacks;
+    }
+    return q->lacks == 0;
+}
+
+/* When the GPUs on which a sleeping job must wake are expected to be free: now, later, or
+ * STK_NEVER_TIME: cannot be foreseen. O(leases that end before that). */
+static stk_time wake_time(const struct stk_state *s, const struct stk_job *j, stk_time now,
+                          struct pinned *q)
+{
+    const struct stk_piece at = stk_place_pin(&s->shapes[j->shape].demand);
+    const struct stk_node *n = &s->nodes[at.node.i];
+    stk_time t = now + 1;
+    bool clear = false;
+
+    *q = (struct pinned){at.node.i, at.mask & ~n->mask_free, 0, 0};
+    if (!n->up || (at.mask & n->mask_off))
+        return STK_NEVER_TIME;
+    if (at.mask)
+        q->lacks = (uint32_t)__builtin_popcountll(q->busy);
+    else if (at.gpus > n->gpus_free)
+        q->lacks = at.gpus - n->gpus_free;
+    if (q->lacks == 0)
+        return now;
+    for (uint32_t i = 0; (i = stk_queue_stopping(s, j->pool, i)) != STK_NONE; i++)
+        clear = pin_cleared(s, &s->jobs[i], q);
+    for (struct stk_ocursor c = stk_otree_begin(&s->trees, &s->pools[j->pool].ends);
+         c.block != UINT32_MAX; stk_ocursor_next(&s->trees, &c)) {
+        const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
+
+        if (clear && e->key > t)
+            break;
+        t = e->key > t ? e->key : t; /* all that end at that time count */
+        clear = pin_cleared(s, &s->jobs[e->id], q);
+    }
+    return clear ? t : STK_NEVER_TIME;
+}
+
+static void reserve_pinned(struct stk_state *s, const struct stk_job *j, stk_time now)
+{
+    const struct stk_piece at = stk_place_pin(&s->shapes[j->shape].demand);
+    struct stk_pool *p = &s->pools[j->pool];
+    const struct stk_ocursor c = stk_otree_begin(&s->trees, &p->ends);
+    const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
+    struct stk_node *n = &s->nodes[at.node.i];
+    struct pinned q;
+
+    p->resv_at = wake_time(s, j, now, &q);
+    if (p->resv_at == STK_NEVER_TIME)
+        return;
+    if (p->resv_at == now) { /* what it lacks is CPU or memory */
+        p->resv_tight = e != NULL;
+        p->resv_at = !e ? STK_NEVER_TIME : e->key > now ? e->key : now + 1;
+        return;
+    }
+    p->resv_mask = at.mask;
+    s->avoid[at.node.i / 64] |= UINT64_C(1) << (at.node.i % 64);
+    /* where GPUs are told apart, all others of the node are to spare */
+    n->extra = at.mask ? INT32_MAX : (int64_t)n->gpus_free + q.back - at.gpus;
+    s->resv_nodes[p->first_node + p->n_resv++] = at.node.i;
+}
+
+/* ---- easy, all others ---- */
 
 static void reserve_node(struct stk_state *s, struct stk_pool *p, uint32_t node, uint32_t gpus)
 {
@@ -157,9 +243,13 @@ void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
     struct search q;
 
     stk_shape_unreserve(s, j->pool);
+    p->resv_job = job;
+    if (s->shapes[j->shape].demand.pin) {
+        reserve_pinned(s, j, now);
+        return;
+    }
     s->stamp++;
     search_init(s, j, &q);
-    p->resv_job = job;
     p->resv_at = STK_NEVER_TIME; /* cannot be foreseen */
     if (enough(&q)) {            /* what it lacks is CPU or memory: the next end may bring it */
         p->resv_tight = e != NULL;
@@ -188,6 +278,30 @@ void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
         choose_rest(s, p, &q);
 }
 
+/* Room on a reserved node beside its reservation, and beside the GPUs that a pinned one needs. */
+static bool spare_on(struct stk_state *s, const struct stk_shape *sh, uint32_t node, uint64_t keep)
+{
+    const struct stk_demand *d = &sh->demand;
+    const struct stk_node *n = &s->nodes[node];
+    struct stk_piece piece = {{node}, d->gpus, 1, 0};
+    struct stk_use u;
+
+    if (d->pin && d->pin - 1 != node)
+        return false;
+    if (d->pin)
+        piece = stk_place_pin(d);
+    else if (!n->aggregate)
+        piece.mask = stk_mask_lowest(n->mask_free & ~keep, d->gpus);
+    u = stk_use_of(d, &piece);
+    if (n->extra < (int64_t)piece.gpus || (piece.mask & keep) || !stk_index_fits(s, node, &u) ||
+        !((d->gpu_types >> n->gpu_type) & 1))
+        return false;
+    if (!n->aggregate && (uint32_t)__builtin_popcountll(piece.mask) != piece.gpus)
+        return false;
+    s->try_pieces[0] = piece;
+    return true;
+}
+
 bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
 {
     const struct stk_shape *sh = &s->shapes[shape];
@@ -197,21 +311,13 @@ bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
         return false;
     if (stk_place_try(s, shape, s->avoid, ret_n))
         return true;
-    if (sh->demand.tasks > 1)
+    if (sh->demand.tasks > 1 && !sh->demand.pin)
         return false;
-    for (uint32_t i = 0; i < p->n_resv; i++) {
-        uint32_t node = s->resv_nodes[p->first_node + i];
-        const struct stk_piece piece = {{node}, sh->demand.gpus, 1, 0};
-        const struct stk_use u = stk_use_of(&sh->demand, &piece);
-
-        if (s->nodes[node].extra < (int64_t)sh->demand.gpus || !stk_index_fits(s, node, &u) ||
-            !((sh->demand.gpu_types >> s->nodes[node].gpu_type) & 1))
-            continue;
-        s->try_pieces[0] = piece;
-        s->try_pieces[0].mask = stk_index_lowest(s, node, piece.gpus);
-        *ret_n = 1;
-        return true;
-    }
+    for (uint32_t i = 0; i < p->n_resv; i++)
+        if (spare_on(s, sh, s->resv_nodes[p->first_node + i], p->resv_mask)) {
+            *ret_n = 1;
+            return true;
+        }
     return false;
 }
 
@@ -230,10 +336,13 @@ static stk_time plan_length(const struct stk_job *j, stk_time now)
 static void plan_job(struct stk_state *s, struct stk_pool *p, uint32_t job, stk_time now)
 {
     struct stk_job *j = &s->jobs[job];
-    stk_time dur = plan_length(j, now);
+    stk_time dur = plan_length(j, now), from = now;
+    struct pinned q;
 
+    if (p->n_asleep > 0 && s->shapes[j->shape].demand.pin)
+        from = wake_time(s, j, now, &q);
     stk_timeline_trim(&p->plan, now); /* so that it holds breakpoints of live jobs only */
-    j->planned = stk_timeline_earliest(&p->plan, now, j->gpus, dur);
+    j->planned = stk_timeline_earliest(&p->plan, from, j->gpus, dur);
     p->plan_rank = j->rank;
     p->plan_number = j->number;
     stk_heap_put(&p->due, s->due_pos, job, j->planned, j->number);
@@ -275,17 +384,18 @@ void stk_plan_append(struct stk_state *s, uint32_t job)
         plan_job(s, p, job, s->now);
 }
 
-/* What comes back when the job ends: nothing on a node that is down. */
+/* What comes back when the job ends: nothing on a node that is down, or of GPUs that are off. */
 static int64_t gives_back(const struct stk_state *s, const struct stk_job *j)
 {
-    int64_t gpus = j->gpus;
+    const struct stk_pool *pool = &s->pools[j->pool];
+    int64_t gpus = 0;
 
-    if (s->pools[j->pool].gpus_up == s->pools[j->pool].gpus)
-        return gpus;
+    if (pool->gpus_up == pool->gpus && pool->gpus_off == 0)
+        return j->gpus;
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
 
-        gpus -= s->nodes[p->node.i].up ? 0 : p->gpus;
+        gpus += s->nodes[p->node.i].up ? stk_index_back(s, p) : 0;
     }
     return gpus;
 }
@@ -329,6 +439,7 @@ void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
     struct stk_pool *p = &s->pools[pool];
     uint32_t n;
 
+    p->plan_made = now;
     stk_timeline_reset(&p->plan, now, (int64_t)p->gpus_free);
     for (struct stk_ocursor c = stk_otree_begin(&s->trees, &p->ends); c.block != UINT32_MAX;
          stk_ocursor_next(&s->trees, &c)) {

@@ -180,15 +180,57 @@ static int reserve_end(struct stk_state *s, const struct stk_job *j, enum stk_ca
     return stk_opool_reserve(&s->trees, &s->mem, n + 3);
 }
 
+/* An event about a lease is about the one the job has, or the one its processes sleep under. */
+static int check_lease(const struct stk_job *j, const struct stk_event *ev, struct stk_err *err)
+{
+    bool asleep_too = ev->type == STK_EV_EXITED || ev->type == STK_EV_EVICT;
+    stk_lease_id mine = j->lease == 0 && asleep_too ? j->slept : j->lease;
+
+    if (ev->type != STK_EV_STARTED && ev->type != STK_EV_SUSPENDED && !asleep_too)
+        return 0;
+    if (mine == 0)
+        return stk_err_set(err, -EPROTO, "job %u is %s and has no processes: %s is not possible",
+                           j->number, stk_job_state_name((enum stk_job_state)j->state),
+                           stk_event_type_name(ev->type));
+    if (ev->lease != mine)
+        return stk_err_set(err, -ESTALE, "job %u: event about lease %u, it has lease %u", j->number,
+                           ev->lease, mine);
+    return 0;
+}
+
+static int check_evict(const struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
+{
+    const struct stk_job *j = &s->jobs[ev->job.i];
+    uint32_t by = ev->u.evict.for_job.i;
+
+    if (by != STK_NONE &&
+        (by >= s->n_jobs || s->jobs[by].state != STK_JOB_WAITING || s->jobs[by].pool != j->pool))
+        return stk_err_set(err, -EINVAL, "job %u: evicted for a job that does not wait", j->number);
+    if (j->lease == 0 && (by != STK_NONE || ev->u.evict.suspend))
+        return stk_err_set(err, -EINVAL, "job %u sleeps: it has nothing to give", j->number);
+    return 0;
+}
+
+static int apply_suspended(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
+{
+    const struct stk_job *j = &s->jobs[ev->job.i];
+
+    if (!j->suspend_wanted)
+        return stk_err_set(err, -EINVAL, "job %u was not told to sleep, or lies on %u nodes",
+                           j->number, j->n_pieces);
+    if (stk_queue_reserve(s, j->pool) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    stk_release_suspended(s, ev);
+    return 0;
+}
+
 static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
 {
     struct stk_job *j = &s->jobs[ev->job.i];
-    bool of_lease =
-        ev->type == STK_EV_STARTED || ev->type == STK_EV_EXITED || ev->type == STK_EV_EVICT;
+    int rc = check_lease(j, ev, err);
 
-    if (of_lease && ev->lease != j->lease)
-        return stk_err_set(err, -ESTALE, "job %u: event about lease %u, it has lease %u", j->number,
-                           ev->lease, j->lease);
+    if (rc < 0)
+        return rc;
     switch (ev->type) {
     case STK_EV_HOLD:
         stk_hold(s, ev->job.i);
@@ -206,14 +248,10 @@ static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk
     case STK_EV_PLACE:
         return stk_run_place(s, ev, err);
     case STK_EV_EVICT:
-        if (ev->u.evict.for_job.i != STK_NONE &&
-            (ev->u.evict.for_job.i >= s->n_jobs ||
-             s->jobs[ev->u.evict.for_job.i].state != STK_JOB_WAITING ||
-             s->jobs[ev->u.evict.for_job.i].pool != j->pool))
-            return stk_err_set(err, -EINVAL, "job %u: evicted for a job that does not wait",
-                               j->number);
-        stk_run_evict(s, ev);
-        return 0;
+        rc = check_evict(s, ev, err);
+        if (rc == 0)
+            stk_run_evict(s, ev);
+        return rc;
     case STK_EV_STARTED:
         if (stk_queue_reserve(s, j->pool) < 0)
             return stk_err_set(err, -ENOMEM, "out of memory");
@@ -227,8 +265,9 @@ static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk
             return stk_err_set(err, -ENOMEM, "out of memory");
         stk_release_exited(s, ev);
         return 0;
-    case STK_EV_SUBMIT:
     case STK_EV_SUSPENDED:
+        return apply_suspended(s, ev, err);
+    case STK_EV_SUBMIT:
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
     case STK_EV_GPUS_OFF:
@@ -239,16 +278,34 @@ static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk
     return -EINVAL;
 }
 
+static int check_off(const struct stk_node *n, uint64_t off, struct stk_err *err)
+{
+    if (n->aggregate)
+        return stk_err_set(err, -EINVAL, "a node that only counts its GPUs cannot have some off");
+    if (off & ~(n->gpus ? ~UINT64_C(0) >> (64 - n->gpus) : 0))
+        return stk_err_set(err, -EINVAL, "GPUs off that do not exist: the node has %u", n->gpus);
+    return 0;
+}
+
 static int apply_node(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
 {
-    uint32_t node = ev->u.node.i;
+    uint32_t node = ev->type == STK_EV_GPUS_OFF ? ev->u.off.node.i : ev->u.node.i;
     uint32_t pool;
+    int rc = 0;
 
     if (node >= s->n_nodes)
         return stk_err_set(err, -EINVAL, "there is no node %u", node);
     pool = s->nodes[node].pool;
-    stk_evictable_node_up(s, node, ev->type == STK_EV_NODE_UP);
-    stk_index_node_up(s, node, ev->type == STK_EV_NODE_UP);
+    if (ev->type == STK_EV_GPUS_OFF) {
+        rc = check_off(&s->nodes[node], ev->u.off.mask, err);
+        if (rc < 0)
+            return rc;
+        stk_index_gpus_off(s, node, ev->u.off.mask);
+        stk_evictable_recount(s, node);
+    } else {
+        stk_evictable_node_up(s, node, ev->type == STK_EV_NODE_UP);
+        stk_index_node_up(s, node, ev->type == STK_EV_NODE_UP);
+    }
     s->pools[pool].plan_valid = false;
     s->pools[pool].blocked = false;
     stk_shape_unreserve(s, pool);
@@ -282,7 +339,7 @@ static int check_event(const struct stk_state *s, const struct stk_event *ev, st
         return stk_err_set(err, -EINVAL, "time %lld is before the latest event or out of range",
                            (long long)ev->at);
     if (ev->type == STK_EV_SUBMIT || ev->type == STK_EV_TICK || ev->type == STK_EV_NODE_UP ||
-        ev->type == STK_EV_NODE_DOWN)
+        ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_GPUS_OFF)
         return 0;
     from = ev->job.i < s->n_jobs ? (enum stk_job_state)s->jobs[ev->job.i].state : STK_JOB_NONE;
     if (stk_lifecycle_next(from, ev->type) == 0)
@@ -306,6 +363,7 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
         break;
     case STK_EV_NODE_UP:
     case STK_EV_NODE_DOWN:
+    case STK_EV_GPUS_OFF:
         rc = apply_node(s, ev, err);
         break;
     case STK_EV_TICK:
@@ -319,7 +377,6 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
     case STK_EV_STARTED:
     case STK_EV_EXITED:
     case STK_EV_SUSPENDED:
-    case STK_EV_GPUS_OFF:
     case STK_EV_TYPE_MAX:
         rc = apply_job(s, ev, err);
         break;

@@ -32,7 +32,7 @@ struct stk_event stk_decide_evict(const struct stk_state *s, stk_time now, uint3
                               .type = STK_EV_EVICT,
                               .job = {job},
                               .lease = s->jobs[job].lease,
-                              .u.evict = {{for_job}}};
+                              .u.evict = {{for_job}, s->jobs[job].n_pieces == 1}};
 }
 
 static bool before(const struct stk_oent *e, const struct stk_job *j)

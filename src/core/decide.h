@@ -10,6 +10,7 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
 /* A PLACE of the job on the pieces stk_place_try() just found. */
 struct stk_event stk_decide_place(const struct stk_state *s, stk_time now, uint32_t job,
                                   uint32_t n);
+/* An EVICT of it; one on a single node may sleep meanwhile. */
 struct stk_event stk_decide_evict(const struct stk_state *s, stk_time now, uint32_t job,
                                   uint32_t for_job);
 

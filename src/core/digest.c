@@ -16,7 +16,14 @@ static uint64_t mix_job(uint64_t h, const struct stk_state *s, const struct stk_
     h = stk_hash_mix(h, (uint64_t)j->lost);
     h = stk_hash_mix(h, (uint64_t)j->word);
     h = stk_hash_mix(h, (uint64_t)j->lease << 32 | j->preemptions);
-    h = stk_hash_mix(h, (uint64_t)j->unmet << 2 | (uint64_t)j->cancel_wanted << 1 | j->hold_wanted);
+    h = stk_hash_mix(h, (uint64_t)j->unmet << 3 | (uint64_t)j->suspend_wanted << 2 |
+                            (uint64_t)j->cancel_wanted << 1 | j->hold_wanted);
+    if (j->slept) {
+        h = stk_hash_mix(h, (uint64_t)j->slept << 32 | s->shapes[j->shape].demand.pin);
+        h = stk_hash_mix(h, s->shapes[j->shape].demand.pin_mask);
+    }
+    h = stk_hash_mix(h, (uint64_t)j->restarts << 32 | (uint64_t)j->retry[0] << 24 |
+                            (uint64_t)j->retry[1] << 16 | (uint64_t)j->retry[2] << 8 | j->retry[3]);
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
 
@@ -40,6 +47,7 @@ uint64_t stk_core_digest(const struct stk_core *c)
 
         h = stk_hash_mix(h, (uint64_t)n->gpus_free << 1 | n->up);
         h = stk_hash_mix(h, n->mask_free);
+        h = stk_hash_mix(h, n->mask_off);
         h = stk_hash_mix(h, n->cpu_free);
         h = stk_hash_mix(h, n->mem_free);
     }

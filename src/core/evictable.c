@@ -38,10 +38,11 @@ void stk_evictable_lease(struct stk_state *s, const struct stk_job *j, bool add)
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
         struct stk_node *n = &s->nodes[p->node.i];
         const struct stk_group *g = &s->groups[n->group];
+        uint32_t gpus = stk_index_back(s, p);
 
         for (uint32_t t = 0; t <= j->tier; t++) { /* those it does not give way to */
             *counter(s, g, t, n->evictable[t]) -= n->up;
-            n->evictable[t] = add ? n->evictable[t] - p->gpus : n->evictable[t] + p->gpus;
+            n->evictable[t] = add ? n->evictable[t] - gpus : n->evictable[t] + gpus;
             *counter(s, g, t, n->evictable[t]) += n->up;
         }
     }
@@ -53,6 +54,41 @@ void stk_evictable_node_up(struct stk_state *s, uint32_t node, bool up)
 
     for (uint32_t t = 0; s->evictable && n->up != up && t < STK_TIER_MAX; t++)
         *counter(s, &s->groups[n->group], t, n->evictable[t]) += up ? 1 : UINT32_MAX;
+}
+
+/* What leases of jobs that are not being stopped hold of the node, of GPUs that are not off. */
+static void subtract_leases(const struct stk_state *s, uint32_t node, uint32_t *have)
+{
+    const struct stk_pool *p = &s->pools[s->nodes[node].pool];
+
+    for (struct stk_ocursor c = stk_otree_begin(&s->trees, &p->ends); c.block != UINT32_MAX;
+         stk_ocursor_next(&s->trees, &c)) {
+        const struct stk_job *j = &s->jobs[stk_ocursor_get(&s->trees, c)->id];
+
+        for (uint32_t i = 0; i < j->n_pieces; i++) {
+            const struct stk_piece *k = &s->pieces[j->first_piece + i];
+
+            for (uint32_t t = 0; k->node.i == node && t <= j->tier; t++)
+                have[t] -= stk_index_back(s, k);
+        }
+    }
+}
+
+void stk_evictable_recount(struct stk_state *s, uint32_t node)
+{
+    struct stk_node *n = &s->nodes[node];
+    uint32_t have[STK_TIER_MAX];
+
+    if (!s->evictable)
+        return;
+    for (uint32_t t = 0; t < STK_TIER_MAX; t++)
+        have[t] = n->gpus - (uint32_t)__builtin_popcountll(n->mask_off);
+    subtract_leases(s, node, have);
+    for (uint32_t t = 0; t < STK_TIER_MAX; t++) {
+        *counter(s, &s->groups[n->group], t, n->evictable[t]) -= n->up;
+        n->evictable[t] = have[t];
+        *counter(s, &s->groups[n->group], t, n->evictable[t]) += n->up;
+    }
 }
 
 /* Pieces of 'gpus' GPUs that could be had, and nodes with at least 'rest'. */
@@ -84,6 +120,8 @@ bool stk_evictable_could(const struct stk_state *s, const struct stk_job *j)
 
     if (!s->evictable || d->gpus == 0)
         return true;
+    if (d->pin)
+        return s->nodes[d->pin - 1].up && s->nodes[d->pin - 1].evictable[j->tier] >= j->gpus;
     stk_place_cut(s, d, j->pool, &whole, &size, &rest);
     if (whole == 0) {
         count(s, j, d->gpus, d->gpus, &pieces, &rests);

@@ -16,6 +16,9 @@ void stk_evictable_done(struct stk_state *s);
 void stk_evictable_lease(struct stk_state *s, const struct stk_job *j, bool add);
 void stk_evictable_node_up(struct stk_state *s, uint32_t node, bool up);
 
+/* Other GPUs of the node are off now. O(leases). */
+void stk_evictable_recount(struct stk_state *s, uint32_t node);
+
 /* False: it does not fit whatever is evicted. */
 bool stk_evictable_could(const struct stk_state *s, const struct stk_job *j);
 

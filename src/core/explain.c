@@ -24,12 +24,57 @@ static uint32_t most_free(const struct stk_state *s, const struct stk_demand *d,
     return most;
 }
 
+/* The job that has one of these GPUs, the one expected to be the last to go; NULL: none. */
+static const struct stk_job *holder(const struct stk_state *s, const struct stk_piece *at)
+{
+    const struct stk_job *last = NULL;
+
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+
+        for (uint32_t k = 0; j->lease && k < j->n_pieces; k++) {
+            const struct stk_piece *p = &s->pieces[j->first_piece + k];
+
+            if (p->node.i == at->node.i && (at->mask ? (p->mask & at->mask) != 0 : p->gpus > 0) &&
+                (!last || j->expected_end > last->expected_end))
+                last = j;
+        }
+    }
+    return last;
+}
+
+/* A sleeping job, and not all of its GPUs are free. */
+static void cannot_wake(const struct stk_state *s, const struct stk_piece *at, struct stk_reason *r)
+{
+    const struct stk_node *n = &s->nodes[at->node.i];
+    const struct stk_job *other = holder(s, at);
+
+    r->code = STK_WHY_PINNED;
+    r->have = at->mask ? (uint64_t)__builtin_popcountll(at->mask & n->mask_free) : n->gpus_free;
+    r->missing = r->need > r->have ? r->need - r->have : 0;
+    r->other = other ? other->number : 0;
+    if (other && other->state != STK_JOB_STOPPING && other->expected_end > s->now)
+        r->until = other->expected_end;
+}
+
 /* It does not fit: what is missing. */
 static void lacks_room(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
 {
     const struct stk_pool *p = &s->pools[j->pool];
     const struct stk_shape *sh = &s->shapes[j->shape];
 
+    if (sh->demand.pin) {
+        const struct stk_piece at = stk_place_pin(&sh->demand);
+        const struct stk_node *n = &s->nodes[at.node.i];
+
+        if (!n->up || (at.mask & ~n->mask_free) || at.gpus > n->gpus_free) {
+            cannot_wake(s, &at, r);
+            return;
+        }
+        r->have = r->need;
+        r->code = STK_WHY_CPU_MEM;
+        return;
+    }
     r->have = p->gpus_free;
     if (r->have < r->need) {
         r->code = STK_WHY_GPUS;
@@ -79,6 +124,7 @@ int stk_explain(struct stk_state *s, stk_job_id job, struct stk_reason *ret, str
         return stk_err_set(err, -ENOENT, "there is no job in slot %u", job.i);
     j = &s->jobs[job.i];
     r.need = j->gpus;
+    r.off = s->pools[j->pool].gpus_off;
     switch ((enum stk_job_state)j->state) {
     case STK_JOB_HELD:
         r.code = STK_WHY_HELD;

@@ -246,33 +246,49 @@ bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_u
            cpu_mem_fit(n, u->cpu, u->mem);
 }
 
-/* give is take with the sign turned. */
+bool stk_index_fits_again(const struct stk_state *s, uint32_t node, const struct stk_use *u)
+{
+    const struct stk_node *n = &s->nodes[node];
+
+    if ((u->mask & n->mask_off) == 0)
+        return stk_index_fits(s, node, u);
+    return n->up && (u->mask & n->mask_used) == 0 && cpu_mem_fit(n, u->cpu, u->mem);
+}
+
+/* give is take with the sign turned. GPUs that are off are never free. */
 static void shift(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
 {
     struct stk_node *n = &s->nodes[node];
+    struct stk_pool *p = &s->pools[n->pool];
+    uint64_t off = u->mask & n->mask_off;
+    uint32_t n_off = off ? (uint32_t)__builtin_popcountll(off) : 0, gpus = u->gpus - n_off;
 
-    if (n->up && u->gpus > 0)
+    if (n->up && gpus > 0)
         bucket_del(s, node);
     if (take) {
-        n->gpus_free -= u->gpus;
+        n->gpus_free -= gpus;
         n->mask_free &= ~u->mask;
-        s->pools[n->pool].gpus_free -= n->up ? u->gpus : 0;
+        n->mask_used |= u->mask;
+        p->gpus_free -= n->up ? gpus : 0;
+        p->gpus_idle_off -= n->up ? n_off : 0;
         n->cpu_free -= n->cpu_limited ? u->cpu : 0;
         n->mem_free -= n->mem_limited ? u->mem : 0;
     } else {
-        n->gpus_free += u->gpus;
-        n->mask_free |= u->mask;
-        s->pools[n->pool].gpus_free += n->up ? u->gpus : 0;
+        n->gpus_free += gpus;
+        n->mask_free |= u->mask & ~n->mask_off;
+        n->mask_used &= ~u->mask;
+        p->gpus_free += n->up ? gpus : 0;
+        p->gpus_idle_off += n->up ? n_off : 0;
         n->cpu_free += n->cpu_limited ? u->cpu : 0;
         n->mem_free += n->mem_limited ? u->mem : 0;
     }
-    if (n->up && u->gpus > 0)
+    if (n->up && gpus > 0)
         bucket_add(s, node);
 }
 
 void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
-    assert(u->gpus <= s->nodes[node].gpus_free);
+    assert(u->gpus <= s->nodes[node].gpus_free || (u->mask & s->nodes[node].mask_off));
     shift(s, node, u, true);
 }
 
@@ -282,36 +298,52 @@ void stk_index_give(struct stk_state *s, uint32_t node, const struct stk_use *u)
     shift(s, node, u, false);
 }
 
+void stk_index_gpus_off(struct stk_state *s, uint32_t node, uint64_t off)
+{
+    struct stk_node *n = &s->nodes[node];
+    struct stk_pool *p = &s->pools[n->pool];
+    uint64_t all = n->gpus ? ~UINT64_C(0) >> (64 - n->gpus) : 0;
+    bool up = n->up;
+
+    stk_index_node_up(s, node, false); /* out of the sums, and back in as it is then */
+    p->gpus_off -= (uint64_t)__builtin_popcountll(n->mask_off);
+    p->gpus_off += (uint64_t)__builtin_popcountll(off);
+    n->mask_off = off;
+    n->mask_free = all & ~n->mask_used & ~off;
+    n->gpus_free = (uint32_t)__builtin_popcountll(n->mask_free);
+    stk_index_node_up(s, node, up);
+}
+
 void stk_index_node_up(struct stk_state *s, uint32_t node, bool up)
 {
     struct stk_node *n = &s->nodes[node];
+    struct stk_pool *p = &s->pools[n->pool];
+    uint64_t idle_off = (uint64_t)__builtin_popcountll(n->mask_off & ~n->mask_used);
 
     if (n->up == up)
         return;
     if (up) {
         n->up = true;
         bucket_add(s, node);
-        s->pools[n->pool].gpus_up += n->gpus;
-        s->pools[n->pool].gpus_free += n->gpus_free;
+        p->gpus_up += n->gpus;
+        p->gpus_free += n->gpus_free;
+        p->gpus_idle_off += idle_off;
     } else {
         bucket_del(s, node);
         n->up = false;
-        s->pools[n->pool].gpus_up -= n->gpus;
-        s->pools[n->pool].gpus_free -= n->gpus_free;
+        p->gpus_up -= n->gpus;
+        p->gpus_free -= n->gpus_free;
+        p->gpus_idle_off -= idle_off;
     }
 }
 
 uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n)
 {
-    uint64_t left = s->nodes[node].mask_free, all = left;
-
     if (s->nodes[node].aggregate || n == 0)
         return 0;
     if (n == s->nodes[node].gpus_free)
-        return all;
-    while (n-- > 0)
-        left &= left - 1;
-    return all & ~left;
+        return s->nodes[node].mask_free;
+    return stk_mask_lowest(s->nodes[node].mask_free, n);
 }
 
 uint32_t stk_index_first(const struct stk_state *s, const struct stk_group *g, uint32_t bucket,

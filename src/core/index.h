@@ -26,6 +26,28 @@ bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_u
 void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u);
 void stk_index_give(struct stk_state *s, uint32_t node, const struct stk_use *u);
 void stk_index_node_up(struct stk_state *s, uint32_t node, bool up);
+void stk_index_gpus_off(struct stk_state *s, uint32_t node, uint64_t off);
+/* The same for a lease that was there and was given back for a try: nobody else can have taken
+ * those of its GPUs that are off. */
+bool stk_index_fits_again(const struct stk_state *s, uint32_t node, const struct stk_use *u);
+
+/* GPUs that become free when the piece's lease ends, if its node is up. */
+static inline uint32_t stk_index_back(const struct stk_state *s, const struct stk_piece *p)
+{
+    uint64_t off = p->mask & s->nodes[p->node.i].mask_off;
+
+    return off ? p->gpus - (uint32_t)__builtin_popcountll(off) : p->gpus;
+}
+
+/* The lowest 'n' of a set; all of it when it has fewer. */
+static inline uint64_t stk_mask_lowest(uint64_t mask, uint32_t n)
+{
+    uint64_t left = mask;
+
+    while (n-- > 0)
+        left &= left - 1;
+    return mask & ~left;
+}
 
 /* The lowest 'n' free GPUs of a node; 0 on aggregate nodes. */
 uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n);

@@ -16,7 +16,9 @@ static const unsigned char table[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX] = {
     },
     [STK_JOB_HELD] = {
         [STK_EV_RELEASE] = BLOCKED | WAITING,
-        [STK_EV_CANCEL]  = DONE,
+        [STK_EV_CANCEL]  = STOPPING | DONE, /* STOPPING: it sleeps, and its processes must end */
+        [STK_EV_EVICT]   = STOPPING,        /* only when it sleeps */
+        [STK_EV_EXITED]  = HELD | DONE,     /* only when it sleeps */
     },
     [STK_JOB_BLOCKED] = {
         [STK_EV_HOLD]    = HELD,
@@ -24,8 +26,10 @@ static const unsigned char table[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX] = {
     },
     [STK_JOB_WAITING] = {
         [STK_EV_HOLD]    = HELD,
-        [STK_EV_CANCEL]  = DONE,
+        [STK_EV_CANCEL]  = STOPPING | DONE, /* as when held */
         [STK_EV_PLACE]   = PLACED,
+        [STK_EV_EVICT]   = STOPPING,        /* only when it sleeps */
+        [STK_EV_EXITED]  = WAITING | DONE,  /* only when it sleeps */
     },
     [STK_JOB_PLACED] = {
         [STK_EV_CANCEL]  = STOPPING,
@@ -44,6 +48,7 @@ static const unsigned char table[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX] = {
         [STK_EV_CANCEL]  = STOPPING, /* remembered: it ends instead of queueing again */
         [STK_EV_STARTED] = STOPPING, /* the news crossed the order to stop */
         [STK_EV_EXITED]  = HELD | WAITING | DONE,
+        [STK_EV_SUSPENDED] = HELD | WAITING | STOPPING, /* STOPPING: a cancel came meanwhile */
     },
 };
 /* clang-format on */

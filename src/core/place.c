@@ -137,6 +137,19 @@ static bool place_tasks(struct stk_state *s, const struct stk_demand *d, uint32_
     return true;
 }
 
+static bool place_pinned(struct stk_state *s, const struct stk_demand *d, const uint64_t *avoid,
+                         uint32_t *ret_n)
+{
+    const struct stk_piece piece = stk_place_pin(d);
+    const struct stk_use u = stk_use_of(d, &piece);
+
+    if ((avoid && stk_bits_test(avoid, piece.node.i)) || !stk_index_fits(s, piece.node.i, &u))
+        return false;
+    s->try_pieces[0] = piece;
+    *ret_n = 1;
+    return true;
+}
+
 bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n)
 {
     const struct stk_shape *sh = &s->shapes[shape];
@@ -144,6 +157,8 @@ bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, u
     stk_txn_mark mark;
     bool ok;
 
+    if (d->pin)
+        return place_pinned(s, d, avoid, ret_n);
     if (d->tasks == 1 && d->gpus <= s->pools[sh->pool].max_gpus) { /* the common case */
         const struct stk_want w = want_of(d, sh->pool, d->gpus, 1, avoid);
         uint32_t node = s->place->pick(s, &w);

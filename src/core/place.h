@@ -11,6 +11,12 @@
  * One-node jobs: a few looks at the index. Gangs: that much per piece. */
 bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n);
 
+/* The one place of a pinned demand. */
+static inline struct stk_piece stk_place_pin(const struct stk_demand *d)
+{
+    return (struct stk_piece){{d->pin - 1}, d->gpus * d->tasks, d->tasks, d->pin_mask};
+}
+
 /* Whether it could be placed on an empty cluster; a reason for a person when not. O(nodes). */
 int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                        struct stk_err *err);

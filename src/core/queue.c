@@ -259,7 +259,8 @@ void stk_queue_unlease(struct stk_state *s, uint32_t job)
 uint32_t stk_queue_stopping(const struct stk_state *s, uint32_t pool, uint32_t from)
 {
     for (uint32_t job = from; s->pools[pool].n_stopping > 0 && job < s->n_jobs; job++)
-        if (s->jobs[job].state == STK_JOB_STOPPING && s->jobs[job].pool == pool)
+        if (s->jobs[job].state == STK_JOB_STOPPING && s->jobs[job].lease &&
+            s->jobs[job].pool == pool)
             return job;
     return STK_NONE;
 }
@@ -275,7 +276,8 @@ void stk_queue_rekey(struct stk_state *s, uint32_t job)
     tree_remove(s, job);
     tree_add(s, job);
     set_timer(s, job);
-    s->pools[j->pool].blocked = false; /* it may be the head now */
+    s->pools[j->pool].blocked = false;    /* it may be the head now */
+    s->pools[j->pool].plan_valid = false; /* and is planned at its new place */
     if (s->whole_pool)
         stk_shape_mark_dirty(s, j->pool);
     else

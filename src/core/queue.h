@@ -21,8 +21,9 @@ void stk_queue_lease(struct stk_state *s, uint32_t job);              /* R: now 
 void stk_queue_unlease(struct stk_state *s, uint32_t job);            /* no longer */
 void stk_queue_rekey(struct stk_state *s, uint32_t job);              /* R: its key jumped */
 
-/* The next job from slot 'from' on that is being stopped in the pool, or STK_NONE: it lies in no
- * tree any more, but may be gone at any time. O(jobs) when there are any, else O(1). */
+/* The next job from slot 'from' on that has a lease in the pool and is being stopped, or STK_NONE:
+ * it lies in no tree any more, but may be gone at any time. O(jobs) when there are any, else O(1).
+ */
 uint32_t stk_queue_stopping(const struct stk_state *s, uint32_t pool, uint32_t from);
 
 /* Its planned start has come. Called by decide(): changes caches only. */

@@ -21,17 +21,23 @@ static void give_back(struct stk_state *s, struct stk_job *j)
     j->n_pieces = 0;
 }
 
-/* An end that was not expected at this time moves reservations and plans. */
-static void unexpected_end(struct stk_state *s, const struct stk_job *j)
+/* An end that was not expected at this time moves reservations and plans. One that is due at the
+ * time a plan is made, or a lease is given, is planned an instant later. */
+static void check_expected(struct stk_state *s, const struct stk_job *j)
 {
     struct stk_pool *p = &s->pools[j->pool];
 
+    if (j->expected_end == s->now && j->started < s->now) {
+        p->plan_valid &= p->plan_made < s->now;
+        return;
+    }
     p->plan_valid = false;
     if (p->resv_job != STK_NONE)
         stk_shape_unreserve(s, j->pool);
 }
 
-static void end_lease(struct stk_state *s, uint32_t job, const struct stk_event *ev)
+/* The lease's GPUs, CPU and memory come back. */
+static void end_lease(struct stk_state *s, uint32_t job)
 {
     struct stk_job *j = &s->jobs[job];
 
@@ -39,15 +45,63 @@ static void end_lease(struct stk_state *s, uint32_t job, const struct stk_event 
         s->pools[j->pool].n_stopping--;
     else
         stk_queue_unlease(s, job);
-    if (s->keep_ends && j->expected_end != s->now)
-        unexpected_end(s, j);
+    if (s->keep_ends)
+        check_expected(s, j);
     give_back(s, j);
     j->served += s->now - j->started;
+    j->lease = 0;
+    j->suspend_wanted = false;
+}
+
+/* Its processes are gone: those of its lease, or those that slept. */
+static void end_processes(struct stk_state *s, uint32_t job, const struct stk_event *ev)
+{
+    struct stk_job *j = &s->jobs[job];
+
+    if (j->lease)
+        end_lease(s, job);
+    else if (j->state == STK_JOB_WAITING)
+        stk_queue_leave(s, job, false);
+    if (j->slept)
+        stk_awake(s, j);
     j->lost += ev->u.exit.lost;
     if (j->lost > STK_MAX_DURATION - j->estimate) /* no job is longer, so that keys fit */
         j->lost = STK_MAX_DURATION - j->estimate;
     j->exit_code = ev->u.exit.code;
-    j->lease = 0;
+}
+
+/* Whether the job is queued again after this end; counts it against its budget. */
+static bool comes_back(struct stk_job *j, const struct stk_event *ev)
+{
+    enum stk_cause cause = ev->u.exit.cause;
+    enum stk_retry r = stk_retry_of(cause);
+
+    if (j->cancel_wanted)
+        return false;
+    if (cause == STK_CAUSE_EVICTED) {
+        j->preemptions++;
+        return true;
+    }
+    if (ev->u.exit.requeue)
+        return true;
+    if (r == STK_RETRY_MAX || j->retry[r] == 0)
+        return false;
+    if (j->retry[r] != STK_RETRY_ALWAYS)
+        j->retry[r]--;
+    return true;
+}
+
+/* It waits again, or is held when a hold came while it was being stopped. */
+static void queue_again(struct stk_state *s, uint32_t job)
+{
+    struct stk_job *j = &s->jobs[job];
+
+    if (!j->hold_wanted) {
+        stk_enqueue(s, job);
+        return;
+    }
+    j->hold_wanted = false;
+    j->state = STK_JOB_HELD;
 }
 
 void stk_release_exited(struct stk_state *s, const struct stk_event *ev)
@@ -55,15 +109,11 @@ void stk_release_exited(struct stk_state *s, const struct stk_event *ev)
     struct stk_job *j = &s->jobs[ev->job.i];
     enum stk_cause cause = ev->u.exit.cause;
 
-    end_lease(s, ev->job.i, ev);
-    if (cause == STK_CAUSE_EVICTED && !j->cancel_wanted) {
-        j->preemptions++;
-        if (j->hold_wanted) {
-            j->hold_wanted = false;
-            j->state = STK_JOB_HELD;
-        } else {
-            stk_enqueue(s, ev->job.i);
-        }
+    j->hold_wanted |= j->state == STK_JOB_HELD; /* it slept, and stays held */
+    end_processes(s, ev->job.i, ev);
+    if (comes_back(j, ev)) {
+        j->restarts++;
+        queue_again(s, ev->job.i);
         return;
     }
     if (j->cancel_wanted && cause != STK_CAUSE_OK)
@@ -71,10 +121,48 @@ void stk_release_exited(struct stk_state *s, const struct stk_event *ev)
     stk_release_finish(s, ev->job.i, cause);
 }
 
+void stk_awake(struct stk_state *s, struct stk_job *j)
+{
+    j->slept = 0;
+    s->pools[j->pool].n_asleep--;
+    stk_shape_pin(s, j, 0, 0);
+}
+
+void stk_release_suspended(struct stk_state *s, const struct stk_event *ev)
+{
+    struct stk_job *j = &s->jobs[ev->job.i];
+    const struct stk_piece at = s->pieces[j->first_piece];
+
+    s->pools[j->pool].n_asleep += j->slept == 0;
+    j->slept = j->lease;
+    end_lease(s, ev->job.i);
+    stk_shape_pin(s, j, at.node.i + 1, at.mask);
+    if (j->cancel_wanted)
+        return;                        /* asleep, and stopping until its processes are gone */
+    j->preemptions += !j->hold_wanted; /* else a person asked for it */
+    queue_again(s, ev->job.i);
+}
+
+/* A sleeping job ends when its processes have been ended. True: it is one. */
+static bool cancel_asleep(struct stk_state *s, uint32_t job)
+{
+    struct stk_job *j = &s->jobs[job];
+
+    if (!j->slept || j->lease)
+        return false;
+    if (j->state == STK_JOB_WAITING)
+        stk_queue_leave(s, job, false);
+    j->state = STK_JOB_STOPPING;
+    j->cancel_wanted = true;
+    return true;
+}
+
 void stk_release_cancel(struct stk_state *s, uint32_t job)
 {
     struct stk_job *j = &s->jobs[job];
 
+    if (cancel_asleep(s, job))
+        return;
     switch ((enum stk_job_state)j->state) {
     case STK_JOB_WAITING:
         stk_queue_leave(s, job, false);

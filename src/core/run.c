@@ -68,6 +68,9 @@ static int check_piece(const struct stk_state *s, const struct stk_job *j,
     if (n->aggregate ? p->mask != 0 : bits_in(p->mask) != p->gpus)
         return stk_err_set(err, -EINVAL, "job %u: GPU mask does not name %u GPUs", j->number,
                            p->gpus);
+    if (d->pin && (p->node.i + 1 != d->pin || p->mask != d->pin_mask))
+        return stk_err_set(err, -EINVAL, "job %u sleeps on node %u and can wake on its GPUs only",
+                           j->number, d->pin - 1);
     if (d->cut ? p->tasks != 1 || (p->gpus == 0 && d->gpus > 0)
                : p->tasks == 0 || p->gpus != d->gpus * p->tasks)
         return stk_err_set(err, -EINVAL, "job %u: piece does not match its tasks", j->number);
@@ -164,6 +167,8 @@ void stk_run_started(struct stk_state *s, uint32_t job)
 {
     struct stk_job *j = &s->jobs[job];
 
+    if (j->slept)
+        stk_awake(s, j);
     if (j->state == STK_JOB_PLACED)
         j->state = STK_JOB_RUNNING;
     if (j->started == s->now)
@@ -183,6 +188,13 @@ void stk_run_evict(struct stk_state *s, const struct stk_event *ev)
 {
     struct stk_job *j = &s->jobs[ev->job.i];
 
+    if (j->lease == 0) { /* it sleeps: its processes are ended */
+        if (j->state == STK_JOB_WAITING)
+            stk_queue_leave(s, ev->job.i, false);
+        j->state = STK_JOB_STOPPING;
+        return;
+    }
+    j->suspend_wanted = ev->u.evict.suspend && j->n_pieces == 1;
     stk_queue_unlease(s, ev->job.i);
     j->state = STK_JOB_STOPPING;
     s->pools[j->pool].n_stopping++;

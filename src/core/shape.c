@@ -17,13 +17,16 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool)
     h = stk_hash_mix(h, (uint64_t)d->tasks << 32 | d->gpus);
     h = stk_hash_mix(h, (uint64_t)d->cpu_milli << 32 | d->mem_mib);
     h = stk_hash_mix(h, d->cut);
+    if (d->pin)
+        h = stk_hash_mix(stk_hash_mix(h, d->pin), d->pin_mask);
     return (uint32_t)(h >> 33); /* 31 bits: never UINT32_MAX */
 }
 
 static bool same_demand(const struct stk_demand *a, const struct stk_demand *b)
 {
     return a->tasks == b->tasks && a->gpus == b->gpus && a->gpu_types == b->gpu_types &&
-           a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib && a->cut == b->cut;
+           a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib && a->cut == b->cut &&
+           a->pin == b->pin && a->pin_mask == b->pin_mask;
 }
 
 /* GPUs on one node without which no piece can start. */
@@ -31,6 +34,8 @@ static uint32_t piece_need(const struct stk_state *s, const struct stk_demand *d
 {
     uint32_t whole, size, rest;
 
+    if (d->pin)
+        return d->gpus * d->tasks;
     stk_place_cut(s, d, pool, &whole, &size, &rest);
     return whole > 0 ? (rest > 0 ? rest : size) : d->gpus;
 }
@@ -142,6 +147,19 @@ void stk_shape_drop(struct stk_state *s, uint32_t shape)
     s->free_shape = shape + 1;
 }
 
+void stk_shape_pin(struct stk_state *s, struct stk_job *j, uint32_t pin, uint64_t mask)
+{
+    struct stk_demand d = s->shapes[j->shape].demand;
+    uint32_t old = j->shape;
+
+    if (d.pin == pin && d.pin_mask == mask)
+        return;
+    d.pin = pin;
+    d.pin_mask = mask;
+    j->shape = stk_shape_get(s, &d, j->pool);
+    stk_shape_drop(s, old);
+}
+
 void stk_shape_mark_dirty(struct stk_state *s, uint32_t pool)
 {
     if (s->pools[pool].dirty)
@@ -234,6 +252,7 @@ void stk_shape_unreserve(struct stk_state *s, uint32_t pool)
     }
     p->n_resv = 0;
     p->resv_job = STK_NONE;
+    p->resv_mask = 0;
     p->resv_tight = false;
     for (uint32_t i = 0; p->late_keys && i < p->ready.n; i++)
         s->list_b[i] = p->ready.item[i].id;

@@ -18,6 +18,10 @@ uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t
 bool stk_shape_known(const struct stk_state *s, const struct stk_demand *d, uint32_t pool);
 void stk_shape_drop(struct stk_state *s, uint32_t shape); /* one job fewer needs it */
 
+/* The job, which lies in no shape's tree, gets the shape of its demand pinned to this node (+ 1)
+ * and these GPUs; pin 0: not pinned. Needs stk_queue_reserve() before. */
+void stk_shape_pin(struct stk_state *s, struct stk_job *j, uint32_t pin, uint64_t mask);
+
 /* Something happened in the pool that may let a job start. */
 void stk_shape_mark_dirty(struct stk_state *s, uint32_t pool);
 

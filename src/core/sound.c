@@ -8,10 +8,35 @@
 
 #define BAD(...) (stk_err_set(err, -EINVAL, __VA_ARGS__), false)
 
+/* A job that is stopping has a lease, or sleeps. */
 static bool has_lease(const struct stk_job *j)
 {
     return j->state == STK_JOB_PLACED || j->state == STK_JOB_RUNNING ||
-           j->state == STK_JOB_STOPPING;
+           (j->state == STK_JOB_STOPPING && (j->lease || !j->slept));
+}
+
+/* A job that sleeps has the shape of its GPUs, and no other has one. */
+static bool sleep_sound(const struct stk_state *s, const struct stk_job *j, struct stk_err *err)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    const struct stk_node *n;
+
+    if ((d->pin != 0) != (j->slept != 0))
+        return BAD("job %u: lease %u slept under, node %u pinned to", j->number, j->slept, d->pin);
+    if (!j->slept)
+        return true;
+    if (j->state != STK_JOB_HELD && j->state != STK_JOB_WAITING && j->state != STK_JOB_PLACED &&
+        j->state != STK_JOB_STOPPING)
+        return BAD("job %u sleeps and is %s", j->number,
+                   stk_job_state_name((enum stk_job_state)j->state));
+    if (d->pin > s->n_nodes || s->nodes[d->pin - 1].pool != j->pool)
+        return BAD("job %u sleeps outside its pool", j->number);
+    n = &s->nodes[d->pin - 1];
+    if (n->aggregate ? d->pin_mask != 0
+                     : (uint32_t)__builtin_popcountll(d->pin_mask) != j->gpus ||
+                           (n->gpus < 64 && d->pin_mask >> n->gpus))
+        return BAD("job %u sleeps on GPUs that are not its own", j->number);
+    return true;
 }
 
 static bool job_sound(const struct stk_state *s, const struct stk_job *j, struct stk_err *err)
@@ -35,6 +60,8 @@ static bool job_sound(const struct stk_state *s, const struct stk_job *j, struct
     if (has_lease(j) && (gpus != j->gpus || (!d->cut && tasks != d->tasks)))
         return BAD("job %u: gang is not whole: %llu of %u GPUs", j->number,
                    (unsigned long long)gpus, j->gpus);
+    if (!sleep_sound(s, j, err))
+        return false;
     if (j->state == STK_JOB_WAITING && j->unmet > 0)
         return BAD("job %u waits with %u dependencies unmet", j->number, j->unmet);
     if (j->served < 0 || j->lost < 0 || j->started > s->now)
@@ -56,8 +83,15 @@ static bool add_lease(const struct stk_state *s, const struct stk_job *j, struct
         t->mask |= p->mask;
         t->cpu += u.cpu;
         t->mem += u.mem;
+        for (uint32_t k = 0; j->state != STK_JOB_STOPPING && k <= j->tier; k++)
+            t->fast[k] += stk_index_back(s, p);
     }
     return true;
+}
+
+static uint32_t idle_off(const struct stk_node *n)
+{
+    return (uint32_t)__builtin_popcountll(n->mask_off & ~n->mask_used);
 }
 
 static bool node_sound(const struct stk_state *s, uint32_t node, struct stk_err *err)
@@ -67,15 +101,19 @@ static bool node_sound(const struct stk_state *s, uint32_t node, struct stk_err 
     const struct stk_group *g = &s->groups[n->group];
     uint64_t all = n->aggregate || n->gpus == 0 ? 0 : ~UINT64_C(0) >> (64 - n->gpus);
 
-    if (t->gpus + n->gpus_free != n->gpus)
+    if (t->gpus + n->gpus_free + idle_off(n) != n->gpus)
         return BAD("node %u: %llu GPUs leased and %u free of %u", node, (unsigned long long)t->gpus,
                    n->gpus_free, n->gpus);
-    if (!n->aggregate && ((t->mask | n->mask_free) != all || (t->mask & n->mask_free) != 0))
+    if (!n->aggregate && (n->mask_free != (all & ~t->mask & ~n->mask_off) ||
+                          n->mask_used != t->mask || (n->mask_off & ~all) != 0))
         return BAD("node %u: free GPUs are wrong", node);
     if (n->cpu_limited && t->cpu + n->cpu_free != n->cpu_milli)
         return BAD("node %u: CPU is not conserved", node);
     if (n->mem_limited && t->mem + n->mem_free != n->mem_mib)
         return BAD("node %u: memory is not conserved", node);
+    for (uint32_t k = 0; s->evictable && k < STK_TIER_MAX; k++)
+        if (n->evictable[k] + t->fast[k] + (uint32_t)__builtin_popcountll(n->mask_off) != n->gpus)
+            return BAD("node %u: %u GPUs to be had by evictions", node, n->evictable[k]);
     for (uint32_t b = 0; b <= g->max_gpus; b++) {
         const uint64_t *set = s->words + g->words + (size_t)b * g->nodes_layout.n_words;
 
@@ -101,8 +139,8 @@ static bool nodes_sound(const struct stk_state *s, struct stk_err *err)
 static bool pool_sound(const struct stk_state *s, uint32_t pool, struct stk_err *err)
 {
     const struct stk_pool *p = &s->pools[pool];
-    uint32_t waiting = 0, leased = 0, stopping = 0, in_trees = 0;
-    uint64_t free_gpus = 0;
+    uint32_t waiting = 0, leased = 0, stopping = 0, asleep = 0, in_trees = 0;
+    uint64_t free_gpus = 0, off = 0, idle = 0;
 
     for (uint32_t i = 0; i < s->n_jobs; i++) {
         const struct stk_job *j = &s->jobs[i];
@@ -111,12 +149,15 @@ static bool pool_sound(const struct stk_state *s, uint32_t pool, struct stk_err 
             continue;
         waiting += j->state == STK_JOB_WAITING;
         leased += j->state == STK_JOB_PLACED || j->state == STK_JOB_RUNNING;
-        stopping += j->state == STK_JOB_STOPPING;
+        stopping += j->state == STK_JOB_STOPPING && j->lease;
+        asleep += j->slept != 0;
     }
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         const struct stk_node *n = &s->nodes[s->pool_nodes[p->first_node + i]];
 
         free_gpus += n->up ? n->gpus_free : 0;
+        off += (uint64_t)__builtin_popcountll(n->mask_off);
+        idle += n->up ? idle_off(n) : 0;
     }
     for (uint32_t i = 0; i < s->n_shapes; i++)
         in_trees += s->shapes[i].pool == pool ? s->shapes[i].waiting.count : 0;
@@ -125,11 +166,17 @@ static bool pool_sound(const struct stk_state *s, uint32_t pool, struct stk_err 
     if (waiting != p->n_waiting || leased != p->n_leased || stopping != p->n_stopping)
         return BAD("pool %u: counts %u/%u/%u, jobs say %u/%u/%u", pool, p->n_waiting, p->n_leased,
                    p->n_stopping, waiting, leased, stopping);
+    if (asleep != p->n_asleep)
+        return BAD("pool %u: %u jobs sleep, not %u", pool, asleep, p->n_asleep);
     if (in_trees != (s->whole_pool ? waiting + leased : waiting))
         return BAD("pool %u: %u jobs in its trees", pool, in_trees);
     if (free_gpus != p->gpus_free)
         return BAD("pool %u: %llu GPUs free, nodes say %llu", pool,
                    (unsigned long long)p->gpus_free, (unsigned long long)free_gpus);
+    if (off != p->gpus_off || idle != p->gpus_idle_off)
+        return BAD("pool %u: %llu GPUs off, %llu of them idle; nodes say %llu and %llu", pool,
+                   (unsigned long long)p->gpus_off, (unsigned long long)p->gpus_idle_off,
+                   (unsigned long long)off, (unsigned long long)idle);
     if (p->claim != STK_NONE && s->jobs[p->claim].state != STK_JOB_WAITING)
         return BAD("pool %u is cleared for a job that does not wait", pool);
     return true;

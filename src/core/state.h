@@ -24,8 +24,10 @@
 struct stk_job {
     stk_job_number number;
     uint32_t tag;
-    uint8_t state, kind, tier, cause;
-    bool cancel_wanted, hold_wanted, suspend_wanted;
+    uint8_t state, cause;
+    unsigned kind : 4, tier : 4;
+    bool cancel_wanted : 1, hold_wanted : 1, suspend_wanted : 1;
+    uint8_t retry[STK_RETRY_MAX]; /* how often it may still be queued again, by what ended it */
     int32_t priority;
     uint32_t pool, shape;
     uint32_t gpus;      /* of all tasks */
@@ -59,6 +61,8 @@ struct stk_job {
     uint32_t restarts;  /* times its processes were started anew */
 };
 
+_Static_assert(sizeof(struct stk_job) == 192, "whole cache lines");
+
 /* Waiting jobs that differ in nothing a node could notice. One verdict serves all. */
 struct stk_shape {
     struct stk_demand demand;
@@ -87,6 +91,8 @@ struct stk_node {
     uint32_t pos; /* among the group's nodes */
     uint32_t gpus, gpus_free;
     uint64_t mask_free; /* aggregate nodes: 0 */
+    uint64_t mask_used; /* leased, likewise */
+    uint64_t mask_off;  /* take no new jobs; free is what is neither used nor off */
     uint32_t gpu_type, gpu_mem_mib;
     bool up, aggregate;
     bool cpu_limited, mem_limited;
@@ -121,8 +127,10 @@ struct stk_pool {
     uint32_t first_node, n_nodes;      /* in state.pool_nodes */
     uint32_t max_gpus;                 /* of one node */
     uint64_t gpus, gpus_up, gpus_free; /* all; of nodes that are up; of those, free */
+    uint64_t gpus_off, gpus_idle_off;  /* off; of nodes that are up, off and not leased */
     uint32_t n_waiting, n_leased;      /* jobs; leased: placed or running */
-    uint32_t n_stopping, n_live;       /* live: submitted and not ended */
+    uint32_t n_stopping, n_live;       /* stopping with a lease; live: submitted and not ended */
+    uint32_t n_asleep;                 /* jobs with 'slept' set */
     uint32_t n_shapes, first_shape;    /* shape + 1 */
     bool cpu_limited, mem_limited;     /* some node has a limit */
     uint64_t max_cpu, max_mem;         /* most of one node; no use where not limited */
@@ -144,11 +152,13 @@ struct stk_pool {
     uint32_t resv_parked; /* shapes parked for the reservation; shape + 1 */
     uint32_t resv_job;    /* STK_NONE */
     stk_time resv_at;
-    bool resv_tight;  /* it lacks CPU or memory: nobody may use what it leaves */
-    uint32_t n_resv;  /* nodes, in state.resv_nodes from first_node on */
-    stk_time pass_at; /* a whole-pool policy's last pass */
+    uint64_t resv_mask; /* it is pinned: these GPUs of the one node in resv_nodes; else 0 */
+    bool resv_tight;    /* it lacks CPU or memory: nobody may use what it leaves */
+    uint32_t n_resv;    /* nodes, in state.resv_nodes from first_node on */
+    stk_time pass_at;   /* a whole-pool policy's last pass */
     bool plan_valid;
     bool plan_cut; /* jobs behind the first backfill.depth are not planned yet */
+    stk_time plan_made;
     struct stk_timeline plan;
     struct stk_heap due; /* planned jobs by planned start */
     int64_t plan_rank;   /* of the last job planned */
@@ -164,6 +174,7 @@ struct stk_edge { /* "child waits for the job in whose list this is" */
 
 struct stk_tally { /* scratch of sound(): what leases use of one node */
     uint64_t gpus, mask, cpu, mem;
+    uint32_t fast[STK_TIER_MAX]; /* GPUs that jobs of this tier cannot have by eviction */
 };
 
 struct stk_undo { /* a tentative change of one node */

@@ -2,6 +2,8 @@
 /* submit.c - a job comes in: checked, given a number and a shape, and queued, held or blocked. */
 #include "core/verbs.h"
 
+#include <string.h>
+
 #include "core/queue.h"
 #include "core/txn.h"
 
@@ -14,6 +16,8 @@ static int check_demand(const struct stk_demand *d, struct stk_err *err)
                            STK_MAX_GPUS, d->tasks, d->gpus);
     if (d->cut && d->tasks != 1)
         return stk_err_set(err, -EINVAL, "a job that may be cut has one task, got %u", d->tasks);
+    if (d->pin || d->pin_mask)
+        return stk_err_set(err, -EINVAL, "a new job cannot be pinned to GPUs");
     return 0;
 }
 
@@ -93,8 +97,8 @@ static bool tie(struct stk_state *s, uint32_t job, const struct stk_job_spec *sp
 static void fill(struct stk_job *j, const struct stk_job_spec *spec)
 {
     *j = (struct stk_job){.tag = spec->tag,
-                          .kind = (uint8_t)spec->kind,
-                          .tier = (uint8_t)spec->tier,
+                          .kind = spec->kind & 15,
+                          .tier = spec->tier & 15,
                           .priority = spec->priority,
                           .tenant = spec->tenant,
                           .pool = spec->pool.i,
@@ -103,6 +107,7 @@ static void fill(struct stk_job *j, const struct stk_job_spec *spec)
                           .estimate = spec->estimate,
                           .array = spec->array,
                           .array_index = spec->array_index};
+    memcpy(j->retry, spec->retry, sizeof(j->retry));
 }
 
 int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)

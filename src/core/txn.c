@@ -71,7 +71,7 @@ bool stk_txn_take_job(struct stk_state *s, const struct stk_job *j)
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
         const struct stk_use u = stk_use_of(d, p);
 
-        if (!stk_index_fits(s, p->node.i, &u)) {
+        if (!stk_index_fits_again(s, p->node.i, &u)) {
             stk_txn_rollback(s, mark);
             return false;
         }

@@ -22,6 +22,9 @@ int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_er
 void stk_run_started(struct stk_state *s, uint32_t job);                                 /* run.c */
 void stk_run_evict(struct stk_state *s, const struct stk_event *ev);                     /* run.c */
 
+void stk_release_suspended(struct stk_state *s, const struct stk_event *ev); /* release.c */
+/* Its processes sleep no more: they run, or are gone. Needs stk_queue_reserve() before. */
+void stk_awake(struct stk_state *s, struct stk_job *j);                   /* release.c */
 void stk_release_exited(struct stk_state *s, const struct stk_event *ev); /* release.c */
 void stk_release_cancel(struct stk_state *s, uint32_t job);               /* release.c */
 /* The job has ended: tells its dependents, drops the oldest finished job. */

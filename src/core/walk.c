@@ -186,14 +186,17 @@ uint32_t stk_walk_place(struct stk_ask *ask, const uint32_t *jobs, uint32_t n)
 {
     struct stk_state *s = ask->s;
     stk_txn_mark mark = stk_txn_begin(s);
+    bool passed_over = false;
     uint32_t n_out = 0, used = 0, i;
 
     for (i = 0; i < n && n_out < ask->cap; i++) {
         const struct stk_job *j = &s->jobs[jobs[i]];
         uint32_t k;
 
-        if (!stk_place_try(s, j->shape, NULL, &k))
+        if (!stk_place_try(s, j->shape, NULL, &k)) {
+            passed_over = true;
             continue;
+        }
         if (used + k > s->cap_batch)
             break;
         memcpy(&s->batch[used], s->try_pieces, k * sizeof(*s->batch));
@@ -209,6 +212,7 @@ uint32_t stk_walk_place(struct stk_ask *ask, const uint32_t *jobs, uint32_t n)
         used += k;
     }
     stk_txn_rollback(s, mark);
-    ask->done = i == n;
+    /* where jobs sleep, others may get what one leaves that cannot wake: look again */
+    ask->done = i == n && !(passed_over && s->pools[ask->pool].n_asleep > 0);
     return n_out;
 }

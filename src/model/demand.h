@@ -27,6 +27,9 @@ struct stk_demand {
     uint32_t cpu_milli; /* per task; 0: does not matter */
     uint32_t mem_mib;   /* per task; 0: does not matter */
     bool cut;           /* tasks == 1, and may be cut over several nodes */
+    /* Set by the core alone, for a job whose processes sleep: they can wake where they are only. */
+    uint32_t pin;      /* node + 1; 0: not pinned */
+    uint64_t pin_mask; /* exactly these GPUs of it; 0 on aggregate nodes */
 };
 
 #endif

@@ -21,12 +21,14 @@ enum stk_reason_code {
     STK_WHY_RESERVED,   /* it would fit, but would delay job 'other', promised 'until' */
     STK_WHY_ROUND,      /* the next round is at 'until' */
     STK_WHY_RANK,       /* jobs ranked before it use the GPUs */
+    STK_WHY_PINNED,     /* it sleeps, and job 'other' has the GPUs it must wake on, 'until' */
     STK_WHY_MAX
 };
 
 struct stk_reason {
     enum stk_reason_code code;
     uint64_t need, have, missing; /* GPUs, or jobs */
+    uint64_t off;                 /* GPUs of the pool that take no new jobs */
     stk_job_number other;         /* 0: none */
     stk_time until;               /* 0: not known */
 };

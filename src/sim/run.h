@@ -4,10 +4,10 @@
 #ifndef STK_SIM_RUN_H
 #define STK_SIM_RUN_H
 
+#include "drive/setup.h"
 #include "sim/cluster.h"
 #include "sim/progress.h"
 #include "sim/result.h"
-#include "sim/setup.h"
 
 struct stk_run_options {
     bool paranoid; /* check every invariant after every turn, and replay into a second core */

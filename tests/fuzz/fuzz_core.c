@@ -65,6 +65,8 @@ static struct fx *read_setup(struct world *w, struct input *in)
     w->setup.late_start = (stk_time)(b & 3) * STK_SECOND;
     w->setup.slow_stop = (stk_time)(b >> 2 & 3) * STK_SECOND;
     w->setup.crash_pct = b >> 4 & 1 ? 10 : 0;
+    w->setup.again_pct = b >> 4 & 1 ? 5 : 0;
+    w->setup.sleep_pct = b & 2 ? 100 : b & 1 ? 50 : 0;
     w->setup.seed = b >> 5;
     read_cluster(w, in);
     return fx_new(&w->setup);
@@ -97,6 +99,7 @@ static void submit(const struct world *w, struct fx *f, struct input *in)
     spec.demand.gpu_types = c & 128 ? 1 + (d >> 5 & 1) : STK_ANY_GPU_TYPE;
     spec.demand.cpu_milli = 500 * (d >> 5 & 3);
     spec.demand.mem_mib = d & 128 ? 700 : 0;
+    spec.retry[STK_RETRY_ERROR] = d & 64 ? 2 : 0;
     if (fx_try_submit(f, &spec) == 0 && !w->exact)
         f->work[job].left = spec.estimate / 2 * (1 + (c & 3));
 }
@@ -104,7 +107,8 @@ static void submit(const struct world *w, struct fx *f, struct input *in)
 /* Any event with any numbers. True: it was accepted, and the fake engine knows nothing of it. */
 static bool wild(struct fx *f, struct input *in)
 {
-    struct stk_event ev = {.at = f->now, .type = (enum stk_event_type)(next(in) % 13)};
+    struct stk_event ev = {.at = f->now,
+                           .type = (enum stk_event_type)(next(in) % (STK_EV_TYPE_MAX + 1))};
     uint32_t slot = read_slot(f, in), b = next(in);
     struct stk_piece pieces[2];
     uint64_t before = fx_digest(f);
@@ -112,6 +116,8 @@ static bool wild(struct fx *f, struct input *in)
 
     ev.job.i = slot;
     ev.lease = b & 1 ? b : slot < f->s->n_jobs ? f->s->jobs[slot].lease : 0;
+    if (!(b & 1) && ev.lease == 0 && slot < f->s->n_jobs)
+        ev.lease = f->s->jobs[slot].slept;
     if (ev.type == STK_EV_SUBMIT) {
         spec.estimate = (stk_time)((uint64_t)next(in) << (b & 63));
         ev.job = stk_core_next_job(f->core);
@@ -127,10 +133,15 @@ static bool wild(struct fx *f, struct input *in)
         ev.u.place.pieces = pieces;
         ev.u.place.n = b >> 2 & 3 ? 1 : 2;
     } else if (ev.type == STK_EV_EXITED) {
-        ev.u.exit.cause = (enum stk_cause)(next(in) % 13);
+        ev.u.exit.cause = (enum stk_cause)(next(in) % (STK_CAUSE_MAX + 1));
+        ev.u.exit.requeue = b & 128;
         ev.u.exit.lost = (stk_time)((uint64_t)next(in) << (next(in) & 63));
     } else if (ev.type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = b & 2 ? read_slot(f, in) : STK_NONE;
+        ev.u.evict.suspend = b & 4;
+    } else if (ev.type == STK_EV_GPUS_OFF) {
+        ev.u.off.node.i = b & 15;
+        ev.u.off.mask = next(in);
     } else {
         ev.u.node.i = b & 15;
     }
@@ -159,6 +170,9 @@ static bool step(const struct world *w, struct fx *f, struct input *in)
     case 3:
         (void)fx_node(f, b >> 5, b & 16);
         return false;
+    case 10:
+        (void)fx_gpus_off(f, b >> 4, next(in));
+        return false;
     case 4:
         fx_run(f, f->now + (stk_time)(b >> 4) * STK_SECOND);
         fx_turn(f);
@@ -169,6 +183,15 @@ static bool step(const struct world *w, struct fx *f, struct input *in)
         return false;
     case 7:
         return wild(f, in);
+    case 8:
+        (void)fx_suspend(f, read_slot(f, in));
+        return false;
+    case 9:
+        if (b & 16)
+            (void)fx_wake_anew(f, read_slot(f, in));
+        else
+            (void)fx_kill(f, read_slot(f, in), STK_CAUSE_SIGNAL);
+        return false;
     default:
         submit(w, f, in);
         return false;

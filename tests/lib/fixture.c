@@ -161,7 +161,7 @@ static void record(struct fx *f, const struct stk_event *ev)
         r->spec = *ev->u.spec;
         r->deps = copy(r->spec.deps, r->spec.n_deps * sizeof(*r->deps));
         f->work = more(f->work, &f->cap_work, ev->job.i + 1, sizeof(*f->work));
-        f->work[ev->job.i] = (struct fx_work){r->spec.estimate, 0, STK_CAUSE_OK};
+        f->work[ev->job.i] = (struct fx_work){.left = r->spec.estimate, .ends = STK_CAUSE_OK};
     } else if (ev->type == STK_EV_PLACE) {
         r->pieces = copy(ev->u.place.pieces, ev->u.place.n * sizeof(*r->pieces));
     }
@@ -204,7 +204,12 @@ uint32_t fx_submit(struct fx *f, struct stk_job_spec spec)
 
 static stk_lease_id lease_of(const struct fx *f, uint32_t job)
 {
-    return job < f->s->n_jobs ? f->s->jobs[job].lease : 0;
+    const struct stk_job *j;
+
+    if (job >= f->s->n_jobs)
+        return 0;
+    j = &f->s->jobs[job];
+    return j->lease ? j->lease : j->slept;
 }
 
 int fx_job_event(struct fx *f, enum stk_event_type type, uint32_t job)
@@ -246,11 +251,24 @@ int fx_node(struct fx *f, uint32_t node, bool up)
     return fx_apply(f, &ev);
 }
 
+int fx_gpus_off(struct fx *f, uint32_t node, uint64_t mask)
+{
+    const struct stk_event ev = {
+        .at = f->now, .type = STK_EV_GPUS_OFF, .u.off = {.node = {node}, .mask = mask}};
+
+    return fx_apply(f, &ev);
+}
+
 /* ---- the fake engine ---- */
 
 static stk_time delay(struct fx *f, stk_time longest)
 {
     return longest > 0 ? (stk_time)stk_rng_below(&f->rng, (uint64_t)longest + 1) : 0;
+}
+
+static bool percent(struct fx *f, uint32_t p)
+{
+    return p > 0 && stk_rng_below(&f->rng, 100) < p;
 }
 
 static void note(struct fx *f, stk_time at, struct stk_event ev)
@@ -275,13 +293,18 @@ static uint32_t first_note(const struct fx *f)
     return best;
 }
 
-static void forget_exit(struct fx *f, stk_lease_id lease)
+/* The lease's end, and its going to sleep where that would come after 'at'. */
+static void forget_exit(struct fx *f, stk_lease_id lease, stk_time at)
 {
     uint32_t k = 0;
 
-    for (uint32_t i = 0; i < f->n_notes; i++)
-        if (f->notes[i].ev.lease != lease || f->notes[i].ev.type != STK_EV_EXITED)
+    for (uint32_t i = 0; i < f->n_notes; i++) {
+        const struct stk_event *ev = &f->notes[i].ev;
+
+        if (ev->lease != lease ||
+            (ev->type != STK_EV_EXITED && (ev->type != STK_EV_SUSPENDED || f->notes[i].at <= at)))
             f->notes[k++] = f->notes[i];
+    }
     f->n_notes = k;
 }
 
@@ -292,7 +315,8 @@ static void engine_start(struct fx *f, const struct stk_event *place)
     stk_time at = f->now + delay(f, f->setup.late_start);
 
     w->since = at;
-    if (stk_rng_below(&f->rng, 100) < f->setup.crash_pct) {
+    w->halted = false;
+    if (percent(f, f->setup.crash_pct)) {
         ev.type = STK_EV_EXITED;
         ev.u.exit.cause = STK_CAUSE_NOT_STARTED;
         note(f, at, ev);
@@ -301,20 +325,27 @@ static void engine_start(struct fx *f, const struct stk_event *place)
     note(f, at, ev);
     ev.type = STK_EV_EXITED;
     ev.u.exit.cause = w->ends;
+    ev.u.exit.requeue = percent(f, f->setup.again_pct);
+    ev.u.exit.lost = w->ends != STK_CAUSE_OK || ev.u.exit.requeue ? w->left : 0; /* from scratch */
     note(f, at + w->left, ev);
 }
 
-static void engine_stop(struct fx *f, uint32_t job, stk_lease_id lease, enum stk_cause cause)
+static void engine_stop(struct fx *f, uint32_t job, stk_lease_id lease, enum stk_cause cause,
+                        bool sleep)
 {
     struct fx_work *w = &f->work[job];
     struct stk_event ev = {.type = STK_EV_EXITED, .job = {job}, .lease = lease};
     stk_time at = f->now + delay(f, f->setup.slow_stop);
 
     ev.u.exit.cause = cause;
-    if (at > w->since && w->since + w->left <= at)
+    if (!w->halted && at > w->since && w->since + w->left <= at)
         return; /* it ends by itself before it could be stopped */
-    forget_exit(f, lease);
-    w->left -= at > w->since ? at - w->since : 0;
+    forget_exit(f, lease, at);
+    if (!w->halted)
+        w->left -= at > w->since ? at - w->since : 0;
+    w->halted = true;
+    if (sleep && percent(f, f->setup.sleep_pct))
+        ev.type = STK_EV_SUSPENDED;
     note(f, at, ev);
 }
 
@@ -323,8 +354,44 @@ int fx_cancel(struct fx *f, uint32_t job)
     int rc = fx_job_event(f, STK_EV_CANCEL, job);
 
     if (rc == 0 && fx_state(f, job) == STK_JOB_STOPPING)
-        engine_stop(f, job, f->s->jobs[job].lease, STK_CAUSE_CANCELLED);
+        engine_stop(f, job, lease_of(f, job), STK_CAUSE_CANCELLED, false);
     return rc;
+}
+
+int fx_suspend(struct fx *f, uint32_t job)
+{
+    const struct stk_event ev = {.at = f->now,
+                                 .type = STK_EV_EVICT,
+                                 .job = {job},
+                                 .lease = lease_of(f, job),
+                                 .u.evict = {{STK_NONE}, true}};
+    int rc = fx_apply(f, &ev);
+
+    if (rc < 0)
+        return rc;
+    fx_must(fx_job_event(f, STK_EV_HOLD, job) == 0, "held while it stops: %s", f->err.text);
+    engine_stop(f, job, ev.lease, STK_CAUSE_EVICTED, fx_of(f, job)->suspend_wanted);
+    return 0;
+}
+
+int fx_wake_anew(struct fx *f, uint32_t job)
+{
+    int rc;
+
+    if (job >= f->s->n_jobs || !fx_of(f, job)->slept || fx_of(f, job)->lease)
+        return -EPROTO;
+    rc = fx_job_event(f, STK_EV_EVICT, job);
+    if (rc == 0)
+        engine_stop(f, job, lease_of(f, job), STK_CAUSE_EVICTED, false);
+    return rc;
+}
+
+int fx_kill(struct fx *f, uint32_t job, enum stk_cause cause)
+{
+    if (job >= f->s->n_jobs || !fx_of(f, job)->slept || fx_of(f, job)->lease)
+        return -EPROTO;
+    forget_exit(f, fx_of(f, job)->slept, f->now);
+    return fx_exit(f, job, cause);
 }
 
 static void pump(struct fx *f)
@@ -341,6 +408,9 @@ static void pump(struct fx *f)
         rc = fx_apply(f, &ev);
         fx_must(rc == 0 || ev.type == STK_EV_STARTED || f->wild, "an exit is taken: %s",
                 f->err.text);
+        /* one that is tried again comes right in the end */
+        if (ev.type == STK_EV_EXITED && f->work[ev.job.i].ends != STK_CAUSE_OK && percent(f, 50))
+            f->work[ev.job.i].ends = STK_CAUSE_OK;
     }
 }
 
@@ -384,7 +454,8 @@ static void act(struct fx *f, uint32_t from)
         if (ev.type == STK_EV_PLACE)
             engine_start(f, &ev);
         else
-            engine_stop(f, ev.job.i, ev.lease, STK_CAUSE_EVICTED);
+            engine_stop(f, ev.job.i, ev.lease, STK_CAUSE_EVICTED,
+                        f->s->jobs[ev.job.i].suspend_wanted);
     }
 }
 

@@ -32,6 +32,8 @@ struct fx_setup {                                   /* what is left out has a se
     stk_time late_start, slow_stop; /* longest delay of STARTED and of an eviction's EXITED */
     bool patient;       /* the engine acts when all is decided, not after each call of decide() */
     uint32_t crash_pct; /* leases that end without ever having started */
+    uint32_t again_pct; /* jobs that ask to be queued again when they end */
+    uint32_t sleep_pct; /* evictions that end with the job asleep, where that was asked for */
     uint64_t seed;      /* of the engine's delays */
 };
 
@@ -56,6 +58,7 @@ struct fx_record { /* an accepted event, with all it points to */
 struct fx_work {    /* by job slot */
     stk_time left;  /* true run time still to do */
     stk_time since; /* start of the lease that runs */
+    bool halted;    /* it gets on no more: told to stop, or asleep */
     enum stk_cause ends;
 };
 
@@ -98,7 +101,14 @@ int fx_job_event(struct fx *f, enum stk_event_type type, uint32_t job); /* now, 
 int fx_exit(struct fx *f, uint32_t job, enum stk_cause cause);
 int fx_place(struct fx *f, uint32_t job, const struct stk_piece *pieces, uint32_t n);
 int fx_node(struct fx *f, uint32_t node, bool up);
+int fx_gpus_off(struct fx *f, uint32_t node, uint64_t mask);
 int fx_cancel(struct fx *f, uint32_t job); /* and the engine stops it */
+/* A person suspends it: it gives way and is held; the engine puts it to sleep, or ends it. */
+int fx_suspend(struct fx *f, uint32_t job);
+/* One that sleeps is ended, and queued again as it was before. */
+int fx_wake_anew(struct fx *f, uint32_t job);
+/* Somebody killed the processes of one that sleeps. */
+int fx_kill(struct fx *f, uint32_t job, enum stk_cause cause);
 
 /* Applies what decide() proposes until it proposes nothing; no engine. How many were applied. */
 uint32_t fx_decide(struct fx *f);

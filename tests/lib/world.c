@@ -95,6 +95,8 @@ void world_delays(struct world *w, struct stk_rng *r)
     w->setup.late_start = percent(r, 50) ? 0 : (stk_time)below(r, 5) * STK_SECOND;
     w->setup.slow_stop = percent(r, 40) ? 0 : (stk_time)below(r, 8) * STK_SECOND;
     w->setup.crash_pct = percent(r, 70) ? 0 : 10;
+    w->setup.again_pct = percent(r, 70) ? 0 : 10;
+    w->setup.sleep_pct = percent(r, 40) ? 0 : percent(r, 50) ? 100 : 60;
     w->setup.seed = stk_rng_next(r);
 }
 
@@ -152,6 +154,8 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
     spec.pool.i = below(r, w->setup.n_pools);
     spec.held = percent(r, 4);
     spec.begin = percent(r, 8) ? f->now + (stk_time)below(r, 20) * STK_SECOND : 0;
+    for (uint32_t i = 0; i < STK_RETRY_MAX && percent(r, 30); i++)
+        spec.retry[i] = percent(r, 10) ? STK_RETRY_ALWAYS : (uint8_t)below(r, 3);
     random_deps(f, r, &spec, deps);
     return spec;
 }
@@ -167,29 +171,40 @@ void world_submit(const struct world *w, struct fx *f, struct stk_rng *r)
         return;
     f->work[job].left = spec.estimate / 100 * off;
     if (percent(r, 10))
-        f->work[job].ends = STK_CAUSE_FAILED;
+        f->work[job].ends = (enum stk_cause)(STK_CAUSE_FAILED + below(r, 3));
 }
 
 void world_act(const struct world *w, struct fx *f, struct stk_rng *r)
 {
     uint32_t what = below(r, 100), job = random_slot(f, r);
 
-    if (what < 75)
+    if (what < 67)
         world_submit(w, f, r);
+    else if (what < 71)
+        (void)fx_suspend(f, job);
+    else if (what < 73)
+        (void)fx_wake_anew(f, job);
+    else if (what < 75)
+        (void)fx_kill(f, job, percent(r, 50) ? STK_CAUSE_SIGNAL : STK_CAUSE_UNKNOWN);
     else if (what < 83)
         (void)fx_cancel(f, job);
     else if (what < 88)
         (void)fx_job_event(f, STK_EV_HOLD, job);
     else if (what < 94)
         (void)fx_job_event(f, STK_EV_RELEASE, job);
-    else
+    else if (what < 98)
         (void)fx_node(f, below(r, w->setup.n_nodes), percent(r, 60));
+    else
+        (void)fx_gpus_off(f, below(r, w->setup.n_nodes), percent(r, 40) ? 0 : below(r, 256));
 }
 
 void world_calm(struct fx *f)
 {
     for (uint32_t i = 0; i < f->s->n_nodes; i++)
         fx_must(fx_node(f, i, true) == 0, "node up");
+    for (uint32_t i = 0; i < f->s->n_nodes; i++)
+        if (f->s->nodes[i].mask_off)
+            fx_must(fx_gpus_off(f, i, 0) == 0, "GPUs on");
     for (uint32_t i = 0; i < f->s->n_jobs; i++)
         if (fx_state(f, i) == STK_JOB_HELD || fx_of(f, i)->hold_wanted)
             (void)fx_job_event(f, STK_EV_RELEASE, i);
@@ -281,7 +296,7 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     if (percent(r, 10))
         ev.at += (stk_time)stk_rng_next(r) >> below(r, 64);
     ev.job.i = odd_number(r, slot);
-    ev.lease = odd_number(r, j->lease);
+    ev.lease = odd_number(r, j->lease ? j->lease : j->slept);
     if (ev.type == STK_EV_SUBMIT) {
         odd_spec(f, r, &spec);
         ev.job.i = odd_number(r, stk_core_next_job(f->core).i);
@@ -295,10 +310,15 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     } else if (ev.type == STK_EV_EXITED) {
         ev.u.exit.cause = (enum stk_cause)below(r, STK_CAUSE_MAX + 2);
         ev.u.exit.lost = percent(r, 20) ? (stk_time)stk_rng_next(r) >> below(r, 64) : 0;
+        ev.u.exit.requeue = percent(r, 10);
     } else if (ev.type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = percent(r, 50) ? random_slot(f, r) : odd_number(r, STK_NONE);
+        ev.u.evict.suspend = percent(r, 60);
     } else if (ev.type == STK_EV_NODE_DOWN || ev.type == STK_EV_NODE_UP) {
         ev.u.node.i = odd_number(r, below(r, f->s->n_nodes));
+    } else if (ev.type == STK_EV_GPUS_OFF) {
+        ev.u.off.node.i = odd_number(r, below(r, f->s->n_nodes));
+        ev.u.off.mask = percent(r, 60) ? below(r, 256) : odd_number(r, 0);
     }
     if (fx_apply(f, &ev) == 0)
         return true;

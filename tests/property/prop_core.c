@@ -189,6 +189,7 @@ static void fifo_run(uint64_t seed)
     w.setup.preempt = "none";
     w.setup.params = "";
     w.setup.forget = false;
+    w.setup.again_pct = 0;
     f = fx_new(&w.setup);
     f->on_turn = check_fifo;
     f->ctx = &seen;
@@ -199,6 +200,7 @@ static void fifo_run(uint64_t seed)
         spec.n_deps = 0;
         spec.begin = 0;
         spec.held = false;
+        memset(spec.retry, 0, sizeof(spec.retry));
         (void)fx_try_submit(f, &spec);
         if (stk_rng_below(&r, 4) == 0)
             (void)fx_cancel(f, (uint32_t)stk_rng_below(&r, f->s->n_jobs + 1u));
@@ -239,6 +241,7 @@ static void busy_run(uint64_t seed)
     w.setup.place = place[seed % 3];
     w.setup.preempt = "none";
     w.setup.params = "";
+    w.setup.sleep_pct = 0; /* who sleeps waits for its own GPUs */
     f = fx_new(&w.setup);
     f->on_turn = nobody_idles;
     for (int i = 0; i < 60; i++) {

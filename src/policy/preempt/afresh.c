@@ -11,6 +11,9 @@
  * place nobody needed is put back. So a job is evicted only if one that was chosen starts on its
  * GPUs.
  *
+ * A job that sleeps can wake on its own GPUs only. It is chosen unless a job ranked before it has
+ * them; one ranked behind it that has them must go, if the sleeping one then really starts.
+ *
  * Cost: O(jobs chosen that rank behind the first waiting one) per instant at which anything
  * happened; nothing when nobody waits.
  */
@@ -21,18 +24,100 @@
 #include "core/txn.h"
 #include "core/walk.h"
 
-/* Picks into list_a, running jobs that were not chosen into list_b, both in rank order. */
+static bool on_its_gpus(const struct stk_state *s, const struct stk_job *j,
+                        const struct stk_demand *d)
+{
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const struct stk_piece *p = &s->pieces[j->first_piece + i];
+
+        if (p->node.i + 1 == d->pin && (p->mask & d->pin_mask))
+            return true;
+    }
+    return false;
+}
+
+/* A sleeping job cannot wake: its node is down, its GPUs are off, or a job that ranks before it has
+ * its GPUs. */
+static bool cannot_wake(const struct stk_state *s, const struct stk_pool *p, uint32_t job,
+                        stk_time now)
+{
+    const struct stk_job *j = &s->jobs[job];
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+
+    if (p->n_asleep == 0 || !d->pin)
+        return false;
+    if (!s->nodes[d->pin - 1].up || (s->nodes[d->pin - 1].mask_off & d->pin_mask))
+        return true;
+    for (uint32_t i = 1; i < p->n_rated; i++)
+        for (struct stk_ocursor c = stk_otree_begin(&s->trees, &p->rated[i].tree);
+             c.block != UINT32_MAX; stk_ocursor_next(&s->trees, &c)) {
+            const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
+            int64_t rank = e->key + p->rated[i].rate * (now / s->order->tick);
+
+            if ((rank < j->rank || (rank == j->rank && e->tie < j->number)) &&
+                on_its_gpus(s, &s->jobs[e->id], d))
+                return true;
+        }
+    return false;
+}
+
+/* A running job lies on GPUs that a sleeping job among the picks, ranked before it, wakes on. */
+static bool in_the_way(const struct stk_state *s, const struct stk_pool *p, uint32_t job,
+                       uint32_t picks)
+{
+    for (uint32_t i = 0; p->n_asleep > 0 && i < picks; i++) {
+        const struct stk_demand *d = &s->shapes[s->jobs[s->list_a[i]].shape].demand;
+
+        if (d->pin && on_its_gpus(s, &s->jobs[job], d))
+            return true;
+    }
+    return false;
+}
+
+/* GPUs that a running job holds and that are off: nobody gets them when it goes. */
+static uint32_t held_off(const struct stk_state *s, const struct stk_pool *p, uint32_t job)
+{
+    const struct stk_job *j = &s->jobs[job];
+    uint32_t off = 0;
+
+    for (uint32_t i = 0; p->gpus_off > 0 && i < j->n_pieces; i++) {
+        const struct stk_piece *k = &s->pieces[j->first_piece + i];
+
+        off += k->gpus - stk_index_back(s, k);
+    }
+    return off;
+}
+
+/* The same of all leases from the walk's start on. */
+static uint64_t all_held_off(const struct stk_state *s, const struct stk_pool *p)
+{
+    uint64_t off = 0;
+
+    for (uint32_t i = 1; p->gpus_off > 0 && i < p->n_rated; i++)
+        for (struct stk_ocursor c = p->rated[i].at; c.block != UINT32_MAX;
+             stk_ocursor_next(&s->trees, &c))
+            off += held_off(s, p, stk_ocursor_get(&s->trees, c)->id);
+    return off;
+}
+
+#define AFTER_ALL UINT32_MAX
+
+/* Picks into list_a, running jobs that were not chosen into list_b, both in rank order. s->sort
+ * has, for one that was chosen but is in the way of a sleeping job, how many picks rank before it.
+ */
 static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32_t *ret_picks,
                    uint32_t *ret_victims)
 {
     uint32_t leases, picks = 0, victims = 0, least = stk_walk_least(s, p);
     /* what is left when all that rank before the first waiting job run on */
-    uint64_t left = p->gpus_up + stk_walk_begin_waiting(s, p, now, &leases), held = 0;
+    uint64_t left = p->gpus_up - p->gpus_idle_off, held = 0;
     const struct stk_oent *run;
     uint32_t len;
 
+    left += stk_walk_begin_waiting(s, p, now, &leases);
     for (uint32_t t = 0; t < STK_TIER_MAX; t++)
         held += p->tier_gpus_leased[t];
+    held += all_held_off(s, p);
     left =
         left > held ? left - held : 0; /* leases on a node that went down may exceed what is up */
     while ((leases > 0 || left >= least) && (len = stk_walk_run(s, p, &run)) > 0)
@@ -41,11 +126,17 @@ static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32
             bool runs = run[i].aux & 1;
 
             leases -= runs;
-            if (gpus <= left) {
+            gpus -= runs ? held_off(s, p, run[i].id) : 0;
+            if (gpus <= left && (runs || !cannot_wake(s, p, run[i].id, now))) {
                 left -= gpus;
-                if (!runs)
+                if (!runs) {
                     s->list_a[picks++] = run[i].id;
+                } else if (in_the_way(s, p, run[i].id, picks)) {
+                    s->sort[victims].data = picks;
+                    s->list_b[victims++] = run[i].id;
+                }
             } else if (runs) {
+                s->sort[victims].data = AFTER_ALL;
                 s->list_b[victims++] = run[i].id;
             } else if (!s->backfill->pass) {
                 left = 0; /* nobody passes a job that does not fit */
@@ -57,17 +148,26 @@ static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32
     *ret_victims = victims;
 }
 
+/* Jobs in the way of a sleeping one that rank before the next pick stay where they can. */
+static void put_back(struct stk_state *s, uint32_t picks, uint32_t *v, uint32_t victims)
+{
+    for (; *v < victims && (s->sort[*v].data == AFTER_ALL || s->sort[*v].data <= picks); ++*v)
+        if (s->sort[*v].data != AFTER_ALL)
+            s->sort[*v].key = stk_txn_take_job(s, &s->jobs[s->list_b[*v]]);
+}
+
 /* Which victims the picks really need; the others are dropped from list_b. */
 static uint32_t needed(struct stk_state *s, uint32_t picks, uint32_t victims)
 {
     stk_txn_mark mark = stk_txn_begin(s);
-    uint32_t n, k = 0;
+    uint32_t n, k = 0, v = 0;
 
     for (uint32_t i = 0; i < victims; i++)
         stk_txn_give_job(s, &s->jobs[s->list_b[i]]);
     for (uint32_t i = 0; i < picks; i++) {
         const struct stk_shape *sh = &s->shapes[s->jobs[s->list_a[i]].shape];
 
+        put_back(s, i, &v, victims);
         if (!stk_place_try(s, s->jobs[s->list_a[i]].shape, NULL, &n))
             continue;
         for (uint32_t m = 0; m < n; m++) {
@@ -76,9 +176,16 @@ static uint32_t needed(struct stk_state *s, uint32_t picks, uint32_t victims)
             stk_txn_take(s, s->try_pieces[m].node.i, &u);
         }
     }
-    for (uint32_t i = 0; i < victims; i++)
-        if (!stk_txn_take_job(s, &s->jobs[s->list_b[i]]))
-            s->list_b[k++] = s->list_b[i];
+    put_back(s, picks, &v, victims);
+    for (uint32_t i = 0; i < victims; i++) {
+        bool kept = s->sort[i].data == AFTER_ALL ? stk_txn_take_job(s, &s->jobs[s->list_b[i]])
+                                                 : s->sort[i].key != 0;
+
+        if (kept)
+            continue;
+        s->sort[k].data = s->sort[i].data;
+        s->list_b[k++] = s->list_b[i];
+    }
     stk_txn_rollback(s, mark);
     return k;
 }

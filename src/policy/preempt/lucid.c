@@ -84,7 +84,7 @@ static uint32_t pass(const void *st, struct stk_ask *ask)
 {
     struct stk_state *s = ask->s;
     struct stk_pool *p = &s->pools[ask->pool];
-    uint64_t left = p->gpus_up;
+    uint64_t left = p->gpus_up - p->gpus_idle_off;
     uint32_t n, n_out = 0;
 
     if (s->kept_pool == ask->pool && s->kept_now == ask->now) { /* the evicted are gone: place */
@@ -107,7 +107,8 @@ static uint32_t pass(const void *st, struct stk_ask *ask)
             if (!s->sort[i].data)
                 s->list_a[s->n_kept++] = s->sort[i].id;
         } else if (s->sort[i].data) {
-            ask->out[n_out++] = stk_decide_evict(s, ask->now, s->sort[i].id, STK_NONE);
+            ask->out[n_out] = stk_decide_evict(s, ask->now, s->sort[i].id, STK_NONE);
+            ask->out[n_out++].u.evict.suspend = false;
         }
     }
     if (n_out == 0)

@@ -49,6 +49,24 @@ static uint32_t run_one(struct fx *f, uint32_t job)
     return job;
 }
 
+/* Its processes sleep; it waits, or is held. */
+static uint32_t sleep_one(struct fx *f, bool held)
+{
+    uint32_t job = run_one(f, fx_submit(f, fx_job(1, 10)));
+    const struct stk_event ev = {.at = f->now,
+                                 .type = STK_EV_EVICT,
+                                 .job = {job},
+                                 .lease = fx_of(f, job)->lease,
+                                 .u.evict = {{STK_NONE}, true}};
+
+    assert_int_equal(fx_apply(f, &ev), 0);
+    if (held)
+        assert_int_equal(fx_job_event(f, STK_EV_HOLD, job), 0);
+    assert_int_equal(fx_job_event(f, STK_EV_SUSPENDED, job), 0);
+    assert_int_equal(fx_of(f, job)->slept, ev.lease);
+    return job;
+}
+
 static uint32_t in_none(struct fx *f, int way)
 {
     uint32_t job;
@@ -67,6 +85,8 @@ static uint32_t in_held(struct fx *f, int way)
     const struct stk_dep dep = {1, STK_DEP_AFTERANY};
     uint32_t job;
 
+    if (way >= 4)
+        return sleep_one(f, true);
     if (way == 2) { /* on hold, and depends on a job that runs */
         (void)run_one(f, fx_submit(f, fx_job(1, 10)));
         spec.deps = &dep;
@@ -94,10 +114,37 @@ static uint32_t in_blocked(struct fx *f, int way)
     return fx_submit(f, spec);
 }
 
+/* Told to sleep, and then perhaps cancelled or held; or asleep, and being ended. */
+static uint32_t in_stopping_asleep(struct fx *f, int way)
+{
+    uint32_t job;
+
+    if (way >= 4) {
+        job = sleep_one(f, way & 1);
+        assert_int_equal(fx_job_event(f, way & 2 ? STK_EV_CANCEL : STK_EV_EVICT, job), 0);
+        return job;
+    }
+    job = run_one(f, fx_submit(f, fx_job(1, 10)));
+    assert_int_equal(fx_apply(f, &(struct stk_event){.at = f->now,
+                                                     .type = STK_EV_EVICT,
+                                                     .job = {job},
+                                                     .lease = fx_of(f, job)->lease,
+                                                     .u.evict = {{STK_NONE}, true}}),
+                     0);
+    if (way & 1)
+        assert_int_equal(fx_job_event(f, STK_EV_HOLD, job), 0);
+    if (way & 2)
+        assert_int_equal(fx_job_event(f, STK_EV_CANCEL, job), 0);
+    return job;
+}
+
 static uint32_t in_stopping(struct fx *f, int way)
 {
-    uint32_t job = fx_submit(f, fx_job(1, 10));
+    uint32_t job;
 
+    if (way >= 8)
+        return in_stopping_asleep(f, way - 8);
+    job = fx_submit(f, fx_job(1, 10));
     (void)(way & 1 ? run_one(f, job) : place_one(f, job));
     assert_int_equal(fx_job_event(f, way & 2 ? STK_EV_CANCEL : STK_EV_EVICT, job), 0);
     if (way & 4)
@@ -118,7 +165,7 @@ static uint32_t in_done(struct fx *f, int way)
 
 static int ways(enum stk_job_state s)
 {
-    static const int n[STK_JOB_STATE_MAX] = {2, 4, 2, 1, 1, 1, 8, 2};
+    static const int n[STK_JOB_STATE_MAX] = {2, 5, 2, 2, 2, 1, 16, 2};
 
     return n[s];
 }
@@ -133,9 +180,9 @@ static uint32_t bring(struct fx *f, enum stk_job_state s, int way)
     case STK_JOB_BLOCKED:
         return in_blocked(f, way);
     case STK_JOB_WAITING:
-        return fx_submit(f, fx_job(1, 10));
+        return way == 1 ? sleep_one(f, false) : fx_submit(f, fx_job(1, 10));
     case STK_JOB_PLACED:
-        return place_one(f, fx_submit(f, fx_job(1, 10)));
+        return place_one(f, way == 1 ? sleep_one(f, false) : fx_submit(f, fx_job(1, 10)));
     case STK_JOB_RUNNING:
         return run_one(f, fx_submit(f, fx_job(1, 10)));
     case STK_JOB_STOPPING:
@@ -185,7 +232,7 @@ static int try_submit(struct fx *f, uint32_t *job, int variant)
 
 static int try_event(struct fx *f, uint32_t *job, enum stk_event_type t, int variant)
 {
-    const struct stk_piece piece = {{1}, 1, 1, 1};
+    const struct stk_piece piece = {{fx_state(f, *job) && fx_of(f, *job)->slept ? 0 : 1}, 1, 1, 1};
 
     if (t == STK_EV_SUBMIT)
         return try_submit(f, job, variant);
@@ -198,7 +245,19 @@ static int try_event(struct fx *f, uint32_t *job, enum stk_event_type t, int var
 
 static bool names_a_job(enum stk_event_type t)
 {
-    return t != STK_EV_NODE_DOWN && t != STK_EV_NODE_UP && t != STK_EV_TICK;
+    return t != STK_EV_NODE_DOWN && t != STK_EV_NODE_UP && t != STK_EV_GPUS_OFF && t != STK_EV_TICK;
+}
+
+/* What the table allows only to a job whose processes sleep, or that was told to sleep. */
+static int refusal(const struct fx *f, uint32_t job, enum stk_event_type t)
+{
+    const struct stk_job *j = fx_of(f, job);
+
+    if (t == STK_EV_SUSPENDED && j->lease && !j->suspend_wanted)
+        return -EINVAL;
+    if ((t == STK_EV_SUSPENDED || t == STK_EV_STARTED) && !j->lease)
+        return -EPROTO;
+    return (t == STK_EV_EXITED || t == STK_EV_EVICT) && !j->lease && !j->slept ? -EPROTO : 0;
 }
 
 static void try_one(const struct fx_setup *setup, enum stk_job_state from, int way,
@@ -208,7 +267,7 @@ static void try_one(const struct fx_setup *setup, enum stk_job_state from, int w
     uint32_t job = bring(f, from, way);
     unsigned may = stk_lifecycle_next(from, t);
     uint64_t before = fx_digest(f);
-    int rc;
+    int rc, no = may && from != STK_JOB_NONE ? refusal(f, job, t) : 0;
 
     assert_int_equal(fx_state(f, job), from);
     rc = try_event(f, &job, t, variant);
@@ -219,6 +278,9 @@ static void try_one(const struct fx_setup *setup, enum stk_job_state from, int w
     } else if (may == 0) {
         assert_int_equal(rc, t == STK_EV_SUBMIT ? -EINVAL : -EPROTO);
         assert_int_equal(fx_state(f, job), from);
+        assert_true(fx_digest(f) == before);
+    } else if (no < 0) {
+        assert_int_equal(rc, no);
         assert_true(fx_digest(f) == before);
     } else {
         assert_int_equal(rc, 0);

@@ -165,6 +165,29 @@ static void between_rounds_and_behind_better_ranks(void **state)
     fx_free(f);
 }
 
+static void it_sleeps_where_another_runs(void **state)
+{
+    struct fx *f = fx_new(&(struct fx_setup){.sleep_pct = 100});
+    uint32_t job = fx_submit(f, fx_job(8, 10)), other;
+    struct stk_reason r;
+
+    (void)state;
+    fx_turn(f);
+    assert_int_equal(fx_suspend(f, job), 0);
+    fx_turn(f);
+    assert_int_equal(why(f, job).code, STK_WHY_HELD);
+    other = fx_submit(f, fx_job(2, 30));
+    fx_turn(f);
+    assert_int_equal(fx_job_event(f, STK_EV_RELEASE, job), 0);
+    r = why(f, job);
+    assert_int_equal(r.code, STK_WHY_PINNED);
+    assert_int_equal(r.other, fx_of(f, other)->number);
+    assert_int_equal(r.until, 30 * STK_SECOND);
+    assert_int_equal(r.have, 6);
+    assert_int_equal(r.missing, 2);
+    fx_free(f);
+}
+
 static void every_reason_was_met(void **state)
 {
     (void)state;
@@ -181,6 +204,7 @@ int main(void)
         cmocka_unit_test(it_would_delay_a_promise),
         cmocka_unit_test(the_room_is_being_cleared_for_another),
         cmocka_unit_test(between_rounds_and_behind_better_ranks),
+        cmocka_unit_test(it_sleeps_where_another_runs),
         cmocka_unit_test(every_reason_was_met),
     };
 

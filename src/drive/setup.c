@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/setup.h"
+#include "drive/setup.h"
 
 #include <stdio.h>
 #include <string.h>

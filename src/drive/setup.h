@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* setup.h - which policies and parameters a simulated run uses: a bundle, changed by what the user
+/* setup.h - which policies and parameters a run uses: a bundle, changed by what the user
  * named. */
-#ifndef STK_SIM_SETUP_H
-#define STK_SIM_SETUP_H
+#ifndef STK_DRIVE_SETUP_H
+#define STK_DRIVE_SETUP_H
 
 #include "base/err.h"
 #include "core/policy.h"

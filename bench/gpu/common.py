@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared by the GPU proofs: counters, waiting, checks, the report."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PYTHON = os.environ.get("PYTHON", sys.executable)
+
+
+class Report:
+    """Named results; a check that fails makes the exit code 1 at the end, and stops nothing."""
+
+    def __init__(self, name):
+        self.name, self.rows, self.failed = name, [], []
+
+    def note(self, what, **values):
+        self.rows.append({"what": what, **values})
+        print(f"  {what}: {json.dumps(values)}", file=sys.stderr, flush=True)
+
+    def check(self, what, ok, **values):
+        self.note(what, ok=bool(ok), **values)
+        if not ok:
+            self.failed.append(what)
+        return bool(ok)
+
+    def finish(self):
+        print(json.dumps({"bench": self.name, "rows": self.rows, "failed": self.failed}, indent=1))
+        for what in self.failed:
+            print(f"bench: failed: {what}", file=sys.stderr)
+        sys.exit(1 if self.failed else 0)
+
+
+def wait_for(what, limit_s, every_s=0.05):
+    """The first true value of what(), or its last one."""
+    end = time.monotonic() + limit_s
+    while True:
+        value = what()
+        if value or time.monotonic() > end:
+            return value
+        time.sleep(every_s)
+
+
+def read_steps(path):
+    """(steps by the GPU, steps by the CPU, word) or None before the first."""
+    try:
+        with open(path, encoding="ascii") as f:
+            gpu, cpu, word = f.read().split()
+        return int(gpu), int(cpu), word
+    except (OSError, ValueError):
+        return None
+
+
+class Counter:
+    """counter.py as a child of ours."""
+
+    def __init__(self, gib, *args, env=None):
+        self.file = tempfile.mktemp(prefix="counter-", dir=tempfile.gettempdir())
+        self.child = subprocess.Popen(
+            [PYTHON, os.path.join(HERE, "counter.py"), self.file, "--gib", str(gib), *args],
+            env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL)
+        self.pid = self.child.pid
+
+    def steps(self):
+        return read_steps(self.file)
+
+    def reach(self, n, limit_s=240):
+        """Waits for step n; the steps then, None when it ended or is too late."""
+        def there():
+            now = self.steps()
+            return now if now and now[1] >= n else self.child.poll() is not None and (0, 0, "ended")
+        now = wait_for(there, limit_s)
+        return now if now and now[1] >= n else None
+
+    def end(self):
+        self.child.kill()
+        self.child.wait()
+        if os.path.exists(self.file):
+            os.unlink(self.file)

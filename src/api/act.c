@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* act.c - things done to jobs: cancel, hold, release, suspend, resume, requeue, signal. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/handlers.h"
+#include "spec/words.h"
+
+#define MAX_ACT 100000u /* jobs of one request */
+
+static const char *const verbs[] = {"cancel", "hold",    "release", "suspend",
+                                    "resume", "requeue", "signal"};
+
+static bool known_verb(const char *v)
+{
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
+        if (strcmp(verbs[i], v) == 0)
+            return true;
+    return false;
+}
+
+/* "signal" may be a name; the scheduler takes numbers. */
+static int check_signal(struct stk_request *r, json_t *args)
+{
+    json_t *s = json_object_get(args, "signal");
+    int number = 0;
+
+    if (json_is_integer(s))
+        number = (int)json_integer_value(s);
+    else if (!json_is_string(s) || stk_words_signal(json_string_value(s), &number) < 0)
+        number = 0;
+    if (number < 1 || number > 64) {
+        stk_request_error(r, 400, NULL,
+                          "signal must be a name such as \"USR1\" or a number from 1 to 64");
+        return -EINVAL;
+    }
+    (void)json_object_set_new(args, "signal", json_integer(number));
+    return 0;
+}
+
+static void act(struct stk_api *a, struct stk_request *r, const char *verb,
+                const stk_job_number *numbers, uint32_t n, json_t *take_args)
+{
+    int rc;
+
+    if (strcmp(verb, "signal") == 0 && check_signal(r, take_args) < 0) {
+        json_decref(take_args);
+        return;
+    }
+    rc = stk_live_act(a->cfg.live, stk_request_who(r), verb, numbers, n, take_args, stk_api_reply,
+                      r);
+    if (rc < 0)
+        stk_request_error(r, 503, "busy", "cannot %s now: %s", verb, strerror(-rc));
+}
+
+void stk_do_verb(void *ctx, struct stk_request *r)
+{
+    const char *verb = strrchr(stk_request_route(r)->path, '/') + 1;
+    stk_job_number number;
+    json_t *args = NULL;
+
+    if (stk_api_job_number(ctx, r, &number) < 0)
+        return;
+    if (stk_request_has_body(r) && stk_request_body(r, &args) < 0)
+        return;
+    if (!args)
+        args = json_object();
+    if (!json_is_object(args)) {
+        json_decref(args);
+        stk_request_error(r, 400, NULL, "the body must be an object");
+        return;
+    }
+    act(ctx, r, verb, &number, 1, args);
+}
+
+/* The list of ids; answers when it is not one. */
+static stk_job_number *read_ids(struct stk_request *r, const json_t *body, uint32_t *ret_n)
+{
+    const json_t *ids = json_object_get(body, "ids");
+    size_t n = json_array_size(ids);
+    stk_job_number *list;
+
+    if (!json_is_array(ids) || n == 0 || n > MAX_ACT) {
+        stk_request_error(r, 400, NULL, "\"ids\" must be a list of 1 to %u job numbers", MAX_ACT);
+        return NULL;
+    }
+    list = calloc(n, sizeof(*list));
+    for (size_t i = 0; list && i < n; i++) {
+        json_int_t v = json_integer_value(json_array_get(ids, i));
+
+        if (v < 1 || v >= UINT32_MAX) {
+            free(list);
+            stk_request_error(r, 400, NULL, "ids[%zu] is not a job number", i);
+            return NULL;
+        }
+        list[i] = (stk_job_number)v;
+    }
+    if (!list)
+        stk_request_error(r, 503, "busy", "out of memory");
+    *ret_n = (uint32_t)n;
+    return list;
+}
+
+void stk_do_act(void *ctx, struct stk_request *r)
+{
+    const char *verb;
+    stk_job_number *ids;
+    json_t *body;
+    uint32_t n = 0;
+
+    if (stk_request_body(r, &body) < 0)
+        return;
+    verb = json_string_value(json_object_get(body, "verb"));
+    if (!verb || !known_verb(verb)) {
+        stk_request_error(r, 400, NULL,
+                          "\"verb\" must be cancel, hold, release, suspend, resume, requeue or "
+                          "signal");
+        json_decref(body);
+        return;
+    }
+    ids = read_ids(r, body, &n);
+    if (ids)
+        act(ctx, r, verb, ids, n, json_incref(body));
+    free(ids);
+    json_decref(body);
+}
+
+void stk_do_adopt(void *ctx, struct stk_request *r)
+{
+    (void)ctx;
+    stk_request_error(r, 501, NULL,
+                      "adopting processes that stoker did not start is not there yet");
+}

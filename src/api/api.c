@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api.c - puts the routes behind the server, and wakes those who wait. */
+#include "api/api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/handlers.h"
+
+#define TICK_MS 250
+
+static void on_tick(uv_timer_t *t)
+{
+    struct stk_api *a = t->data;
+
+    stk_wait_tick(a);
+    stk_feed_tick(a);
+    stk_tail_tick(a);
+    if (!a->waits && !a->feeds && !a->tails)
+        (void)uv_timer_stop(t);
+}
+
+void stk_api_need_tick(struct stk_api *a)
+{
+    if (!uv_is_active((uv_handle_t *)a->tick))
+        (void)uv_timer_start(a->tick, on_tick, TICK_MS, TICK_MS);
+}
+
+void stk_api_after_turn(struct stk_api *a)
+{
+    stk_wait_turn(a);
+    stk_feed_turn(a);
+}
+
+static void on_http_log(void *ctx, const char *line)
+{
+    struct stk_api *a = ctx;
+
+    if (a->cfg.log)
+        a->cfg.log(a->cfg.ctx, line);
+}
+
+int stk_api_new(const struct stk_api_config *cfg, struct stk_api **ret_api, struct stk_err *err)
+{
+    struct stk_api *a = calloc(1, sizeof(*a));
+    uv_timer_t *tick = calloc(1, sizeof(*tick));
+    struct stk_http_config http = {.loop = cfg->loop,
+                                   .routes = stk_api_routes,
+                                   .ctx = a,
+                                   .identify = stk_api_identify,
+                                   .log = on_http_log,
+                                   .hosts = cfg->hosts};
+    int rc = a && tick ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+
+    if (rc == 0) {
+        a->cfg = *cfg;
+        a->opened = stk_live_now(cfg->live);
+        rc = stk_api_secret(a->login, sizeof(a->login), err);
+    }
+    rc = rc < 0 ? rc : stk_http_new(&http, &a->http, err);
+    if (rc < 0) {
+        free(a);
+        free(tick);
+        return rc;
+    }
+    (void)uv_timer_init(cfg->loop, tick);
+    tick->data = a;
+    a->tick = tick;
+    *ret_api = a;
+    return 0;
+}
+
+struct stk_http *stk_api_http(struct stk_api *a)
+{
+    return a->http;
+}
+
+void stk_api_set_roles(struct stk_api *a, const char *const *admins, const char *const *operators)
+{
+    a->cfg.admins = admins;
+    a->cfg.operators = operators;
+}
+
+void stk_api_take_sample(struct stk_api *a, json_t *take_sample)
+{
+    json_decref(a->sample);
+    a->sample = take_sample;
+}
+
+void stk_api_set_trouble(struct stk_api *a, const char *sentence)
+{
+    (void)snprintf(a->trouble, sizeof(a->trouble), "%s", sentence ? sentence : "");
+}
+
+void stk_api_login_link(const struct stk_api *a, char *buf, size_t size)
+{
+    const char *url = stk_http_url(a->http);
+
+    buf[0] = '\0';
+    if (*url)
+        (void)snprintf(buf, size, "%s/?token=%s", url, a->login);
+}
+
+void stk_api_stop(struct stk_api *a)
+{
+    stk_http_stop(a->http);
+}
+
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+void stk_api_free(struct stk_api *a)
+{
+    if (!a)
+        return;
+    stk_http_free(a->http);
+    uv_close((uv_handle_t *)a->tick, free_handle);
+    json_decref(a->sample);
+    free(a->feed_text.text);
+    explicit_bzero(a->login, sizeof(a->login));
+    free(a);
+}
+
+/* ---- for handlers ---- */
+
+struct element { /* of an array: what is looked for, and what was found */
+    stk_job_number array;
+    bool in_array;
+    uint32_t index;
+};
+
+static int see_element(void *ctx, const struct stk_record *rec)
+{
+    struct element *e = ctx;
+
+    e->in_array = rec->array == e->array;
+    e->index = rec->array_index;
+    return 1;
+}
+
+/* The job of an array with that index. Its jobs have numbers in a row and rising indices, so the
+ * one with index i is at most i numbers behind the first. */
+static stk_job_number find_element(struct stk_api *a, stk_job_number array, uint32_t index)
+{
+    uint64_t lo = array, hi = (uint64_t)array + index;
+
+    hi = hi < UINT32_MAX ? hi : UINT32_MAX - 1;
+    while (lo <= hi) {
+        stk_job_number mid = (stk_job_number)((lo + hi) / 2);
+        const struct stk_entry *live = stk_live_entry(a->cfg.live, mid);
+        struct element e = {.array = array};
+
+        if (live)
+            (void)see_element(&e, &live->rec);
+        else
+            (void)stk_store_job_get(stk_live_store(a->cfg.live), mid, see_element, &e, NULL);
+        if (e.in_array && e.index == index)
+            return mid;
+        if (e.in_array && e.index < index)
+            lo = (uint64_t)mid + 1;
+        else
+            hi = (uint64_t)mid - 1;
+    }
+    return 0;
+}
+
+int stk_api_job_number(struct stk_api *a, struct stk_request *r, stk_job_number *ret)
+{
+    const char *text = stk_request_path(r, "id");
+    unsigned long long v = 0, index;
+    char *end = NULL;
+
+    if (*text >= '0' && *text <= '9' && strlen(text) <= 21)
+        v = strtoull(text, &end, 10);
+    if (v < 1 || v >= UINT32_MAX || (*end != '\0' && *end != '_')) {
+        stk_request_error(r, 404, NULL, "there is no job \"%.40s\"; a job has a number", text);
+        return -ENOENT;
+    }
+    *ret = (stk_job_number)v;
+    if (*end == '\0')
+        return 0;
+    text = end + 1;
+    index = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : UINT32_MAX;
+    *ret =
+        index < INT32_MAX && *end == '\0' ? find_element(a, (stk_job_number)v, (uint32_t)index) : 0;
+    if (*ret > 0)
+        return 0;
+    stk_request_error(r, 404, NULL, "array %llu has no element \"%.20s\"", v, text);
+    return -ENOENT;
+}
+
+int stk_api_limit(struct stk_request *r, uint32_t *ret)
+{
+    uint64_t v;
+    int rc = stk_request_number(r, "limit", STK_API_PAGE, STK_API_MAX_PAGE, &v);
+
+    if (rc < 0)
+        return rc;
+    *ret = v > 0 ? (uint32_t)v : STK_API_PAGE;
+    return 0;
+}
+
+void stk_api_fail(struct stk_request *r, int rc, const struct stk_err *err)
+{
+    int status = 500;
+
+    switch (-rc) {
+    case ENOENT:
+        status = 404;
+        break;
+    case EACCES:
+    case EPERM:
+        status = 403;
+        break;
+    case EINVAL:
+    case EBADMSG:
+        status = 400;
+        break;
+    case EPROTO:
+    case EEXIST:
+    case EBUSY:
+        status = 409;
+        break;
+    case EFBIG:
+    case E2BIG:
+        status = 413;
+        break;
+    case ERANGE:
+        status = 422;
+        break;
+    case ENOSPC:
+    case EROFS:
+    case EIO:
+        status = 507;
+        break;
+    default:
+        break;
+    }
+    stk_request_error(r, status, NULL, "%s", err->text[0] ? err->text : strerror(-rc));
+}
+
+int stk_api_settle(struct stk_api *a, struct stk_err *err)
+{
+    struct stk_err why = {""};
+    int rc = stk_live_pending(a->cfg.live) ? stk_live_turn(a->cfg.live, &why) : 0;
+
+    if (rc < 0)
+        return stk_err_set(err, rc, "%s", why.text);
+    stk_api_after_turn(a);
+    return 0;
+}
+
+void stk_api_reply(void *ctx, int status, json_t *take_body)
+{
+    stk_request_json(ctx, status, take_body ? take_body : json_object());
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api.h - what the daemon says over HTTP: the routes, and what is behind them. docs/spec/api.md
+ * has it from the outside. */
+#ifndef STK_API_API_H
+#define STK_API_API_H
+
+#include <jansson.h>
+#include <uv.h>
+
+#include "api/http.h"
+#include "base/err.h"
+#include "live/live.h"
+
+struct stk_api;
+
+struct stk_api_config { /* borrowed for life */
+    uv_loop_t *loop;
+    struct stk_live *live;
+    const char *version, *state_dir;
+    bool virtual_gpus;
+    const char *const *admins, *const *operators; /* user names, end with NULL; may be NULL */
+    const char *const *hosts;                     /* as in stk_http_config */
+    const json_t *gpus; /* the table of "stoker-gpu list", for names and uuids; may be NULL */
+    /* Optional: adds what the engine knows of a job that has not ended ("pids", "attach"). */
+    void (*detail)(void *ctx, stk_job_number number, json_t *job);
+    /* Optional: notable things, one line each. */
+    void (*log)(void *ctx, const char *line);
+    void *ctx;
+};
+
+int stk_api_new(const struct stk_api_config *cfg, struct stk_api **ret_api, struct stk_err *err);
+/* The server, to open its doors. It belongs to the api. */
+struct stk_http *stk_api_http(struct stk_api *api);
+/* Who is what, after the configuration was read again. */
+void stk_api_set_roles(struct stk_api *api, const char *const *admins,
+                       const char *const *operators);
+/* To be called after every turn: answers those who wait, feeds those who listen. */
+void stk_api_after_turn(struct stk_api *api);
+/* The latest line of "stoker-gpu watch". */
+void stk_api_take_sample(struct stk_api *api, json_t *take_sample);
+/* What is wrong with the daemon ("cannot write to the disk"); NULL: nothing. Shown by health. */
+void stk_api_set_trouble(struct stk_api *api, const char *sentence);
+/* A link that logs a browser in as the daemon's own user; "" when not listening on TCP. */
+void stk_api_login_link(const struct stk_api *api, char *buf, size_t size);
+
+void stk_api_stop(struct stk_api *api);
+/* Its memory goes when the loop has run once more. NULL is a no-op. */
+void stk_api_free(struct stk_api *api);
+
+/* The route table, for tests. */
+extern const struct stk_route stk_api_routes[];
+/* The OpenAPI document made from it; a new reference. */
+json_t *stk_api_document(const struct stk_route *routes, const char *version);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conn.c - who is connected, and for how long.
+ *
+ * A connection lies in one of three lists, oldest first. One that takes too long to send a request
+ * is closed by shutting its socket down: libmicrohttpd then sees the end and drops it. The same
+ * happens to the oldest that waits when three quarters of the room are used, so that idle
+ * connections, however many, never keep a new one out.
+ *
+ * A suspended connection is not watched by libmicrohttpd, so the sweep asks the kernel which of
+ * their clients have left.
+ */
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "api/conn.h"
+
+static void unlink_conn(struct stk_conn *c)
+{
+    struct stk_conn_list *l = &c->door->list[c->state];
+
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        l->first = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    else
+        l->last = c->prev;
+    l->n--;
+}
+
+static void link_conn(struct stk_conn *c, enum stk_conn_state state)
+{
+    struct stk_conn_list *l = &c->door->list[state];
+
+    c->state = state;
+    c->since_ms = uv_now(c->door->http->cfg.loop);
+    c->next = NULL;
+    c->prev = l->last;
+    if (l->last)
+        l->last->next = c;
+    else
+        l->first = c;
+    l->last = c;
+    l->n++;
+}
+
+void stk_conn_move(struct stk_conn *c, enum stk_conn_state state)
+{
+    unlink_conn(c);
+    link_conn(c, state);
+}
+
+/* Closes a connection that has no answer coming. It stays in its list, as the youngest, until
+ * libmicrohttpd has seen the end. */
+static void hang_up(struct stk_conn *c)
+{
+    c->door->http->stats.refused++;
+    (void)shutdown(c->fd, SHUT_RDWR);
+    stk_conn_move(c, c->state);
+}
+
+static void make_room(struct stk_door *d)
+{
+    uint32_t n = 0;
+
+    for (int i = 0; i < STK_CONN_STATE_MAX; i++)
+        n += d->list[i].n;
+    if (n <= d->limit - d->limit / 4)
+        return;
+    for (int i = STK_CONN_WAITING; i <= STK_CONN_READING; i++)
+        if (d->list[i].first) {
+            hang_up(d->list[i].first);
+            return;
+        }
+}
+
+static void opened(struct stk_door *d, struct MHD_Connection *mhd, void **socket_ctx)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct stk_conn *c = calloc(1, sizeof(*c));
+    struct ucred cred;
+    socklen_t len = sizeof(cred);
+
+    if (!c || !info) {
+        free(c);
+        return; /* its requests are refused for want of this */
+    }
+    c->door = d;
+    c->fd = info->connect_fd;
+    c->uid = c->gid = UINT32_MAX;
+    if (d->is_unix && getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0) {
+        c->uid = cred.uid;
+        c->gid = cred.gid;
+    }
+    make_room(d);
+    link_conn(c, STK_CONN_WAITING);
+    d->http->stats.connections++;
+    d->http->stats.open++;
+    *socket_ctx = c;
+}
+
+void stk_conn_notify(void *cls, struct MHD_Connection *mhd, void **socket_ctx,
+                     enum MHD_ConnectionNotificationCode code)
+{
+    struct stk_conn *c = *socket_ctx;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        opened(cls, mhd, socket_ctx);
+        return;
+    }
+    if (!c)
+        return;
+    unlink_conn(c);
+    c->door->http->stats.open--;
+    free(c);
+    *socket_ctx = NULL;
+}
+
+uint32_t stk_conn_held(const struct stk_http *h, uint32_t uid)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < h->n_doors; i++)
+        for (struct stk_conn *c = h->doors[i].list[STK_CONN_BUSY].first; c; c = c->next)
+            n += c->req && c->req->known && c->req->who.uid == uid;
+    return n;
+}
+
+/* Tells requests that sleep when their client has left. */
+static void find_gone(struct stk_door *d)
+{
+    struct stk_conn_list *l = &d->list[STK_CONN_BUSY];
+    struct pollfd *fds = l->n ? calloc(l->n, sizeof(*fds)) : NULL;
+    struct stk_conn **conns = l->n ? calloc(l->n, sizeof(struct stk_conn *)) : NULL;
+    nfds_t n = 0;
+
+    for (struct stk_conn *c = l->first; fds && conns && c; c = c->next)
+        if (c->req && c->req->asleep) {
+            fds[n] = (struct pollfd){.fd = c->fd, .events = POLLRDHUP};
+            conns[n++] = c;
+        }
+    if (n > 0 && poll(fds, n, 0) > 0)
+        for (nfds_t i = 0; i < n; i++)
+            if (fds[i].revents && conns[i]->req)
+                stk_request_lost(conns[i]->req);
+    free(fds);
+    free(conns);
+}
+
+static void close_old(struct stk_conn_list *l, uint64_t before_ms)
+{
+    while (l->first && l->first->since_ms < before_ms)
+        hang_up(l->first);
+}
+
+void stk_conn_sweep(struct stk_http *h)
+{
+    uint64_t now = uv_now(h->cfg.loop);
+
+    for (uint32_t i = 0; i < h->n_doors; i++) {
+        struct stk_door *d = &h->doors[i];
+
+        if (now > STK_HTTP_HEAD_MS)
+            close_old(&d->list[STK_CONN_WAITING], now - STK_HTTP_HEAD_MS);
+        if (now > STK_HTTP_BODY_MS)
+            close_old(&d->list[STK_CONN_READING], now - STK_HTTP_BODY_MS);
+        find_gone(d);
+    }
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* events.c - the journal as server-sent events.
+ *
+ * A listener is a position in the journal; what it has not had yet is read from the store, a piece
+ * at a time, as fast as it takes it. So a slow listener costs nothing and misses nothing: when it
+ * takes nothing at all its connection is closed, and it goes on later with Last-Event-ID. Listeners
+ * that keep up all want the same piece next, which is therefore made once.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/handlers.h"
+#include "api/show.h"
+#include "model/wire.h"
+#include "sys/big.h"
+
+#define PIECE (32u * 1024)
+#define BEAT_MS (15u * 1000)
+
+struct stk_feed {
+    struct stk_feed *prev, *next;
+    struct stk_api *api;
+    struct stk_request *req;
+    uint64_t after; /* everything up to here is in 'buf' or was sent */
+    char *buf;
+    size_t len, at;
+    uint64_t sent_ms;
+    bool beat;
+};
+
+static void set(json_t *o, const char *key, json_t *take)
+{
+    (void)json_object_set_new(o, key, take);
+}
+
+static json_t *gpu_list(uint64_t mask)
+{
+    json_t *list = json_array();
+
+    for (; mask; mask &= mask - 1)
+        (void)json_array_append_new(list, json_integer(__builtin_ctzll(mask)));
+    return list;
+}
+
+static const char *node_name(const struct stk_api *a, stk_node_id node)
+{
+    const struct stk_live_config *cfg = stk_live_config(a->cfg.live);
+
+    return node.i < cfg->core.n_nodes ? cfg->nodes[node.i].name : "?";
+}
+
+/* What the event says beside its type and its job. */
+static void add_detail(const struct stk_api *a, json_t *o, const struct stk_event *ev)
+{
+    if (ev->type == STK_EV_SUBMIT) {
+        const struct stk_demand *d = &ev->u.spec->demand;
+
+        set(o, "gpus", json_integer((json_int_t)d->gpus * d->tasks));
+        set(o, "kind", json_string(stk_kind_name(ev->u.spec->kind)));
+    } else if (ev->type == STK_EV_PLACE && ev->u.place.n > 0) {
+        set(o, "node", json_string(node_name(a, ev->u.place.pieces[0].node)));
+        set(o, "gpu_indices", gpu_list(ev->u.place.pieces[0].mask));
+    } else if (ev->type == STK_EV_EXITED) {
+        set(o, "cause", json_string(stk_show_cause(ev->u.exit.cause)));
+        set(o, "code", json_integer(ev->u.exit.code));
+    } else if (ev->type == STK_EV_EVICT) {
+        set(o, "suspend", json_boolean(ev->u.evict.suspend));
+    } else if (ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_NODE_UP) {
+        set(o, "node", json_string(node_name(a, ev->u.node)));
+    } else if (ev->type == STK_EV_GPUS_OFF) {
+        set(o, "node", json_string(node_name(a, ev->u.off.node)));
+        set(o, "gpu_indices", gpu_list(ev->u.off.mask));
+    }
+}
+
+struct piece {
+    struct stk_api *api;
+    struct stk_wire wire;
+    char *text;
+    size_t len;
+    uint64_t to;
+};
+
+static int add_event(void *ctx, const struct stk_journal_row *row)
+{
+    struct piece *p = ctx;
+    const char *type;
+    json_t *o;
+    char *data;
+    int n = 0;
+
+    p->to = row->seq;
+    if (row->type == STK_EV_TICK || row->type >= STK_EV_TYPE_MAX)
+        return 0;
+    type = stk_event_type_name((enum stk_event_type)row->type);
+    o = json_pack("{s:I,s:o,s:s,s:o}", "seq", (json_int_t)row->seq, "at", stk_show_time(row->at),
+                  "type", type, "job", row->number ? json_integer(row->number) : json_null());
+    if (stk_wire_get(row->bytes, row->len, &p->wire, NULL) == 0)
+        add_detail(p->api, o, &p->wire.ev);
+    data = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(16));
+    json_decref(o);
+    if (data)
+        n = snprintf(p->text + p->len, PIECE - p->len, "id: %" PRIu64 "\nevent: %s\ndata: %s\n\n",
+                     row->seq, type, data);
+    free(data);
+    if (n < 0 || (size_t)n >= PIECE - p->len) { /* full; this one is the next piece's first */
+        p->to = row->seq - 1;
+        return p->len == 0 ? 0 : 1;
+    }
+    p->len += (size_t)n;
+    return 0;
+}
+
+/* Makes the piece after 'after' unless it is there already. */
+static int make_piece(struct stk_api *a, uint64_t after)
+{
+    struct stk_feed_text *t = &a->feed_text;
+    struct piece p = {.api = a, .to = after};
+    int rc;
+
+    if (t->text && t->from == after && t->to > after)
+        return 0;
+    if (!t->text)
+        t->text = malloc(PIECE);
+    if (!t->text)
+        return -ENOMEM;
+    p.text = t->text;
+    stk_wire_init(&p.wire, &stk_big_mem);
+    rc = stk_store_read(stk_live_store(a->cfg.live), after, add_event, &p, NULL);
+    stk_wire_done(&p.wire);
+    *t = (struct stk_feed_text){after, rc < 0 ? after : p.to, t->text, rc < 0 ? 0 : p.len};
+    return rc;
+}
+
+/* Events it wanted are no longer kept: says so, and goes on with the oldest that is. */
+static void tell_gap(struct stk_feed *f)
+{
+    uint64_t first = 1, last = 0;
+
+    if (stk_store_span(stk_live_store(f->api->cfg.live), &first, &last, NULL) < 0 || first == 0)
+        first = stk_live_seq(f->api->cfg.live) + 1;
+    f->len = (size_t)snprintf(f->buf, PIECE,
+                              "event: gap\ndata: {\"after\":%" PRIu64 ",\"next\":%" PRIu64 "}\n\n",
+                              f->after, first);
+    f->after = first - 1;
+}
+
+static void refill(struct stk_feed *f)
+{
+    const struct stk_feed_text *t = &f->api->feed_text;
+    uint64_t seq = stk_live_seq(f->api->cfg.live);
+    int rc;
+
+    f->at = f->len = 0;
+    if (f->after > seq) {
+        tell_gap(f);
+        return;
+    }
+    while (f->len == 0 && f->after < seq) {
+        rc = make_piece(f->api, f->after);
+        if (rc == -ERANGE)
+            tell_gap(f);
+        if (rc < 0 || t->to == f->after)
+            return;
+        memcpy(f->buf, t->text, t->len);
+        f->len = t->len;
+        f->after = t->to;
+    }
+}
+
+static ssize_t fill(void *ctx, char *buf, size_t max, bool stopping)
+{
+    static const char bye[] = "event: stopping\ndata: {}\n\n";
+    struct stk_feed *f = ctx;
+    size_t n;
+
+    if (f->at == f->len)
+        refill(f);
+    if (f->at == f->len && stopping && max > sizeof(bye)) {
+        memcpy(buf, bye, sizeof(bye) - 1);
+        return (ssize_t)sizeof(bye) - 1;
+    }
+    if (f->at == f->len && f->beat && max >= 3) {
+        memcpy(buf, ":\n\n", 3);
+        f->beat = false;
+        f->sent_ms = uv_now(f->api->cfg.loop);
+        return 3;
+    }
+    n = f->len - f->at < max ? f->len - f->at : max;
+    if (n > 0) {
+        memcpy(buf, f->buf + f->at, n);
+        f->at += n;
+        f->sent_ms = uv_now(f->api->cfg.loop);
+    }
+    return (ssize_t)n;
+}
+
+static void done(void *ctx)
+{
+    struct stk_feed *f = ctx;
+
+    if (f->prev)
+        f->prev->next = f->next;
+    else
+        f->api->feeds = f->next;
+    if (f->next)
+        f->next->prev = f->prev;
+    free(f->buf);
+    free(f);
+}
+
+static const struct stk_stream_ops feed_ops = {fill, done};
+
+void stk_feed_turn(struct stk_api *a)
+{
+    uint64_t seq = stk_live_seq(a->cfg.live);
+
+    for (struct stk_feed *f = a->feeds; f; f = f->next)
+        if (f->after < seq)
+            stk_request_wake(f->req);
+}
+
+void stk_feed_tick(struct stk_api *a)
+{
+    uint64_t now = uv_now(a->cfg.loop);
+
+    for (struct stk_feed *f = a->feeds; f; f = f->next)
+        if (now - f->sent_ms >= BEAT_MS) {
+            f->beat = true;
+            stk_request_wake(f->req);
+        }
+}
+
+/* Where to begin: Last-Event-ID, ?after=, or now. */
+static int read_start(struct stk_api *a, struct stk_request *r, uint64_t *ret)
+{
+    const char *id = stk_request_header(r, "Last-Event-ID");
+    char *end;
+
+    if (!id)
+        return stk_request_number(r, "after", stk_live_seq(a->cfg.live), INT64_MAX, ret);
+    *ret = strtoull(id, &end, 10);
+    if (*id == '\0' || *end != '\0' || *ret > INT64_MAX) {
+        stk_request_error(r, 400, NULL, "Last-Event-ID must be the id of an event, got \"%.40s\"",
+                          id);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+void stk_do_events(void *ctx, struct stk_request *r)
+{
+    struct stk_api *a = ctx;
+    struct stk_feed *f;
+    uint64_t after;
+
+    if (read_start(a, r, &after) < 0)
+        return;
+    f = calloc(1, sizeof(*f));
+    if (f)
+        f->buf = malloc(PIECE);
+    if (!f || !f->buf) {
+        free(f);
+        stk_request_error(r, 503, "busy", "out of memory");
+        return;
+    }
+    f->api = a;
+    f->req = r;
+    f->after = after;
+    f->sent_ms = uv_now(a->cfg.loop);
+    f->beat = true; /* the first thing sent: now the client knows that it listens */
+    f->next = a->feeds;
+    if (a->feeds)
+        a->feeds->prev = f;
+    a->feeds = f;
+    stk_request_stream(r, "text/event-stream", &feed_ops, f);
+    stk_api_need_tick(a);
+}

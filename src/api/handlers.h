@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handlers.h - what the handlers share: the api's own state, and the handlers by name for the route
+ * table in routes.c. */
+#ifndef STK_API_HANDLERS_H
+#define STK_API_HANDLERS_H
+
+#include "api/api.h"
+
+#define STK_API_PAGE 100u      /* rows of a list, when not said */
+#define STK_API_MAX_PAGE 1000u /* ... at most */
+
+struct stk_wait; /* wait.c: a request that waits for a job */
+struct stk_feed; /* events.c: a stream of events */
+struct stk_tail; /* log.c: a log that is followed */
+
+struct stk_user {
+    uint32_t uid, gid;
+    uint64_t until_ms; /* 0: not set */
+    char name[64];
+};
+
+struct stk_api {
+    struct stk_api_config cfg;
+    struct stk_http *http;
+    uv_timer_t *tick; /* runs while somebody waits or listens */
+    struct stk_wait *waits;
+    struct stk_feed *feeds;
+    struct stk_tail *tails;
+    struct stk_feed_text { /* events (from, to] as they are sent; most feeds want the same */
+        uint64_t from, to;
+        char *text;
+        size_t len;
+    } feed_text;
+    json_t *sample;
+    char trouble[256];
+    char login[80]; /* secret of the login link */
+    stk_time opened;
+    struct stk_user users[64];
+};
+
+/* users.c */
+int stk_api_identify(void *ctx, const struct stk_peer *peer, struct stk_who *ret);
+void stk_api_fill_who(struct stk_api *a, uint32_t uid, uint32_t gid, struct stk_who *ret);
+int stk_api_secret(char *buf, size_t size, struct stk_err *err); /* a new random one */
+
+/* api.c */
+void stk_api_need_tick(struct stk_api *a);
+/* The {id} of the path, "12" or "12_4" (of an array); on failure the request has been answered. */
+int stk_api_job_number(struct stk_api *a, struct stk_request *r, stk_job_number *ret);
+/* "limit", with the usual bounds. */
+int stk_api_limit(struct stk_request *r, uint32_t *ret);
+/* Answers with an error of ours: -ENOENT is 404 and so on. */
+void stk_api_fail(struct stk_request *r, int rc, const struct stk_err *err);
+/* Runs the turn that is due, if any: the store is then free for a transaction of our own. */
+int stk_api_settle(struct stk_api *a, struct stk_err *err);
+void stk_api_reply(void *ctx, int status, json_t *take_body); /* stk_reply_fn of a request */
+
+/* wait.c, events.c, log.c: what each does when time passes and after turns */
+void stk_wait_tick(struct stk_api *a);
+void stk_feed_tick(struct stk_api *a);
+void stk_tail_tick(struct stk_api *a);
+void stk_wait_turn(struct stk_api *a);
+void stk_feed_turn(struct stk_api *a);
+
+/* The handlers. */
+typedef void stk_handler(void *ctx, struct stk_request *r);
+stk_handler stk_do_jobs, stk_do_submit, stk_do_job, stk_do_verb, stk_do_act, stk_do_why, stk_do_log,
+    stk_do_wait, stk_do_report, stk_do_control, stk_do_history, stk_do_nodes, stk_do_gpus,
+    stk_do_cluster, stk_do_node_drain, stk_do_node_resume, stk_do_gpu_drain, stk_do_gpu_resume,
+    stk_do_adopt, stk_do_tokens, stk_do_token_new, stk_do_token_delete, stk_do_events,
+    stk_do_health, stk_do_metrics, stk_do_openapi, stk_do_page, stk_do_page_js;
+
+#endif

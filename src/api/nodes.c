@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodes.c - nodes and GPUs: looking, and taking them out of use and back. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/owners.h"
+#include "core/state.h"
+
+static json_t *show_node(const struct stk_owners *v, uint32_t i)
+{
+    const struct stk_live_config *cfg = stk_live_config(v->api->cfg.live);
+    const struct stk_state *s = stk_core_state(stk_live_core(v->api->cfg.live));
+    const struct stk_node *n = &s->nodes[i];
+    uint32_t busy = 0, drained = 0;
+
+    for (uint32_t g = 0; g < n->gpus && g < STK_MAX_NODE_GPUS; g++)
+        busy += v->owner[(size_t)i * STK_MAX_NODE_GPUS + g] != 0;
+    drained = (uint32_t)__builtin_popcountll(stk_live_drained(v->api->cfg.live, i));
+    return json_pack(
+        "{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o}", "name", cfg->nodes[i].name, "state",
+        !n->up                              ? "down"
+        : n->gpus > 0 && drained >= n->gpus ? "drained"
+                                            : "up",
+        "pool", cfg->pools[n->pool], "gpu_type", cfg->nodes[i].gpu_type, "gpus",
+        (json_int_t)n->gpus, "gpus_busy", (json_int_t)busy, "gpus_free", (json_int_t)n->gpus_free,
+        "gpus_drained", (json_int_t)drained, "cpus",
+        n->cpu_limited ? json_real((double)n->cpu_milli / 1000) : json_null(), "cpus_free",
+        n->cpu_limited ? json_real((double)n->cpu_free / 1000) : json_null(), "mem_mib",
+        n->mem_limited ? json_integer((json_int_t)n->mem_mib) : json_null(), "mem_free_mib",
+        n->mem_limited ? json_integer((json_int_t)n->mem_free) : json_null());
+}
+
+/* "limit" and "after", which counts rows. */
+static int read_page(struct stk_request *r, uint32_t *limit, uint64_t *after)
+{
+    int rc = stk_api_limit(r, limit);
+
+    return rc < 0 ? rc : stk_request_number(r, "after", 0, UINT32_MAX, after);
+}
+
+static void answer_page(struct stk_request *r, const char *name, json_t *take_list, uint64_t at,
+                        bool more)
+{
+    stk_request_json(r, 200,
+                     json_pack("{s:o,s:o}", name, take_list, "next",
+                               more ? json_integer((json_int_t)at) : json_null()));
+}
+
+void stk_do_nodes(void *ctx, struct stk_request *r)
+{
+    struct stk_api *a = ctx;
+    uint32_t n = stk_core_state(stk_live_core(a->cfg.live))->n_nodes, limit;
+    struct stk_owners v;
+    uint64_t after, i;
+    json_t *list;
+
+    if (read_page(r, &limit, &after) < 0)
+        return;
+    if (stk_owners_look(&v, a, stk_request_who(r)) < 0) {
+        stk_request_error(r, 503, "busy", "out of memory");
+        return;
+    }
+    list = json_array();
+    for (i = after; i < n && i < after + limit; i++)
+        (void)json_array_append_new(list, show_node(&v, (uint32_t)i));
+    stk_owners_done(&v);
+    answer_page(r, "nodes", list, i, i < n);
+}
+
+void stk_do_gpus(void *ctx, struct stk_request *r)
+{
+    struct stk_api *a = ctx;
+    const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
+    struct stk_owners v;
+    uint64_t after, at = 0;
+    uint32_t limit;
+    json_t *list;
+
+    if (read_page(r, &limit, &after) < 0)
+        return;
+    if (stk_owners_look(&v, a, stk_request_who(r)) < 0) {
+        stk_request_error(r, 503, "busy", "out of memory");
+        return;
+    }
+    list = json_array();
+    for (uint32_t n = 0; n < s->n_nodes; n++)
+        for (uint32_t g = 0; g < s->nodes[n].gpus && g < STK_MAX_NODE_GPUS; g++, at++)
+            if (at >= after && at < after + limit)
+                (void)json_array_append_new(list, stk_owners_show(&v, n, g));
+    stk_owners_done(&v);
+    answer_page(r, "gpus", list, after + limit, at > after + limit);
+}
+
+/* ---- out of use and back ---- */
+
+static void drain(struct stk_api *a, struct stk_request *r, uint32_t node, uint64_t mask, bool on)
+{
+    int rc = stk_live_drain(a->cfg.live, stk_request_who(r), node, mask, on, stk_api_reply, r);
+
+    if (rc < 0)
+        stk_request_error(r, 503, "busy", "cannot do that now: %s", strerror(-rc));
+}
+
+static uint64_t all_gpus(const struct stk_node *n)
+{
+    return n->gpus >= 64 ? UINT64_MAX : (UINT64_C(1) << n->gpus) - 1;
+}
+
+static void node_drain(struct stk_api *a, struct stk_request *r, bool on)
+{
+    const struct stk_live_config *cfg = stk_live_config(a->cfg.live);
+    const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
+    const char *name = stk_request_path(r, "name");
+
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        if (strcmp(cfg->nodes[i].name, name) == 0) {
+            drain(a, r, i, all_gpus(&s->nodes[i]), on);
+            return;
+        }
+    stk_request_error(r, 404, NULL, "there is no node \"%.60s\"", name);
+}
+
+static void gpu_drain(struct stk_api *a, struct stk_request *r, bool on)
+{
+    const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
+    const char *text = stk_request_path(r, "index");
+    unsigned long g = strspn(text, "0123456789") == strlen(text) && strlen(text) < 4
+                          ? strtoul(text, NULL, 10)
+                          : STK_MAX_NODE_GPUS;
+
+    if (s->n_nodes == 0 || g >= s->nodes[0].gpus || g >= STK_MAX_NODE_GPUS) {
+        stk_request_error(r, 404, NULL, "there is no GPU %.20s; there are %u, counted from 0", text,
+                          s->n_nodes ? s->nodes[0].gpus : 0);
+        return;
+    }
+    drain(a, r, 0, UINT64_C(1) << g, on);
+}
+
+void stk_do_node_drain(void *ctx, struct stk_request *r)
+{
+    node_drain(ctx, r, true);
+}
+
+void stk_do_node_resume(void *ctx, struct stk_request *r)
+{
+    node_drain(ctx, r, false);
+}
+
+void stk_do_gpu_drain(void *ctx, struct stk_request *r)
+{
+    gpu_drain(ctx, r, true);
+}
+
+void stk_do_gpu_resume(void *ctx, struct stk_request *r)
+{
+    gpu_drain(ctx, r, false);
+}

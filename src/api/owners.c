@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/owners.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state.h"
+
+int stk_owners_look(struct stk_owners *v, struct stk_api *a, const struct stk_who *who)
+{
+    const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
+    uint32_t left = s->n_leased;
+
+    for (uint32_t p = 0; p < s->n_pools; p++)
+        left += s->pools[p].n_stopping;
+    *v = (struct stk_owners){a, who,
+                             calloc((size_t)s->n_nodes * STK_MAX_NODE_GPUS + 1, sizeof(*v->owner))};
+    if (!v->owner)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < s->n_jobs && left > 0; i++) {
+        const struct stk_job *j = &s->jobs[i];
+
+        if (!j->lease)
+            continue;
+        left--;
+        for (uint32_t k = 0; k < j->n_pieces; k++) {
+            const struct stk_piece *p = &s->pieces[j->first_piece + k];
+
+            for (uint64_t m = p->mask; m; m &= m - 1)
+                v->owner[(size_t)p->node.i * STK_MAX_NODE_GPUS + (uint32_t)__builtin_ctzll(m)] =
+                    j->number;
+        }
+    }
+    return 0;
+}
+
+void stk_owners_done(struct stk_owners *v)
+{
+    free(v->owner);
+    v->owner = NULL;
+}
+
+static const json_t *row_of(const json_t *list, uint32_t gpu)
+{
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach((json_t *)(uintptr_t)list, i,
+                       row) if (json_integer_value(json_object_get(row, "index")) ==
+                                (json_int_t)gpu) return row;
+    return NULL;
+}
+
+const json_t *stk_owners_sample(const struct stk_api *a, uint32_t gpu)
+{
+    return row_of(json_object_get(a->sample, "gpus"), gpu);
+}
+
+static const char *state_of(const struct stk_owners *v, uint32_t node, uint32_t gpu)
+{
+    if (v->owner[(size_t)node * STK_MAX_NODE_GPUS + gpu])
+        return "busy";
+    if (stk_live_drained(v->api->cfg.live, node) >> gpu & 1)
+        return "drained";
+    if (json_object_get(stk_owners_sample(v->api, gpu), "off"))
+        return "off";
+    return "free";
+}
+
+void stk_owners_count(const struct stk_owners *v, struct stk_owner_counts *ret)
+{
+    const struct stk_state *s = stk_core_state(stk_live_core(v->api->cfg.live));
+
+    *ret = (struct stk_owner_counts){0};
+    for (uint32_t n = 0; n < s->n_nodes; n++)
+        for (uint32_t g = 0; g < s->nodes[n].gpus && g < STK_MAX_NODE_GPUS; g++) {
+            const char *state = state_of(v, n, g);
+
+            ret->total++;
+            ret->busy += strcmp(state, "busy") == 0;
+            ret->drained += strcmp(state, "drained") == 0;
+            ret->off += strcmp(state, "off") == 0;
+        }
+}
+
+/* Copies members that are there. */
+static void copy(json_t *to, const json_t *from, const char *const *names)
+{
+    for (; from && *names; names++)
+        if (json_object_get(from, *names))
+            (void)json_object_set(to, *names, json_object_get(from, *names));
+}
+
+json_t *stk_owners_show(const struct stk_owners *v, uint32_t node, uint32_t gpu)
+{
+    static const char *const fixed[] = {"uuid", "pci", "numa", "mem_mib", NULL};
+    static const char *const measured[] = {"util",     "mem_util", "mem_used_mib", "power_w",
+                                           "energy_j", "temp_c",   "off",          NULL};
+    static const char *const named[] = {"foreign", NULL};
+    const struct stk_live_config *cfg = stk_live_config(v->api->cfg.live);
+    const struct stk_node *n = &stk_core_state(stk_live_core(v->api->cfg.live))->nodes[node];
+    stk_job_number job = v->owner[(size_t)node * STK_MAX_NODE_GPUS + gpu];
+    const struct stk_entry *e = job ? stk_live_entry(v->api->cfg.live, job) : NULL;
+    json_t *o = json_pack(
+        "{s:I,s:s,s:s,s:s,s:o,s:o,s:o}", "index", (json_int_t)gpu, "node", cfg->nodes[node].name,
+        "name", cfg->nodes[node].gpu_type, "state", state_of(v, node, gpu), "mem_mib",
+        n->gpu_mem_mib ? json_integer(n->gpu_mem_mib) : json_null(), "job",
+        job ? json_integer(job) : json_null(), "user", e ? json_string(e->rec.user) : json_null());
+
+    copy(o, row_of(json_object_get(v->api->cfg.gpus, "gpus"), gpu), fixed);
+    copy(o, stk_owners_sample(v->api, gpu), measured);
+    if (v->who)
+        copy(o, stk_owners_sample(v->api, gpu), named);
+    return o;
+}

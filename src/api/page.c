@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* page.c - the page in a browser, and the way in: /?token=... sets a cookie that scripts cannot
+ * read and other sites cannot send, and goes on to the page without the secret in its address. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/handlers.h"
+
+extern const char stk_page_html[], stk_page_js[];
+extern const size_t stk_page_html_len, stk_page_js_len;
+
+static void log_in(struct stk_api *a, struct stk_request *r, const char *token)
+{
+    struct stk_peer peer = {.token = token};
+    struct stk_who who;
+    char cookie[320];
+
+    if (stk_request_is_unix(r) || strlen(token) > 200 || strpbrk(token, "; \t\r\n,\"\\") ||
+        stk_api_identify(a, &peer, &who) < 0) {
+        stk_request_error(r, 401, NULL, "this link is not, or no longer, valid");
+        return;
+    }
+    (void)snprintf(cookie, sizeof(cookie),
+                   "stoker=%s; HttpOnly; SameSite=Strict; Path=/; Max-Age=2592000%s", token,
+                   stk_request_is_tls(r) ? "; Secure" : "");
+    stk_request_text(r, 303, "text/plain", "", 0);
+    stk_request_add(r, "Set-Cookie", cookie);
+    stk_request_add(r, "Location", "/");
+}
+
+void stk_do_page(void *ctx, struct stk_request *r)
+{
+    const char *token = stk_request_query(r, "token");
+
+    if (token)
+        log_in(ctx, r, token);
+    else
+        stk_request_text(r, 200, "text/html; charset=utf-8", stk_page_html, stk_page_html_len);
+}
+
+void stk_do_page_js(void *ctx, struct stk_request *r)
+{
+    (void)ctx;
+    stk_request_text(r, 200, "text/javascript; charset=utf-8", stk_page_js, stk_page_js_len);
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.c - one request: its body, its answer.
+ *
+ * While a handler has not answered, the connection is suspended, so that libmicrohttpd cannot end
+ * the request under it; a request whose connection is closed all the same (the server stops) lives
+ * on without one until it is answered.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/conn.h"
+
+#define STREAM_BLOCK 8192
+
+struct stk_request *stk_request_new(struct stk_http *h, struct stk_conn *c,
+                                    struct MHD_Connection *mhd)
+{
+    struct stk_request *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return NULL;
+    r->http = h;
+    r->conn = c;
+    r->mhd = mhd;
+    c->req = r;
+    h->stats.requests++;
+    return r;
+}
+
+static void drop_body(struct stk_request *r)
+{
+    if (r->http && r->body.data)
+        r->http->body_bytes -= r->body.cap;
+    free(r->body.data);
+    r->body = (struct stk_body){0};
+}
+
+void stk_request_free(struct stk_request *r)
+{
+    if (!r)
+        return;
+    if (r->conn)
+        r->conn->req = NULL;
+    if (r->stream)
+        r->stream->done(r->stream_ctx);
+    if (r->response)
+        MHD_destroy_response(r->response);
+    drop_body(r);
+    free(r);
+}
+
+void stk_request_over(struct stk_request *r)
+{
+    if (r->conn)
+        r->conn->req = NULL;
+    r->conn = NULL;
+    r->mhd = NULL;
+    r->asleep = false;
+    drop_body(r);
+    if (r->response || !r->dispatched || r->refused)
+        stk_request_free(r);
+    else
+        r->http = NULL; /* it may outlive the server */
+}
+
+int stk_request_take(struct stk_request *r, const char *data, size_t len)
+{
+    struct stk_body *b = &r->body;
+    size_t need = b->len + len + 1;
+
+    if (need > b->cap) {
+        size_t cap = need < 4096 ? 4096 : need + need / 2;
+        char *p;
+
+        if (r->http->body_bytes - b->cap + cap > STK_HTTP_MAX_BODIES)
+            return -ENOBUFS;
+        p = realloc(b->data, cap);
+        if (!p)
+            return -ENOMEM;
+        r->http->body_bytes += cap - b->cap;
+        b->data = p;
+        b->cap = cap;
+    }
+    memcpy(b->data + b->len, data, len);
+    b->len += len;
+    b->data[b->len] = '\0';
+    return 0;
+}
+
+/* ---- what was asked ---- */
+
+const char *stk_request_path(const struct stk_request *r, const char *name)
+{
+    size_t len = strlen(name);
+    uint32_t n = 0;
+
+    for (const char *p = strchr(r->route->path, '{'); p; p = strchr(p + 1, '{'), n++)
+        if (strncmp(p + 1, name, len) == 0 && p[len + 1] == '}' && n < STK_MAX_PATH_PARAMS)
+            return r->params[n];
+    return "";
+}
+
+const char *stk_request_query(const struct stk_request *r, const char *name)
+{
+    return MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *stk_request_header(const struct stk_request *r, const char *name)
+{
+    return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
+}
+
+const struct stk_who *stk_request_who(const struct stk_request *r)
+{
+    return r->known ? &r->who : NULL;
+}
+
+const struct stk_route *stk_request_route(const struct stk_request *r)
+{
+    return r->route;
+}
+
+bool stk_request_has_body(const struct stk_request *r)
+{
+    return r->body.len > 0;
+}
+
+bool stk_request_is_unix(const struct stk_request *r)
+{
+    return r->conn && r->conn->door->is_unix;
+}
+
+bool stk_request_is_tls(const struct stk_request *r)
+{
+    return r->conn && r->conn->door->tls;
+}
+
+int stk_request_body(struct stk_request *r, json_t **ret_body)
+{
+    json_error_t why;
+    json_t *j;
+
+    if (r->body.len == 0) {
+        stk_request_error(r, 400, NULL, "the request needs a body in JSON");
+        return -EINVAL;
+    }
+    j = json_loadb(r->body.data, r->body.len, JSON_REJECT_DUPLICATES, &why);
+    drop_body(r);
+    if (!j) {
+        stk_request_error(r, 400, NULL, "the body is not valid JSON: line %d, column %d: %s",
+                          why.line, why.column, why.text);
+        return -EINVAL;
+    }
+    *ret_body = j;
+    return 0;
+}
+
+int stk_request_number(struct stk_request *r, const char *name, uint64_t def, uint64_t max,
+                       uint64_t *ret)
+{
+    const char *text = stk_request_query(r, name);
+    uint64_t v = 0;
+
+    if (!text) {
+        *ret = def;
+        return 0;
+    }
+    if (*text && strlen(text) < 19 && strspn(text, "0123456789") == strlen(text))
+        v = strtoull(text, NULL, 10);
+    else
+        v = UINT64_MAX;
+    if (v > max) {
+        stk_request_error(r, 400, NULL, "%s must be a whole number from 0 to %llu, got \"%.40s\"",
+                          name, (unsigned long long)max, text);
+        return -EINVAL;
+    }
+    *ret = v;
+    return 0;
+}
+
+/* ---- the answer ---- */
+
+static void resume(struct stk_request *r)
+{
+    if (!r->asleep || !r->mhd)
+        return;
+    r->asleep = false;
+    r->http->stats.held--;
+    MHD_resume_connection(r->mhd);
+}
+
+/* Takes the response; a request that has lost its connection ends here. */
+static void answer(struct stk_request *r, int status, const char *type, struct MHD_Response *resp)
+{
+    static const char *const headers[][2] = {
+        {"X-Content-Type-Options", "nosniff"},
+        {"X-Frame-Options", "DENY"},
+        {"Referrer-Policy", "no-referrer"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+        {"Cache-Control", "no-store"},
+        {"Content-Security-Policy",
+         "default-src 'none'; connect-src 'self'; script-src 'self'; style-src 'unsafe-inline'; "
+         "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+    };
+
+    if (r->response || !resp) { /* a second answer is a bug of ours; no memory is not */
+        if (resp)
+            MHD_destroy_response(resp);
+        return;
+    }
+    (void)MHD_add_response_header(resp, "Content-Type", type);
+    for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++)
+        (void)MHD_add_response_header(resp, headers[i][0], headers[i][1]);
+    if (status == 401)
+        (void)MHD_add_response_header(resp, "WWW-Authenticate", "Bearer realm=\"stoker\"");
+    r->response = resp;
+    r->status = status;
+    r->on_gone = NULL;
+    if (!r->mhd)
+        stk_request_free(r);
+    else
+        resume(r);
+}
+
+void stk_request_json(struct stk_request *r, int status, json_t *take_body)
+{
+    char *text = take_body ? json_dumps(take_body, JSON_COMPACT | JSON_REAL_PRECISION(16)) : NULL;
+
+    json_decref(take_body);
+    if (!text) {
+        static const char sorry[] = "{\"error\":{\"code\":\"internal\",\"message\":"
+                                    "\"the answer could not be made\"}}";
+
+        answer(r, 500, "application/json",
+               MHD_create_response_from_buffer(sizeof(sorry) - 1, (void *)(uintptr_t)sorry,
+                                               MHD_RESPMEM_PERSISTENT));
+        return;
+    }
+    answer(r, status, "application/json",
+           MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE));
+}
+
+const char *stk_http_code(int status)
+{
+    static const struct {
+        int status;
+        const char *code;
+    } codes[] = {{400, "bad_request"}, {401, "unauthorized"},    {403, "forbidden"},
+                 {404, "not_found"},   {405, "method"},          {409, "conflict"},
+                 {413, "too_large"},   {414, "url_too_long"},    {422, "impossible"},
+                 {429, "too_many"},    {501, "not_implemented"}, {503, "stopping"},
+                 {507, "cannot_write"}};
+
+    for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++)
+        if (codes[i].status == status)
+            return codes[i].code;
+    return status < 500 ? "refused" : "internal";
+}
+
+void stk_request_error(struct stk_request *r, int status, const char *code, const char *fmt, ...)
+{
+    char text[1024];
+    json_t *message;
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    message = json_string(text);
+    for (char *p = text; !message && *p; p++) /* what the user sent need not be UTF-8 */
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    if (!message)
+        message = json_string(text);
+    stk_request_json(r, status,
+                     json_pack("{s:{s:s,s:o}}", "error", "code",
+                               code ? code : stk_http_code(status), "message", message));
+}
+
+void stk_request_text(struct stk_request *r, int status, const char *type, const char *text,
+                      size_t len)
+{
+    answer(r, status, type,
+           MHD_create_response_from_buffer(len, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY));
+}
+
+void stk_request_add(struct stk_request *r, const char *name, const char *value)
+{
+    if (r->response)
+        (void)MHD_add_response_header(r->response, name, value);
+}
+
+void stk_request_on_gone(struct stk_request *r, stk_gone_fn fn, void *ctx)
+{
+    r->on_gone = fn;
+    r->gone_ctx = ctx;
+}
+
+void stk_request_lost(struct stk_request *r)
+{
+    stk_gone_fn fn = r->on_gone;
+
+    r->gone = !r->http->stopping;
+    if (r->stream) {
+        resume(r);
+    } else if (fn) {
+        fn(r->gone_ctx, r);
+        stk_request_error(r, 503, NULL, "the daemon is stopping");
+    }
+}
+
+/* ---- streams ---- */
+
+static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
+{
+    struct stk_request *r = cls;
+    ssize_t n;
+
+    (void)pos;
+    if (r->gone || r->ended)
+        return r->gone ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
+    n = r->stream->fill(r->stream_ctx, buf, max, r->http->stopping);
+    if (r->http->stopping)
+        r->ended = true;
+    if (n > 0)
+        return n;
+    if (n < 0 || r->ended)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    r->asleep = true;
+    r->http->stats.held++;
+    MHD_suspend_connection(r->mhd);
+    return 0;
+}
+
+void stk_request_stream(struct stk_request *r, const char *type, const struct stk_stream_ops *ops,
+                        void *ctx)
+{
+    struct MHD_Response *resp =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, r, NULL);
+
+    r->stream = ops;
+    r->stream_ctx = ctx;
+    answer(r, 200, type, resp);
+}
+
+void stk_request_wake(struct stk_request *r)
+{
+    resume(r);
+}

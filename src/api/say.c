@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* say.c - numbers in, one sentence out. Nothing here decides anything; where the reason does not
+ * know a number the sentence does without. */
+#include "api/say.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define MINUTE (60 * STK_SECOND)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+
+void stk_say_span(stk_time span, char *buf, size_t size)
+{
+    if (span < 2 * MINUTE)
+        (void)snprintf(buf, size, "%" PRId64 " s", span / STK_SECOND);
+    else if (span < 2 * HOUR)
+        (void)snprintf(buf, size, "%" PRId64 " min", span / MINUTE);
+    else if (span < 2 * DAY)
+        (void)snprintf(buf, size, "%" PRId64 " h %" PRId64 " min", span / HOUR,
+                       span % HOUR / MINUTE);
+    else
+        (void)snprintf(buf, size, "%" PRId64 " days", span / DAY);
+}
+
+void stk_say_when(stk_time at, stk_time now, char *buf, size_t size)
+{
+    time_t t = (time_t)(at / STK_SECOND), n = (time_t)(now / STK_SECOND);
+    struct tm a, b;
+    char clock[40] = "?", span[40];
+
+    if (localtime_r(&t, &a) && localtime_r(&n, &b))
+        (void)strftime(clock, sizeof(clock),
+                       a.tm_yday == b.tm_yday && a.tm_year == b.tm_year ? "%H:%M" : "%F %H:%M", &a);
+    if (at <= now) {
+        (void)snprintf(buf, size, "any moment now");
+        return;
+    }
+    stk_say_span(at - now, span, sizeof(span));
+    (void)snprintf(buf, size, "at %s (in %s)", clock, span);
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* What is known of when it gets better; begins with "; " or is empty. */
+static void say_outlook(const struct stk_say *s, char *buf, size_t size)
+{
+    char when[80];
+
+    buf[0] = '\0';
+    if (s->room_at > 0) {
+        stk_say_when(s->room_at, s->now, when, sizeof(when));
+        (void)snprintf(buf, size, "; enough are expected to be free %s", when);
+    } else if (s->first_out > 0 && s->first_out_at > 0) {
+        stk_say_when(s->first_out_at, s->now, when, sizeof(when));
+        (void)snprintf(buf, size, "; job %u is expected to end first, %s", s->first_out, when);
+    }
+}
+
+static void say_room(const struct stk_say *s, char *buf, size_t size)
+{
+    const struct stk_reason *w = &s->why;
+    char outlook[160];
+
+    say_outlook(s, outlook, sizeof(outlook));
+    if (w->code == STK_WHY_GPUS)
+        (void)snprintf(buf, size, "needs %" PRIu64 " GPU%s and %" PRIu64 " %s free%s", w->need,
+                       plural(w->need), w->have, w->have == 1 ? "is" : "are", outlook);
+    else if (w->code == STK_WHY_FRAGMENTS)
+        (void)snprintf(buf, size,
+                       "enough GPUs are free, but not together: at most %" PRIu64
+                       " on one node, and %" PRIu64 " %s needed there%s",
+                       w->have, w->have + w->missing, w->have + w->missing == 1 ? "is" : "are",
+                       outlook);
+    else
+        (void)snprintf(buf, size, "GPUs are free, but not enough CPUs or memory beside them%s",
+                       outlook);
+}
+
+/* It would fit, but it is not its turn. */
+static void say_turn(const struct stk_say *s, char *buf, size_t size)
+{
+    const struct stk_reason *w = &s->why;
+    char when[80] = "";
+
+    if (w->until > 0)
+        stk_say_when(w->until, s->now, when, sizeof(when));
+    switch ((int)w->code) {
+    case STK_WHY_CLAIMED:
+        (void)snprintf(buf, size, "GPUs are being cleared for job %u, which comes first", w->other);
+        break;
+    case STK_WHY_BEHIND:
+        (void)snprintf(buf, size,
+                       "would fit, but job %u is first in line and cannot start yet; the queue is "
+                       "strict",
+                       w->other);
+        break;
+    case STK_WHY_RESERVED:
+        (void)snprintf(buf, size, "would fit, but would delay job %u%s%s", w->other,
+                       *when ? ", which is promised to start " : "", when);
+        break;
+    case STK_WHY_ROUND:
+        (void)snprintf(buf, size, "would fit; the scheduler decides again %s", when);
+        break;
+    default:
+        (void)snprintf(buf, size, "jobs ranked before it use the GPUs");
+    }
+}
+
+void stk_say_why(const struct stk_say *s, char *buf, size_t size)
+{
+    const struct stk_reason *w = &s->why;
+    char when[80];
+
+    switch (w->code) {
+    case STK_WHY_RUNNING:
+        (void)snprintf(buf, size, "it is running, or about to");
+        break;
+    case STK_WHY_ENDED:
+        (void)snprintf(buf, size, "it has ended");
+        break;
+    case STK_WHY_HELD:
+        (void)snprintf(buf, size, "it is on hold until somebody releases it");
+        break;
+    case STK_WHY_DEPENDENCY:
+        (void)snprintf(buf, size, "waits for %" PRIu64 " job%s that it depends on", w->missing,
+                       plural(w->missing));
+        break;
+    case STK_WHY_BEGIN:
+        stk_say_when(w->until, s->now, when, sizeof(when));
+        (void)snprintf(buf, size, "may begin %s, not before", when);
+        break;
+    case STK_WHY_STOPPING:
+        (void)snprintf(buf, size, "it is being stopped");
+        break;
+    case STK_WHY_GPUS:
+    case STK_WHY_FRAGMENTS:
+    case STK_WHY_CPU_MEM:
+        say_room(s, buf, size);
+        break;
+    case STK_WHY_CLAIMED:
+    case STK_WHY_BEHIND:
+    case STK_WHY_RESERVED:
+    case STK_WHY_ROUND:
+    case STK_WHY_RANK:
+    case STK_WHY_MAX:
+        say_turn(s, buf, size);
+        break;
+    }
+}
+
+void stk_say_change(const struct stk_say *s, char *buf, size_t size)
+{
+    const struct stk_reason *w = &s->why;
+    char span[40];
+
+    buf[0] = '\0';
+    if (w->code == STK_WHY_HELD)
+        (void)snprintf(buf, size, "release it: stoker release %u", s->number);
+    else if (w->code == STK_WHY_GPUS && w->have > 0 && s->tasks == 1)
+        (void)snprintf(buf, size, "with %" PRIu64 " GPU%s it would fit now", w->have,
+                       plural(w->have));
+    else if (w->code == STK_WHY_FRAGMENTS && w->have > 0)
+        (void)snprintf(buf, size, "with at most %" PRIu64 " GPU%s per task it would fit now",
+                       w->have, plural(w->have));
+    else if (w->code == STK_WHY_CPU_MEM)
+        (void)snprintf(buf, size, "with fewer CPUs or less memory it would fit now");
+    else if (w->code == STK_WHY_RESERVED && w->until > s->now + STK_SECOND) {
+        stk_say_span(w->until - s->now, span, sizeof(span));
+        (void)snprintf(buf, size, "with a time limit below %s it would start now", span);
+    } else if (w->code == STK_WHY_BEHIND || w->code == STK_WHY_CLAIMED || w->code == STK_WHY_RANK)
+        (void)snprintf(buf, size, "with a higher priority it would come first");
+}
+
+void stk_say_end(enum stk_cause cause, int32_t code, char *buf, size_t size)
+{
+    const char *name;
+
+    switch (cause) {
+    case STK_CAUSE_NONE:
+        (void)snprintf(buf, size, "has not ended");
+        break;
+    case STK_CAUSE_OK:
+        (void)snprintf(buf, size, "completed");
+        break;
+    case STK_CAUSE_FAILED:
+        (void)snprintf(buf, size, "failed with exit code %d", code);
+        break;
+    case STK_CAUSE_SIGNAL:
+        name = code > 0 && code < 65 ? sigabbrev_np(code) : NULL;
+        (void)snprintf(buf, size, "killed by signal %d%s%s%s", code, name ? " (" : "",
+                       name ? name : "", name ? ")" : "");
+        break;
+    case STK_CAUSE_OOM:
+        (void)snprintf(buf, size, "ran out of memory");
+        break;
+    case STK_CAUSE_TIMEOUT:
+        (void)snprintf(buf, size, "was over its time limit");
+        break;
+    case STK_CAUSE_NODE_LOST:
+        (void)snprintf(buf, size, "its machine went away");
+        break;
+    case STK_CAUSE_NOT_STARTED:
+        (void)snprintf(buf, size, "could not be started");
+        break;
+    case STK_CAUSE_EVICTED:
+        (void)snprintf(buf, size, "was stopped to make room");
+        break;
+    case STK_CAUSE_CANCELLED:
+        (void)snprintf(buf, size, "was cancelled");
+        break;
+    case STK_CAUSE_DEPENDENCY:
+        (void)snprintf(buf, size, "a job it depends on did not end as it should");
+        break;
+    case STK_CAUSE_GPU:
+        (void)snprintf(buf, size, "a GPU it used reported an error");
+        break;
+    case STK_CAUSE_UNKNOWN:
+    case STK_CAUSE_MAX:
+        (void)snprintf(buf, size, "is gone, and nobody knows how it ended");
+        break;
+    }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* say.h - sentences about jobs: why one waits and what would help, how one ended. */
+#ifndef STK_API_SAY_H
+#define STK_API_SAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/job.h"
+#include "model/reason.h"
+
+struct stk_say { /* what is known beside the reason */
+    struct stk_reason why;
+    stk_job_number number;
+    uint32_t tasks;           /* of the job */
+    stk_time now;             /* microseconds since 1970 */
+    stk_time room_at;         /* when enough GPUs are expected to be free; 0: not known */
+    stk_job_number first_out; /* who is expected to end first; 0: not known */
+    stk_time first_out_at;
+};
+
+/* "needs 4 GPUs, 2 are free; ..." */
+void stk_say_why(const struct stk_say *s, char *buf, size_t size);
+/* The smallest change that would start it, or let it fit: "with 2 GPUs it would fit now"; "" when
+ * there is nothing a user could do. */
+void stk_say_change(const struct stk_say *s, char *buf, size_t size);
+/* "exit code 3", "killed by signal 9 (KILL)". */
+void stk_say_end(enum stk_cause cause, int32_t code, char *buf, size_t size);
+/* "at 14:30 (in 25 min)" */
+void stk_say_when(stk_time at, stk_time now, char *buf, size_t size);
+/* "25 min", "2 h 5 min", "3 days" */
+void stk_say_span(stk_time span, char *buf, size_t size);
+
+#endif

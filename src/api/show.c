@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* show.c - the job object. What the core knows comes from its row, the rest from the record; what
+ * only its owner may see comes from the description, and only when asked for. */
+#include "api/show.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/say.h"
+#include "core/state.h"
+#include "model/reason.h"
+
+static const char *const cause_words[STK_CAUSE_MAX] = {
+    [STK_CAUSE_NONE] = "",
+    [STK_CAUSE_OK] = "completed",
+    [STK_CAUSE_FAILED] = "failed",
+    [STK_CAUSE_SIGNAL] = "killed",
+    [STK_CAUSE_OOM] = "out_of_memory",
+    [STK_CAUSE_TIMEOUT] = "timeout",
+    [STK_CAUSE_NODE_LOST] = "node_lost",
+    [STK_CAUSE_NOT_STARTED] = "not_started",
+    [STK_CAUSE_EVICTED] = "evicted",
+    [STK_CAUSE_CANCELLED] = "cancelled",
+    [STK_CAUSE_DEPENDENCY] = "dependency_failed",
+    [STK_CAUSE_GPU] = "gpu_error",
+    [STK_CAUSE_UNKNOWN] = "lost",
+};
+
+const char *stk_show_cause(enum stk_cause c)
+{
+    return (unsigned)c < STK_CAUSE_MAX ? cause_words[c] : "lost";
+}
+
+enum stk_cause stk_show_cause_of(const char *word)
+{
+    for (int c = STK_CAUSE_OK; c < STK_CAUSE_MAX; c++)
+        if (strcmp(cause_words[c], word) == 0)
+            return (enum stk_cause)c;
+    return STK_CAUSE_NONE;
+}
+
+const char *stk_show_state(const struct stk_job *j)
+{
+    switch ((enum stk_job_state)j->state) {
+    case STK_JOB_HELD:
+        return "held";
+    case STK_JOB_BLOCKED:
+        return "blocked";
+    case STK_JOB_WAITING:
+        return j->slept ? "suspended" : "waiting";
+    case STK_JOB_PLACED:
+        return "starting";
+    case STK_JOB_RUNNING:
+        return "running";
+    case STK_JOB_STOPPING:
+        return "stopping";
+    case STK_JOB_NONE:
+    case STK_JOB_DONE:
+    case STK_JOB_STATE_MAX:
+        break;
+    }
+    return "done";
+}
+
+json_t *stk_show_time(stk_time t)
+{
+    return t > 0 ? json_real((double)t / 1e6) : json_null();
+}
+
+/* Text from outside need not be valid UTF-8; JSON must be. */
+static json_t *text(const char *s)
+{
+    json_t *j = json_string(s ? s : "");
+    char copy[4096];
+
+    if (j)
+        return j;
+    (void)snprintf(copy, sizeof(copy), "%s", s);
+    for (char *p = copy; *p; p++)
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    return json_string(copy);
+}
+
+static void set(json_t *o, const char *key, json_t *take)
+{
+    (void)json_object_set_new(o, key, take);
+}
+
+static void set_end(json_t *o, const struct stk_record *rec)
+{
+    bool ended = rec->ended > 0;
+    bool code = ended && (rec->cause == STK_CAUSE_OK || rec->cause == STK_CAUSE_FAILED);
+
+    set(o, "ended", stk_show_time(rec->ended));
+    set(o, "cause", ended ? json_string(stk_show_cause(rec->cause)) : json_null());
+    set(o, "exit_code", code ? json_integer(rec->code) : json_null());
+    set(o, "signal",
+        ended && rec->cause == STK_CAUSE_SIGNAL ? json_integer(rec->code) : json_null());
+}
+
+/* What both kinds have. */
+static json_t *common(const struct stk_record *rec)
+{
+    json_t *o = json_object();
+
+    if (!o)
+        return NULL;
+    set(o, "id", json_integer(rec->number));
+    set(o, "name", text(rec->name));
+    set(o, "user", text(rec->user));
+    set(o, "uid", json_integer(rec->uid));
+    set(o, "state", json_string("done"));
+    set(o, "state_text", json_string(""));
+    set(o, "kind", json_string(stk_kind_name(rec->kind)));
+    set(o, "gpus", json_integer(rec->gpus));
+    set(o, "tasks", json_integer(rec->tasks));
+    set(o, "submitted", stk_show_time(rec->submitted));
+    set(o, "started", stk_show_time(rec->started));
+    set_end(o, rec);
+    set(o, "run_s", json_real((double)rec->served / 1e6));
+    set(o, "restarts", json_integer(rec->restarts));
+    set(o, "preemptions", json_integer(rec->preemptions));
+    set(o, "array_id", rec->array ? json_integer(rec->array) : json_null());
+    set(o, "array_index", rec->array ? json_integer(rec->array_index) : json_null());
+    set(o, "comment", text(rec->comment));
+    set(o, "note", rec->note && *rec->note ? text(rec->note) : json_null());
+    return o;
+}
+
+static void set_place(const struct stk_show *v, json_t *o, const struct stk_state *s,
+                      const struct stk_job *j)
+{
+    const struct stk_live_config *cfg = stk_live_config(v->api->cfg.live);
+    json_t *gpus = json_array();
+    uint32_t n = j->lease ? j->n_pieces : 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        for (uint64_t m = s->pieces[j->first_piece + i].mask; m; m &= m - 1)
+            (void)json_array_append_new(gpus, json_integer(__builtin_ctzll(m)));
+    set(o, "gpu_indices", gpus);
+    set(o, "node", n > 0 ? text(cfg->nodes[s->pieces[j->first_piece].node.i].name) : json_null());
+}
+
+static void set_reason(const struct stk_show *v, json_t *o, const struct stk_job *j, uint32_t slot)
+{
+    struct stk_core *core = stk_live_core(v->api->cfg.live);
+    struct stk_say say = {.number = j->number, .tasks = 1, .now = stk_live_now(v->api->cfg.live)};
+    char sentence[256];
+    const struct stk_reason *w = &say.why;
+
+    if (stk_core_why(core, (stk_job_id){slot}, &say.why, NULL) < 0)
+        return;
+    stk_say_why(&say, sentence, sizeof(sentence));
+    set(o, "state_text", json_string(sentence));
+    set(o, "reason",
+        json_pack("{s:s,s:s,s:I,s:I,s:I,s:o,s:o}", "code", stk_reason_name(w->code), "sentence",
+                  sentence, "need", (json_int_t)w->need, "have", (json_int_t)w->have, "missing",
+                  (json_int_t)w->missing, "other", w->other ? json_integer(w->other) : json_null(),
+                  "until", stk_show_time(w->until)));
+}
+
+static void say_running(const struct stk_job *j, stk_time now, char *buf, size_t size)
+{
+    char span[40];
+
+    stk_say_span(now > j->started ? now - j->started : 0, span, sizeof(span));
+    if (j->state == STK_JOB_STOPPING)
+        (void)snprintf(buf, size, "is being stopped%s",
+                       j->cancel_wanted ? " (cancelled)" : " to make room");
+    else if (j->state == STK_JOB_PLACED)
+        (void)snprintf(buf, size, "is being started");
+    else
+        (void)snprintf(buf, size, "has run for %s", span);
+}
+
+/* Secrets show only their names. */
+static void hide_secrets(json_t *spec)
+{
+    json_t *secrets = json_object_get(spec, "secrets"), *names = json_array(), *unused;
+    const char *name;
+
+    json_object_foreach(secrets, name, unused)(void)
+        json_array_append_new(names, json_string(name));
+    if (secrets)
+        (void)json_object_set(spec, "secrets", names);
+    json_decref(names);
+}
+
+/* The description, for those who may see it; its time limit for all. */
+static void set_description(const struct stk_show *v, json_t *o, const struct stk_record *rec)
+{
+    static const char *const top[] = {"command", "script", "args", "workdir", "envs"};
+    json_t *spec = stk_live_spec(v->api->cfg.live, rec->spec), *copy;
+    json_t *limit = json_object_get(spec, "time_limit_s");
+
+    set(o, "time_limit_s", limit ? json_incref(limit) : json_null());
+    copy = spec && v->who && stk_live_may(v->who, rec->uid) ? json_deep_copy(spec) : NULL;
+    json_decref(spec);
+    if (!copy)
+        return;
+    hide_secrets(copy);
+    for (size_t i = 0; i < sizeof(top) / sizeof(*top); i++)
+        if (json_object_get(copy, top[i]))
+            (void)json_object_set(o, top[i], json_object_get(copy, top[i]));
+    set(o, "spec", copy);
+}
+
+static void set_private(const struct stk_show *v, json_t *o, const struct stk_record *rec)
+{
+    if (v->who && stk_live_may(v->who, rec->uid)) {
+        set(o, "stdout", text(rec->stdout_path));
+        set(o, "stderr", text(rec->stderr_path));
+    }
+    if (v->detail)
+        set_description(v, o, rec);
+}
+
+static void set_core(const struct stk_show *v, json_t *o, stk_job_number number)
+{
+    const struct stk_core *core = stk_live_core(v->api->cfg.live);
+    const struct stk_state *s = stk_core_state(core);
+    uint32_t slot = stk_core_find(core, number);
+    stk_time now = stk_live_now(v->api->cfg.live);
+    const struct stk_job *j;
+    char sentence[200];
+
+    if (slot == STK_NONE)
+        return;
+    j = &s->jobs[slot];
+    set(o, "state", json_string(stk_show_state(j)));
+    set(o, "priority", json_integer(j->priority));
+    set(o, "tier", json_string(stk_tier_name((enum stk_tier)j->tier)));
+    set(o, "estimate_s", json_real((double)j->estimate / 1e6));
+    set(o, "run_s", json_real((double)stk_job_served(j, now) / 1e6));
+    set(o, "preemptions", json_integer(j->preemptions));
+    set(o, "restarts", json_integer(j->restarts));
+    set_place(v, o, s, j);
+    if (j->lease) {
+        stk_time left = stk_job_remaining(j, now);
+
+        say_running(j, now, sentence, sizeof(sentence));
+        set(o, "state_text", json_string(sentence));
+        set(o, "expected_end", left > 0 ? stk_show_time(now + left) : json_null());
+    } else {
+        set_reason(v, o, j, slot);
+    }
+}
+
+json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e)
+{
+    json_t *o = common(&e->rec);
+
+    if (!o)
+        return NULL;
+    set_core(v, o, e->number);
+    if (e->note && *e->note)
+        set(o, "note", text(e->note));
+    if (e->progress)
+        (void)json_object_set(o, "progress", e->progress);
+    set_private(v, o, &e->rec);
+    if (v->detail && v->api->cfg.detail && v->who && stk_live_may(v->who, e->rec.uid))
+        v->api->cfg.detail(v->api->cfg.ctx, e->number, o);
+    return o;
+}
+
+json_t *stk_show_record(const struct stk_show *v, const struct stk_record *rec)
+{
+    json_t *o = common(rec);
+    char sentence[200];
+
+    if (!o)
+        return NULL;
+    stk_say_end(rec->cause, rec->code, sentence, sizeof(sentence));
+    set(o, "state_text", rec->note && *rec->note ? text(rec->note) : json_string(sentence));
+    set_private(v, o, rec);
+    return o;
+}
+
+struct found {
+    const struct stk_show *v;
+    json_t *job;
+};
+
+static int on_record(void *ctx, const struct stk_record *rec)
+{
+    struct found *f = ctx;
+
+    f->job = stk_show_record(f->v, rec);
+    return f->job ? 1 : -ENOMEM;
+}
+
+json_t *stk_show_number(const struct stk_show *v, stk_job_number number, int *ret_rc,
+                        struct stk_err *err)
+{
+    const struct stk_entry *e = stk_live_entry(v->api->cfg.live, number);
+    struct found f = {v, NULL};
+
+    if (e) {
+        f.job = stk_show_live(v, e);
+        *ret_rc = f.job ? 0 : -ENOMEM;
+        return f.job;
+    }
+    *ret_rc = stk_store_job_get(stk_live_store(v->api->cfg.live), number, on_record, &f, err);
+    if (*ret_rc == -ENOENT || (*ret_rc == 0 && !f.job))
+        *ret_rc = stk_err_set(err, -ENOENT, "there is no job %u", number);
+    return f.job;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* show.h - a job as clients see it; docs/spec/api.md lists the members. */
+#ifndef STK_API_SHOW_H
+#define STK_API_SHOW_H
+
+#include "api/handlers.h"
+
+struct stk_show {
+    struct stk_api *api;
+    const struct stk_who *who; /* who looks; NULL: a stranger */
+    bool detail;               /* read its description too */
+};
+
+/* A job that has not ended; new reference, NULL: out of memory. */
+json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e);
+/* A job that has. */
+json_t *stk_show_record(const struct stk_show *v, const struct stk_record *rec);
+/* Either, by number: NULL with -ENOENT in *ret_rc when there is no such job. */
+json_t *stk_show_number(const struct stk_show *v, stk_job_number number, int *ret_rc,
+                        struct stk_err *err);
+
+/* Words for the states and causes that are shown: "waiting", "completed". */
+const char *stk_show_state(const struct stk_job *j);
+const char *stk_show_cause(enum stk_cause c);
+/* The cause of such a word; STK_CAUSE_NONE: there is none. */
+enum stk_cause stk_show_cause_of(const char *word);
+
+/* Seconds since 1970; null for 0. */
+json_t *stk_show_time(stk_time t);
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.c - reads the file: a tree of mappings whose leaves are the keys of the table.
+ *
+ * libfyaml keeps where each value stood, so that errors name the line. Aliases would let a short
+ * file grow without bound and are refused; so is, before libfyaml sees it, what a configuration
+ * never needs and some of its versions never return from: directives, and bytes that are not text.
+ */
+#include "config/config.h"
+
+#include <fcntl.h>
+#include <libfyaml.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/near.h"
+
+#define MAX_DEPTH 3
+
+void stk_config_init(struct stk_config *c)
+{
+    *c = (struct stk_config){.virtual_gpus = STK_CONFIG_NO_GPUS,
+                             .retention = {90 * UINT64_C(86400), UINT64_C(10) << 30},
+                             .gpus = {0, 0, 5000},
+                             .limits = {2000000, 1000000}};
+}
+
+static void free_list(char **list)
+{
+    for (char **p = list; p && *p; p++)
+        free(*p);
+    free((void *)list);
+}
+
+void stk_config_done(struct stk_config *c)
+{
+    for (const struct stk_config_key *k = stk_config_keys; k->path; k++) {
+        char *at = (char *)c + k->offset;
+
+        if (k->type == STK_CONFIG_TEXT || k->type == STK_CONFIG_POLICY)
+            free(*(char **)at);
+        else if (k->type == STK_CONFIG_NAMES)
+            free_list(*(char ***)at);
+    }
+    for (uint32_t i = 0; i < c->policy.n_params; i++)
+        free(c->policy.params[i]);
+    *c = (struct stk_config){0};
+}
+
+/* ---- the tree ---- */
+
+struct reader {
+    struct stk_config *c;
+    const char *name; /* of the file */
+    struct stk_err *err;
+    bool seen[64]; /* by place in the table */
+};
+
+/* Line of a scalar, or of the first scalar inside; 1 when there is none. */
+static int line_of(struct fy_node *n)
+{
+    const struct fy_mark *mark;
+    void *it = NULL;
+
+    for (int depth = 0; n && !fy_node_is_scalar(n) && depth < 8; depth++, it = NULL) {
+        if (fy_node_is_sequence(n))
+            n = fy_node_sequence_iterate(n, &it);
+        else
+            n = fy_node_pair_key(fy_node_mapping_iterate(n, &it));
+    }
+    mark = n ? fy_token_start_mark(fy_node_get_scalar_token(n)) : NULL;
+    return mark ? mark->line + 1 : 1;
+}
+
+static int bad(const struct reader *r, struct fy_node *at, const char *path, const char *what)
+{
+    return stk_err_set(r->err, -EINVAL, "%s:%d: %s%s%s", r->name, line_of(at), path,
+                       *path ? ": " : "", what);
+}
+
+static const char *scalar(struct fy_node *n, size_t *len)
+{
+    const char *s =
+        n && fy_node_is_scalar(n) && !fy_node_is_alias(n) ? fy_node_get_scalar(n, len) : NULL;
+
+    if (!s)
+        *len = 0;
+    return s ? s : "";
+}
+
+static int read_leaf(struct reader *r, const struct stk_config_key *k, struct fy_node *key,
+                     struct fy_node *value)
+{
+    struct stk_err why = {""};
+    struct fy_node *item;
+    void *it = NULL;
+    size_t len;
+    const char *s;
+    int rc = 0;
+
+    if (r->seen[k - stk_config_keys])
+        return bad(r, key, k->path, "is there twice");
+    r->seen[k - stk_config_keys] = true;
+    if (k->type == STK_CONFIG_NAMES && value && fy_node_is_sequence(value)) {
+        while (rc == 0 && (item = fy_node_sequence_iterate(value, &it))) {
+            s = scalar(item, &len);
+            rc = stk_config_add_name(r->c, k, s, len, &why);
+            value = item;
+        }
+    } else {
+        s = scalar(value, &len);
+        rc = stk_config_set(r->c, k, s, len, &why);
+    }
+    return rc < 0 ? bad(r, value ? value : key, k->path, why.text) : 0;
+}
+
+static int read_params(struct reader *r, struct fy_node *value)
+{
+    struct fy_node_pair *pair;
+    struct stk_err why = {""};
+    void *it = NULL;
+
+    while ((pair = fy_node_mapping_iterate(value, &it))) {
+        size_t name_len, len;
+        const char *name = scalar(fy_node_pair_key(pair), &name_len);
+        const char *s = scalar(fy_node_pair_value(pair), &len);
+
+        if (stk_config_add_param(r->c, name, name_len, s, len, &why) < 0)
+            return bad(r, fy_node_pair_key(pair), "policy.params", why.text);
+    }
+    return 0;
+}
+
+/* Whether some key lies below 'path'. */
+static bool is_group(const char *path)
+{
+    size_t len = strlen(path);
+
+    for (const struct stk_config_key *k = stk_config_keys; k->path; k++)
+        if (strncmp(k->path, path, len) == 0 && k->path[len] == '.')
+            return true;
+    return false;
+}
+
+static const struct stk_config_key *find_key(const char *path)
+{
+    for (const struct stk_config_key *k = stk_config_keys; k->path; k++)
+        if (strcmp(k->path, path) == 0)
+            return k;
+    return NULL;
+}
+
+static int unknown(const struct reader *r, struct fy_node *key, const char *path)
+{
+    unsigned best = stk_near_limit(path);
+    const char *near = NULL;
+    char what[128];
+
+    for (const struct stk_config_key *k = stk_config_keys; k->path; k++) {
+        char group[64];
+
+        (void)snprintf(group, sizeof(group), "%.*s", (int)strcspn(k->path, "."), k->path);
+        if (stk_near(path, k->path, &best))
+            near = k->path;
+        if (stk_near(path, group, &best)) {
+            (void)snprintf(what, sizeof(what), "is not known; did you mean \"%s\"?", group);
+            near = NULL;
+        }
+    }
+    if (near)
+        (void)snprintf(what, sizeof(what), "is not known; did you mean \"%s\"?", near);
+    else if (best == stk_near_limit(path))
+        (void)snprintf(what, sizeof(what), "is not known (stokerd --help-config lists the keys)");
+    return bad(r, key, path, what);
+}
+
+/* Walks the file's mappings, which may not be deeper than the table's keys. */
+static int read_mapping(struct reader *r, struct fy_node *map, const char *prefix, int depth);
+
+static int read_pair(struct reader *r, struct fy_node_pair *pair, const char *prefix, int depth)
+{
+    struct fy_node *key = fy_node_pair_key(pair), *value = fy_node_pair_value(pair);
+    const struct stk_config_key *k;
+    char path[128];
+    size_t len;
+    const char *name = scalar(key, &len);
+
+    (void)snprintf(path, sizeof(path), "%s%s%.*s", prefix, *prefix ? "." : "",
+                   (int)(len < 60 ? len : 60), name);
+    k = find_key(path);
+    if (k && k->type == STK_CONFIG_PARAMS && value && fy_node_is_mapping(value))
+        return read_params(r, value);
+    if (k)
+        return read_leaf(r, k, key, value);
+    if (!is_group(path) || len == 0 || depth >= MAX_DEPTH)
+        return unknown(r, key, path);
+    if (strcmp(path, "policy") == 0 && value && fy_node_is_scalar(value))
+        return read_leaf(r, find_key("policy.bundle"), key, value);
+    if (!value || !fy_node_is_mapping(value))
+        return bad(r, key, path, "expected keys below it");
+    return read_mapping(r, value, path, depth + 1);
+}
+
+static int read_mapping(struct reader *r, struct fy_node *map, const char *prefix, int depth)
+{
+    struct fy_node_pair *pair;
+    void *it = NULL;
+    int rc = 0;
+
+    while (rc == 0 && (pair = fy_node_mapping_iterate(map, &it)))
+        rc = read_pair(r, pair, prefix, depth);
+    return rc;
+}
+
+/* ---- the text ---- */
+
+/* Length of the UTF-8 character at s, 0: not one, or not one for a text. */
+static size_t character(const unsigned char *s, size_t left)
+{
+    size_t n = s[0] < 0x80                   ? 1
+               : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+               : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+                                             : 0;
+
+    if (n == 0 || n > left ||
+        (n == 1 && s[0] < 0x20 && s[0] != '\t' && s[0] != '\n' && s[0] != '\r'))
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    return n;
+}
+
+static int check_text(const struct reader *r, const char *text, size_t len)
+{
+    int line = 1;
+    bool start = true;
+
+    if (len > STK_CONFIG_MAX_FILE)
+        return stk_err_set(r->err, -EFBIG, "%s: larger than %u KiB", r->name,
+                           STK_CONFIG_MAX_FILE >> 10);
+    for (size_t i = 0; i < len;) {
+        size_t n = character((const unsigned char *)text + i, len - i);
+
+        if (n == 0)
+            return stk_err_set(r->err, -EINVAL, "%s:%d: expected text in UTF-8", r->name, line);
+        if (start && text[i] == '%')
+            return stk_err_set(r->err, -EINVAL, "%s:%d: YAML directives are not supported", r->name,
+                               line);
+        start = text[i] == '\n';
+        line += start;
+        i += n;
+    }
+    return 0;
+}
+
+static int syntax_error(const struct reader *r, struct fy_diag *diag)
+{
+    void *it = NULL;
+    const struct fy_diag_error *e = fy_diag_errors_iterate(diag, &it);
+
+    if (!e)
+        return 0; /* nothing but blanks and comments */
+    return stk_err_set(r->err, -EINVAL, "%s:%d: not valid YAML: %.120s", r->name,
+                       e->line > 0 ? e->line : 1, e->msg ? e->msg : "cannot be parsed");
+}
+
+static int read_document(struct reader *r, struct fy_node *root)
+{
+    struct stk_setup setup;
+    struct stk_err why;
+    int rc;
+
+    if (!root)
+        return 0;
+    if (!fy_node_is_mapping(root))
+        return bad(r, root, "", "expected keys and values such as \"listen: 127.0.0.1:8470\"");
+    rc = read_mapping(r, root, "", 0);
+    if (rc == 0 && stk_config_setup(r->c, &setup, &why) < 0)
+        rc = stk_err_set(r->err, -EINVAL, "%s: policy: %.200s", r->name, why.text);
+    if (rc == 0 && !r->c->tls.cert != !r->c->tls.key)
+        rc = stk_err_set(r->err, -EINVAL, "%s: tls: needs both cert and key", r->name);
+    return rc;
+}
+
+static int parse(struct reader *r, const char *text, size_t len)
+{
+    struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET};
+    struct fy_diag_cfg diag_cfg;
+    struct fy_document *doc;
+    int rc;
+
+    fy_diag_cfg_default(&diag_cfg);
+    diag_cfg.fp = NULL;
+    cfg.diag = fy_diag_create(&diag_cfg);
+    if (!cfg.diag)
+        return stk_err_set(r->err, -ENOMEM, "out of memory");
+    fy_diag_set_collect_errors(cfg.diag, true);
+    doc = fy_document_build_from_string(&cfg, text, len);
+    rc = doc ? read_document(r, fy_document_root(doc)) : syntax_error(r, cfg.diag);
+    fy_document_destroy(doc);
+    fy_diag_destroy(cfg.diag);
+    return rc;
+}
+
+int stk_config_parse(const char *name, const char *text, size_t len, struct stk_config *c,
+                     struct stk_err *err)
+{
+    struct stk_config fresh;
+    struct reader r = {.c = &fresh, .name = name, .err = err};
+    const char *slash = strrchr(name, '/');
+    int rc;
+
+    if (slash && strlen(name) > 80)
+        r.name = slash + 1;
+    stk_config_init(&fresh);
+    rc = check_text(&r, text, len);
+    rc = rc < 0 ? rc : parse(&r, text, len);
+    if (rc < 0) {
+        stk_config_done(&fresh);
+        return rc;
+    }
+    stk_config_done(c);
+    *c = fresh;
+    return 0;
+}
+
+int stk_config_load(const char *path, struct stk_config *c, struct stk_err *err)
+{
+    char *text = malloc(STK_CONFIG_MAX_FILE + 2);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+    ssize_t n = -1;
+    int rc;
+
+    if (!text || fd < 0) {
+        rc = stk_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    } else {
+        while (len <= STK_CONFIG_MAX_FILE &&
+               (n = read(fd, text + len, STK_CONFIG_MAX_FILE + 1 - len)) > 0)
+            len += (size_t)n;
+        rc = n < 0 ? stk_err_set(err, -errno, "%s: %s", path, strerror(errno))
+                   : stk_config_parse(path, text, len, c, err);
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    free(text);
+    return rc;
+}
+
+int stk_config_setup(const struct stk_config *c, struct stk_setup *ret, struct stk_err *err)
+{
+    const struct stk_setup_words w = {c->policy.bundle,   c->policy.order,
+                                      c->policy.backfill, c->policy.place,
+                                      c->policy.preempt,  (const char *const *)c->policy.params,
+                                      c->policy.n_params};
+
+    return stk_setup_resolve(&w, ret, err);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.h - the daemon's configuration file, YAML. docs/config.md describes the keys; the table
+ * they come from is stk_config_keys. */
+#ifndef STK_CONFIG_CONFIG_H
+#define STK_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "drive/setup.h"
+
+#define STK_CONFIG_MAX_FILE (256u * 1024) /* bytes */
+#define STK_CONFIG_MAX_LIST 1024u         /* names in a list */
+#define STK_CONFIG_NO_GPUS UINT32_MAX     /* virtual_gpus was not said */
+
+/* Strings are NULL where nothing was said. */
+struct stk_config {
+    char *listen, *socket, *state;
+    uint64_t virtual_gpus;
+    struct {
+        char *bundle, *order, *backfill, *place, *preempt;
+        char *params[STK_MAX_PARAMS]; /* "k=v" */
+        uint32_t n_params;
+    } policy;
+    char **admins, **operators, **hosts; /* end with NULL; NULL: none */
+    struct {
+        uint64_t age_s, bytes; /* 0: no bound */
+    } retention;
+    struct {
+        uint64_t foreign;     /* 0 block, 1 pack, 2 ignore */
+        uint64_t idle_s;      /* a foreign process that did nothing for so long does not count */
+        uint64_t interval_ms; /* between two looks */
+    } gpus;
+    struct {
+        uint64_t warn_s, suspend_s, end_s; /* for jobs that say nothing; 0: never */
+    } idle;
+    struct {
+        uint64_t jobs, jobs_per_user;
+    } limits;
+    struct {
+        char *cert, *key;
+    } tls;
+    uint64_t insecure; /* 0 or 1 */
+};
+
+/* What holds when there is no file. */
+void stk_config_init(struct stk_config *c);
+void stk_config_done(struct stk_config *c); /* zeroed structs are fine */
+
+/* "stoker.yaml:7: policy.bundle: there is no bundle "fare"; did you mean "fair"?" On failure *c is
+ * untouched. */
+int stk_config_load(const char *path, struct stk_config *c, struct stk_err *err);
+int stk_config_parse(const char *name, const char *text, size_t len, struct stk_config *c,
+                     struct stk_err *err);
+/* The policies it asks for. */
+int stk_config_setup(const struct stk_config *c, struct stk_setup *ret, struct stk_err *err);
+
+/* ---- the table ---- */
+
+enum stk_config_type {
+    STK_CONFIG_TEXT,
+    STK_CONFIG_NUMBER,
+    STK_CONFIG_SECONDS, /* 90, 90s, 30m, 12h, 30d, 2w */
+    STK_CONFIG_BYTES,   /* 4096, 512M, 20G */
+    STK_CONFIG_BOOL,
+    STK_CONFIG_WORD, /* one of 'words', kept as its place among them */
+    STK_CONFIG_NAMES,
+    STK_CONFIG_POLICY, /* a name out of a registry: 'words' says of which */
+    STK_CONFIG_PARAMS
+};
+
+struct stk_config_key {
+    const char *path; /* "policy.bundle"; NULL: end of the table */
+    enum stk_config_type type;
+    size_t offset; /* in struct stk_config */
+    const char *words;
+    uint64_t max;
+    const char *def; /* as shown; "" : none */
+    const char *help;
+};
+extern const struct stk_config_key stk_config_keys[];
+const char *stk_config_type_name(enum stk_config_type t);
+/* The table as Markdown, for docs/config.md and --help-config. */
+void stk_config_print_keys(FILE *f);
+
+/* ---- values ---- */
+
+/* 0 or -EINVAL with a sentence; 's' need not be NUL terminated. */
+int stk_config_set(struct stk_config *c, const struct stk_config_key *k, const char *s, size_t len,
+                   struct stk_err *err);
+int stk_config_add_name(struct stk_config *c, const struct stk_config_key *k, const char *s,
+                        size_t len, struct stk_err *err);
+int stk_config_add_param(struct stk_config *c, const char *name, size_t name_len, const char *s,
+                         size_t len, struct stk_err *err);
+
+#endif

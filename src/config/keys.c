@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keys.c - every key there is. Parsing, help and docs/config.md come from this table. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "config/config.h"
+
+#define AT(member) offsetof(struct stk_config, member)
+
+/* clang-format off */
+const struct stk_config_key stk_config_keys[] = {
+    {"listen", STK_CONFIG_TEXT, AT(listen), NULL, 0, "127.0.0.1:8470",
+     "address and port of the page and the API; port 0: any; off: do not listen"},
+    {"socket", STK_CONFIG_TEXT, AT(socket), NULL, 0, "",
+     "the Unix socket; /run/stoker/stoker.sock as root"},
+    {"state", STK_CONFIG_TEXT, AT(state), NULL, 0, "",
+     "folder of everything that is kept; /var/lib/stoker as root"},
+    {"virtual_gpus", STK_CONFIG_NUMBER, AT(virtual_gpus), NULL, 64, "8 where there is no GPU",
+     "pretend to have so many GPUs"},
+    {"hosts", STK_CONFIG_NAMES, AT(hosts), NULL, 0, "",
+     "names that browsers may use for this machine, beside its addresses"},
+    {"insecure", STK_CONFIG_BOOL, AT(insecure), NULL, 1, "no",
+     "listen beyond this machine without TLS"},
+    {"tls.cert", STK_CONFIG_TEXT, AT(tls.cert), NULL, 0, "", "certificate, PEM"},
+    {"tls.key", STK_CONFIG_TEXT, AT(tls.key), NULL, 0, "", "its key, PEM"},
+    {"admins", STK_CONFIG_NAMES, AT(admins), NULL, 0, "",
+     "users who may do everything, beside root and the daemon's own"},
+    {"operators", STK_CONFIG_NAMES, AT(operators), NULL, 0, "",
+     "users who may act on everybody's jobs and drain GPUs"},
+    {"policy.bundle", STK_CONFIG_POLICY, AT(policy.bundle), "bundle", 0, "default",
+     "a named set of policies; \"policy: NAME\" for short"},
+    {"policy.order", STK_CONFIG_POLICY, AT(policy.order), "order", 0, "", "in place of the bundle's"},
+    {"policy.backfill", STK_CONFIG_POLICY, AT(policy.backfill), "backfill", 0, "", "likewise"},
+    {"policy.place", STK_CONFIG_POLICY, AT(policy.place), "place", 0, "", "likewise"},
+    {"policy.preempt", STK_CONFIG_POLICY, AT(policy.preempt), "preempt", 0, "", "likewise"},
+    {"policy.params", STK_CONFIG_PARAMS, AT(policy.params), NULL, 0, "",
+     "parameters by name (stoker sim --list)"},
+    {"limits.jobs", STK_CONFIG_NUMBER, AT(limits.jobs), NULL, 10000000, "2000000",
+     "jobs that have not ended"},
+    {"limits.jobs_per_user", STK_CONFIG_NUMBER, AT(limits.jobs_per_user), NULL, 10000000, "1000000",
+     "of one user"},
+    {"retention.age", STK_CONFIG_SECONDS, AT(retention.age_s), NULL, UINT64_C(3155760000), "90d",
+     "jobs that ended longer ago are forgotten; 0: never"},
+    {"retention.size", STK_CONFIG_BYTES, AT(retention.bytes), NULL, UINT64_C(1) << 50, "10G",
+     "the oldest are forgotten when more is kept; 0: no bound"},
+    {"gpus.foreign", STK_CONFIG_WORD, AT(gpus.foreign), "block|pack|ignore", 0, "block",
+     "a GPU that somebody uses without stoker: leave it alone, use it last, or take no notice"},
+    {"gpus.idle", STK_CONFIG_SECONDS, AT(gpus.idle_s), NULL, 31557600, "0",
+     "a foreign process that did nothing for so long does not count; 0: it always counts"},
+    {"gpus.interval_ms", STK_CONFIG_NUMBER, AT(gpus.interval_ms), NULL, 3600000, "5000",
+     "time between two looks at the GPUs"},
+    {"idle.warn", STK_CONFIG_SECONDS, AT(idle.warn_s), NULL, 31557600, "0",
+     "say so when a job has not used its GPUs for so long; 0: never (as below)"},
+    {"idle.suspend", STK_CONFIG_SECONDS, AT(idle.suspend_s), NULL, 31557600, "0",
+     "suspend it"},
+    {"idle.end", STK_CONFIG_SECONDS, AT(idle.end_s), NULL, 31557600, "0", "end it"},
+    {0},
+};
+/* clang-format on */
+
+const char *stk_config_type_name(enum stk_config_type t)
+{
+    switch (t) {
+    case STK_CONFIG_TEXT:
+        return "text";
+    case STK_CONFIG_NUMBER:
+        return "number";
+    case STK_CONFIG_SECONDS:
+        return "time";
+    case STK_CONFIG_BYTES:
+        return "size";
+    case STK_CONFIG_BOOL:
+        return "yes or no";
+    case STK_CONFIG_WORD:
+        return "word";
+    case STK_CONFIG_NAMES:
+        return "list of names";
+    case STK_CONFIG_POLICY:
+        return "policy";
+    case STK_CONFIG_PARAMS:
+        return "names and values";
+    }
+    return "?";
+}
+
+void stk_config_print_keys(FILE *f)
+{
+    (void)fprintf(f, "| key | value | default | meaning |\n|---|---|---|---|\n");
+    for (const struct stk_config_key *k = stk_config_keys; k->path; k++) {
+        char words[80];
+        size_t n = 0;
+
+        (void)snprintf(words, sizeof(words), "%s",
+                       k->type == STK_CONFIG_WORD ? k->words : stk_config_type_name(k->type));
+        for (; words[n]; n++)
+            words[n] = words[n] == '|' ? '/' : words[n];
+        (void)fprintf(f, "| `%s` | %s | %s | %s |\n", k->path, words, k->def, k->help);
+    }
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* daemon.h - the parts of stokerd and the struct that holds them. main.c makes it, run.c keeps it
+ * going, the rest are its parts. */
+#ifndef STK_DAEMON_DAEMON_H
+#define STK_DAEMON_DAEMON_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "api/api.h"
+#include "config/config.h"
+#include "engine/local/local.h"
+#include "gpuview/gpuview.h"
+#include "live/live.h"
+#include "store/store.h"
+
+#define STK_DAEMON_VERSION "0.1.0"
+
+/* ---- options.c: the command line, over the file, over what is built in ---- */
+
+struct stk_daemon_options {
+    const char *config, *state, *socket, *listen, *tls_cert, *tls_key;
+    uint32_t virtual_gpus; /* STK_CONFIG_NO_GPUS: not said */
+    bool insecure, verbose;
+};
+
+/* 0: go on; 1: done (help was asked for); -EINVAL: wrong, and said so. */
+int stk_daemon_options(int argc, char **argv, struct stk_daemon_options *ret);
+/* Puts the command line over the file's words. */
+int stk_daemon_merge(const struct stk_daemon_options *o, struct stk_config *c, struct stk_err *err);
+
+/* ---- paths.c ---- */
+
+/* Where state and socket are when nobody says; malloc'ed. */
+char *stk_daemon_state_path(void);
+char *stk_daemon_socket_path(const char *state);
+/* Another program of ours: beside this one, or in ../libexec/stoker. -ENOENT. */
+int stk_daemon_program(const char *name, char *buf, size_t size, struct stk_err *err);
+/* A folder and those above it. */
+int stk_daemon_make_folder(const char *path, unsigned mode, struct stk_err *err);
+
+/* ---- log.c ---- */
+
+enum stk_log_level { STK_LOG_ERROR, STK_LOG_WARN, STK_LOG_INFO, STK_LOG_DEBUG };
+/* One line to stderr; control characters in it become '?'. */
+void stk_log(enum stk_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void stk_log_set_level(enum stk_log_level most);
+
+/* ---- notify.c: tells the service manager, where there is one ---- */
+
+void stk_notify(const char *text); /* "READY=1" */
+
+/* ---- machine.c: what there is to schedule on ---- */
+
+struct stk_machine {
+    char name[256];
+    struct stk_gpus gpus; /* of the helper; empty where GPUs are virtual */
+    json_t *shown;        /* {"gpus": [...]} for the API; NULL: virtual */
+    struct stk_local_gpu *table;
+    uint32_t n_gpus;
+    bool is_virtual;
+    char gpu_type[96];
+    char helper[4096]; /* stoker-gpu; "": there is none */
+    struct stk_node_spec node;
+    struct stk_live_node live_node;
+    const char *gpu_types[1];
+    const char *pools[1];
+};
+
+int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct stk_err *err);
+void stk_machine_done(struct stk_machine *m);
+
+/* ---- the daemon ---- */
+
+struct stk_gpuwatch;
+
+struct stk_daemon {
+    uv_loop_t loop;
+    struct stk_daemon_options opt;
+    struct stk_config config;
+    struct stk_setup setup;
+    struct stk_machine machine;
+    char *state, *socket;
+    struct stk_store *store;
+    struct stk_engine *engine;
+    struct stk_live *live;
+    struct stk_api *api;
+    struct stk_gpuwatch *watch;
+    uv_prepare_t prepare;
+    uv_idle_t idle;
+    uv_timer_t wake, prune, linger;
+    uv_signal_t on_term, on_int, on_hup;
+    stk_time last_now, last_mono; /* of the clock */
+    uint64_t retry_ms;            /* a turn that failed is tried again then; 0: none failed */
+    bool stopping, failed;
+    uint64_t status_ms;
+};
+
+/* run.c */
+int stk_daemon_run(struct stk_daemon *d, struct stk_err *err);
+stk_time stk_daemon_now(void *daemon);
+void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
+                            const struct stk_config *c, struct stk_live_config *ret);
+
+/* reload.c */
+void stk_daemon_reload(struct stk_daemon *d);
+
+/* gpuwatch.c: runs "stoker-gpu watch" and acts on what it says. */
+int stk_gpuwatch_new(struct stk_daemon *d, struct stk_gpuwatch **ret, struct stk_err *err);
+void stk_gpuwatch_free(struct stk_gpuwatch *w); /* NULL is a no-op; memory goes with the loop */
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuwatch.c - what the GPUs do: "stoker-gpu watch" runs as a child of ours and prints a line every
+ * few seconds. From each line come the readings that the API shows, and which GPUs must be left
+ * alone, because somebody uses them without asking or because they are broken.
+ *
+ * A helper that ends is started again, later each time: a fault in the driver must not take more
+ * than the readings away.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/daemon.h"
+
+#define FIRST_PAUSE_MS 1000u
+#define MAX_PAUSE_MS 60000u
+
+struct stk_gpuwatch {
+    struct stk_daemon *d;
+    uv_process_t process;
+    uv_pipe_t out;
+    uv_timer_t again;
+    bool running, closing;
+    int open_handles;
+    uint64_t pause_ms;
+    char *line; /* what has come of the next line */
+    size_t len;
+};
+
+static int start(struct stk_gpuwatch *w);
+
+/* The job a process belongs to: it has the job's number in its environment, and runs as its user.
+ */
+static uint64_t owner(void *ctx, const struct stk_gpu_proc *p)
+{
+    struct stk_gpuwatch *w = ctx;
+    char path[64], *env = malloc(262144);
+    const struct stk_entry *e = NULL;
+    ssize_t n = -1;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/environ", p->pid);
+    fd = env ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        n = read(fd, env, 262143);
+        (void)close(fd);
+    }
+    if (n > 0)
+        env[n] = '\0';
+    for (char *s = env; n > 0 && s < env + n; s += strlen(s) + 1)
+        if (strncmp(s, "STOKER_JOB_ID=", 14) == 0)
+            e = stk_live_entry(w->d->live, (stk_job_number)strtoul(s + 14, NULL, 10));
+    free(env);
+    return e && (p->uid == e->rec.uid || p->uid == UINT32_MAX) ? e->number : 0;
+}
+
+/* Processes that are none of ours, for the API. */
+static json_t *foreign(struct stk_gpuwatch *w, const struct stk_gpu_sample *s)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < s->n_procs; i++) {
+        const struct stk_gpu_proc *p = &s->proc[i];
+        json_t *o;
+
+        if (owner(w, p) != 0)
+            continue;
+        o = json_pack("{s:i,s:s,s:s}", "pid", p->pid, "user", p->user, "name", p->name);
+        if (p->mem_mib.known)
+            (void)json_object_set_new(o, "mem_mib", json_real(p->mem_mib.v));
+        if (p->age_s.known)
+            (void)json_object_set_new(o, "age_s", json_real(p->age_s.v));
+        (void)json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *judge(struct stk_gpuwatch *w, const struct stk_gpu_rule *rule, uint64_t *off)
+{
+    const struct stk_gpus *t = &w->d->machine.gpus;
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < t->n && i < STK_MAX_NODE_GPUS; i++) {
+        struct stk_gpu_verdict v;
+        json_t *o, *strangers;
+
+        stk_gpuview_judge(t, i, rule, owner, w, &v);
+        *off |= v.off ? UINT64_C(1) << i : 0;
+        o = json_pack("{s:i}", "index", (int)i);
+        for (int m = 0; m < STK_GPU_METRIC_MAX; m++)
+            if (t->gpu[i].now.value[m].known)
+                (void)json_object_set_new(o, stk_gpu_metric_name((enum stk_gpu_metric)m),
+                                          json_real(t->gpu[i].now.value[m].v));
+        if (v.off)
+            (void)json_object_set_new(o, "off", json_string(v.text));
+        strangers = foreign(w, &t->gpu[i].now);
+        if (json_array_size(strangers) > 0)
+            (void)json_object_set(o, "foreign", strangers);
+        json_decref(strangers);
+        (void)json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static void take_line(struct stk_gpuwatch *w, const char *line, size_t len)
+{
+    const struct stk_config *c = &w->d->config;
+    const struct stk_gpu_rule rule = {.foreign = (enum stk_foreign)c->gpus.foreign,
+                                      .stale_s =
+                                          c->gpus.idle_s > 0 ? (double)c->gpus.idle_s : 1e18};
+    struct stk_err err = {""};
+    uint64_t off = 0;
+    json_t *list;
+
+    if (stk_gpuview_sample(&w->d->machine.gpus, line, len, &err) < 0) {
+        stk_log(STK_LOG_WARN, "stoker-gpu watch: %s", err.text);
+        return;
+    }
+    w->pause_ms = FIRST_PAUSE_MS;
+    list = judge(w, &rule, &off);
+    stk_live_gpus_off(w->d->live, 0, off);
+    stk_api_take_sample(w->d->api, json_pack("{s:o}", "gpus", list));
+}
+
+static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+    struct stk_gpuwatch *w = h->data;
+
+    (void)suggested;
+    *buf = uv_buf_init(w->line + w->len, (unsigned)(STK_GPUVIEW_LINE - w->len));
+}
+
+static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
+{
+    struct stk_gpuwatch *w = s->data;
+    char *begin = w->line, *end;
+
+    (void)buf;
+    if (n < 0) {
+        (void)uv_read_stop(s);
+        return;
+    }
+    w->len += (size_t)n;
+    while ((end = memchr(begin, '\n', w->len - (size_t)(begin - w->line)))) {
+        take_line(w, begin, (size_t)(end - begin));
+        begin = end + 1;
+    }
+    w->len -= (size_t)(begin - w->line);
+    memmove(w->line, begin, w->len);
+    if (w->len >= STK_GPUVIEW_LINE)
+        w->len = 0; /* not a line of ours */
+}
+
+static void on_again(uv_timer_t *t)
+{
+    (void)start(t->data);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    struct stk_gpuwatch *w = h->data;
+
+    if (--w->open_handles > 0)
+        return;
+    w->running = false;
+    if (w->closing && !uv_is_closing((uv_handle_t *)&w->again)) {
+        w->open_handles = 1;
+        uv_close((uv_handle_t *)&w->again, on_closed);
+    } else if (w->closing) {
+        free(w->line);
+        free(w);
+    } else {
+        (void)uv_timer_start(&w->again, on_again, w->pause_ms, 0);
+        w->pause_ms = w->pause_ms * 2 < MAX_PAUSE_MS ? w->pause_ms * 2 : MAX_PAUSE_MS;
+    }
+}
+
+static void close_child(struct stk_gpuwatch *w)
+{
+    w->open_handles = 2;
+    uv_close((uv_handle_t *)&w->out, on_closed);
+    uv_close((uv_handle_t *)&w->process, on_closed);
+}
+
+static void on_exit(uv_process_t *p, int64_t status, int sig)
+{
+    struct stk_gpuwatch *w = p->data;
+
+    if (!w->closing)
+        stk_log(STK_LOG_WARN, "stoker-gpu watch ended (exit %d, signal %d); again in %llu s",
+                (int)status, sig, (unsigned long long)w->pause_ms / 1000);
+    close_child(w);
+}
+
+static int start(struct stk_gpuwatch *w)
+{
+    char interval[32];
+    char *args[] = {w->d->machine.helper, (char *)(uintptr_t) "watch",
+                    (char *)(uintptr_t) "--interval-ms", interval, NULL};
+    uv_stdio_container_t io[] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&w->out},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
+    uv_process_options_t o = {
+        .exit_cb = on_exit, .file = args[0], .args = args, .stdio = io, .stdio_count = 3};
+    int rc;
+
+    (void)snprintf(interval, sizeof(interval), "%llu",
+                   (unsigned long long)w->d->config.gpus.interval_ms);
+    (void)uv_pipe_init(&w->d->loop, &w->out, 0);
+    w->out.data = w->process.data = w;
+    w->len = 0;
+    w->running = true;
+    rc = uv_spawn(&w->d->loop, &w->process, &o);
+    if (rc < 0) {
+        close_child(w);
+        return rc;
+    }
+    (void)uv_read_start((uv_stream_t *)&w->out, on_alloc, on_read);
+    return 0;
+}
+
+int stk_gpuwatch_new(struct stk_daemon *d, struct stk_gpuwatch **ret, struct stk_err *err)
+{
+    struct stk_gpuwatch *w;
+
+    *ret = NULL;
+    if (d->machine.is_virtual || !d->machine.helper[0])
+        return 0;
+    w = calloc(1, sizeof(*w));
+    if (w)
+        w->line = malloc(STK_GPUVIEW_LINE);
+    if (!w || !w->line) {
+        free(w);
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    }
+    w->d = d;
+    w->pause_ms = FIRST_PAUSE_MS;
+    (void)uv_timer_init(&d->loop, &w->again);
+    w->again.data = w;
+    *ret = w;
+    (void)start(w);
+    return 0;
+}
+
+void stk_gpuwatch_free(struct stk_gpuwatch *w)
+{
+    if (!w)
+        return;
+    w->closing = true;
+    if (w->running) {
+        (void)uv_process_kill(&w->process, SIGTERM);
+    } else {
+        w->open_handles = 1;
+        uv_close((uv_handle_t *)&w->again, on_closed);
+    }
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* machine.c - this machine as the scheduler sees it: one node, with the GPUs that the helper
+ * program finds, or with virtual ones where there are none. */
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/daemon.h"
+
+#define LIST_MS 30000 /* a driver that must be loaded takes its time */
+#define VIRTUAL_GPUS 8u
+
+extern char **environ;
+
+static int64_t now_ms(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Reads until the end or until the time is over. */
+static size_t read_all(int fd, char *buf, size_t size)
+{
+    int64_t until = now_ms() + LIST_MS, left;
+    size_t len = 0;
+
+    while (len < size - 1 && (left = until - now_ms()) > 0) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        ssize_t n = poll(&p, 1, (int)left) > 0 ? read(fd, buf + len, size - 1 - len) : -1;
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        len += (size_t)n;
+    }
+    buf[len] = '\0';
+    return len;
+}
+
+/* The first line "stoker-gpu list" prints; malloc'ed, NULL: it does not. */
+static char *ask_helper(const char *helper, size_t *ret_len)
+{
+    char *const argv[] = {(char *)(uintptr_t) "stoker-gpu", (char *)(uintptr_t) "list", NULL};
+    posix_spawn_file_actions_t files;
+    char *text = malloc(STK_GPUVIEW_LINE);
+    int fds[2];
+    pid_t pid = 0;
+
+    if (!text || pipe2(fds, O_CLOEXEC) < 0) {
+        free(text);
+        return NULL;
+    }
+    (void)posix_spawn_file_actions_init(&files);
+    (void)posix_spawn_file_actions_adddup2(&files, fds[1], STDOUT_FILENO);
+    if (posix_spawn(&pid, helper, &files, NULL, argv, environ) != 0)
+        pid = 0;
+    (void)posix_spawn_file_actions_destroy(&files);
+    (void)close(fds[1]);
+    *ret_len = pid > 0 ? read_all(fds[0], text, STK_GPUVIEW_LINE) : 0;
+    (void)close(fds[0]);
+    if (pid > 0) {
+        (void)kill(pid, SIGKILL); /* it has said all, or never will */
+        (void)waitpid(pid, NULL, 0);
+    }
+    *ret_len = strcspn(text, "\n");
+    return text;
+}
+
+static void find_gpus(struct stk_machine *m)
+{
+    struct stk_err err = {""};
+    size_t len = 0;
+    char *line;
+
+    if (stk_daemon_program("stoker-gpu", m->helper, sizeof(m->helper), &err) < 0) {
+        (void)snprintf(m->gpus.why, sizeof(m->gpus.why), "%s", err.text);
+        return;
+    }
+    line = ask_helper(m->helper, &len);
+    if (!line || len == 0 || stk_gpuview_list(&m->gpus, line, len, &err) < 0)
+        stk_log(STK_LOG_WARN, "stoker-gpu list: %s", err.text[0] ? err.text : "no answer");
+    else
+        m->shown = json_loadb(line, len, 0, NULL);
+    free(line);
+}
+
+static int fill_table(struct stk_machine *m, struct stk_err *err)
+{
+    m->table = calloc(m->n_gpus + 1, sizeof(*m->table));
+    if (!m->table)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < m->n_gpus; i++) {
+        const struct stk_gpu *g = m->is_virtual ? NULL : &m->gpus.gpu[i];
+
+        m->table[i] = (struct stk_local_gpu){.index = i,
+                                             .minor = g && g->minor >= 0 ? (uint32_t)g->minor : i,
+                                             .mem_mib = g ? (uint32_t)g->mem_mib : 0,
+                                             .uuid = g ? g->uuid : "",
+                                             .is_virtual = m->is_virtual};
+        if (g && strcmp(g->name, m->gpus.gpu[0].name) != 0)
+            stk_log(STK_LOG_WARN, "GPU %u is a %s; all are scheduled as %s", i, g->name,
+                    m->gpus.gpu[0].name);
+    }
+    return 0;
+}
+
+int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct stk_err *err)
+{
+    struct sysinfo si;
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+    *m = (struct stk_machine){.pools = {"default"}};
+    stk_gpus_init(&m->gpus);
+    if (gethostname(m->name, sizeof(m->name) - 1) < 0 || !m->name[0])
+        (void)snprintf(m->name, sizeof(m->name), "localhost");
+    if (c->virtual_gpus == STK_CONFIG_NO_GPUS)
+        find_gpus(m);
+    m->is_virtual = m->gpus.n == 0;
+    m->n_gpus = !m->is_virtual                          ? m->gpus.n
+                : c->virtual_gpus == STK_CONFIG_NO_GPUS ? VIRTUAL_GPUS
+                                                        : (uint32_t)c->virtual_gpus;
+    if (m->n_gpus > STK_MAX_NODE_GPUS)
+        m->n_gpus = STK_MAX_NODE_GPUS;
+    (void)snprintf(m->gpu_type, sizeof(m->gpu_type), "%s",
+                   m->is_virtual ? "virtual" : m->gpus.gpu[0].name);
+    m->gpu_types[0] = m->gpu_type;
+    m->live_node = (struct stk_live_node){m->name, m->gpu_type};
+    m->node = (struct stk_node_spec){
+        .gpus = m->n_gpus,
+        .gpu_mem_mib = m->is_virtual ? 0 : (uint32_t)m->gpus.gpu[0].mem_mib,
+        .cpu_milli = cpus > 0 && cpus < 1000000 ? (uint32_t)cpus * 1000 : 0,
+        .mem_mib = sysinfo(&si) == 0 ? (uint32_t)((uint64_t)si.totalram * si.mem_unit >> 20) : 0};
+    return fill_table(m, err);
+}
+
+void stk_machine_done(struct stk_machine *m)
+{
+    free(m->table);
+    json_decref(m->shown);
+    stk_gpus_done(&m->gpus);
+}

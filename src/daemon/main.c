@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - stokerd: opens the parts in order (configuration, machine, store, engine, scheduler,
+ * API), says what it found, and runs until told to stop. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/state.h"
+#include "daemon/daemon.h"
+
+#define LISTEN "127.0.0.1:8470"
+
+/* ---- what the parts ask of each other ---- */
+
+static void on_note(void *ctx, stk_job_number number, const char *sentence)
+{
+    struct stk_daemon *d = ctx;
+
+    stk_log(STK_LOG_DEBUG, "job %u: %s", number, sentence);
+    if (d->live)
+        stk_live_note(d->live, number, sentence);
+}
+
+static bool on_array(void *ctx, stk_job_number number, stk_job_number *ret_array,
+                     uint32_t *ret_index)
+{
+    struct stk_daemon *d = ctx;
+    const struct stk_entry *e = d->live ? stk_live_entry(d->live, number) : NULL;
+
+    if (!e || e->rec.array == 0)
+        return false;
+    *ret_array = e->rec.array;
+    *ret_index = e->rec.array_index;
+    return true;
+}
+
+static int32_t on_item_next(void *ctx, stk_job_number number)
+{
+    struct stk_daemon *d = ctx;
+    const char *text;
+    uint32_t index;
+
+    return stk_live_item_next(d->live, number, &index, &text, NULL) < 0 ? STK_LOCAL_NO_ITEMS
+                                                                        : (int32_t)index;
+}
+
+static void on_item_done(void *ctx, stk_job_number number, uint32_t item, int code, int sig)
+{
+    struct stk_daemon *d = ctx;
+
+    stk_live_item_done(d->live, number, item, sig ? 128 + sig : code);
+}
+
+static int on_signal_job(void *ctx, stk_job_number number, int sig, struct stk_err *err)
+{
+    struct stk_daemon *d = ctx;
+    int rc = stk_local_signal(d->engine, number, sig, false);
+
+    return rc < 0 ? stk_err_set(err, -EPROTO, "its processes cannot be reached: %s", strerror(-rc))
+                  : 0;
+}
+
+static void on_log(void *ctx, const char *line)
+{
+    (void)ctx;
+    stk_log(STK_LOG_INFO, "%s", line);
+}
+
+static void on_http_log(void *ctx, const char *line)
+{
+    (void)ctx;
+    stk_log(STK_LOG_DEBUG, "http: %s", line);
+}
+
+/* What the engine knows of a job, for its owner. */
+static void on_detail(void *ctx, stk_job_number number, json_t *job)
+{
+    struct stk_daemon *d = ctx;
+    struct stk_local_info info;
+    json_t *pids;
+
+    if (stk_local_info(d->engine, number, &info) < 0)
+        return;
+    pids = json_array();
+    for (uint32_t i = 0; i < info.n_tasks; i++)
+        (void)json_array_append_new(pids, json_integer(info.tasks[i].pid));
+    (void)json_object_set_new(job, "pids", pids);
+    (void)json_object_set_new(job, "supervisor", json_integer(info.shim));
+    if (info.attach && *info.attach)
+        (void)json_object_set_new(job, "attach", json_string(info.attach));
+    if (info.idle_s >= 0)
+        (void)json_object_set_new(job, "idle_s", json_integer(info.idle_s));
+    if (info.sentence && *info.sentence)
+        (void)json_object_set_new(job, "engine_text", json_string(info.sentence));
+}
+
+/* ---- opening ---- */
+
+static int open_config(struct stk_daemon *d, struct stk_err *err)
+{
+    int rc = 0;
+
+    stk_config_init(&d->config);
+    if (d->opt.config)
+        rc = stk_config_load(d->opt.config, &d->config, err);
+    rc = rc < 0 ? rc : stk_daemon_merge(&d->opt, &d->config, err);
+    rc = rc < 0 ? rc : stk_config_setup(&d->config, &d->setup, err);
+    if (rc < 0)
+        return rc;
+    d->state = d->config.state ? strdup(d->config.state) : stk_daemon_state_path();
+    if (!d->state)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    d->socket = d->config.socket ? strdup(d->config.socket) : stk_daemon_socket_path(d->state);
+    return d->socket ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+}
+
+static int open_engine(struct stk_daemon *d, struct stk_err *err)
+{
+    char shim[4096];
+    struct stk_local_config cfg = {.loop = &d->loop,
+                                   .state_dir = d->state,
+                                   .shim_path = shim,
+                                   .gpu_helper = d->machine.helper[0] ? d->machine.helper : NULL,
+                                   .node = d->machine.name,
+                                   .gpus = d->machine.table,
+                                   .n_gpus = d->machine.n_gpus,
+                                   .now = stk_daemon_now,
+                                   .ctx = d,
+                                   .note = on_note,
+                                   .array = on_array,
+                                   .item_next = on_item_next,
+                                   .item_done = on_item_done};
+    const char *const env[] = {"STOKER_SOCKET", d->socket, NULL};
+    int rc = stk_daemon_program("stoker-shim", shim, sizeof(shim), err);
+
+    cfg.env = env;
+    return rc < 0 ? rc : stk_engine_local_new(&cfg, &d->engine, err);
+}
+
+static int open_live(struct stk_daemon *d, struct stk_err *err)
+{
+    struct stk_live_config cfg = {.store = d->store,
+                                  .engine = d->engine,
+                                  .nodes = &d->machine.live_node,
+                                  .pools = d->machine.pools,
+                                  .gpu_types = d->machine.gpu_types,
+                                  .n_gpu_types = 1,
+                                  .clock = stk_daemon_now,
+                                  .signal = on_signal_job,
+                                  .log = on_log,
+                                  .ctx = d};
+
+    stk_daemon_live_config(d, &d->setup, &d->config, &cfg);
+    return stk_live_open(&cfg, &d->live, err);
+}
+
+static int open_doors(struct stk_daemon *d, struct stk_err *err)
+{
+    struct stk_http *http = stk_api_http(d->api);
+    const struct stk_http_tcp tcp = {.address = d->config.listen ? d->config.listen : LISTEN,
+                                     .cert = d->config.tls.cert,
+                                     .key = d->config.tls.key,
+                                     .insecure = d->config.insecure != 0};
+    struct stk_err why;
+    int rc = stk_http_listen_unix(http, d->socket, err);
+
+    if (rc < 0 || strcmp(tcp.address, "off") == 0)
+        return rc;
+    rc = stk_http_listen_tcp(http, &tcp, &why);
+    if (rc == -EADDRINUSE && !d->config.listen) { /* nobody asked for this very port */
+        stk_log(STK_LOG_WARN, "%s; only the socket is served", why.text);
+        return 0;
+    }
+    return rc < 0 ? stk_err_set(err, rc, "%s", why.text) : 0;
+}
+
+static int open_api(struct stk_daemon *d, struct stk_err *err)
+{
+    const struct stk_api_config cfg = {.loop = &d->loop,
+                                       .live = d->live,
+                                       .version = STK_DAEMON_VERSION,
+                                       .state_dir = d->state,
+                                       .virtual_gpus = d->machine.is_virtual,
+                                       .admins = (const char *const *)d->config.admins,
+                                       .operators = (const char *const *)d->config.operators,
+                                       .hosts = (const char *const *)d->config.hosts,
+                                       .gpus = d->machine.shown,
+                                       .detail = on_detail,
+                                       .log = on_http_log,
+                                       .ctx = d};
+    int rc = stk_api_new(&cfg, &d->api, err);
+
+    rc = rc < 0 ? rc : open_doors(d, err);
+    return rc < 0 ? rc : stk_gpuwatch_new(d, &d->watch, err);
+}
+
+static int open_all(struct stk_daemon *d, struct stk_err *err)
+{
+    int rc = open_config(d, err);
+
+    rc = rc < 0 ? rc : stk_machine_look(&d->machine, &d->config, err);
+    rc = rc < 0 ? rc : stk_daemon_make_folder(d->state, 0711, err);
+    rc = rc < 0 ? rc : stk_store_open(d->state, 0, &d->store, err);
+    rc = rc < 0 ? rc : open_engine(d, err);
+    rc = rc < 0 ? rc : open_live(d, err);
+    return rc < 0 ? rc : open_api(d, err);
+}
+
+static void close_all(struct stk_daemon *d)
+{
+    stk_gpuwatch_free(d->watch);
+    stk_api_free(d->api);
+    stk_live_close(d->live);
+    if (d->engine)
+        d->engine->ops->close(d->engine);
+    stk_store_close(d->store);
+    for (int i = 0; i < 100 && uv_run(&d->loop, UV_RUN_NOWAIT) != 0; i++)
+        (void)usleep(10000);
+    (void)uv_loop_close(&d->loop);
+    stk_machine_done(&d->machine);
+    stk_config_done(&d->config);
+    free(d->state);
+    free(d->socket);
+}
+
+/* ---- saying hello ---- */
+
+static void say_gpus(const struct stk_daemon *d)
+{
+    const struct stk_machine *m = &d->machine;
+
+    if (!m->is_virtual)
+        (void)printf("  GPUs     %u x %s\n", m->n_gpus, m->gpu_type);
+    else if (d->config.virtual_gpus == STK_CONFIG_NO_GPUS)
+        (void)printf(
+            "  GPUs     no NVIDIA GPU found: %u virtual GPUs, processes are real, only the "
+            "devices are pretended\n",
+            m->n_gpus);
+    else
+        (void)printf("  GPUs     %u virtual: processes are real, only the devices are pretended\n",
+                     m->n_gpus);
+}
+
+static void banner(const struct stk_daemon *d)
+{
+    const struct stk_state *s = stk_core_state(stk_live_core(d->live));
+    const char *note = stk_store_note(d->store);
+    char link[256];
+    uint32_t running = 0;
+
+    for (uint32_t i = 0; i < s->n_jobs; i++)
+        running += s->jobs[i].lease != 0 || s->jobs[i].slept != 0;
+    stk_api_login_link(d->api, link, sizeof(link));
+    (void)printf("stoker %s\n", STK_DAEMON_VERSION);
+    say_gpus(d);
+    (void)printf("  policy   %s\n", d->setup.name);
+    (void)printf("  state    %s\n", d->state);
+    (void)printf("  socket   %s\n", d->socket);
+    if (link[0])
+        (void)printf("  page     %s/\n", stk_http_url(stk_api_http(d->api)));
+    /* A secret does not belong into a service's log. */
+    if (link[0] && !getenv("JOURNAL_STREAM") && !getenv("NOTIFY_SOCKET"))
+        (void)printf("  log in   %s\n", link);
+    if (s->n_live > 0)
+        (void)printf("  jobs     %u taken over: %u with processes, %u in the queue\n", s->n_live,
+                     running, s->n_live - running);
+    if (note[0])
+        (void)printf("  note     %s\n", note);
+    (void)printf("ready\n");
+    (void)fflush(stdout);
+}
+
+static void prepare_process(bool verbose)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)umask(022);
+    (void)stk_http_raise_files();
+    stk_log_set_level(verbose ? STK_LOG_DEBUG : STK_LOG_INFO);
+}
+
+int main(int argc, char **argv)
+{
+    struct stk_daemon *d = calloc(1, sizeof(*d));
+    struct stk_err err = {""};
+    int rc = d ? stk_daemon_options(argc, argv, &d->opt) : -ENOMEM;
+
+    if (rc != 0) {
+        free(d);
+        return rc < 0 ? 2 : 0;
+    }
+    prepare_process(d->opt.verbose);
+    (void)uv_loop_init(&d->loop);
+    rc = open_all(d, &err);
+    if (rc == 0) {
+        banner(d);
+        rc = stk_daemon_run(d, &err);
+    }
+    if (rc < 0)
+        (void)fprintf(stderr, "stokerd: %s\n", err.text);
+    close_all(d);
+    free(d);
+    return rc == 0 ? 0 : rc == -EINVAL ? 2 : 1;
+}

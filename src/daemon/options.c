@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/daemon.h"
+
+static void usage(FILE *f)
+{
+    (void)fprintf(f,
+                  "stokerd " STK_DAEMON_VERSION ": runs jobs on this machine's GPUs\n"
+                  "\n"
+                  "usage: stokerd [options]        (\"stoker serve\" is the same)\n"
+                  "\n"
+                  "  --config FILE       configuration, YAML (--help-config lists the keys)\n"
+                  "  --state DIR         where everything is kept (/var/lib/stoker as root)\n"
+                  "  --socket PATH       Unix socket (/run/stoker/stoker.sock as root)\n"
+                  "  --listen HOST:PORT  page and API (127.0.0.1:8470; port 0: any; off: none)\n"
+                  "  --virtual-gpus N    pretend to have N GPUs; processes are real\n"
+                  "  --tls-cert FILE     certificate and key, PEM: serve HTTPS\n"
+                  "  --tls-key FILE\n"
+                  "  --insecure          listen beyond this machine without TLS\n"
+                  "  --verbose           log more\n"
+                  "  --help, --help-config, --version\n"
+                  "\n"
+                  "SIGTERM stops the daemon; its jobs go on and are taken over by the next one.\n"
+                  "SIGHUP reads the configuration again.\n");
+}
+
+static int set_number(const char *text, uint32_t *ret)
+{
+    char *end = NULL;
+    unsigned long v = strtoul(text, &end, 10);
+
+    if (*text < '0' || *text > '9' || *end != '\0' || v > STK_MAX_NODE_GPUS) {
+        (void)fprintf(stderr,
+                      "stokerd: --virtual-gpus takes a number from 0 to %d, got \"%.40s\"\n",
+                      STK_MAX_NODE_GPUS, text);
+        return -EINVAL;
+    }
+    *ret = (uint32_t)v;
+    return 0;
+}
+
+enum { CONFIG = 1, STATE, SOCKET, LISTEN, GPUS, CERT, KEY, INSECURE, VERBOSE, HELP, KEYS, VERSION };
+
+static int take(int what, struct stk_daemon_options *o)
+{
+    switch (what) {
+    case CONFIG:
+        o->config = optarg;
+        return 0;
+    case STATE:
+        o->state = optarg;
+        return 0;
+    case SOCKET:
+        o->socket = optarg;
+        return 0;
+    case LISTEN:
+        o->listen = optarg;
+        return 0;
+    case GPUS:
+        return set_number(optarg, &o->virtual_gpus);
+    case CERT:
+        o->tls_cert = optarg;
+        return 0;
+    case KEY:
+        o->tls_key = optarg;
+        return 0;
+    case INSECURE:
+        o->insecure = true;
+        return 0;
+    case VERBOSE:
+        o->verbose = true;
+        return 0;
+    case HELP:
+        usage(stdout);
+        return 1;
+    case KEYS:
+        stk_config_print_keys(stdout);
+        return 1;
+    case VERSION:
+        (void)puts("stokerd " STK_DAEMON_VERSION);
+        return 1;
+    default:
+        (void)fprintf(stderr, "stokerd --help says what there is.\n");
+        return -EINVAL;
+    }
+}
+
+int stk_daemon_options(int argc, char **argv, struct stk_daemon_options *ret)
+{
+    static const struct option longs[] = {{"config", required_argument, NULL, CONFIG},
+                                          {"state", required_argument, NULL, STATE},
+                                          {"socket", required_argument, NULL, SOCKET},
+                                          {"listen", required_argument, NULL, LISTEN},
+                                          {"virtual-gpus", required_argument, NULL, GPUS},
+                                          {"tls-cert", required_argument, NULL, CERT},
+                                          {"tls-key", required_argument, NULL, KEY},
+                                          {"insecure", no_argument, NULL, INSECURE},
+                                          {"verbose", no_argument, NULL, VERBOSE},
+                                          {"help", no_argument, NULL, HELP},
+                                          {"help-config", no_argument, NULL, KEYS},
+                                          {"version", no_argument, NULL, VERSION},
+                                          {NULL, 0, NULL, 0}};
+    struct stk_daemon_options o = {.virtual_gpus = STK_CONFIG_NO_GPUS};
+    int c, rc = 0;
+
+    while (rc == 0 && (c = getopt_long(argc, argv, "", longs, NULL)) != -1)
+        rc = take(c, &o);
+    if (rc == 0 && optind < argc) {
+        (void)fprintf(stderr, "stokerd: takes no words, got \"%.60s\"\n", argv[optind]);
+        rc = -EINVAL;
+    }
+    if (rc == 0)
+        *ret = o;
+    return rc;
+}
+
+static int replace(char **at, const char *with)
+{
+    char *p = with ? strdup(with) : NULL;
+
+    if (!with)
+        return 0;
+    free(*at);
+    *at = p;
+    return p ? 0 : -ENOMEM;
+}
+
+int stk_daemon_merge(const struct stk_daemon_options *o, struct stk_config *c, struct stk_err *err)
+{
+    if (replace(&c->listen, o->listen) < 0 || replace(&c->socket, o->socket) < 0 ||
+        replace(&c->state, o->state) < 0 || replace(&c->tls.cert, o->tls_cert) < 0 ||
+        replace(&c->tls.key, o->tls_key) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    if (o->virtual_gpus != STK_CONFIG_NO_GPUS)
+        c->virtual_gpus = o->virtual_gpus;
+    if (o->insecure)
+        c->insecure = 1;
+    return 0;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reload.c - SIGHUP: the configuration is read again. It is checked whole before anything of it is
+ * used; a bad one changes nothing. What cannot change while we run is named. */
+#include <string.h>
+
+#include "daemon/daemon.h"
+
+static bool same(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+static void name_fixed(const struct stk_config *was, const struct stk_config *is)
+{
+    const struct {
+        const char *key;
+        bool same;
+    } fixed[] = {{"listen", same(was->listen, is->listen)},
+                 {"socket", same(was->socket, is->socket)},
+                 {"state", same(was->state, is->state)},
+                 {"tls", same(was->tls.cert, is->tls.cert) && same(was->tls.key, is->tls.key)},
+                 {"virtual_gpus", was->virtual_gpus == is->virtual_gpus}};
+
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
+        if (!fixed[i].same)
+            stk_log(STK_LOG_WARN, "%s has changed; that takes a restart", fixed[i].key);
+}
+
+static int reload(struct stk_daemon *d, struct stk_err *err)
+{
+    struct stk_config fresh, old;
+    struct stk_live_config live = *stk_live_config(d->live);
+    struct stk_setup setup, before = d->setup;
+    int rc;
+
+    stk_config_init(&fresh);
+    rc = stk_config_load(d->opt.config, &fresh, err);
+    rc = rc < 0 ? rc : stk_daemon_merge(&d->opt, &fresh, err);
+    rc = rc < 0 ? rc : stk_config_setup(&fresh, &setup, err);
+    if (rc == 0) {
+        d->setup = setup; /* its name is kept by reference */
+        stk_daemon_live_config(d, &d->setup, &fresh, &live);
+        rc = stk_live_reload(d->live, &live, err);
+        if (rc < 0)
+            d->setup = before;
+    }
+    if (rc < 0) {
+        stk_config_done(&fresh);
+        return rc;
+    }
+    name_fixed(&d->config, &fresh);
+    old = d->config;
+    d->config = fresh;
+    stk_api_set_roles(d->api, (const char *const *)fresh.admins,
+                      (const char *const *)fresh.operators);
+    stk_config_done(&old);
+    return 0;
+}
+
+void stk_daemon_reload(struct stk_daemon *d)
+{
+    struct stk_err err = {""};
+
+    if (!d->opt.config) {
+        stk_log(STK_LOG_INFO, "there is no configuration file to read again");
+        return;
+    }
+    stk_notify("RELOADING=1");
+    if (reload(d, &err) < 0)
+        stk_log(STK_LOG_ERROR, "configuration not changed: %s", err.text);
+    else
+        stk_log(STK_LOG_INFO, "configuration read again: policy %s", d->setup.name);
+    stk_notify("READY=1");
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.c - the daemon's loop.
+ *
+ * Everything that happens (requests, news from the engine, timers) is collected while the loop
+ * polls; before it polls again one turn of the scheduler takes all of it in. So a burst of requests
+ * is one transaction. A turn that could not be committed is tried again a second later; until then
+ * nothing is promised to anybody.
+ *
+ * Stopping: no new requests, one last turn, a moment for the answers to be sent. Jobs go on.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/state.h"
+#include "daemon/daemon.h"
+
+#define RETRY_MS 1000u
+#define LINGER_MS 2000u
+#define PRUNE_MS (600u * 1000)
+#define PRUNE_SOON_MS 200u
+#define STATUS_MS 5000u
+
+/* Never goes back: when somebody sets the clock back, time goes on from where it was. */
+stk_time stk_daemon_now(void *ctx)
+{
+    struct stk_daemon *d = ctx;
+    struct timespec wall, mono;
+    stk_time t, m;
+
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    (void)clock_gettime(CLOCK_BOOTTIME, &mono);
+    t = wall.tv_sec * STK_SECOND + wall.tv_nsec / 1000;
+    m = mono.tv_sec * STK_SECOND + mono.tv_nsec / 1000;
+    if (t < d->last_now)
+        t = d->last_now + (m - d->last_mono);
+    d->last_now = t;
+    d->last_mono = m;
+    return t;
+}
+
+static void on_wake(uv_timer_t *t)
+{
+    (void)t; /* the turn comes before the next poll */
+}
+
+static void on_idle(uv_idle_t *h)
+{
+    (void)h; /* keeps the loop from sleeping */
+}
+
+static void tell_status(struct stk_daemon *d)
+{
+    const struct stk_state *s = stk_core_state(stk_live_core(d->live));
+    uint64_t now = uv_now(&d->loop);
+    char text[160];
+
+    if (now - d->status_ms < STATUS_MS && d->status_ms != 0)
+        return;
+    d->status_ms = now;
+    (void)snprintf(text, sizeof(text), "STATUS=%u %sGPUs, %u jobs run, %u wait", d->machine.n_gpus,
+                   d->machine.is_virtual ? "virtual " : "", s->n_leased, s->n_waiting);
+    stk_notify(text);
+}
+
+static void turn(struct stk_daemon *d)
+{
+    struct stk_err err = {""};
+    int rc = stk_live_turn(d->live, &err);
+
+    if (rc == -ENOTRECOVERABLE) {
+        stk_log(STK_LOG_ERROR, "cannot go on: %s", err.text);
+        d->failed = true;
+        uv_stop(&d->loop);
+        return;
+    }
+    if (rc < 0) {
+        if (d->retry_ms == 0)
+            stk_log(STK_LOG_ERROR, "nothing can be written down: %s", err.text);
+        stk_api_set_trouble(d->api, err.text);
+        d->retry_ms = uv_now(&d->loop) + RETRY_MS;
+    } else if (d->retry_ms != 0) {
+        stk_log(STK_LOG_INFO, "writing works again");
+        stk_api_set_trouble(d->api, NULL);
+        d->retry_ms = 0;
+    }
+    stk_api_after_turn(d->api);
+    tell_status(d);
+}
+
+/* When the loop must not sleep longer. */
+static void arm(struct stk_daemon *d)
+{
+    stk_time wake = stk_live_wake(d->live), now = stk_daemon_now(d);
+    uint64_t ms = RETRY_MS;
+
+    if (d->retry_ms == 0 && stk_live_pending(d->live)) {
+        (void)uv_idle_start(&d->idle, on_idle);
+        return;
+    }
+    (void)uv_idle_stop(&d->idle);
+    if (d->retry_ms == 0 && wake == STK_NEVER_TIME) {
+        (void)uv_timer_stop(&d->wake);
+        return;
+    }
+    if (d->retry_ms == 0)
+        ms = wake > now ? (uint64_t)(wake - now) / 1000 + 1 : 0;
+    (void)uv_timer_start(&d->wake, on_wake, ms < 3600000 ? ms : 3600000, 0);
+}
+
+static void on_prepare(uv_prepare_t *h)
+{
+    struct stk_daemon *d = h->data;
+
+    if (d->retry_ms != 0 && uv_now(&d->loop) < d->retry_ms) {
+        arm(d);
+        return;
+    }
+    if (d->retry_ms != 0 || stk_live_pending(d->live))
+        turn(d);
+    if (!d->failed)
+        arm(d);
+}
+
+static void on_prune(uv_timer_t *t)
+{
+    struct stk_daemon *d = t->data;
+    const struct stk_retention keep = {(stk_time)d->config.retention.age_s * STK_SECOND,
+                                       d->config.retention.bytes};
+    struct stk_err err = {""};
+    bool more = false;
+
+    if (d->retry_ms == 0 && !stk_live_pending(d->live) &&
+        stk_store_prune(d->store, &keep, stk_daemon_now(d), &more, &err) < 0)
+        stk_log(STK_LOG_WARN, "cannot forget old jobs: %s", err.text);
+    (void)uv_timer_start(t, on_prune, more ? PRUNE_SOON_MS : PRUNE_MS, 0);
+}
+
+/* ---- stopping ---- */
+
+static void on_linger(uv_timer_t *t)
+{
+    struct stk_daemon *d = t->data;
+
+    if (stk_http_busy(stk_api_http(d->api)) == 0 || uv_now(&d->loop) >= d->status_ms)
+        uv_stop(&d->loop);
+}
+
+static void stop(struct stk_daemon *d)
+{
+    if (d->stopping)
+        return;
+    d->stopping = true;
+    stk_notify("STOPPING=1");
+    stk_log(STK_LOG_INFO, "stopping; jobs go on");
+    stk_api_stop(d->api);
+    if (d->retry_ms == 0 && stk_live_pending(d->live))
+        turn(d);
+    d->status_ms = uv_now(&d->loop) + LINGER_MS;
+    (void)uv_timer_start(&d->linger, on_linger, 10, 10);
+}
+
+static void on_signal(uv_signal_t *s, int number)
+{
+    struct stk_daemon *d = s->data;
+
+    if (number == SIGHUP)
+        stk_daemon_reload(d);
+    else
+        stop(d);
+}
+
+/* ---- */
+
+void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
+                            const struct stk_config *c, struct stk_live_config *ret)
+{
+    ret->core = (struct stk_core_config){.nodes = &d->machine.node,
+                                         .n_nodes = 1,
+                                         .n_pools = 1,
+                                         .order = setup->order,
+                                         .backfill = setup->backfill,
+                                         .place = setup->place,
+                                         .preempt = setup->preempt,
+                                         .admit = setup->admit,
+                                         .params = &setup->params,
+                                         .retain_done = 10000};
+    ret->policy = setup->name;
+    ret->limits =
+        (struct stk_live_limits){(uint32_t)c->limits.jobs, (uint32_t)c->limits.jobs_per_user};
+}
+
+static void watch_signal(struct stk_daemon *d, uv_signal_t *s, int number)
+{
+    (void)uv_signal_init(&d->loop, s);
+    s->data = d;
+    (void)uv_signal_start(s, on_signal, number);
+}
+
+static void close_all(struct stk_daemon *d)
+{
+    uv_handle_t *const handles[] = {(uv_handle_t *)&d->prepare, (uv_handle_t *)&d->idle,
+                                    (uv_handle_t *)&d->wake,    (uv_handle_t *)&d->prune,
+                                    (uv_handle_t *)&d->linger,  (uv_handle_t *)&d->on_term,
+                                    (uv_handle_t *)&d->on_int,  (uv_handle_t *)&d->on_hup};
+
+    for (size_t i = 0; i < sizeof(handles) / sizeof(*handles); i++)
+        uv_close(handles[i], NULL);
+}
+
+int stk_daemon_run(struct stk_daemon *d, struct stk_err *err)
+{
+    (void)uv_prepare_init(&d->loop, &d->prepare);
+    (void)uv_idle_init(&d->loop, &d->idle);
+    (void)uv_timer_init(&d->loop, &d->wake);
+    (void)uv_timer_init(&d->loop, &d->prune);
+    (void)uv_timer_init(&d->loop, &d->linger);
+    d->prepare.data = d->prune.data = d->linger.data = d;
+    (void)uv_prepare_start(&d->prepare, on_prepare);
+    (void)uv_timer_start(&d->prune, on_prune, PRUNE_SOON_MS, 0);
+    watch_signal(d, &d->on_term, SIGTERM);
+    watch_signal(d, &d->on_int, SIGINT);
+    watch_signal(d, &d->on_hup, SIGHUP);
+    stk_notify("READY=1");
+    (void)uv_run(&d->loop, UV_RUN_DEFAULT);
+    close_all(d);
+    return d->failed ? stk_err_set(err, -EIO, "stopped for the reason above") : 0;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inner.h - what the files of the local engine share.
+ *
+ * local.c   the engine's calls            link.c     talking to a shim, watching it
+ * spawn.c   starting one                  runfile.c  reading what a shim has written
+ * adopt.c   after a restart               orphan.c   processes whose shim is gone
+ * suspend.c sleeping and waking           helper.c   running stoker-gpu */
+#ifndef STK_ENGINE_LOCAL_INNER_H
+#define STK_ENGINE_LOCAL_INNER_H
+
+#include <jansson.h>
+
+#include "base/map.h"
+#include "engine/local/local.h"
+#include "sys/procs.h"
+
+#define STK_LOCAL_MAX_LINE (16U << 20) /* of what a shim says */
+
+enum stk_where {
+    STK_W_WAITING,  /* to be started once strays are gone */
+    STK_W_LAUNCHED, /* a shim was started, its tasks not yet */
+    STK_W_RUNNING,
+    STK_W_PREPARING, /* suspend: asked the shim */
+    STK_W_SAVING,    /* suspend: stoker-gpu works */
+    STK_W_FREEZING,  /* suspend: the shim stops the processes */
+    STK_W_ASLEEP,
+    STK_W_THAWING,   /* resume: the shim wakes the processes */
+    STK_W_RESTORING, /* resume: stoker-gpu works */
+    STK_W_STOPPING,
+    STK_W_ORPHANED,
+    STK_W_ENDED /* EXITED was emitted */
+};
+
+struct stk_run_task {
+    pid_t pid;
+    uint64_t start;
+    bool ended;
+    int status;
+};
+
+/* What a run file says, or what the shim has said since. */
+struct stk_run {
+    pid_t shim;
+    char boot[STK_BOOT_ID_LEN];
+    char mark[64];
+    char cgroup[64];
+    stk_lease_id lease; /* the last one it ran or slept under */
+    bool begun, started, asleep, exited;
+    int64_t grace_ms;
+    struct stk_run_task *tasks;
+    uint32_t n_tasks;
+    char *out, *err, *attach; /* malloced paths, or NULL */
+    enum stk_cause cause;     /* exited */
+    int32_t code;
+    bool requeue;
+    char note[256];
+};
+
+struct stk_local;
+
+struct stk_local_job {
+    struct stk_local *m;
+    stk_job_number number;
+    stk_job_id id;
+    stk_lease_id lease, launch;
+    enum stk_where where;
+    bool stray;         /* not in the core's list: ended without a word */
+    bool told_started;  /* STARTED was emitted under this lease */
+    bool stopping;      /* 'stop' is to be done */
+    bool adopted;       /* its state is not known until the shim has said hello */
+    bool settled;       /* nobody asks for it any more; goes with its shim */
+    bool wake_on_hello; /* resume as soon as the shim answers */
+    bool asleep_wanted; /* the core has it suspended */
+    struct stk_stop stop;
+    uint64_t mask; /* GPUs it has now */
+    bool real_gpus;
+    uint64_t saved_mib;         /* GPU memory that was saved when it was suspended */
+    enum stk_cause final_cause; /* not NONE: what to report instead of the shim's words */
+    char *spec;                 /* kept until the launch message is sent */
+    uint32_t restarts, tasks, port, n_ports;
+    struct stk_run run;
+    char sentence[256];
+    int64_t kill_at;  /* orphaned and being stopped: ms; 0: not told yet */
+    bool child;       /* the shim is a child of this process */
+    uv_poll_t *watch; /* on the shim's pidfd */
+    int pidfd;
+    uv_pipe_t *conn;
+    uv_process_t *helper; /* stoker-gpu at work for it */
+    char *in;
+    size_t n_in, cap_in;
+    struct stk_local_task *shown; /* for stk_local_info() */
+    struct stk_local_job *next;   /* in the list of all */
+};
+
+struct stk_local {
+    struct stk_engine base;
+    struct stk_mem mem;
+    struct stk_local_config cfg; /* its strings are our copies */
+    struct stk_local_gpu *gpus;
+    char **env;
+    int run_dir, null_fd;
+    char boot[STK_BOOT_ID_LEN];
+    struct stk_local_job *jobs;        /* all, strays too */
+    struct stk_map by_number, by_slot; /* to places in 'table' */
+    struct stk_local_job **table;
+    uint32_t n_table, cap_table, *free_places, n_free, cap_free;
+    uint32_t strays, ports_from;
+    uv_timer_t *timer; /* runs while there are orphans or shims to look at again */
+    uint64_t mark_seed;
+};
+
+/* local.c */
+stk_time stk_local_now(const struct stk_local *m);
+void stk_local_note(const struct stk_local_job *j, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+struct stk_local_job *stk_local_find(const struct stk_local *m, stk_job_number number);
+struct stk_local_job *stk_local_job_new(struct stk_local *m, const struct stk_start *s, bool stray);
+void stk_local_job_free(struct stk_local_job *j);
+void stk_local_emit_started(struct stk_local_job *j);
+void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, int32_t code,
+                           bool requeue, const char *sentence);
+void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s);
+int stk_local_keep_spec(struct stk_local_job *j, const struct stk_start *s);
+void stk_local_do_stop(struct stk_local_job *j);
+void stk_local_strays_gone(struct stk_local *m); /* starts those that wait, if so */
+
+/* spawn.c */
+void stk_local_spawn(struct stk_local_job *j);
+void stk_local_run_name(const struct stk_local_job *j, const char *end, char *buf, size_t size);
+void stk_local_unlink(const struct stk_local_job *j);
+
+/* link.c */
+int stk_local_link_connect(struct stk_local_job *j); /* to a shim that runs */
+int stk_local_link_open(struct stk_local_job *j, int take_fd);
+int stk_local_link_watch(struct stk_local_job *j, pid_t pid);
+void stk_local_link_close(struct stk_local_job *j);
+void stk_local_unwatch(struct stk_local_job *j);
+int stk_local_send(struct stk_local_job *j, json_t *take_msg);
+int stk_local_send_text(struct stk_local_job *j, char *take_text, size_t n);
+void stk_local_ended(struct stk_local_job *j); /* its run says that it has exited */
+void stk_local_shim_gone(struct stk_local_job *j);
+
+/* runfile.c */
+void stk_run_apply(struct stk_run *r, const json_t *rec);
+void stk_run_done(struct stk_run *r);
+/* Reads the file; *ret_locked tells whether a shim holds it. -ENOENT: there is none. 'each' (may
+ * be NULL) is called for every record. */
+int stk_run_read(int dir, const char *name, struct stk_run *ret_run, bool *ret_locked,
+                 void (*each)(void *ctx, const json_t *rec), void *ctx);
+
+/* adopt.c */
+int stk_local_adopt(struct stk_engine *e, stk_time now, const struct stk_adopt *list, uint32_t n,
+                    struct stk_err *err);
+void stk_local_hello(struct stk_local_job *j); /* an adopted shim has said where it stands */
+
+/* orphan.c */
+void stk_local_orphan(struct stk_local_job *j);
+void stk_local_orphan_stop(struct stk_local_job *j);
+void stk_local_orphan_wake(struct stk_local_job *j);
+void stk_local_timer_need(struct stk_local *m);
+
+/* suspend.c */
+void stk_local_suspend(struct stk_local_job *j);
+void stk_local_prepared(struct stk_local_job *j, const json_t *rec);
+void stk_local_asleep(struct stk_local_job *j);
+void stk_local_awake(struct stk_local_job *j, const char *why);
+void stk_local_resume(struct stk_local_job *j);
+
+/* helper.c: runs stoker-gpu; 'done' gets its answer, or NULL when there was none. */
+int stk_local_helper(struct stk_local_job *j, char **args,
+                     void (*done)(struct stk_local_job *j, const json_t *answer));
+void stk_local_helper_drop(struct stk_local_job *j); /* its answer is wanted no more */
+
+#endif

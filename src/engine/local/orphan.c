@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* orphan.c - processes whose shim was killed. They live on; nobody is their parent any more, so
+ * they are found by what was written down about them: pids with start times, their sessions, the
+ * mark in their environment, and everything below those. The job has ended when a look at the whole
+ * machine finds none. Until then its GPUs stay taken. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/local/inner.h"
+
+#define LOOK_MS 250
+#define DEFAULT_GRACE_MS 30000
+
+static bool of_session(const struct stk_run *r, const struct stk_proc *p,
+                       const struct stk_proc *all, size_t n)
+{
+    for (uint32_t i = 0; i < r->n_tasks; i++) {
+        const struct stk_run_task *t = &r->tasks[i];
+        bool other = false;
+
+        if (t->pid == 0 || p->sid != t->pid)
+            continue;
+        /* a session number lives as long as a member of it; with another leader it is another */
+        for (size_t k = 0; k < n && !other; k++)
+            other = all[k].pid == t->pid && all[k].start != t->start;
+        if (!other)
+            return true;
+    }
+    return false;
+}
+
+static bool is_task(const struct stk_run *r, const struct stk_proc *p)
+{
+    for (uint32_t i = 0; i < r->n_tasks; i++)
+        if (r->tasks[i].pid == p->pid && r->tasks[i].start == p->start)
+            return true;
+    return false;
+}
+
+/* All living processes of the job; the caller frees the list. */
+static int members(const struct stk_run *r, struct stk_proc **ret_list, size_t *ret_n)
+{
+    struct stk_proc *all, *mine = NULL;
+    size_t n, k = 0;
+    bool grown = true;
+    int rc = stk_proc_list(&all, &n);
+
+    if (rc < 0)
+        return rc;
+    mine = calloc(n + 1, sizeof(*mine));
+    for (size_t i = 0; mine && i < n; i++) {
+        if (all[i].state == 'Z' || all[i].state == 'X')
+            all[i].pid = 0;
+        if (all[i].pid && (is_task(r, &all[i]) || of_session(r, &all[i], all, n) ||
+                           (r->mark[0] && stk_proc_marked(all[i].pid, r->mark)))) {
+            mine[k++] = all[i];
+            all[i].pid = 0;
+        }
+    }
+    while (mine && grown) { /* and whatever they have started */
+        grown = false;
+        for (size_t i = 0; i < n; i++)
+            for (size_t p = 0; all[i].pid && p < k; p++)
+                if (all[i].ppid == mine[p].pid) {
+                    mine[k++] = all[i];
+                    all[i].pid = 0;
+                    grown = true;
+                }
+    }
+    free(all);
+    *ret_list = mine;
+    *ret_n = k;
+    return mine ? 0 : -ENOMEM;
+}
+
+static void signal_members(const struct stk_run *r, int sig, int sig2)
+{
+    struct stk_proc *list;
+    size_t n;
+
+    if (members(r, &list, &n) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        (void)stk_proc_signal(list[i].pid, list[i].start, sig);
+        if (sig2)
+            (void)stk_proc_signal(list[i].pid, list[i].start, sig2);
+    }
+    free(list);
+}
+
+static void gone(struct stk_local_job *j)
+{
+    if (j->run.started)
+        stk_local_emit_started(j);
+    if (j->stopping && j->kill_at)
+        stk_local_emit_exited(j, j->stop.cause, 0, false, "stopped; its supervisor was gone");
+    else
+        stk_local_emit_exited(j, STK_CAUSE_UNKNOWN, 0, false,
+                              "its supervisor was killed; how it ended is not known");
+}
+
+/* True when it is over. */
+static bool look(struct stk_local_job *j, int64_t now)
+{
+    struct stk_proc *list;
+    size_t n;
+
+    if (members(&j->run, &list, &n) < 0)
+        return false;
+    if (n > 0 && j->kill_at && now >= j->kill_at)
+        for (size_t i = 0; i < n; i++)
+            (void)stk_proc_signal(list[i].pid, list[i].start, SIGKILL);
+    free(list);
+    if (n > 0)
+        return false;
+    gone(j);
+    return true;
+}
+
+static int64_t now_ms(const struct stk_local *m)
+{
+    return (int64_t)uv_now(m->cfg.loop);
+}
+
+/* A connection broke and its shim lives: it may have been too full. */
+static void connect_again(struct stk_local_job *j)
+{
+    if (!j->conn && j->watch && j->where != STK_W_ENDED && stk_local_link_connect(j) == 0)
+        j->adopted = true;
+}
+
+static void tick(uv_timer_t *t)
+{
+    struct stk_local *m = t->data;
+    struct stk_local_job *j, *next;
+    bool more = false;
+
+    if (!m)
+        return;
+    for (j = m->jobs; j; j = next) {
+        next = j->next;
+        if (j->where == STK_W_ORPHANED) {
+            bool over = look(j, now_ms(m));
+
+            more = more || !over;
+            if (over && j->stray) {
+                stk_local_unlink(j);
+                stk_local_job_free(j);
+            }
+        } else {
+            connect_again(j);
+        }
+    }
+    if (!more)
+        (void)uv_timer_stop(t);
+    stk_local_strays_gone(m);
+}
+
+void stk_local_timer_need(struct stk_local *m)
+{
+    if (!m->timer) {
+        m->timer = calloc(1, sizeof(*m->timer));
+        if (!m->timer)
+            return;
+        (void)uv_timer_init(m->cfg.loop, m->timer);
+        m->timer->data = m;
+    }
+    if (!uv_is_active((uv_handle_t *)m->timer))
+        (void)uv_timer_start(m->timer, tick, 1, LOOK_MS);
+}
+
+void stk_local_orphan(struct stk_local_job *j)
+{
+    bool asleep = j->run.asleep;
+
+    j->where = STK_W_ORPHANED;
+    (void)snprintf(j->sentence, sizeof(j->sentence),
+                   "its supervisor was killed; its processes run on unwatched");
+    stk_local_note(j, "its supervisor was killed; waiting until its processes are gone");
+    if (j->stray || (j->stopping && !(j->stop.suspend && asleep)))
+        stk_local_orphan_stop(j);
+    stk_local_timer_need(j->m);
+}
+
+void stk_local_orphan_stop(struct stk_local_job *j)
+{
+    if (j->kill_at)
+        return;
+    signal_members(&j->run, SIGTERM, SIGCONT);
+    j->kill_at = now_ms(j->m) + (j->run.grace_ms > 0 ? j->run.grace_ms : DEFAULT_GRACE_MS);
+    stk_local_timer_need(j->m);
+}
+
+void stk_local_orphan_wake(struct stk_local_job *j)
+{
+    signal_members(&j->run, SIGCONT, 0);
+    j->run.asleep = false;
+    stk_local_timer_need(j->m);
+}

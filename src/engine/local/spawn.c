@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spawn.c - one launch: a run file that is ours alone, a control socket that listens, and a shim
+ * that gets both. The launch message waits in the socket before the shim has begun, so nothing is
+ * waited for here. */
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "engine/local/inner.h"
+
+#define FIRST_PORT 15000
+#define N_PORTS 10000
+#define MAX_PORTS 64     /* of one job */
+#define FIRST_FREE_FD 10 /* below are the numbers a shim finds its files at */
+
+void stk_local_run_name(const struct stk_local_job *j, const char *end, char *buf, size_t size)
+{
+    (void)snprintf(buf, size, "%u.%u%s", j->number, j->launch, end);
+}
+
+void stk_local_unlink(const struct stk_local_job *j)
+{
+    char name[64], path[4096];
+
+    stk_local_run_name(j, "", name, sizeof(name));
+    (void)unlinkat(j->m->run_dir, name, 0);
+    stk_local_run_name(j, ".sock", name, sizeof(name));
+    (void)unlinkat(j->m->run_dir, name, 0);
+    if (j->run.begun && !j->run.exited) { /* its shim could not clean up */
+        (void)snprintf(path, sizeof(path), "%s/script/stoker-%u.%u", j->m->cfg.state_dir, j->number,
+                       j->launch);
+        (void)unlink(path);
+        (void)snprintf(path, sizeof(path), "%s/attach/%u.sock", j->m->cfg.state_dir, j->number);
+        (void)unlink(path);
+    }
+}
+
+static int high(int fd)
+{
+    int up;
+
+    if (fd < 0 || fd >= FIRST_FREE_FD)
+        return fd;
+    up = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+    (void)close(fd);
+    return up;
+}
+
+static int make_run_file(const struct stk_local_job *j)
+{
+    char name[64];
+    int fd;
+
+    stk_local_run_name(j, "", name, sizeof(name));
+    fd = high(openat(j->m->run_dir, name,
+                     O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* The path through /proc is short whatever the state folder's is. */
+static void address(const struct stk_local_job *j, struct sockaddr_un *a)
+{
+    char name[64];
+
+    *a = (struct sockaddr_un){.sun_family = AF_UNIX};
+    stk_local_run_name(j, ".sock", name, sizeof(name));
+    (void)snprintf(a->sun_path, sizeof(a->sun_path), "/proc/self/fd/%d/%s", j->m->run_dir, name);
+}
+
+static int make_socket(const struct stk_local_job *j)
+{
+    struct sockaddr_un a;
+    char name[64];
+    int fd = high(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+
+    if (fd < 0)
+        return -1;
+    address(j, &a);
+    stk_local_run_name(j, ".sock", name, sizeof(name));
+    if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 &&
+        (errno != EADDRINUSE || unlinkat(j->m->run_dir, name, 0) < 0 ||
+         bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0)) {
+        (void)close(fd);
+        return -1;
+    }
+    if (listen(fd, 16) < 0) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+int stk_local_link_connect(struct stk_local_job *j)
+{
+    struct sockaddr_un a;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
+
+    if (fd < 0)
+        return -errno;
+    address(j, &a);
+    if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+        rc = -errno;
+        (void)close(fd);
+        return rc;
+    }
+    return stk_local_link_open(j, fd);
+}
+
+static bool port_taken(const struct stk_local *m, uint32_t port)
+{
+    const struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd, one = 1;
+    bool taken;
+
+    for (const struct stk_local_job *j = m->jobs; j; j = j->next)
+        if (j->port && port >= j->port && port < j->port + j->n_ports)
+            return true;
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    taken = bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0;
+    (void)close(fd);
+    return taken;
+}
+
+/* Where the processes of a job meet: from 15000 and the last four digits of its number upwards. */
+static void find_ports(struct stk_local_job *j, uint32_t n)
+{
+    uint32_t at = j->number % N_PORTS, run = 0;
+
+    for (uint32_t tried = 0; tried < N_PORTS; tried++) {
+        uint32_t port = FIRST_PORT + at;
+
+        run = port_taken(j->m, port) ? 0 : run + 1;
+        if (run == n) {
+            j->port = port - n + 1;
+            j->n_ports = n;
+            return;
+        }
+        at++;
+        if (at == N_PORTS)
+            at = run = 0;
+    }
+}
+
+static json_t *gpu_list(const struct stk_local_job *j)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < j->m->cfg.n_gpus; i++) {
+        const struct stk_local_gpu *g = &j->m->gpus[i];
+
+        if (j->mask >> i & 1)
+            (void)json_array_append_new(list, json_pack("{s:i,s:i,s:s}", "index", (int)g->index,
+                                                        "minor", (int)g->minor, "uuid", g->uuid));
+    }
+    return list;
+}
+
+static json_t *env_object(const struct stk_local *m)
+{
+    json_t *o = json_object();
+
+    for (char **p = m->env; *p && p[1]; p += 2)
+        (void)json_object_set_new(o, p[0], json_string(p[1]));
+    return o;
+}
+
+static json_t *header(struct stk_local_job *j)
+{
+    const struct stk_local *m = j->m;
+    stk_job_number array = 0;
+    uint32_t index = 0;
+    char mark[40];
+    json_t *o;
+
+    (void)snprintf(mark, sizeof(mark), "%016llx-%u-%u", (unsigned long long)m->mark_seed, j->number,
+                   j->launch);
+    o = json_pack("{s:s,s:I,s:I,s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:b,s:i,s:o,s:o}", "op", "launch",
+                  "job", (json_int_t)j->number, "launch", (json_int_t)j->launch, "restarts",
+                  (json_int_t)j->restarts, "mark", mark, "node", m->cfg.node, "boot", m->boot,
+                  "state", m->cfg.state_dir, "cgroup", m->cfg.cgroup, "cgroup_mode",
+                  m->cfg.cgroup_mode, "virtual", !j->real_gpus, "port", (int)j->port, "gpus",
+                  gpu_list(j), "env", env_object(m));
+    if (o && m->cfg.array && m->cfg.array(m->cfg.ctx, j->number, &array, &index) && array) {
+        (void)json_object_set_new(o, "array", json_integer(array));
+        (void)json_object_set_new(o, "array_index", json_integer(index));
+    }
+    return o;
+}
+
+/* The header with the description, as it is, for a last member. */
+static char *message(struct stk_local_job *j, size_t *ret_n)
+{
+    json_t *o = header(j);
+    char *head = o ? json_dumps(o, JSON_COMPACT) : NULL, *text = NULL;
+    size_t a = head ? strlen(head) : 0, b = j->spec ? strlen(j->spec) : 0;
+
+    json_decref(o);
+    if (head && b > 0)
+        text = malloc(a + b + 16);
+    if (text) {
+        static const char key[] = ",\"spec\":";
+
+        memcpy(text, head, a - 1); /* without its closing brace */
+        a--;
+        memcpy(text + a, key, sizeof(key) - 1);
+        a += sizeof(key) - 1;
+        for (size_t i = 0; i < b; i++) /* in JSON a newline is only ever white space */
+            text[a + i] = j->spec[i] == '\n' ? ' ' : j->spec[i];
+        a += b;
+        text[a++] = '}';
+        text[a++] = '\n';
+        *ret_n = a;
+    }
+    free(head);
+    return text;
+}
+
+static int run_shim(const struct stk_local_job *j, int listen_fd, int run_fd, pid_t *ret_pid)
+{
+    const struct stk_local *m = j->m;
+    char name[32], *argv[] = {(char *)(uintptr_t) "stoker-shim", name, NULL}, *env[] = {NULL};
+    posix_spawn_file_actions_t acts;
+    posix_spawnattr_t attr;
+    sigset_t set;
+    int rc;
+
+    stk_local_run_name(j, "", name, sizeof(name));
+    rc = posix_spawn_file_actions_init(&acts);
+    if (rc)
+        return -rc;
+    (void)posix_spawnattr_init(&attr);
+    for (int fd = 0; fd < 3 && rc == 0; fd++)
+        rc = posix_spawn_file_actions_adddup2(&acts, m->null_fd, fd);
+    rc = rc ? rc : posix_spawn_file_actions_adddup2(&acts, listen_fd, 3);
+    rc = rc ? rc : posix_spawn_file_actions_adddup2(&acts, run_fd, 4);
+    (void)sigfillset(&set);
+    (void)posix_spawnattr_setsigdefault(&attr, &set);
+    (void)sigemptyset(&set);
+    (void)posix_spawnattr_setsigmask(&attr, &set);
+    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETSIGMASK);
+    rc = rc ? rc : posix_spawn(ret_pid, m->cfg.shim_path, &acts, &attr, argv, env);
+    (void)posix_spawn_file_actions_destroy(&acts);
+    (void)posix_spawnattr_destroy(&attr);
+    return -rc;
+}
+
+/* How many ports its processes may want to meet at; none for a job of one process and one GPU. */
+static uint32_t ports_wanted(const struct stk_local_job *j)
+{
+    if (j->tasks > 1)
+        return j->tasks < MAX_PORTS ? j->tasks : MAX_PORTS;
+    return __builtin_popcountll(j->mask) > 1 ? 1 : 0;
+}
+
+static void failed(struct stk_local_job *j, const char *what, int error)
+{
+    char text[256];
+
+    (void)snprintf(text, sizeof(text), "not started: %s: %s", what, strerror(error));
+    stk_local_emit_exited(j, STK_CAUSE_NOT_STARTED, 0, false, text);
+}
+
+void stk_local_spawn(struct stk_local_job *j)
+{
+    int run_fd = -1, listen_fd = -1, rc = 0;
+    const char *what = "no description";
+    char *text = NULL;
+    size_t n = 0;
+    pid_t pid = 0;
+
+    if (ports_wanted(j) > 0)
+        find_ports(j, ports_wanted(j));
+    text = message(j, &n);
+    if (!text) {
+        failed(j, what, EINVAL);
+        return;
+    }
+    what = "cannot make its run file";
+    run_fd = make_run_file(j);
+    if (run_fd >= 0) {
+        what = "cannot make its control socket";
+        listen_fd = make_socket(j);
+    }
+    rc = run_fd < 0 || listen_fd < 0 ? -errno : 0;
+    if (rc == 0) {
+        what = "cannot connect to its control socket";
+        rc = stk_local_link_connect(j);
+    }
+    if (rc == 0) {
+        what = "cannot run stoker-shim";
+        rc = run_shim(j, listen_fd, run_fd, &pid);
+    }
+    if (run_fd >= 0)
+        (void)close(run_fd);
+    if (listen_fd >= 0)
+        (void)close(listen_fd);
+    if (rc < 0) {
+        free(text);
+        stk_local_link_close(j);
+        stk_local_unlink(j);
+        failed(j, what, -rc);
+        return;
+    }
+    j->where = STK_W_LAUNCHED;
+    j->child = true;
+    j->run.shim = pid;
+    (void)stk_local_send_text(j, text, n);
+    if (stk_local_link_watch(j, pid) < 0)
+        stk_local_note(j, "its supervisor %d cannot be watched", (int)pid);
+    free(j->spec);
+    j->spec = NULL;
+}

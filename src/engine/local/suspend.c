@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* suspend.c - putting a job to sleep so that its GPUs are free, and waking it.
+ *
+ *   suspend: ask the shim for the processes -> stoker-gpu moves what they have on GPUs into host
+ *            memory -> the shim stops them -> SUSPENDED
+ *   resume:  the shim wakes them -> stoker-gpu moves it back -> STARTED
+ *
+ * Without a real GPU the middle step is left out. What cannot be suspended is stopped like any
+ * other job: its checkpoint signal, SIGTERM, SIGKILL. Each step can be done again, so a daemon that
+ * died in the middle goes on from the shim's state. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/local/inner.h"
+
+#define DEFAULT_LOCK_MS 10000
+#define MAX_ARGS 4096
+
+static void order(struct stk_local_job *j, const char *op)
+{
+    (void)stk_local_send(j, json_pack("{s:s,s:I}", "op", op, "lease", (json_int_t)j->lease));
+}
+
+/* It cannot be suspended: it is stopped instead. */
+static void fall_back(struct stk_local_job *j, const char *why)
+{
+    stk_local_note(j, "not suspended: %s; stopped instead", why);
+    j->stop.suspend = false;
+    j->where = STK_W_RUNNING;
+    stk_local_do_stop(j);
+}
+
+/* A restore that fails leaves a process that can never go on. */
+static void give_up(struct stk_local_job *j, const char *why)
+{
+    j->final_cause = STK_CAUSE_GPU;
+    (void)snprintf(j->sentence, sizeof(j->sentence), "could not be resumed: %s", why);
+    j->where = STK_W_STOPPING;
+    (void)stk_local_send(
+        j, json_pack("{s:s,s:s,s:b}", "op", "stop", "cause", "evicted", "at_once", 1));
+}
+
+void stk_local_suspend(struct stk_local_job *j)
+{
+    j->where = STK_W_PREPARING;
+    order(j, "prepare");
+}
+
+static uint64_t host_free_mib(void)
+{
+    unsigned long long kib = 0;
+    char line[256];
+    FILE *f = fopen("/proc/meminfo", "re");
+
+    while (f && fgets(line, sizeof(line), f))
+        if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+            break;
+    if (f)
+        (void)fclose(f);
+    return kib / 1024;
+}
+
+static uint64_t gpu_used_mib(const struct stk_local_job *j)
+{
+    const struct stk_local *m = j->m;
+    uint64_t sum = 0;
+
+    if (m->cfg.gpu_used_mib)
+        return m->cfg.gpu_used_mib(m->cfg.ctx, j->mask);
+    for (uint32_t i = 0; i < m->cfg.n_gpus; i++)
+        sum += j->mask >> i & 1 ? m->gpus[i].mem_mib : 0;
+    return sum;
+}
+
+struct args {
+    char *word[MAX_ARGS];
+    size_t n;
+};
+
+static void add(struct args *a, const char *s)
+{
+    if (a->n + 1 < MAX_ARGS)
+        a->word[a->n++] = strdup(s);
+}
+
+static void add_pids(struct args *a, const json_t *pids)
+{
+    const json_t *v;
+    char text[32];
+    size_t i;
+
+    json_array_foreach(pids, i, v)
+    {
+        (void)snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(v));
+        add(a, text);
+    }
+}
+
+static int run(struct stk_local_job *j, struct args *a,
+               void (*done)(struct stk_local_job *j, const json_t *answer))
+{
+    int rc = stk_local_helper(j, a->word, done);
+
+    for (size_t i = 0; i < a->n; i++)
+        free(a->word[i]);
+    return rc;
+}
+
+static void saved(struct stk_local_job *j, const json_t *answer)
+{
+    const json_t *list = json_object_get(answer, "processes"), *p;
+    const char *why = json_string_value(json_object_get(answer, "why"));
+    size_t i;
+
+    if (!json_is_true(json_object_get(answer, "ok"))) {
+        fall_back(j, why ? why : "stoker-gpu gave no answer");
+        return;
+    }
+    j->saved_mib = 0;
+    json_array_foreach(list, i, p) j->saved_mib +=
+        (uint64_t)json_integer_value(json_object_get(p, "freed_mib"));
+    if (!j->stop.suspend) { /* cancelled meanwhile */
+        j->where = STK_W_ASLEEP;
+        stk_local_do_stop(j);
+        return;
+    }
+    j->where = STK_W_FREEZING;
+    order(j, "freeze");
+}
+
+static void save(struct stk_local_job *j, const json_t *pids)
+{
+    const struct stk_local_config *c = &j->m->cfg;
+    uint64_t need = gpu_used_mib(j), have = host_free_mib();
+    struct args a = {.n = 0};
+    char text[96];
+
+    if (!c->gpu_helper) {
+        fall_back(j, "there is no stoker-gpu");
+        return;
+    }
+    if (need >= have) {
+        (void)snprintf(text, sizeof(text),
+                       "%llu MiB of GPU memory do not fit into %llu MiB of memory",
+                       (unsigned long long)need, (unsigned long long)have);
+        fall_back(j, text);
+        return;
+    }
+    add(&a, "suspend");
+    add(&a, "--lock-timeout-ms");
+    (void)snprintf(text, sizeof(text), "%u",
+                   c->lock_timeout_ms ? c->lock_timeout_ms : DEFAULT_LOCK_MS);
+    add(&a, text);
+    add_pids(&a, pids);
+    j->where = STK_W_SAVING;
+    if (run(j, &a, saved) < 0)
+        fall_back(j, "stoker-gpu cannot be run");
+}
+
+static void restored(struct stk_local_job *j, const json_t *answer)
+{
+    const char *why = json_string_value(json_object_get(answer, "why"));
+
+    if (!json_is_true(json_object_get(answer, "ok"))) {
+        give_up(j, why ? why : "stoker-gpu gave no answer");
+        return;
+    }
+    j->where = STK_W_RUNNING;
+    stk_local_emit_started(j);
+    if (j->stopping)
+        stk_local_do_stop(j);
+}
+
+static void restore(struct stk_local_job *j, const json_t *pids)
+{
+    struct args a = {.n = 0};
+    char text[32];
+
+    add(&a, "resume");
+    for (uint32_t i = 0; i < j->m->cfg.n_gpus; i++)
+        if (j->mask >> i & 1) {
+            add(&a, "--gpu");
+            add(&a, j->m->gpus[i].uuid);
+        }
+    if (j->saved_mib > 0) {
+        add(&a, "--need-mib");
+        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)j->saved_mib);
+        add(&a, text);
+    }
+    add_pids(&a, pids);
+    j->where = STK_W_RESTORING;
+    if (!j->m->cfg.gpu_helper || run(j, &a, restored) < 0)
+        give_up(j, "stoker-gpu cannot be run");
+}
+
+/* The shim's answer to "prepare", before a suspend and before a restore. */
+void stk_local_prepared(struct stk_local_job *j, const json_t *rec)
+{
+    const char *why = json_string_value(json_object_get(rec, "why"));
+    const json_t *pids = json_object_get(rec, "pids");
+
+    if (j->where == STK_W_THAWING) {
+        restore(j, pids);
+        return;
+    }
+    if (j->where != STK_W_PREPARING)
+        return;
+    if (!json_is_true(json_object_get(rec, "ok"))) {
+        fall_back(j, why ? why : "its supervisor refuses");
+    } else if (j->real_gpus) {
+        save(j, pids);
+    } else {
+        j->where = STK_W_FREEZING;
+        order(j, "freeze");
+    }
+}
+
+void stk_local_asleep(struct stk_local_job *j)
+{
+    const struct stk_event ev = {
+        .at = stk_local_now(j->m), .type = STK_EV_SUSPENDED, .job = j->id, .lease = j->lease};
+
+    if (j->where != STK_W_FREEZING && j->where != STK_W_ASLEEP)
+        return;
+    j->where = STK_W_ASLEEP;
+    if (!j->stopping || !j->stop.suspend)
+        return;
+    j->stopping = false;
+    (void)snprintf(j->sentence, sizeof(j->sentence), "suspended");
+    j->m->base.emit(j->m->base.emit_ctx, &ev);
+}
+
+void stk_local_awake(struct stk_local_job *j, const char *why)
+{
+    if (j->where == STK_W_FREEZING) { /* it could not be stopped */
+        if (j->real_gpus)
+            j->where = STK_W_ASLEEP; /* what is saved is lost with it */
+        else
+            j->where = STK_W_RUNNING;
+        stk_local_note(j, "not suspended: %s; stopped instead", why ? why : "it did not stop");
+        j->stop.suspend = false;
+        stk_local_do_stop(j);
+        return;
+    }
+    if (j->where != STK_W_THAWING)
+        return;
+    if (j->real_gpus) {
+        order(j, "prepare"); /* for the pids */
+        return;
+    }
+    j->where = STK_W_RUNNING;
+    stk_local_emit_started(j);
+    if (j->stopping)
+        stk_local_do_stop(j);
+}
+
+void stk_local_resume(struct stk_local_job *j)
+{
+    (void)snprintf(j->sentence, sizeof(j->sentence), "%s", "");
+    if (j->where == STK_W_ORPHANED) {
+        stk_local_orphan_wake(j);
+        stk_local_emit_started(j);
+        return;
+    }
+    j->where = STK_W_THAWING;
+    order(j, "thaw");
+}

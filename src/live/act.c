@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* act.c - what people do to jobs: cancel, hold, release, suspend, resume, requeue, signal; and to
+ * GPUs: drain. Each verb is one or two events; whether it is possible is the core's to say. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state.h"
+#include "live/state.h"
+
+bool stk_live_may(const struct stk_who *who, uint32_t owner_uid)
+{
+    return who->role >= STK_ROLE_OPERATOR || who->uid == owner_uid;
+}
+
+static int apply(struct stk_live *l, uint32_t slot, enum stk_event_type type, bool suspend,
+                 struct stk_err *err)
+{
+    const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
+    struct stk_event ev = {
+        .at = l->now, .type = type, .job = {slot}, .lease = j->lease ? j->lease : j->slept};
+
+    if (type == STK_EV_EVICT) {
+        ev.u.evict.for_job.i = STK_NONE;
+        ev.u.evict.suspend = suspend;
+    }
+    return stk_loop_apply(l->loop, &ev, err);
+}
+
+static bool has_gpus(const struct stk_job *j)
+{
+    return j->state == STK_JOB_PLACED || j->state == STK_JOB_RUNNING;
+}
+
+static int do_hold(struct stk_live *l, uint32_t slot, struct stk_err *err)
+{
+    const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
+
+    if (has_gpus(j))
+        return stk_err_set(err, -EPROTO, "it is running; to stop it for a while: stoker suspend %u",
+                           j->number);
+    if (j->state == STK_JOB_HELD)
+        return 0;
+    return apply(l, slot, STK_EV_HOLD, false, err);
+}
+
+static int do_release(struct stk_live *l, uint32_t slot, struct stk_err *err)
+{
+    const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
+
+    if (j->state != STK_JOB_HELD && j->state != STK_JOB_STOPPING)
+        return stk_err_set(err, -EPROTO, "it is not held: it is %s", stk_job_state_name(j->state));
+    return apply(l, slot, STK_EV_RELEASE, false, err);
+}
+
+static int do_suspend(struct stk_live *l, uint32_t slot, struct stk_err *err)
+{
+    const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
+    int rc;
+
+    if (j->slept && (j->state == STK_JOB_WAITING || j->state == STK_JOB_HELD))
+        return j->state == STK_JOB_HELD ? 0 : apply(l, slot, STK_EV_HOLD, false, err);
+    if (j->state == STK_JOB_STOPPING) {
+        if (!j->suspend_wanted)
+            return stk_err_set(err, -EPROTO, "it is being stopped already");
+        return apply(l, slot, STK_EV_HOLD, false, err);
+    }
+    if (!has_gpus(j))
+        return stk_err_set(err, -EPROTO,
+                           "it does not run: it is %s; to keep it from starting: "
+                           "stoker hold %u",
+                           stk_job_state_name(j->state), j->number);
+    rc = apply(l, slot, STK_EV_EVICT, true, err);
+    return rc < 0 ? rc : apply(l, slot, STK_EV_HOLD, false, err);
+}
+
+static int do_requeue(struct stk_live *l, uint32_t slot, struct stk_err *err)
+{
+    const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
+
+    if (!has_gpus(j) && !j->slept)
+        return stk_err_set(err, -EPROTO, "it does not run: it is %s", stk_job_state_name(j->state));
+    return apply(l, slot, STK_EV_EVICT, false, err);
+}
+
+static int do_signal(struct stk_live *l, uint32_t slot, const json_t *args, struct stk_err *err)
+{
+    const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
+    json_int_t sig = json_integer_value(json_object_get(args, "signal"));
+
+    if (sig < 1 || sig > 64)
+        return stk_err_set(err, -EINVAL, "signal must be a number from 1 to 64");
+    if (!l->cfg.signal || j->state != STK_JOB_RUNNING)
+        return stk_err_set(err, -EPROTO, "it does not run");
+    return l->cfg.signal(l->cfg.ctx, j->number, (int)sig, err);
+}
+
+static int do_verb(struct stk_live *l, const struct stk_live_request *r, uint32_t slot,
+                   struct stk_err *err)
+{
+    if (strcmp(r->verb, "cancel") == 0)
+        return apply(l, slot, STK_EV_CANCEL, false, err);
+    if (strcmp(r->verb, "hold") == 0)
+        return do_hold(l, slot, err);
+    if (strcmp(r->verb, "release") == 0 || strcmp(r->verb, "resume") == 0)
+        return do_release(l, slot, err);
+    if (strcmp(r->verb, "suspend") == 0)
+        return do_suspend(l, slot, err);
+    if (strcmp(r->verb, "requeue") == 0)
+        return do_requeue(l, slot, err);
+    return do_signal(l, slot, r->body, err);
+}
+
+int stk_live_see_cause(void *ctx, const struct stk_record *r)
+{
+    *(enum stk_cause *)ctx = r->cause;
+    return 0;
+}
+
+static int act_on(struct stk_live *l, const struct stk_live_request *r, stk_job_number number,
+                  struct stk_err *err)
+{
+    const struct stk_entry *e = stk_entries_find(&l->entries, number);
+    enum stk_cause cause = STK_CAUSE_NONE;
+
+    if (!e) {
+        if (stk_store_job_get(l->cfg.store, number, stk_live_see_cause, &cause, NULL) == 0)
+            return stk_err_set(err, -EALREADY, "job %u has ended (%s)", number,
+                               stk_cause_name(cause));
+        return stk_err_set(err, -ENOENT, "there is no job %u", number);
+    }
+    if (!stk_live_may(&r->who, e->rec.uid))
+        return stk_err_set(err, -EACCES, "job %u belongs to %s", number, e->rec.user);
+    return do_verb(l, r, stk_core_find(l->core, number), err);
+}
+
+static int status_of(int rc)
+{
+    switch (rc) {
+    case 0:
+        return 200;
+    case -ENOENT:
+        return 404;
+    case -EACCES:
+        return 403;
+    case -EINVAL:
+        return 400;
+    default:
+        return 409;
+    }
+}
+
+int stk_live_do_act(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
+{
+    json_t *results = json_array();
+    int worst = 200;
+
+    for (uint32_t i = 0; results && i < r->n_numbers; i++) {
+        struct stk_err why = {{0}};
+        int rc = act_on(l, r, r->numbers[i], &why);
+        json_t *one = json_pack("{s:I, s:b}", "id", (json_int_t)r->numbers[i], "ok", rc == 0);
+
+        if (rc == -ENOMEM) {
+            json_decref(one);
+            json_decref(results);
+            return stk_err_set(err, rc, "%.200s", why.text);
+        }
+        if (rc < 0) {
+            (void)json_object_set_new(one, "error", json_string(why.text));
+            worst = status_of(rc);
+        }
+        (void)json_array_append_new(results, one);
+    }
+    if (r->n_numbers == 1 && worst != 200) {
+        const char *text = json_string_value(json_object_get(json_array_get(results, 0), "error"));
+
+        r->status = worst;
+        r->answer = stk_live_error(worst == 404   ? "no_such_job"
+                                   : worst == 403 ? "not_yours"
+                                                  : "not_possible",
+                                   text ? text : "");
+        json_decref(results);
+        return 0;
+    }
+    r->status = 200;
+    r->answer = json_pack("{s:o}", "results", results);
+    return 0;
+}
+
+/* ---- GPUs that take no new jobs ---- */
+
+static int keep_drained(struct stk_live *l, uint32_t node, struct stk_err *err)
+{
+    char key[64], value[32];
+
+    (void)snprintf(key, sizeof(key), "drained.%u", node);
+    (void)snprintf(value, sizeof(value), "%llx", (unsigned long long)l->off[node].drained);
+    return stk_store_meta_set(l->cfg.store, key, value, strlen(value), err);
+}
+
+int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
+{
+    struct stk_live_off *o = &l->off[r->node];
+    int rc;
+
+    if (r->who.role < STK_ROLE_OPERATOR) {
+        r->status = 403;
+        r->answer = stk_live_error("not_allowed", "draining needs the role operator");
+        return 0;
+    }
+    rc = stk_live_begin(l, err);
+    if (rc < 0)
+        return rc;
+    o->drained = r->on ? o->drained | r->mask : o->drained & ~r->mask;
+    l->off_changed = l->moved = true;
+    r->status = 200;
+    r->answer = json_pack("{s:I}", "drained", (json_int_t)o->drained);
+    return keep_drained(l, r->node, err);
+}
+
+void stk_live_gpus_off(struct stk_live *l, uint32_t node, uint64_t mask)
+{
+    if (node >= l->cfg.core.n_nodes || l->off[node].unusable == mask)
+        return;
+    l->off[node].unusable = mask;
+    l->off_changed = true;
+}
+
+uint64_t stk_live_drained(const struct stk_live *l, uint32_t node)
+{
+    return node < l->cfg.core.n_nodes ? l->off[node].drained : 0;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deps.c - what a description says it depends on, as the jobs the core knows.
+ *
+ * The number of an array means all its elements; "aftercorr" means, for each element of the new
+ * array, the one with the same index. Jobs that have ended and that the core has forgotten are
+ * settled from history: met ones go, unmet ones refuse the submission.
+ */
+#include "live/state.h"
+
+struct seen {
+    stk_job_number array;
+    uint32_t index;
+    enum stk_cause cause;
+    bool ended;
+};
+
+static int see(void *ctx, const struct stk_record *r)
+{
+    *(struct seen *)ctx = (struct seen){r->array, r->array_index, r->cause, r->ended != 0};
+    return 0;
+}
+
+/* What is known of a job, live or ended. -ENOENT: there is none. */
+static int look(struct stk_live *l, stk_job_number number, struct seen *ret, struct stk_err *err)
+{
+    const struct stk_entry *e = stk_entries_find(&l->entries, number);
+
+    if (e)
+        return see(ret, &e->rec);
+    return stk_store_job_get(l->cfg.store, number, see, ret, err);
+}
+
+static int add_one(struct stk_live *l, struct stk_live_deps *d, enum stk_dep_type type,
+                   stk_job_number on, const struct seen *s, struct stk_err *err)
+{
+    if (stk_core_find(l->core, on) == STK_NONE) {
+        if (!stk_dep_met(type, s->cause))
+            return stk_err_set(err, -EINVAL, "job %u has ended (%s): %s can never be met", on,
+                               stk_cause_name(s->cause), stk_dep_type_name(type));
+        return 0;
+    }
+    if (d->n == STK_MAX_DEPS)
+        return stk_err_set(err, -EINVAL, "depends on more than %d jobs", STK_MAX_DEPS);
+    d->deps[d->n++] = (struct stk_dep){on, type};
+    return 0;
+}
+
+/* One word of the description; 'own': this job's index, for aftercorr. */
+static int add_word(struct stk_live *l, const struct stk_spec_dep *w, uint32_t own,
+                    struct stk_live_deps *d, struct stk_err *err)
+{
+    int64_t index = w->corresponding ? (int64_t)own : w->index;
+    struct seen s;
+    int rc = look(l, w->job, &s, err);
+
+    if (rc == -ENOENT)
+        return stk_err_set(err, -EINVAL, "depends on job %u, which does not exist", w->job);
+    if (rc < 0)
+        return rc;
+    if (s.array != w->job) { /* a job of its own, or one element */
+        if (w->index >= 0)
+            return stk_err_set(err, -EINVAL, "depends on job %u_%lld, but job %u is not an array",
+                               w->job, (long long)w->index, w->job);
+        return add_one(l, d, w->type, w->job, &s, err);
+    }
+    for (stk_job_number on = w->job; rc == 0 && s.array == w->job; on++) {
+        if (index < 0 || s.index == (uint32_t)index)
+            rc = add_one(l, d, w->type, on, &s, err);
+        s.array = 0;
+        if (rc == 0 && look(l, on + 1, &s, NULL) == -ENOENT)
+            break;
+    }
+    return rc;
+}
+
+int stk_live_find_deps(struct stk_live *l, const struct stk_spec *spec, uint32_t own,
+                       struct stk_live_deps *ret, struct stk_err *err)
+{
+    int rc = 0;
+
+    ret->n = 0;
+    for (uint32_t i = 0; i < spec->n_deps && rc == 0; i++)
+        rc = add_word(l, &spec->deps[i], own, ret, err);
+    return rc;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "live/entries.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void entry_free(struct stk_entry *e)
+{
+    if (!e)
+        return;
+    json_decref(e->progress);
+    free(e->note);
+    free(e); /* its strings lie behind it */
+}
+
+/* The entry and its strings in one block. */
+static struct stk_entry *entry_new(const struct stk_record *rec)
+{
+    const char *from[] = {rec->user, rec->name,        rec->comment,
+                          rec->note, rec->stdout_path, rec->stderr_path};
+    size_t len[6], total = sizeof(struct stk_entry);
+    const char *to[6];
+    struct stk_entry *e;
+    char *at;
+
+    for (int i = 0; i < 6; i++) {
+        len[i] = from[i] ? strlen(from[i]) : 0;
+        total += len[i] + 1;
+    }
+    e = malloc(total);
+    if (!e)
+        return NULL;
+    at = (char *)(e + 1);
+    for (int i = 0; i < 6; i++) {
+        if (len[i])
+            memcpy(at, from[i], len[i]);
+        at[len[i]] = '\0';
+        to[i] = at;
+        at += len[i] + 1;
+    }
+    *e = (struct stk_entry){.number = rec->number, .rec = *rec};
+    e->rec.user = to[0];
+    e->rec.name = to[1];
+    e->rec.comment = to[2];
+    e->rec.note = to[3];
+    e->rec.stdout_path = to[4];
+    e->rec.stderr_path = to[5];
+    return e;
+}
+
+/* Index of the first slot whose number is larger than 'after'. */
+static uint32_t beyond(const struct stk_entries *t, stk_job_number after)
+{
+    uint32_t lo = 0, hi = t->n;
+
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+
+        if (t->slots[mid].number <= after)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+int stk_entries_add(struct stk_entries *t, const struct stk_record *rec,
+                    struct stk_entry **ret_entry)
+{
+    struct stk_entry *e;
+
+    if (t->n > 0 && t->slots[t->n - 1].number >= rec->number)
+        return -EINVAL;
+    if (t->n == t->cap) {
+        uint32_t cap = t->cap ? 2 * t->cap : 64;
+        struct stk_entry_slot *more = realloc(t->slots, cap * sizeof(*more));
+
+        if (!more)
+            return -ENOMEM;
+        t->slots = more;
+        t->cap = cap;
+    }
+    e = entry_new(rec);
+    if (!e)
+        return -ENOMEM;
+    t->slots[t->n++] = (struct stk_entry_slot){rec->number, e};
+    t->live++;
+    *ret_entry = e;
+    return 0;
+}
+
+struct stk_entry *stk_entries_find(const struct stk_entries *t, stk_job_number number)
+{
+    uint32_t i = number ? beyond(t, number - 1) : t->n;
+
+    return i < t->n && t->slots[i].number == number ? t->slots[i].entry : NULL;
+}
+
+struct stk_entry *stk_entries_next(const struct stk_entries *t, stk_job_number after)
+{
+    for (uint32_t i = beyond(t, after); i < t->n; i++)
+        if (t->slots[i].entry)
+            return t->slots[i].entry;
+    return NULL;
+}
+
+static void close_gaps(struct stk_entries *t)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->slots[i].entry)
+            t->slots[kept++] = t->slots[i];
+    t->n = kept;
+}
+
+void stk_entries_remove(struct stk_entries *t, stk_job_number number)
+{
+    uint32_t i = number ? beyond(t, number - 1) : t->n;
+
+    if (i >= t->n || t->slots[i].number != number || !t->slots[i].entry)
+        return;
+    entry_free(t->slots[i].entry);
+    t->slots[i].entry = NULL;
+    t->live--;
+    if (t->n > 64 && t->live < t->n / 2)
+        close_gaps(t);
+}
+
+void stk_entries_done(struct stk_entries *t)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        entry_free(t->slots[i].entry);
+    free(t->slots);
+    *t = (struct stk_entries){0};
+}

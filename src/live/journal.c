@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* journal.c - every event goes into the store as it is applied, with the records it changes; one
+ * commit makes a whole turn durable.
+ *
+ * A write that fails is remembered and found by the commit: the turn is then undone as a whole.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/save.h"
+#include "core/state.h"
+#include "live/state.h"
+#include "model/wire.h"
+
+#define SNAPSHOT_EVENTS 50000 /* plus one per job: so that saving is always a small part */
+
+int stk_live_begin(struct stk_live *l, struct stk_err *err)
+{
+    int rc;
+
+    if (l->in_txn)
+        return 0;
+    rc = stk_store_begin(l->cfg.store, err);
+    l->in_txn = rc == 0;
+    return rc;
+}
+
+static void fail(struct stk_live *l, int rc, const struct stk_err *err)
+{
+    if (l->failed)
+        return;
+    l->failed = rc;
+    l->failed_err = *err;
+}
+
+static int append(struct stk_live *l, const struct stk_event *ev, stk_job_number number,
+                  struct stk_err *err)
+{
+    size_t need = stk_wire_bound(ev), len = 0;
+
+    if (need > l->cap_wire) {
+        unsigned char *more = realloc(l->wire, need);
+
+        if (!more)
+            return stk_err_set(err, -ENOMEM, "out of memory");
+        l->wire = more;
+        l->cap_wire = need;
+    }
+    if (stk_wire_put(ev, l->wire, l->cap_wire, &len) < 0)
+        return stk_err_set(err, -EINVAL, "an event that cannot be written");
+    return stk_store_append(
+        l->cfg.store,
+        &(struct stk_row){
+            .at = ev->at, .type = ev->type, .number = number, .bytes = l->wire, .len = len},
+        &l->seq, err);
+}
+
+static int on_submit(struct stk_live *l, struct stk_err *err)
+{
+    struct stk_entry *e;
+    int rc = stk_entries_add(&l->entries, l->submitting, &e);
+
+    return rc < 0 ? stk_err_set(err, rc, "out of memory")
+                  : stk_store_job_put(l->cfg.store, &e->rec, err);
+}
+
+static int on_started(struct stk_live *l, const struct stk_job *j, struct stk_err *err)
+{
+    struct stk_entry *e = stk_entries_find(&l->entries, j->number);
+
+    if (!e)
+        return 0;
+    e->rec.started = l->now;
+    if (e->rec.first_started != 0)
+        return 0;
+    e->rec.first_started = l->now;
+    return stk_store_job_update(l->cfg.store, &e->rec, err);
+}
+
+/* The job has ended: its record is complete and leaves the table. */
+static int finish(struct stk_live *l, const struct stk_job *j, struct stk_err *err)
+{
+    struct stk_entry *e = stk_entries_find(&l->entries, j->number);
+    int rc;
+
+    if (!e)
+        return 0;
+    e->rec.ended = j->ended;
+    e->rec.cause = (enum stk_cause)j->cause;
+    e->rec.code = j->exit_code;
+    e->rec.restarts = j->restarts;
+    e->rec.preemptions = j->preemptions;
+    e->rec.served = j->served;
+    if (e->note)
+        e->rec.note = e->note;
+    rc = stk_store_job_update(l->cfg.store, &e->rec, err);
+    stk_entries_remove(&l->entries, j->number);
+    return rc;
+}
+
+/* Jobs that ended since the last look: one event can end many, through dependencies. */
+static int finish_all(struct stk_live *l, struct stk_err *err)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+    uint32_t at = s->done_head;
+    int rc = 0;
+
+    if (l->done_number != 0 && l->done_slot < s->n_jobs &&
+        s->jobs[l->done_slot].number == l->done_number &&
+        s->jobs[l->done_slot].state == STK_JOB_DONE)
+        at = s->jobs[l->done_slot].link;
+    while (at != 0 && rc == 0) {
+        const struct stk_job *j = &s->jobs[at - 1];
+
+        l->done_slot = at - 1;
+        l->done_number = j->number;
+        rc = finish(l, j, err);
+        at = j->link;
+    }
+    return rc;
+}
+
+void stk_live_journal(void *ctx, const struct stk_event *ev)
+{
+    struct stk_live *l = ctx;
+    const struct stk_state *s = stk_core_state(l->core);
+    bool of_job = ev->type != STK_EV_NODE_DOWN && ev->type != STK_EV_NODE_UP &&
+                  ev->type != STK_EV_GPUS_OFF && ev->type != STK_EV_TICK;
+    const struct stk_job *j = of_job ? &s->jobs[ev->job.i] : NULL;
+    struct stk_err err = {{0}};
+    int rc = stk_live_begin(l, &err);
+
+    if (rc == 0)
+        rc = append(l, ev, j ? j->number : 0, &err);
+    if (rc == 0 && ev->type == STK_EV_SUBMIT)
+        rc = on_submit(l, &err);
+    if (rc == 0 && ev->type == STK_EV_STARTED)
+        rc = on_started(l, j, &err);
+    if (rc == 0 && ev->type == STK_EV_EXITED && j->kind == STK_KIND_BATCH)
+        rc = stk_store_items_back(l->cfg.store, j->array ? j->array : j->number, (int32_t)j->number,
+                                  &err);
+    if (rc == 0)
+        rc = finish_all(l, &err);
+    l->moved = true;
+    l->since_snapshot++;
+    if (rc < 0)
+        fail(l, rc, &err);
+}
+
+int stk_live_commit(void *ctx, struct stk_err *err)
+{
+    struct stk_live *l = ctx;
+    int rc = l->failed;
+
+    if (rc < 0) {
+        *err = l->failed_err;
+        return rc;
+    }
+    if (!l->in_txn)
+        return 0;
+    rc = stk_store_commit(l->cfg.store, err);
+    if (rc == 0) {
+        l->in_txn = false;
+        l->durable = l->seq;
+    }
+    return rc;
+}
+
+int stk_live_snapshot(struct stk_live *l, struct stk_err *err)
+{
+    struct stk_bytes bytes = {0};
+    int rc = 0;
+
+    if (l->since_snapshot < SNAPSHOT_EVENTS + l->entries.live && !l->closing)
+        return 0;
+    if (l->since_snapshot == 0)
+        return 0;
+    rc = stk_core_save(l->core, &bytes, err);
+    rc = rc < 0 ? rc : stk_live_begin(l, err);
+    rc = rc < 0
+             ? rc
+             : stk_store_snapshot_put(l->cfg.store,
+                                      &(struct stk_snapshot){l->seq, l->now, bytes.data, bytes.len},
+                                      err);
+    rc = rc < 0 ? rc : stk_live_commit(l, err);
+    stk_bytes_done(&bytes);
+    if (rc == 0)
+        l->since_snapshot = 0;
+    return rc;
+}

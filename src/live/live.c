@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "live/live.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state.h"
+#include "live/state.h"
+#include "sys/big.h"
+
+static void say(const struct stk_live *l, const char *line)
+{
+    if (l->cfg.log)
+        l->cfg.log(l->cfg.ctx, line);
+}
+
+int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,
+                  struct stk_err *err)
+{
+    struct stk_live *l = calloc(1, sizeof(*l));
+    int rc = 0;
+
+    if (!l)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    l->cfg = *cfg;
+    l->mem = stk_big_mem;
+    l->last = &l->first;
+    l->off = calloc(cfg->core.n_nodes, sizeof(*l->off));
+    if (!l->off)
+        rc = stk_err_set(err, -ENOMEM, "out of memory");
+    rc = rc < 0 ? rc : stk_live_recover(l, err);
+    if (rc < 0) {
+        stk_live_close(l);
+        return rc;
+    }
+    *ret_live = l;
+    return 0;
+}
+
+void stk_live_close(struct stk_live *l)
+{
+    struct stk_err err = {"the daemon is stopping"};
+
+    if (!l)
+        return;
+    while (l->first) { /* never taken in */
+        struct stk_live_request *r = l->first;
+
+        l->first = r->next;
+        r->next = l->taken;
+        l->taken = r;
+    }
+    l->last = &l->first;
+    stk_live_answer(l, -ECANCELED, &err);
+    l->closing = true;
+    if (l->loop && !l->in_txn && stk_live_snapshot(l, &err) < 0)
+        say(l, err.text);
+    stk_live_drop(l);
+    free(l->off);
+    free(l->spec_text);
+    free(l->item_text);
+    free(l->wire);
+    free(l);
+}
+
+/* Nothing of this turn was made durable and nothing of it was acted on: back to what the store has.
+ */
+static int undo(struct stk_live *l, int rc, struct stk_err *err)
+{
+    struct stk_err again = {{0}};
+
+    if (l->in_txn)
+        stk_store_rollback(l->cfg.store);
+    l->in_txn = false;
+    l->failed = 0;
+    l->moved = false;
+    stk_live_answer(l, rc, err);
+    if (stk_live_recover(l, &again) < 0) {
+        *err = again;
+        return -ENOTRECOVERABLE;
+    }
+    return rc;
+}
+
+int stk_live_turn(struct stk_live *l, struct stk_err *err)
+{
+    stk_time now = l->cfg.clock(l->cfg.ctx);
+    int rc;
+
+    if (now > l->now)
+        l->now = now;
+    rc = stk_loop_turn(l->loop, l->now, err);
+    if (rc == 0) /* what was written without an event: tokens, items, drained GPUs */
+        rc = stk_live_commit(l, err);
+    if (rc < 0)
+        return undo(l, rc, err);
+    stk_live_answer(l, 0, NULL);
+    if (l->moved) {
+        l->moved = false;
+        for (uint32_t i = 0; i < l->n_watchers; i++)
+            l->watchers[i].fn(l->watchers[i].ctx, l->durable);
+    }
+    rc = stk_live_snapshot(l, err);
+    if (rc < 0) { /* the journal is all that is needed; another try comes */
+        if (l->in_txn)
+            stk_store_rollback(l->cfg.store);
+        l->in_txn = false;
+        say(l, err->text);
+    }
+    return 0;
+}
+
+bool stk_live_pending(const struct stk_live *l)
+{
+    return l->first || l->off_changed || l->in_txn || stk_loop_pending(l->loop) ||
+           stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
+}
+
+stk_time stk_live_wake(const struct stk_live *l)
+{
+    return stk_core_wake(l->core, l->now);
+}
+
+int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struct stk_err *err)
+{
+    const struct stk_live_config before = l->cfg;
+    struct stk_err again = {{0}};
+    int rc;
+
+    l->closing = true; /* a snapshot now, whatever has happened since the last */
+    rc = stk_live_snapshot(l, err);
+    l->closing = false;
+    if (rc < 0)
+        return rc;
+    l->cfg.core = cfg->core;
+    l->cfg.policy = cfg->policy;
+    l->cfg.limits = cfg->limits;
+    rc = stk_live_recover(l, err);
+    if (rc == 0)
+        return 0;
+    l->cfg = before;
+    if (stk_live_recover(l, &again) < 0) {
+        *err = again;
+        return -ENOTRECOVERABLE;
+    }
+    return rc;
+}
+
+/* ---- what jobs say of themselves ---- */
+
+void stk_live_note(struct stk_live *l, stk_job_number number, const char *sentence)
+{
+    struct stk_entry *e = stk_entries_find(&l->entries, number);
+
+    if (!e)
+        return;
+    free(e->note);
+    e->note = strndup(sentence, 500);
+}
+
+int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_number number,
+                    json_t *take_report, struct stk_err *err)
+{
+    struct stk_entry *e = stk_entries_find(&l->entries, number);
+    int rc = 0;
+
+    if (!e)
+        rc = stk_err_set(err, -ENOENT, "there is no running job %u", number);
+    else if (!stk_live_may(who, e->rec.uid))
+        rc = stk_err_set(err, -EACCES, "job %u belongs to %s", number, e->rec.user);
+    if (rc < 0) {
+        json_decref(take_report);
+        return rc;
+    }
+    json_decref(e->progress);
+    e->progress = take_report;
+    return 0;
+}
+
+struct taking {
+    uint32_t index, attempts;
+    char *text;
+};
+
+static int first_item(void *ctx, const struct stk_item *it)
+{
+    struct taking *t = ctx;
+
+    t->index = it->index;
+    t->attempts = it->attempts;
+    t->text = strdup(it->text);
+    return t->text ? 1 : -ENOMEM;
+}
+
+static int take_item(struct stk_live *l, stk_job_number batch, stk_job_number worker,
+                     uint32_t *ret_index, struct stk_err *err)
+{
+    struct taking t = {0};
+    const struct stk_item_query todo = {.job = batch, .state = STK_ITEM_TODO};
+    struct stk_item it = {
+        .job = batch, .state = STK_ITEM_GIVEN, .worker = (int32_t)worker, .given = l->now};
+    int rc = stk_store_items(l->cfg.store, &todo, first_item, &t, err);
+
+    if (rc < 0)
+        return rc;
+    if (!t.text)
+        return stk_err_set(err, -ENOENT, "no item is left");
+    l->item_text = t.text;
+    it.index = *ret_index = t.index;
+    it.attempts = t.attempts + 1;
+    return stk_store_item_set(l->cfg.store, &it, err);
+}
+
+int stk_live_item_next(struct stk_live *l, stk_job_number number, uint32_t *ret_index,
+                       const char **ret_text, struct stk_err *err)
+{
+    const struct stk_entry *e = stk_entries_find(&l->entries, number);
+    stk_job_number batch;
+    int rc;
+
+    if (!e)
+        return stk_err_set(err, -ENOENT, "there is no job %u", number);
+    batch = e->rec.array ? e->rec.array : number;
+    free(l->item_text);
+    l->item_text = NULL;
+    rc = stk_live_begin(l, err);
+    rc = rc < 0 ? rc : take_item(l, batch, number, ret_index, err);
+    rc = rc < 0 ? rc : stk_live_commit(l, err); /* before anyone works on it */
+    if (rc < 0)
+        return rc;
+    *ret_text = l->item_text;
+    return 0;
+}
+
+struct ending {
+    uint32_t index, attempts;
+    bool given;
+};
+
+static int see_given(void *ctx, const struct stk_item *it)
+{
+    struct ending *g = ctx;
+
+    g->given = it->index == g->index;
+    g->attempts = it->attempts;
+    return 1;
+}
+
+/* An outcome counts once: only for an item that is given out. */
+static int end_item(struct stk_live *l, stk_job_number batch, stk_job_number worker, uint32_t index,
+                    int code, struct stk_err *err)
+{
+    struct ending g = {.index = index};
+    struct stk_item it = {.job = batch,
+                          .index = index,
+                          .state = code == 0 ? STK_ITEM_DONE : STK_ITEM_FAILED,
+                          .worker = (int32_t)worker,
+                          .code = code,
+                          .ended = l->now};
+    const struct stk_item_query given = {.job = batch, .state = STK_ITEM_GIVEN, .from = index};
+    int rc = stk_store_items(l->cfg.store, &given, see_given, &g, err);
+
+    if (rc < 0 || !g.given)
+        return rc;
+    it.attempts = g.attempts;
+    return stk_store_item_set(l->cfg.store, &it, err);
+}
+
+void stk_live_item_done(struct stk_live *l, stk_job_number number, uint32_t index, int code)
+{
+    const struct stk_entry *e = stk_entries_find(&l->entries, number);
+    struct stk_err err = {{0}};
+    int rc = e ? stk_live_begin(l, &err) : 0;
+
+    if (e && rc == 0)
+        rc = end_item(l, e->rec.array ? e->rec.array : number, number, index, code, &err);
+    rc = rc < 0 ? rc : stk_live_commit(l, &err);
+    if (rc < 0)
+        say(l, err.text);
+}
+
+/* ---- looking ---- */
+
+struct stk_core *stk_live_core(struct stk_live *l)
+{
+    return l->core;
+}
+
+struct stk_store *stk_live_store(struct stk_live *l)
+{
+    return l->cfg.store;
+}
+
+const struct stk_live_config *stk_live_config(const struct stk_live *l)
+{
+    return &l->cfg;
+}
+
+uint64_t stk_live_seq(const struct stk_live *l)
+{
+    return l->durable;
+}
+
+stk_time stk_live_now(const struct stk_live *l)
+{
+    return l->now;
+}
+
+const struct stk_entry *stk_live_entry(const struct stk_live *l, stk_job_number number)
+{
+    return stk_entries_find(&l->entries, number);
+}
+
+const struct stk_entry *stk_live_next(const struct stk_live *l, stk_job_number after)
+{
+    return stk_entries_next(&l->entries, after);
+}
+
+uint32_t stk_live_count(const struct stk_live *l)
+{
+    return l->entries.live;
+}
+
+json_t *stk_live_spec(struct stk_live *l, int64_t spec_id)
+{
+    struct stk_err err;
+    char *text = NULL;
+    size_t len;
+    json_t *json;
+
+    if (stk_store_spec_get(l->cfg.store, spec_id, &text, &len, &err) < 0)
+        return NULL;
+    json = json_loads(text, 0, NULL);
+    free(text);
+    return json;
+}
+
+int stk_live_watch(struct stk_live *l, stk_live_watch_fn fn, void *ctx)
+{
+    if (l->n_watchers == STK_LIVE_WATCHERS)
+        return -ENOSPC;
+    l->watchers[l->n_watchers].fn = fn;
+    l->watchers[l->n_watchers++].ctx = ctx;
+    return 0;
+}

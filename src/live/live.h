@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* live.h - the scheduler as it runs for real, without a network: core, store, engine and what is
+ * known of each job beyond what the core needs (who, what, where its output goes).
+ *
+ * One thread. Requests are queued and taken in by the next turn; a turn applies them together with
+ * what the engine reported, decides, commits one transaction, lets the engine act, and only then
+ * answers. So an answer is always about something durable. When the commit fails nothing was acted
+ * on: the requests are answered 507, the core is made again from the store, and the engine is asked
+ * again what runs.
+ */
+#ifndef STK_LIVE_LIVE_H
+#define STK_LIVE_LIVE_H
+
+#include <jansson.h>
+
+#include "core/core.h"
+#include "engine/engine.h"
+#include "store/store.h"
+
+struct stk_live;
+
+enum stk_role { STK_ROLE_USER, STK_ROLE_OPERATOR, STK_ROLE_ADMIN };
+
+struct stk_who { /* who asks */
+    uint32_t uid, gid;
+    enum stk_role role;
+    char user[64];
+};
+
+struct stk_live_node { /* by the core's node number */
+    const char *name;
+    const char *gpu_type; /* "virtual", "NVIDIA H200" */
+};
+
+struct stk_live_limits {
+    uint32_t max_jobs;          /* that have not ended; default 2,000,000 */
+    uint32_t max_jobs_per_user; /* default 1,000,000 */
+};
+
+struct stk_live_config {
+    struct stk_store *store;           /* borrowed, open for writing */
+    struct stk_engine *engine;         /* borrowed */
+    struct stk_core_config core;       /* nodes and policies; borrowed for the call */
+    const char *policy;                /* name of the bundle, kept with snapshots */
+    const struct stk_live_node *nodes; /* core.n_nodes; borrowed for life */
+    const char *const *pools;          /* core.n_pools names; borrowed for life */
+    const char *const *gpu_types;      /* names; borrowed for life */
+    uint32_t n_gpu_types;
+    struct stk_live_limits limits;
+    stk_time (*clock)(void *ctx); /* microseconds since the Unix epoch */
+    int (*signal)(void *ctx, stk_job_number number, int sig, struct stk_err *err); /* optional */
+    void (*log)(void *ctx, const char *line); /* optional: notable things, one line each */
+    void *ctx;
+};
+
+/* What is known of a job that has not ended, beside the core's own row. */
+struct stk_entry {
+    stk_job_number number;
+    struct stk_record rec; /* as in the store; strings belong to the entry */
+    json_t *progress;      /* what the job reported last; NULL */
+    char *note;            /* sentence about its latest end, or NULL */
+};
+
+int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,
+                  struct stk_err *err);
+/* Takes a snapshot if anything is new; jobs go on. NULL is a no-op. */
+void stk_live_close(struct stk_live *live);
+
+/* One turn. -ENOSPC, -EROFS, -EIO: could not commit; nothing is lost, call again later. */
+int stk_live_turn(struct stk_live *live, struct stk_err *err);
+bool stk_live_pending(const struct stk_live *live);  /* a turn would have something to do */
+stk_time stk_live_wake(const struct stk_live *live); /* ... and when at the latest */
+
+/* ---- requests; each is answered once, after the turn that took it in ---- */
+
+/* 'body' is owned by the callee. Called from stk_live_turn(). */
+typedef void (*stk_reply_fn)(void *ctx, int http_status, json_t *take_body);
+
+/* Descriptions (docs/spec/job.md); all or none. 'key' may be NULL. */
+int stk_live_submit(struct stk_live *live, const struct stk_who *who, json_t *take_jobs,
+                    const char *key, bool dry_run, stk_reply_fn reply, void *ctx);
+/* cancel hold release suspend resume requeue signal ("signal": number in args). */
+int stk_live_act(struct stk_live *live, const struct stk_who *who, const char *verb,
+                 const stk_job_number *numbers, uint32_t n, json_t *take_args, stk_reply_fn reply,
+                 void *ctx);
+/* Operators: GPUs that take no new jobs; kept over restarts. mask: the GPUs to change. */
+int stk_live_drain(struct stk_live *live, const struct stk_who *who, uint32_t node, uint64_t mask,
+                   bool on, stk_reply_fn reply, void *ctx);
+/* GPUs that cannot be used for now: foreign use, faults. Replaces what was said before. */
+void stk_live_gpus_off(struct stk_live *live, uint32_t node, uint64_t mask);
+uint64_t stk_live_drained(const struct stk_live *live, uint32_t node);
+/* A sentence about how a job ended; call before the engine emits its end. */
+void stk_live_note(struct stk_live *live, stk_job_number number, const char *sentence);
+/* What a job says of itself ("step", "total", ...); kept while it lives. -ENOENT, -EACCES. */
+int stk_live_report(struct stk_live *live, const struct stk_who *who, stk_job_number number,
+                    json_t *take_report, struct stk_err *err);
+
+/* ---- batch items, for the engine ---- */
+
+/* The next item of the batch that job 'number' works for; index and text (until the next call).
+ * -ENOENT: none is left. */
+int stk_live_item_next(struct stk_live *live, stk_job_number number, uint32_t *ret_index,
+                       const char **ret_text, struct stk_err *err);
+void stk_live_item_done(struct stk_live *live, stk_job_number number, uint32_t index, int code);
+
+/* ---- looking; what is returned lives until the next turn ---- */
+
+struct stk_core *stk_live_core(struct stk_live *live);
+struct stk_store *stk_live_store(struct stk_live *live);
+const struct stk_live_config *stk_live_config(const struct stk_live *live);
+uint64_t stk_live_seq(const struct stk_live *live); /* of the last durable event */
+stk_time stk_live_now(const struct stk_live *live);
+/* A job that has not ended, or NULL (ended ones are in the store). */
+const struct stk_entry *stk_live_entry(const struct stk_live *live, stk_job_number number);
+/* The next job after 'after' (0: the first) that has not ended, by number; NULL: none. */
+const struct stk_entry *stk_live_next(const struct stk_live *live, stk_job_number after);
+uint32_t stk_live_count(const struct stk_live *live);
+/* The description of any job, new reference, or NULL. Secrets are file names only. */
+json_t *stk_live_spec(struct stk_live *live, int64_t spec_id);
+bool stk_live_may(const struct stk_who *who,
+                  uint32_t owner_uid); /* act on, and see all of, a job */
+
+/* Called after every commit that had events; at most 16 watchers. */
+typedef void (*stk_live_watch_fn)(void *ctx, uint64_t seq);
+int stk_live_watch(struct stk_live *live, stk_live_watch_fn fn, void *ctx);
+
+/* Another policy or other limits (config reload). Applied between turns; on failure nothing has
+ * changed. */
+int stk_live_reload(struct stk_live *live, const struct stk_live_config *cfg, struct stk_err *err);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recover.c - the state as the store has it: the latest snapshot, the events since, the records of
+ * jobs that have not ended. Used at start, after a commit that failed, and for a new policy. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/save.h"
+#include "core/state.h"
+#include "live/state.h"
+#include "model/wire.h"
+
+static stk_time no_time(void *ctx)
+{
+    const struct stk_live *l = ctx;
+
+    return l->first || l->off_changed ? 0 : STK_NEVER_TIME;
+}
+
+static const char *spec_text(void *ctx, stk_job_number number)
+{
+    struct stk_live *l = ctx;
+    const struct stk_entry *e = stk_entries_find(&l->entries, number);
+    struct stk_err err;
+    size_t len;
+
+    free(l->spec_text);
+    l->spec_text = NULL;
+    if (!e || stk_store_spec_get(l->cfg.store, e->rec.spec, &l->spec_text, &len, &err) < 0)
+        return NULL;
+    return l->spec_text;
+}
+
+static const struct stk_source_ops source_ops = {.next = no_time, .feed = stk_live_feed};
+static const struct stk_watch_ops watch_ops = {
+    .event = stk_live_journal, .commit = stk_live_commit, .spec = spec_text};
+
+void stk_live_drop(struct stk_live *l)
+{
+    stk_loop_free(l->loop);
+    stk_core_free(l->core);
+    stk_entries_done(&l->entries);
+    l->loop = NULL;
+    l->core = NULL;
+    l->done_number = 0;
+}
+
+struct replay {
+    struct stk_live *l;
+    struct stk_wire wire;
+    struct stk_err err;
+    uint64_t n;
+};
+
+static int replay_one(void *ctx, const struct stk_row *row)
+{
+    struct replay *r = ctx;
+    int rc = stk_wire_get(row->bytes, row->len, &r->wire, &r->err);
+
+    rc = rc < 0 ? rc : stk_core_apply(r->l->core, &r->wire.ev, &r->err);
+    if (rc < 0) {
+        struct stk_err more;
+
+        (void)stk_err_set(&more, rc, "event %llu of the journal cannot be replayed: %.180s",
+                          (unsigned long long)row->seq, r->err.text);
+        r->err = more;
+        return rc;
+    }
+    r->l->seq = row->seq;
+    r->n++;
+    return 0;
+}
+
+static int load_snapshot(struct stk_live *l, struct stk_err *err)
+{
+    struct stk_snapshot snap = {0};
+    struct stk_err warning = {{0}};
+    int rc = stk_store_snapshot_get(l->cfg.store, &snap, &warning, err);
+
+    if (warning.text[0] != '\0' && l->cfg.log)
+        l->cfg.log(l->cfg.ctx, warning.text);
+    if (rc == 0 && snap.bytes)
+        rc = stk_core_load(l->core, snap.bytes, snap.len, err);
+    if (rc == 0)
+        l->seq = snap.seq;
+    free(snap.bytes);
+    return rc;
+}
+
+static int load_entry(void *ctx, const struct stk_record *rec)
+{
+    struct stk_live *l = ctx;
+    struct stk_entry *e;
+
+    if (stk_core_find(l->core, rec->number) == STK_NONE)
+        return 0; /* reported by check_entries */
+    return stk_entries_add(&l->entries, rec, &e);
+}
+
+/* The core and the records must agree on which jobs have not ended. */
+static int check_entries(const struct stk_live *l, struct stk_err *err)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+
+    if (l->entries.live != s->n_live)
+        return stk_err_set(err, -EUCLEAN,
+                           "the store disagrees with itself: %u jobs by the journal, %u by the "
+                           "records; run: stoker store check",
+                           s->n_live, l->entries.live);
+    return 0;
+}
+
+static void load_drained(struct stk_live *l)
+{
+    for (uint32_t i = 0; i < l->cfg.core.n_nodes; i++) {
+        char key[64], *value = NULL;
+        size_t len;
+
+        (void)snprintf(key, sizeof(key), "drained.%u", i);
+        if (stk_store_meta_get(l->cfg.store, key, &value, &len, NULL) == 0)
+            l->off[i].drained = strtoull(value, NULL, 16);
+        free(value);
+        l->off[i].applied = stk_core_state(l->core)->nodes[i].mask_off;
+    }
+    l->off_changed = true;
+}
+
+static int make(struct stk_live *l, struct stk_err *err)
+{
+    const struct stk_loop_config loop = {.core = l->core,
+                                         .engine = l->cfg.engine,
+                                         .source = &source_ops,
+                                         .source_ctx = l,
+                                         .watch = &watch_ops,
+                                         .watch_ctx = l};
+
+    return stk_loop_new(&loop, &l->mem, &l->loop, err);
+}
+
+int stk_live_recover(struct stk_live *l, struct stk_err *err)
+{
+    struct replay *r = calloc(1, sizeof(*r));
+    int rc;
+
+    if (!r)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    stk_live_drop(l);
+    l->seq = 0;
+    r->l = l;
+    rc = stk_core_new(&l->cfg.core, &l->mem, &l->core, err);
+    rc = rc < 0 ? rc : load_snapshot(l, err);
+    if (rc == 0) {
+        rc = stk_store_read(l->cfg.store, l->seq, replay_one, r, err);
+        if (rc < 0 && r->err.text[0] != '\0')
+            *err = r->err;
+    }
+    l->durable = l->seq;
+    l->since_snapshot = r->n;
+    stk_wire_done(&r->wire);
+    free(r);
+    rc = rc < 0 ? rc : stk_store_live(l->cfg.store, load_entry, l, err);
+    rc = rc < 0 ? rc : check_entries(l, err);
+    rc = rc < 0 ? rc : make(l, err);
+    if (rc < 0)
+        return rc;
+    load_drained(l);
+    l->now = l->cfg.clock(l->cfg.ctx);
+    if (l->now < stk_core_state(l->core)->now)
+        l->now = stk_core_state(l->core)->now; /* the clock was set back */
+    return stk_loop_adopt(l->loop, l->now, err);
+}

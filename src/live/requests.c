@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* requests.c - requests wait here for the next turn, and their answers for its commit. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "live/state.h"
+
+json_t *stk_live_error(const char *code, const char *message)
+{
+    return json_pack("{s:{s:s, s:s}}", "error", "code", code, "message", message);
+}
+
+static void request_free(struct stk_live_request *r)
+{
+    json_decref(r->body);
+    json_decref(r->answer);
+    free(r->key);
+    free(r->numbers);
+    free(r);
+}
+
+static struct stk_live_request *request_new(const struct stk_who *who, enum stk_request_kind kind,
+                                            stk_reply_fn reply, void *ctx)
+{
+    struct stk_live_request *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return NULL;
+    r->kind = kind;
+    r->who = *who;
+    r->reply = reply;
+    r->ctx = ctx;
+    return r;
+}
+
+static int enqueue(struct stk_live *l, struct stk_live_request *r)
+{
+    *l->last = r;
+    l->last = &r->next;
+    return 0;
+}
+
+int stk_live_submit(struct stk_live *l, const struct stk_who *who, json_t *take_jobs,
+                    const char *key, bool dry_run, stk_reply_fn reply, void *ctx)
+{
+    struct stk_live_request *r = request_new(who, STK_REQ_SUBMIT, reply, ctx);
+
+    if (!r) {
+        json_decref(take_jobs);
+        return -ENOMEM;
+    }
+    r->body = take_jobs;
+    r->dry_run = dry_run;
+    r->key = key ? strdup(key) : NULL;
+    if (key && !r->key) {
+        request_free(r);
+        return -ENOMEM;
+    }
+    return enqueue(l, r);
+}
+
+int stk_live_act(struct stk_live *l, const struct stk_who *who, const char *verb,
+                 const stk_job_number *numbers, uint32_t n, json_t *take_args, stk_reply_fn reply,
+                 void *ctx)
+{
+    static const char *const verbs[] = {"cancel", "hold",    "release", "suspend",
+                                        "resume", "requeue", "signal"};
+    struct stk_live_request *r = request_new(who, STK_REQ_ACT, reply, ctx);
+
+    if (r) {
+        r->body = take_args;
+        r->numbers = malloc((n ? n : 1) * sizeof(*numbers));
+    } else {
+        json_decref(take_args);
+    }
+    for (size_t i = 0; r && i < sizeof(verbs) / sizeof(*verbs); i++)
+        if (strcmp(verb, verbs[i]) == 0)
+            r->verb = verbs[i];
+    if (!r || !r->numbers || !r->verb) {
+        int rc = r && r->numbers ? -EINVAL : -ENOMEM;
+
+        if (r)
+            request_free(r);
+        return rc;
+    }
+    memcpy(r->numbers, numbers, n * sizeof(*numbers));
+    r->n_numbers = n;
+    return enqueue(l, r);
+}
+
+int stk_live_drain(struct stk_live *l, const struct stk_who *who, uint32_t node, uint64_t mask,
+                   bool on, stk_reply_fn reply, void *ctx)
+{
+    struct stk_live_request *r;
+
+    if (node >= l->cfg.core.n_nodes)
+        return -ENOENT;
+    r = request_new(who, STK_REQ_DRAIN, reply, ctx);
+    if (!r)
+        return -ENOMEM;
+    r->node = node;
+    r->mask = mask;
+    r->on = on;
+    return enqueue(l, r);
+}
+
+static int apply_off(struct stk_live *l, struct stk_loop *loop, stk_time now, struct stk_err *err)
+{
+    int rc = 0;
+
+    l->off_changed = false;
+    for (uint32_t i = 0; rc == 0 && i < l->cfg.core.n_nodes; i++) {
+        struct stk_live_off *o = &l->off[i];
+        uint64_t mask = o->drained | o->unusable;
+        const struct stk_event ev = {
+            .at = now, .type = STK_EV_GPUS_OFF, .u.off = {.node = {i}, .mask = mask}};
+
+        if (mask == o->applied)
+            continue;
+        rc = stk_loop_apply(loop, &ev, err);
+        if (rc == 0)
+            o->applied = mask;
+    }
+    return rc;
+}
+
+int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err)
+{
+    struct stk_live *l = ctx;
+    int rc = 0;
+
+    while (l->first && rc == 0) {
+        struct stk_live_request *r = l->first;
+
+        l->first = r->next;
+        if (!l->first)
+            l->last = &l->first;
+        r->next = l->taken;
+        l->taken = r;
+        if (r->kind == STK_REQ_SUBMIT)
+            rc = stk_live_do_submit(l, r, err);
+        else if (r->kind == STK_REQ_ACT)
+            rc = stk_live_do_act(l, r, err);
+        else
+            rc = stk_live_do_drain(l, r, err);
+    }
+    if (rc == 0 && l->off_changed)
+        rc = apply_off(l, loop, now, err);
+    return rc;
+}
+
+void stk_live_answer(struct stk_live *l, int rc, const struct stk_err *err)
+{
+    struct stk_live_request *r = l->taken, *order = NULL;
+
+    l->taken = NULL;
+    while (r) { /* oldest first */
+        struct stk_live_request *next = r->next;
+
+        r->next = order;
+        order = r;
+        r = next;
+    }
+    while (order) {
+        struct stk_live_request *next = order->next;
+
+        if (rc < 0) {
+            json_decref(order->answer);
+            order->status = rc == -ENOMEM ? 500 : 507;
+            order->answer = stk_live_error("not_durable", err->text);
+        }
+        order->reply(order->ctx, order->status, order->answer);
+        order->answer = NULL;
+        request_free(order);
+        order = next;
+    }
+}

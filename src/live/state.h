@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* state.h - what the files of src/live share. Nobody else includes it. */
+#ifndef STK_LIVE_STATE_H
+#define STK_LIVE_STATE_H
+
+#include "drive/loop.h"
+#include "live/entries.h"
+#include "spec/spec.h"
+#include "sys/user.h"
+
+#define STK_LIVE_WATCHERS 16
+#define STK_LIVE_USERS 32
+
+enum stk_request_kind { STK_REQ_SUBMIT, STK_REQ_ACT, STK_REQ_DRAIN };
+
+struct stk_live_request {
+    enum stk_request_kind kind;
+    struct stk_who who;
+    json_t *body;     /* descriptions, or arguments */
+    uint8_t hash[32]; /* of the body, with a key */
+    char *key;
+    bool dry_run;
+    const char *verb; /* static */
+    stk_job_number *numbers;
+    uint32_t n_numbers;
+    uint32_t node; /* drain */
+    uint64_t mask;
+    bool on;
+    stk_reply_fn reply;
+    void *ctx;
+    int status; /* the answer, once there is one */
+    json_t *answer;
+    struct stk_live_request *next;
+};
+
+struct stk_live_deps {
+    struct stk_dep deps[STK_MAX_DEPS];
+    uint32_t n;
+};
+
+struct stk_live_off { /* GPUs of a node that take no new jobs, and why */
+    uint64_t drained, unusable, applied;
+};
+
+struct stk_live {
+    struct stk_live_config cfg;
+    struct stk_mem mem;
+    struct stk_core *core;
+    struct stk_loop *loop;
+    struct stk_entries entries;
+    stk_time now;
+
+    struct stk_live_request *first, **last; /* waiting for the next turn */
+    struct stk_live_request *taken;         /* by this turn; answered at its end */
+
+    bool in_txn, off_changed, closing;
+    bool moved; /* something was written this turn */
+    int failed; /* a write that could not be made; found by commit */
+    struct stk_err failed_err;
+    uint64_t seq, durable; /* of the last event written, committed */
+    uint64_t since_snapshot;
+    stk_job_number done_number; /* the last finished job that was seen, and its slot */
+    uint32_t done_slot;
+
+    /* the job being submitted, for the event that makes it */
+    const struct stk_record *submitting;
+    struct stk_live_deps deps; /* of the description being taken in */
+
+    struct stk_live_off *off; /* by node */
+    struct stk_user users[STK_LIVE_USERS];
+    uint32_t n_users, next_user;
+    char *spec_text; /* the last one handed to the engine */
+    char *item_text;
+    unsigned char *wire;
+    size_t cap_wire;
+    struct {
+        stk_live_watch_fn fn;
+        void *ctx;
+    } watchers[STK_LIVE_WATCHERS];
+    uint32_t n_watchers;
+};
+
+/* requests.c: takes in everything that was asked for up to now. */
+int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err);
+/* Sends the answers of this turn; with an error instead when 'rc' < 0. */
+void stk_live_answer(struct stk_live *l, int rc, const struct stk_err *err);
+/* {"error": {"code", "message"}} */
+json_t *stk_live_error(const char *code, const char *message);
+
+/* submit.c, act.c: work on one request, leaving the answer in it. < 0: the turn has failed. */
+int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+int stk_live_do_act(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+
+/* journal.c: events and records into the store, one transaction per commit. */
+int stk_live_begin(struct stk_live *l, struct stk_err *err);
+void stk_live_journal(void *ctx, const struct stk_event *ev);
+int stk_live_commit(void *ctx, struct stk_err *err);
+int stk_live_snapshot(struct stk_live *l, struct stk_err *err);
+
+/* recover.c: core and entries as the store has them; the engine is told what should run. */
+int stk_live_recover(struct stk_live *l, struct stk_err *err);
+void stk_live_drop(struct stk_live *l); /* core, loop and entries */
+
+/* deps.c: the jobs a description depends on; 'own' is the job's index, for aftercorr. */
+int stk_live_find_deps(struct stk_live *l, const struct stk_spec *spec, uint32_t own,
+                       struct stk_live_deps *ret, struct stk_err *err);
+/* stk_record_fn: the cause into an enum stk_cause. */
+int stk_live_see_cause(void *ctx, const struct stk_record *r);
+const struct stk_user *stk_live_user(struct stk_live *l, uint32_t uid);
+
+#endif

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* submit.c - descriptions become jobs. Every description of a request is checked before the first
+ * job is made, so that a request is taken whole or not at all.
+ *
+ * One description may make many jobs: an array, or the workers of a batch. They share one stored
+ * description; so do neighbours in a request that are word for word the same.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state.h"
+#include "live/state.h"
+#include "store/sha.h"
+
+#define MAX_JOBS_PER_REQUEST 200000
+
+struct draft { /* one description, checked */
+    struct stk_spec spec;
+    json_t *json; /* borrowed from the request */
+    uint32_t n;   /* jobs it makes */
+    bool each;    /* every one has dependencies of its own */
+};
+
+static int refuse(struct stk_live_request *r, int status, const char *code, const char *text)
+{
+    r->status = status;
+    r->answer = stk_live_error(code, text);
+    return 1;
+}
+
+static int refuse_err(struct stk_live_request *r, int rc, const struct stk_err *err)
+{
+    return refuse(r, rc == -ENOMEM ? 500 : 400, rc == -ENOMEM ? "no_memory" : "bad_job", err->text);
+}
+
+const struct stk_user *stk_live_user(struct stk_live *l, uint32_t uid)
+{
+    struct stk_user *u;
+
+    for (uint32_t i = 0; i < l->n_users; i++)
+        if (l->users[i].uid == uid)
+            return &l->users[i];
+    u = &l->users[l->next_user];
+    l->next_user = (l->next_user + 1) % STK_LIVE_USERS;
+    if (l->n_users < STK_LIVE_USERS)
+        l->n_users++;
+    (void)stk_user_by_id(uid, u);
+    return u;
+}
+
+/* What the server knows better than the user: who, and where from. */
+static int sign(json_t *job, const struct stk_user *u)
+{
+    json_t *groups = json_array();
+
+    for (uint32_t i = 0; groups && i < u->n_groups; i++)
+        (void)json_array_append_new(groups, json_integer(u->groups[i]));
+    if (json_object_set_new(job, "uid", json_integer(u->uid)) < 0 ||
+        json_object_set_new(job, "gid", json_integer(u->gid)) < 0 ||
+        json_object_set_new(job, "groups", groups) < 0 ||
+        json_object_set_new(job, "user", json_string(u->name)) < 0 ||
+        json_object_set_new(job, "home", json_string(u->home)) < 0 ||
+        json_object_set_new(job, "shell", json_string(u->shell)) < 0)
+        return -ENOMEM;
+    if (!json_object_get(job, "workdir") &&
+        json_object_set_new(job, "workdir", json_string(u->home)) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+static int find_name(const char *const *names, uint32_t n, const char *name)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (strcasecmp(names[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* Names of pools and GPU types to numbers. A type may be part of the full name: "h200". */
+static int resolve(const struct stk_live *l, struct stk_spec *s, struct stk_err *err)
+{
+    struct stk_job_spec *j = &s->job;
+
+    if (s->pool) {
+        int pool = find_name(l->cfg.pools, l->cfg.core.n_pools, s->pool);
+
+        if (pool < 0)
+            return stk_err_set(err, -EINVAL, "there is no pool \"%.60s\"", s->pool);
+        j->pool.i = (uint32_t)pool;
+    }
+    if (s->n_gpu_types == 0)
+        return 0;
+    j->demand.gpu_types = 0;
+    for (uint32_t k = 0; k < s->n_gpu_types; k++)
+        for (uint32_t i = 0; i < l->cfg.n_gpu_types; i++)
+            if (strcasestr(l->cfg.gpu_types[i], s->gpu_types[k]))
+                j->demand.gpu_types |= UINT64_C(1) << i;
+    if (j->demand.gpu_types == 0)
+        return stk_err_set(err, -EINVAL, "there are no GPUs of type \"%.60s\" here; there are: %s",
+                           s->gpu_types[0], l->cfg.n_gpu_types ? l->cfg.gpu_types[0] : "none");
+    return 0;
+}
+
+static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft *d,
+                     struct stk_err *err)
+{
+    const struct stk_state *st = stk_core_state(l->core);
+    int rc = stk_spec_check(d->json, err);
+
+    rc = rc < 0 ? rc : stk_spec_parse(d->json, &d->spec, err);
+    if (rc < 0)
+        return rc;
+    d->spec.job.tenant = who->uid;
+    d->each = false;
+    for (uint32_t i = 0; i < d->spec.n_deps; i++)
+        d->each |= d->spec.deps[i].corresponding;
+    rc = resolve(l, &d->spec, err);
+    rc = rc < 0 ? rc : stk_live_find_deps(l, &d->spec, 0, &l->deps, err);
+    rc = rc < 0 ? rc : st->admit->check(st, &d->spec.job, err);
+    if (rc == 0 && sign(d->json, stk_live_user(l, who->uid)) < 0)
+        rc = stk_err_set(err, -ENOMEM, "out of memory");
+    d->n = d->spec.n_indices > 0 ? d->spec.n_indices : d->spec.n_items > 0 ? d->spec.workers : 1;
+    return rc;
+}
+
+/* One earlier job of the same name and user, for singleton jobs: the newest is enough, because each
+ * of them waits for the one before. */
+static stk_job_number same_name(const struct stk_live *l, uint32_t uid, const char *name)
+{
+    stk_job_number found = 0;
+
+    for (const struct stk_entry *e = stk_entries_next(&l->entries, 0); e;
+         e = stk_entries_next(&l->entries, e->number))
+        if (e->rec.uid == uid && strcmp(e->rec.name, name) == 0)
+            found = e->number;
+    return found;
+}
+
+struct making { /* jobs being made from one draft */
+    struct stk_live *l;
+    const struct stk_who *who;
+    struct draft *d;
+    int64_t spec_id;
+    stk_job_number first;
+    stk_job_number after; /* singleton: the job of this name before it; 0: none */
+};
+
+static int make_one(struct making *m, uint32_t i, struct stk_err *err)
+{
+    struct stk_live *l = m->l;
+    const struct stk_spec *s = &m->d->spec;
+    struct stk_job_spec job = s->job;
+    stk_job_number number = stk_core_state(l->core)->next_number;
+    struct stk_live_deps *deps = &l->deps;
+    const struct stk_record rec = {.number = number,
+                                   .uid = m->who->uid,
+                                   .gid = stk_live_user(l, m->who->uid)->gid,
+                                   .user = stk_live_user(l, m->who->uid)->name,
+                                   .name = s->name,
+                                   .kind = job.kind,
+                                   .array = m->d->n > 1 || s->n_indices > 0 ? m->first : 0,
+                                   .array_index = s->n_indices > 0 ? s->indices[i] : i,
+                                   .submitted = l->now,
+                                   .gpus = job.demand.gpus * job.demand.tasks,
+                                   .tasks = job.demand.tasks,
+                                   .spec = m->spec_id,
+                                   .comment =
+                                       json_string_value(json_object_get(m->d->json, "comment"))};
+    struct stk_event ev = {.at = l->now, .type = STK_EV_SUBMIT, .u.spec = &job};
+    uint32_t shared = deps->n; /* of all jobs of the draft */
+    int rc = m->d->each ? stk_live_find_deps(l, s, rec.array_index, deps, err) : 0;
+
+    if (rc < 0)
+        return rc;
+    if (s->array_limit > 0 && i >= s->array_limit && deps->n < STK_MAX_DEPS)
+        deps->deps[deps->n++] = (struct stk_dep){number - s->array_limit, STK_DEP_AFTERANY};
+    if (m->after && deps->n < STK_MAX_DEPS)
+        deps->deps[deps->n++] = (struct stk_dep){m->after, STK_DEP_AFTERANY};
+    job.deps = deps->deps;
+    job.n_deps = deps->n;
+    job.array = rec.array;
+    job.array_index = rec.array_index;
+    ev.job = stk_core_next_job(l->core);
+    l->submitting = &rec;
+    rc = stk_loop_apply(l->loop, &ev, err);
+    l->submitting = NULL;
+    deps->n = shared;
+    return rc;
+}
+
+static int put_items(struct stk_live *l, stk_job_number job, const json_t *items,
+                     struct stk_err *err)
+{
+    size_t n = json_array_size(items);
+    const char **texts = calloc(n, sizeof(*texts));
+    int rc;
+
+    if (!texts)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        texts[i] = json_string_value(json_array_get(items, i));
+    rc = stk_store_items_put(l->cfg.store, job, texts, (uint32_t)n, err);
+    free(texts);
+    return rc;
+}
+
+/* Every job of one draft. */
+static int make_all(struct stk_live *l, const struct stk_who *who, struct draft *d, int64_t spec_id,
+                    struct stk_err *err)
+{
+    struct making m = {.l = l,
+                       .who = who,
+                       .d = d,
+                       .spec_id = spec_id,
+                       .first = stk_core_state(l->core)->next_number};
+    int rc = stk_live_find_deps(l, &d->spec, 0, &l->deps, err);
+
+    if (d->spec.singleton)
+        m.after = same_name(l, who->uid, d->spec.name);
+
+    for (uint32_t i = 0; i < d->n && rc == 0; i++)
+        rc = make_one(&m, i, err);
+    if (rc == 0 && d->spec.n_items > 0)
+        rc = put_items(l, m.first, json_object_get(d->json, "items"), err);
+    return rc;
+}
+
+/* The id of the stored description; that of the one before when they are the same. */
+static int store_spec(struct stk_live *l, const json_t *json, char **last, int64_t *id,
+                      struct stk_err *err)
+{
+    char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    int rc = 0;
+
+    if (!text)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    if (!*last || strcmp(*last, text) != 0)
+        rc = stk_store_spec_put(l->cfg.store, text, strlen(text), id, err);
+    free(*last);
+    *last = text;
+    return rc;
+}
+
+static int make_jobs(struct stk_live *l, struct stk_live_request *r, struct draft *drafts, size_t n,
+                     struct stk_err *err)
+{
+    json_t *ids = n > 1 ? json_array() : NULL;
+    char *last = NULL;
+    int64_t spec_id = 0;
+    stk_job_number first = stk_core_state(l->core)->next_number;
+    int rc = stk_live_begin(l, err);
+
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        stk_job_number id = stk_core_state(l->core)->next_number;
+
+        if (ids)
+            (void)json_array_append_new(ids, json_integer(id));
+        rc = store_spec(l, drafts[i].json, &last, &spec_id, err);
+        rc = rc < 0 ? rc : make_all(l, &r->who, &drafts[i], spec_id, err);
+    }
+    free(last);
+    r->status = 201;
+    r->answer = json_pack("{s:I, s:I}", "id", (json_int_t)first, "count",
+                          (json_int_t)(stk_core_state(l->core)->next_number - first));
+    if (ids)
+        (void)json_object_set_new(r->answer, "ids", ids);
+    return rc;
+}
+
+static int check_room(const struct stk_live *l, const struct stk_who *who, uint64_t more,
+                      struct stk_err *err)
+{
+    uint64_t own = more;
+
+    if (l->entries.live + more > l->cfg.limits.max_jobs)
+        return stk_err_set(err, -EDQUOT, "the queue is full: %u jobs have not ended, at most %u",
+                           l->entries.live, l->cfg.limits.max_jobs);
+    if (l->entries.live + more <= l->cfg.limits.max_jobs_per_user)
+        return 0;
+    for (const struct stk_entry *e = stk_entries_next(&l->entries, 0); e;
+         e = stk_entries_next(&l->entries, e->number))
+        own += e->rec.uid == who->uid;
+    if (own > l->cfg.limits.max_jobs_per_user)
+        return stk_err_set(err, -EDQUOT,
+                           "user %s may have at most %u jobs that have not ended (%llu with these)",
+                           who->user, l->cfg.limits.max_jobs_per_user, (unsigned long long)own);
+    return 0;
+}
+
+static int answer_dry(struct stk_live *l, struct stk_live_request *r, const struct draft *d)
+{
+    struct stk_try t;
+    struct stk_err err = {{0}};
+    int rc = stk_core_try(l->core, &d->spec.job, l->now, &t, &err);
+
+    if (rc < 0)
+        return refuse_err(r, rc, &err);
+    r->status = 200;
+    r->answer = json_pack("{s:b, s:b, s:f}", "dry_run", 1, "starts_now", t.fits, "expected_start",
+                          t.start == STK_NEVER_TIME ? 0.0 : (double)t.start / 1e6);
+    if (t.start == STK_NEVER_TIME && r->answer)
+        (void)json_object_set_new(r->answer, "expected_start", json_null());
+    return 0;
+}
+
+static int check_all(struct stk_live *l, struct stk_live_request *r, struct draft *drafts, size_t n)
+{
+    struct stk_err err = {{0}};
+    uint64_t jobs = 0;
+    int rc;
+
+    for (size_t i = 0; i < n; i++) {
+        drafts[i].json = json_array_get(r->body, i);
+        rc = draft_one(l, &r->who, &drafts[i], &err);
+        if (rc < 0 && n > 1) {
+            struct stk_err more;
+
+            (void)stk_err_set(&more, rc, "job %zu of %zu: %.200s", i + 1, n, err.text);
+            err = more;
+        }
+        if (rc < 0)
+            return refuse_err(r, rc, &err);
+        jobs += drafts[i].n;
+    }
+    if (jobs > MAX_JOBS_PER_REQUEST)
+        return refuse(r, 413, "too_many", "one request may make at most 200000 jobs");
+    rc = check_room(l, &r->who, jobs, &err);
+    return rc < 0 ? refuse(r, 429, "queue_full", err.text) : 0;
+}
+
+/* A key that was used before gets the same answer again. > 0: answered. */
+static int check_key(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
+{
+    struct stk_once use;
+    char *text;
+    int rc;
+
+    if (!r->key)
+        return 0;
+    text = json_dumps(r->body, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    stk_sha256(text, strlen(text), r->hash);
+    free(text);
+    rc = stk_store_key_get(l->cfg.store, r->who.uid, r->key, l->now, &use, err);
+    if (rc == 0 && memcmp(use.body, r->hash, sizeof(use.body)) != 0)
+        return refuse(r, 409, "key_reused", "this idempotency key was used for another request");
+    if (rc == 0) {
+        r->status = 200;
+        r->answer = json_pack("{s:I, s:I, s:b}", "id", (json_int_t)use.first, "count",
+                              (json_int_t)use.count, "repeated", 1);
+        return 1;
+    }
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static int keep_key(struct stk_live *l, const struct stk_live_request *r, stk_job_number first,
+                    struct stk_err *err)
+{
+    struct stk_once use = {
+        .first = first, .count = stk_core_state(l->core)->next_number - first, .at = l->now};
+
+    memcpy(use.body, r->hash, sizeof(use.body));
+    return stk_store_key_put(l->cfg.store, r->who.uid, r->key, &use, err);
+}
+
+int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
+{
+    size_t n = json_array_size(r->body);
+    stk_job_number first = stk_core_state(l->core)->next_number;
+    struct draft *drafts;
+    int rc;
+
+    if (n == 0 || n > MAX_JOBS_PER_REQUEST) {
+        (void)refuse(r, 400, "bad_request", "a request has 1 to 200000 job descriptions");
+        return 0;
+    }
+    rc = check_key(l, r, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    drafts = calloc(n, sizeof(*drafts));
+    if (!drafts)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    rc = check_all(l, r, drafts, n);
+    if (rc == 0 && r->dry_run)
+        rc = answer_dry(l, r, &drafts[0]);
+    else if (rc == 0)
+        rc = make_jobs(l, r, drafts, n, err);
+    if (rc == 0 && r->key && !r->dry_run)
+        rc = keep_key(l, r, first, err);
+    for (size_t i = 0; i < n; i++)
+        stk_spec_done(&drafts[i].spec);
+    free(drafts);
+    return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wire.c - version, type, time, job and lease first; then what the type has, in a fixed order. */
+#include "model/wire.h"
+
+/* Each piece is at least this long, so that a count can be checked before memory is asked for. */
+#define LEAST_PIECE 4
+#define LEAST_DEP 2
+
+size_t stk_wire_bound(const struct stk_event *ev)
+{
+    size_t n = STK_WIRE_SMALL;
+
+    if (ev->type == STK_EV_SUBMIT)
+        n += (size_t)ev->u.spec->n_deps * 2 * STK_MAX_VARINT;
+    if (ev->type == STK_EV_PLACE)
+        n += (size_t)ev->u.place.n * 4 * STK_MAX_VARINT;
+    return n;
+}
+
+/* ---- writing ---- */
+
+void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d)
+{
+    stk_put_u(b, d->tasks);
+    stk_put_u(b, d->gpus);
+    stk_put_u(b, ~d->gpu_types); /* any: short */
+    stk_put_u(b, d->cpu_milli);
+    stk_put_u(b, d->mem_mib);
+    stk_put_u(b, d->cut);
+}
+
+static int put_spec(struct stk_bytes *b, const struct stk_job_spec *j)
+{
+    if ((unsigned)j->kind >= STK_KIND_MAX || (unsigned)j->tier >= STK_TIER_MAX ||
+        j->n_deps > STK_MAX_DEPS)
+        return -EINVAL;
+    stk_wire_put_demand(b, &j->demand);
+    stk_put_u(b, j->kind);
+    stk_put_u(b, j->tier);
+    stk_put_s(b, j->priority);
+    stk_put_u(b, j->pool.i);
+    stk_put_u(b, j->tenant);
+    stk_put_u(b, j->tag);
+    stk_put_s(b, j->estimate);
+    stk_put_s(b, j->begin);
+    stk_put_u(b, j->array);
+    stk_put_u(b, j->array_index);
+    for (int i = 0; i < STK_RETRY_MAX; i++)
+        stk_put_u(b, j->retry[i]);
+    stk_put_u(b, j->held);
+    stk_put_u(b, j->n_deps);
+    for (uint32_t i = 0; i < j->n_deps; i++) {
+        if ((unsigned)j->deps[i].type >= STK_DEP_TYPE_MAX)
+            return -EINVAL;
+        stk_put_u(b, j->deps[i].on);
+        stk_put_u(b, j->deps[i].type);
+    }
+    return 0;
+}
+
+static void put_pieces(struct stk_bytes *b, const struct stk_piece *p, uint32_t n)
+{
+    stk_put_u(b, n);
+    for (uint32_t i = 0; i < n; i++) {
+        stk_put_u(b, p[i].node.i);
+        stk_put_u(b, p[i].gpus);
+        stk_put_u(b, p[i].tasks);
+        stk_put_u(b, p[i].mask);
+    }
+}
+
+static int put_members(struct stk_bytes *b, const struct stk_event *ev)
+{
+    switch (ev->type) {
+    case STK_EV_SUBMIT:
+        return put_spec(b, ev->u.spec);
+    case STK_EV_PLACE:
+        put_pieces(b, ev->u.place.pieces, ev->u.place.n);
+        return 0;
+    case STK_EV_EVICT:
+        stk_put_u(b, ev->u.evict.for_job.i);
+        stk_put_u(b, ev->u.evict.suspend);
+        return 0;
+    case STK_EV_EXITED:
+        if ((unsigned)ev->u.exit.cause >= STK_CAUSE_MAX)
+            return -EINVAL;
+        stk_put_u(b, ev->u.exit.cause);
+        stk_put_s(b, ev->u.exit.code);
+        stk_put_s(b, ev->u.exit.lost);
+        stk_put_u(b, ev->u.exit.requeue);
+        return 0;
+    case STK_EV_NODE_DOWN:
+    case STK_EV_NODE_UP:
+        stk_put_u(b, ev->u.node.i);
+        return 0;
+    case STK_EV_GPUS_OFF:
+        stk_put_u(b, ev->u.off.node.i);
+        stk_put_u(b, ev->u.off.mask);
+        return 0;
+    case STK_EV_HOLD:
+    case STK_EV_RELEASE:
+    case STK_EV_CANCEL:
+    case STK_EV_STARTED:
+    case STK_EV_SUSPENDED:
+    case STK_EV_TICK:
+        return 0;
+    case STK_EV_TYPE_MAX:
+        break;
+    }
+    return -EINVAL;
+}
+
+int stk_wire_put(const struct stk_event *ev, unsigned char *buf, size_t cap, size_t *ret_len)
+{
+    struct stk_bytes b = {.data = buf, .cap = cap > UINT32_MAX ? UINT32_MAX : (uint32_t)cap};
+    int rc;
+
+    if ((unsigned)ev->type >= STK_EV_TYPE_MAX)
+        return -EINVAL;
+    stk_put_u(&b, STK_WIRE_VERSION);
+    stk_put_u(&b, ev->type);
+    stk_put_s(&b, ev->at);
+    stk_put_u(&b, ev->job.i);
+    stk_put_u(&b, ev->lease);
+    rc = put_members(&b, ev);
+    if (rc < 0 || b.failed)
+        return rc < 0 ? rc : b.failed;
+    *ret_len = b.n;
+    return 0;
+}
+
+/* ---- reading ---- */
+
+void stk_wire_init(struct stk_wire *w, const struct stk_mem *mem)
+{
+    *w = (struct stk_wire){.mem = *mem};
+}
+
+void stk_wire_done(struct stk_wire *w)
+{
+    if (!w->mem.resize)
+        return;
+    stk_mem_drop(&w->mem, &w->deps, &w->cap_deps, sizeof(*w->deps));
+    stk_mem_drop(&w->mem, &w->pieces, &w->cap_pieces, sizeof(*w->pieces));
+}
+
+void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret)
+{
+    *ret = (struct stk_demand){.tasks = stk_get_u32(r)};
+    ret->gpus = stk_get_u32(r);
+    ret->gpu_types = ~stk_get_u(r, UINT64_MAX);
+    ret->cpu_milli = stk_get_u32(r);
+    ret->mem_mib = stk_get_u32(r);
+    ret->cut = stk_get_bool(r);
+}
+
+static int32_t get_i32(struct stk_reader *r)
+{
+    int64_t v = stk_get_s(r);
+
+    r->bad |= v < INT32_MIN || v > INT32_MAX;
+    return r->bad ? 0 : (int32_t)v;
+}
+
+/* A count of things of at least this many bytes each. */
+static uint32_t get_count(struct stk_reader *r, uint64_t max, uint32_t least)
+{
+    uint64_t n = stk_get_u(r, max);
+
+    if (n > (uint64_t)(r->end - r->at) / least) {
+        r->bad = true;
+        return 0;
+    }
+    return (uint32_t)n;
+}
+
+static int get_spec(struct stk_reader *r, struct stk_wire *w)
+{
+    struct stk_job_spec *j = &w->spec;
+
+    *j = (struct stk_job_spec){.kind = STK_KIND_TRAIN};
+    stk_wire_get_demand(r, &j->demand);
+    j->kind = (enum stk_job_kind)stk_get_u(r, STK_KIND_MAX - 1);
+    j->tier = (enum stk_tier)stk_get_u(r, STK_TIER_MAX - 1);
+    j->priority = get_i32(r);
+    j->pool.i = stk_get_u32(r);
+    j->tenant = stk_get_u32(r);
+    j->tag = stk_get_u32(r);
+    j->estimate = stk_get_s(r);
+    j->begin = stk_get_s(r);
+    j->array = stk_get_u32(r);
+    j->array_index = stk_get_u32(r);
+    for (int i = 0; i < STK_RETRY_MAX; i++)
+        j->retry[i] = (uint8_t)stk_get_u(r, UINT8_MAX);
+    j->held = stk_get_bool(r);
+    j->n_deps = get_count(r, STK_MAX_DEPS, LEAST_DEP);
+    if (stk_mem_grow(&w->mem, &w->deps, &w->cap_deps, j->n_deps, sizeof(*w->deps)) < 0)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < j->n_deps; i++) {
+        w->deps[i].on = stk_get_u32(r);
+        w->deps[i].type = (enum stk_dep_type)stk_get_u(r, STK_DEP_TYPE_MAX - 1);
+    }
+    j->deps = w->deps;
+    w->ev.u.spec = j;
+    return 0;
+}
+
+static int get_pieces(struct stk_reader *r, struct stk_wire *w)
+{
+    uint32_t n = get_count(r, UINT32_MAX, LEAST_PIECE);
+
+    if (stk_mem_grow(&w->mem, &w->pieces, &w->cap_pieces, n, sizeof(*w->pieces)) < 0)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++) {
+        w->pieces[i].node.i = stk_get_u32(r);
+        w->pieces[i].gpus = stk_get_u32(r);
+        w->pieces[i].tasks = stk_get_u32(r);
+        w->pieces[i].mask = stk_get_u(r, UINT64_MAX);
+    }
+    w->ev.u.place.pieces = w->pieces;
+    w->ev.u.place.n = n;
+    return 0;
+}
+
+static int get_members(struct stk_reader *r, struct stk_wire *w)
+{
+    struct stk_event *ev = &w->ev;
+
+    switch (ev->type) {
+    case STK_EV_SUBMIT:
+        return get_spec(r, w);
+    case STK_EV_PLACE:
+        return get_pieces(r, w);
+    case STK_EV_EVICT:
+        ev->u.evict.for_job.i = stk_get_u32(r);
+        ev->u.evict.suspend = stk_get_bool(r);
+        return 0;
+    case STK_EV_EXITED:
+        ev->u.exit.cause = (enum stk_cause)stk_get_u(r, STK_CAUSE_MAX - 1);
+        ev->u.exit.code = get_i32(r);
+        ev->u.exit.lost = stk_get_s(r);
+        ev->u.exit.requeue = stk_get_bool(r);
+        return 0;
+    case STK_EV_NODE_DOWN:
+    case STK_EV_NODE_UP:
+        ev->u.node.i = stk_get_u32(r);
+        return 0;
+    case STK_EV_GPUS_OFF:
+        ev->u.off.node.i = stk_get_u32(r);
+        ev->u.off.mask = stk_get_u(r, UINT64_MAX);
+        return 0;
+    case STK_EV_HOLD:
+    case STK_EV_RELEASE:
+    case STK_EV_CANCEL:
+    case STK_EV_STARTED:
+    case STK_EV_SUSPENDED:
+    case STK_EV_TICK:
+    case STK_EV_TYPE_MAX:
+        break;
+    }
+    return 0;
+}
+
+int stk_wire_get(const unsigned char *buf, size_t len, struct stk_wire *ret, struct stk_err *err)
+{
+    struct stk_reader r = {buf, buf + len, false};
+    uint64_t version = stk_get_u(&r, UINT64_MAX);
+    int rc;
+
+    if (!r.bad && version != STK_WIRE_VERSION)
+        return stk_err_set(err, -EPROTONOSUPPORT, "event of format %llu; this program reads %d",
+                           (unsigned long long)version, STK_WIRE_VERSION);
+    ret->ev = (struct stk_event){.type = (enum stk_event_type)stk_get_u(&r, STK_EV_TYPE_MAX - 1)};
+    ret->ev.at = stk_get_s(&r);
+    ret->ev.job.i = stk_get_u32(&r);
+    ret->ev.lease = stk_get_u32(&r);
+    rc = r.bad ? 0 : get_members(&r, ret);
+    if (rc < 0)
+        return stk_err_set(err, rc, "out of memory for an event of %zu bytes", len);
+    if (r.bad || r.at != r.end)
+        return stk_err_set(err, -EBADMSG, "not an event: %s at byte %zu of %zu",
+                           r.bad ? "a number is wrong" : "something is left over",
+                           (size_t)(r.at - buf), len);
+    return 0;
+}

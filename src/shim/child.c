@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* child.c - from a fork of the shim to the job's command.
+ *
+ * Whatever the user's permissions should decide is done after the process has become the user: the
+ * working directory, the files, the secrets, the command. A symbolic link at the end of a log's
+ * path is refused, so nobody else can send a job's output elsewhere. Until exec the process dies
+ * with the shim; afterwards it does not. What goes wrong is said in one sentence over 'report',
+ * which closes by itself at exec. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/env.h"
+#include "shim/report.h"
+#include "shim/shim.h"
+
+#define MAX_GROUPS 65536
+
+static void fail(int report, uint32_t task, const char *fmt, ...)
+    __attribute__((noreturn, format(printf, 3, 4)));
+static void fail(int report, uint32_t task, const char *fmt, ...)
+{
+    struct stk_report r = {.kind = STK_REPORT_FAILED, .task = task};
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(r.text, sizeof(r.text), fmt, ap);
+    va_end(ap);
+    (void)!write(report, &r, sizeof(r));
+    _exit(127);
+}
+
+/* The parent keeps an eye on the size of the log through this very descriptor: opening it again by
+ * name, as root, would trust the user's folder. */
+static void hand_over(int report, uint32_t task, int fd)
+{
+    struct stk_report r = {.kind = STK_REPORT_LOG, .task = task};
+    struct iovec iov = {&r, sizeof(r)};
+    union {
+        struct cmsghdr align;
+        char buf[CMSG_SPACE(sizeof(int))];
+    } u = {0};
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = u.buf, .msg_controllen = sizeof(u.buf)};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+    (void)sendmsg(report, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void become_user(const struct stk_launch *l, uint32_t task, int report)
+{
+    const json_t *list = json_object_get(l->spec, "groups"), *g;
+    size_t n = json_array_size(list), i;
+    gid_t *groups;
+
+    if (geteuid() != 0)
+        return; /* it is ours: checked when the launch was read */
+    if (n > MAX_GROUPS)
+        fail(report, task, "its user is in more than %d groups", MAX_GROUPS);
+    groups = calloc(n + 1, sizeof(*groups));
+    if (!groups)
+        fail(report, task, "out of memory");
+    groups[0] = l->gid;
+    json_array_foreach(list, i, g) groups[i] = (gid_t)json_integer_value(g);
+    if (setgroups(n > 0 ? n : 1, groups) < 0 || setresgid(l->gid, l->gid, l->gid) < 0 ||
+        setresuid(l->uid, l->uid, l->uid) < 0)
+        fail(report, task, "cannot become user %u: %s", (unsigned)l->uid, strerror(errno));
+    free(groups);
+}
+
+static void limits(const struct stk_launch *l)
+{
+    static const struct {
+        const char *name;
+        int what;
+    } known[] = {{"as", RLIMIT_AS},         {"core", RLIMIT_CORE},   {"cpu", RLIMIT_CPU},
+                 {"data", RLIMIT_DATA},     {"fsize", RLIMIT_FSIZE}, {"memlock", RLIMIT_MEMLOCK},
+                 {"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}, {"stack", RLIMIT_STACK},
+                 {"rtprio", RLIMIT_RTPRIO}};
+    const json_t *o = json_object_get(l->spec, "rlimits");
+
+    for (size_t i = 0; o && i < sizeof(known) / sizeof(known[0]); i++) {
+        int64_t v = stk_launch_int(o, known[i].name, -2);
+        struct rlimit r;
+
+        if (v < -1 || getrlimit((__rlimit_resource_t)known[i].what, &r) < 0)
+            continue;
+        r.rlim_cur = v < 0 ? RLIM_INFINITY : (rlim_t)v;
+        if (geteuid() == 0 || r.rlim_cur > r.rlim_max)
+            r.rlim_max = geteuid() == 0 ? r.rlim_cur : r.rlim_max;
+        r.rlim_cur = r.rlim_cur > r.rlim_max ? r.rlim_max : r.rlim_cur;
+        (void)setrlimit((__rlimit_resource_t)known[i].what, &r);
+    }
+}
+
+static void log_trouble(int report, uint32_t task, const char *path, int error)
+{
+    if (error == ELOOP)
+        fail(report, task, "the output file %s is a symbolic link", path);
+    if (error == ENOENT || error == ENOTDIR)
+        fail(report, task, "the folder of the output file %s does not exist", path);
+    fail(report, task, "cannot write the output file %s: %s", path, strerror(error));
+}
+
+static int open_log(const struct stk_shim *s, uint32_t task, int report, const char *path)
+{
+    const struct stk_launch *l = &s->l;
+    bool truncate =
+        strcmp(stk_launch_str(l->spec, "open_mode", "append"), "truncate") == 0 && l->restarts == 0;
+    /* not blocking: a pipe nobody reads must not hold up the start */
+    int fd = open(path,
+                  O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC |
+                      (truncate ? O_TRUNC : 0),
+                  0666);
+    struct stat st;
+
+    if (fd < 0)
+        log_trouble(report, task, *path ? path : "(a name too long)", errno);
+    if (fcntl(fd, F_SETFL, O_APPEND) < 0 || fstat(fd, &st) < 0)
+        log_trouble(report, task, path, errno);
+    if (l->log_max > 0 && S_ISREG(st.st_mode))
+        hand_over(report, task, fd);
+    return fd;
+}
+
+static void files(const struct stk_shim *s, uint32_t task, int report)
+{
+    const char *in = stk_launch_str(s->l.spec, "stdin", "/dev/null");
+    char out_path[4096], err_path[4096];
+    int fd;
+
+    if (s->pty) {
+        stk_pty_child(s->pty);
+        return;
+    }
+    fd = open(in, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        fail(report, task, "cannot read its input %s: %s", in, strerror(errno));
+    (void)dup2(fd, 0);
+    stk_launch_log_path(&s->l, task, false, out_path, sizeof(out_path));
+    stk_launch_log_path(&s->l, task, true, err_path, sizeof(err_path));
+    fd = open_log(s, task, report, out_path);
+    (void)dup2(fd, 1);
+    if (strcmp(out_path, err_path) != 0)
+        fd = open_log(s, task, report, err_path);
+    (void)dup2(fd, 2);
+}
+
+static void work_dir(const struct stk_launch *l, uint32_t task, int report)
+{
+    if (chdir(l->workdir) == 0)
+        return;
+    if (errno == ENOENT)
+        fail(report, task, "the working directory %s does not exist", l->workdir);
+    fail(report, task, "cannot enter the working directory %s: %s", l->workdir, strerror(errno));
+}
+
+/* Says what a failed exec means. */
+static void __attribute__((noreturn)) cannot_run(int report, uint32_t task, const char *word)
+{
+    int e = errno;
+
+    if (e == ENOENT && !strchr(word, '/'))
+        fail(report, task, "there is no command %.100s in its PATH", word);
+    if (e == ENOENT)
+        fail(report, task, "%.180s does not exist, or its interpreter does not", word);
+    if (e == EACCES)
+        fail(report, task, "%.180s may not be executed", word);
+    fail(report, task, "cannot execute %.180s: %s", word, strerror(e));
+}
+
+static void item_env(const struct stk_shim *s, uint32_t task, char ***env)
+{
+    struct stk_envs e = {.var = *env};
+    const char *text;
+
+    if (!s->l.items)
+        return;
+    while (e.var[e.n])
+        e.n++;
+    e.cap = 0; /* the next one makes room */
+    text = json_string_value(json_array_get(s->l.items, (size_t)s->tasks[task].item));
+    stk_env_put(&e, "STOKER_ITEM", text ? text : "");
+    stk_env_set(&e, "STOKER_ITEM_INDEX", "%d", s->tasks[task].item);
+    *env = e.var;
+}
+
+void stk_child_run(struct stk_shim *s, uint32_t task, int report)
+{
+    const struct stk_launch *l = &s->l;
+    struct stk_err err = {0};
+    sigset_t none;
+    char **env, **words;
+
+    (void)close(STK_SHIM_FD_RUN); /* the lock is the shim's */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)setsid();
+    if (s->cg && stk_cgroup_join(s->cg) < 0)
+        fail(report, task, "cannot enter its cgroup: %s", strerror(errno));
+    limits(l);
+    become_user(l, task, report);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* becoming another user has cleared it */
+    (void)umask((mode_t)(stk_launch_int(l->spec, "umask", 022) & 0777));
+    work_dir(l, task, report);
+    env = stk_shim_env(l, task, stk_cgroup_fenced(s->cg), &err);
+    if (!env)
+        fail(report, task, "%s", err.text);
+    item_env(s, task, &env);
+    files(s, task, report);
+    words = stk_command_words(s, task, env, &err);
+    if (!words)
+        fail(report, task, "%s", err.text);
+    (void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    environ = env; /* execvp() looks for PATH there */
+    (void)prctl(PR_SET_PDEATHSIG, 0);
+    (void)execvp(words[0], words);
+    cannot_run(report, task, words[0]);
+}

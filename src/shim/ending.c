@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ending.c - how a job ends, and how it is made to.
+ *
+ * A stop goes in steps, each with a deadline: the job's checkpoint signal (only to make room for
+ * others, only if it has one), SIGTERM, SIGKILL, and SIGKILL again for as long as anything lives.
+ * The first thing that decides the end is the job's: a stop order, the time limit, or a task that
+ * failed; the rest of a gang is then ended the same way.
+ *
+ * The shim adopts orphans (it is their subreaper), so having no child left means that no process of
+ * the job is left. Only then is the end told. */
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shim/shim.h"
+#include "shim/words.h"
+#include "sys/procs.h"
+
+#define LEFTOVER_GRACE_MS 5000 /* for processes that outlive the command */
+#define KILL_AGAIN_MS 100
+
+int stk_shim_members(const struct stk_shim *s, struct stk_proc **ret_list, size_t *ret_n)
+{
+    pid_t root = s->l.adopt_pid ? s->l.adopt_pid : getpid();
+    struct stk_proc *list;
+    size_t n;
+    int rc = stk_proc_list(&list, &n);
+
+    if (rc < 0)
+        return rc;
+    if (s->l.adopt_pid) { /* the process itself, then those below it */
+        struct stk_proc self;
+
+        n = stk_proc_below(list, n, root);
+        if (stk_proc_read(root, &self) == 0 && self.start == s->l.adopt_start && n > 0) {
+            list[n++] = list[0]; /* there is room: the list held this process too */
+            list[0] = self;
+        } else if (stk_proc_read(root, &self) == 0 && self.start == s->l.adopt_start) {
+            list[n++] = self;
+        }
+    } else {
+        n = stk_proc_below(list, n, root);
+    }
+    *ret_list = list;
+    *ret_n = n;
+    return 0;
+}
+
+void stk_shim_signal_all(const struct stk_shim *s, int sig, int sig2)
+{
+    struct stk_proc *list;
+    size_t n;
+
+    if (stk_shim_members(s, &list, &n) < 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].pid == s->helper)
+            continue;
+        (void)stk_proc_signal(list[i].pid, list[i].start, sig);
+        if (sig2)
+            (void)stk_proc_signal(list[i].pid, list[i].start, sig2);
+    }
+    free(list);
+}
+
+static void signal_tasks(const struct stk_shim *s, int sig)
+{
+    for (uint32_t i = 0; i < s->n_tasks; i++)
+        if (!s->tasks[i].ended && s->tasks[i].pid > 0)
+            (void)stk_proc_signal(s->tasks[i].pid, s->tasks[i].start, sig);
+}
+
+static void checkpoint_signal(const struct stk_shim *s)
+{
+    if (s->l.signal_tasks)
+        signal_tasks(s, s->l.signal);
+    else
+        stk_shim_signal_all(s, s->l.signal, 0);
+}
+
+void stk_shim_begin_step(struct stk_shim *s, enum stk_step step)
+{
+    int64_t now = stk_shim_ms();
+
+    s->step = step;
+    s->warn_at = s->limit_at = STK_SHIM_NEVER; /* it is going anyway */
+    switch (step) {
+    case STK_STEP_NONE:
+        break;
+    case STK_STEP_SIGNAL:
+        checkpoint_signal(s);
+        s->step_at = now + s->l.signal_ms;
+        break;
+    case STK_STEP_TERM: {
+        int64_t grace = s->l.grace_ms;
+
+        if (s->live == 0 && grace > LEFTOVER_GRACE_MS)
+            grace = LEFTOVER_GRACE_MS;
+        stk_shim_signal_all(s, SIGTERM, SIGCONT);
+        s->step_at = now + grace;
+        break;
+    }
+    case STK_STEP_KILL:
+        if (s->step_at != STK_SHIM_NEVER && !s->killed)
+            stk_image_kill(s);
+        s->killed = true;
+        stk_shim_signal_all(s, SIGKILL, 0);
+        stk_cgroup_kill(s->cg);
+        s->step_at = now + KILL_AGAIN_MS;
+        break;
+    }
+}
+
+void stk_shim_stop(struct stk_shim *s, enum stk_cause cause)
+{
+    bool harder = s->stop_cause != STK_CAUSE_NONE && cause == STK_CAUSE_CANCELLED;
+
+    if (s->end.known && s->live == 0)
+        return; /* it has ended by itself; what is left is going */
+    if (s->stop_cause == STK_CAUSE_NONE || harder)
+        s->stop_cause = cause;
+    s->freezing = false;
+    s->freeze_at = STK_SHIM_NEVER;
+    if (s->asleep)
+        s->asleep = false; /* the steps wake it */
+    if (s->step == STK_STEP_NONE && cause == STK_CAUSE_EVICTED && s->l.signal)
+        stk_shim_begin_step(s, STK_STEP_SIGNAL);
+    else if (s->step < STK_STEP_TERM)
+        stk_shim_begin_step(s, STK_STEP_TERM);
+}
+
+void stk_shim_decide(struct stk_shim *s, enum stk_cause cause, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (s->end.known)
+        return;
+    s->end = (struct stk_end){.known = true, .cause = cause, .code = code};
+    va_start(ap, fmt);
+    (void)vsnprintf(s->end.note, sizeof(s->end.note), fmt, ap);
+    va_end(ap);
+}
+
+static void how(int status, char *buf, size_t size)
+{
+    if (WIFSIGNALED(status)) {
+        const char *name = sigabbrev_np(WTERMSIG(status));
+
+        if (name)
+            (void)snprintf(buf, size, "killed by SIG%s", name);
+        else
+            (void)snprintf(buf, size, "killed by signal %d", WTERMSIG(status));
+    } else {
+        (void)snprintf(buf, size, "exit code %d", WEXITSTATUS(status));
+    }
+}
+
+static void limit_text(int64_t ms, char *buf, size_t size)
+{
+    long long t = ms / 1000;
+
+    if (t >= 3600)
+        (void)snprintf(buf, size, "%lldh %lldm", t / 3600, t / 60 % 60);
+    else if (t >= 60)
+        (void)snprintf(buf, size, "%lldm %llds", t / 60, t % 60);
+    else
+        (void)snprintf(buf, size, "%llds", t);
+}
+
+static bool asked_to_requeue(const struct stk_launch *l, int code)
+{
+    const json_t *list = json_object_get(json_object_get(l->spec, "retry"), "exit_codes"), *v;
+    size_t i;
+
+    json_array_foreach(list, i, v)
+    {
+        if (json_is_integer(v) && json_integer_value(v) == code)
+            return l->may_requeue;
+    }
+    return false;
+}
+
+/* A task failed by itself. */
+static void judge(struct stk_shim *s, const struct stk_task *t)
+{
+    int code = WIFSIGNALED(t->status) ? WTERMSIG(t->status) : WEXITSTATUS(t->status);
+    char text[64], who[32] = "";
+    uint64_t mib;
+
+    how(t->status, text, sizeof(text));
+    if (s->n_tasks > 1)
+        (void)snprintf(who, sizeof(who), "task %d: ", (int)(t - s->tasks));
+    if (s->cg && stk_cgroup_oom(s->cg, &mib))
+        stk_shim_decide(s, STK_CAUSE_OOM, code, "%sout of memory: used %llu MiB, its limit", who,
+                        (unsigned long long)mib);
+    else if (WIFSIGNALED(t->status))
+        stk_shim_decide(s, STK_CAUSE_SIGNAL, code, "%s%s", who, text);
+    else
+        stk_shim_decide(s, STK_CAUSE_FAILED, code, "%s%s", who, text);
+    if (s->end.cause == STK_CAUSE_FAILED)
+        s->end.requeue = asked_to_requeue(&s->l, code);
+}
+
+/* A task ended after it was told to: the order is the cause, whatever the task said. */
+static void obeyed(struct stk_shim *s, int status)
+{
+    int code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+    char text[64], limit[32];
+
+    how(status, text, sizeof(text));
+    limit_text(s->l.limit_ms, limit, sizeof(limit));
+    if (s->timed_out)
+        stk_shim_decide(s, STK_CAUSE_TIMEOUT, code, "over its time limit of %s", limit);
+    else if (s->stop_cause == STK_CAUSE_CANCELLED)
+        stk_shim_decide(s, STK_CAUSE_CANCELLED, code, "cancelled (%s)", text);
+    else if (s->stop_cause != STK_CAUSE_NONE)
+        stk_shim_decide(s, s->stop_cause, code, "stopped to make room (%s)", text);
+    else if (s->shutdown)
+        stk_shim_decide(s, STK_CAUSE_NODE_LOST, code, "its supervisor was told to end (%s)", text);
+}
+
+static void task_ended(struct stk_shim *s, struct stk_task *t, int status)
+{
+    bool failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+
+    t->ended = true;
+    t->status = status;
+    s->live--;
+    if (s->l.items && t->item >= 0) {
+        stk_items_ended(s, t);
+        return;
+    }
+    obeyed(s, status);
+    if (failed && !s->end.known)
+        judge(s, t);
+    if (s->live == 0)
+        stk_shim_decide(s, STK_CAUSE_OK, 0, "exit code 0");
+    else if (failed && s->step < STK_STEP_TERM)
+        stk_shim_begin_step(s, STK_STEP_TERM);
+}
+
+void stk_shim_reap(struct stk_shim *s)
+{
+    int status;
+    pid_t pid;
+
+    if (s->report >= 0)
+        stk_task_report(s); /* why a task did not start is said before it dies */
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        for (uint32_t i = 0; i < s->n_tasks; i++)
+            if (s->tasks[i].pid == pid && !s->tasks[i].ended) {
+                task_ended(s, &s->tasks[i], status);
+                break;
+            }
+    }
+    if (pid < 0 && errno == ECHILD && !s->l.adopt_pid)
+        s->childless = true;
+    else
+        s->childless = false;
+}
+
+void stk_shim_check_over(struct stk_shim *s)
+{
+    if (s->live > 0 || !s->end.known || s->finished)
+        return;
+    if (s->childless && !s->l.adopt_pid) {
+        s->finished = true;
+        return;
+    }
+    if (s->l.adopt_pid) {
+        struct stk_proc *list = NULL;
+        size_t n = 1;
+
+        if (stk_shim_members(s, &list, &n) == 0)
+            free(list);
+        s->finished = n == 0;
+        if (s->finished)
+            return;
+    }
+    if (s->step < STK_STEP_TERM)
+        stk_shim_begin_step(s, STK_STEP_TERM);
+    else if (s->step == STK_STEP_TERM && s->step_at > stk_shim_ms() + LEFTOVER_GRACE_MS)
+        s->step_at = stk_shim_ms() + LEFTOVER_GRACE_MS;
+}
+
+static void over_limit(struct stk_shim *s)
+{
+    s->limit_at = STK_SHIM_NEVER;
+    s->timed_out = true;
+    stk_shim_begin_step(s, STK_STEP_TERM);
+}
+
+void stk_shim_on_time(struct stk_shim *s, int64_t now)
+{
+    if (s->freeze_at <= now)
+        stk_shim_freeze_more(s, now);
+    if (s->log_at <= now)
+        stk_shim_logs_check(s, now);
+    if (s->warn_at <= now) {
+        s->warn_at = STK_SHIM_NEVER;
+        checkpoint_signal(s);
+    }
+    if (s->limit_at <= now)
+        over_limit(s);
+    if (s->step_at <= now && s->step != STK_STEP_NONE)
+        stk_shim_begin_step(s, s->step == STK_STEP_SIGNAL ? STK_STEP_TERM : STK_STEP_KILL);
+}
+
+int64_t stk_shim_next_time(const struct stk_shim *s)
+{
+    const int64_t all[] = {s->step_at, s->warn_at, s->limit_at, s->log_at, s->freeze_at};
+    int64_t first = STK_SHIM_NEVER;
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        first = all[i] < first ? all[i] : first;
+    return first;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* env.c - the environment of a task: a clean base, then what the description gives, then ours. The
+ * daemon's own environment never reaches a job. */
+#include "shim/env.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/shim.h"
+#include "sys/procs.h"
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+static size_t find(const struct stk_envs *e, const char *name)
+{
+    size_t len = strlen(name), i = 0;
+
+    while (i < e->n && (strncmp(e->var[i], name, len) != 0 || e->var[i][len] != '='))
+        i++;
+    return i;
+}
+
+/* Takes the string. */
+static void store(struct stk_envs *e, size_t at, char *take_var)
+{
+    if (!take_var) {
+        e->failed = true;
+        return;
+    }
+    if (at < e->n) {
+        free(e->var[at]);
+        e->var[at] = take_var;
+        return;
+    }
+    if (e->n + 2 > e->cap) {
+        size_t cap = e->cap ? e->cap * 2 : 128;
+        char **more = realloc(e->var, cap * sizeof(*more));
+
+        if (!more) {
+            free(take_var);
+            e->failed = true;
+            return;
+        }
+        e->var = more;
+        e->cap = cap;
+    }
+    e->var[e->n++] = take_var;
+    e->var[e->n] = NULL;
+}
+
+static char *join(const char *name, const char *value)
+{
+    size_t a = strlen(name), b = strlen(value);
+    char *s = malloc(a + b + 2);
+
+    if (!s)
+        return NULL;
+    memcpy(s, name, a);
+    s[a] = '=';
+    memcpy(s + a + 1, value, b + 1);
+    return s;
+}
+
+void stk_env_put(struct stk_envs *e, const char *name, const char *value)
+{
+    store(e, find(e, name), join(name, value));
+}
+
+void stk_env_set(struct stk_envs *e, const char *name, const char *fmt, ...)
+{
+    char *value = NULL;
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vasprintf(&value, fmt, ap);
+    va_end(ap);
+    if (n < 0) {
+        e->failed = true;
+        return;
+    }
+    stk_env_put(e, name, value);
+    free(value);
+}
+
+void stk_env_drop(struct stk_envs *e, const char *name)
+{
+    size_t i = find(e, name);
+
+    if (i == e->n)
+        return;
+    free(e->var[i]);
+    e->var[i] = e->var[--e->n];
+    e->var[e->n] = NULL;
+}
+
+const char *stk_env_get(const struct stk_envs *e, const char *name)
+{
+    size_t i = find(e, name);
+
+    return i < e->n ? e->var[i] + strlen(name) + 1 : NULL;
+}
+
+static void base(struct stk_envs *e, const struct stk_launch *l)
+{
+    const json_t *envs = json_object_get(l->spec, "envs");
+    bool from_a_job =
+        json_object_get(envs, "STOKER_LEASE") || json_object_get(envs, "SLURM_JOB_ID");
+    const char *name;
+    json_t *v;
+
+    if (!json_object_get(envs, "PATH"))
+        stk_env_put(e, "PATH", DEFAULT_PATH);
+    if (!json_object_get(envs, "HOME"))
+        stk_env_put(e, "HOME", l->home);
+    if (!json_object_get(envs, "SHELL"))
+        stk_env_put(e, "SHELL", l->shell);
+    if (!json_object_get(envs, "USER") && *l->user)
+        stk_env_put(e, "USER", l->user);
+    if (!json_object_get(envs, "LOGNAME") && *l->user)
+        stk_env_put(e, "LOGNAME", l->user);
+    if (l->interactive && !json_object_get(envs, "TERM"))
+        stk_env_put(e, "TERM", stk_launch_str(l->spec, "term", "xterm"));
+    json_object_foreach((json_t *)(uintptr_t)envs, name, v)
+    {
+        if (json_is_string(v) && *name && !strchr(name, '=') && !stk_env_is_ours(name, from_a_job))
+            store(e, e->n, join(name, json_string_value(v)));
+    }
+}
+
+/* Which of the job's GPUs the task has: [*first, *first + *n). */
+static void slice(const struct stk_launch *l, uint32_t task, uint32_t *first, uint32_t *n)
+{
+    uint32_t each = l->procs > 0 ? l->n_gpus / l->procs : 0;
+
+    *first = 0;
+    *n = l->n_gpus;
+    if (l->procs > 1 && each > 0 && each * l->procs == l->n_gpus) {
+        *first = task * each;
+        *n = each;
+    }
+}
+
+/* Inside a device fence CUDA counts only what the job may open, so its numbers begin at 0. */
+static void gpus(struct stk_envs *e, const struct stk_launch *l, uint32_t task, bool fenced)
+{
+    char visible[STK_SHIM_MAX_GPUS * 12] = "", mine[sizeof(visible)] = "", *p = visible, *q = mine;
+    char uuids[4096] = "";
+    size_t used = 0;
+    uint32_t first, n;
+
+    slice(l, task, &first, &n);
+    for (uint32_t i = first; i < first + n; i++) {
+        const char *comma = i > first ? "," : "";
+        int k;
+
+        p += sprintf(p, "%s%u", comma, fenced ? i : l->gpus[i].index);
+        q += sprintf(q, "%s%u", comma, l->gpus[i].index);
+        k = snprintf(uuids + used, sizeof(uuids) - used, "%s%s", comma, l->gpus[i].uuid);
+        used += k > 0 && (size_t)k < sizeof(uuids) - used ? (size_t)k : 0;
+    }
+    stk_env_put(e, "CUDA_VISIBLE_DEVICES", visible);
+    stk_env_put(e, "STOKER_GPUS", mine);
+    if (!l->virtual_gpus && n > 0) {
+        stk_env_put(e, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+        stk_env_put(e, "STOKER_GPU_UUIDS", uuids);
+    }
+}
+
+static void ours(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
+{
+    const json_t *more = json_object_get(l->msg, "env");
+    const char *name;
+    json_t *v;
+
+    stk_env_put(e, STK_MARK_NAME, l->mark);
+    stk_env_set(e, "STOKER_JOB_ID", "%u", l->number);
+    stk_env_put(e, "STOKER_JOB_NAME", l->name);
+    stk_env_set(e, "STOKER_LEASE", "%u", l->lease);
+    stk_env_set(e, "STOKER_RESTARTS", "%u", l->restarts);
+    stk_env_put(e, "STOKER_NODE", l->node);
+    stk_env_set(e, "STOKER_TASKS", "%u", l->tasks);
+    stk_env_set(e, "STOKER_TASK", "%u", task);
+    if (l->array) {
+        stk_env_set(e, "STOKER_ARRAY_ID", "%u", l->array);
+        stk_env_set(e, "STOKER_ARRAY_INDEX", "%u", l->array_index);
+    }
+    json_object_foreach((json_t *)(uintptr_t)more, name, v)
+    {
+        if (json_is_string(v))
+            stk_env_put(e, name, json_string_value(v));
+    }
+}
+
+static void venv(struct stk_envs *e, const struct stk_launch *l)
+{
+    const char *dir = stk_launch_str(l->spec, "venv", NULL), *path = stk_env_get(e, "PATH");
+
+    if (!dir || !*dir)
+        return;
+    stk_env_set(e, "PATH", "%s/bin%s%s", dir, path && *path ? ":" : "", path ? path : "");
+    stk_env_put(e, "VIRTUAL_ENV", dir);
+    stk_env_drop(e, "PYTHONHOME");
+}
+
+char **stk_shim_env(const struct stk_launch *l, uint32_t task, bool fenced, struct stk_err *err)
+{
+    struct stk_envs e = {0};
+
+    base(&e, l);
+    venv(&e, l);
+    gpus(&e, l, task, fenced);
+    stk_env_gang(&e, l, task);
+    stk_env_slurm(&e, l, task);
+    ours(&e, l, task);
+    if (stk_secrets_read(l, &e, err) < 0)
+        return NULL;
+    if (e.failed)
+        (void)stk_err_set(err, -ENOMEM, "out of memory");
+    return e.failed ? NULL : e.var;
+}

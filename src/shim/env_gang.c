@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* env_gang.c - what tells the processes of a gang about each other, in the words of torch, JAX,
+ * TensorFlow and Slurm.
+ *
+ * Ranks are given only where one process per task is started here. A job that starts its own (one
+ * process, torchrun in it) sees where its node stands and no rank: a launcher that finds RANK or
+ * SLURM_NTASKS believes that somebody else started its processes. For the same reason variables
+ * that came along from a job that submitted this one are dropped. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/env.h"
+#include "shim/shim.h"
+
+#define LOCAL "127.0.0.1" /* all tasks of a local job are on this machine */
+
+static const char *const gang_names[] = {"RANK",
+                                         "WORLD_SIZE",
+                                         "LOCAL_RANK",
+                                         "LOCAL_WORLD_SIZE",
+                                         "GROUP_RANK",
+                                         "NODE_RANK",
+                                         "NUM_NODES",
+                                         "NODE_IPS",
+                                         "GPUS_PER_NODE",
+                                         "MASTER_ADDR",
+                                         "MASTER_PORT",
+                                         "TF_CONFIG",
+                                         "ROLE_RANK",
+                                         "ROLE_WORLD_SIZE",
+                                         "JAX_COORDINATOR_ADDRESS",
+                                         "JAX_PROCESS_ID",
+                                         "JAX_NUM_PROCESSES",
+                                         "PET_MASTER_PORT",
+                                         "PET_MASTER_ADDR"};
+
+bool stk_env_is_ours(const char *name, bool from_a_job)
+{
+    if (strncmp(name, "STOKER_", 7) == 0)
+        return strcmp(name, "STOKER_SOCKET") != 0;
+    if (strcmp(name, "CUDA_VISIBLE_DEVICES") == 0)
+        return true;
+    if (!from_a_job)
+        return false;
+    if (strncmp(name, "SLURM_", 6) == 0)
+        return true;
+    for (size_t i = 0; i < sizeof(gang_names) / sizeof(gang_names[0]); i++)
+        if (strcmp(name, gang_names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* TensorFlow names every worker by address; each needs a port of its own. */
+static void tf_config(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+
+    if (!f) {
+        e->failed = true;
+        return;
+    }
+    (void)fputs("{\"cluster\":{\"worker\":[", f);
+    for (uint32_t i = 0; i < l->tasks; i++)
+        (void)fprintf(f, "%s\"" LOCAL ":%u\"", i ? "," : "", l->port + i);
+    (void)fprintf(f, "]},\"task\":{\"type\":\"worker\",\"index\":%u}}", task);
+    if (fclose(f) == 0 && text)
+        stk_env_put(e, "TF_CONFIG", text);
+    else
+        e->failed = true;
+    free(text);
+}
+
+void stk_env_gang(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
+{
+    if (l->port == 0)
+        return; /* neither a gang nor several GPUs: nothing to meet about */
+    stk_env_put(e, "MASTER_ADDR", LOCAL);
+    stk_env_set(e, "MASTER_PORT", "%u", l->port);
+    stk_env_put(e, "NODE_IPS", LOCAL);
+    stk_env_put(e, "NODE_RANK", "0");
+    stk_env_put(e, "NUM_NODES", "1");
+    stk_env_set(e, "GPUS_PER_NODE", "%u", l->n_gpus);
+    if (!l->one_each) {
+        stk_env_set(e, "PET_MASTER_PORT", "%u", l->port); /* what torchrun itself reads */
+        return;
+    }
+    stk_env_set(e, "RANK", "%u", task);
+    stk_env_set(e, "WORLD_SIZE", "%u", l->tasks);
+    stk_env_set(e, "LOCAL_RANK", "%u", task);
+    stk_env_set(e, "LOCAL_WORLD_SIZE", "%u", l->tasks);
+    stk_env_put(e, "GROUP_RANK", "0");
+    stk_env_set(e, "JAX_COORDINATOR_ADDRESS", LOCAL ":%u", l->port);
+    stk_env_set(e, "JAX_NUM_PROCESSES", "%u", l->tasks);
+    stk_env_set(e, "JAX_PROCESS_ID", "%u", task);
+    tf_config(e, l, task);
+}
+
+static void slurm_array(struct stk_envs *e, const struct stk_launch *l)
+{
+    const json_t *a = json_object_get(l->spec, "array"), *list = json_object_get(a, "indices");
+    int64_t first = stk_launch_int(a, "first", l->array_index);
+    int64_t last = stk_launch_int(a, "last", first), step = stk_launch_int(a, "step", 1);
+    int64_t count = step > 0 ? (last - first) / step + 1 : 1;
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach(list, i, v)
+    {
+        int64_t x = json_integer_value(v);
+
+        first = i == 0 || x < first ? x : first;
+        last = i == 0 || x > last ? x : last;
+        count = (int64_t)json_array_size(list);
+    }
+    stk_env_set(e, "SLURM_ARRAY_JOB_ID", "%u", l->array);
+    stk_env_set(e, "SLURM_ARRAY_TASK_ID", "%u", l->array_index);
+    stk_env_set(e, "SLURM_ARRAY_TASK_COUNT", "%lld", (long long)count);
+    stk_env_set(e, "SLURM_ARRAY_TASK_MIN", "%lld", (long long)first);
+    stk_env_set(e, "SLURM_ARRAY_TASK_MAX", "%lld", (long long)last);
+    stk_env_set(e, "SLURM_ARRAY_TASK_STEP", "%lld", (long long)step);
+}
+
+static void slurm_tasks(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
+{
+    stk_env_set(e, "SLURM_NTASKS", "%u", l->tasks);
+    stk_env_set(e, "SLURM_NPROCS", "%u", l->tasks);
+    stk_env_set(e, "SLURM_NTASKS_PER_NODE", "%u", l->tasks);
+    stk_env_set(e, "SLURM_TASKS_PER_NODE", "%u", l->tasks);
+    stk_env_set(e, "SLURM_PROCID", "%u", task);
+    stk_env_set(e, "SLURM_LOCALID", "%u", task);
+    stk_env_put(e, "SLURM_NODEID", "0");
+    stk_env_put(e, "SLURM_STEP_ID", "0");
+    stk_env_put(e, "SLURM_STEPID", "0");
+}
+
+static void slurm_job(struct stk_envs *e, const struct stk_launch *l)
+{
+    char list[STK_SHIM_MAX_GPUS * 12] = "", *p = list;
+    int64_t cpus = stk_launch_int(l->spec, "cpus", 0);
+
+    stk_env_set(e, "SLURM_JOB_ID", "%u", l->number);
+    stk_env_set(e, "SLURM_JOBID", "%u", l->number);
+    stk_env_put(e, "SLURM_JOB_NAME", l->name);
+    stk_env_put(e, "SLURM_JOB_NODELIST", l->node);
+    stk_env_put(e, "SLURM_NODELIST", l->node);
+    stk_env_put(e, "SLURMD_NODENAME", l->node);
+    stk_env_put(e, "SLURM_CLUSTER_NAME", "stoker");
+    stk_env_put(e, "SLURM_JOB_NUM_NODES", "1");
+    stk_env_put(e, "SLURM_NNODES", "1");
+    stk_env_put(e, "SLURM_SUBMIT_DIR", l->workdir);
+    stk_env_put(e, "SLURM_SUBMIT_HOST", stk_launch_str(l->spec, "host", l->node));
+    stk_env_put(e, "SLURM_JOB_USER", l->user);
+    stk_env_set(e, "SLURM_JOB_UID", "%u", (unsigned)l->uid);
+    stk_env_set(e, "SLURM_RESTART_COUNT", "%u", l->restarts);
+    for (uint32_t i = 0; i < l->n_gpus; i++)
+        p += sprintf(p, "%s%u", i ? "," : "", l->gpus[i].index);
+    if (l->n_gpus > 0) {
+        stk_env_put(e, "SLURM_JOB_GPUS", list);
+        stk_env_set(e, "SLURM_GPUS_ON_NODE", "%u", l->n_gpus);
+    }
+    if (cpus > 0) {
+        stk_env_set(e, "SLURM_CPUS_PER_TASK", "%lld", (long long)cpus);
+        stk_env_set(e, "SLURM_CPUS_ON_NODE", "%lld", (long long)cpus * l->tasks);
+    }
+    if (l->limit_ms > 0)
+        stk_env_set(e, "SLURM_JOB_END_TIME", "%lld",
+                    (long long)(stk_shim_unix_us() / 1000000 + l->limit_ms / 1000));
+    if (l->array)
+        slurm_array(e, l);
+}
+
+void stk_env_slurm(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
+{
+    if (l->slurm || l->one_each)
+        slurm_job(e, l);
+    if (l->one_each)
+        slurm_tasks(e, l, task);
+    if (l->interactive)
+        stk_env_put(e, "SLURM_JOB_NAME", "interactive");
+}

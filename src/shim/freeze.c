@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* freeze.c - putting the processes of a job to sleep and waking them.
+ *
+ * SIGSTOP goes to every process, parents first, again and again until a look at all of them finds
+ * none that could still run or make another. Processes that somebody else had stopped before stay
+ * stopped when the rest are woken, children first, so that no shell sees a stopped child. Time
+ * asleep is not counted against the time limit. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/shim.h"
+#include "sys/procs.h"
+
+#define AGAIN_MS 2
+#define GIVE_UP_MS 10000 /* a process deep in the kernel stops only when it comes back */
+
+static bool was_stopped(const struct stk_shim *s, pid_t pid)
+{
+    for (size_t i = 0; i < s->n_was_stopped; i++)
+        if (s->was_stopped[i] == pid)
+            return true;
+    return false;
+}
+
+static void answer(struct stk_shim *s, const char *word, const char *why)
+{
+    json_t *rec = stk_shim_state(s);
+
+    (void)json_object_set_new(rec, "ev", json_string(word));
+    if (why)
+        (void)json_object_set_new(rec, "why", json_string(why));
+    stk_shim_say(s, rec, why ? STK_SAY_CONN : STK_SAY_BOTH);
+}
+
+void stk_shim_freeze(struct stk_shim *s, uint32_t lease)
+{
+    struct stk_proc *list;
+    size_t n, k = 0;
+
+    if (s->asleep) {
+        answer(s, "asleep", NULL);
+        return;
+    }
+    if (s->step != STK_STEP_NONE || s->live == 0 || stk_shim_members(s, &list, &n) < 0) {
+        answer(s, "awake", "it is ending");
+        return;
+    }
+    free(s->was_stopped);
+    s->was_stopped = calloc(n + 1, sizeof(*s->was_stopped));
+    for (size_t i = 0; i < n && s->was_stopped; i++)
+        if (list[i].state == 'T' || list[i].state == 't')
+            s->was_stopped[k++] = list[i].pid;
+    s->n_was_stopped = s->was_stopped ? k : 0;
+    free(list);
+    s->l.lease = lease ? lease : s->l.lease;
+    s->freezing = true;
+    s->freeze_until = stk_shim_ms() + GIVE_UP_MS;
+    stk_shim_freeze_more(s, stk_shim_ms());
+}
+
+void stk_shim_freeze_more(struct stk_shim *s, int64_t now)
+{
+    struct stk_proc *list;
+    bool again = false;
+    size_t n;
+
+    s->freeze_at = STK_SHIM_NEVER;
+    if (!s->freezing || stk_shim_members(s, &list, &n) < 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (list[i].state != 'T' && list[i].state != 't') {
+            (void)stk_proc_signal(list[i].pid, list[i].start, SIGSTOP);
+            again = true;
+        }
+    free(list);
+    if (again && now < s->freeze_until) {
+        s->freeze_at = now + AGAIN_MS;
+        return;
+    }
+    s->freezing = false;
+    if (again) {
+        stk_shim_wake(s);
+        answer(s, "awake", "some of its processes did not stop");
+        return;
+    }
+    s->asleep = true;
+    s->asleep_since = now;
+    answer(s, "asleep", NULL);
+}
+
+void stk_shim_wake(struct stk_shim *s)
+{
+    struct stk_proc *list;
+    size_t n;
+
+    if (stk_shim_members(s, &list, &n) < 0)
+        return;
+    while (n-- > 0)
+        if (!was_stopped(s, list[n].pid))
+            (void)stk_proc_signal(list[n].pid, list[n].start, SIGCONT);
+    free(list);
+}
+
+void stk_shim_thaw(struct stk_shim *s, uint32_t lease)
+{
+    int64_t slept;
+
+    s->l.lease = lease ? lease : s->l.lease;
+    if (s->asleep) {
+        stk_shim_wake(s);
+        slept = stk_shim_ms() - s->asleep_since;
+        s->asleep = false;
+        s->slept_ms += slept;
+        if (s->limit_at != STK_SHIM_NEVER)
+            s->limit_at += slept;
+        if (s->warn_at != STK_SHIM_NEVER)
+            s->warn_at += slept;
+    }
+    answer(s, "awake", NULL);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* words.h - a list of words to execute, being put together. A lack of memory is remembered. */
+#ifndef STK_SHIM_WORDS_H
+#define STK_SHIM_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct stk_shim;
+
+struct stk_words {
+    char **word; /* malloced; NULL at the end */
+    size_t n;
+    bool failed;
+};
+
+void stk_words_add(struct stk_words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* image.c: the words that begin a container around the command; 'env' is what it will have. */
+int stk_image_words(const struct stk_shim *s, char *const *env, struct stk_words *w,
+                    struct stk_err *err);
+/* Starts what ends a container that does not end with its client; the reaper waits for it. */
+void stk_image_kill(const struct stk_shim *s);
+
+#endif

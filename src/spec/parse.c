@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parse.c - a checked description into the values the scheduler works with. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spec/keys.h"
+#include "spec/spec.h"
+#include "spec/words.h"
+
+#define STANDARD_QUEUE "standard"
+#define STANDARD_OUT "stoker-%j.out"
+#define STANDARD_ARRAY_OUT "stoker-%A_%a.out"
+
+static const struct {
+    const char *name;
+    int32_t priority;
+    enum stk_tier tier;
+} queues[] = {
+    {"express", 1000, STK_TIER_STANDARD},
+    {STANDARD_QUEUE, 500, STK_TIER_STANDARD},
+    {"batch", 100, STK_TIER_STANDARD},
+    {"preemptible", 100, STK_TIER_BEST_EFFORT},
+};
+
+int32_t stk_queue_priority(const char *queue)
+{
+    for (size_t i = 0; i < sizeof(queues) / sizeof(*queues); i++)
+        if (strcmp(queue ? queue : STANDARD_QUEUE, queues[i].name) == 0)
+            return queues[i].priority;
+    return 0;
+}
+
+static int64_t whole(const json_t *o, const char *key, int64_t standard)
+{
+    const json_t *v = json_object_get(o, key);
+
+    return v ? (int64_t)json_integer_value(v) : standard;
+}
+
+static const char *string(const json_t *o, const char *key, const char *standard)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+
+    return s ? s : standard;
+}
+
+static void read_queue(const json_t *o, struct stk_job_spec *job)
+{
+    const char *queue = string(o, "queue", STANDARD_QUEUE), *tier = string(o, "tier", NULL);
+
+    for (size_t i = 0; i < sizeof(queues) / sizeof(*queues); i++)
+        if (strcmp(queue, queues[i].name) == 0)
+            job->tier = queues[i].tier;
+    job->priority = (int32_t)whole(o, "priority", stk_queue_priority(queue));
+    for (int t = 0; tier && t < STK_TIER_MAX; t++)
+        if (strcmp(tier, stk_tier_name((enum stk_tier)t)) == 0)
+            job->tier = (enum stk_tier)t;
+}
+
+static void read_kind(const json_t *o, struct stk_job_spec *job)
+{
+    const char *kind = string(o, "kind", NULL);
+
+    job->kind = json_object_get(o, "items")                       ? STK_KIND_BATCH
+                : json_is_true(json_object_get(o, "interactive")) ? STK_KIND_SHELL
+                                                                  : STK_KIND_TRAIN;
+    for (int k = 0; kind && k < STK_KIND_MAX; k++)
+        if (strcmp(kind, stk_kind_name((enum stk_job_kind)k)) == 0)
+            job->kind = (enum stk_job_kind)k;
+}
+
+static void read_retry(const json_t *o, struct stk_job_spec *job)
+{
+    const json_t *retry = json_object_get(o, "retry");
+
+    for (int r = 0; r < STK_RETRY_MAX; r++) {
+        const json_t *v = json_object_get(retry, stk_retry_name((enum stk_retry)r));
+
+        job->retry[r] = json_is_string(v) ? STK_RETRY_ALWAYS : (uint8_t)json_integer_value(v);
+    }
+    if (json_is_false(json_object_get(o, "requeue")))
+        memset(job->retry, 0, sizeof(job->retry));
+}
+
+static void read_job(const json_t *o, struct stk_spec *s)
+{
+    struct stk_job_spec *job = &s->job;
+
+    job->demand.tasks = (uint32_t)whole(o, "tasks", 1);
+    job->demand.gpus = (uint32_t)whole(o, "gpus", 0);
+    job->demand.gpu_types = STK_ANY_GPU_TYPE;
+    job->demand.cpu_milli = (uint32_t)lround(json_number_value(json_object_get(o, "cpus")) * 1000);
+    job->demand.mem_mib = (uint32_t)whole(o, "mem_mib", 0);
+    read_kind(o, job);
+    read_queue(o, job);
+    read_retry(o, job);
+    s->time_limit = whole(o, "time_limit_s", 0) * STK_SECOND;
+    job->estimate = whole(o, "estimate_s", s->time_limit / STK_SECOND) * STK_SECOND;
+    job->begin = whole(o, "begin", 0) * STK_SECOND;
+    job->held = json_is_true(json_object_get(o, "hold"));
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static int read_array(const json_t *o, struct stk_spec *s)
+{
+    const json_t *a = json_object_get(o, "array"), *list = json_object_get(a, "indices");
+    int64_t first = whole(a, "first", 0), step = whole(a, "step", 1);
+    size_t n;
+
+    if (!a)
+        return 0;
+    n = list ? json_array_size(list) : (size_t)((whole(a, "last", first) - first) / step + 1);
+    s->indices = calloc(n, sizeof(*s->indices));
+    if (!s->indices)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        s->indices[i] = (uint32_t)(list ? json_integer_value(json_array_get(list, i))
+                                        : first + (int64_t)i * step);
+    if (list)
+        qsort(s->indices, n, sizeof(*s->indices), by_number);
+    s->n_indices = (uint32_t)n;
+    s->array_limit = (uint32_t)whole(a, "limit", 0);
+    return 0;
+}
+
+static int read_depends(const json_t *o, struct stk_spec *s)
+{
+    const json_t *list = json_object_get(o, "depends");
+    size_t n = json_array_size(list);
+
+    if (n == 0)
+        return 0;
+    s->deps = calloc(n, sizeof(*s->deps));
+    if (!s->deps)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *d = json_array_get(list, i);
+        const char *type = string(d, "type", "");
+
+        s->deps[i].corresponding = strcmp(type, "aftercorr") == 0;
+        s->deps[i].job = (uint32_t)whole(d, "job", 0);
+        s->deps[i].index = whole(d, "index", -1);
+        for (int t = 0; t < STK_DEP_TYPE_MAX; t++)
+            if (strcmp(type, stk_dep_type_name((enum stk_dep_type)t)) == 0)
+                s->deps[i].type = (enum stk_dep_type)t;
+    }
+    s->n_deps = (uint32_t)n;
+    return 0;
+}
+
+static int read_gpu_types(const json_t *o, struct stk_spec *s)
+{
+    const json_t *list = json_object_get(o, "gpu_types");
+    size_t n = json_array_size(list);
+
+    if (n == 0)
+        return 0;
+    s->gpu_types = calloc(n, sizeof(*s->gpu_types));
+    if (!s->gpu_types)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        s->gpu_types[i] = json_string_value(json_array_get(list, i));
+    s->n_gpu_types = (uint32_t)n;
+    return 0;
+}
+
+/* The program's name when the job has none of its own. */
+static const char *standard_name(const json_t *o)
+{
+    const char *program = json_string_value(json_array_get(json_object_get(o, "command"), 0));
+    const char *slash = program ? strrchr(program, '/') : NULL;
+    const char *name = slash ? slash + 1 : program;
+
+    if (name && *name != '\0' && strlen(name) <= 128 &&
+        stk_words_is_text(name, strlen(name), false))
+        return name;
+    return json_is_true(json_object_get(o, "interactive")) ? "interactive" : "job";
+}
+
+static void read_rest(const json_t *o, struct stk_spec *s)
+{
+    s->name = string(o, "name", standard_name(o));
+    s->pool = string(o, "pool", NULL);
+    s->singleton = json_is_true(json_object_get(o, "singleton"));
+    s->interactive = json_is_true(json_object_get(o, "interactive"));
+    s->requeue = !json_is_false(json_object_get(o, "requeue"));
+    s->may_suspend = strcmp(string(o, "suspend", "auto"), "never") != 0;
+    s->n_items = (uint32_t)json_array_size(json_object_get(o, "items"));
+    s->workers = (uint32_t)whole(o, "workers", 1);
+    s->tasks_per_node = (uint32_t)whole(o, "tasks_per_node", 0);
+    s->deadline_s = whole(o, "deadline", 0);
+    s->out = string(o, "stdout", s->n_indices > 0 ? STANDARD_ARRAY_OUT : STANDARD_OUT);
+    s->err = string(o, "stderr", NULL);
+}
+
+int stk_spec_parse(const json_t *checked, struct stk_spec *ret, struct stk_err *err)
+{
+    struct stk_spec s = {.source = json_incref((json_t *)(uintptr_t)checked)};
+    int rc;
+
+    read_job(checked, &s);
+    rc = read_array(checked, &s);
+    if (rc == 0)
+        rc = read_depends(checked, &s);
+    if (rc == 0)
+        rc = read_gpu_types(checked, &s);
+    if (rc < 0) {
+        stk_spec_done(&s);
+        return stk_err_set(err, rc, "out of memory");
+    }
+    read_rest(checked, &s);
+    *ret = s;
+    return 0;
+}
+
+void stk_spec_done(struct stk_spec *s)
+{
+    free(s->indices);
+    free(s->deps);
+    free(s->gpu_types);
+    json_decref(s->source);
+    *s = (struct stk_spec){0};
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rules.c - see rules.h. Each rule is a function that blames one key. */
+#include "spec/rules.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spec/words.h"
+
+/* 'path' begins with the key. */
+__attribute__((format(printf, 3, 4))) static int blame(struct stk_fault *f, const char *path,
+                                                       const char *fmt, ...)
+{
+    va_list ap;
+
+    (void)snprintf(f->key, sizeof(f->key), "%.*s", (int)strcspn(path, ".["), path);
+    (void)snprintf(f->path, sizeof(f->path), "%s", path);
+    va_start(ap, fmt);
+    (void)vsnprintf(f->what, sizeof(f->what), fmt, ap);
+    va_end(ap);
+    return -EINVAL;
+}
+
+static int64_t whole(const json_t *spec, const char *key, int64_t standard)
+{
+    const json_t *v = json_object_get(spec, key);
+
+    return v ? (int64_t)json_integer_value(v) : standard;
+}
+
+static const char *pairs[][2] = {
+    {"command", "script"},    {"command", "args"},      {"array", "items"},
+    {"array", "interactive"}, {"items", "interactive"},
+};
+
+static bool given(const json_t *spec, const char *key)
+{
+    const json_t *v = json_object_get(spec, key);
+
+    return v && !json_is_false(v);
+}
+
+static int exclusive(const json_t *spec, struct stk_fault *f)
+{
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
+        if (given(spec, pairs[i][0]) && given(spec, pairs[i][1]))
+            return blame(f, pairs[i][1], "cannot be given together with %s", pairs[i][0]);
+    return 0;
+}
+
+static const char *needs[][2] = {
+    {"args", "script"}, {"workers", "items"}, {"image_runtime", "image"}};
+
+static int needed(const json_t *spec, struct stk_fault *f)
+{
+    for (size_t i = 0; i < sizeof(needs) / sizeof(*needs); i++)
+        if (given(spec, needs[i][0]) && !given(spec, needs[i][1]))
+            return blame(f, needs[i][0], "has no meaning without %s", needs[i][1]);
+    if (!given(spec, "command") && !given(spec, "script") && !given(spec, "interactive")) {
+        *f = (struct stk_fault){.what = "a job needs a command or a script"};
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int kind(const json_t *spec, struct stk_fault *f)
+{
+    const char *k = json_string_value(json_object_get(spec, "kind"));
+
+    if (k && given(spec, "items") && strcmp(k, "batch") != 0)
+        return blame(f, "kind", "must be batch when there are items, got \"%s\"", k);
+    return 0;
+}
+
+static int amount(const json_t *spec, struct stk_fault *f)
+{
+    int64_t gpus = whole(spec, "gpus", 0), tasks = whole(spec, "tasks", 1);
+
+    if (gpus * tasks > STK_MAX_GPUS)
+        return blame(f, "gpus", "times tasks must be at most %d, got %" PRId64 " times %" PRId64,
+                     STK_MAX_GPUS, gpus, tasks);
+    if (given(spec, "gpu_types") && gpus == 0)
+        return blame(f, "gpu_types", "has no meaning without gpus");
+    if (whole(spec, "deadline", INT64_MAX) < whole(spec, "begin", 0))
+        return blame(f, "deadline", "is before begin");
+    return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const json_int_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static int unique(const json_t *list, struct stk_fault *f)
+{
+    size_t n = json_array_size(list);
+    json_int_t *all = calloc(n ? n : 1, sizeof(*all));
+    int rc = 0;
+
+    if (!all)
+        return blame(f, "array", "out of memory");
+    for (size_t i = 0; i < n; i++)
+        all[i] = json_integer_value(json_array_get(list, i));
+    qsort(all, n, sizeof(*all), by_number);
+    for (size_t i = 1; i < n && rc == 0; i++)
+        if (all[i] == all[i - 1])
+            rc = blame(f, "array.indices", "has %" JSON_INTEGER_FORMAT " twice", all[i]);
+    free(all);
+    return rc;
+}
+
+static int array(const json_t *spec, struct stk_fault *f)
+{
+    const json_t *a = json_object_get(spec, "array"), *list = json_object_get(a, "indices");
+    int64_t first = whole(a, "first", 0), last = whole(a, "last", -1), step = whole(a, "step", 1);
+
+    if (!a)
+        return 0;
+    if (list && (last >= 0 || json_object_get(a, "first") || json_object_get(a, "step")))
+        return blame(f, "array", "has either indices or first, last and step");
+    if (list)
+        return unique(list, f);
+    if (last < 0)
+        return blame(f, "array", "needs indices, or first and last");
+    if (last < first)
+        return blame(f, "array.last", "must not be below first (%" PRId64 "), got %" PRId64, first,
+                     last);
+    if ((last - first) / step + 1 > STK_MAX_ARRAY)
+        return blame(f, "array", "has at most %d elements, got %" PRId64, STK_MAX_ARRAY,
+                     (last - first) / step + 1);
+    return 0;
+}
+
+static int depends(const json_t *spec, struct stk_fault *f)
+{
+    const json_t *list = json_object_get(spec, "depends");
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *d = json_array_get(list, i);
+        const char *type = json_string_value(json_object_get(d, "type"));
+        char path[48];
+
+        (void)snprintf(path, sizeof(path), "depends[%zu]", i);
+        if (type && strcmp(type, "aftercorr") == 0 && !json_object_get(spec, "array"))
+            return blame(f, path, "aftercorr has a meaning only for an array");
+        if (type && strcmp(type, "aftercorr") == 0 && json_object_get(d, "index"))
+            return blame(f, path, "aftercorr takes its index from this array");
+    }
+    return 0;
+}
+
+static int secrets(const json_t *spec, struct stk_fault *f)
+{
+    json_t *all = json_object_get(spec, "secrets"), *envs = json_object_get(spec, "envs");
+
+    for (void *it = json_object_iter(all); it; it = json_object_iter_next(all, it)) {
+        if (json_object_get(envs, json_object_iter_key(it)))
+            return blame(f, "secrets", "%s is in envs too",
+                         stk_words_show(json_object_iter_key(it)).text);
+    }
+    return 0;
+}
+
+int stk_spec_rules(const json_t *spec, struct stk_fault *ret)
+{
+    static int (*const rules[])(const json_t *, struct stk_fault *) = {
+        exclusive, needed, kind, amount, array, depends, secrets};
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof(rules) / sizeof(*rules); i++)
+        rc = rules[i](spec, ret);
+    return rc;
+}

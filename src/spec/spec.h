@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spec.h - job descriptions: the canonical JSON (docs/spec/job.md), what is read out of it for the
+ * scheduler, and the two kinds of job file that are turned into it.
+ *
+ *     from_yaml / sbatch.h  ->  JSON  ->  stk_spec_check  ->  stk_spec_parse
+ *
+ * The check comes first and accepts only what the rest can honour; parse relies on it.
+ */
+#ifndef STK_SPEC_SPEC_H
+#define STK_SPEC_SPEC_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "model/job.h"
+
+#define STK_MAX_JOB_FILE (4 << 20) /* bytes of a job file */
+
+/* Every rule of a description as a user may send it. -EINVAL with "key: what is wrong". */
+int stk_spec_check(const json_t *spec, struct stk_err *err);
+
+/* The same, with the place apart from the sentence, for callers who know a better place. */
+struct stk_fault {
+    char key[64];   /* the top level key; "" when no single one is to blame */
+    char path[112]; /* "depends[2].job"; "" as above */
+    char what[192];
+};
+int stk_spec_fault(const json_t *spec, struct stk_fault *ret);
+
+/* The priority a queue gives; NULL: the standard queue's. */
+int32_t stk_queue_priority(const char *queue);
+
+/* A JSON Schema (2020-12, as OpenAPI 3.1 has it) of the description. A new reference; NULL: out of
+ * memory. */
+json_t *stk_spec_schema(void);
+
+struct stk_spec_dep {
+    enum stk_dep_type type;
+    bool corresponding; /* aftercorr: type is AFTEROK, and the element with this job's own index */
+    uint32_t job;       /* an array's number means all its elements */
+    int64_t index;      /* only this element of it; -1: all */
+};
+
+/* What the scheduler needs to know. Strings live as long as the struct. */
+struct stk_spec {
+    /* Without ids: pool, tenant, tag, array, array_index, deps and demand.gpu_types are the
+     * caller's to fill. */
+    struct stk_job_spec job;
+    const char *name;       /* never NULL */
+    const char *pool;       /* NULL: the default pool */
+    const char **gpu_types; /* none: any */
+    uint32_t n_gpu_types;
+    uint32_t *indices; /* ascending; none: not an array */
+    uint32_t n_indices;
+    uint32_t array_limit; /* 0: none */
+    struct stk_spec_dep *deps;
+    uint32_t n_deps;
+    bool singleton;
+    bool interactive;
+    bool requeue;
+    bool may_suspend;
+    uint32_t n_items, workers; /* n_items 0: not a batch of items; workers >= 1 */
+    uint32_t tasks_per_node;   /* 0: as they fit */
+    stk_time time_limit;       /* 0: none */
+    int64_t deadline_s;        /* 0: none */
+    const char *out, *err;     /* patterns; out is never NULL, err is NULL: out's file */
+    json_t *source;            /* the description; a reference of our own */
+};
+
+/* 'checked' has passed stk_spec_check(); keys that the server added are passed over. Fails only for
+ * lack of memory. */
+int stk_spec_parse(const json_t *checked, struct stk_spec *ret, struct stk_err *err);
+void stk_spec_done(struct stk_spec *s); /* zeroed structs are fine */
+
+/* A job file in SkyPilot's and dstack's words; docs/spec/job.md lists them. 'where' names it in
+ * messages. Relative folders are taken from the current one. A new reference that passes the check,
+ * or NULL with "where:line: key: what is wrong". */
+json_t *stk_spec_from_yaml(const char *text, size_t len, const char *where, struct stk_err *err);
+
+/* A script with #SBATCH lines, without a command line and environment; spec/sbatch.h has more. */
+json_t *stk_spec_from_sbatch(const char *text, size_t len, const char *where, struct stk_err *err);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prune.c - forgetting, a little at a time.
+ *
+ * The daemon has one thread, so no step may be long: each deletes a bounded number of rows in one
+ * transaction and says whether there is more. Jobs go in the order in which they ended, so what is
+ * left is always "everything since". Live jobs are never touched.
+ */
+#include "store/db.h"
+
+#define STEP_EVENTS 20000
+#define STEP_JOBS 1000
+#define STEP_KEYS 5000
+#define STEP_PAGES 1024
+#define SPARE_PAGES 1024 /* free pages that stay in the file, to be used again */
+
+/* Events that the older snapshot covers, but for the newest. 1: there is more. */
+static int prune_events(struct stk_store *st, struct stk_err *err)
+{
+    int64_t covered = 0, first = 0, last = 0, end;
+    sqlite3_stmt *s;
+    int rc = stk_db_int(st, "SELECT seq FROM snapshot ORDER BY seq DESC LIMIT 1 OFFSET 1", 0,
+                        &covered, err);
+
+    if (rc == 0)
+        rc = stk_db_int(st, "SELECT min(seq) FROM journal", 0, &first, err);
+    if (rc == 0)
+        rc = stk_db_int(st, "SELECT max(seq) FROM journal", 0, &last, err);
+    if (rc < 0)
+        return rc;
+    end = last - (int64_t)STK_STORE_KEEP_EVENTS;
+    end = covered < end ? covered : end;
+    if (first == 0 || first > end)
+        return 0;
+    rc = stk_db_change(st, "DELETE FROM journal WHERE seq <= ?1", &s, err);
+    if (rc < 0)
+        return rc;
+    last = first + STEP_EVENTS - 1 < end ? first + STEP_EVENTS - 1 : end;
+    (void)sqlite3_bind_int64(s, 1, last);
+    rc = stk_db_run(st, s, "delete old events", err);
+    (void)sqlite3_finalize(s);
+    return rc < 0 ? rc : last < end;
+}
+
+static int prune_keys(struct stk_store *st, stk_time now, struct stk_err *err)
+{
+    sqlite3_stmt *s;
+    int rc = stk_db_change(st,
+                           "DELETE FROM request WHERE (uid, key) IN"
+                           " (SELECT uid, key FROM request WHERE at <= ?1 ORDER BY at LIMIT ?2)",
+                           &s, err);
+
+    if (rc < 0)
+        return rc;
+    (void)sqlite3_bind_int64(s, 1, now - STK_STORE_KEY_AGE);
+    (void)sqlite3_bind_int(s, 2, STEP_KEYS);
+    rc = stk_db_run(st, s, "delete old keys", err);
+    (void)sqlite3_finalize(s);
+    return rc < 0 ? rc : sqlite3_changes(st->db) == STEP_KEYS;
+}
+
+static int delete_one(struct stk_store *st, enum stk_slot slot, const char *sql, int64_t id,
+                      struct stk_err *err)
+{
+    sqlite3_stmt *s;
+    int rc = stk_db_write(st, slot, sql, &s, err);
+
+    if (rc < 0)
+        return rc;
+    (void)sqlite3_bind_int64(s, 1, id);
+    return stk_db_run(st, s, "delete an old job", err);
+}
+
+/* A job, its items, and its description when no other job has it. */
+static int forget(struct stk_store *st, int64_t number, int64_t spec, struct stk_err *err)
+{
+    int rc = delete_one(st, STK_SLOT_OLD_ITEMS, "DELETE FROM item WHERE job = ?1", number, err);
+
+    if (rc == 0)
+        rc = delete_one(st, STK_SLOT_OLD_JOB, "DELETE FROM job WHERE number = ?1", number, err);
+    if (rc == 0)
+        rc = delete_one(st, STK_SLOT_OLD_SPEC,
+                        "DELETE FROM spec WHERE id = ?1"
+                        " AND NOT EXISTS (SELECT 1 FROM job WHERE spec = ?1)",
+                        spec, err);
+    return rc;
+}
+
+/* Jobs that ended at 'until' or before, the oldest first. 1: there may be more. */
+static int prune_jobs(struct stk_store *st, stk_time until, struct stk_err *err)
+{
+    int64_t row[STEP_JOBS][2];
+    int n = 0, rc;
+    sqlite3_stmt *s;
+
+    rc = stk_db_once(st,
+                     "SELECT number, spec FROM job INDEXED BY job_ended WHERE ended <= ?1"
+                     " ORDER BY ended, number LIMIT ?2",
+                     &s, err);
+    if (rc < 0)
+        return rc;
+    (void)sqlite3_bind_int64(s, 1, until);
+    (void)sqlite3_bind_int(s, 2, STEP_JOBS);
+    while (n < STEP_JOBS && (rc = stk_db_row(st, s, "read old jobs", err)) > 0) {
+        row[n][0] = sqlite3_column_int64(s, 0);
+        row[n++][1] = sqlite3_column_int64(s, 1);
+    }
+    (void)sqlite3_finalize(s);
+    rc = rc < 0 ? rc : 0;
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = forget(st, row[i][0], row[i][1], err);
+    return rc < 0 ? rc : n == STEP_JOBS;
+}
+
+static int prune_history(struct stk_store *st, const struct stk_retention *keep, stk_time now,
+                         struct stk_err *err)
+{
+    uint64_t bytes = 0;
+    int rc = 0;
+
+    if (keep->age)
+        rc = prune_jobs(st, now - keep->age, err);
+    if (rc != 0 || !keep->bytes)
+        return rc;
+    rc = stk_store_size(st, &bytes, err);
+    if (rc < 0 || bytes <= keep->bytes)
+        return rc;
+    return prune_jobs(st, now, err);
+}
+
+/* Free pages go back to the file system once there are many. */
+static int give_back(struct stk_store *st, struct stk_err *err)
+{
+    int64_t unused = 0;
+    sqlite3_stmt *s;
+    char sql[48];
+    int rc = stk_db_int(st, "PRAGMA freelist_count", 0, &unused, err);
+
+    if (rc < 0 || unused <= SPARE_PAGES)
+        return rc;
+    unused -= SPARE_PAGES;
+    (void)snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%d)",
+                   (int)(unused < STEP_PAGES ? unused : STEP_PAGES));
+    rc = stk_db_change(st, sql, &s, err);
+    if (rc < 0)
+        return rc;
+    while ((rc = stk_db_row(st, s, "give back free pages", err)) > 0)
+        ; /* a step a page */
+    (void)sqlite3_finalize(s);
+    return rc < 0 ? rc : unused > STEP_PAGES;
+}
+
+int stk_store_prune(struct stk_store *st, const struct stk_retention *keep, stk_time now,
+                    bool *ret_more, struct stk_err *err)
+{
+    int events, keys = 0, jobs = 0, pages = 0, rc = stk_store_begin(st, err);
+
+    if (rc < 0)
+        return rc;
+    rc = events = prune_events(st, err);
+    if (rc >= 0)
+        rc = keys = prune_keys(st, now, err);
+    if (rc >= 0)
+        rc = jobs = prune_history(st, keep, now, err);
+    if (rc >= 0 && !events && !keys && !jobs)
+        rc = pages = give_back(st, err);
+    if (rc < 0) {
+        stk_store_rollback(st);
+        return rc;
+    }
+    rc = stk_store_commit(st, err);
+    if (rc == 0)
+        *ret_more = events || keys || jobs || pages;
+    return rc;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* schema.c - see docs/spec/store.md for what each column means.
+ *
+ * A submit should touch few pages: the indexes of the history hold only jobs that have ended, so a
+ * new job is an append to 'job', to 'job_live' (whose entries are empty but for the number) and to
+ * 'job_spec'. The history's indexes end in (ended, number, cause): answers come in order, pages
+ * begin where the last one ended, and causes are told apart without looking at the rows. 'ended' is
+ * NULL until then, and not 0: any bound on it tells SQLite that such an index will do.
+ */
+#include "store/schema.h"
+
+#include <stdio.h>
+
+#include "store/db.h"
+
+static const char first[] =
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE journal (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, type INTEGER NOT NULL,"
+    " number INTEGER NOT NULL, body BLOB NOT NULL) STRICT;"
+
+    "CREATE TABLE snapshot (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, hash INTEGER NOT NULL,"
+    " body BLOB NOT NULL) STRICT;"
+
+    "CREATE TABLE spec (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;"
+
+    "CREATE TABLE job (number INTEGER PRIMARY KEY, uid INTEGER NOT NULL, gid INTEGER NOT NULL,"
+    " user TEXT NOT NULL, name TEXT NOT NULL, kind INTEGER NOT NULL, array INTEGER NOT NULL,"
+    " array_index INTEGER NOT NULL, submitted INTEGER NOT NULL, first_started INTEGER NOT NULL,"
+    " started INTEGER NOT NULL, ended INTEGER, cause INTEGER NOT NULL,"
+    " code INTEGER NOT NULL, gpus INTEGER NOT NULL, tasks INTEGER NOT NULL,"
+    " restarts INTEGER NOT NULL, preemptions INTEGER NOT NULL, served INTEGER NOT NULL,"
+    " spec INTEGER NOT NULL, comment TEXT NOT NULL, note TEXT NOT NULL, stdout TEXT NOT NULL,"
+    " stderr TEXT NOT NULL) STRICT;"
+    "CREATE INDEX job_live ON job (ended) WHERE ended IS NULL;"
+    "CREATE INDEX job_spec ON job (spec);"
+    "CREATE INDEX job_ended ON job (ended, number, cause) WHERE ended IS NOT NULL;"
+    "CREATE INDEX job_uid ON job (uid, ended, number, cause) WHERE ended IS NOT NULL;"
+    "CREATE INDEX job_user ON job (user, ended, number, cause) WHERE ended IS NOT NULL;"
+    "CREATE INDEX job_name ON job (name, ended, number, cause) WHERE ended IS NOT NULL;"
+
+    "CREATE TABLE token (id INTEGER PRIMARY KEY AUTOINCREMENT, hash BLOB NOT NULL UNIQUE,"
+    " name TEXT NOT NULL, uid INTEGER NOT NULL, user TEXT NOT NULL, role INTEGER NOT NULL,"
+    " created INTEGER NOT NULL, expires INTEGER NOT NULL, used INTEGER NOT NULL) STRICT;"
+
+    "CREATE TABLE request (uid INTEGER NOT NULL, key TEXT NOT NULL, first INTEGER NOT NULL,"
+    " count INTEGER NOT NULL, body BLOB NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (uid, key))"
+    " STRICT, WITHOUT ROWID;"
+    "CREATE INDEX request_at ON request (at);"
+
+    "CREATE TABLE item (job INTEGER NOT NULL, idx INTEGER NOT NULL, text TEXT NOT NULL,"
+    " state INTEGER NOT NULL, worker INTEGER NOT NULL, attempts INTEGER NOT NULL,"
+    " code INTEGER NOT NULL, given INTEGER NOT NULL, ended INTEGER NOT NULL,"
+    " PRIMARY KEY (job, idx)) STRICT, WITHOUT ROWID;"
+    "CREATE INDEX item_state ON item (job, state, idx);";
+
+static const char *const steps[] = {first};
+
+const struct stk_schema stk_schema = {steps, sizeof(steps) / sizeof(*steps)};
+
+int stk_schema_apply(sqlite3 *db, const struct stk_schema *schema, int from, const char *path,
+                     struct stk_err *err)
+{
+    for (int v = from; v < schema->n; v++) {
+        char *version = sqlite3_mprintf("PRAGMA user_version = %d", v + 1), what[64];
+        int rc = version ? sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) : SQLITE_NOMEM;
+
+        if (rc == SQLITE_OK)
+            rc = sqlite3_exec(db, schema->step[v], NULL, NULL, NULL);
+        if (rc == SQLITE_OK)
+            rc = sqlite3_exec(db, version, NULL, NULL, NULL);
+        if (rc == SQLITE_OK)
+            rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+        sqlite3_free(version);
+        if (rc != SQLITE_OK) {
+            (void)snprintf(what, sizeof(what), "bring the store from schema %d to %d", v, v + 1);
+            rc = stk_db_error(db, rc, path, what, err);
+            if (!sqlite3_get_autocommit(db))
+                (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+            return rc;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store.h - what survives a restart: one SQLite file in the state directory.
+ *
+ * The journal (every event, in order) and snapshots of the core say what the scheduler's state is;
+ * records, descriptions, items, tokens and keys say what people ask about it. All are written in
+ * one transaction per turn of the loop:
+ *
+ *     begin, append/put/update..., commit        then reply, then tell the engine
+ *
+ * When commit returns 0 the turn is on the disk, whatever happens next. When it fails, or when
+ * anything before it failed for want of space or because of the disk, nothing of the turn is there:
+ * commit rolls back and returns the first error.
+ *
+ * Errors: -ENOSPC no space, -EROFS cannot be written, -EIO the disk, -EBADMSG damaged, -EBUSY in
+ * use, -ENOENT no such row, -EEXIST there already, -EFBIG over a limit below, -EPROTO a write
+ * outside a transaction. The sentence says what to do.
+ *
+ * Callbacks get rows whose pointers live until they return. They return 0 to go on, more than 0
+ * to stop (the call then returns 0), -Exxx to stop with that error; they must not write to the
+ * store. The store reads no clock: times are handed in. One thread.
+ *
+ * docs/spec/store.md has the schema and what is pruned when. */
+#ifndef STK_STORE_STORE_H
+#define STK_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "model/id.h"
+#include "model/job.h"
+#include "model/time.h"
+
+#define STK_STORE_FILE "stoker.db" /* in the state directory */
+
+#define STK_STORE_MAX_EVENT (UINT32_C(16) << 20) /* bytes */
+#define STK_STORE_MAX_SPEC (UINT32_C(64) << 20)
+#define STK_STORE_MAX_SNAPSHOT (UINT32_C(900) << 20)
+#define STK_STORE_MAX_TEXT UINT32_C(65536) /* bytes of any other text or value */
+#define STK_STORE_MAX_ITEMS UINT32_C(100000)
+#define STK_STORE_MAX_PAGE UINT32_C(10000)              /* rows of history in one answer */
+#define STK_STORE_KEEP_EVENTS UINT64_C(100000)          /* the newest that are never pruned */
+#define STK_STORE_KEY_AGE (INT64_C(86400) * STK_SECOND) /* how long a key is remembered */
+
+struct stk_store;
+
+/* ---- opening ---- */
+
+#define STK_STORE_READ_ONLY 1u /* look only; also while a daemon has it open */
+
+/* Opens the store in 'dir', which must be ours and writable by nobody else; it and the file are
+ * made when they are not there. Only one process has it open for writing: a second is refused with
+ * the pid of the first. A file that is damaged or made by a newer stoker is refused; an older one
+ * is copied to stoker.db.backup-vN and brought forward. */
+int stk_store_open(const char *dir, unsigned flags, struct stk_store **ret_store,
+                   struct stk_err *err);
+
+/* Rolls back what was not committed. NULL is fine. */
+void stk_store_close(struct stk_store *st);
+
+/* What a person should know about the opening (a migration), or "". */
+const char *stk_store_note(const struct stk_store *st);
+
+/* Bytes in use, free pages inside the file not counted. */
+int stk_store_size(struct stk_store *st, uint64_t *ret_bytes, struct stk_err *err);
+
+/* ---- transactions ---- */
+
+int stk_store_begin(struct stk_store *st, struct stk_err *err);
+int stk_store_commit(struct stk_store *st, struct stk_err *err);
+void stk_store_rollback(struct stk_store *st); /* fine outside a transaction */
+
+/* Work that commits have put off, if there is any: call it after the replies. Without it the next
+ * begin does that work. */
+void stk_store_idle(struct stk_store *st);
+
+/* ---- the journal ---- */
+
+struct stk_row {
+    uint64_t seq; /* from 1, without gaps; given by the store */
+    stk_time at;
+    uint32_t type;         /* enum stk_event_type; the store does not look */
+    stk_job_number number; /* the job it is about; 0: none */
+    const void *bytes;     /* the event, encoded by the caller */
+    size_t len;
+};
+
+typedef int (*stk_row_fn)(void *ctx, const struct stk_row *e);
+
+/* Appends; 'seq' of 'e' is not looked at. */
+int stk_store_append(struct stk_store *st, const struct stk_row *e, uint64_t *ret_seq,
+                     struct stk_err *err);
+
+/* Every event after 'after', in order. -ERANGE when the one after it is no longer kept, -EBADMSG
+ * when one is missing in between. */
+int stk_store_read(struct stk_store *st, uint64_t after, stk_row_fn fn, void *ctx,
+                   struct stk_err *err);
+
+/* The oldest event that is kept and the newest ever written. Nothing kept: first = last + 1. */
+int stk_store_span(struct stk_store *st, uint64_t *ret_first, uint64_t *ret_last,
+                   struct stk_err *err);
+
+/* ---- snapshots of the core ---- */
+
+struct stk_snapshot {
+    uint64_t seq; /* covers every event up to this one */
+    stk_time at;
+    void *bytes; /* malloc'ed, the caller's to free */
+    size_t len;
+};
+
+/* The newest two are kept. 'seq' must have been written, in this transaction or before. */
+int stk_store_snapshot_put(struct stk_store *st, const struct stk_snapshot *s, struct stk_err *err);
+
+/* The newest that is whole. None yet: 0, with seq 0 and bytes NULL, and all events are kept. When
+ * a damaged one was passed over, 'ret_warning' says so; else its text is "". */
+int stk_store_snapshot_get(struct stk_store *st, struct stk_snapshot *ret_snapshot,
+                           struct stk_err *ret_warning, struct stk_err *err);
+
+/* ---- job descriptions: opaque bytes, shared by the jobs of an array ---- */
+
+int stk_store_spec_put(struct stk_store *st, const void *body, size_t len, int64_t *ret_id,
+                       struct stk_err *err);
+/* 'ret_body' is malloc'ed and has a NUL after its end. */
+int stk_store_spec_get(struct stk_store *st, int64_t id, char **ret_body, size_t *ret_len,
+                       struct stk_err *err);
+
+/* ---- job records ---- */
+
+/* NULL strings are stored as "". Times that have not come are 0. */
+struct stk_record {
+    stk_job_number number;
+    uint32_t uid, gid;
+    const char *user, *name;
+    enum stk_job_kind kind;
+    stk_job_number array; /* number of the array's first job; 0: not in an array */
+    uint32_t array_index;
+    stk_time submitted, first_started, started, ended;
+    enum stk_cause cause;
+    int32_t code;
+    uint32_t gpus, tasks; /* of all tasks; tasks of the gang */
+    uint32_t restarts, preemptions;
+    stk_time served; /* time run, all starts together */
+    int64_t spec;
+    const char *comment;
+    const char *note; /* a sentence about the end */
+    const char *stdout_path, *stderr_path;
+};
+
+typedef int (*stk_record_fn)(void *ctx, const struct stk_record *r);
+
+int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct stk_err *err);
+
+/* All but number, uid, gid, user, kind, array, index, submitted and spec, which never change. */
+int stk_store_job_update(struct stk_store *st, const struct stk_record *r, struct stk_err *err);
+
+int stk_store_job_get(struct stk_store *st, stk_job_number number, stk_record_fn fn, void *ctx,
+                      struct stk_err *err);
+
+/* Every job that has not ended, in order of number. */
+int stk_store_live(struct stk_store *st, stk_record_fn fn, void *ctx, struct stk_err *err);
+
+/* ---- history: jobs that have ended, the latest end first ---- */
+
+struct stk_history_query {
+    const uint32_t *uid;   /* NULL: any */
+    const char *user;      /* NULL: any */
+    const char *name;      /* NULL: any */
+    uint32_t causes;       /* set of 1u << enum stk_cause; 0: any */
+    stk_time since, until; /* ended at since or later, and before until; 0: no bound */
+    stk_job_number before; /* the last number of the page before this one; 0: first page */
+    uint32_t limit;        /* rows; 0 or more than STK_STORE_MAX_PAGE: that many */
+};
+
+int stk_store_history(struct stk_store *st, const struct stk_history_query *q, stk_record_fn fn,
+                      void *ctx, struct stk_err *err);
+
+struct stk_usage {
+    uint32_t uid;
+    const char *user;
+    uint64_t jobs;
+    double gpu_s; /* GPUs x seconds run */
+};
+
+typedef int (*stk_usage_fn)(void *ctx, const struct stk_usage *u);
+
+/* Per user, over the jobs that ended in [since, until); 0: no bound. Largest first. */
+int stk_store_usage(struct stk_store *st, stk_time since, stk_time until, stk_usage_fn fn,
+                    void *ctx, struct stk_err *err);
+
+/* ---- tokens: only the SHA-256 of the secret is stored ---- */
+
+struct stk_token {
+    int64_t id;
+    char name[128], user[64];
+    uint32_t uid;
+    uint32_t role;                   /* the caller's enum */
+    stk_time created, expires, used; /* expires 0: never; used 0: not yet */
+};
+
+typedef int (*stk_token_fn)(void *ctx, const struct stk_token *t);
+
+int stk_store_token_put(struct stk_store *st, const char *secret, const struct stk_token *t,
+                        int64_t *ret_id, struct stk_err *err);
+/* -ENOENT when unknown, -EKEYEXPIRED when its time is over. */
+int stk_store_token_find(struct stk_store *st, const char *secret, stk_time now,
+                         struct stk_token *ret_token, struct stk_err *err);
+int stk_store_token_used(struct stk_store *st, int64_t id, stk_time now, struct stk_err *err);
+int stk_store_token_delete(struct stk_store *st, int64_t id, struct stk_err *err);
+int stk_store_token_list(struct stk_store *st, stk_token_fn fn, void *ctx, struct stk_err *err);
+
+/* ---- idempotency keys: a request that is repeated gets its first answer ---- */
+
+struct stk_once {
+    stk_job_number first; /* what the request made */
+    uint32_t count;
+    uint8_t body[32]; /* stk_sha256() of the request's body */
+    stk_time at;
+};
+
+/* -EEXIST when the user has the key already and it is not older than STK_STORE_KEY_AGE. */
+int stk_store_key_put(struct stk_store *st, uint32_t uid, const char *key, const struct stk_once *k,
+                      struct stk_err *err);
+int stk_store_key_get(struct stk_store *st, uint32_t uid, const char *key, stk_time now,
+                      struct stk_once *ret_key, struct stk_err *err);
+
+/* ---- items of batch jobs ---- */
+
+enum stk_item_state {
+    STK_ITEM_TODO,
+    STK_ITEM_GIVEN, /* to a worker */
+    STK_ITEM_DONE,
+    STK_ITEM_FAILED,
+    STK_ITEM_STATE_MAX
+};
+
+struct stk_item {
+    stk_job_number job;
+    uint32_t index; /* from 0 */
+    const char *text;
+    enum stk_item_state state;
+    int32_t worker;    /* the last it was given to; -1: none yet */
+    uint32_t attempts; /* how often it was given */
+    int32_t code;      /* outcome; 0 until there is one */
+    stk_time given, ended;
+};
+
+typedef int (*stk_item_fn)(void *ctx, const struct stk_item *it);
+
+/* All of a job's items at once, to do. */
+int stk_store_items_put(struct stk_store *st, stk_job_number job, const char *const *texts,
+                        uint32_t n, struct stk_err *err);
+/* Job and index say which; state, worker, attempts, code and times are set. */
+int stk_store_item_set(struct stk_store *st, const struct stk_item *it, struct stk_err *err);
+/* Given items are to do again: those of one worker, or of all (-1). */
+int stk_store_items_back(struct stk_store *st, stk_job_number job, int32_t worker,
+                         struct stk_err *err);
+int stk_store_items_counts(struct stk_store *st, stk_job_number job,
+                           uint32_t ret_n[STK_ITEM_STATE_MAX], struct stk_err *err);
+
+struct stk_item_query {
+    stk_job_number job;
+    enum stk_item_state state; /* STK_ITEM_STATE_MAX: any */
+    uint32_t from;             /* this index or later */
+};
+
+/* In order of index. What is to do is what a worker is given next. */
+int stk_store_items(struct stk_store *st, const struct stk_item_query *q, stk_item_fn fn, void *ctx,
+                    struct stk_err *err);
+
+/* ---- named values ---- */
+
+int stk_store_meta_set(struct stk_store *st, const char *name, const void *value, size_t len,
+                       struct stk_err *err);
+/* 'ret_value' is malloc'ed and has a NUL after its end. */
+int stk_store_meta_get(struct stk_store *st, const char *name, char **ret_value, size_t *ret_len,
+                       struct stk_err *err);
+
+/* ---- upkeep ---- */
+
+/* Called now and then during long work; total 0: not known. Not 0: stop, with -ECANCELED. */
+typedef int (*stk_tick_fn)(void *ctx, uint64_t done, uint64_t total);
+
+/* A copy in one file of its own, 0600, that must not be there yet; whole or absent. Safe while a
+ * daemon writes: open the store read-only for it. 'tick' may be NULL here and below. */
+int stk_store_backup(struct stk_store *st, const char *path, stk_tick_fn tick, void *ctx,
+                     struct stk_err *err);
+
+/* Puts a backup in the store's place once it was found whole. Refused while a daemon runs. The
+ * file that was there is kept as stoker.db.replaced. */
+int stk_store_restore(const char *dir, const char *path, stk_tick_fn tick, void *ctx,
+                      struct stk_err *err);
+
+struct stk_check {
+    stk_row_fn event; /* does it decode? not 0: no; may be NULL */
+    void (*problem)(void *ctx, const char *sentence);
+    stk_tick_fn tick;
+    void *ctx; /* of all three */
+};
+
+/* Reads everything; 'ret_problems' of them were told. */
+int stk_store_check(struct stk_store *st, const struct stk_check *c, uint64_t *ret_problems,
+                    struct stk_err *err);
+
+/* Every record with its description, a JSON object per line, in order of number. */
+int stk_store_export(struct stk_store *st, FILE *out, stk_tick_fn tick, void *ctx,
+                     struct stk_err *err);
+
+struct stk_retention {
+    stk_time age;   /* jobs that ended longer ago go; 0: no bound */
+    uint64_t bytes; /* the oldest go while the store is larger; 0: no bound */
+};
+
+/* One bounded step of housekeeping in a transaction of its own: events no longer needed, old keys,
+ * old jobs with their items and descriptions, free pages. 'ret_more': call again, soon but not in
+ * this turn. */
+int stk_store_prune(struct stk_store *st, const struct stk_retention *keep, stk_time now,
+                    bool *ret_more, struct stk_err *err);
+
+#endif

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 at every step: random runs of submit, start, finish, cancel, hold, preempt, suspend, in which
+the daemon dies again and again, just before or just after a call that changes something outside it
+(tests/lib/crash_at.c counts them). Afterwards nothing that was acknowledged is lost, nothing ran twice
+and no GPU had two owners.
+
+STOKER_RUNS: how many runs (default 50). STOKER_SEED: the first seed.
+"""
+import collections
+import os
+import random
+import time
+
+import pytest
+from daemon import Daemon, Gone, helper
+
+RUNS = int(os.environ.get("STOKER_RUNS", "50"))
+SEED = int(os.environ.get("STOKER_SEED", "1"))
+GPUS = 4
+
+
+class Run:
+    """One random run. The daemon may be gone at any call; then it is started again."""
+
+    def __init__(self, seed, folder):
+        self.r = random.Random(seed)
+        self.folder = str(folder)
+        self.work = f"{folder}/work"
+        os.makedirs(self.work)
+        os.chmod(self.work, 0o777)
+        self.d = None
+        self.keys = 0
+        self.jobs = {}        # acknowledged: id -> description
+        self.unsure = {}      # key -> description, sent without an answer
+        self.touched = set()  # ids that were cancelled or requeued, perhaps without an answer
+        self.deaths = 0
+
+    def start(self, crash=True):
+        env = {}
+        if crash:
+            env = {"LD_PRELOAD": helper("crash_at"), "CRASH_AT": str(self.steps()),
+                   "CRASH_AFTER": str(self.r.randrange(2))}
+        self.d = Daemon(state=f"{self.folder}/state", gpus=GPUS, env=env)
+        try:
+            self.d.start()
+        except Gone:  # it died before it was ready
+            self.deaths += 1
+            self.d = None
+
+    def steps(self):
+        """Near the start, or anywhere in a run."""
+        return self.r.randrange(1, self.r.choice([20, 60, 200, 600]))
+
+    def describe(self):
+        gpus = self.r.choice([0, 1, 1, 1, 2, 2, 4])
+        suspend = self.r.random() < 0.4
+        job = {"command": [helper("gpujob"), self.work, str(self.r.choice([1, 5, 20, 60, 150]))],
+               "gpus": gpus, "workdir": self.work, "stdout": "/dev/null", "grace_s": 1,
+               "suspend": "auto" if suspend else "never"}
+        if suspend:
+            job["command"].append("nolock")
+        if self.r.random() < 0.2:
+            job["tier"], job["priority"] = "critical", 1000
+        elif self.r.random() < 0.3:
+            job["tier"] = "best-effort"
+        if self.r.random() < 0.1:
+            job["hold"] = True
+        return job
+
+    def submit(self):
+        self.keys += 1
+        key = f"key-{self.keys}"
+        jobs = [self.describe() for _ in range(self.r.choice([1, 1, 1, 3, 8]))]
+        for i, job in enumerate(jobs):
+            job["name"] = f"{key}.{i}"
+        self.unsure[key] = jobs
+        self.send(key)
+
+    def send(self, key):
+        answer = self.d.post("/v1/jobs", {"jobs": self.unsure[key]}, key=key)
+        first = answer["id"]
+        for i, job in enumerate(self.unsure.pop(key)):
+            self.jobs[first + i] = job
+
+    def act(self):
+        verb = self.r.choice(["cancel", "hold", "release", "suspend", "resume", "requeue"])
+        ids = [j["id"] for j in self.d.get("/v1/jobs?limit=1000")["jobs"]]
+        if not ids:
+            return
+        number = self.r.choice(ids)
+        if verb in ("cancel", "requeue", "suspend"):
+            self.touched.add(number)
+        self.d.post(f"/v1/jobs/{number}/{verb}", {}, ok=(200, 404, 409))
+
+    def step(self):
+        what = self.r.random()
+        if self.unsure:
+            self.send(next(iter(self.unsure)))
+        elif what < 0.5:
+            self.submit()
+        elif what < 0.8:
+            self.act()
+        else:
+            time.sleep(self.r.choice([0.001, 0.01, 0.03]))
+
+    def go(self):
+        for _ in range(self.r.randrange(2, 5)):  # lives of the daemon
+            while self.d is None:
+                self.start()
+            try:
+                for _ in range(self.r.randrange(5, 25)):
+                    self.step()
+            except Gone:
+                self.deaths += 1
+            self.d.kill()
+            self.d = None
+        self.start(crash=False)
+        while self.unsure:
+            self.send(next(iter(self.unsure)))
+        self.finish()
+
+    def finish(self):
+        until = time.monotonic() + 120
+        while True:
+            left = self.d.get("/v1/jobs?limit=1000")["jobs"]
+            if not left:
+                break
+            assert time.monotonic() < until, f"jobs never ended: {left}"
+            for j in left:
+                if j["state"] in ("held", "suspended"):
+                    self.d.post(f"/v1/jobs/{j['id']}/release", {}, ok=(200, 404, 409))
+            time.sleep(0.02)
+        self.check()
+        self.d.stop()
+
+    def log(self):
+        starts, ends = collections.Counter(), collections.Counter()
+        path = f"{self.work}/log"
+        if os.path.exists(path):
+            with open(path, encoding="ascii") as f:
+                for line in f:
+                    word, job, rest = line.split(maxsplit=2)
+                    assert word != "conflict", f"two owners of a GPU: {line}"
+                    counter = starts if word == "start" else ends
+                    counter[int(job), rest.split()[0]] += 1
+        return starts, ends
+
+    def check(self):
+        starts, ends = self.log()
+        records = {j["id"]: j for j in self.d.pages("/v1/history")}
+        twice = [k for k, n in starts.items() if n > 1]
+        assert not twice, f"ran twice: {twice}"
+        lost = [n for n in self.jobs if n not in records]
+        assert not lost, f"acknowledged and lost: {lost}"
+        names = collections.Counter(j["name"] for j in records.values())
+        assert all(n == 1 for n in names.values()), f"submitted twice: {names}"
+        for number, record in records.items():
+            n_ends = sum(n for (job, _), n in ends.items() if job == number)
+            if number in self.touched:
+                continue
+            assert record["state"] == "completed", record
+            assert n_ends == 1, f"job {number} ended {n_ends} times: {record}"
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + RUNS))
+def test_nothing_is_lost(seed, tmp_path):
+    run = Run(seed, tmp_path)
+    try:
+        run.go()
+    finally:
+        if run.d is not None:
+            run.d.kill()
+            run.d.sweep()

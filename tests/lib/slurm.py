@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole Slurm cluster on this machine, for comparison and for tests: munged, slurmctld and several
+slurmd from Debian's packages, with pretended GPUs, everything on loopback and below one folder.
+
+    with Cluster(folder, nodes=4, gpus=8) as cluster:
+        cluster.run("sinfo")
+"""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+PACKAGES = ["munge", "slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins"]
+
+
+def installed():
+    return all(shutil.which(p) for p in ("munged", "slurmctld", "slurmd", "sbatch"))
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Cluster:
+    def __init__(self, folder, nodes=4, gpus=8, cpus=64, mem_mib=65536,
+                 scheduler="batch_sched_delay=0,sched_min_interval=2000", extra=""):
+        self.folder = str(folder)
+        self.nodes, self.gpus, self.cpus, self.mem_mib = nodes, gpus, cpus, mem_mib
+        self.scheduler, self.extra = scheduler, extra
+        self.conf = f"{self.folder}/etc/slurm.conf"
+        self.env = {**os.environ, "SLURM_CONF": self.conf}
+
+    def __enter__(self):
+        self.up()
+        return self
+
+    def __exit__(self, *_):
+        self.down()
+
+    def run(self, *argv, check=True, **more):
+        return subprocess.run(argv, env=self.env, check=check, text=True, capture_output=True, **more)
+
+    def _write(self):
+        for name in ("etc", "state", "log", "pid", "munge/run", "dev"):
+            os.makedirs(f"{self.folder}/{name}", exist_ok=True)
+        for name in ("", "etc", "munge", "munge/run"):
+            os.chmod(f"{self.folder}/{name}", 0o755)  # munged insists
+        for k in range(self.nodes):
+            os.makedirs(f"{self.folder}/spool/n{k + 1}", exist_ok=True)
+        for g in range(self.gpus):  # must be character devices, or jobs see no GPU
+            link = f"{self.folder}/dev/nvidia{g}"
+            if not os.path.islink(link):
+                os.symlink("/dev/null", link)
+        key = f"{self.folder}/munge/key"
+        if not os.path.exists(key):
+            with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as f:
+                f.write(os.urandom(1024))
+        with open(f"{self.folder}/etc/gres.conf", "w") as f:
+            f.write(f"AutoDetect=off\nNodeName=n[1-{self.nodes}] Name=gpu Type=h100 "
+                    f"File={self.folder}/dev/nvidia[0-{self.gpus - 1}]\n")
+        with open(self.conf, "w") as f:
+            f.write(self._conf())
+
+    def _conf(self):
+        user = subprocess.run(["id", "-un"], text=True, capture_output=True).stdout.strip()
+        base = free_port()
+        settings = {
+            "ClusterName": "compare", "SlurmctldHost": f"{socket.gethostname().split('.')[0]}(127.0.0.1)",
+            "SlurmUser": user, "SlurmdUser": user,
+            "AuthType": "auth/munge", "AuthInfo": f"socket={self.folder}/munge/run/sock", "CredType": "cred/munge",
+            "SlurmctldPort": base, "SlurmdPort": free_port(),
+            "StateSaveLocation": f"{self.folder}/state", "SlurmdSpoolDir": f"{self.folder}/spool/%n",
+            "SlurmctldPidFile": f"{self.folder}/pid/ctld", "SlurmdPidFile": f"{self.folder}/pid/%n",
+            "SlurmctldLogFile": f"{self.folder}/log/ctld", "SlurmdLogFile": f"{self.folder}/log/%n",
+            "ProctrackType": "proctrack/linuxproc", "TaskPlugin": "task/none",
+            "JobAcctGatherType": "jobacct_gather/none", "AccountingStorageType": "accounting_storage/none",
+            "JobCompType": "jobcomp/none", "MpiDefault": "none", "SwitchType": "switch/none",
+            "PropagateResourceLimits": "NONE", "SlurmdParameters": "config_overrides",
+            "SelectType": "select/cons_tres", "SelectTypeParameters": "CR_Core_Memory", "DefMemPerCPU": 16,
+            "GresTypes": "gpu", "SchedulerType": "sched/backfill", "SchedulerParameters": self.scheduler,
+            "PriorityType": "priority/basic", "MaxJobCount": 200000, "MaxArraySize": 100001, "MinJobAge": 300,
+            "ReturnToService": 2, "SlurmdTimeout": 300, "MessageTimeout": 60, "KillWait": 5, "CompleteWait": 0,
+        }
+        lines = [f"{k}={v}" for k, v in settings.items()] + [self.extra]
+        for k in range(self.nodes):
+            lines.append(f"NodeName=n{k + 1} NodeHostname=n{k + 1} NodeAddr=127.0.0.1 Port={free_port()} "
+                         f"CPUs={self.cpus} Sockets=1 CoresPerSocket={self.cpus} ThreadsPerCore=1 "
+                         f"RealMemory={self.mem_mib} Gres=gpu:h100:{self.gpus} State=UNKNOWN")
+        lines.append("PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO")
+        return "\n".join(lines) + "\n"
+
+    def up(self):
+        self._write()
+        run = f"{self.folder}/munge/run"
+        subprocess.run(["munged", "--force", f"--socket={run}/sock", f"--key-file={self.folder}/munge/key",
+                        f"--log-file={run}/log", f"--pid-file={run}/pid", f"--seed-file={run}/seed"], check=True)
+        self.run("slurmctld", "-f", self.conf)
+        for k in range(self.nodes):
+            self.run("slurmd", "-f", self.conf, "-N", f"n{k + 1}")
+        for _ in range(150):
+            idle = self.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N", check=False).stdout.split()
+            if len(set(idle)) >= self.nodes:
+                return
+            time.sleep(0.2)
+        raise RuntimeError("the Slurm cluster did not come up: see " + self.folder + "/log")
+
+    def pids(self):
+        for name in os.listdir(f"{self.folder}/pid"):
+            yield f"{self.folder}/pid/{name}"
+        yield f"{self.folder}/munge/run/pid"
+
+    def down(self):
+        self.run("scancel", "-u", "root", check=False)
+        for path in self.pids():
+            try:
+                with open(path) as f:
+                    pid = int(f.read())
+                os.kill(pid, signal.SIGTERM)
+                for _ in range(100):
+                    os.kill(pid, 0)
+                    time.sleep(0.05)
+                os.kill(pid, signal.SIGKILL)
+            except (OSError, ValueError):
+                pass

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_wire.c - every event comes back as it was put, and nothing else is taken for one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/fixture.h"
+#include "model/wire.h"
+
+static bool same_spec(const struct stk_job_spec *a, const struct stk_job_spec *b)
+{
+    const struct stk_demand *d = &a->demand, *e = &b->demand;
+    bool same = d->tasks == e->tasks && d->gpus == e->gpus && d->gpu_types == e->gpu_types &&
+                d->cpu_milli == e->cpu_milli && d->mem_mib == e->mem_mib && d->cut == e->cut &&
+                a->kind == b->kind && a->tier == b->tier && a->priority == b->priority &&
+                a->pool.i == b->pool.i && a->tenant == b->tenant && a->tag == b->tag &&
+                a->estimate == b->estimate && a->begin == b->begin && a->array == b->array &&
+                a->array_index == b->array_index && a->held == b->held && a->n_deps == b->n_deps &&
+                memcmp(a->retry, b->retry, sizeof(a->retry)) == 0;
+
+    for (uint32_t i = 0; same && i < a->n_deps; i++)
+        same = a->deps[i].on == b->deps[i].on && a->deps[i].type == b->deps[i].type;
+    return same;
+}
+
+static bool same_pieces(const struct stk_event *a, const struct stk_event *b)
+{
+    bool same = a->u.place.n == b->u.place.n;
+
+    for (uint32_t i = 0; same && i < a->u.place.n; i++) {
+        const struct stk_piece *p = &a->u.place.pieces[i], *q = &b->u.place.pieces[i];
+
+        same = p->node.i == q->node.i && p->gpus == q->gpus && p->tasks == q->tasks &&
+               p->mask == q->mask;
+    }
+    return same;
+}
+
+static bool same_members(const struct stk_event *a, const struct stk_event *b)
+{
+    switch (a->type) {
+    case STK_EV_SUBMIT:
+        return same_spec(a->u.spec, b->u.spec);
+    case STK_EV_PLACE:
+        return same_pieces(a, b);
+    case STK_EV_EVICT:
+        return a->u.evict.for_job.i == b->u.evict.for_job.i &&
+               a->u.evict.suspend == b->u.evict.suspend;
+    case STK_EV_EXITED:
+        return a->u.exit.cause == b->u.exit.cause && a->u.exit.code == b->u.exit.code &&
+               a->u.exit.lost == b->u.exit.lost && a->u.exit.requeue == b->u.exit.requeue;
+    case STK_EV_NODE_DOWN:
+    case STK_EV_NODE_UP:
+        return a->u.node.i == b->u.node.i;
+    case STK_EV_GPUS_OFF:
+        return a->u.off.node.i == b->u.off.node.i && a->u.off.mask == b->u.off.mask;
+    default:
+        return true;
+    }
+}
+
+static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type,
+                                     struct stk_job_spec *spec, struct stk_dep *deps,
+                                     struct stk_piece *pieces)
+{
+    struct stk_event ev = {.at = (stk_time)(stk_rng_next(r) >> stk_rng_below(r, 64)),
+                           .type = type,
+                           .job = {(uint32_t)(stk_rng_next(r) >> stk_rng_below(r, 64))},
+                           .lease = (uint32_t)stk_rng_next(r)};
+
+    if (type == STK_EV_SUBMIT) {
+        *spec = fx_job((uint32_t)stk_rng_below(r, 100), (int64_t)stk_rng_below(r, 1000));
+        spec->demand.gpu_types = stk_rng_below(r, 2) ? stk_rng_next(r) : STK_ANY_GPU_TYPE;
+        spec->demand.cpu_milli = (uint32_t)stk_rng_next(r);
+        spec->demand.mem_mib = (uint32_t)stk_rng_next(r);
+        spec->kind = (enum stk_job_kind)stk_rng_below(r, STK_KIND_MAX);
+        spec->tier = (enum stk_tier)stk_rng_below(r, STK_TIER_MAX);
+        spec->priority = (int32_t)stk_rng_next(r);
+        spec->pool.i = (uint32_t)stk_rng_below(r, 9);
+        spec->tenant = (uint32_t)stk_rng_next(r);
+        spec->tag = (uint32_t)stk_rng_next(r);
+        spec->begin = (stk_time)stk_rng_next(r);
+        spec->array = (uint32_t)stk_rng_next(r);
+        spec->array_index = (uint32_t)stk_rng_next(r);
+        spec->held = stk_rng_below(r, 2);
+        for (int i = 0; i < STK_RETRY_MAX; i++)
+            spec->retry[i] = (uint8_t)stk_rng_next(r);
+        spec->n_deps = (uint32_t)stk_rng_below(r, 5);
+        spec->deps = deps;
+        for (uint32_t i = 0; i < spec->n_deps; i++)
+            deps[i] = (struct stk_dep){(uint32_t)stk_rng_next(r),
+                                       (enum stk_dep_type)stk_rng_below(r, STK_DEP_TYPE_MAX)};
+        ev.u.spec = spec;
+    } else if (type == STK_EV_PLACE) {
+        ev.u.place.n = (uint32_t)stk_rng_below(r, 5);
+        ev.u.place.pieces = pieces;
+        for (uint32_t i = 0; i < ev.u.place.n; i++)
+            pieces[i] = (struct stk_piece){{(uint32_t)stk_rng_next(r)},
+                                           (uint32_t)stk_rng_below(r, 65),
+                                           (uint32_t)stk_rng_below(r, 9),
+                                           stk_rng_next(r)};
+    } else if (type == STK_EV_EVICT) {
+        ev.u.evict.for_job.i = stk_rng_below(r, 2) ? STK_NONE : (uint32_t)stk_rng_next(r);
+        ev.u.evict.suspend = stk_rng_below(r, 2);
+    } else if (type == STK_EV_EXITED) {
+        ev.u.exit.cause = (enum stk_cause)stk_rng_below(r, STK_CAUSE_MAX);
+        ev.u.exit.code = (int32_t)stk_rng_next(r);
+        ev.u.exit.lost = (stk_time)stk_rng_next(r);
+        ev.u.exit.requeue = stk_rng_below(r, 2);
+    } else if (type == STK_EV_GPUS_OFF) {
+        ev.u.off.node.i = (uint32_t)stk_rng_next(r);
+        ev.u.off.mask = stk_rng_next(r);
+    } else {
+        ev.u.node.i = (uint32_t)stk_rng_next(r);
+    }
+    return ev;
+}
+
+static void every_event_comes_back(void **state)
+{
+    struct fx_heap heap = {0};
+    const struct stk_mem mem = fx_mem(&heap);
+    struct stk_job_spec spec;
+    struct stk_piece pieces[8];
+    struct stk_dep deps[8];
+    struct stk_rng r;
+    struct stk_wire w;
+
+    (void)state;
+    stk_rng_init(&r, 1);
+    stk_wire_init(&w, &mem);
+    for (int i = 0; i < 5000; i++) {
+        struct stk_event ev =
+            random_event(&r, (enum stk_event_type)(i % STK_EV_TYPE_MAX), &spec, deps, pieces);
+        unsigned char buf[1024];
+        size_t len = 0, less = 0;
+
+        assert_true(stk_wire_bound(&ev) <= sizeof(buf));
+        assert_int_equal(stk_wire_put(&ev, buf, stk_wire_bound(&ev), &len), 0);
+        assert_int_equal(stk_wire_get(buf, len, &w, NULL), 0);
+        assert_true(w.ev.at == ev.at && w.ev.type == ev.type && w.ev.job.i == ev.job.i &&
+                    w.ev.lease == ev.lease);
+        assert_true(same_members(&ev, &w.ev));
+        assert_int_equal(stk_wire_put(&ev, buf, len, &less), 0);
+        assert_int_equal(stk_wire_put(&ev, buf, len - 1, &less), -ENOSPC);
+        /* cut anywhere, or with something after it, it is no event */
+        assert_int_equal(stk_wire_put(&ev, buf, sizeof(buf), &len), 0);
+        for (size_t cut = 0; cut < len; cut++)
+            assert_int_equal(stk_wire_get(buf, cut, &w, NULL), -EBADMSG);
+        buf[len] = 0;
+        assert_int_equal(stk_wire_get(buf, len + 1, &w, NULL), -EBADMSG);
+    }
+    stk_wire_done(&w);
+    assert_int_equal(heap.live, 0);
+}
+
+static void what_is_no_event_is_refused(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t len;
+        int rc;
+    } bad[] = {
+        {"", 0, -EBADMSG},
+        {"\2\1\0\0\0", 5, -EPROTONOSUPPORT},
+        {"\1\15\0\0\0", 5, -EBADMSG},                    /* type 13 */
+        {"\1\200\0\0\0\0", 6, -EBADMSG},                 /* a longer way to write 0 */
+        {"\1\7\0\0\1\15\0\0\0", 9, -EBADMSG},            /* cause 13 */
+        {"\1\7\0\0\1\1\0\0\2", 9, -EBADMSG},             /* neither true nor false */
+        {"\1\4\0\0\1\377\377\377\377\17", 10, -EBADMSG}, /* more pieces than bytes */
+        {"\1\4\0\0\1\200\200\200\200\20", 10, -EBADMSG}, /* more than 32 bits */
+        {"\1\1\377\377\377\377\377\377\377\377\377\2\0\0", 14, -EBADMSG}, /* than 64 */
+    };
+    struct fx_heap heap = {0};
+    const struct stk_mem mem = fx_mem(&heap);
+    struct stk_err err;
+    struct stk_wire w;
+
+    (void)state;
+    stk_wire_init(&w, &mem);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        assert_int_equal(stk_wire_get((const unsigned char *)bad[i].bytes, bad[i].len, &w, &err),
+                         bad[i].rc);
+        assert_true(err.text[0] != '\0');
+    }
+    stk_wire_done(&w);
+    assert_true(heap.live == 0);
+}
+
+static void what_cannot_be_said_is_not_put(void **state)
+{
+    struct stk_job_spec spec = fx_job(1, 1);
+    struct stk_event ev = {.type = STK_EV_SUBMIT, .u.spec = &spec};
+    const struct stk_event end = {.type = STK_EV_EXITED, .u.exit = {.cause = STK_CAUSE_MAX}};
+    const struct stk_event none = {.type = STK_EV_TYPE_MAX};
+    unsigned char buf[STK_WIRE_SMALL];
+    size_t len;
+
+    (void)state;
+    spec.kind = STK_KIND_MAX;
+    assert_int_equal(stk_wire_put(&ev, buf, sizeof(buf), &len), -EINVAL);
+    spec.kind = STK_KIND_TRAIN;
+    spec.n_deps = STK_MAX_DEPS + 1;
+    assert_int_equal(stk_wire_put(&ev, buf, sizeof(buf), &len), -EINVAL);
+    assert_int_equal(stk_wire_put(&end, buf, sizeof(buf), &len), -EINVAL);
+    assert_int_equal(stk_wire_put(&none, buf, sizeof(buf), &len), -EINVAL);
+}
+
+/* Journals of old must stay readable: these bytes are for ever. */
+static void the_format_stands_still(void **state)
+{
+    const struct stk_piece piece = {{2}, 3, 1, 0x85};
+    const struct stk_event place = {
+        .at = 1000000, .type = STK_EV_PLACE, .job = {7}, .lease = 300, .u.place = {&piece, 1}};
+    static const unsigned char want[] = {1, 4, 0x80, 0x89, 0x7a, 7, 0xac, 2, 1, 2, 3, 1, 0x85, 1};
+    unsigned char buf[STK_WIRE_SMALL];
+    size_t len = 0;
+
+    (void)state;
+    assert_int_equal(stk_wire_put(&place, buf, sizeof(buf), &len), 0);
+    assert_int_equal(len, sizeof(want));
+    assert_memory_equal(buf, want, sizeof(want));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_event_comes_back),
+        cmocka_unit_test(what_is_no_event_is_refused),
+        cmocka_unit_test(what_cannot_be_said_is_not_put),
+        cmocka_unit_test(the_format_stands_still),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
