@@ -469,7 +469,7 @@ def test_top_once_prints_a_frame():
     with FakeDaemon({"GET /v1/cluster": lambda r: CLUSTER, "GET /v1/gpus": lambda r: {"gpus": CLUSTER["gpu_list"], "next": None}}) as d:
         for args in (["top", "--once"], ["gpus"]):
             text = run(d, *args).stdout
-            assert "██████▏" in text and "62%" in text and "55 C" in text and "300 W" in text
+            assert "██████▎" in text and "62%" in text and "55 C" in text and "300 W" in text
             assert "process 4242 of bob" in text and "642 MiB" in text and "not a job" in text
         text = run(d, "top", "--once").stdout
         assert "GPUs 1/2" in text and "needs 2 GPUs" in text and "1:00" in text
