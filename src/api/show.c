@@ -154,10 +154,11 @@ static void set_reason(const struct stk_show *v, json_t *o, const struct stk_job
     stk_say_why(&say, sentence, sizeof(sentence));
     set(o, "state_text", json_string(sentence));
     set(o, "reason",
-        json_pack("{s:s,s:s,s:I,s:I,s:I,s:o,s:o}", "code", stk_reason_name(w->code), "sentence",
+        json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o}", "code", stk_reason_name(w->code), "sentence",
                   sentence, "need", (json_int_t)w->need, "have", (json_int_t)w->have, "missing",
-                  (json_int_t)w->missing, "other", w->other ? json_integer(w->other) : json_null(),
-                  "until", stk_show_time(w->until)));
+                  (json_int_t)w->missing, "off", (json_int_t)w->off, "other",
+                  w->other ? json_integer(w->other) : json_null(), "until",
+                  stk_show_time(w->until)));
 }
 
 static void say_running(const struct stk_job *j, stk_time now, char *buf, size_t size)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/core.h"
 
+#include <string.h>
+
 #include "base/hash.h"
 #include "core/decide.h"
 #include "core/evictable.h"
@@ -48,10 +50,26 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
     if (s->round > 0 && s->round < STK_SECOND / 1000)
         return stk_err_set(err, -EINVAL, "rounds must be at least 0.001 s");
     s->backfill_depth = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEPTH]);
-    if (cfg->preempt->room && stk_evictable_init(s) < 0)
-        return stk_err_set(err, -ENOMEM, "out of memory");
-    s->whole_pool = cfg->preempt->pass != NULL;
-    s->keep_ends = cfg->backfill->reserve_one || cfg->backfill->reserve_all || cfg->preempt->room;
+    return 0;
+}
+
+/* What follows from the policies, and memory for the nodes. */
+static int finish_new(struct stk_state *s, struct stk_err *err)
+{
+    const struct stk_mem *mem = &s->mem;
+    uint32_t n = s->n_nodes;
+
+    s->next_number = s->next_lease = 1;
+    s->round_at = INT64_MIN;
+    s->kept_pool = STK_NONE;
+    s->whole_pool = s->preempt->pass != NULL;
+    s->keep_ends = s->backfill->reserve_one || s->backfill->reserve_all || s->preempt->room;
+    if ((s->preempt->room && stk_evictable_init(s) < 0) ||
+        stk_mem_grow(mem, &s->try_pieces, &s->cap_try, n + 1, sizeof(*s->try_pieces)) < 0 ||
+        stk_mem_grow(mem, &s->list_a, &s->cap_list_a, n + 1, sizeof(*s->list_a)) < 0 ||
+        stk_mem_grow(mem, &s->batch, &s->cap_batch, n + STK_BATCH, sizeof(*s->batch)) < 0 ||
+        stk_txn_reserve(s, 4 * n + 2 * STK_BATCH) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
     return 0;
 }
 
@@ -72,26 +90,84 @@ int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
     s->preempt = cfg->preempt;
     s->admit = cfg->admit;
     s->retain_done = cfg->retain_done;
-    s->next_number = s->next_lease = 1;
-    s->round_at = INT64_MIN;
-    s->kept_pool = STK_NONE;
     rc = stk_index_build(s, cfg->nodes, cfg->n_nodes, cfg->n_pools, err);
     for (uint32_t p = 0; rc == 0 && p < s->n_pools; p++)
         stk_timeline_init(&s->pools[p].plan, &s->mem);
     rc = rc < 0 ? rc : policy_init(s, cfg, err);
-    if (rc == 0 &&
-        (stk_mem_grow(mem, &s->try_pieces, &s->cap_try, cfg->n_nodes + 1, sizeof(*s->try_pieces)) <
-             0 ||
-         stk_mem_grow(mem, &s->list_a, &s->cap_list_a, cfg->n_nodes + 1, sizeof(*s->list_a)) < 0 ||
-         stk_mem_grow(mem, &s->batch, &s->cap_batch, cfg->n_nodes + STK_BATCH, sizeof(*s->batch)) <
-             0 ||
-         stk_txn_reserve(s, 4 * cfg->n_nodes + 2 * STK_BATCH) < 0))
-        rc = stk_err_set(err, -ENOMEM, "out of memory for %u nodes", cfg->n_nodes);
+    rc = rc < 0 ? rc : finish_new(s, err);
     if (rc < 0) {
         stk_core_free(c);
         return rc;
     }
     *ret_core = c;
+    return 0;
+}
+
+static int copy_policy(const struct stk_state *from, size_t size, const void *st, void **ret)
+{
+    if (size == 0)
+        return 0;
+    *ret = from->mem.resize(from->mem.ctx, NULL, 0, size);
+    if (!*ret)
+        return -ENOMEM;
+    memcpy(*ret, st, size);
+    return 0;
+}
+
+/* The nodes as they were described. */
+static struct stk_node_spec *describe(const struct stk_state *s)
+{
+    struct stk_node_spec *specs =
+        s->mem.resize(s->mem.ctx, NULL, 0, (s->n_nodes + (size_t)1) * sizeof(*specs));
+
+    for (uint32_t i = 0; specs && i < s->n_nodes; i++) {
+        const struct stk_node *n = &s->nodes[i];
+
+        specs[i] = (struct stk_node_spec){.pool = {n->pool},
+                                          .gpu_type = n->gpu_type,
+                                          .gpus = n->gpus,
+                                          .gpu_mem_mib = n->gpu_mem_mib,
+                                          .cpu_milli = (uint32_t)n->cpu_milli,
+                                          .mem_mib = (uint32_t)n->mem_mib,
+                                          .aggregate = n->aggregate};
+    }
+    return specs;
+}
+
+int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk_err *err)
+{
+    const struct stk_state *from = &core->s;
+    const struct stk_mem *mem = &from->mem;
+    struct stk_node_spec *specs = describe(from);
+    struct stk_core *c = mem->resize(mem->ctx, NULL, 0, sizeof(*c));
+    int rc = specs && c ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+
+    if (rc == 0) {
+        c->s = (struct stk_state){.mem = from->mem,
+                                  .order = from->order,
+                                  .backfill = from->backfill,
+                                  .place = from->place,
+                                  .preempt = from->preempt,
+                                  .admit = from->admit,
+                                  .round = from->round,
+                                  .retain_done = from->retain_done,
+                                  .backfill_depth = from->backfill_depth};
+        rc = stk_index_build(&c->s, specs, from->n_nodes, from->n_pools, err);
+    }
+    for (uint32_t p = 0; rc == 0 && p < c->s.n_pools; p++)
+        stk_timeline_init(&c->s.pools[p].plan, mem);
+    if (rc == 0 &&
+        (copy_policy(from, from->order->state_size, from->order_st, &c->s.order_st) < 0 ||
+         copy_policy(from, from->preempt->state_size, from->preempt_st, &c->s.preempt_st) < 0))
+        rc = stk_err_set(err, -ENOMEM, "out of memory");
+    rc = rc < 0 ? rc : finish_new(&c->s, err);
+    if (specs)
+        (void)mem->resize(mem->ctx, specs, (from->n_nodes + (size_t)1) * sizeof(*specs), 0);
+    if (rc < 0) {
+        stk_core_free(c);
+        return rc;
+    }
+    *ret = c;
     return 0;
 }
 
@@ -156,6 +232,11 @@ stk_lease_id stk_core_next_lease(const struct stk_core *c)
 }
 
 const struct stk_state *stk_core_state(const struct stk_core *c)
+{
+    return &c->s;
+}
+
+struct stk_state *stk_core_edit(struct stk_core *c)
 {
     return &c->s;
 }
@@ -282,7 +363,7 @@ static int check_off(const struct stk_node *n, uint64_t off, struct stk_err *err
 {
     if (n->aggregate)
         return stk_err_set(err, -EINVAL, "a node that only counts its GPUs cannot have some off");
-    if (off & ~(n->gpus ? ~UINT64_C(0) >> (64 - n->gpus) : 0))
+    if (off & ~n->mask_all)
         return stk_err_set(err, -EINVAL, "GPUs off that do not exist: the node has %u", n->gpus);
     return 0;
 }

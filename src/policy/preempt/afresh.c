@@ -100,6 +100,20 @@ static uint64_t all_held_off(const struct stk_state *s, const struct stk_pool *p
     return off;
 }
 
+enum special { NOTHING, CANNOT_WAKE, IN_THE_WAY };
+
+/* What is special about a job in the walk, where jobs sleep or GPUs are off. */
+static __attribute__((noinline)) enum special look(const struct stk_state *s,
+                                                   const struct stk_pool *p, stk_time now,
+                                                   const struct stk_oent *e, uint32_t picks,
+                                                   uint64_t *gpus)
+{
+    if (!(e->aux & 1))
+        return cannot_wake(s, p, e->id, now) ? CANNOT_WAKE : NOTHING;
+    *gpus -= held_off(s, p, e->id);
+    return in_the_way(s, p, e->id, picks) ? IN_THE_WAY : NOTHING;
+}
+
 #define AFTER_ALL UINT32_MAX
 
 /* Picks into list_a, running jobs that were not chosen into list_b, both in rank order. s->sort
@@ -111,6 +125,7 @@ static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32
     uint32_t leases, picks = 0, victims = 0, least = stk_walk_least(s, p);
     /* what is left when all that rank before the first waiting job run on */
     uint64_t left = p->gpus_up - p->gpus_idle_off, held = 0;
+    const bool plain = p->n_asleep == 0 && p->gpus_off == 0;
     const struct stk_oent *run;
     uint32_t len;
 
@@ -124,14 +139,14 @@ static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32
         for (uint32_t i = 0; i < len; i++) {
             uint64_t gpus = (uint64_t)run[i].aux / 2;
             bool runs = run[i].aux & 1;
+            enum special sp = plain ? NOTHING : look(s, p, now, &run[i], picks, &gpus);
 
             leases -= runs;
-            gpus -= runs ? held_off(s, p, run[i].id) : 0;
-            if (gpus <= left && (runs || !cannot_wake(s, p, run[i].id, now))) {
+            if (gpus <= left && sp != CANNOT_WAKE) {
                 left -= gpus;
-                if (!runs) {
+                if (!runs)
                     s->list_a[picks++] = run[i].id;
-                } else if (in_the_way(s, p, run[i].id, picks)) {
+                if (sp == IN_THE_WAY) {
                     s->sort[victims].data = picks;
                     s->list_b[victims++] = run[i].id;
                 }
