@@ -164,14 +164,29 @@ json_t *stk_spec_from_sbatch(const char *text, size_t len, const char *where, st
 }
 
 /* A variable of the job we are in must not reach the one we submit. */
-static bool is_ours(const char *name, size_t len)
+static bool is_ours(const char *entry, bool in_job)
 {
-    static const char *const prefix[] = {"SLURM_", "SBATCH_", "SRUN_", "STOKER_JOB", "STOKER_TASK"};
+    static const char gang[] =
+        "MASTER_ADDR|MASTER_PORT|RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|GROUP_RANK|NODE_RANK|"
+        "NODE_IPS|NUM_NODES|GPUS_PER_NODE|PET_MASTER_PORT|TF_CONFIG|JAX_COORDINATOR_ADDRESS|"
+        "JAX_NUM_PROCESSES|JAX_PROCESS_ID|CUDA_VISIBLE_DEVICES";
+    char name[64];
 
-    for (size_t i = 0; i < sizeof(prefix) / sizeof(*prefix); i++)
-        if (len >= strlen(prefix[i]) && strncmp(name, prefix[i], strlen(prefix[i])) == 0)
+    if (strncmp(entry, "SLURM_", 6) == 0 || strncmp(entry, "SBATCH_", 7) == 0)
+        return true;
+    if (strncmp(entry, "STOKER_", 7) == 0)
+        return strncmp(entry, "STOKER_SOCKET=", 14) != 0;
+    (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(entry, "="), entry);
+    return in_job && stk_words_among(name, gang);
+}
+
+static bool is_in_job(char *const *environment)
+{
+    for (; *environment; environment++)
+        if (strncmp(*environment, "SLURM_JOB_ID=", 13) == 0 ||
+            strncmp(*environment, "STOKER_LEASE=", 13) == 0)
             return true;
-    return len == 20 && strncmp(name, "CUDA_VISIBLE_DEVICES", 20) == 0;
+    return false;
 }
 
 static void put_env(json_t *envs, const char *entry)
@@ -189,8 +204,10 @@ static void put_env(json_t *envs, const char *entry)
 
 static void put_all(json_t *envs, char *const *environment)
 {
+    bool in_job = is_in_job(environment);
+
     for (; *environment; environment++)
-        if (!is_ours(*environment, strcspn(*environment, "=")))
+        if (!is_ours(*environment, in_job))
             put_env(envs, *environment);
 }
 
@@ -202,6 +219,27 @@ static void put_named(json_t *envs, const char *name, char *const *environment)
     for (; *environment; environment++)
         if (strncmp(*environment, name, n) == 0 && (*environment)[n] == '=')
             put_env(envs, *environment);
+}
+
+/* What sbatch tells the script about tasks it was asked for. */
+static void put_tasks(const struct stk_sbatch *s, json_t *envs)
+{
+    long long tasks = (long long)stk_sbatch_tasks(s);
+    const struct {
+        const char *name;
+        long long n;
+        bool given;
+    } vars[] = {{"SLURM_NTASKS", tasks, s->ntasks > 0 || s->per_node > 0},
+                {"SLURM_NPROCS", tasks, s->ntasks > 0 || s->per_node > 0},
+                {"SLURM_NTASKS_PER_NODE", s->per_node, s->per_node > 0},
+                {"SLURM_TASKS_PER_NODE", tasks, s->nodes <= 1},
+                {"SLURM_GPUS", s->gpus, s->gpus >= 0},
+                {"SLURM_GPUS_PER_NODE", s->gpus_per_node, s->gpus_per_node >= 0},
+                {"SLURM_GPUS_PER_TASK", s->gpus_per_task, s->gpus_per_task >= 0}};
+
+    for (size_t i = 0; i < sizeof(vars) / sizeof(*vars); i++)
+        if (vars[i].given)
+            (void)json_object_set_new(envs, vars[i].name, json_sprintf("%lld", vars[i].n));
 }
 
 int stk_sbatch_export(const struct stk_sbatch *s, json_t *job, char *const *environment,
@@ -226,6 +264,8 @@ int stk_sbatch_export(const struct stk_sbatch *s, json_t *job, char *const *envi
             put_named(envs, w, environment);
     }
     free(list);
+    if (s->tool == STK_TOOL_SBATCH)
+        put_tasks(s, envs);
     return json_object_set_new(job, "envs", envs) < 0 ? stk_err_set(err, -ENOMEM, "out of memory")
                                                       : 0;
 }
