@@ -159,14 +159,16 @@ static void close_old(struct stk_conn_list *l, uint64_t before_ms)
 void stk_conn_sweep(struct stk_http *h)
 {
     uint64_t now = uv_now(h->cfg.loop);
+    uint64_t head_ms = h->cfg.head_ms ? h->cfg.head_ms : STK_HTTP_HEAD_MS;
+    uint64_t body_ms = h->cfg.body_ms ? h->cfg.body_ms : STK_HTTP_BODY_MS;
 
     for (uint32_t i = 0; i < h->n_doors; i++) {
         struct stk_door *d = &h->doors[i];
 
-        if (now > STK_HTTP_HEAD_MS)
-            close_old(&d->list[STK_CONN_WAITING], now - STK_HTTP_HEAD_MS);
-        if (now > STK_HTTP_BODY_MS)
-            close_old(&d->list[STK_CONN_READING], now - STK_HTTP_BODY_MS);
+        if (now > head_ms)
+            close_old(&d->list[STK_CONN_WAITING], now - head_ms);
+        if (now > body_ms)
+            close_old(&d->list[STK_CONN_READING], now - body_ms);
         find_gone(d);
     }
 }

@@ -55,6 +55,7 @@ struct stk_request {
     const struct stk_route *route;
     char params[STK_MAX_PATH_PARAMS][128];
     struct stk_body body;
+    size_t dropped; /* bytes of a body that nobody wants */
     struct stk_who who;
     bool known;                    /* 'who' is somebody */
     bool refused;                  /* answered before its body was read, which is dropped */
@@ -84,6 +85,9 @@ struct stk_http {
     size_t body_bytes; /* of all requests */
     struct stk_http_stats stats;
 };
+
+/* http.c: a connection of the door was resumed; let it go on before the loop sleeps. */
+void stk_door_kick(struct stk_door *d);
 
 /* conn.c: lists of connections and what happens to those that get old. */
 void stk_conn_move(struct stk_conn *c, enum stk_conn_state state);

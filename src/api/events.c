@@ -83,7 +83,7 @@ struct piece {
     uint64_t to;
 };
 
-static int add_event(void *ctx, const struct stk_journal_row *row)
+static int add_event(void *ctx, const struct stk_row *row)
 {
     struct piece *p = ctx;
     const char *type;

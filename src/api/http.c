@@ -54,6 +54,11 @@ static void rearm(struct stk_door *d)
         (void)uv_timer_stop(d->timer);
 }
 
+void stk_door_kick(struct stk_door *d)
+{
+    (void)uv_timer_start(d->timer, on_time, 0, 0);
+}
+
 static void on_sweep(uv_timer_t *t)
 {
     stk_conn_sweep(t->data);
@@ -88,8 +93,8 @@ static enum MHD_Result more(struct stk_request *r, const char *data, size_t *len
 
     *len = 0;
     if (r->refused) { /* dropped; but not without end */
-        r->body.len += n;
-        return r->body.len > STK_HTTP_MAX_BODY ? MHD_NO : MHD_YES;
+        r->dropped += n;
+        return r->dropped > STK_HTTP_MAX_BODY ? MHD_NO : MHD_YES;
     }
     if (r->body.len + n > (r->route->takes ? STK_HTTP_MAX_BODY : 65536)) {
         stk_request_error(r, 413, NULL, "the body is larger than %u bytes", STK_HTTP_MAX_BODY);

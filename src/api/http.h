@@ -70,8 +70,9 @@ struct stk_http_config {
     /* 0 and who it is; -EACCES: the token is not known; -ENOENT: there is no such user. */
     int (*identify)(void *ctx, const struct stk_peer *peer, struct stk_who *ret);
     void (*log)(void *ctx, const char *line); /* optional */
-    const char *const *hosts; /* names TCP clients may use for us, beside addresses, localhost and
-                                 the host's name; ends with NULL; may be NULL */
+    const char *const *hosts;  /* names TCP clients may use for us, beside addresses, localhost and
+                                  the host's name; ends with NULL; may be NULL */
+    uint32_t head_ms, body_ms; /* 0: as above */
 };
 
 int stk_http_new(const struct stk_http_config *cfg, struct stk_http **ret_http,

@@ -107,6 +107,6 @@ void stk_do_control(void *ctx, struct stk_request *r)
                   : j->cancel_wanted ? json_string("the job was cancelled")
                                      : json_string("its GPUs are needed by another job"),
                   "grace_s", json_is_number(grace) ? json_incref(grace) : json_integer(GRACE_S),
-                  "interrupt_rate_per_h", interrupt_rate(j, stk_live_now(a->cfg.live))));
+                  "interrupt_rate_per_h", interrupt_rate(j, stk_api_now(a))));
     json_decref(spec);
 }

@@ -189,6 +189,7 @@ static void resume(struct stk_request *r)
     r->asleep = false;
     r->http->stats.held--;
     MHD_resume_connection(r->mhd);
+    stk_door_kick(r->conn->door);
 }
 
 /* Takes the response; a request that has lost its connection ends here. */

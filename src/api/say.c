@@ -65,12 +65,15 @@ static void say_outlook(const struct stk_say *s, char *buf, size_t size)
 static void say_room(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
-    char outlook[160];
+    char outlook[160], off[48] = "";
 
     say_outlook(s, outlook, sizeof(outlook));
+    if (w->off > 0)
+        (void)snprintf(off, sizeof(off), ", %" PRIu64 " %s not in use", w->off,
+                       w->off == 1 ? "is" : "are");
     if (w->code == STK_WHY_GPUS)
-        (void)snprintf(buf, size, "needs %" PRIu64 " GPU%s and %" PRIu64 " %s free%s", w->need,
-                       plural(w->need), w->have, w->have == 1 ? "is" : "are", outlook);
+        (void)snprintf(buf, size, "needs %" PRIu64 " GPU%s and %" PRIu64 " %s free%s%s", w->need,
+                       plural(w->need), w->have, w->have == 1 ? "is" : "are", off, outlook);
     else if (w->code == STK_WHY_FRAGMENTS)
         (void)snprintf(buf, size,
                        "enough GPUs are free, but not together: at most %" PRIu64
@@ -103,6 +106,10 @@ static void say_turn(const struct stk_say *s, char *buf, size_t size)
     case STK_WHY_RESERVED:
         (void)snprintf(buf, size, "would fit, but would delay job %u%s%s", w->other,
                        *when ? ", which is promised to start " : "", when);
+        break;
+    case STK_WHY_PINNED:
+        (void)snprintf(buf, size, "sleeps, and must wake on its own GPUs, which job %u has%s%s",
+                       w->other, *when ? " and is expected to give back " : "", when);
         break;
     case STK_WHY_ROUND:
         (void)snprintf(buf, size, "would fit; the scheduler decides again %s", when);
@@ -148,6 +155,7 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
     case STK_WHY_RESERVED:
     case STK_WHY_ROUND:
     case STK_WHY_RANK:
+    case STK_WHY_PINNED:
     case STK_WHY_MAX:
         say_turn(s, buf, size);
         break;

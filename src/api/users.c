@@ -90,7 +90,7 @@ int stk_api_identify(void *ctx, const struct stk_peer *peer, struct stk_who *ret
     struct stk_api *a = ctx;
     struct stk_store *st = stk_live_store(a->cfg.live);
     struct stk_token t;
-    stk_time now = stk_live_now(a->cfg.live);
+    stk_time now = stk_api_now(a);
 
     if (peer->is_unix) {
         stk_api_fill_who(a, peer->uid, peer->gid, ret);

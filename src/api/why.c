@@ -108,8 +108,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     struct stk_core *core = stk_live_core(a->cfg.live);
     const struct stk_state *s = stk_core_state(core);
     uint32_t slot = stk_core_find(core, e->number);
-    struct stk_say say = {
-        .number = e->number, .tasks = e->rec.tasks, .now = stk_live_now(a->cfg.live)};
+    struct stk_say say = {.number = e->number, .tasks = e->rec.tasks, .now = stk_api_now(a)};
     const struct stk_reason *w = &say.why;
     char sentence[400], change[200];
     json_t *held;
@@ -125,12 +124,12 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     stk_say_why(&say, sentence, sizeof(sentence));
     stk_say_change(&say, change, sizeof(change));
     stk_request_json(r, 200,
-                     json_pack("{s:I,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "id",
+                     json_pack("{s:I,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "id",
                                (json_int_t)e->number, "state", stk_show_state(&s->jobs[slot]),
                                "code", stk_reason_name(w->code), "sentence", sentence, "change",
                                change, "need", (json_int_t)w->need, "have", (json_int_t)w->have,
-                               "missing", (json_int_t)w->missing, "other",
-                               w->other ? json_integer(w->other) : json_null(), "until",
+                               "missing", (json_int_t)w->missing, "off", (json_int_t)w->off,
+                               "other", w->other ? json_integer(w->other) : json_null(), "until",
                                stk_show_time(w->until), "expected", stk_show_time(say.room_at),
                                "holders", held, "waits_for", show_waits_for(a, e)));
 }
@@ -148,10 +147,10 @@ static void explain_ended(struct stk_api *a, struct stk_request *r, stk_job_numb
         return;
     }
     stk_request_json(r, 200,
-                     json_pack("{s:I,s:s,s:s,s:O,s:s,s:i,s:i,s:i,s:n,s:n,s:n,s:[],s:[]}", "id",
+                     json_pack("{s:I,s:s,s:s,s:O,s:s,s:i,s:i,s:i,s:i,s:n,s:n,s:n,s:[],s:[]}", "id",
                                (json_int_t)number, "state", "done", "code", "ended", "sentence",
                                json_object_get(job, "state_text"), "change", "", "need", 0, "have",
-                               0, "missing", 0, "other", "until", "expected", "holders",
+                               0, "missing", 0, "off", 0, "other", "until", "expected", "holders",
                                "waits_for"));
     json_decref(job);
 }

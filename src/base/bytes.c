@@ -78,6 +78,14 @@ int64_t stk_get_s(struct stk_reader *r)
     return (int64_t)((v >> 1) ^ (v & 1 ? UINT64_MAX : 0));
 }
 
+int64_t stk_get_i(struct stk_reader *r, int64_t min, int64_t max)
+{
+    int64_t v = stk_get_s(r);
+
+    r->bad |= v < min || v > max;
+    return r->bad ? 0 : v;
+}
+
 const unsigned char *stk_get_raw(struct stk_reader *r, uint32_t n)
 {
     const unsigned char *p = r->at;

@@ -38,6 +38,7 @@ struct stk_reader {
 /* A number <= max; else, or when the input is at its end, the reader is bad and it is 0. */
 uint64_t stk_get_u(struct stk_reader *r, uint64_t max);
 int64_t stk_get_s(struct stk_reader *r);
+int64_t stk_get_i(struct stk_reader *r, int64_t min, int64_t max); /* likewise, and 'bad' outside */
 /* The next n bytes, or NULL and a bad reader. */
 const unsigned char *stk_get_raw(struct stk_reader *r, uint32_t n);
 

@@ -126,7 +126,7 @@ int stk_ask_pages(struct stk_ask *k, const char *path, const char *rows, const c
 
 void stk_print_json(const json_t *j)
 {
-    (void)json_dumpf(j, stdout, JSON_COMPACT | JSON_ENCODE_ANY);
+    (void)json_dumpf(j, stdout, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
     (void)putchar('\n');
 }
 

@@ -42,7 +42,7 @@ int stk_ask_do(struct stk_ask *k, const char *method, const char *path, const js
 int stk_ask_pages(struct stk_ask *k, const char *path, const char *rows, const char *cursor,
                   uint32_t limit, json_t **ret_list);
 
-/* One line of JSON on standard output. */
+/* One line of JSON on standard output, in ASCII: escapes keep what is in it from the terminal. */
 void stk_print_json(const json_t *j);
 
 /* Members of objects from the daemon; a missing or null one is "" or the value given. */

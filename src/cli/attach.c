@@ -184,6 +184,25 @@ static int talk(struct session *s)
     return rc;
 }
 
+/* Where the job's terminal is; "" when it has none. */
+static int socket_of(struct stk_ask *k, const json_t *job, char *path, size_t size,
+                     struct stk_err *err)
+{
+    json_t *health = NULL;
+    int rc;
+
+    (void)snprintf(path, size, "%s", stk_str(job, "attach"));
+    if (*path != '\0' || stk_view_ended(job) ||
+        !stk_yes(json_object_get(job, "spec"), "interactive"))
+        return 0;
+    rc = stk_client_get(k->c, &health, err, "/v1/health");
+    if (rc == 0 && *stk_str(health, "state_dir") != '\0')
+        (void)snprintf(path, size, "%s/attach/%u.sock", stk_str(health, "state_dir"),
+                       (unsigned)stk_int(job, "id", 0));
+    json_decref(health);
+    return rc;
+}
+
 /* Connects, again while the job is between two starts. */
 static int session(struct stk_ask *k, uint32_t id, struct session *s, struct stk_err *err)
 {
@@ -196,7 +215,7 @@ static int session(struct stk_ask *k, uint32_t id, struct session *s, struct stk
         rc = stk_client_get(k->c, &job, err, "/v1/jobs/%u", id);
         if (rc < 0 && rc != -EHOSTDOWN && rc != -EPIPE)
             return rc;
-        (void)snprintf(path, sizeof(path), "%s", stk_str(job, "attach"));
+        rc = rc < 0 ? rc : socket_of(k, job, path, sizeof(path), err);
         s->ended = rc == 0 && stk_view_ended(job);
         json_decref(job);
         if (s->ended)

@@ -117,9 +117,11 @@ static int resolve(struct stk_ask *k, const struct stk_id *id, bool ended, struc
             add(out, number);
         return rc;
     }
-    if (!id->range && look(k, id->job, id->job, &index, err) == 0) {
-        rc = expand(k, id->job, ended, out, err);
-        if (rc < 0 || out->n > had)
+    if (!id->range) {
+        rc = look(k, id->job, id->job, &index, err);
+        if (rc == 0)
+            rc = expand(k, id->job, ended, out, err);
+        if (out->n > had || (rc < 0 && rc != -ENOENT && rc != -ENODATA))
             return rc;
     }
     add(out, id->job); /* whether it is there, the request itself will say */

@@ -3,6 +3,7 @@
  * (stoker-store); and slurm-shims, which writes links to stoker-slurm. They lie next to this
  * program, or in ../libexec/stoker. */
 #include <errno.h>
+#include <ftw.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,11 @@
 #include <unistd.h>
 
 #include "cli/ask.h"
+#include "cli/programs.h"
 
-/* The path of one of our programs; the exit code after having said that it is not there. */
-static int find_program(const char *name, char *ret, size_t size)
+int stk_find_program(const char *name, char *ret, size_t size)
 {
-    static const char *const places[] = {"%.*s/%s", "%.*s/../libexec/stoker/%s"};
+    static const char *const places[] = {"", "../libexec/stoker/"};
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     const char *slash;
@@ -22,10 +23,7 @@ static int find_program(const char *name, char *ret, size_t size)
     self[n > 0 ? n : 0] = '\0';
     slash = strrchr(self, '/');
     for (size_t i = 0; slash && i < sizeof(places) / sizeof(*places); i++) {
-        // NOLINTNEXTLINE(clang-diagnostic-format-nonliteral): both are above
-        int k = i == 0 ? snprintf(ret, size, "%.*s/%s", (int)(slash - self), self, name)
-                       : snprintf(ret, size, "%.*s/../libexec/stoker/%s", (int)(slash - self), self,
-                                  name);
+        int k = snprintf(ret, size, "%.*s/%s%s", (int)(slash - self), self, places[i], name);
 
         if (k > 0 && (size_t)k < size && access(ret, X_OK) == 0)
             return STK_EXIT_OK;
@@ -35,12 +33,25 @@ static int find_program(const char *name, char *ret, size_t size)
     return STK_EXIT_FAILED;
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+void stk_remove_tree(const char *dir)
+{
+    (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 /* Becomes the program; 'first' (may be NULL) goes before the words from 'skip' on. */
 static int become(const struct stk_args *a, const char *name, const char *first, int skip)
 {
     char path[PATH_MAX];
     char **argv = calloc((size_t)a->n_words + 3, sizeof(*argv));
-    int n = 0, rc = find_program(name, path, sizeof(path));
+    int n = 0, rc = stk_find_program(name, path, sizeof(path));
 
     if (rc != STK_EXIT_OK || !argv) {
         free(argv);
@@ -152,7 +163,7 @@ static int run_shims(const struct stk_args *a)
     if (!dir)
         return stk_misused(a, "name a folder: stoker slurm-shims ~/slurm-shims");
     if (!stk_arg_is(a, "remove")) {
-        rc = find_program("stoker-slurm", path, sizeof(path));
+        rc = stk_find_program("stoker-slurm", path, sizeof(path));
         if (rc != STK_EXIT_OK)
             return rc;
         if (!realpath(path, target))

@@ -11,7 +11,7 @@
 
 static const struct stk_column queue_columns[] = {
     {"ID", true, 0},   {"NAME", false, 8}, {"USER", false, 6}, {"STATE", false, 0},
-    {"GPUS", true, 0}, {"TIME", true, 0},  {"PRIO", true, 0},  {"GPUS/REASON", false, 16},
+    {"GPUS", true, 0}, {"TIME", true, 0},  {"PRIO", true, 0},  {"GPUS/REASON", false, 8},
 };
 static const struct stk_column history_columns[] = {
     {"ID", true, 0},     {"NAME", false, 8}, {"USER", false, 6},

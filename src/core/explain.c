@@ -76,6 +76,10 @@ static void lacks_room(const struct stk_state *s, const struct stk_job *j, struc
         return;
     }
     r->have = p->gpus_free;
+    if (stk_place_possible(s, &sh->demand, j->pool, NULL) < 0) { /* nodes were taken away */
+        r->code = STK_WHY_NEVER;
+        return;
+    }
     if (r->have < r->need) {
         r->code = STK_WHY_GPUS;
         r->missing = r->need - r->have;

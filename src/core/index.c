@@ -40,7 +40,7 @@ static void fill_node(struct stk_node *n, const struct stk_node_spec *spec)
                            .mem_mib = spec->mem_mib,
                            .mem_free = spec->mem_mib};
     if (!spec->aggregate && spec->gpus > 0)
-        n->mask_free = ~UINT64_C(0) >> (64 - spec->gpus);
+        n->mask_free = n->mask_all = ~UINT64_C(0) >> (64 - spec->gpus);
 }
 
 /* Nodes in order of (pool, type, id), in 'a'. */
@@ -255,45 +255,65 @@ bool stk_index_fits_again(const struct stk_state *s, uint32_t node, const struct
     return n->up && (u->mask & n->mask_used) == 0 && cpu_mem_fit(n, u->cpu, u->mem);
 }
 
-/* give is take with the sign turned. GPUs that are off are never free. */
+/* give is take with the sign turned. */
 static void shift(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
 {
     struct stk_node *n = &s->nodes[node];
-    struct stk_pool *p = &s->pools[n->pool];
-    uint64_t off = u->mask & n->mask_off;
-    uint32_t n_off = off ? (uint32_t)__builtin_popcountll(off) : 0, gpus = u->gpus - n_off;
 
-    if (n->up && gpus > 0)
+    if (n->up && u->gpus > 0)
         bucket_del(s, node);
     if (take) {
-        n->gpus_free -= gpus;
+        n->gpus_free -= u->gpus;
         n->mask_free &= ~u->mask;
         n->mask_used |= u->mask;
-        p->gpus_free -= n->up ? gpus : 0;
-        p->gpus_idle_off -= n->up ? n_off : 0;
+        s->pools[n->pool].gpus_free -= n->up ? u->gpus : 0;
         n->cpu_free -= n->cpu_limited ? u->cpu : 0;
         n->mem_free -= n->mem_limited ? u->mem : 0;
     } else {
-        n->gpus_free += gpus;
-        n->mask_free |= u->mask & ~n->mask_off;
+        n->gpus_free += u->gpus;
+        n->mask_free |= u->mask;
         n->mask_used &= ~u->mask;
-        p->gpus_free += n->up ? gpus : 0;
-        p->gpus_idle_off += n->up ? n_off : 0;
+        s->pools[n->pool].gpus_free += n->up ? u->gpus : 0;
         n->cpu_free += n->cpu_limited ? u->cpu : 0;
         n->mem_free += n->mem_limited ? u->mem : 0;
     }
-    if (n->up && gpus > 0)
+    if (n->up && u->gpus > 0)
         bucket_add(s, node);
+}
+
+/* Some of the GPUs are off: they are used or not, but never free. */
+static void shift_off(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
+{
+    struct stk_node *n = &s->nodes[node];
+    uint64_t off = u->mask & n->mask_off;
+    uint32_t n_off = (uint32_t)__builtin_popcountll(off);
+    const struct stk_use on = {u->gpus - n_off, u->mask & ~off, u->cpu, u->mem};
+
+    if (take)
+        stk_index_take(s, node, &on);
+    else
+        stk_index_give(s, node, &on);
+    n->mask_used = take ? n->mask_used | off : n->mask_used & ~off;
+    if (n->up)
+        s->pools[n->pool].gpus_idle_off += take ? 0 - (uint64_t)n_off : n_off;
 }
 
 void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
-    assert(u->gpus <= s->nodes[node].gpus_free || (u->mask & s->nodes[node].mask_off));
+    if (u->mask & s->nodes[node].mask_off) {
+        shift_off(s, node, u, true);
+        return;
+    }
+    assert(u->gpus <= s->nodes[node].gpus_free);
     shift(s, node, u, true);
 }
 
 void stk_index_give(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
+    if (u->mask & s->nodes[node].mask_off) {
+        shift_off(s, node, u, false);
+        return;
+    }
     assert(s->nodes[node].gpus_free + u->gpus <= s->nodes[node].gpus);
     shift(s, node, u, false);
 }
@@ -302,14 +322,13 @@ void stk_index_gpus_off(struct stk_state *s, uint32_t node, uint64_t off)
 {
     struct stk_node *n = &s->nodes[node];
     struct stk_pool *p = &s->pools[n->pool];
-    uint64_t all = n->gpus ? ~UINT64_C(0) >> (64 - n->gpus) : 0;
     bool up = n->up;
 
     stk_index_node_up(s, node, false); /* out of the sums, and back in as it is then */
     p->gpus_off -= (uint64_t)__builtin_popcountll(n->mask_off);
     p->gpus_off += (uint64_t)__builtin_popcountll(off);
     n->mask_off = off;
-    n->mask_free = all & ~n->mask_used & ~off;
+    n->mask_free = n->mask_all & ~n->mask_used & ~off;
     n->gpus_free = (uint32_t)__builtin_popcountll(n->mask_free);
     stk_index_node_up(s, node, up);
 }

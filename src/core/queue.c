@@ -152,8 +152,6 @@ void stk_queue_enter(struct stk_state *s, uint32_t job)
     struct stk_job *j = &s->jobs[job];
     struct stk_pool *p = &s->pools[j->pool];
 
-    j->queued = s->now;
-    j->queue_seq = s->next_queue_seq++;
     p->n_waiting++;
     p->tier_waiting[j->tier]++;
     s->n_waiting++;
@@ -219,7 +217,7 @@ void stk_queue_lease(struct stk_state *s, uint32_t job)
     struct stk_job *j = &s->jobs[job];
     struct stk_pool *p = &s->pools[j->pool];
 
-    j->expected_end = s->now + stk_job_remaining(j, s->now);
+    j->expected_end = j->started + stk_job_remaining(j, j->started);
     p->n_leased++;
     s->n_leased++;
     p->tier_leased[j->tier]++;

@@ -77,9 +77,8 @@ static int check_piece(const struct stk_state *s, const struct stk_job *j,
     return 0;
 }
 
-/* All pieces or none. */
-static int take_all(struct stk_state *s, const struct stk_job *j, const struct stk_piece *pieces,
-                    uint32_t n, struct stk_err *err)
+int stk_run_take(struct stk_state *s, const struct stk_job *j, const struct stk_piece *pieces,
+                 uint32_t n, struct stk_err *err)
 {
     const struct stk_demand *d = &s->shapes[j->shape].demand;
     stk_txn_mark mark = stk_txn_begin(s);
@@ -145,7 +144,7 @@ int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_er
     rc = rc < 0 ? rc : stk_txn_reserve(s, 4 * (s->n_pieces + n + s->n_nodes + STK_BATCH));
     if (rc < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for a lease of %u pieces", n);
-    rc = take_all(s, j, ev->u.place.pieces, n, err);
+    rc = stk_run_take(s, j, ev->u.place.pieces, n, err);
     if (rc < 0)
         return rc;
     stk_queue_leave(s, ev->job.i, true);

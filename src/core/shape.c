@@ -32,12 +32,11 @@ static bool same_demand(const struct stk_demand *a, const struct stk_demand *b)
 /* GPUs on one node without which no piece can start. */
 static uint32_t piece_need(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
 {
-    uint32_t whole, size, rest;
+    uint32_t whole, size, rest, need, most = s->pools[pool].max_gpus;
 
-    if (d->pin)
-        return d->gpus * d->tasks;
     stk_place_cut(s, d, pool, &whole, &size, &rest);
-    return whole > 0 ? (rest > 0 ? rest : size) : d->gpus;
+    need = d->pin ? d->gpus * d->tasks : whole > 0 ? (rest > 0 ? rest : size) : d->gpus;
+    return need < most ? need : most; /* more: it came from other nodes and can never run here */
 }
 
 /* The demand without what no node of the pool limits: it makes no difference there. */

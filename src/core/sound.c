@@ -34,7 +34,7 @@ static bool sleep_sound(const struct stk_state *s, const struct stk_job *j, stru
     n = &s->nodes[d->pin - 1];
     if (n->aggregate ? d->pin_mask != 0
                      : (uint32_t)__builtin_popcountll(d->pin_mask) != j->gpus ||
-                           (n->gpus < 64 && d->pin_mask >> n->gpus))
+                           (d->pin_mask & ~n->mask_all))
         return BAD("job %u sleeps on GPUs that are not its own", j->number);
     return true;
 }

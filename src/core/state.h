@@ -91,6 +91,7 @@ struct stk_node {
     uint32_t pos; /* among the group's nodes */
     uint32_t gpus, gpus_free;
     uint64_t mask_free; /* aggregate nodes: 0 */
+    uint64_t mask_all;  /* likewise */
     uint64_t mask_used; /* leased, likewise */
     uint64_t mask_off;  /* take no new jobs; free is what is neither used nor off */
     uint32_t gpu_type, gpu_mem_mib;

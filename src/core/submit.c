@@ -7,7 +7,7 @@
 #include "core/queue.h"
 #include "core/txn.h"
 
-static int check_demand(const struct stk_demand *d, struct stk_err *err)
+int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
 {
     if (d->tasks < 1 || d->tasks > STK_MAX_TASKS)
         return stk_err_set(err, -EINVAL, "tasks must be 1 to %d, got %u", STK_MAX_TASKS, d->tasks);
@@ -45,13 +45,12 @@ static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, s
             return stk_err_set(err, -ENOENT, "depends on job %u, which is not known (any more)",
                                j->deps[i].on);
     }
-    return check_demand(&j->demand, err);
+    return stk_demand_check(&j->demand, err);
 }
 
-static int reserve(struct stk_state *s, const struct stk_job_spec *spec)
+int stk_jobs_reserve(struct stk_state *s, uint32_t n)
 {
     const struct stk_mem *m = &s->mem;
-    uint32_t n = s->n_jobs + 1;
     int rc = stk_mem_grow(m, &s->jobs, &s->cap_jobs, n, sizeof(*s->jobs));
 
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->timer_pos, &s->cap_timer_pos, n, sizeof(*s->timer_pos));
@@ -60,7 +59,14 @@ static int reserve(struct stk_state *s, const struct stk_job_spec *spec)
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->sort_tmp, &s->cap_sort_tmp, n, sizeof(*s->sort_tmp));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->list_a, &s->cap_list_a, n, sizeof(*s->list_a));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->list_b, &s->cap_list_b, n, sizeof(*s->list_b));
-    rc = rc < 0 ? rc : stk_map_reserve(&s->by_number, m, s->by_number.n + 1);
+    return rc < 0 ? rc : stk_map_reserve(&s->by_number, m, n);
+}
+
+static int reserve(struct stk_state *s, const struct stk_job_spec *spec)
+{
+    const struct stk_mem *m = &s->mem;
+    int rc = stk_jobs_reserve(s, s->n_jobs + 1);
+
     rc = rc < 0 ? rc
                 : stk_mem_grow(m, &s->edges, &s->cap_edges, s->n_edges + spec->n_deps,
                                sizeof(*s->edges));
@@ -110,18 +116,26 @@ static void fill(struct stk_job *j, const struct stk_job_spec *spec)
     memcpy(j->retry, spec->retry, sizeof(j->retry));
 }
 
+int stk_submit_check(const struct stk_state *s, const struct stk_job_spec *spec,
+                     struct stk_err *err)
+{
+    int rc = check_spec(s, spec, err);
+
+    rc = rc < 0 ? rc : s->admit->check(s, spec, err);
+    if (rc == 0 && s->next_number == UINT32_MAX)
+        rc = stk_err_set(err, -EOVERFLOW, "job numbers are used up");
+    return rc;
+}
+
 int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
 {
     const struct stk_job_spec *spec = ev->u.spec;
     uint32_t job = ev->job.i;
     struct stk_job *j;
-    int rc = check_spec(s, spec, err);
+    int rc = stk_submit_check(s, spec, err);
 
-    rc = rc < 0 ? rc : s->admit->check(s, spec, err);
     if (rc < 0)
         return rc;
-    if (s->next_number == UINT32_MAX)
-        return stk_err_set(err, -EOVERFLOW, "job numbers are used up");
     if (reserve(s, spec) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for %u jobs", s->n_jobs + 1);
     if (s->free_job) {
@@ -161,6 +175,8 @@ void stk_enqueue(struct stk_state *s, uint32_t job)
         return;
     }
     j->state = STK_JOB_WAITING;
+    j->queued = s->now;
+    j->queue_seq = s->next_queue_seq++;
     stk_queue_enter(s, job);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verbs.h - what each event does; one file per verb. Each checks everything first and changes
  * nothing when it refuses. Called by core.c alone, after the lifecycle table has allowed the event.
- */
+ * Besides, what the core's own files share. */
 #ifndef STK_CORE_VERBS_H
 #define STK_CORE_VERBS_H
 
@@ -9,15 +9,29 @@
 #include "core/state.h"
 #include "model/reason.h"
 
+struct stk_core {
+    struct stk_state s;
+};
+
+/* Another core of the same making, fresh. make.c */
+int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk_err *err);
+
 int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* submit.c */
-void stk_hold(struct stk_state *s, uint32_t job);                                     /* submit.c */
-void stk_unhold(struct stk_state *s, uint32_t job);                                   /* submit.c */
+int stk_submit_check(const struct stk_state *s, const struct stk_job_spec *spec,
+                     struct stk_err *err); /* submit.c: all that can be refused but memory */
+int stk_demand_check(const struct stk_demand *d, struct stk_err *err); /* submit.c */
+int stk_jobs_reserve(struct stk_state *s, uint32_t n); /* submit.c: room for so many jobs */
+void stk_hold(struct stk_state *s, uint32_t job);      /* submit.c */
+void stk_unhold(struct stk_state *s, uint32_t job);    /* submit.c */
 /* Into the queue, or among the blocked when it still waits for something else. */
 void stk_enqueue(struct stk_state *s, uint32_t job); /* submit.c */
 /* Out of the blocked, if it is there. */
 void stk_unblock(struct stk_state *s, uint32_t job); /* submit.c */
 void stk_tick(struct stk_state *s);                  /* submit.c */
 
+/* Takes all pieces for the job, or none. Needs stk_txn_reserve() before. */
+int stk_run_take(struct stk_state *s, const struct stk_job *j, const struct stk_piece *pieces,
+                 uint32_t n, struct stk_err *err);                                       /* run.c */
 int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* run.c */
 void stk_run_started(struct stk_state *s, uint32_t job);                                 /* run.c */
 void stk_run_evict(struct stk_state *s, const struct stk_event *ev);                     /* run.c */

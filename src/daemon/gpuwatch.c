@@ -184,7 +184,7 @@ static void close_child(struct stk_gpuwatch *w)
     uv_close((uv_handle_t *)&w->process, on_closed);
 }
 
-static void on_exit(uv_process_t *p, int64_t status, int sig)
+static void on_end(uv_process_t *p, int64_t status, int sig)
 {
     struct stk_gpuwatch *w = p->data;
 
@@ -204,7 +204,7 @@ static int start(struct stk_gpuwatch *w)
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&w->out},
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
     uv_process_options_t o = {
-        .exit_cb = on_exit, .file = args[0], .args = args, .stdio = io, .stdio_count = 3};
+        .exit_cb = on_end, .file = args[0], .args = args, .stdio = io, .stdio_count = 3};
     int rc;
 
     (void)snprintf(interval, sizeof(interval), "%llu",

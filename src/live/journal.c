@@ -168,7 +168,7 @@ int stk_live_commit(void *ctx, struct stk_err *err)
 
 int stk_live_snapshot(struct stk_live *l, struct stk_err *err)
 {
-    struct stk_bytes bytes = {0};
+    struct stk_bytes bytes = {.mem = &l->mem};
     int rc = 0;
 
     if (l->since_snapshot < SNAPSHOT_EVENTS + l->entries.live && !l->closing)
@@ -179,9 +179,8 @@ int stk_live_snapshot(struct stk_live *l, struct stk_err *err)
     rc = rc < 0 ? rc : stk_live_begin(l, err);
     rc = rc < 0
              ? rc
-             : stk_store_snapshot_put(l->cfg.store,
-                                      &(struct stk_snapshot){l->seq, l->now, bytes.data, bytes.len},
-                                      err);
+             : stk_store_snapshot_put(
+                   l->cfg.store, &(struct stk_snapshot){l->seq, l->now, bytes.data, bytes.n}, err);
     rc = rc < 0 ? rc : stk_live_commit(l, err);
     stk_bytes_done(&bytes);
     if (rc == 0)

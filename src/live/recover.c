@@ -147,6 +147,7 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     stk_live_drop(l);
     l->seq = 0;
     r->l = l;
+    stk_wire_init(&r->wire, &l->mem);
     rc = stk_core_new(&l->cfg.core, &l->mem, &l->core, err);
     rc = rc < 0 ? rc : load_snapshot(l, err);
     if (rc == 0) {

@@ -5,12 +5,15 @@
  * One description may make many jobs: an array, or the workers of a batch. They share one stored
  * description; so do neighbours in a request that are word for word the same.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/state.h"
+#include "core/try.h"
 #include "live/state.h"
 #include "store/sha.h"
+#include "sys/pattern.h"
 
 #define MAX_JOBS_PER_REQUEST 200000
 
@@ -145,6 +148,25 @@ struct making { /* jobs being made from one draft */
     stk_job_number after; /* singleton: the job of this name before it; 0: none */
 };
 
+/* Where the first task's output goes, as the shim will name it. */
+static void name_logs(const struct making *m, struct stk_record *rec, char *out, char *err_out)
+{
+    const struct stk_spec *s = &m->d->spec;
+    const char *workdir = json_string_value(json_object_get(m->d->json, "workdir"));
+    const struct stk_pattern p = {.number = rec->number,
+                                  .array = rec->array,
+                                  .index = rec->array_index,
+                                  .name = rec->name,
+                                  .node = m->l->cfg.nodes[0].name,
+                                  .user = rec->user};
+    const char *pattern = s->out ? s->out : stk_pattern_default(&p);
+
+    if (stk_pattern_path(pattern, &p, workdir, out, PATH_MAX) == 0)
+        rec->stdout_path = rec->stderr_path = out;
+    if (s->err && stk_pattern_path(s->err, &p, workdir, err_out, PATH_MAX) == 0)
+        rec->stderr_path = err_out;
+}
+
 static int make_one(struct making *m, uint32_t i, struct stk_err *err)
 {
     struct stk_live *l = m->l;
@@ -152,21 +174,21 @@ static int make_one(struct making *m, uint32_t i, struct stk_err *err)
     struct stk_job_spec job = s->job;
     stk_job_number number = stk_core_state(l->core)->next_number;
     struct stk_live_deps *deps = &l->deps;
-    const struct stk_record rec = {.number = number,
-                                   .uid = m->who->uid,
-                                   .gid = stk_live_user(l, m->who->uid)->gid,
-                                   .user = stk_live_user(l, m->who->uid)->name,
-                                   .name = s->name,
-                                   .kind = job.kind,
-                                   .array = m->d->n > 1 || s->n_indices > 0 ? m->first : 0,
-                                   .array_index = s->n_indices > 0 ? s->indices[i] : i,
-                                   .submitted = l->now,
-                                   .gpus = job.demand.gpus * job.demand.tasks,
-                                   .tasks = job.demand.tasks,
-                                   .spec = m->spec_id,
-                                   .comment =
-                                       json_string_value(json_object_get(m->d->json, "comment"))};
+    struct stk_record rec = {.number = number,
+                             .uid = m->who->uid,
+                             .gid = stk_live_user(l, m->who->uid)->gid,
+                             .user = stk_live_user(l, m->who->uid)->name,
+                             .name = s->name,
+                             .kind = job.kind,
+                             .array = m->d->n > 1 || s->n_indices > 0 ? m->first : 0,
+                             .array_index = s->n_indices > 0 ? s->indices[i] : i,
+                             .submitted = l->now,
+                             .gpus = job.demand.gpus * job.demand.tasks,
+                             .tasks = job.demand.tasks,
+                             .spec = m->spec_id,
+                             .comment = json_string_value(json_object_get(m->d->json, "comment"))};
     struct stk_event ev = {.at = l->now, .type = STK_EV_SUBMIT, .u.spec = &job};
+    char out[PATH_MAX], err_out[PATH_MAX];
     uint32_t shared = deps->n; /* of all jobs of the draft */
     int rc = m->d->each ? stk_live_find_deps(l, s, rec.array_index, deps, err) : 0;
 
@@ -178,6 +200,7 @@ static int make_one(struct making *m, uint32_t i, struct stk_err *err)
         deps->deps[deps->n++] = (struct stk_dep){m->after, STK_DEP_AFTERANY};
     job.deps = deps->deps;
     job.n_deps = deps->n;
+    name_logs(m, &rec, out, err_out);
     job.array = rec.array;
     job.array_index = rec.array_index;
     ev.job = stk_core_next_job(l->core);
@@ -287,19 +310,39 @@ static int check_room(const struct stk_live *l, const struct stk_who *who, uint6
     return 0;
 }
 
-static int answer_dry(struct stk_live *l, struct stk_live_request *r, const struct draft *d)
+static json_t *gpu_list(uint64_t mask)
 {
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; list && i < STK_MAX_NODE_GPUS; i++)
+        if ((mask >> i) & 1)
+            (void)json_array_append_new(list, json_integer(i));
+    return list;
+}
+
+static int answer_dry(struct stk_live *l, struct stk_live_request *r, struct draft *d)
+{
+    static const char *const words[] = {"now", "later", "unknown", "never"};
     struct stk_try t;
     struct stk_err err = {{0}};
-    int rc = stk_core_try(l->core, &d->spec.job, l->now, &t, &err);
+    int rc = stk_live_find_deps(l, &d->spec, 0, &l->deps, &err);
 
+    d->spec.job.deps = l->deps.deps;
+    d->spec.job.n_deps = l->deps.n;
+    rc = rc < 0 ? rc : stk_core_try(l->core, &d->spec.job, l->now, &t, &err);
     if (rc < 0)
         return refuse_err(r, rc, &err);
     r->status = 200;
-    r->answer = json_pack("{s:b, s:b, s:f}", "dry_run", 1, "starts_now", t.fits, "expected_start",
-                          t.start == STK_NEVER_TIME ? 0.0 : (double)t.start / 1e6);
-    if (t.start == STK_NEVER_TIME && r->answer)
-        (void)json_object_set_new(r->answer, "expected_start", json_null());
+    r->answer = json_pack("{s:b, s:s, s:b, s:o, s:I}", "dry_run", 1, "answer", words[t.answer],
+                          "starts_now", t.answer == STK_TRY_NOW, "expected_start",
+                          t.at > 0 ? json_real((double)t.at / 1e6) : json_null(), "evicts",
+                          (json_int_t)t.evicts);
+    if (!r->answer)
+        return refuse(r, 500, "no_memory", "out of memory");
+    if (t.answer == STK_TRY_NOW && t.n_pieces > 0)
+        (void)json_object_set_new(r->answer, "gpu_indices", gpu_list(t.pieces[0].mask));
+    if (t.answer == STK_TRY_LATER || t.answer == STK_TRY_UNKNOWN)
+        (void)json_object_set_new(r->answer, "reason", json_string(stk_reason_name(t.why.code)));
     return 0;
 }
 

@@ -22,6 +22,7 @@ enum stk_reason_code {
     STK_WHY_ROUND,      /* the next round is at 'until' */
     STK_WHY_RANK,       /* jobs ranked before it use the GPUs */
     STK_WHY_PINNED,     /* it sleeps, and job 'other' has the GPUs it must wake on, 'until' */
+    STK_WHY_NEVER,      /* the nodes there are could not run it even if all were free */
     STK_WHY_MAX
 };
 

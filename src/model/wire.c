@@ -156,10 +156,7 @@ void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret)
 
 static int32_t get_i32(struct stk_reader *r)
 {
-    int64_t v = stk_get_s(r);
-
-    r->bad |= v < INT32_MIN || v > INT32_MAX;
-    return r->bad ? 0 : (int32_t)v;
+    return (int32_t)stk_get_i(r, INT32_MIN, INT32_MAX);
 }
 
 /* A count of things of at least this many bytes each. */

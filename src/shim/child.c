@@ -61,25 +61,35 @@ static void hand_over(int report, uint32_t task, int fd)
     (void)sendmsg(report, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void become_user(const struct stk_launch *l, uint32_t task, int report)
+int stk_child_become(const struct stk_launch *l)
 {
     const json_t *list = json_object_get(l->spec, "groups"), *g;
     size_t n = json_array_size(list), i;
     gid_t *groups;
+    int rc = 0;
 
     if (geteuid() != 0)
-        return; /* it is ours: checked when the launch was read */
+        return 0; /* it is ours: checked when the launch was read */
     if (n > MAX_GROUPS)
-        fail(report, task, "its user is in more than %d groups", MAX_GROUPS);
+        return -E2BIG;
     groups = calloc(n + 1, sizeof(*groups));
     if (!groups)
-        fail(report, task, "out of memory");
+        return -ENOMEM;
     groups[0] = l->gid;
     json_array_foreach(list, i, g) groups[i] = (gid_t)json_integer_value(g);
     if (setgroups(n > 0 ? n : 1, groups) < 0 || setresgid(l->gid, l->gid, l->gid) < 0 ||
         setresuid(l->uid, l->uid, l->uid) < 0)
-        fail(report, task, "cannot become user %u: %s", (unsigned)l->uid, strerror(errno));
+        rc = -errno;
     free(groups);
+    return rc;
+}
+
+static void become_user(const struct stk_launch *l, uint32_t task, int report)
+{
+    int rc = stk_child_become(l);
+
+    if (rc < 0)
+        fail(report, task, "cannot become user %u: %s", (unsigned)l->uid, strerror(-rc));
 }
 
 static void limits(const struct stk_launch *l)

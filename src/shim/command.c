@@ -114,7 +114,7 @@ char **stk_command_words(const struct stk_shim *s, uint32_t task, char **env, st
 
     if (l->items)
         item = json_string_value(json_array_get(l->items, (size_t)s->tasks[task].item));
-    if (stk_launch_str(l->spec, "image", NULL) && stk_image_words(s, env, &w, err) < 0)
+    if (stk_launch_str(l->spec, "image", NULL) && stk_image_words(s, task, env, &w, err) < 0)
         return NULL;
     add_setup(l, &w);
     if (s->script[0])

@@ -111,6 +111,8 @@ static void order(struct stk_shim *s, const json_t *m)
         op_info(s);
     else if (strcmp(op, "item") == 0)
         stk_items_message(s, m);
+    else if (strcmp(op, "items") == 0)
+        stk_items_ask(s);
 }
 
 static int make_room(struct stk_shim *s)

@@ -23,6 +23,7 @@
 
 #define LEFTOVER_GRACE_MS 5000 /* for processes that outlive the command */
 #define KILL_AGAIN_MS 100
+#define SPARE_KILLS 100 /* so long a process that helps to end the job is left alone */
 
 int stk_shim_members(const struct stk_shim *s, struct stk_proc **ret_list, size_t *ret_n)
 {
@@ -59,7 +60,7 @@ void stk_shim_signal_all(const struct stk_shim *s, int sig, int sig2)
     if (stk_shim_members(s, &list, &n) < 0)
         return;
     for (size_t i = 0; i < n; i++) {
-        if (list[i].pid == s->helper)
+        if (list[i].pid == s->helper && s->kills < SPARE_KILLS)
             continue;
         (void)stk_proc_signal(list[i].pid, list[i].start, sig);
         if (sig2)
@@ -88,6 +89,8 @@ void stk_shim_begin_step(struct stk_shim *s, enum stk_step step)
     int64_t now = stk_shim_ms();
 
     s->step = step;
+    if (s->l.items)
+        stk_items_stop(s);
     s->warn_at = s->limit_at = STK_SHIM_NEVER; /* it is going anyway */
     switch (step) {
     case STK_STEP_NONE:
@@ -106,9 +109,8 @@ void stk_shim_begin_step(struct stk_shim *s, enum stk_step step)
         break;
     }
     case STK_STEP_KILL:
-        if (s->step_at != STK_SHIM_NEVER && !s->killed)
+        if (s->kills++ == 0)
             stk_image_kill(s);
-        s->killed = true;
         stk_shim_signal_all(s, SIGKILL, 0);
         stk_cgroup_kill(s->cg);
         s->step_at = now + KILL_AGAIN_MS;

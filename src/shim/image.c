@@ -2,8 +2,6 @@
 /* image.c - a container around the command, by whatever the user has: podman, docker or apptainer.
  * The program is the user's and runs as the user; stoker adds the job's GPUs, its working directory
  * and its environment (by name only: values do not belong on a command line). */
-#include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,13 +110,18 @@ static void apptainer(const struct stk_shim *s, const char *image, struct stk_wo
     stk_words_add(w, "%s", image);
 }
 
+static void add_name(const struct stk_launch *l, uint32_t task, struct stk_words *w)
+{
+    stk_words_add(w, "stoker-%u-%u-%u", l->number, l->launch, task);
+}
+
 static void bind_mount(struct stk_words *w, const char *path)
 {
     stk_words_add(w, "--volume");
     stk_words_add(w, "%s:%s", path, path);
 }
 
-int stk_image_words(const struct stk_shim *s, char *const *env, struct stk_words *w,
+int stk_image_words(const struct stk_shim *s, uint32_t task, char *const *env, struct stk_words *w,
                     struct stk_err *err)
 {
     const char *image = stk_launch_str(s->l.spec, "image", "");
@@ -136,7 +139,7 @@ int stk_image_words(const struct stk_shim *s, char *const *env, struct stk_words
     stk_words_add(w, "run");
     stk_words_add(w, "--rm");
     stk_words_add(w, "--name");
-    stk_words_add(w, "stoker-%u-%u", s->l.number, s->l.launch);
+    add_name(&s->l, task, w);
     stk_words_add(w, "--network=host");
     stk_words_add(w, "--ipc=host");
     if (r == DOCKER) {
@@ -162,23 +165,28 @@ int stk_image_words(const struct stk_shim *s, char *const *env, struct stk_words
     return 0;
 }
 
-void stk_image_kill(const struct stk_shim *s)
+/* Docker's client can be killed without its container: the daemon that runs it is not below us. */
+void stk_image_kill(struct stk_shim *s)
 {
     const struct stk_launch *l = &s->l;
-    char name[64], *argv[] = {(char *)(uintptr_t) "docker", (char *)(uintptr_t) "kill", name, NULL};
     const char *want = stk_launch_str(l->spec, "image_runtime", "auto");
+    struct stk_words w = {0};
     sigset_t none;
 
     if (!stk_launch_str(l->spec, "image", NULL) ||
-        (strcmp(want, "docker") != 0 && strcmp(want, "auto") != 0) || fork() != 0)
+        (strcmp(want, "docker") != 0 && strcmp(want, "auto") != 0))
         return;
-    (void)snprintf(name, sizeof(name), "stoker-%u-%u", l->number, l->launch);
+    s->helper = fork();
+    if (s->helper != 0)
+        return;
+    stk_words_add(&w, "docker");
+    stk_words_add(&w, "kill");
+    for (uint32_t i = 0; i < l->procs; i++)
+        add_name(l, i, &w);
     (void)close_range(3, ~0U, 0);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    if (geteuid() == 0 && (setgroups(1, &l->gid) < 0 || setresgid(l->gid, l->gid, l->gid) < 0 ||
-                           setresuid(l->uid, l->uid, l->uid) < 0))
-        _exit(1);
-    (void)execvp(argv[0], argv);
+    if (stk_child_become(l) == 0 && !w.failed)
+        (void)execvp(w.word[0], w.word);
     _exit(1);
 }

@@ -236,6 +236,8 @@ static void turn(struct stk_shim *s)
     if (s->end.known && s->end.cause == STK_CAUSE_NOT_STARTED && s->live > 0 &&
         s->step < STK_STEP_KILL)
         stk_shim_begin_step(s, STK_STEP_KILL);
+    if (s->end.known && s->live == 0 && !s->childless)
+        stk_shim_reap(s);
     stk_shim_check_over(s);
 }
 
@@ -257,7 +259,7 @@ static void finish(struct stk_shim *s)
     stk_shim_say(s, o, STK_SAY_BOTH);
 }
 
-int main(void)
+static int supervise(void)
 {
     struct stk_shim s = {.conn = -1,
                          .report = -1,
@@ -291,4 +293,16 @@ int main(void)
         turn(&s);
     finish(&s);
     return 0;
+}
+
+/* stoker-shim --nursery LABEL: makes shims. Without arguments: is one. */
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--nursery") == 0) {
+        int rc = stk_nursery(argv[argc - 1], strlen(argv[argc - 1]));
+
+        if (rc <= 0)
+            return rc == 0 ? 0 : 1;
+    }
+    return supervise();
 }

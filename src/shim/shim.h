@@ -100,7 +100,8 @@ struct stk_shim {
     int signal_fd, conn, report; /* report: what the starting tasks say; -1: all have started */
     char *in;                    /* half a line from the connection */
     size_t n_in, cap_in;
-    bool started, finished, childless, killed;
+    bool started, finished, childless;
+    uint32_t kills;     /* how often everything was killed */
     pid_t helper;       /* a process of ours that the steps must spare */
     int64_t started_us; /* Unix time */
     struct stk_end end;
@@ -123,6 +124,9 @@ struct stk_shim {
 
 int64_t stk_shim_ms(void); /* a clock that only goes forward */
 int64_t stk_shim_unix_us(void);
+
+/* nursery.c: makes shims. Returns 1 in each of them, 0 when there is nothing more to do. */
+int stk_nursery(char *label, size_t label_size);
 
 /* launch.c: reads the message; the launch keeps a reference to it. */
 int stk_launch_read(struct stk_launch *l, json_t *msg, struct stk_err *err);
@@ -152,6 +156,7 @@ void stk_task_report(struct stk_shim *s); /* s->report is readable */
 
 /* child.c: becomes the user and the command; never returns. */
 void stk_child_run(struct stk_shim *s, uint32_t task, int report) __attribute__((noreturn));
+int stk_child_become(const struct stk_launch *l); /* the calling process becomes the job's user */
 
 /* command.c: the words to execute (malloced, NULL at the end), or NULL with a sentence. */
 char **stk_command_words(const struct stk_shim *s, uint32_t task, char **env, struct stk_err *err);
@@ -202,7 +207,8 @@ void stk_cgroup_free(struct stk_cgroup *cg); /* removes it */
 void stk_items_begin(struct stk_shim *s);
 void stk_items_message(struct stk_shim *s, const json_t *m);
 void stk_items_ended(struct stk_shim *s, struct stk_task *t);
-void stk_items_ask(struct stk_shim *s); /* somebody connected: ask again */
+void stk_items_ask(struct stk_shim *s);  /* somebody connected: ask again */
+void stk_items_stop(struct stk_shim *s); /* free workers wait for nothing more */
 
 /* pty.c: an interactive session */
 int stk_pty_new(const struct stk_launch *l, struct stk_pty **ret_pty, struct stk_err *err);

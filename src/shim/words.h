@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -19,9 +20,9 @@ struct stk_words {
 void stk_words_add(struct stk_words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* image.c: the words that begin a container around the command; 'env' is what it will have. */
-int stk_image_words(const struct stk_shim *s, char *const *env, struct stk_words *w,
+int stk_image_words(const struct stk_shim *s, uint32_t task, char *const *env, struct stk_words *w,
                     struct stk_err *err);
 /* Starts what ends a container that does not end with its client; the reaper waits for it. */
-void stk_image_kill(const struct stk_shim *s);
+void stk_image_kill(struct stk_shim *s);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/save.h"
 #include "policy/registry.h"
 
 void fx_must(bool ok, const char *fmt, ...)
@@ -85,10 +86,9 @@ static void set_params(struct stk_params *p, const char *text)
     }
 }
 
-struct stk_core *fx_core(struct fx *f)
+static struct stk_core *core_of(struct fx *f, const struct fx_setup *u)
 {
     static const struct stk_node_spec two[2] = {{.gpus = 8}, {.gpus = 8}};
-    const struct fx_setup *u = &f->setup;
     const struct stk_mem mem = fx_mem(&f->heap);
     struct stk_params params = {.n = 0};
     struct stk_core *core = NULL;
@@ -109,6 +109,11 @@ struct stk_core *fx_core(struct fx *f)
     fx_must(cfg.order && cfg.backfill && cfg.place && cfg.preempt, "policies are known");
     fx_must(stk_core_new(&cfg, &mem, &core, &f->err) == 0, "a core: %s", f->err.text);
     return core;
+}
+
+struct stk_core *fx_core(struct fx *f)
+{
+    return core_of(f, &f->setup);
 }
 
 struct fx *fx_new(const struct fx_setup *setup)
@@ -545,11 +550,9 @@ uint64_t fx_digest(const struct fx *f)
     return stk_core_digest(f->core);
 }
 
-struct stk_core *fx_replay(struct fx *f)
+static void replay(struct fx *f, struct stk_core *core, uint32_t from, uint32_t upto)
 {
-    struct stk_core *core = fx_core(f);
-
-    for (uint32_t i = 0; i < f->n_log; i++) {
+    for (uint32_t i = from; i < upto; i++) {
         struct fx_record *r = &f->log[i];
         struct stk_event ev = r->ev;
 
@@ -561,9 +564,42 @@ struct stk_core *fx_replay(struct fx *f)
         }
         fx_must(stk_core_apply(core, &ev, &f->err) == 0, "replay of event %u: %s", i, f->err.text);
     }
+}
+
+struct stk_core *fx_replay_some(struct fx *f, uint32_t upto)
+{
+    struct stk_core *core = fx_core(f);
+
+    replay(f, core, 0, upto);
+    return core;
+}
+
+void fx_replay_rest(struct fx *f, struct stk_core *core, uint32_t from)
+{
+    replay(f, core, from, f->n_log);
     fx_must(stk_core_digest(core) == fx_digest(f), "replay of %u events gives the same state",
             f->n_log);
+}
+
+struct stk_core *fx_replay(struct fx *f)
+{
+    struct stk_core *core = fx_core(f);
+
+    fx_replay_rest(f, core, 0);
     return core;
+}
+
+struct stk_core *fx_reload(struct fx *f, const struct stk_core *core, const struct fx_setup *setup)
+{
+    const struct stk_mem mem = fx_mem(&f->heap);
+    struct stk_bytes bytes = {.mem = &mem};
+    struct stk_core *fresh = core_of(f, setup ? setup : &f->setup);
+
+    fx_must(stk_core_save(core, &bytes, &f->err) == 0, "saved: %s", f->err.text);
+    fx_must(stk_core_load(fresh, bytes.data, bytes.n, &f->err) == 0, "loaded: %s", f->err.text);
+    stk_bytes_done(&bytes);
+    fx_must(stk_core_sound(fresh, &f->err), "sound after loading: %s", f->err.text);
+    return fresh;
 }
 
 struct fx *fx_plain(void)

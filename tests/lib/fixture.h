@@ -126,6 +126,11 @@ void fx_sound(const struct fx *f);
 /* The journal into a fresh core must give the same state; returns that core. */
 struct stk_core *fx_replay(struct fx *f);
 uint64_t fx_digest(const struct fx *f);
+/* The first 'upto' events of the journal into a fresh core; the rest into one that has them. */
+struct stk_core *fx_replay_some(struct fx *f, uint32_t upto);
+void fx_replay_rest(struct fx *f, struct stk_core *core, uint32_t from);
+/* The core saved and loaded into one made from 'setup' (NULL: the same), which is returned. */
+struct stk_core *fx_reload(struct fx *f, const struct stk_core *core, const struct fx_setup *setup);
 
 struct fx *fx_plain(void);    /* fifo, all else by default */
 void fx_finish(struct fx *f); /* sound, equal after a replay, and freed */

@@ -153,6 +153,63 @@ static void caches_run(uint64_t seed)
     fx_free(f);
 }
 
+/* ---- saved and loaded anywhere, nothing is lost ---- */
+
+/* Any policies on the same nodes: all there is goes on from here. */
+static void other_policies(struct fx *f, const struct stk_core *core, struct stk_rng *r)
+{
+    struct world w = {.exact = false};
+    struct stk_core *other;
+    struct stk_event out[16];
+    struct stk_err err = {{0}};
+    uint32_t n, sum = 0;
+
+    world_policies(&w, r);
+    if (stk_place_find(w.setup.place)->aggregate != stk_place_find(f->setup.place)->aggregate)
+        w.setup.place = f->setup.place;
+    w.setup.nodes = f->setup.nodes;
+    w.setup.n_nodes = f->setup.n_nodes;
+    w.setup.n_pools = f->setup.n_pools;
+    other = fx_reload(f, core, &w.setup);
+    while ((n = stk_core_decide(other, f->now, out, 16)) > 0 && sum < 1000) {
+        for (uint32_t i = 0; i < n; i++, sum++)
+            fx_must(stk_core_apply(other, &out[i], &err) == 0, "a proposal after loading: %s",
+                    err.text);
+        fx_must(stk_core_sound(other, &err), "sound: %s", err.text);
+    }
+    stk_core_free(other);
+}
+
+static void save_run(uint64_t seed, bool hostile)
+{
+    struct stk_core *some, *loaded;
+    struct world w;
+    struct stk_rng r;
+    uint32_t upto;
+    struct fx *f;
+
+    make(&w, &r, seed);
+    f = fx_new(&w.setup);
+    if (hostile)
+        for (int i = 0; i < 400; i++) {
+            (void)world_hostile(&w, f, &r);
+            if (i % 8 == 0 && f->now <= STK_MAX_DURATION)
+                (void)fx_decide(f);
+        }
+    else
+        live(&w, f, &r, 60);
+    upto = (uint32_t)stk_rng_below(&r, f->n_log + 1u);
+    some = fx_replay_some(f, upto);
+    loaded = fx_reload(f, some, NULL);
+    fx_must(stk_core_digest(loaded) == stk_core_digest(some), "loading gives the same state");
+    other_policies(f, some, &r);
+    fx_replay_rest(f, loaded, upto);
+    fx_must(stk_core_sound(loaded, &f->err), "sound: %s", f->err.text);
+    stk_core_free(some);
+    stk_core_free(loaded);
+    fx_free(f);
+}
+
 /* ---- first come, first served ---- */
 
 struct fifo_seen {
@@ -299,6 +356,8 @@ int main(void)
         busy_run(current);
         what = "caches";
         caches_run(current);
+        what = "save";
+        save_run(current, current % 3 == 0);
     }
     (void)printf("%llu worlds\n", (unsigned long long)runs);
     return 0;

@@ -177,8 +177,6 @@ static int take_over(struct stk_local *m, struct folder *d, const struct stk_ado
     } else {
         j->adopted = true;
         j->where = STK_W_LAUNCHED;
-        if (j->run.shim > 0)
-            (void)stk_local_link_watch(j, j->run.shim);
         if (stk_local_link_connect(j) < 0)
             stk_local_timer_need(m);
     }
@@ -193,8 +191,6 @@ void stk_local_hello(struct stk_local_job *j)
     j->adopted = false;
     free(j->spec);
     j->spec = NULL;
-    if (j->run.shim > 0 && !j->watch)
-        (void)stk_local_link_watch(j, j->run.shim);
     if (j->stray) {
         j->where = STK_W_STOPPING;
         (void)stk_local_send(j, json_pack("{s:s,s:s}", "op", "stop", "cause", "cancelled"));
@@ -242,8 +238,6 @@ static int stray(struct stk_local *m, struct found *f)
     }
     j->adopted = true;
     j->where = STK_W_LAUNCHED;
-    if (j->run.shim > 0)
-        (void)stk_local_link_watch(j, j->run.shim);
     if (stk_local_link_connect(j) < 0)
         stk_local_timer_need(m);
     return 0;

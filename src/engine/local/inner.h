@@ -4,7 +4,8 @@
  * local.c   the engine's calls            link.c     talking to a shim, watching it
  * spawn.c   starting one                  runfile.c  reading what a shim has written
  * adopt.c   after a restart               orphan.c   processes whose shim is gone
- * suspend.c sleeping and waking           helper.c   running stoker-gpu */
+ * suspend.c sleeping and waking           helper.c   running stoker-gpu
+ * nursery.c the process that makes shims  info.c     questions from outside */
 #ifndef STK_ENGINE_LOCAL_INNER_H
 #define STK_ENGINE_LOCAL_INNER_H
 
@@ -107,6 +108,8 @@ struct stk_local {
     uint32_t strays, ports_from;
     uv_timer_t *timer; /* runs while there are orphans or shims to look at again */
     uint64_t mark_seed;
+    pid_t nursery; /* makes the shims; 0: none yet */
+    int nursery_fd;
 };
 
 /* local.c */
@@ -129,16 +132,18 @@ void stk_local_spawn(struct stk_local_job *j);
 void stk_local_run_name(const struct stk_local_job *j, const char *end, char *buf, size_t size);
 void stk_local_unlink(const struct stk_local_job *j);
 
+/* nursery.c: hands the two files of a launch to a shim-to-be. */
+int stk_local_nursery_send(struct stk_local *m, const char *name, int listen_fd, int run_fd);
+void stk_local_nursery_close(struct stk_local *m);
+
 /* link.c */
 int stk_local_link_connect(struct stk_local_job *j); /* to a shim that runs */
 int stk_local_link_open(struct stk_local_job *j, int take_fd);
-int stk_local_link_watch(struct stk_local_job *j, pid_t pid);
 void stk_local_link_close(struct stk_local_job *j);
-void stk_local_unwatch(struct stk_local_job *j);
 int stk_local_send(struct stk_local_job *j, json_t *take_msg);
 int stk_local_send_text(struct stk_local_job *j, char *take_text, size_t n);
 void stk_local_ended(struct stk_local_job *j); /* its run says that it has exited */
-void stk_local_shim_gone(struct stk_local_job *j);
+void stk_local_lost(struct stk_local_job *j);  /* nobody answers: what became of the shim? */
 
 /* runfile.c */
 void stk_run_apply(struct stk_run *r, const json_t *rec);

@@ -4,12 +4,9 @@
  * What a shim says over the connection it has written to its run file before, so losing the
  * connection loses nothing: when the shim is gone the file has the last word. Handles belong to
  * libuv until it has closed them, so each is a block of its own that outlives the job. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine/local/inner.h"
@@ -27,17 +24,6 @@ void stk_local_link_close(struct stk_local_job *j)
     }
     j->conn = NULL;
     j->n_in = 0;
-}
-
-void stk_local_unwatch(struct stk_local_job *j)
-{
-    if (j->watch) {
-        j->watch->data = NULL;
-        uv_close((uv_handle_t *)j->watch, free_handle);
-        (void)close(j->pidfd);
-    }
-    j->watch = NULL;
-    j->pidfd = -1;
 }
 
 struct pending { /* a message on its way */
@@ -223,10 +209,7 @@ static void got(uv_stream_t *h, ssize_t n, const uv_buf_t *buf)
         return;
     }
     stk_local_link_close(j);
-    if (!j->watch && j->where != STK_W_ENDED)
-        stk_local_shim_gone(j); /* a shim that was never seen alive */
-    else
-        stk_local_timer_need(j->m); /* if it lives, it is connected to again */
+    stk_local_lost(j);
 }
 
 int stk_local_link_open(struct stk_local_job *j, int take_fd)
@@ -256,83 +239,54 @@ int stk_local_link_open(struct stk_local_job *j, int take_fd)
     return 0;
 }
 
-void stk_local_shim_gone(struct stk_local_job *j)
+/* It died before it did anything. */
+static void never_began(struct stk_local_job *j)
 {
+    if (j->stray) {
+        j->where = STK_W_ENDED;
+        return;
+    }
+    if (j->adopted && j->spec && !j->stopping) { /* once more */
+        j->adopted = false;
+        stk_local_unlink(j);
+        j->where = STK_W_WAITING;
+        if (j->m->strays == 0)
+            stk_local_spawn(j);
+        return;
+    }
+    stk_local_emit_exited(j, j->stopping ? j->stop.cause : STK_CAUSE_NOT_STARTED, 0, false,
+                          "not started: its supervisor ended before it began");
+}
+
+/* The shim holds the lock for as long as it lives, and lets go of it before the connection. */
+void stk_local_lost(struct stk_local_job *j)
+{
+    struct stk_local *m = j->m;
     struct stk_run run = {0};
     bool locked = false;
     char name[64];
     int rc;
 
-    if (j->where == STK_W_ENDED || j->where == STK_W_ORPHANED)
-        return;
-    stk_local_run_name(j, "", name, sizeof(name));
-    rc = stk_run_read(j->m->run_dir, name, &run, &locked, NULL, NULL);
-    if (rc < 0 || !run.begun) { /* it died before it did anything */
-        stk_run_done(&run);
-        if (j->stray) {
-            j->where = STK_W_ENDED;
+    if (j->where != STK_W_ENDED && j->where != STK_W_ORPHANED) {
+        stk_local_run_name(j, "", name, sizeof(name));
+        rc = stk_run_read(m->run_dir, name, &run, &locked, NULL, NULL);
+        if (rc == 0 && locked && !run.exited) { /* it lives: it is connected to again */
+            stk_run_done(&run);
+            stk_local_timer_need(m);
             return;
         }
-        if (j->adopted && j->spec && !j->stopping) { /* nothing has happened: once more */
-            j->adopted = false;
-            stk_local_unlink(j);
-            j->where = STK_W_WAITING;
-            if (j->m->strays == 0)
-                stk_local_spawn(j);
-            return;
-        }
-        stk_local_emit_exited(j, j->stopping ? j->stop.cause : STK_CAUSE_NOT_STARTED, 0, false,
-                              "not started: its supervisor ended before it began");
-        return;
+        stk_run_done(&j->run);
+        j->run = run;
+        if (rc < 0 || !run.begun)
+            never_began(j);
+        else if (run.exited)
+            stk_local_ended(j);
+        else
+            stk_local_orphan(j);
     }
-    stk_run_done(&j->run);
-    j->run = run;
-    if (run.exited)
-        stk_local_ended(j);
-    else
-        stk_local_orphan(j);
-}
-
-static void shim_ended(uv_poll_t *h, int status, int events)
-{
-    struct stk_local_job *j = h->data;
-    struct stk_local *m;
-
-    (void)status;
-    (void)events;
-    if (!j)
-        return;
-    m = j->m;
-    if (j->child)
-        (void)waitpid(j->run.shim, NULL, 0);
-    j->child = false;
-    stk_local_unwatch(j);
-    stk_local_link_close(j);
-    stk_local_shim_gone(j);
-    if (j->settled || (j->stray && j->where == STK_W_ENDED)) {
-        if (j->stray)
-            stk_local_unlink(j);
+    if (j->stray && j->where == STK_W_ENDED) {
+        stk_local_unlink(j);
         stk_local_job_free(j);
         stk_local_strays_gone(m);
     }
-}
-
-int stk_local_link_watch(struct stk_local_job *j, pid_t pid)
-{
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0), rc;
-    uv_poll_t *w;
-
-    if (fd < 0)
-        return -errno;
-    w = calloc(1, sizeof(*w));
-    rc = w ? uv_poll_init(j->m->cfg.loop, w, fd) : -ENOMEM;
-    if (rc < 0) {
-        free(w);
-        (void)close(fd);
-        return rc;
-    }
-    w->data = j;
-    j->watch = w;
-    j->pidfd = fd;
-    return uv_poll_start(w, UV_READABLE, shim_ended);
 }

@@ -101,7 +101,6 @@ struct stk_local_job *stk_local_job_new(struct stk_local *m, const struct stk_st
     j->lease = j->launch = s->lease;
     j->restarts = s->restarts;
     j->stray = stray;
-    j->pidfd = -1;
     stk_local_set_mask(j, s);
     if (!stray && enter(m, j) < 0) {
         free(j);
@@ -126,7 +125,6 @@ void stk_local_job_free(struct stk_local_job *j)
     m->strays -= j->stray;
     stk_local_helper_drop(j);
     stk_local_link_close(j);
-    stk_local_unwatch(j);
     stk_run_done(&j->run);
     free(j->spec);
     free(j->in);
@@ -278,13 +276,7 @@ static void settle(struct stk_engine *e, stk_job_number number, stk_lease_id lea
     if (!j || j->lease != lease || j->where != STK_W_ENDED)
         return;
     stk_local_unlink(j);
-    if (!j->watch) {
-        stk_local_job_free(j);
-        return;
-    }
-    /* The shim has said its last word and is about to go; it is reaped when it does. */
-    leave(m, j);
-    j->settled = true;
+    stk_local_job_free(j);
 }
 
 static void pump(struct stk_engine *e, stk_time now)
@@ -318,6 +310,7 @@ static void close_local(struct stk_engine *e)
     stk_map_done(&m->by_slot, &m->mem);
     stk_mem_drop(&m->mem, &m->table, &m->cap_table, sizeof(*m->table));
     stk_mem_drop(&m->mem, &m->free_places, &m->cap_free, sizeof(*m->free_places));
+    stk_local_nursery_close(m);
     if (m->run_dir >= 0)
         (void)close(m->run_dir);
     if (m->null_fd >= 0)
@@ -439,7 +432,7 @@ int stk_engine_local_new(const struct stk_local_config *cfg, struct stk_engine *
     m->base.ops = &local_ops;
     m->mem = stk_big_mem;
     m->cfg = *cfg;
-    m->run_dir = m->null_fd = -1;
+    m->run_dir = m->null_fd = m->nursery_fd = -1;
     rc = copy_config(m, cfg);
     if (rc < 0)
         (void)stk_err_set(err, rc, "out of memory");

@@ -124,11 +124,17 @@ static int64_t now_ms(const struct stk_local *m)
     return (int64_t)uv_now(m->cfg.loop);
 }
 
-/* A connection broke and its shim lives: it may have been too full. */
-static void connect_again(struct stk_local_job *j)
+/* Its shim was alive when the connection broke. True when that must be looked at again. */
+static bool connect_again(struct stk_local_job *j)
 {
-    if (!j->conn && j->watch && j->where != STK_W_ENDED && stk_local_link_connect(j) == 0)
-        j->adopted = true;
+    if (j->conn || j->where == STK_W_ENDED || j->where == STK_W_WAITING)
+        return false;
+    if (stk_local_link_connect(j) < 0) {
+        stk_local_lost(j);
+        return true;
+    }
+    j->adopted = true;
+    return false;
 }
 
 static void tick(uv_timer_t *t)
@@ -150,7 +156,7 @@ static void tick(uv_timer_t *t)
                 stk_local_job_free(j);
             }
         } else {
-            connect_again(j);
+            more = connect_again(j) || more;
         }
     }
     if (!more)

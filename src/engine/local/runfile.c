@@ -74,7 +74,6 @@ static enum stk_cause cause_of(const json_t *v)
 static void apply_shim(struct stk_run *r, const json_t *rec)
 {
     r->begun = true;
-    r->shim = (pid_t)json_integer_value(json_object_get(rec, "pid"));
     copy_text(r->boot, sizeof(r->boot), json_object_get(rec, "boot"));
     copy_text(r->mark, sizeof(r->mark), json_object_get(rec, "mark"));
     copy_text(r->cgroup, sizeof(r->cgroup), json_object_get(rec, "cgroup"));
@@ -99,6 +98,8 @@ void stk_run_apply(struct stk_run *r, const json_t *rec)
         r->started = true;
     if (state)
         r->asleep = strcmp(state, "asleep") == 0;
+    if (json_object_get(rec, "pid"))
+        r->shim = (pid_t)json_integer_value(json_object_get(rec, "pid"));
     if (strcmp(ev, "shim") == 0)
         apply_shim(r, rec);
     if (strcmp(ev, "exited") == 0) {

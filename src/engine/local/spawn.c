@@ -4,8 +4,6 @@
  * waited for here. */
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +17,7 @@
 
 #define FIRST_PORT 15000
 #define N_PORTS 10000
-#define MAX_PORTS 64     /* of one job */
-#define FIRST_FREE_FD 10 /* below are the numbers a shim finds its files at */
+#define MAX_PORTS 64 /* of one job */
 
 void stk_local_run_name(const struct stk_local_job *j, const char *end, char *buf, size_t size)
 {
@@ -44,25 +41,14 @@ void stk_local_unlink(const struct stk_local_job *j)
     }
 }
 
-static int high(int fd)
-{
-    int up;
-
-    if (fd < 0 || fd >= FIRST_FREE_FD)
-        return fd;
-    up = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-    (void)close(fd);
-    return up;
-}
-
 static int make_run_file(const struct stk_local_job *j)
 {
     char name[64];
     int fd;
 
     stk_local_run_name(j, "", name, sizeof(name));
-    fd = high(openat(j->m->run_dir, name,
-                     O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+    fd = openat(j->m->run_dir, name, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
+                0600);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
         (void)close(fd);
         return -1;
@@ -84,7 +70,7 @@ static int make_socket(const struct stk_local_job *j)
 {
     struct sockaddr_un a;
     char name[64];
-    int fd = high(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
         return -1;
@@ -231,36 +217,6 @@ static char *message(struct stk_local_job *j, size_t *ret_n)
     return text;
 }
 
-static int run_shim(const struct stk_local_job *j, int listen_fd, int run_fd, pid_t *ret_pid)
-{
-    const struct stk_local *m = j->m;
-    char name[32], *argv[] = {(char *)(uintptr_t) "stoker-shim", name, NULL}, *env[] = {NULL};
-    posix_spawn_file_actions_t acts;
-    posix_spawnattr_t attr;
-    sigset_t set;
-    int rc;
-
-    stk_local_run_name(j, "", name, sizeof(name));
-    rc = posix_spawn_file_actions_init(&acts);
-    if (rc)
-        return -rc;
-    (void)posix_spawnattr_init(&attr);
-    for (int fd = 0; fd < 3 && rc == 0; fd++)
-        rc = posix_spawn_file_actions_adddup2(&acts, m->null_fd, fd);
-    rc = rc ? rc : posix_spawn_file_actions_adddup2(&acts, listen_fd, 3);
-    rc = rc ? rc : posix_spawn_file_actions_adddup2(&acts, run_fd, 4);
-    (void)sigfillset(&set);
-    (void)posix_spawnattr_setsigdefault(&attr, &set);
-    (void)sigemptyset(&set);
-    (void)posix_spawnattr_setsigmask(&attr, &set);
-    (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETSIGMASK);
-    rc = rc ? rc : posix_spawn(ret_pid, m->cfg.shim_path, &acts, &attr, argv, env);
-    (void)posix_spawn_file_actions_destroy(&acts);
-    (void)posix_spawnattr_destroy(&attr);
-    return -rc;
-}
-
 /* How many ports its processes may want to meet at; none for a job of one process and one GPU. */
 static uint32_t ports_wanted(const struct stk_local_job *j)
 {
@@ -282,8 +238,8 @@ void stk_local_spawn(struct stk_local_job *j)
     int run_fd = -1, listen_fd = -1, rc = 0;
     const char *what = "no description";
     char *text = NULL;
+    char name[64];
     size_t n = 0;
-    pid_t pid = 0;
 
     if (ports_wanted(j) > 0)
         find_ports(j, ports_wanted(j));
@@ -305,7 +261,8 @@ void stk_local_spawn(struct stk_local_job *j)
     }
     if (rc == 0) {
         what = "cannot run stoker-shim";
-        rc = run_shim(j, listen_fd, run_fd, &pid);
+        stk_local_run_name(j, "", name, sizeof(name));
+        rc = stk_local_nursery_send(j->m, name, listen_fd, run_fd);
     }
     if (run_fd >= 0)
         (void)close(run_fd);
@@ -319,11 +276,7 @@ void stk_local_spawn(struct stk_local_job *j)
         return;
     }
     j->where = STK_W_LAUNCHED;
-    j->child = true;
-    j->run.shim = pid;
     (void)stk_local_send_text(j, text, n);
-    if (stk_local_link_watch(j, pid) < 0)
-        stk_local_note(j, "its supervisor %d cannot be watched", (int)pid);
     free(j->spec);
     j->spec = NULL;
 }

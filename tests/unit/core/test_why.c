@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/save.h"
 #include "lib/fixture.h"
 
 static unsigned seen; /* reason codes met in this program */
@@ -165,6 +166,26 @@ static void between_rounds_and_behind_better_ranks(void **state)
     fx_free(f);
 }
 
+static void its_node_was_taken_away(void **state)
+{
+    const struct stk_node_spec small = {.gpus = 4};
+    struct fx *f = fx_plain(), *g = fx_new(&(struct fx_setup){.nodes = &small, .n_nodes = 1});
+    const struct stk_mem mem = fx_mem(&f->heap);
+    struct stk_bytes b = {.mem = &mem};
+    struct stk_job_spec spec = fx_job(8, 10);
+    uint32_t job;
+
+    (void)state;
+    spec.demand.cut = false;
+    job = fx_submit(f, spec);
+    assert_int_equal(stk_core_save(f->core, &b, NULL), 0);
+    assert_int_equal(stk_core_load(g->core, b.data, b.n, NULL), 0);
+    assert_int_equal(why(g, job).code, STK_WHY_NEVER);
+    stk_bytes_done(&b);
+    fx_free(f);
+    fx_free(g);
+}
+
 static void it_sleeps_where_another_runs(void **state)
 {
     struct fx *f = fx_new(&(struct fx_setup){.sleep_pct = 100});
@@ -204,6 +225,7 @@ int main(void)
         cmocka_unit_test(it_would_delay_a_promise),
         cmocka_unit_test(the_room_is_being_cleared_for_another),
         cmocka_unit_test(between_rounds_and_behind_better_ranks),
+        cmocka_unit_test(its_node_was_taken_away),
         cmocka_unit_test(it_sleeps_where_another_runs),
         cmocka_unit_test(every_reason_was_met),
     };

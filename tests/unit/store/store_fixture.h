@@ -74,7 +74,7 @@ static inline uint64_t append(struct box *b, stk_job_number number)
 {
     char text[32];
     int n = snprintf(text, sizeof(text), "event of job %u", number);
-    struct stk_entry e = {
+    struct stk_row e = {
         .at = T0 + number, .type = 3, .number = number, .bytes = text, .len = (size_t)n};
     uint64_t seq = 0;
 

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The HTTP layer alone: what it does with good, bad, slow and absent clients."""
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+from webclient import Client, raw
+
+BUILD = pathlib.Path(os.environ.get("STOKER", pathlib.Path(__file__).resolve().parents[2] / "build/stoker")).parent
+SERVER = BUILD / "http_server"
+pytestmark = pytest.mark.skipif(not SERVER.exists(), reason="built without tests")
+
+
+class Server:
+    def __init__(self, folder, *args):
+        self.path = folder / "s.sock"
+        self.process = subprocess.Popen([SERVER, self.path, *(args or ["127.0.0.1:0"])], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True, bufsize=1)
+        self.url = self.process.stdout.readline().strip()
+        assert self.process.stdout.readline() == "ready\n", self.process.stderr.read()
+        host, port = self.url.split("//")[1].rsplit(":", 1)
+        self.tcp = (host, int(port))
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        out, err = self.process.communicate(timeout=20)
+        return self.process.returncode, out, err
+
+
+@pytest.fixture
+def server(tmp_path):
+    s = Server(tmp_path)
+    yield s
+    if s.process.poll() is None:
+        code, _, err = s.stop()
+        assert code == 0, err
+
+
+def test_answers_over_both_doors_and_knows_who_asks(server):
+    assert Client(server.path).get("/hello").json == {"uid": os.getuid()}
+    assert Client(server.tcp).get("/hello").json == {"uid": None}
+    assert Client(server.tcp, token="good").get("/mine").json == {"uid": 1}
+    assert Client(server.path).get("/mine").json == {"uid": os.getuid()}
+
+
+def test_access_is_by_token_and_role(server):
+    a = Client(server.tcp).get("/mine")
+    assert a.status == 401 and "token" in a.message and a.headers["WWW-Authenticate"].startswith("Bearer")
+    assert Client(server.tcp, token="bad").get("/mine").status == 401
+    assert Client(server.tcp, token="good").get("/boss").status == 403
+    assert Client(server.tcp, token="boss").get("/boss").status == 200
+    assert Client(server.tcp).get("/local").status == 200
+    # a wrong token is an error even where none is needed
+    assert Client(server.tcp, token="bad").get("/hello").status == 401
+
+
+def test_a_cookie_counts_only_from_our_own_pages(server):
+    c = Client(server.tcp)
+    own = {"Origin": "http://%s:%d" % server.tcp}
+    assert c.ask("GET", "/mine", headers={"Cookie": "stoker=good"}).status == 200
+    assert c.ask("POST", "/mine", headers={"Cookie": "stoker=good", **own}).status == 200
+    assert c.ask("POST", "/mine", headers={"Cookie": "stoker=good"}).status == 401
+    assert c.ask("POST", "/mine", headers={"Cookie": "stoker=good", "Origin": "http://127.0.0.1:1"}).status == 401
+    assert c.ask("GET", "/mine", headers={"Cookie": "stoker=good", "Sec-Fetch-Site": "same-site"}).status == 401
+
+
+def test_names_that_are_not_ours_are_refused_on_tcp(server):
+    c = Client(server.tcp)
+    for host, status in [("evil.example", 403), ("evil.example:80", 403), ("localhost", 200), ("a.localhost:1", 200),
+                         ("127.0.0.1", 200), ("[::1]:80", 200), (socket.gethostname(), 200)]:
+        assert c.ask("GET", "/hello", headers={"Host": host}).status == status, host
+    assert Client(server.path).ask("GET", "/hello", headers={"Host": "evil.example"}).status == 200
+
+
+def test_paths_that_are_not_there_name_the_nearest(server):
+    a = Client(server.path).get("/helo")
+    assert a.status == 404 and "/hello" in a.message
+    assert "/later/{name}" in Client(server.path).get("/latr/x").message
+    assert "openapi" in Client(server.path).get("/something/else").message
+
+
+def test_wrong_methods_name_the_right_ones(server):
+    a = Client(server.path).ask("DELETE", "/mine")
+    assert a.status == 405 and a.headers["Allow"] == "GET, POST"
+    assert Client(server.path).ask("OPTIONS", "/mine").status == 405
+    assert Client(server.path).ask("HEAD", "/hello").status == 200
+
+
+def test_queries_are_checked(server):
+    a = Client(server.path).get("/count?too=5")
+    assert a.status == 400 and "too" in a.message and "to" in a.message
+    assert Client(server.path).get("/hello?x=1").status == 400
+    for bad in ["-1", "1.5", "x", "", "99999999999999999999999"]:
+        assert Client(server.path).get("/later/x?ms=" + bad).status == 400, bad
+
+
+def test_bad_json_says_where(server):
+    a = Client(server.path).post("/echo", b'{"a": 1,\n "b": }')
+    assert a.status == 400 and "line 2" in a.message
+    assert Client(server.path).post("/echo", b'{"a": 1, "a": 2}').status == 400
+    assert Client(server.path).post("/echo", b"").status == 400
+    assert Client(server.path).post("/echo", b'{"a": "\xff\xfe"}').status == 400
+    assert Client(server.path).post("/echo", b"[" * 100000).status == 400
+    assert Client(server.path).post("/echo", {"a": ["b", None, 1.5]}).json == {"a": ["b", None, 1.5]}
+
+
+def test_bodies_up_to_the_limit_are_taken(server):
+    big = "x" * (8 << 20)
+    assert Client(server.path).post("/echo", json.dumps([big])).json == [big]
+    # announced too large: refused before it is sent
+    s = Client(server.path).socket()
+    s.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 67108865\r\n\r\n")
+    assert b" 413 " in s.recv(65536)
+    # in pieces, without saying how much
+    c = Client(server.path, timeout=60).connection()
+    c.putrequest("POST", "/echo")
+    c.putheader("Transfer-Encoding", "chunked")
+    c.endheaders()
+    piece = b"x" * (1 << 20)
+    for _ in range(66):
+        c.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+    c.send(b"0\r\n\r\n")
+    r = c.getresponse()
+    assert r.status == 413 and b"larger" in r.read()
+    assert Client(server.path).get("/hello").status == 200
+
+
+def test_refusals_come_after_the_body_so_that_clients_see_them(server):
+    a = Client(server.tcp).post("/mine", b"x" * 60000)
+    assert a.status == 401
+
+
+def test_long_urls_and_headers_are_refused(server):
+    c = Client(server.path)
+    assert c.get("/hello/" + "x" * 5000).status == 414
+    s = c.socket()
+    assert raw(s, b"GET /" + b"x" * 40000 + b" HTTP/1.1\r\nHost: x\r\n\r\n").startswith(b"HTTP/1.1 414")
+    s = c.socket()
+    assert b" 431 " in raw(s, b"GET /hello HTTP/1.1\r\nHost: x\r\n" + b"X-A: " + b"y" * 40000 + b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("junk", [
+    b"\0" * 100 + b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 1000, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", b"GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+    b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzzz\r\n", b"GET /hello%00x HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256)),
+])
+def test_junk_does_no_harm(server, junk):
+    s = Client(server.path, timeout=2).socket()
+    try:
+        s.sendall(junk)
+        s.shutdown(socket.SHUT_WR)
+        while s.recv(65536):
+            pass
+    except OSError:
+        pass
+    s.close()
+    assert Client(server.path).get("/hello").status == 200
+
+
+def test_answers_may_come_later_and_in_any_order(server):
+    slow = Client(server.path).open("GET", "/later/a?ms=0")[1]
+    c = Client(server.path).connection()
+    for ms in (30, 0, 5):  # the same connection, again and again
+        c.request("GET", f"/later/x?ms={ms}")
+        assert json.loads(c.getresponse().read()) == {"later": True}
+    assert json.loads(slow.read()) == {"later": True}
+
+
+def test_streams_sleep_and_wake(server):
+    a = Client(server.path).get("/count?to=100")
+    assert a.body.split() == [b"%d" % i for i in range(100)]
+    assert a.headers["Transfer-Encoding"] == "chunked"
+
+
+def test_a_client_that_leaves_a_stream_is_forgotten(server):
+    c, r = Client(server.path).open("GET", "/count?to=1000000000")
+    assert r.read(100)
+    r.close()
+    c.close()
+    assert server.process.stdout.readline() == "done\n"
+
+
+def test_a_client_that_leaves_while_it_waits_is_forgotten(server):
+    s = Client(server.path).socket()
+    s.sendall(b"GET /never HTTP/1.1\r\nHost: x\r\n\r\n")
+    time.sleep(0.2)
+    s.close()
+    assert server.process.stdout.readline() == "gone\n"
+
+
+def test_stopping_ends_streams_and_answers_those_who_wait(server):
+    _, r = streaming = Client(server.path).open("GET", "/count?to=1000000000")
+    assert r.read(10)
+    s = Client(server.path).socket()
+    s.sendall(b"GET /never HTTP/1.1\r\nHost: x\r\n\r\n")
+    idle = Client(server.path).socket()
+    time.sleep(0.2)
+    server.process.send_signal(signal.SIGTERM)
+    assert b" 503 " in s.recv(65536)
+    assert r.read().endswith(b"stopping\n")
+    assert streaming
+    assert server.process.wait(20) == 0
+    assert idle.recv(10) == b""
+    assert not server.path.exists()
+
+
+def test_a_stale_socket_is_replaced_and_one_in_use_is_not(server, tmp_path):
+    second = subprocess.run([SERVER, server.path, "127.0.0.1:0"], capture_output=True, text=True, timeout=20)
+    assert second.returncode == 1 and "another daemon" in second.stderr
+    server.process.kill()
+    server.process.wait()
+    assert server.path.exists()
+    again = Server(tmp_path)
+    assert Client(again.path).get("/hello").status == 200
+    assert again.stop()[0] == 0
+    server.path.write_text("precious")
+    third = subprocess.run([SERVER, server.path, "127.0.0.1:0"], capture_output=True, text=True, timeout=20)
+    assert third.returncode == 1 and "not a socket" in third.stderr and server.path.read_text() == "precious"
+
+
+def test_folders_that_others_can_write_to_are_refused(tmp_path):
+    tmp_path.chmod(0o777)
+    p = subprocess.run([SERVER, tmp_path / "s.sock", "127.0.0.1:0"], capture_output=True, text=True, timeout=20)
+    assert p.returncode == 1 and "others may write" in p.stderr
+
+
+def test_beyond_this_machine_only_with_tls(tmp_path):
+    p = subprocess.run([SERVER, tmp_path / "s.sock", "0.0.0.0:0"], capture_output=True, text=True, timeout=20)
+    assert p.returncode == 1 and "without TLS" in p.stderr
+    for bad in ["nonsense", "1.2.3.4.5:80", "127.0.0.1:99999", "127.0.0.1:", "example.com:80"]:
+        p = subprocess.run([SERVER, tmp_path / "s.sock", bad], capture_output=True, text=True, timeout=20)
+        assert p.returncode == 1 and bad.split(":")[0] in p.stderr, (bad, p.stderr)
+
+
+def test_the_socket_is_open_to_all_users(server):
+    assert server.path.stat().st_mode & 0o777 == 0o666
+
+
+def test_slow_clients_do_not_keep_others_waiting(server):
+    slow = [Client(server.path).socket() for _ in range(50)]
+    for s in slow:
+        s.sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+    begin = time.monotonic()
+    for _ in range(100):
+        assert Client(server.path).get("/hello").status == 200
+    assert time.monotonic() - begin < 25  # not held up by any of their time limits
+    for s in slow:
+        s.close()
+
+
+def test_requests_that_never_end_are_cut_off(tmp_path, monkeypatch):
+    monkeypatch.setenv("HTTP_MS", "500")
+    server = Server(tmp_path)
+    drips = {name: Client(server.path, timeout=20).socket() for name in ("silent", "head", "body")}
+    never = Client(server.path, timeout=20).socket()
+    never.sendall(b"GET /never HTTP/1.1\r\nHost: x\r\n\r\n")
+    drips["head"].sendall(b"GET /hello HTTP/1.1\r\nX-A: ")
+    drips["body"].sendall(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+    closed = set()
+    for _ in range(200):  # a byte at a time keeps no connection alive
+        for name, s in drips.items():
+            try:
+                if name != "silent":
+                    s.send(b"x")
+                s.setblocking(False)
+                if s.recv(1000) == b"":
+                    closed.add(name)
+            except BlockingIOError:
+                pass
+            except OSError:
+                closed.add(name)
+        if len(closed) == 3:
+            break
+        time.sleep(0.05)
+    assert closed == {"silent", "head", "body"}
+    never.setblocking(False)
+    with pytest.raises(BlockingIOError):  # a request that came whole may wait
+        never.recv(10)
+    assert server.stop()[0] == 0
+
+
+def test_ten_thousand_idle_connections_do_not_stop_service(server):
+    import resource
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    want = min(10000, hard - 200)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    idle = []
+    try:
+        for i in range(want):
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            s.connect(str(server.path))
+            if i % 3 == 0:
+                s.send(b"GET /hello HTTP/1.1\r\nHo")
+            idle.append(s)
+        assert Client(server.path).get("/hello").status == 200
+        assert Client(server.tcp).get("/hello").status == 200
+        assert len(Client(server.path).get("/count?to=50").body.split()) == 50
+    finally:
+        for s in idle:
+            s.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_one_user_cannot_hold_every_place(server):
+    held = []
+    status = None
+    for _ in range(520):
+        s = Client(server.path).socket()
+        s.sendall(b"GET /never HTTP/1.1\r\nHost: x\r\n\r\n")
+        held.append(s)
+    for s in held[-5:]:
+        s.settimeout(5)
+        status = s.recv(100)
+        assert b" 429 " in status
+    for s in held:
+        s.close()
