@@ -202,9 +202,9 @@ static void set_description(const struct stk_show *v, json_t *o, const struct st
     json_decref(spec);
     if (!copy)
         return;
-    if (stk_logpath(v->api, rec, copy, false, 0, path, sizeof(path)) == 0)
+    if (stk_logpath(v->api, &(struct stk_logpath){rec, copy, false, 0}, path, sizeof(path)) == 0)
         set(o, "stdout", text(path));
-    if (stk_logpath(v->api, rec, copy, true, 0, path, sizeof(path)) == 0)
+    if (stk_logpath(v->api, &(struct stk_logpath){rec, copy, true, 0}, path, sizeof(path)) == 0)
         set(o, "stderr", text(path));
     hide_secrets(copy);
     for (size_t i = 0; i < sizeof(top) / sizeof(*top); i++)
