@@ -19,35 +19,44 @@
 #define MAX_WORDS 64
 #define MAX_LINE 65536
 
+/* Copies one word from *in to *out, without its quotes; false: a quote is open. */
+static bool take_word(const char **in, char **out)
+{
+    const char *p = *in;
+    char quote = '\0', *to = *out;
+
+    for (; *p != '\0' && (quote != '\0' || !strchr(" \t", *p)); p++) {
+        if (quote != '\0' && *p == quote)
+            quote = '\0';
+        else if (quote == '\0' && (*p == '"' || *p == '\''))
+            quote = *p;
+        else if (*p == '\\' && quote != '\'' && p[1] != '\0')
+            *to++ = *++p;
+        else
+            *to++ = *p;
+    }
+    *in = *p != '\0' ? p + 1 : p;
+    *to++ = '\0'; /* never ahead of *in: a blank or the end was passed over */
+    *out = to;
+    return quote == '\0';
+}
+
 /* Cuts 'line' in place. Returns the number of words, or -1 when a quote is open or there are too
  * many. */
 static int cut(char *line, char **word)
 {
-    int n = 0;
-    char *in = line, *out = line;
+    const char *in = line;
+    char *out = line;
 
-    for (;;) {
-        char quote = 0;
-
+    for (int n = 0;; n++) {
         in += strspn(in, " \t");
         if (*in == '\0' || *in == '#')
             return n;
         if (n == MAX_WORDS)
             return -1;
-        word[n++] = out;
-        for (; *in != '\0' && (quote || !strchr(" \t", *in)); in++) {
-            if (quote ? *in == quote : *in == '"' || *in == '\'')
-                quote = quote ? 0 : *in;
-            else if (*in == '\\' && quote != '\'' && in[1] != '\0')
-                *out++ = *++in;
-            else
-                *out++ = *in;
-        }
-        if (quote)
+        word[n] = out;
+        if (!take_word(&in, &out))
             return -1;
-        if (*in != '\0')
-            in++;
-        *out++ = '\0'; /* never ahead of 'in': a blank or the end was passed over */
     }
 }
 
