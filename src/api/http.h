@@ -87,6 +87,8 @@ struct stk_http_tcp {
     bool insecure;          /* beyond loopback without TLS all the same */
 };
 int stk_http_listen_tcp(struct stk_http *h, const struct stk_http_tcp *tcp, struct stk_err *err);
+/* Other names for us, as in the config. */
+void stk_http_set_hosts(struct stk_http *h, const char *const *hosts);
 /* "http://127.0.0.1:8080"; "" when not listening on TCP. */
 const char *stk_http_url(const struct stk_http *h);
 

@@ -247,7 +247,7 @@ def test_https_with_a_certificate(tmp_path):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj", "/CN=localhost",
                     "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
     server = Server(tmp_path, "0.0.0.0:0", cert, key)
-    assert server.url.startswith("https://0.0.0.0:")
+    assert server.url.startswith("https://" + socket.gethostname())
     context = ssl.create_default_context(cafile=cert)
     for path, status in [("/hello", 200), ("/local", 401), ("/mine", 401)]:  # beyond loopback a token is needed
         c = http.client.HTTPSConnection("127.0.0.1", server.tcp[1], context=context, timeout=20)
