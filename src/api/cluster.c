@@ -95,8 +95,8 @@ void stk_do_cluster(void *ctx, struct stk_request *r)
     stk_request_json(r, 200,
                      json_pack("{s:s,s:s,s:b,s:o,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "version",
                                a->cfg.version, "policy", cfg->policy, "virtual",
-                               a->cfg.virtual_gpus, "now", stk_show_time(stk_live_now(a->cfg.live)),
-                               "seq", (json_int_t)stk_live_seq(a->cfg.live), "nodes",
+                               a->cfg.virtual_gpus, "now", stk_show_time(stk_api_now(a)), "seq",
+                               (json_int_t)stk_live_seq(a->cfg.live), "nodes",
                                (json_int_t)cfg->core.n_nodes, "jobs", show_counts(&c), "gpus",
                                show_gpu_counts(&v), "gpu_list", list_gpus(&v), "running", running,
                                "waiting", waiting));
@@ -107,7 +107,7 @@ void stk_do_health(void *ctx, struct stk_request *r)
 {
     struct stk_api *a = ctx;
     const struct stk_who *who = stk_request_who(r);
-    stk_time now = stk_live_now(a->cfg.live);
+    stk_time now = stk_api_now(a);
     json_t *o = json_pack(
         "{s:s,s:s,s:s,s:o,s:f,s:I,s:I,s:b}", "status", a->trouble[0] ? "trouble" : "ok", "version",
         a->cfg.version, "policy", stk_live_config(a->cfg.live)->policy, "now", stk_show_time(now),
@@ -214,7 +214,7 @@ static void put_daemon(struct text *t, const struct stk_api *a)
     head(t, "stoker_trouble", "gauge", "1 when the daemon cannot do its work.");
     put(t, "stoker_trouble %d\n", a->trouble[0] != '\0');
     head(t, "stoker_up_seconds", "gauge", "Time since the daemon was started.");
-    put(t, "stoker_up_seconds %.3f\n", (double)(stk_live_now(a->cfg.live) - a->opened) / 1e6);
+    put(t, "stoker_up_seconds %.3f\n", (double)(stk_api_now(a) - a->opened) / 1e6);
     head(t, "stoker_events_total", "counter", "Events in the journal.");
     put(t, "stoker_events_total %" PRIu64 "\n", stk_live_seq(a->cfg.live));
     head(t, "stoker_http_requests_total", "counter", "Requests since the daemon was started.");

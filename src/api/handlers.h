@@ -44,6 +44,7 @@ void stk_api_fill_who(struct stk_api *a, uint32_t uid, uint32_t gid, struct stk_
 int stk_api_secret(char *buf, size_t size, struct stk_err *err); /* a new random one */
 
 /* api.c */
+stk_time stk_api_now(const struct stk_api *a); /* the scheduler's own is that of its last turn */
 void stk_api_need_tick(struct stk_api *a);
 /* The {id} of the path, "12" or "12_4" (of an array); on failure the request has been answered. */
 int stk_api_job_number(struct stk_api *a, struct stk_request *r, stk_job_number *ret);

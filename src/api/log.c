@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "api/handlers.h"
-#include "sys/pattern.h"
+#include "api/logpath.h"
 
-#define PIECE (64u * 1024)
+#define PIECE ((size_t)65536)
 #define MAX_TAIL_BYTES (1u << 20) /* how far back lines are counted */
 
 struct stk_tail {
@@ -265,21 +265,14 @@ struct owner {
 static int on_record(void *ctx, const struct stk_record *rec)
 {
     struct owner *o = ctx;
-    struct stk_pattern p = {.number = rec->number,
-                            .array = rec->array,
-                            .index = rec->array_index,
-                            .task = o->task,
-                            .name = rec->name,
-                            .user = rec->user};
-    const char *path = rec->stdout_path;
+    json_t *spec = stk_live_spec(o->t->api->cfg.live, rec->spec);
+    const struct stk_logpath which = {rec, spec, strcmp(o->stream, "stderr") == 0, o->task};
 
-    if (strcmp(o->stream, "stderr") == 0 && rec->stderr_path && *rec->stderr_path)
-        path = rec->stderr_path;
     o->t->uid = rec->uid;
     o->t->gid = rec->gid;
-    if (!path || stk_pattern_path(path, &p, NULL, o->t->path, sizeof(o->t->path)) < 0 ||
-        o->t->path[0] != '/')
+    if (stk_logpath(o->t->api, &which, o->t->path, sizeof(o->t->path)) < 0)
         o->t->path[0] = '\0';
+    json_decref(spec);
     return 1;
 }
 

@@ -16,14 +16,14 @@ static bool is_number(const json_t *j)
 }
 
 /* A sentence about what is wrong with a report, or NULL. */
-static const char *check(const json_t *b)
+static const char *check(json_t *b)
 {
-    const json_t *c = json_object_get(b, "checkpoint"), *m = json_object_get(b, "metrics"), *v;
+    json_t *c = json_object_get(b, "checkpoint"), *m = json_object_get(b, "metrics"), *v;
     const char *key;
 
     if (!json_is_object(b))
         return "a report must be an object";
-    json_object_foreach((json_t *)(uintptr_t)b, key,
+    json_object_foreach(b, key,
                         v) if (strcmp(key, "step") != 0 && strcmp(key, "total") != 0 &&
                                strcmp(key, "checkpoint") != 0 &&
                                strcmp(key, "metrics") !=
@@ -107,6 +107,6 @@ void stk_do_control(void *ctx, struct stk_request *r)
                   : j->cancel_wanted ? json_string("the job was cancelled")
                                      : json_string("its GPUs are needed by another job"),
                   "grace_s", json_is_number(grace) ? json_incref(grace) : json_integer(GRACE_S),
-                  "interrupt_rate_per_h", interrupt_rate(j, stk_live_now(a->cfg.live))));
+                  "interrupt_rate_per_h", interrupt_rate(j, stk_api_now(a))));
     json_decref(spec);
 }

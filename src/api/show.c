@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/logpath.h"
 #include "api/say.h"
 #include "core/state.h"
 #include "model/reason.h"
@@ -145,7 +146,7 @@ static void set_place(const struct stk_show *v, json_t *o, const struct stk_stat
 static void set_reason(const struct stk_show *v, json_t *o, const struct stk_job *j, uint32_t slot)
 {
     struct stk_core *core = stk_live_core(v->api->cfg.live);
-    struct stk_say say = {.number = j->number, .tasks = 1, .now = stk_live_now(v->api->cfg.live)};
+    struct stk_say say = {.number = j->number, .tasks = 1, .now = stk_api_now(v->api)};
     char sentence[256];
     const struct stk_reason *w = &say.why;
 
@@ -194,12 +195,17 @@ static void set_description(const struct stk_show *v, json_t *o, const struct st
     static const char *const top[] = {"command", "script", "args", "workdir", "envs"};
     json_t *spec = stk_live_spec(v->api->cfg.live, rec->spec), *copy;
     json_t *limit = json_object_get(spec, "time_limit_s");
+    char path[4096];
 
     set(o, "time_limit_s", limit ? json_incref(limit) : json_null());
     copy = spec && v->who && stk_live_may(v->who, rec->uid) ? json_deep_copy(spec) : NULL;
     json_decref(spec);
     if (!copy)
         return;
+    if (stk_logpath(v->api, &(struct stk_logpath){rec, copy, false, 0}, path, sizeof(path)) == 0)
+        set(o, "stdout", text(path));
+    if (stk_logpath(v->api, &(struct stk_logpath){rec, copy, true, 0}, path, sizeof(path)) == 0)
+        set(o, "stderr", text(path));
     hide_secrets(copy);
     for (size_t i = 0; i < sizeof(top) / sizeof(*top); i++)
         if (json_object_get(copy, top[i]))
@@ -209,7 +215,7 @@ static void set_description(const struct stk_show *v, json_t *o, const struct st
 
 static void set_private(const struct stk_show *v, json_t *o, const struct stk_record *rec)
 {
-    if (v->who && stk_live_may(v->who, rec->uid)) {
+    if (v->who && stk_live_may(v->who, rec->uid) && rec->stdout_path && *rec->stdout_path) {
         set(o, "stdout", text(rec->stdout_path));
         set(o, "stderr", text(rec->stderr_path));
     }
@@ -222,7 +228,7 @@ static void set_core(const struct stk_show *v, json_t *o, stk_job_number number)
     const struct stk_core *core = stk_live_core(v->api->cfg.live);
     const struct stk_state *s = stk_core_state(core);
     uint32_t slot = stk_core_find(core, number);
-    stk_time now = stk_live_now(v->api->cfg.live);
+    stk_time now = stk_api_now(v->api);
     const struct stk_job *j;
     char sentence[200];
 
@@ -268,12 +274,16 @@ json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e)
 json_t *stk_show_record(const struct stk_show *v, const struct stk_record *rec)
 {
     json_t *o = common(rec);
-    char sentence[200];
+    char sentence[80], whole[800];
+    bool plain = rec->cause == STK_CAUSE_OK || rec->cause == STK_CAUSE_FAILED ||
+                 rec->cause == STK_CAUSE_SIGNAL || !rec->note || !*rec->note;
 
     if (!o)
         return NULL;
     stk_say_end(rec->cause, rec->code, sentence, sizeof(sentence));
-    set(o, "state_text", rec->note && *rec->note ? text(rec->note) : json_string(sentence));
+    (void)snprintf(whole, sizeof(whole), "%s%s%.700s", sentence, plain ? "" : ": ",
+                   plain ? "" : rec->note);
+    set(o, "state_text", text(whole));
     set_private(v, o, rec);
     return o;
 }

@@ -98,7 +98,7 @@ void stk_do_token_new(void *ctx, struct stk_request *r)
     struct stk_api *a = ctx;
     struct stk_store *st = stk_live_store(a->cfg.live);
     const struct stk_who *who = stk_request_who(r);
-    struct stk_token t = {.uid = who->uid, .created = stk_live_now(a->cfg.live)};
+    struct stk_token t = {.uid = who->uid, .created = stk_api_now(a)};
     struct stk_err err = {""};
     char secret[80], url[256] = "";
     int64_t id = 0;

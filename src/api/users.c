@@ -15,7 +15,7 @@
 
 #include "api/handlers.h"
 
-#define REMEMBER_MS (60u * 1000)
+#define REMEMBER_MS 60000u
 #define USED_EVERY (3600 * STK_SECOND) /* how often a token's last use is written down */
 
 static void look_up(uint32_t uid, uint32_t gid, struct stk_user *u)
@@ -90,7 +90,7 @@ int stk_api_identify(void *ctx, const struct stk_peer *peer, struct stk_who *ret
     struct stk_api *a = ctx;
     struct stk_store *st = stk_live_store(a->cfg.live);
     struct stk_token t;
-    stk_time now = stk_live_now(a->cfg.live);
+    stk_time now = stk_api_now(a);
 
     if (peer->is_unix) {
         stk_api_fill_who(a, peer->uid, peer->gid, ret);

@@ -108,8 +108,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     struct stk_core *core = stk_live_core(a->cfg.live);
     const struct stk_state *s = stk_core_state(core);
     uint32_t slot = stk_core_find(core, e->number);
-    struct stk_say say = {
-        .number = e->number, .tasks = e->rec.tasks, .now = stk_live_now(a->cfg.live)};
+    struct stk_say say = {.number = e->number, .tasks = e->rec.tasks, .now = stk_api_now(a)};
     const struct stk_reason *w = &say.why;
     char sentence[400], change[200];
     json_t *held;

@@ -16,7 +16,7 @@ static unsigned length(const char *s)
 
 unsigned stk_near_limit(const char *word)
 {
-    return 2 + length(word) / 4;
+    return 2 + length(word) / 3;
 }
 
 bool stk_near(const char *word, const char *name, unsigned *best)

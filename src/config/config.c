@@ -238,7 +238,7 @@ static int check_text(const struct reader *r, const char *text, size_t len)
     bool start = true;
 
     if (len > STK_CONFIG_MAX_FILE)
-        return stk_err_set(r->err, -EFBIG, "%s: larger than %u KiB", r->name,
+        return stk_err_set(r->err, -EFBIG, "%s: larger than %zu KiB", r->name,
                            STK_CONFIG_MAX_FILE >> 10);
     for (size_t i = 0; i < len;) {
         size_t n = character((const unsigned char *)text + i, len - i);

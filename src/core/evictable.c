@@ -57,7 +57,7 @@ void stk_evictable_node_up(struct stk_state *s, uint32_t node, bool up)
 }
 
 /* What leases of jobs that are not being stopped hold of the node, of GPUs that are not off. */
-static void subtract_leases(const struct stk_state *s, uint32_t node, uint32_t *have)
+static void count_leases(const struct stk_state *s, uint32_t node, uint32_t *held)
 {
     const struct stk_pool *p = &s->pools[s->nodes[node].pool];
 
@@ -69,7 +69,7 @@ static void subtract_leases(const struct stk_state *s, uint32_t node, uint32_t *
             const struct stk_piece *k = &s->pieces[j->first_piece + i];
 
             for (uint32_t t = 0; k->node.i == node && t <= j->tier; t++)
-                have[t] -= stk_index_back(s, k);
+                held[t] += stk_index_back(s, k);
         }
     }
 }
@@ -77,16 +77,15 @@ static void subtract_leases(const struct stk_state *s, uint32_t node, uint32_t *
 void stk_evictable_recount(struct stk_state *s, uint32_t node)
 {
     struct stk_node *n = &s->nodes[node];
-    uint32_t have[STK_TIER_MAX];
+    const uint32_t on = n->gpus - (uint32_t)__builtin_popcountll(n->mask_off);
+    uint32_t held[STK_TIER_MAX] = {0};
 
     if (!s->evictable)
         return;
-    for (uint32_t t = 0; t < STK_TIER_MAX; t++)
-        have[t] = n->gpus - (uint32_t)__builtin_popcountll(n->mask_off);
-    subtract_leases(s, node, have);
+    count_leases(s, node, held);
     for (uint32_t t = 0; t < STK_TIER_MAX; t++) {
         *counter(s, &s->groups[n->group], t, n->evictable[t]) -= n->up;
-        n->evictable[t] = have[t];
+        n->evictable[t] = on - held[t];
         *counter(s, &s->groups[n->group], t, n->evictable[t]) += n->up;
     }
 }

@@ -44,8 +44,6 @@ struct load {
     uint32_t n_claims, cap_claims;
 };
 
-#define MAX_WORD (STK_MAX_DURATION / 1000 * STK_MAX_GPUS)
-
 static int bad(struct load *l, const char *what)
 {
     return stk_err_set(l->err, -EBADMSG, "not a saved state: %s", what);
@@ -60,11 +58,6 @@ static int no_memory(struct load *l)
 static uint32_t get_count(struct stk_reader *r)
 {
     return (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at));
-}
-
-static stk_time get_time(struct stk_reader *r, stk_time most)
-{
-    return stk_get_i(r, 0, most);
 }
 
 /* ---- first pass ---- */
@@ -96,7 +89,7 @@ static int get_head(struct load *l)
 
     if (rc < 0)
         return rc;
-    s->now = get_time(r, STK_MAX_DURATION);
+    s->now = stk_get_i(r, 0, STK_MAX_DURATION);
     s->next_number = stk_get_u32(r);
     s->next_lease = stk_get_u32(r);
     s->next_queue_seq = stk_get_u32(r);
@@ -115,46 +108,6 @@ static int get_head(struct load *l)
     for (uint32_t i = 0; i < l->n_claims; i++)
         l->claims[i] = stk_get_u32(r);
     return r->bad || s->next_number == 0 || s->next_lease == 0 ? bad(l, "its head") : 0;
-}
-
-static void get_common(struct load *l, struct stk_job *j)
-{
-    const struct stk_state *s = l->s;
-    struct stk_reader *r = &l->r;
-    uint32_t wishes;
-
-    j->number = (uint32_t)stk_get_u(r, s->next_number - 1);
-    j->tag = stk_get_u32(r);
-    j->cause = (uint8_t)stk_get_u(r, STK_CAUSE_MAX - 1);
-    j->kind = (unsigned)stk_get_u(r, STK_KIND_MAX - 1) & 15;
-    j->tier = (unsigned)stk_get_u(r, STK_TIER_MAX - 1) & 15;
-    wishes = (uint32_t)stk_get_u(r, 7);
-    j->cancel_wanted = wishes & 1;
-    j->hold_wanted = wishes & 2;
-    j->suspend_wanted = wishes & 4;
-    for (int i = 0; i < STK_RETRY_MAX; i++)
-        j->retry[i] = (uint8_t)stk_get_u(r, UINT8_MAX);
-    j->priority = (int32_t)stk_get_i(r, -STK_MAX_PRIORITY, STK_MAX_PRIORITY);
-    j->pool = stk_get_u32(r);
-    j->gpus = (uint32_t)stk_get_u(r, STK_MAX_GPUS);
-    j->tenant = stk_get_u32(r);
-    j->array = stk_get_u32(r);
-    j->array_index = stk_get_u32(r);
-    j->preemptions = stk_get_u32(r);
-    j->restarts = stk_get_u32(r);
-    j->exit_code = (int32_t)stk_get_i(r, INT32_MIN, INT32_MAX);
-    j->submitted = get_time(r, s->now);
-    j->started = get_time(r, s->now);
-    j->ended = get_time(r, s->now);
-    j->estimate = get_time(r, STK_MAX_DURATION);
-    j->served = get_time(r, s->now);
-    j->lost = get_time(r, STK_MAX_DURATION - j->estimate);
-    j->word = get_time(r, MAX_WORD);
-    j->begin = get_time(r, STK_MAX_DURATION);
-    j->queued = get_time(r, s->now);
-    j->queue_seq = stk_get_u32(r);
-    j->unmet = (uint32_t)stk_get_u(r, STK_MAX_DEPS);
-    r->bad |= j->number == 0;
 }
 
 static int get_pieces(struct load *l, struct loaded *v)
@@ -221,7 +174,7 @@ static int get_live(struct load *l, uint32_t job)
     rc = rc < 0 ? rc : get_edges(l, v);
     if (rc < 0)
         return rc;
-    v->timer = stk_get_bool(r) ? get_time(r, STK_NEVER_TIME - 1) : STK_NEVER_TIME;
+    v->timer = stk_get_bool(r) ? stk_get_i(r, 0, STK_NEVER_TIME - 1) : STK_NEVER_TIME;
     return 0;
 }
 
@@ -242,7 +195,7 @@ static int get_jobs(struct load *l)
         j->state = (uint8_t)stk_get_u(&l->r, STK_JOB_STATE_MAX - 1);
         if (j->state == STK_JOB_NONE)
             continue;
-        get_common(l, j);
+        stk_save_get_job(&l->r, s, j);
         if (l->r.bad || stk_map_get(&s->by_number, j->number) != UINT32_MAX)
             return bad(l, "a job");
         stk_map_put(&s->by_number, j->number, i);
@@ -405,6 +358,8 @@ static int settle_job(struct load *l, uint32_t job)
     if (!l->same_order)
         j->word = 0;
     j->shape = stk_shape_get(s, &v->demand, j->pool);
+    if (j->slept)
+        s->nodes[v->demand.pin - 1].mask_wake |= v->demand.pin_mask;
     s->n_live++;
     s->pools[j->pool].n_live++;
     s->pools[j->pool].n_asleep += j->slept != 0;
@@ -498,7 +453,7 @@ static int load(struct load *l)
 
 int stk_core_load(struct stk_core *fresh, const unsigned char *buf, size_t len, struct stk_err *err)
 {
-    struct stk_state *s = stk_core_edit(fresh);
+    struct stk_state *s = &fresh->s;
     struct load l = {.s = s, .r = {buf, buf + len, false}, .err = err};
     int rc;
 

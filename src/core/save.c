@@ -15,6 +15,8 @@
 #include "core/state.h"
 #include "model/wire.h"
 
+#define MAX_WORD (STK_MAX_DURATION / 1000 * STK_MAX_GPUS) /* more service nobody has had */
+
 uint64_t stk_save_settings(const struct stk_state *s)
 {
     const unsigned char *p = s->order_st;
@@ -81,6 +83,44 @@ static void put_common(struct stk_bytes *b, const struct stk_job *j)
     stk_put_s(b, j->queued);
     stk_put_u(b, j->queue_seq);
     stk_put_u(b, j->unmet);
+}
+
+void stk_save_get_job(struct stk_reader *r, const struct stk_state *s, struct stk_job *j)
+{
+    uint32_t wishes;
+
+    j->number = (uint32_t)stk_get_u(r, s->next_number - 1);
+    j->tag = stk_get_u32(r);
+    j->cause = (uint8_t)stk_get_u(r, STK_CAUSE_MAX - 1);
+    j->kind = (unsigned)stk_get_u(r, STK_KIND_MAX - 1) & 15;
+    j->tier = (unsigned)stk_get_u(r, STK_TIER_MAX - 1) & 15;
+    wishes = (uint32_t)stk_get_u(r, 7);
+    j->cancel_wanted = wishes & 1;
+    j->hold_wanted = wishes & 2;
+    j->suspend_wanted = wishes & 4;
+    for (int i = 0; i < STK_RETRY_MAX; i++)
+        j->retry[i] = (uint8_t)stk_get_u(r, UINT8_MAX);
+    j->priority = (int32_t)stk_get_i(r, -STK_MAX_PRIORITY, STK_MAX_PRIORITY);
+    j->pool = stk_get_u32(r);
+    j->gpus = (uint32_t)stk_get_u(r, STK_MAX_GPUS);
+    j->tenant = stk_get_u32(r);
+    j->array = stk_get_u32(r);
+    j->array_index = stk_get_u32(r);
+    j->preemptions = stk_get_u32(r);
+    j->restarts = stk_get_u32(r);
+    j->exit_code = (int32_t)stk_get_i(r, INT32_MIN, INT32_MAX);
+    j->submitted = stk_get_i(r, 0, s->now);
+    j->started = stk_get_i(r, 0, s->now);
+    j->ended = stk_get_i(r, 0, s->now);
+    j->estimate = stk_get_i(r, 0, STK_MAX_DURATION);
+    j->served = stk_get_i(r, 0, s->now);
+    j->lost = stk_get_i(r, 0, STK_MAX_DURATION - j->estimate);
+    j->word = stk_get_i(r, 0, MAX_WORD);
+    j->begin = stk_get_i(r, 0, STK_MAX_DURATION);
+    j->queued = stk_get_i(r, 0, s->now);
+    j->queue_seq = stk_get_u32(r);
+    j->unmet = (uint32_t)stk_get_u(r, STK_MAX_DEPS);
+    r->bad |= j->number == 0;
 }
 
 static bool edge_holds(const struct stk_state *s, const struct stk_edge *e)

@@ -40,7 +40,10 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
 int stk_core_load(struct stk_core *fresh, const unsigned char *buf, size_t len,
                   struct stk_err *err);
 
-/* A number for the order policy's settings: as long as they are equal, saved timers hold. */
+/* For core/load.c: a number for the order policy's settings (as long as they are equal, saved
+ * timers hold), and a job's own members, each in its range. */
+struct stk_job;
 uint64_t stk_save_settings(const struct stk_state *s);
+void stk_save_get_job(struct stk_reader *r, const struct stk_state *s, struct stk_job *j);
 
 #endif

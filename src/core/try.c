@@ -55,6 +55,12 @@ static bool placed(const struct forecast *f)
     return f->s->jobs[f->job].state == STK_JOB_PLACED;
 }
 
+/* It ended at once: and may have been forgotten at once. */
+static bool over(const struct forecast *f)
+{
+    return f->s->jobs[f->job].state == STK_JOB_DONE || f->s->jobs[f->job].state == STK_JOB_NONE;
+}
+
 /* Decides all there is to decide at this time; the engine of the forecast acts at once. */
 static void decide(struct forecast *f)
 {
@@ -112,7 +118,7 @@ static void end_due(struct forecast *f)
 /* Time goes on until the job starts. False: that cannot be foreseen. */
 static bool wait_for_start(struct forecast *f)
 {
-    while (f->rc == 0 && f->steps < MAX_STEPS && f->s->jobs[f->job].state != STK_JOB_DONE) {
+    while (f->rc == 0 && f->steps < MAX_STEPS && !over(f)) {
         stk_time t = next_end(f), w = stk_core_wake(f->core, f->now);
 
         t = w < t ? w : t;
@@ -148,7 +154,7 @@ static void answer(struct forecast *f, struct stk_state *s, struct stk_try *ret)
     if (wait_for_start(f)) {
         ret->answer = STK_TRY_LATER;
         ret->at = f->now;
-    } else if (f->s->jobs[f->job].state == STK_JOB_DONE) {
+    } else if (over(f)) {
         ret->answer = STK_TRY_NEVER;
     }
 }
@@ -156,7 +162,7 @@ static void answer(struct forecast *f, struct stk_state *s, struct stk_try *ret)
 int stk_core_try(struct stk_core *core, const struct stk_job_spec *spec, stk_time now,
                  struct stk_try *ret, struct stk_err *err)
 {
-    struct stk_state *s = stk_core_edit(core);
+    struct stk_state *s = &core->s;
     struct stk_bytes bytes = {.mem = &s->mem};
     struct forecast f = {.now = now};
     struct stk_event ev = {.at = now, .type = STK_EV_SUBMIT, .u.spec = spec};
@@ -167,7 +173,7 @@ int stk_core_try(struct stk_core *core, const struct stk_job_spec *spec, stk_tim
     rc = stk_core_save(core, &bytes, err);
     rc = rc < 0 ? rc : stk_core_twin(core, &f.core, err);
     if (rc == 0) {
-        f.s = stk_core_edit(f.core);
+        f.s = &f.core->s;
         f.s->keep_ends = true; /* whatever the policies */
         rc = stk_core_load(f.core, bytes.data, bytes.n, err);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verbs.h - what each event does; one file per verb. Each checks everything first and changes
  * nothing when it refuses. Called by core.c alone, after the lifecycle table has allowed the event.
- */
+ * Besides, what the core's own files share. */
 #ifndef STK_CORE_VERBS_H
 #define STK_CORE_VERBS_H
 
@@ -9,10 +9,11 @@
 #include "core/state.h"
 #include "model/reason.h"
 
-struct stk_core;
+struct stk_core {
+    struct stk_state s;
+};
 
-struct stk_state *stk_core_edit(struct stk_core *core); /* core.c: for loading alone */
-/* Another core of the same making, fresh. core.c */
+/* Another core of the same making, fresh. make.c */
 int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk_err *err);
 
 int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* submit.c */

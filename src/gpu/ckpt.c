@@ -137,8 +137,13 @@ void stk_ckpt_read_held(struct stk_ckpt *c)
     if (!list)
         return;
     stk_guard_step(c->g, STATE_LIMIT_MS, "reading the memory of the processes");
-    for (unsigned g = 0; g < c->nv.n; g++)
+    for (unsigned g = 0; g < c->nv.n; g++) {
+        struct stk_nvml_mem m = {0, 0, 0};
+
+        if (c->dev[g] && stk_nvml_memory(&c->nv, c->dev[g], &m))
+            c->used[g] = m.used;
         held_on(c, g, list);
+    }
     free(list);
 }
 

@@ -48,7 +48,8 @@ struct stk_ckpt {
     struct stk_cuda cu;
     struct stk_nvml nv;
     bool has_nvml;
-    void *dev[STK_GPU_MAX]; /* NULL: does not answer */
+    void *dev[STK_GPU_MAX];     /* NULL: does not answer */
+    uint64_t used[STK_GPU_MAX]; /* bytes in use before, by anybody */
     struct cuda_pair *pairs;
     uint32_t n_pairs;
     struct stk_ckpt_proc *p;
@@ -61,7 +62,7 @@ int stk_ckpt_open(struct stk_ckpt *c, struct stk_guard *g, const struct stk_gpu_
 
 void stk_ckpt_read_state(struct stk_ckpt *c, struct stk_ckpt_proc *p);
 
-/* What each process holds now, into held. */
+/* What each process holds now, into held; and what is in use on each GPU. */
 void stk_ckpt_read_held(struct stk_ckpt *c);
 
 /* Bytes the process holds now, on all GPUs; false: not known. */

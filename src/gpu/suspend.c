@@ -14,6 +14,7 @@
 #include "gpu/proc.h"
 
 #define MIB(bytes) ((int64_t)((bytes) >> 20))
+#define MIB_BYTES (UINT64_C(1) << 20)
 
 /* Is there room on every GPU for what the process held before? */
 static bool room_for(const struct stk_ckpt *c, const struct stk_ckpt_proc *p)
@@ -107,7 +108,7 @@ static int save_all(struct stk_ckpt *c)
     return 0;
 }
 
-static json_t *done_one(struct stk_ckpt *c, const struct stk_ckpt_proc *p, int64_t *freed_mib)
+static json_t *done_one(struct stk_ckpt *c, const struct stk_ckpt_proc *p)
 {
     json_t *o = json_object();
     uint64_t now;
@@ -119,33 +120,50 @@ static json_t *done_one(struct stk_ckpt *c, const struct stk_ckpt_proc *p, int64
     if (p->did[STK_CKPT_CHECKPOINT])
         stk_json_real(o, "checkpoint_ms", p->ms[STK_CKPT_CHECKPOINT]);
     if (p->did[STK_CKPT_CHECKPOINT] && p->held_known && stk_ckpt_held_now(c, p->pid, &now)) {
-        int64_t mib = p->held_all > now ? MIB(p->held_all - now) : 0;
-
         stk_json_int(o, "held_mib", MIB(p->held_all));
-        stk_json_int(o, "freed_mib", mib);
-        *freed_mib += mib;
+        stk_json_int(o, "freed_mib", p->held_all > now ? MIB(p->held_all - now) : 0);
     }
     return o;
 }
 
+/* What the processes held on a GPU. Where the driver does not say it by process (it may not know
+ * our PIDs in a container), what the GPU has less in use than before. */
+static uint64_t held_on(const struct stk_ckpt *c, unsigned g, uint64_t now)
+{
+    uint64_t sum = 0, less = c->used[g] > now ? c->used[g] - now : 0;
+    bool known = true;
+
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (!c->p[i].did[STK_CKPT_CHECKPOINT])
+            continue;
+        sum += c->p[i].held[g];
+        known &= c->p[i].held_known;
+    }
+    return known || sum > less ? sum : less;
+}
+
 /* By GPU, so that whoever resumes knows how much must be free where. */
-static json_t *held_by_gpu(struct stk_ckpt *c)
+static json_t *held_by_gpu(struct stk_ckpt *c, int64_t *ret_freed_mib)
 {
     json_t *all = json_array();
 
+    *ret_freed_mib = 0;
     for (unsigned g = 0; c->has_nvml && g < c->nv.n; g++) {
         char uuid[NVML_UUID_SIZE] = "";
-        uint64_t sum = 0;
+        struct stk_nvml_mem m;
+        uint64_t held;
         json_t *o;
 
-        for (uint32_t i = 0; i < c->n; i++)
-            sum += c->p[i].did[STK_CKPT_CHECKPOINT] ? c->p[i].held[g] : 0;
-        if (sum == 0 || !STK_NVML(&c->nv, uuid, c->dev[g], uuid, sizeof(uuid)))
+        if (!c->dev[g] || !stk_nvml_memory(&c->nv, c->dev[g], &m))
+            continue;
+        held = held_on(c, g, m.used);
+        if (held < MIB_BYTES || !STK_NVML(&c->nv, uuid, c->dev[g], uuid, sizeof(uuid)))
             continue;
         o = json_object();
         stk_json_text(o, "uuid", uuid);
-        stk_json_int(o, "held_mib", MIB(sum));
+        stk_json_int(o, "held_mib", MIB(held));
         (void)json_array_append_new(all, o);
+        *ret_freed_mib += c->used[g] > m.used ? MIB(c->used[g] - m.used) : 0;
     }
     return all;
 }
@@ -153,18 +171,18 @@ static json_t *held_by_gpu(struct stk_ckpt *c)
 static void put_done(struct stk_ckpt *c)
 {
     json_t *line = json_pack("{s:b}", "ok", 1), *done = json_array(), *skipped = json_array();
-    int64_t freed_mib = 0;
+    int64_t freed_mib;
 
     stk_guard_step(c->g, 60000, "reading the memory of the GPUs");
     for (uint32_t i = 0; i < c->n; i++) {
         if (c->p[i].state == CUDA_CHECKPOINTED)
-            (void)json_array_append_new(done, done_one(c, &c->p[i], &freed_mib));
+            (void)json_array_append_new(done, done_one(c, &c->p[i]));
         else
             (void)json_array_append_new(skipped, json_integer(c->p[i].pid));
     }
     (void)json_object_set_new(line, "processes", done);
     (void)json_object_set_new(line, "skipped", skipped);
-    (void)json_object_set_new(line, "gpus", held_by_gpu(c));
+    (void)json_object_set_new(line, "gpus", held_by_gpu(c, &freed_mib));
     stk_json_int(line, "freed_mib", freed_mib);
     (void)stk_guard_put(c->g, line);
 }

@@ -170,7 +170,7 @@ struct stk_gpu_verdict {
     uint32_t n_foreign; /* processes, without displays */
     double foreign_mib; /* memory of those, as far as known */
     char release[160];  /* the command that would end the foreign processes; "": none */
-    char text[512];     /* a sentence for a person */
+    char text[640];     /* a sentence for a person */
 };
 
 void stk_gpuview_judge(const struct stk_gpus *t, uint32_t gpu, const struct stk_gpu_rule *rule,

@@ -290,8 +290,8 @@ static int check_envs(struct checker *c, const struct stk_key *k, const json_t *
         return wrong(c, "must be an object of NAME: \"value\", got %s", show(v).text);
     if (check_count(c, k->min, k->max, json_object_size(v)) < 0)
         return -EINVAL;
-    for (void *it = json_object_iter((json_t *)(uintptr_t)v); it;
-         it = json_object_iter_next((json_t *)(uintptr_t)v, it)) {
+    for (void *it = json_object_iter(stk_json_loose(v)); it;
+         it = json_object_iter_next(stk_json_loose(v), it)) {
         const char *name = json_object_iter_key(it);
         const json_t *value = json_object_iter_value(it);
 
@@ -325,8 +325,8 @@ static int check_object(struct checker *c, const struct stk_key *keys, const jso
 
     if (!json_is_object(v))
         return wrong(c, "must be an object, got %s", show(v).text);
-    for (void *it = json_object_iter((json_t *)(uintptr_t)v); it;
-         it = json_object_iter_next((json_t *)(uintptr_t)v, it)) {
+    for (void *it = json_object_iter(stk_json_loose(v)); it;
+         it = json_object_iter_next(stk_json_loose(v), it)) {
         const char *name = json_object_iter_key(it);
         const struct stk_key *k = stk_key_find(keys, name);
 

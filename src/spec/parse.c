@@ -202,7 +202,7 @@ static void read_rest(const json_t *o, struct stk_spec *s)
 
 int stk_spec_parse(const json_t *checked, struct stk_spec *ret, struct stk_err *err)
 {
-    struct stk_spec s = {.source = json_incref((json_t *)(uintptr_t)checked)};
+    struct stk_spec s = {.source = json_incref(stk_json_loose(checked))};
     int rc;
 
     read_job(checked, &s);

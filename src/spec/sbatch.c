@@ -134,34 +134,60 @@ int stk_sbatch_env(struct stk_sbatch *s, char *const *environment, struct stk_er
     return 0;
 }
 
-/* GPUs, CPUs and memory of one task. */
-static int per_task(struct stk_sbatch *s, json_t *job, struct stk_err *err)
+int64_t stk_sbatch_tasks(const struct stk_sbatch *s)
 {
     int64_t nodes = s->nodes > 0 ? s->nodes : 1;
-    int64_t tasks = s->ntasks > 0 ? s->ntasks : nodes * (s->per_node > 0 ? s->per_node : 1);
-    int64_t gpus = s->gpus >= 0            ? s->gpus
-                   : s->gpus_per_node >= 0 ? s->gpus_per_node * nodes
-                   : s->gpus_per_task >= 0 ? s->gpus_per_task * tasks
-                                           : 0;
-    int64_t cpus = s->cpus, mem = 0;
 
+    return s->ntasks > 0 ? s->ntasks : nodes * (s->per_node > 0 ? s->per_node : 1);
+}
+
+/* All GPUs of the job. */
+static int64_t all_gpus(const struct stk_sbatch *s)
+{
+    int64_t nodes = s->nodes > 0 ? s->nodes : 1;
+
+    return s->gpus >= 0            ? s->gpus
+           : s->gpus_per_node >= 0 ? s->gpus_per_node * nodes
+           : s->gpus_per_task >= 0 ? s->gpus_per_task * stk_sbatch_tasks(s)
+                                   : 0;
+}
+
+/* Memory of one task that has so many GPUs and CPUs. */
+static int64_t memory(const struct stk_sbatch *s, int64_t tasks, int64_t gpus, int64_t cpus)
+{
+    int64_t nodes = s->nodes > 0 ? s->nodes : 1;
+
+    if (s->mem_mib > 0)
+        return (s->mem_mib * nodes + tasks - 1) / tasks;
+    if (s->mem_per_cpu_mib > 0)
+        return s->mem_per_cpu_mib * (cpus > 0 ? cpus : 1);
+    return s->mem_per_gpu_mib > 0 ? s->mem_per_gpu_mib * gpus : 0;
+}
+
+/* GPUs, CPUs and memory of one task. Tasks that share GPUs are to us one task with all of them,
+ * whose script starts the others. */
+static int per_task(struct stk_sbatch *s, json_t *job, struct stk_err *err)
+{
+    int64_t nodes = s->nodes > 0 ? s->nodes : 1, tasks = stk_sbatch_tasks(s), gpus = all_gpus(s);
+    int64_t cpus = s->cpus, mem, shared = 1;
+
+    if (gpus % tasks != 0 && nodes == 1 && s->tool == STK_TOOL_SBATCH) {
+        shared = tasks;
+        tasks = 1;
+    }
     if (gpus % tasks != 0)
         return stk_err_set(err, -EINVAL,
-                           "%" PRId64 " GPUs cannot be shared evenly by %" PRId64
-                           " tasks; every task has GPUs of its own",
-                           gpus, tasks);
+                           "%" PRId64 " GPUs cannot be shared evenly by %" PRId64 " tasks", gpus,
+                           tasks);
     gpus /= tasks;
     if (cpus < 0 && s->cpus_per_gpu > 0)
         cpus = s->cpus_per_gpu * gpus;
-    if (s->mem_mib > 0)
-        mem = (s->mem_mib * nodes + tasks - 1) / tasks;
-    else if (s->mem_per_cpu_mib > 0)
-        mem = s->mem_per_cpu_mib * (cpus > 0 ? cpus : 1);
-    else if (s->mem_per_gpu_mib > 0)
-        mem = s->mem_per_gpu_mib * gpus;
+    else if (cpus > 0)
+        cpus *= shared;
+    mem = memory(s, tasks, gpus, cpus > 0 ? cpus : shared);
     (void)json_object_set_new(job, "tasks", json_integer(tasks));
     (void)json_object_set_new(job, "gpus", json_integer(gpus));
-    if (s->per_node > 0 || s->nodes > 0)
+    if (shared == 1 && (s->per_node > 0 || s->nodes > 0))
         (void)json_object_set_new(
             job, "tasks_per_node",
             json_integer(s->per_node > 0 ? s->per_node : (tasks + nodes - 1) / nodes));
@@ -205,6 +231,8 @@ static void defaults(struct stk_sbatch *s, json_t *job)
         (void)json_object_set_new(
             job, "stdout",
             json_string(json_object_get(job, "array") ? "slurm-%A_%a.out" : "slurm-%j.out"));
+    if (!json_object_get(job, "open_mode"))
+        (void)json_object_set_new(job, "open_mode", json_string("truncate"));
     (void)json_object_set_new(job, "launch", json_string("once"));
 }
 

@@ -19,35 +19,44 @@
 #define MAX_WORDS 64
 #define MAX_LINE 65536
 
+/* Copies one word from *in to *out, without its quotes; false: a quote is open. */
+static bool take_word(const char **in, char **out)
+{
+    const char *p = *in;
+    char quote = '\0', *to = *out;
+
+    for (; *p != '\0' && (quote != '\0' || !strchr(" \t", *p)); p++) {
+        if (quote != '\0' && *p == quote)
+            quote = '\0';
+        else if (quote == '\0' && (*p == '"' || *p == '\''))
+            quote = *p;
+        else if (*p == '\\' && quote != '\'' && p[1] != '\0')
+            *to++ = *++p;
+        else
+            *to++ = *p;
+    }
+    *in = *p != '\0' ? p + 1 : p;
+    *to++ = '\0'; /* never ahead of *in: a blank or the end was passed over */
+    *out = to;
+    return quote == '\0';
+}
+
 /* Cuts 'line' in place. Returns the number of words, or -1 when a quote is open or there are too
  * many. */
 static int cut(char *line, char **word)
 {
-    int n = 0;
-    char *in = line, *out = line;
+    const char *in = line;
+    char *out = line;
 
-    for (;;) {
-        char quote = 0;
-
+    for (int n = 0;; n++) {
         in += strspn(in, " \t");
         if (*in == '\0' || *in == '#')
             return n;
         if (n == MAX_WORDS)
             return -1;
-        word[n++] = out;
-        for (; *in != '\0' && (quote || !strchr(" \t", *in)); in++) {
-            if (quote ? *in == quote : *in == '"' || *in == '\'')
-                quote = quote ? 0 : *in;
-            else if (*in == '\\' && quote != '\'' && in[1] != '\0')
-                *out++ = *++in;
-            else
-                *out++ = *in;
-        }
-        if (quote)
+        word[n] = out;
+        if (!take_word(&in, &out))
             return -1;
-        if (*in != '\0')
-            in++;
-        *out++ = '\0'; /* never ahead of 'in': a blank or the end was passed over */
     }
 }
 
@@ -164,14 +173,29 @@ json_t *stk_spec_from_sbatch(const char *text, size_t len, const char *where, st
 }
 
 /* A variable of the job we are in must not reach the one we submit. */
-static bool is_ours(const char *name, size_t len)
+static bool is_ours(const char *entry, bool in_job)
 {
-    static const char *const prefix[] = {"SLURM_", "SBATCH_", "SRUN_", "STOKER_JOB", "STOKER_TASK"};
+    static const char gang[] =
+        "MASTER_ADDR|MASTER_PORT|RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|GROUP_RANK|NODE_RANK|"
+        "NODE_IPS|NUM_NODES|GPUS_PER_NODE|PET_MASTER_PORT|TF_CONFIG|JAX_COORDINATOR_ADDRESS|"
+        "JAX_NUM_PROCESSES|JAX_PROCESS_ID|CUDA_VISIBLE_DEVICES";
+    char name[64];
 
-    for (size_t i = 0; i < sizeof(prefix) / sizeof(*prefix); i++)
-        if (len >= strlen(prefix[i]) && strncmp(name, prefix[i], strlen(prefix[i])) == 0)
+    if (strncmp(entry, "SLURM_", 6) == 0 || strncmp(entry, "SBATCH_", 7) == 0)
+        return true;
+    if (strncmp(entry, "STOKER_", 7) == 0)
+        return strncmp(entry, "STOKER_SOCKET=", 14) != 0;
+    (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(entry, "="), entry);
+    return in_job && stk_words_among(name, gang);
+}
+
+static bool is_in_job(char *const *environment)
+{
+    for (; *environment; environment++)
+        if (strncmp(*environment, "SLURM_JOB_ID=", 13) == 0 ||
+            strncmp(*environment, "STOKER_LEASE=", 13) == 0)
             return true;
-    return len == 20 && strncmp(name, "CUDA_VISIBLE_DEVICES", 20) == 0;
+    return false;
 }
 
 static void put_env(json_t *envs, const char *entry)
@@ -189,8 +213,10 @@ static void put_env(json_t *envs, const char *entry)
 
 static void put_all(json_t *envs, char *const *environment)
 {
+    bool in_job = is_in_job(environment);
+
     for (; *environment; environment++)
-        if (!is_ours(*environment, strcspn(*environment, "=")))
+        if (!is_ours(*environment, in_job))
             put_env(envs, *environment);
 }
 
@@ -202,6 +228,27 @@ static void put_named(json_t *envs, const char *name, char *const *environment)
     for (; *environment; environment++)
         if (strncmp(*environment, name, n) == 0 && (*environment)[n] == '=')
             put_env(envs, *environment);
+}
+
+/* What sbatch tells the script about tasks it was asked for. */
+static void put_tasks(const struct stk_sbatch *s, json_t *envs)
+{
+    long long tasks = (long long)stk_sbatch_tasks(s);
+    const struct {
+        const char *name;
+        long long n;
+        bool given;
+    } vars[] = {{"SLURM_NTASKS", tasks, s->ntasks > 0 || s->per_node > 0},
+                {"SLURM_NPROCS", tasks, s->ntasks > 0 || s->per_node > 0},
+                {"SLURM_NTASKS_PER_NODE", s->per_node, s->per_node > 0},
+                {"SLURM_TASKS_PER_NODE", tasks, s->nodes <= 1},
+                {"SLURM_GPUS", s->gpus, s->gpus >= 0},
+                {"SLURM_GPUS_PER_NODE", s->gpus_per_node, s->gpus_per_node >= 0},
+                {"SLURM_GPUS_PER_TASK", s->gpus_per_task, s->gpus_per_task >= 0}};
+
+    for (size_t i = 0; i < sizeof(vars) / sizeof(*vars); i++)
+        if (vars[i].given)
+            (void)json_object_set_new(envs, vars[i].name, json_sprintf("%lld", vars[i].n));
 }
 
 int stk_sbatch_export(const struct stk_sbatch *s, json_t *job, char *const *environment,
@@ -226,6 +273,8 @@ int stk_sbatch_export(const struct stk_sbatch *s, json_t *job, char *const *envi
             put_named(envs, w, environment);
     }
     free(list);
+    if (s->tool == STK_TOOL_SBATCH)
+        put_tasks(s, envs);
     return json_object_set_new(job, "envs", envs) < 0 ? stk_err_set(err, -ENOMEM, "out of memory")
                                                       : 0;
 }

@@ -118,12 +118,12 @@ json_t *stk_yaml_typed(const struct stk_key *k, const json_t *v)
         break;
     case STK_KEY_OBJECT:
         if (json_is_object(v))
-            return typed_object(k->keys, (json_t *)(uintptr_t)v);
+            return typed_object(k->keys, stk_json_loose(v));
         break;
     default:
         break;
     }
-    return json_incref((json_t *)(uintptr_t)v);
+    return json_incref(stk_json_loose(v));
 }
 
 static int unknown_key(const struct stk_yaml_job *j)
@@ -194,6 +194,7 @@ static int take_keys(struct stk_yaml_job *j, json_t *o, const char *section)
         (void)snprintf(path, sizeof(path), "%s%s%.80s", section ? section : "", section ? "." : "",
                        json_object_iter_key(it));
         rc = take_key(j, path, !section, json_object_iter_value(it));
+        j->path = "";
     }
     return rc;
 }

@@ -153,7 +153,7 @@ int stk_yaml_accelerators(struct stk_yaml_job *j, const struct stk_yaml_word *w,
     else if (json_is_array(v))
         rc = list_wish(j, &g, v);
     else
-        rc = map_wish(j, &g, (json_t *)(uintptr_t)v);
+        rc = map_wish(j, &g, stk_json_loose(v));
     if (rc == 0 && g.gpus < 0)
         rc = stk_yaml_bad(j, "must say how many GPUs, such as H100:8");
     if (rc == 0)

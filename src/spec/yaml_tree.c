@@ -88,13 +88,13 @@ static int scalar(struct reader *r, struct fy_node *n, json_t **ret)
     bool plain = !n || fy_node_get_style(n) == FYNS_PLAIN;
 
     if (!s ||
-        (plain && (len == 0 || (len == 1 && *s == '~') || (len == 4 && !memcmp(s, "null", 4)))))
+        (plain && (len == 0 || (len == 1 && *s == '~') || (len == 4 && memcmp(s, "null", 4) == 0))))
         *ret = json_null();
+    else if (memchr(s, '\0', len))
+        return bad(r, "expected text without NUL");
     else
         *ret = json_stringn(s, len);
-    return *ret && !(json_is_string(*ret) && memchr(s, '\0', len))
-               ? 0
-               : bad(r, "expected text in UTF-8");
+    return *ret ? 0 : bad(r, "expected text in UTF-8");
 }
 
 static int key_of(struct reader *r, struct fy_node *key, char *name, size_t room)

@@ -111,7 +111,7 @@ static int folder(struct stk_yaml_job *j, const struct stk_yaml_word *w, const j
 
 static int secrets(struct stk_yaml_job *j, const struct stk_yaml_word *w, const json_t *v)
 {
-    json_t *all = json_object(), *from = (json_t *)(uintptr_t)v;
+    json_t *all = json_object(), *from = stk_json_loose(v);
 
     for (void *it = json_object_iter(from); it; it = json_object_iter_next(from, it)) {
         const char *s = json_string_value(json_object_iter_value(it));
@@ -287,7 +287,7 @@ static int retry(struct stk_yaml_job *j, const struct stk_yaml_word *w, const js
 
     (void)w;
     if (json_is_object(v))
-        return retry_map(j, (json_t *)(uintptr_t)v);
+        return retry_map(j, stk_json_loose(v));
     if (!s || stk_words_bool(s, &yes) < 0)
         return stk_yaml_bad(j, "must be true, false, on_events or budgets, got \"%s\"",
                             show(v).text);
@@ -302,7 +302,7 @@ static int recovery(struct stk_yaml_job *j, const struct stk_yaml_word *w, const
 {
     static const struct stk_key budget = {.name = "error", .type = STK_KEY_BUDGET},
                                 codes = {.name = "exit_codes", .type = STK_KEY_INTS};
-    json_t *from = (json_t *)(uintptr_t)v;
+    json_t *from = stk_json_loose(v);
     int rc = 0;
 
     (void)w;

@@ -43,7 +43,13 @@ static void stepped(int now)
         (void)kill(owner, SIGKILL);
 }
 
-#define NEXT(name) ((__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
+/* through a union: ISO C has no conversion from object to function pointers */
+#define NEXT(name)                                                                                 \
+    (((union {                                                                                     \
+         void *object;                                                                             \
+         __typeof__(&(name)) function;                                                             \
+     }){dlsym(RTLD_NEXT, #name)})                                                                  \
+         .function)
 #define STEP(type, name, params, args)                                                             \
     type name params                                                                               \
     {                                                                                              \

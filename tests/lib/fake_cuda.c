@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_cuda.c - a libcuda.so.1 without a GPU: processes are as the files of fake.h say. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "fake.h"
 #include "gpu/cuda_abi.h"
@@ -41,8 +42,11 @@ static int move(const char *step, int pid, int from, int to)
 
 int cuInit(unsigned flags)
 {
+    const char *pipes = getenv("CUDA_MPS_PIPE_DIRECTORY");
     int rc = fake_fail("init", 0);
 
+    if (getenv("CUDA_VISIBLE_DEVICES") || (pipes && access(pipes, F_OK) == 0))
+        return CUDA_NO_DEVICE; /* hidden, or a client of MPS */
     return flags != 0 ? CUDA_INVALID_VALUE : rc;
 }
 

@@ -103,10 +103,8 @@ static uint64_t all_held_off(const struct stk_state *s, const struct stk_pool *p
 enum special { NOTHING, CANNOT_WAKE, IN_THE_WAY };
 
 /* What is special about a job in the walk, where jobs sleep or GPUs are off. */
-static __attribute__((noinline)) enum special look(const struct stk_state *s,
-                                                   const struct stk_pool *p, stk_time now,
-                                                   const struct stk_oent *e, uint32_t picks,
-                                                   uint64_t *gpus)
+static enum special look(const struct stk_state *s, const struct stk_pool *p, stk_time now,
+                         const struct stk_oent *e, uint32_t picks, uint64_t *gpus)
 {
     if (!(e->aux & 1))
         return cannot_wake(s, p, e->id, now) ? CANNOT_WAKE : NOTHING;
@@ -116,51 +114,95 @@ static __attribute__((noinline)) enum special look(const struct stk_state *s,
 
 #define AFTER_ALL UINT32_MAX
 
-/* Picks into list_a, running jobs that were not chosen into list_b, both in rank order. s->sort
- * has, for one that was chosen but is in the way of a sleeping job, how many picks rank before it.
- */
-static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32_t *ret_picks,
-                   uint32_t *ret_victims)
+/* What the walk has chosen: picks are in list_a, running jobs that were not chosen in list_b, both
+ * in rank order. s->sort has, for one that was chosen but is in the way of a sleeping job, how many
+ * picks rank before it. */
+struct choice {
+    uint64_t left; /* GPUs */
+    uint32_t leases, least;
+    uint32_t picks, victims;
+};
+
+/* A job that does not fit into what is left. */
+static void pass_over(struct stk_state *s, struct stk_pool *p, const struct stk_oent *e,
+                      struct choice *c)
 {
-    uint32_t leases, picks = 0, victims = 0, least = stk_walk_least(s, p);
-    /* what is left when all that rank before the first waiting job run on */
-    uint64_t left = p->gpus_up - p->gpus_idle_off, held = 0;
-    const bool plain = p->n_asleep == 0 && p->gpus_off == 0;
+    if (e->aux & 1) {
+        s->sort[c->victims].data = AFTER_ALL;
+        s->list_b[c->victims++] = e->id;
+    } else if (!s->backfill->pass) {
+        c->left = 0; /* nobody passes a job that does not fit */
+    } else {
+        stk_walk_skip(s, p, c->left);
+    }
+}
+
+static void walk(struct stk_state *s, struct stk_pool *p, struct choice *c)
+{
     const struct stk_oent *run;
     uint32_t len;
 
-    left += stk_walk_begin_waiting(s, p, now, &leases);
-    for (uint32_t t = 0; t < STK_TIER_MAX; t++)
-        held += p->tier_gpus_leased[t];
-    held += all_held_off(s, p);
-    left =
-        left > held ? left - held : 0; /* leases on a node that went down may exceed what is up */
-    while ((leases > 0 || left >= least) && (len = stk_walk_run(s, p, &run)) > 0)
+    while ((c->leases > 0 || c->left >= c->least) && (len = stk_walk_run(s, p, &run)) > 0)
         for (uint32_t i = 0; i < len; i++) {
             uint64_t gpus = (uint64_t)run[i].aux / 2;
             bool runs = run[i].aux & 1;
-            enum special sp = plain ? NOTHING : look(s, p, now, &run[i], picks, &gpus);
 
-            leases -= runs;
-            if (gpus <= left && sp != CANNOT_WAKE) {
-                left -= gpus;
-                if (!runs)
-                    s->list_a[picks++] = run[i].id;
-                if (sp == IN_THE_WAY) {
-                    s->sort[victims].data = picks;
-                    s->list_b[victims++] = run[i].id;
-                }
-            } else if (runs) {
-                s->sort[victims].data = AFTER_ALL;
-                s->list_b[victims++] = run[i].id;
-            } else if (!s->backfill->pass) {
-                left = 0; /* nobody passes a job that does not fit */
-            } else {
-                stk_walk_skip(s, p, left);
+            c->leases -= runs;
+            if (gpus > c->left) {
+                pass_over(s, p, &run[i], c);
+                continue;
+            }
+            c->left -= gpus;
+            if (!runs)
+                s->list_a[c->picks++] = run[i].id;
+        }
+}
+
+/* The same where jobs sleep or GPUs are off. */
+static void walk_special(struct stk_state *s, struct stk_pool *p, stk_time now, struct choice *c)
+{
+    const struct stk_oent *run;
+    uint32_t len;
+
+    while ((c->leases > 0 || c->left >= c->least) && (len = stk_walk_run(s, p, &run)) > 0)
+        for (uint32_t i = 0; i < len; i++) {
+            uint64_t gpus = (uint64_t)run[i].aux / 2;
+            enum special sp = look(s, p, now, &run[i], c->picks, &gpus);
+
+            c->leases -= run[i].aux & 1;
+            if (gpus > c->left || sp == CANNOT_WAKE) {
+                pass_over(s, p, &run[i], c);
+                continue;
+            }
+            c->left -= gpus;
+            if (!(run[i].aux & 1))
+                s->list_a[c->picks++] = run[i].id;
+            if (sp == IN_THE_WAY) {
+                s->sort[c->victims].data = c->picks;
+                s->list_b[c->victims++] = run[i].id;
             }
         }
-    *ret_picks = picks;
-    *ret_victims = victims;
+}
+
+static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32_t *ret_picks,
+                   uint32_t *ret_victims)
+{
+    /* what is left when all that rank before the first waiting job run on */
+    struct choice c = {.left = p->gpus_up - p->gpus_idle_off, .least = stk_walk_least(s, p)};
+    uint64_t held = 0;
+
+    c.left += stk_walk_begin_waiting(s, p, now, &c.leases);
+    for (uint32_t t = 0; t < STK_TIER_MAX; t++)
+        held += p->tier_gpus_leased[t];
+    held += all_held_off(s, p);
+    /* leases on a node that went down may exceed what is up */
+    c.left = c.left > held ? c.left - held : 0;
+    if (p->n_asleep == 0 && p->gpus_off == 0)
+        walk(s, p, &c);
+    else
+        walk_special(s, p, now, &c);
+    *ret_picks = c.picks;
+    *ret_victims = c.victims;
 }
 
 /* Jobs in the way of a sleeping one that rank before the next pick stay where they can. */

@@ -45,6 +45,8 @@ static void expect(const char *header, const char *json)
         (void)json_object_set_new(want, "name", json_string("job.sh"));
     if (!json_object_get(want, "stdout"))
         (void)json_object_set_new(want, "stdout", json_string("slurm-%j.out"));
+    if (!json_object_get(want, "open_mode"))
+        (void)json_object_set_new(want, "open_mode", json_string("truncate"));
     if (!json_object_get(want, "tasks"))
         (void)json_object_set_new(want, "tasks", json_integer(1));
     if (!json_object_get(want, "gpus"))
@@ -76,6 +78,8 @@ static void flags_become_keys(void **state)
     expect("#SBATCH --mem-per-cpu=4G -c 4", "{\"cpus\":4,\"mem_mib\":16384}");
     expect("#SBATCH --mem-per-gpu=10G --gpus=2 --cpus-per-gpu=6",
            "{\"gpus\":2,\"cpus\":12,\"mem_mib\":20480}");
+    expect("#SBATCH --gpus=1 -n 4 -c 2 --mem-per-cpu=1G",
+           "{\"gpus\":1,\"cpus\":8,\"mem_mib\":8192}");
     expect("#SBATCH --mem=0", "{}");
     expect("#SBATCH -a 0-9%2 -o logs/%A_%a.out -e logs/%A_%a.err",
            "{\"array\":{\"first\":0,\"last\":9,\"limit\":2},\"stdout\":\"logs/%A_%a.out\","
@@ -131,8 +135,7 @@ static void refusals_name_line_and_flag(void **state)
         {"#SBATCH --nodelist=n1",
          "job.sh:2: --nodelist: is not supported: jobs cannot choose their machine; -p chooses a "
          "pool"},
-        {"#SBATCH --gpus=1 -n 2",
-         "job.sh: 1 GPUs cannot be shared evenly by 2 tasks; every task has GPUs of its own"},
+        {"#SBATCH --gpus=3 -N 2", "job.sh: 3 GPUs cannot be shared evenly by 2 tasks"},
         {"#SBATCH -J a/b", "job.sh: name: must not hold '/', got \"a/b\""},
         {"#SBATCH -o %q", "job.sh:2: -o: does not know %q; there are %j %A %a %x %t %N %u %%"},
         {"#SBATCH hetjob", "job.sh:2: expected flags, got \"hetjob\""},
@@ -257,8 +260,13 @@ static void srun_has_flags_of_its_own(void **state)
 
 static json_t *exported(const char *what)
 {
-    char *const env[] = {(char[]){"A=1"}, (char[]){"B=x=y"}, (char[]){"SLURM_JOB_ID=7"},
-                         (char[]){"BAD=\xff"}, NULL};
+    char *const env[] = {(char[]){"A=1"},
+                         (char[]){"B=x=y"},
+                         (char[]){"SLURM_JOB_ID=7"},
+                         (char[]){"RANK=3"},
+                         (char[]){"STOKER_LEASE=9"},
+                         (char[]){"BAD=\xff"},
+                         NULL};
     json_t *job = json_object(), *envs;
     struct stk_sbatch s;
 
@@ -277,11 +285,11 @@ static void export_chooses_variables(void **state)
     static const struct {
         const char *what, *json;
     } cases[] = {
-        {NULL, "{\"A\":\"1\",\"B\":\"x=y\"}"},
-        {"ALL", "{\"A\":\"1\",\"B\":\"x=y\"}"},
-        {"NONE", "{}"},
-        {"ALL,C=3", "{\"A\":\"1\",\"B\":\"x=y\",\"C\":\"3\"}"},
-        {"B,C=3,D", "{\"B\":\"x=y\",\"C\":\"3\"}"},
+        {NULL, "{\"A\":\"1\",\"B\":\"x=y\",\"SLURM_TASKS_PER_NODE\":\"1\"}"},
+        {"ALL", "{\"A\":\"1\",\"B\":\"x=y\",\"SLURM_TASKS_PER_NODE\":\"1\"}"},
+        {"NONE", "{\"SLURM_TASKS_PER_NODE\":\"1\"}"},
+        {"ALL,C=3", "{\"A\":\"1\",\"B\":\"x=y\",\"C\":\"3\",\"SLURM_TASKS_PER_NODE\":\"1\"}"},
+        {"B,C=3,D", "{\"B\":\"x=y\",\"C\":\"3\",\"SLURM_TASKS_PER_NODE\":\"1\"}"},
     };
 
     (void)state;

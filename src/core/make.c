@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* make.c - cores come and go. */
+#include "core/core.h"
+
+#include <string.h>
+
+#include "core/evictable.h"
+#include "core/index.h"
+#include "core/txn.h"
+#include "core/verbs.h"
+#include "core/walk.h"
+
+enum { P_ROUND, P_DEPTH };
+const struct stk_param stk_core_params[] = {
+    [P_ROUND] = {"round_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
+                 "decide only at multiples of this; in the simulator jobs then end there too"},
+    [P_DEPTH] = {"backfill.depth", STK_PARAM_INT, "500", 1, 1000000000, NULL,
+                 "conservative: when plans change, this many jobs are planned anew at a time"},
+    {0},
+};
+
+static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, struct stk_err *err)
+{
+    int rc = 0;
+
+    if (cfg->order->state_size)
+        s->order_st = s->mem.resize(s->mem.ctx, NULL, 0, cfg->order->state_size);
+    if (cfg->preempt->state_size)
+        s->preempt_st = s->mem.resize(s->mem.ctx, NULL, 0, cfg->preempt->state_size);
+    if ((cfg->order->state_size && !s->order_st) || (cfg->preempt->state_size && !s->preempt_st))
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    if (cfg->order->init)
+        rc = cfg->order->init(s->order_st, cfg->params, err);
+    if (rc == 0 && cfg->preempt->init)
+        rc = cfg->preempt->init(s->preempt_st, cfg->params, err);
+    if (rc < 0)
+        return rc;
+    s->round = stk_params_seconds(cfg->params, &stk_core_params[P_ROUND]);
+    if (s->round == 0 && cfg->order->round)
+        s->round = cfg->order->round(s->order_st);
+    if (s->round == 0 && cfg->preempt->round)
+        s->round = cfg->preempt->round(s->preempt_st);
+    if (s->round > 0 && s->round < STK_SECOND / 1000)
+        return stk_err_set(err, -EINVAL, "rounds must be at least 0.001 s");
+    s->backfill_depth = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEPTH]);
+    return 0;
+}
+
+/* What follows from the policies, and memory for the nodes. */
+static int finish_new(struct stk_state *s, struct stk_err *err)
+{
+    const struct stk_mem *mem = &s->mem;
+    uint32_t n = s->n_nodes;
+
+    s->next_number = s->next_lease = 1;
+    s->round_at = INT64_MIN;
+    s->kept_pool = STK_NONE;
+    s->whole_pool = s->preempt->pass != NULL;
+    s->keep_ends = s->backfill->reserve_one || s->backfill->reserve_all || s->preempt->room;
+    if ((s->preempt->room && stk_evictable_init(s) < 0) ||
+        stk_mem_grow(mem, &s->try_pieces, &s->cap_try, n + 1, sizeof(*s->try_pieces)) < 0 ||
+        stk_mem_grow(mem, &s->list_a, &s->cap_list_a, n + 1, sizeof(*s->list_a)) < 0 ||
+        stk_mem_grow(mem, &s->batch, &s->cap_batch, n + STK_BATCH, sizeof(*s->batch)) < 0 ||
+        stk_txn_reserve(s, 4 * n + 2 * STK_BATCH) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
+    return 0;
+}
+
+int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
+                 struct stk_core **ret_core, struct stk_err *err)
+{
+    struct stk_core *c = mem->resize(mem->ctx, NULL, 0, sizeof(*c));
+    struct stk_state *s;
+    int rc;
+
+    if (!c)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    s = &c->s;
+    s->mem = *mem;
+    s->order = cfg->order;
+    s->backfill = cfg->backfill;
+    s->place = cfg->place;
+    s->preempt = cfg->preempt;
+    s->admit = cfg->admit;
+    s->retain_done = cfg->retain_done;
+    rc = stk_index_build(s, cfg->nodes, cfg->n_nodes, cfg->n_pools, err);
+    for (uint32_t p = 0; rc == 0 && p < s->n_pools; p++)
+        stk_timeline_init(&s->pools[p].plan, &s->mem);
+    rc = rc < 0 ? rc : policy_init(s, cfg, err);
+    rc = rc < 0 ? rc : finish_new(s, err);
+    if (rc < 0) {
+        stk_core_free(c);
+        return rc;
+    }
+    *ret_core = c;
+    return 0;
+}
+
+static int copy_policy(const struct stk_state *from, size_t size, const void *st, void **ret)
+{
+    if (size == 0)
+        return 0;
+    *ret = from->mem.resize(from->mem.ctx, NULL, 0, size);
+    if (!*ret)
+        return -ENOMEM;
+    memcpy(*ret, st, size);
+    return 0;
+}
+
+/* The nodes as they were described. */
+static struct stk_node_spec *describe(const struct stk_state *s)
+{
+    struct stk_node_spec *specs =
+        s->mem.resize(s->mem.ctx, NULL, 0, (s->n_nodes + (size_t)1) * sizeof(*specs));
+
+    for (uint32_t i = 0; specs && i < s->n_nodes; i++) {
+        const struct stk_node *n = &s->nodes[i];
+
+        specs[i] = (struct stk_node_spec){.pool = {n->pool},
+                                          .gpu_type = n->gpu_type,
+                                          .gpus = n->gpus,
+                                          .gpu_mem_mib = n->gpu_mem_mib,
+                                          .cpu_milli = (uint32_t)n->cpu_milli,
+                                          .mem_mib = (uint32_t)n->mem_mib,
+                                          .aggregate = n->aggregate};
+    }
+    return specs;
+}
+
+int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk_err *err)
+{
+    const struct stk_state *from = &core->s;
+    const struct stk_mem *mem = &from->mem;
+    struct stk_core *c = mem->resize(mem->ctx, NULL, 0, sizeof(*c));
+    struct stk_node_spec *specs;
+    int rc;
+
+    if (!c)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    c->s = (struct stk_state){.mem = from->mem,
+                              .order = from->order,
+                              .backfill = from->backfill,
+                              .place = from->place,
+                              .preempt = from->preempt,
+                              .admit = from->admit,
+                              .round = from->round,
+                              .retain_done = from->retain_done,
+                              .backfill_depth = from->backfill_depth};
+    specs = describe(from);
+    rc = specs ? stk_index_build(&c->s, specs, from->n_nodes, from->n_pools, err)
+               : stk_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t p = 0; rc == 0 && p < c->s.n_pools; p++)
+        stk_timeline_init(&c->s.pools[p].plan, mem);
+    if (rc == 0 &&
+        (copy_policy(from, from->order->state_size, from->order_st, &c->s.order_st) < 0 ||
+         copy_policy(from, from->preempt->state_size, from->preempt_st, &c->s.preempt_st) < 0))
+        rc = stk_err_set(err, -ENOMEM, "out of memory");
+    rc = rc < 0 ? rc : finish_new(&c->s, err);
+    if (specs)
+        (void)mem->resize(mem->ctx, specs, (from->n_nodes + (size_t)1) * sizeof(*specs), 0);
+    if (rc < 0) {
+        stk_core_free(c);
+        return rc;
+    }
+    *ret = c;
+    return 0;
+}
+
+static void free_pools(struct stk_state *s)
+{
+    for (uint32_t p = 0; s->pools && p < s->n_pools; p++) {
+        struct stk_pool *pool = &s->pools[p];
+
+        stk_heap_done(&pool->ready, &s->mem);
+        stk_heap_done(&pool->due, &s->mem);
+        stk_timeline_done(&pool->plan);
+        stk_mem_drop(&s->mem, &pool->rated, &pool->cap_rated, sizeof(*pool->rated));
+        stk_mem_drop(&s->mem, &pool->walk, &pool->cap_walk, sizeof(*pool->walk));
+    }
+}
+
+void stk_core_free(struct stk_core *c)
+{
+    struct stk_state *s;
+    struct stk_mem m;
+
+    if (!c)
+        return;
+    s = &c->s;
+    m = s->mem;
+    free_pools(s);
+    stk_evictable_done(s);
+    stk_index_done(s);
+    if (s->order_st)
+        (void)m.resize(m.ctx, s->order_st, s->order->state_size, 0);
+    if (s->preempt_st)
+        (void)m.resize(m.ctx, s->preempt_st, s->preempt->state_size, 0);
+    stk_mem_drop(&m, &s->jobs, &s->cap_jobs, sizeof(*s->jobs));
+    stk_mem_drop(&m, &s->edges, &s->cap_edges, sizeof(*s->edges));
+    stk_mem_drop(&m, &s->pieces, &s->cap_pieces, sizeof(*s->pieces));
+    stk_mem_drop(&m, &s->shapes, &s->cap_shapes, sizeof(*s->shapes));
+    stk_mem_drop(&m, &s->shape_pos, &s->cap_shape_pos, sizeof(*s->shape_pos));
+    stk_mem_drop(&m, &s->timer_pos, &s->cap_timer_pos, sizeof(*s->timer_pos));
+    stk_mem_drop(&m, &s->due_pos, &s->cap_due_pos, sizeof(*s->due_pos));
+    stk_mem_drop(&m, &s->undo, &s->cap_undo, sizeof(*s->undo));
+    stk_mem_drop(&m, &s->try_pieces, &s->cap_try, sizeof(*s->try_pieces));
+    stk_mem_drop(&m, &s->batch, &s->cap_batch, sizeof(*s->batch));
+    stk_mem_drop(&m, &s->sort, &s->cap_sort, sizeof(*s->sort));
+    stk_mem_drop(&m, &s->sort_tmp, &s->cap_sort_tmp, sizeof(*s->sort_tmp));
+    stk_mem_drop(&m, &s->list_a, &s->cap_list_a, sizeof(*s->list_a));
+    stk_mem_drop(&m, &s->list_b, &s->cap_list_b, sizeof(*s->list_b));
+    stk_map_done(&s->by_number, &m);
+    stk_map_done(&s->shape_by_hash, &m);
+    stk_heap_done(&s->timers, &m);
+    stk_opool_done(&s->trees, &m);
+    (void)m.resize(m.ctx, c, sizeof(*c), 0);
+}

@@ -1,0 +1,2 @@
+#!/bin/sh
+#SBATCH --gpus=a:b:c -a 5-1

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_spec.c - any bytes as a job file (STK_FUZZ_YAML), a batch script (STK_FUZZ_SBATCH) or a
+ * description. What is accepted must pass the check and be read; what is refused must say why. */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spec/spec.h"
+#include "spec/words.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* libfyaml 0.7 loses a buffer on some of its own error paths; our leaks are still reported. */
+const char *__lsan_default_suppressions(void); // NOLINT(bugprone-reserved-identifier,cert-dcl37-c)
+const char *__lsan_default_suppressions(void)  // NOLINT(bugprone-reserved-identifier,cert-dcl37-c)
+{
+    return "leak:libfyaml";
+}
+
+static void require(bool ok, const char *what)
+{
+    if (!ok) {
+        (void)fprintf(stderr, "not true: %s\n", what);
+        abort();
+    }
+}
+
+static void read_all(const json_t *job)
+{
+    struct stk_err err = {""};
+    struct stk_spec s;
+
+    require(stk_spec_parse(job, &s, &err) == 0, "what passed the check is read");
+    require(s.job.demand.tasks >= 1 && s.job.demand.tasks <= STK_MAX_TASKS, "tasks");
+    require((uint64_t)s.job.demand.tasks * s.job.demand.gpus <= STK_MAX_GPUS, "GPUs");
+    require(s.n_indices <= STK_MAX_ARRAY && s.n_items <= STK_MAX_ARRAY, "elements");
+    for (uint32_t i = 1; i < s.n_indices; i++)
+        require(s.indices[i] > s.indices[i - 1], "indices ascend");
+    require(s.job.estimate >= 0 && s.job.estimate <= STK_MAX_DURATION, "estimate");
+    require(s.name && *s.name && s.out, "names");
+    stk_spec_done(&s);
+}
+
+static json_t *read_input(const char *data, size_t size, struct stk_err *err)
+{
+#if defined(STK_FUZZ_YAML)
+    return stk_spec_from_yaml(data, size, "fuzz", err);
+#elif defined(STK_FUZZ_SBATCH)
+    return stk_spec_from_sbatch(data, size, "fuzz", err);
+#else
+    json_t *job = json_loadb(data, size, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
+
+    if (!job)
+        (void)stk_err_set(err, -EINVAL, "not JSON");
+    else if (stk_spec_check(job, err) == 0)
+        return job;
+    json_decref(job);
+    return NULL;
+#endif
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct stk_err err = {""};
+    json_t *job = read_input((const char *)data, size, &err);
+
+    if (!job) {
+        require(err.text[0] != '\0', "a refusal says why");
+        return 0;
+    }
+    require(stk_spec_check(job, &err) == 0, err.text);
+    read_all(job);
+    json_decref(job);
+    return 0;
+}

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real daemon for end-to-end tests: start, stop, kill -9, restart, each on a state folder of its own.
+
+    d = Daemon(tmp_path, gpus=2)         # virtual GPUs; port 0
+    d.start()
+    d.submit(command=["/bin/true"])      # -> job number
+    d.wait(1)["cause"] == "completed"
+    d.kill(); d.start()                  # jobs go on in between
+
+Unix socket paths are short (107 characters), pytest's folders are not: the socket lies in a folder of
+its own under /tmp. `close()` ends the daemon and every job it left.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+from webclient import Client
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STOKER = pathlib.Path(os.environ.get("STOKER", ROOT / "build/stoker"))
+STOKERD = pathlib.Path(os.environ.get("STOKERD", STOKER.parent / "stokerd"))
+
+
+class Daemon:
+    def __init__(self, folder, gpus=4, config=None, listen="127.0.0.1:0", args=(), user=None, env=None):
+        self.folder = pathlib.Path(folder)
+        self.gpus, self.listen, self.args, self.user = gpus, listen, list(args), user
+        self.env = {**os.environ, **(env or {})}
+        self.short = pathlib.Path(tempfile.mkdtemp(prefix="stk-"))
+        self.short.chmod(0o755)
+        self.socket = self.short / "s.sock"
+        self.state = self.folder / "state"
+        self.config = self.folder / "stoker.yaml" if config is not None else None
+        if self.config:
+            self.config.write_text(config)
+        self.process = None
+        self.banner, self.errors = [], []
+        self.url = self.login = None
+
+    # ---- life ----
+
+    def command(self):
+        c = [str(STOKERD), "--state", str(self.state), "--socket", str(self.socket), "--listen", self.listen]
+        if self.gpus is not None:
+            c += ["--virtual-gpus", str(self.gpus)]
+        c += ["--config", str(self.config or "/dev/null")]  # never the machine's own
+        return c + self.args
+
+    def start(self, timeout=60):
+        """Returns when the daemon says that it is ready; raises with its words when it does not."""
+        assert self.process is None or self.process.poll() is not None
+        self.banner, self.errors = [], []
+        self.url = self.login = None
+        extra = {"user": self.user} if self.user is not None else {}
+        self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
+                                        cwd=self.folder, env=self.env, start_new_session=True, **extra)
+        threading.Thread(target=self._collect, args=(self.process.stderr, self.errors), daemon=True).start()
+        killer = threading.Timer(timeout, self.process.kill)
+        killer.start()
+        for line in self.process.stdout:
+            self.banner.append(line.rstrip("\n"))
+            if line == "ready\n":
+                break
+        killer.cancel()
+        if not self.banner or self.banner[-1] != "ready":
+            self.process.wait(10)
+            time.sleep(0.1)
+            raise RuntimeError("stokerd: exit %s: %s" % (self.process.returncode, "\n".join(self.banner + self.errors)))
+        threading.Thread(target=self._collect, args=(self.process.stdout, self.banner), daemon=True).start()
+        for line in self.banner:
+            if m := re.match(r"\s+page\s+(http\S+)/$", line):
+                self.url = m[1]
+            if m := re.match(r"\s+log in\s+(\S+)$", line):
+                self.login = m[1]
+        return self
+
+    @staticmethod
+    def _collect(stream, lines):
+        with contextlib.suppress(ValueError, OSError):
+            for line in stream:
+                lines.append(line.rstrip("\n"))
+
+    def stop(self, timeout=30):
+        """SIGTERM; the exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout)
+
+    def kill(self):
+        """kill -9."""
+        self.process.kill()
+        self.process.wait(30)
+
+    def restart(self):
+        self.stop()
+        return self.start()
+
+    def reload(self):
+        self.process.send_signal(signal.SIGHUP)
+
+    def alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def close(self):
+        """Ends the daemon and whatever jobs it left behind."""
+        if self.alive():
+            with contextlib.suppress(Exception):
+                ids = [j["id"] for j in self.jobs()]
+                if ids:
+                    self.client(timeout=5).post("/v1/jobs/act", {"verb": "cancel", "ids": ids})
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.stop(10)
+        if self.alive():
+            self.kill()
+        for pid in self.leftovers():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.short, ignore_errors=True)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.close()
+
+    def leftovers(self):
+        """Processes that have this daemon's socket in their environment."""
+        mark = b"STOKER_SOCKET=" + str(self.socket).encode()
+        mine = str(self.state).encode()
+        found = []
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit() or int(entry) == os.getpid():
+                continue
+            with contextlib.suppress(OSError):
+                environ = pathlib.Path("/proc", entry, "environ").read_bytes().split(b"\0")
+                command = pathlib.Path("/proc", entry, "cmdline").read_bytes()
+                if mark in environ or (b"stoker-shim" in command and mine in command):
+                    found.append(int(entry))
+        return found
+
+    # ---- talking to it ----
+
+    def client(self, timeout=30):
+        return Client(self.socket, timeout=timeout)
+
+    @property
+    def tcp(self):
+        host, port = self.url.split("//")[1].rsplit(":", 1)
+        return host, int(port)
+
+    def web(self, token=None, timeout=30):
+        return Client(self.tcp, token=token, timeout=timeout)
+
+    def get(self, path):
+        a = self.client().get(path)
+        assert a.status == 200, a
+        return a.json
+
+    def post(self, path, body=None):
+        a = self.client().post(path, body)
+        assert a.status in (200, 201), a
+        return a.json
+
+    def submit(self, **job):
+        job.setdefault("workdir", str(self.folder))
+        return self.post("/v1/jobs", job)["id"]
+
+    def jobs(self, query=""):
+        return self.get("/v1/jobs" + query)["jobs"]
+
+    def job(self, number):
+        return self.get(f"/v1/jobs/{number}")
+
+    def wait(self, number, timeout=60):
+        """The job once it has ended."""
+        a = self.client(timeout=timeout + 10).get(f"/v1/jobs/{number}/wait?timeout_s={timeout}")
+        assert a.status == 200, a
+        assert a.json["state"] == "done", a.json
+        return a.json
+
+    def until(self, number, *states, timeout=60):
+        """The job once it is in one of the states."""
+        end = time.monotonic() + timeout
+        while True:
+            job = self.job(number)
+            if job["state"] in states:
+                return job
+            assert time.monotonic() < end, f"job {number} is {job['state']}, not {states}: {json.dumps(job)}"
+            assert job["state"] != "done", f"job {number} has ended: {json.dumps(job)}"
+            time.sleep(0.02)
+
+    def log(self, number, query=""):
+        a = self.client().get(f"/v1/jobs/{number}/log{query}")
+        assert a.status == 200, a
+        return a.body.decode()
+
+    def errors_with(self, text, timeout=10):
+        """Waits for a line in the daemon's log."""
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            for line in self.errors:
+                if text in line:
+                    return line
+            time.sleep(0.02)
+        raise AssertionError("no %r in %r" % (text, self.errors))
