@@ -44,7 +44,8 @@ static void over(struct stk_shim *s)
     if (!idle(s) || s->end.known)
         return;
     if (s->timed_out)
-        stk_shim_decide(s, STK_CAUSE_TIMEOUT, 0, "over its time limit; %u items done", s->items_done);
+        stk_shim_decide(s, STK_CAUSE_TIMEOUT, 0, "over its time limit; %u items done",
+                        s->items_done);
     else if (s->stop_cause != STK_CAUSE_NONE)
         stk_shim_decide(s, s->stop_cause, 0, "stopped; %u items done", s->items_done);
     else if (s->shutdown)

@@ -19,7 +19,7 @@
 
 #define REPLAY 65536
 #define MAX_CLIENTS 8
-#define HEAD 5        /* a letter and a length */
+#define HEAD 5         /* a letter and a length */
 #define MAX_FRAME 4096 /* of what a client sends */
 
 struct client {
@@ -62,8 +62,7 @@ static int listen_at(struct stk_pty *p, const struct stk_launch *l)
         return -errno;
     (void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%u.sock", fd, l->number);
     (void)unlink(p->path);
-    rc = bind(p->listener, (struct sockaddr *)&a, sizeof(a)) < 0 ||
-                 chmod(p->path, 0600) < 0 ||
+    rc = bind(p->listener, (struct sockaddr *)&a, sizeof(a)) < 0 || chmod(p->path, 0600) < 0 ||
                  (geteuid() == 0 && lchown(p->path, l->uid, l->gid) < 0) ||
                  listen(p->listener, MAX_CLIENTS) < 0
              ? -errno

@@ -90,7 +90,8 @@ static void add_paths(const struct stk_shim *s, json_t *o)
 json_t *stk_shim_state(const struct stk_shim *s)
 {
     json_t *o = json_pack("{s:s,s:i,s:I,s:s,s:I}", "ev", "hello", "pid", (int)getpid(), "lease",
-                          (json_int_t)s->l.lease, "state", state_word(s), "at", (json_int_t)stk_shim_unix_us());
+                          (json_int_t)s->l.lease, "state", state_word(s), "at",
+                          (json_int_t)stk_shim_unix_us());
 
     if (s->started)
         (void)json_object_set_new(o, "started", json_integer(s->started_us));

@@ -101,7 +101,7 @@ struct stk_shim {
     char *in;                    /* half a line from the connection */
     size_t n_in, cap_in;
     bool started, finished, childless;
-    uint32_t kills; /* how often everything was killed */
+    uint32_t kills;     /* how often everything was killed */
     pid_t helper;       /* a process of ours that the steps must spare */
     int64_t started_us; /* Unix time */
     struct stk_end end;
@@ -207,7 +207,7 @@ void stk_cgroup_free(struct stk_cgroup *cg); /* removes it */
 void stk_items_begin(struct stk_shim *s);
 void stk_items_message(struct stk_shim *s, const json_t *m);
 void stk_items_ended(struct stk_shim *s, struct stk_task *t);
-void stk_items_ask(struct stk_shim *s); /* somebody connected: ask again */
+void stk_items_ask(struct stk_shim *s);  /* somebody connected: ask again */
 void stk_items_stop(struct stk_shim *s); /* free workers wait for nothing more */
 
 /* pty.c: an interactive session */

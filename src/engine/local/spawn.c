@@ -17,7 +17,7 @@
 
 #define FIRST_PORT 15000
 #define N_PORTS 10000
-#define MAX_PORTS 64     /* of one job */
+#define MAX_PORTS 64 /* of one job */
 
 void stk_local_run_name(const struct stk_local_job *j, const char *end, char *buf, size_t size)
 {
@@ -47,8 +47,8 @@ static int make_run_file(const struct stk_local_job *j)
     int fd;
 
     stk_local_run_name(j, "", name, sizeof(name));
-    fd = openat(j->m->run_dir, name,
-                     O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    fd = openat(j->m->run_dir, name, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
+                0600);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
         (void)close(fd);
         return -1;

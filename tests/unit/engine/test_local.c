@@ -99,11 +99,12 @@ static void the_checkpoint_signal_comes_before_term_and_kill(void **state)
 
     (void)state;
     lw_open(&w);
-    lw_start(&w, 1, 5,
-             lw_sh(&w,
-                   "trap 'echo usr1' USR1; trap 'echo term' TERM; echo ready;"
-                   "while :; do sleep 0.01; done",
-                   "\"signal\":{\"signal\":\"USR1\",\"seconds\":1,\"who\":\"batch\"},\"grace_s\":1"));
+    lw_start(
+        &w, 1, 5,
+        lw_sh(&w,
+              "trap 'echo usr1' USR1; trap 'echo term' TERM; echo ready;"
+              "while :; do sleep 0.01; done",
+              "\"signal\":{\"signal\":\"USR1\",\"seconds\":1,\"who\":\"batch\"},\"grace_s\":1"));
     (void)lw_wait(&w, 1, STK_EV_STARTED);
     lw_until_text(&w, "stoker-1.out", "ready");
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, false);
@@ -185,11 +186,12 @@ static void everything_a_job_started_is_gone_before_its_end_is_told(void **state
 
     (void)state;
     lw_open(&w);
-    ev = lw_run(&w, 1,
-                lw_sh(&w,
-                      "setsid sh -c 'trap \"\" TERM HUP; echo $$ >pid; while :; do sleep 0.01; done' &"
-                      "while [ ! -s pid ]; do sleep 0.01; done; exit 4",
-                      "\"grace_s\":1"));
+    ev = lw_run(
+        &w, 1,
+        lw_sh(&w,
+              "setsid sh -c 'trap \"\" TERM HUP; echo $$ >pid; while :; do sleep 0.01; done' &"
+              "while [ ! -s pid ]; do sleep 0.01; done; exit 4",
+              "\"grace_s\":1"));
     assert_int_equal(ev.u.exit.cause, STK_CAUSE_FAILED);
     assert_int_equal(ev.u.exit.code, 4);
     pid = lw_read(&w, "pid");
@@ -249,8 +251,7 @@ static void the_log_is_opened_with_the_rights_of_the_user(void **state)
     (void)snprintf(path, sizeof(path), "%s/victim", w.home);
     assert_int_equal(access(path, F_OK), -1);
     if (geteuid() == 0) {
-        not_started(&w, 2,
-                    lw_spec(&w, "\"command\":[\"true\"],\"stdout\":\"%s/run/evil\"", w.dir),
+        not_started(&w, 2, lw_spec(&w, "\"command\":[\"true\"],\"stdout\":\"%s/run/evil\"", w.dir),
                     "cannot write the output file");
         not_started(&w, 3, lw_spec(&w, "\"command\":[\"true\"],\"workdir\":\"%s/run\"", w.dir),
                     "cannot enter the working directory");
@@ -348,7 +349,8 @@ static void info_tells_pids_paths_and_codes(void **state)
     (void)state;
     lw_open(&w);
     assert_int_equal(stk_local_info(w.e, 1, &info), -ESRCH);
-    lw_start(&w, 1, 5, lw_sh(&w, "trap 'exit 9' USR1; echo ready; while :; do sleep 0.01; done", ""));
+    lw_start(&w, 1, 5,
+             lw_sh(&w, "trap 'exit 9' USR1; echo ready; while :; do sleep 0.01; done", ""));
     lw_until_text(&w, "stoker-1.out", "ready");
     (void)lw_wait(&w, 1, STK_EV_STARTED);
     assert_int_equal(stk_local_info(w.e, 1, &info), 0);

@@ -34,7 +34,8 @@ static void restart(struct lw *w)
     lw_engine_open(w);
 }
 
-static void begin(struct lw *w, uint32_t number, uint32_t lease, const char *script, const char *more)
+static void begin(struct lw *w, uint32_t number, uint32_t lease, const char *script,
+                  const char *more)
 {
     char name[64];
 
@@ -209,9 +210,10 @@ static void a_torn_last_line_does_not_matter(void **state)
 
     (void)state;
     lw_open(&w);
-    write_run_file(&w, "1.5",
-                   "{\"ev\":\"shim\",\"pid\":1,\"boot\":\"x\",\"lease\":5}\n"
-                   "{\"ev\":\"exited\",\"lease\":5,\"cause\":\"failed\",\"code\":9,\"note\":\"n\"}\n{\"ev");
+    write_run_file(
+        &w, "1.5",
+        "{\"ev\":\"shim\",\"pid\":1,\"boot\":\"x\",\"lease\":5}\n"
+        "{\"ev\":\"exited\",\"lease\":5,\"cause\":\"failed\",\"code\":9,\"note\":\"n\"}\n{\"ev");
     lw_adopt(&w, 1, 5, STK_JOB_RUNNING, false, false, NULL, lw_sh(&w, "exit 3", ""));
     assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.code, 9);
     lw_close(&w);
@@ -223,9 +225,10 @@ static void an_older_launch_of_the_same_job_is_not_taken_for_this_one(void **sta
 
     (void)state;
     lw_open(&w);
-    write_run_file(&w, "1.4",
-                   "{\"ev\":\"shim\",\"pid\":1,\"boot\":\"x\",\"lease\":4}\n"
-                   "{\"ev\":\"exited\",\"lease\":4,\"cause\":\"evicted\",\"code\":9,\"note\":\"n\"}\n");
+    write_run_file(
+        &w, "1.4",
+        "{\"ev\":\"shim\",\"pid\":1,\"boot\":\"x\",\"lease\":4}\n"
+        "{\"ev\":\"exited\",\"lease\":4,\"cause\":\"evicted\",\"code\":9,\"note\":\"n\"}\n");
     lw_adopt(&w, 1, 5, STK_JOB_PLACED, false, false, NULL, lw_sh(&w, "exit 3", ""));
     assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.code, 3);
     lw_settle(&w, 1, 5);

@@ -62,10 +62,11 @@ static void a_plain_job_sees_its_gpus_and_no_ranks(void **state)
     (void)state;
     (void)setenv("LEAKED_FROM_THE_DAEMON", "1", 1);
     lw_open(&w);
-    run_env(&w, 1,
-            "\"envs\":{\"MINE\":\"a b\",\"STOKER_LEASE\":\"3\",\"RANK\":\"7\",\"SLURM_NTASKS\":\"4\","
-            "\"CUDA_VISIBLE_DEVICES\":\"6\"}",
-            4, 1, 2);
+    run_env(
+        &w, 1,
+        "\"envs\":{\"MINE\":\"a b\",\"STOKER_LEASE\":\"3\",\"RANK\":\"7\",\"SLURM_NTASKS\":\"4\","
+        "\"CUDA_VISIBLE_DEVICES\":\"6\"}",
+        4, 1, 2);
     env = env_of(&w, 1, 0);
     has(env, "CUDA_VISIBLE_DEVICES=2");
     has(env, "STOKER_GPUS=2");
@@ -190,15 +191,15 @@ static void the_first_failure_of_a_gang_is_the_jobs(void **state)
 
     (void)state;
     lw_open(&w);
-    lw_start_on(&w, 1, 5, lw_sh(&w, "[ $RANK = 1 ] && exit 6; exec sleep 1000", "\"tasks\":3"), 0, 3,
-                0);
+    lw_start_on(&w, 1, 5, lw_sh(&w, "[ $RANK = 1 ] && exit 6; exec sleep 1000", "\"tasks\":3"), 0,
+                3, 0);
     ev = lw_wait(&w, 1, STK_EV_EXITED);
     assert_int_equal(ev.u.exit.cause, STK_CAUSE_FAILED);
     assert_int_equal(ev.u.exit.code, 6);
     assert_string_equal(w.note, "task 1: exit code 6");
     lw_settle(&w, 1, 5);
-    lw_start_on(&w, 2, 6, lw_spec(&w, "\"command\":[\"true\"],\"tasks\":2,\"stdout\":\"x%%t/y\""), 0, 2,
-                0);
+    lw_start_on(&w, 2, 6, lw_spec(&w, "\"command\":[\"true\"],\"tasks\":2,\"stdout\":\"x%%t/y\""),
+                0, 2, 0);
     ev = lw_wait(&w, 2, STK_EV_EXITED);
     assert_int_equal(ev.u.exit.cause, STK_CAUSE_NOT_STARTED);
     lw_close(&w);
@@ -286,7 +287,8 @@ static void a_script_runs_by_its_first_line(void **state)
     (void)state;
     lw_open(&w);
     assert_int_equal(
-        lw_run(&w, 1, lw_spec(&w, "\"script\":\"echo $1 $2; basename $0\",\"args\":[\"a\",\"b c\"]"))
+        lw_run(&w, 1,
+               lw_spec(&w, "\"script\":\"echo $1 $2; basename $0\",\"args\":[\"a\",\"b c\"]"))
             .u.exit.cause,
         STK_CAUSE_OK);
     log = lw_log(&w, 1);
@@ -318,8 +320,8 @@ static void setup_lines_run_in_the_same_environment(void **state)
 
     (void)state;
     lw_open(&w);
-    ev = lw_run(&w, 1,
-                lw_sh(&w, "echo $FROM_SETUP; exit 5", "\"setup\":\"export FROM_SETUP=yes\\ncd /\""));
+    ev = lw_run(
+        &w, 1, lw_sh(&w, "echo $FROM_SETUP; exit 5", "\"setup\":\"export FROM_SETUP=yes\\ncd /\""));
     assert_int_equal(ev.u.exit.code, 5);
     log = lw_log(&w, 1);
     assert_string_equal(log, "yes\n");
@@ -339,8 +341,9 @@ static void a_venv_is_active(void **state)
 
     (void)state;
     lw_open(&w);
-    run_env(&w, 1, "\"venv\":\"/opt/v\",\"envs\":{\"PATH\":\"/usr/bin:/bin\",\"PYTHONHOME\":\"/x\"}", 0,
-            1, 0);
+    run_env(&w, 1,
+            "\"venv\":\"/opt/v\",\"envs\":{\"PATH\":\"/usr/bin:/bin\",\"PYTHONHOME\":\"/x\"}", 0, 1,
+            0);
     env = env_of(&w, 1, 0);
     (void)snprintf(line, sizeof(line), "PATH=/opt/v/bin:/usr/bin:/bin");
     has(env, line);
@@ -373,14 +376,15 @@ static void secrets_are_in_the_environment_and_nowhere_else(void **state)
     (void)state;
     lw_open(&w);
     put_secret(&w, "key", 0600, w.uid);
-    lw_start(&w, 1, 5,
-             lw_spec(&w,
-                     "\"command\":[\"sh\",\"-c\",\"echo ${#API_KEY}; exec sleep 1000\"],\"secrets\":"
-                     "{\"API_KEY\":\"%s/key\"}",
-                     w.home));
+    lw_start(
+        &w, 1, 5,
+        lw_spec(&w,
+                "\"command\":[\"sh\",\"-c\",\"echo ${#API_KEY}; exec sleep 1000\"],\"secrets\":"
+                "{\"API_KEY\":\"%s/key\"}",
+                w.home));
     lw_until_text(&w, "stoker-1.out", "13");
-    (void)snprintf(cmd, sizeof(cmd), "grep -rq xyzzy %s/run %s/script %s/attach %s/stoker-1.out", w.dir,
-                   w.dir, w.dir, w.home);
+    (void)snprintf(cmd, sizeof(cmd), "grep -rq xyzzy %s/run %s/script %s/attach %s/stoker-1.out",
+                   w.dir, w.dir, w.dir, w.home);
     assert_int_not_equal(system(cmd), 0); /* NOLINT(cert-env33-c) */
     lw_stop(&w, 1, 5, STK_CAUSE_CANCELLED, false);
     (void)lw_wait(&w, 1, STK_EV_EXITED);
@@ -434,8 +438,9 @@ static void umask_limits_and_groups_are_the_jobs(void **state)
 
     (void)state;
     lw_open(&w);
-    assert_int_equal(lw_run(&w, 1, lw_sh(&w, "umask; ulimit -n; id -G; ls /proc/self/fd | wc -l",
-                                         "\"umask\":63,\"rlimits\":{\"nofile\":333}"))
+    assert_int_equal(lw_run(&w, 1,
+                            lw_sh(&w, "umask; ulimit -n; id -G; ls /proc/self/fd | wc -l",
+                                  "\"umask\":63,\"rlimits\":{\"nofile\":333}"))
                          .u.exit.cause,
                      STK_CAUSE_OK);
     log = lw_log(&w, 1);
@@ -462,12 +467,13 @@ static void an_image_is_run_by_the_users_runtime(void **state)
     (void)fputs("#!/bin/sh\necho \"$@\"\n", f);
     (void)fclose(f);
     assert_int_equal(chmod(path, 0755), 0);
-    lw_start_on(&w, 1, 5,
-                lw_spec(&w,
-                        "\"command\":[\"train\",\"--lr\",\"1\"],\"image\":\"%s\",\"envs\":{\"PATH\":"
-                        "\"%s:/bin\",\"TOKEN\":\"abc\"}",
-                        w.home, w.home),
-                1, 1, 0);
+    lw_start_on(
+        &w, 1, 5,
+        lw_spec(&w,
+                "\"command\":[\"train\",\"--lr\",\"1\"],\"image\":\"%s\",\"envs\":{\"PATH\":"
+                "\"%s:/bin\",\"TOKEN\":\"abc\"}",
+                w.home, w.home),
+        1, 1, 0);
     assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_OK);
     log = lw_log(&w, 1);
     assert_non_null(strstr(log, "run --rm --name stoker-1-5-0 "));

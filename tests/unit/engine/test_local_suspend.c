@@ -16,7 +16,8 @@
 #include "sys/procs.h"
 
 /* Counts into a file, one line per step, in a child of the task's own process. */
-#define COUNTS "(i=0; while :; do i=$((i+1)); echo $i >>steps; sleep 0.005; done) & echo ready; wait"
+#define COUNTS                                                                                     \
+    "(i=0; while :; do i=$((i+1)); echo $i >>steps; sleep 0.005; done) & echo ready; wait"
 
 static void begin(struct lw *w, const char *more)
 {
@@ -147,8 +148,7 @@ static void a_process_that_was_stopped_before_stays_stopped(void **state)
 
     (void)state;
     lw_open(&w);
-    lw_start(&w, 1, 5,
-             lw_sh(&w, "sleep 1000 & kill -STOP $!; echo $! >pid; " COUNTS, ""));
+    lw_start(&w, 1, 5, lw_sh(&w, "sleep 1000 & kill -STOP $!; echo $! >pid; " COUNTS, ""));
     (void)lw_wait(&w, 1, STK_EV_STARTED);
     lw_until_text(&w, "steps", "5\n");
     text = lw_read(&w, "pid");
@@ -268,7 +268,8 @@ static void helper(struct lw *w, const char *body)
 }
 
 #define OK_HELPER                                                                                  \
-    "echo '{\"ok\":true,\"processes\":[{\"pid\":1,\"freed_mib\":700},{\"pid\":2,\"freed_mib\":44}]}'"
+    "echo "                                                                                        \
+    "'{\"ok\":true,\"processes\":[{\"pid\":1,\"freed_mib\":700},{\"pid\":2,\"freed_mib\":44}]}'"
 
 static void what_is_on_a_gpu_is_saved_first_and_restored_last(void **state)
 {
