@@ -508,6 +508,50 @@ def test_metrics_are_what_prometheus_reads(daemon):
     assert values["stoker_http_requests_total"] > 0 and values["stoker_trouble"] == 0
 
 
+# ---- GPUs that are not virtual: stand-ins for the driver's libraries ----
+
+FAKES = STOKERD.parent / "tests/lib"
+
+
+@pytest.mark.skipif(not (FAKES / "libnvidia-ml.so.1").exists(), reason="built without tests")
+def test_gpus_that_others_use_are_left_alone(tmp_path, document):
+    stranger = subprocess.Popen(["/bin/sleep", "1000"])
+    fake = tmp_path / "fake"
+    fake.mkdir()
+    env = {"STOKER_GPU_LIB_DIR": str(FAKES), "STOKER_FAKE_DIR": str(fake)}
+    try:
+        with Daemon(tmp_path, gpus=None, config="gpus: {interval_ms: 100}\n", env=env) as d:
+            assert any(re.search(r"GPUs\s+2 x ", line) for line in d.banner), d.banner
+
+            def gpus(want):
+                end = time.monotonic() + 30
+                while True:
+                    found = d.get("/v1/gpus")
+                    check(document, "Gpus", found)
+                    if [g["state"] for g in found["gpus"]] == want:
+                        return found["gpus"]
+                    assert time.monotonic() < end, found
+                    time.sleep(0.05)
+
+            first = gpus(["free", "free"])[0]
+            assert first["uuid"].startswith("GPU-") and first["mem_mib"] > 1000
+            (fake / "procs").write_text(f"0 {stranger.pid} 5000 50 \n")
+            off = gpus(["off", "free"])[0]
+            assert off["foreign"][0]["pid"] == stranger.pid and off["off"]
+            n = d.submit(command=SLEEP, gpus=2)
+            assert d.job(n)["state"] == "waiting" and d.get(f"/v1/jobs/{n}/why")["off"] == 1
+            (fake / "procs").write_text("")
+            job = d.until(n, "running")
+            assert job["gpu_indices"] == [0, 1]
+            (fake / "procs").write_text(f"0 {job['pids'][0]} 5000 50 \n")  # our own
+            time.sleep(0.5)
+            assert [g["state"] for g in d.get("/v1/gpus")["gpus"]] == ["busy", "busy"] and "off" not in d.get("/v1/gpus")["gpus"][0]
+            assert "stoker_gpu_memory_used_bytes" in d.client().get("/metrics").body.decode()
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
 # ---- the daemon ----
 
 def test_a_stopped_daemon_leaves_its_jobs_and_finds_them_again(tmp_path):
