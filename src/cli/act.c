@@ -161,13 +161,12 @@ static const struct stk_option own[] = {
 };
 static const struct stk_options groups[] = {{"options", own}, {0}};
 
-#define ACT(id, word, text, more)                                                                  \
+#define ACT(id, word, text)                                                                        \
     const struct stk_command stk_cmd_##id = {                                                      \
-        .name = word,                                                                              \
+        .name = (word),                                                                            \
         .synopsis = "JOB...\n--mine [--name NAME]",                                                \
-        .help = text,                                                                              \
-        .about =                                                                                   \
-            more "JOB is a number (12), a range (3-7) or an array's element (12_3); an array's "   \
+        .help = (text),                                                                            \
+        .about = "JOB is a number (12), a range (3-7) or an array's element (12_3); an array's "   \
                  "number\nmeans all of it.",                                                       \
         .complete = "@jobs",                                                                       \
         .options = groups,                                                                         \
@@ -175,10 +174,9 @@ static const struct stk_options groups[] = {{"options", own}, {0}};
         .run = run_act,                                                                            \
     }
 
-ACT(cancel, "cancel", "stop jobs for good", "");
-ACT(hold, "hold", "keep jobs from starting", "");
-ACT(release, "release", "let held jobs start", "");
-ACT(suspend, "suspend", "stop jobs for now, keeping their work in memory",
-    "A suspended job gives its GPUs back and waits for \"stoker resume\".\n");
-ACT(resume, "resume", "let suspended jobs go on", "");
-ACT(requeue, "requeue", "stop running jobs and start them anew", "");
+ACT(cancel, "cancel", "stop jobs for good");
+ACT(hold, "hold", "keep jobs from starting");
+ACT(release, "release", "let held jobs start");
+ACT(suspend, "suspend", "stop jobs for now: they keep their work and give back their GPUs");
+ACT(resume, "resume", "let suspended jobs go on");
+ACT(requeue, "requeue", "stop running jobs and start them anew");

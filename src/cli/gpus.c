@@ -120,7 +120,7 @@ int stk_gpu_lines(const json_t *gpus, const struct stk_term *t, int max)
 static int run_gpus(const struct stk_args *a)
 {
     json_t *gpus = NULL, *out;
-    struct stk_ask k;
+    struct stk_ask k = {0};
     int rc = a->n_words > 0 ? stk_misused(a, "takes no words") : stk_ask_open(&k, a);
 
     if (rc != STK_EXIT_OK)

@@ -50,7 +50,7 @@ void stk_remove_tree(const char *dir)
 static int become(const struct stk_args *a, const char *name, const char *first, int skip)
 {
     char path[PATH_MAX];
-    char **argv = calloc((size_t)a->n_words + 3, sizeof(*argv));
+    const char **argv = calloc((size_t)a->n_words + 3, sizeof(*argv));
     int n = 0, rc = stk_find_program(name, path, sizeof(path));
 
     if (rc != STK_EXIT_OK || !argv) {
@@ -59,10 +59,10 @@ static int become(const struct stk_args *a, const char *name, const char *first,
     }
     argv[n++] = path;
     if (first)
-        argv[n++] = (char *)(uintptr_t)first;
+        argv[n++] = first;
     for (int i = skip; i < a->n_words; i++)
         argv[n++] = a->words[i];
-    (void)execv(path, argv);
+    (void)execv(path, (char *const *)argv);
     (void)fprintf(stderr, "stoker: cannot run %s: %s\n", path, strerror(errno));
     free(argv);
     return STK_EXIT_FAILED;

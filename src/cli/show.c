@@ -200,9 +200,7 @@ const struct stk_command stk_cmd_show = {
 static void print_holders(const json_t *why)
 {
     const json_t *list = json_object_get(why, "holders");
-    const json_t *h;
     char name[128], user[64], end[32];
-    size_t i;
 
     if (json_array_size(list) == 0)
         return;
