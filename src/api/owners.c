@@ -45,8 +45,11 @@ static json_t *row_of(json_t *list, uint32_t gpu)
     json_t *row;
     size_t i;
 
-    json_array_foreach(list, i, row) if (json_integer_value(json_object_get(row, "index")) ==
-                                         (json_int_t)gpu) return row;
+    json_array_foreach(list, i, row)
+    {
+        if (json_integer_value(json_object_get(row, "index")) == (json_int_t)gpu)
+            return row;
+    }
     return NULL;
 }
 

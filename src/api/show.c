@@ -182,8 +182,10 @@ static void hide_secrets(json_t *spec)
     json_t *secrets = json_object_get(spec, "secrets"), *names = json_array(), *unused;
     const char *name;
 
-    json_object_foreach(secrets, name, unused)(void)
-        json_array_append_new(names, json_string(name));
+    json_object_foreach(secrets, name, unused)
+    {
+        (void)json_array_append_new(names, json_string(name));
+    }
     if (secrets)
         (void)json_object_set(spec, "secrets", names);
     json_decref(names);

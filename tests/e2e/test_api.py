@@ -529,6 +529,42 @@ def test_a_stopped_daemon_leaves_its_jobs_and_finds_them_again(tmp_path):
         assert d.wait(n)["exit_code"] == 5
 
 
+@needs_root
+def test_a_full_disk_is_said_and_survived(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", disk], capture_output=True).returncode != 0:
+        pytest.skip("may not mount")
+    try:
+        with Daemon(disk, gpus=1) as d:
+            first = d.submit(command=["/bin/true"], stdout="/dev/null")
+            d.wait(first)
+            fd = os.open(disk / "ballast", os.O_WRONLY | os.O_CREAT)
+            with pytest.raises(OSError):
+                while True:
+                    os.write(fd, b"x" * 4096)
+            os.close(fd)
+            refused = None
+            for _ in range(50):  # the store may have some room left in its own files
+                a = d.client().post("/v1/jobs", {"command": ["/bin/true"], "workdir": "/", "stdout": "/dev/null", "comment": "x" * 1000})
+                if a.status != 201:
+                    refused = a
+                    break
+            assert refused is not None and refused.status == 507, refused
+            assert d.get("/v1/health")["status"] == "trouble" and d.get("/v1/health")["trouble"]
+            assert d.job(first)["state"] == "done"  # reading goes on
+            (disk / "ballast").unlink()
+            end = time.monotonic() + 30
+            while d.get("/v1/health")["status"] != "ok":
+                assert time.monotonic() < end
+                time.sleep(0.1)
+            n = d.submit(command=["/bin/true"], stdout="/dev/null")
+            assert d.wait(n)["cause"] == "completed"
+            assert d.restart().job(n)["cause"] == "completed"
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
 def test_a_second_daemon_is_refused(tmp_path):
     with Daemon(tmp_path) as d:
         second = Daemon(tmp_path, gpus=1)

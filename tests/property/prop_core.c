@@ -129,6 +129,7 @@ static bool caches_comparable(struct world *w)
     bool promises = b->reserve_one || b->reserve_all;
 
     w->setup.late_start = 0;
+    w->setup.cap = 0; /* an answer in parts is another one where a pool is decided whole */
     w->setup.slow_stop = promises ? 0 : w->setup.slow_stop;
     w->exact = w->exact || promises;
     if (stk_preempt_find(w->setup.preempt)->pass)
