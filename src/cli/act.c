@@ -14,16 +14,15 @@ static int choose(struct stk_ask *k, struct stk_ids *ids)
 {
     char path[STK_CLIENT_MAX_PATH] = "/v1/jobs", word[32];
     struct stk_err err = {""};
-    json_t *jobs = NULL, *job;
-    size_t i;
+    json_t *jobs = NULL;
     int rc;
 
     stk_query(path, sizeof(path), "user", stk_arg_is(k->a, "mine") ? "me" : NULL);
     stk_query(path, sizeof(path), "name", stk_arg(k->a, "name"));
     stk_query(path, sizeof(path), "state", stk_arg(k->a, "state"));
     rc = stk_ask_pages(k, path, "jobs", "after", STK_IDS_MAX, &jobs);
-    json_array_foreach(jobs, i, job)
-    {
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        const json_t *job = json_array_get(jobs, i);
         size_t n = ids->n;
 
         (void)snprintf(word, sizeof(word), "%lld", (long long)stk_int(job, "id", 0));
@@ -82,7 +81,7 @@ static bool report_one(const struct stk_ask *k, const json_t *r)
 
 static int send(struct stk_ask *k, const struct stk_ids *ids, size_t from, json_t *all)
 {
-    json_t *list = json_array(), *body, *reply = NULL, *results, *r;
+    json_t *list = json_array(), *body, *reply = NULL, *results;
     size_t to = ids->n - from > BATCH ? from + BATCH : ids->n, i;
     int rc, worst = STK_EXIT_OK;
 
@@ -98,8 +97,9 @@ static int send(struct stk_ask *k, const struct stk_ids *ids, size_t from, json_
         results = json_object_get(reply, "jobs");
     if (!json_is_array(results))
         (void)json_array_append(all, reply);
-    json_array_foreach(results, i, r)
-    {
+    for (i = 0; i < json_array_size(results); i++) {
+        json_t *r = json_array_get(results, i);
+
         if (!report_one(k, r))
             worst = STK_EXIT_FAILED;
         (void)json_array_append(all, r);

@@ -47,10 +47,10 @@ void stk_remove_tree(const char *dir)
 }
 
 /* Becomes the program; 'first' (may be NULL) goes before the words from 'skip' on. */
-static int become(const struct stk_args *a, const char *name, const char *first, int skip)
+static int become(const struct stk_args *a, const char *name, char *first, int skip)
 {
     char path[PATH_MAX];
-    const char **argv = calloc((size_t)a->n_words + 3, sizeof(*argv));
+    char **argv = calloc((size_t)a->n_words + 3, sizeof(*argv));
     int n = 0, rc = stk_find_program(name, path, sizeof(path));
 
     if (rc != STK_EXIT_OK || !argv) {
@@ -62,7 +62,7 @@ static int become(const struct stk_args *a, const char *name, const char *first,
         argv[n++] = first;
     for (int i = skip; i < a->n_words; i++)
         argv[n++] = a->words[i];
-    (void)execv(path, (char *const *)argv);
+    (void)execv(path, argv);
     (void)fprintf(stderr, "stoker: cannot run %s: %s\n", path, strerror(errno));
     free(argv);
     return STK_EXIT_FAILED;
@@ -84,12 +84,13 @@ const struct stk_command stk_cmd_serve = {
 
 static int run_config(const struct stk_args *a)
 {
+    char check[] = "--check-config", show[] = "--show-config";
     const char *verb = a->n_words > 0 ? a->words[0] : "";
 
     if (strcmp(verb, "check") == 0)
-        return become(a, "stokerd", "--check-config", 1);
+        return become(a, "stokerd", check, 1);
     if (strcmp(verb, "show") == 0)
-        return become(a, "stokerd", "--show-config", 1);
+        return become(a, "stokerd", show, 1);
     if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0) {
         stk_command_help(a->cmd, stdout);
         return STK_EXIT_OK;

@@ -205,8 +205,8 @@ static void print_holders(const json_t *why)
     if (json_array_size(list) == 0)
         return;
     (void)printf("Who has the GPUs:\n");
-    json_array_foreach((json_t *)(uintptr_t)list, i, h)
-    {
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *h = json_array_get(list, i);
         double at = stk_num(h, "expected_end", stk_num(h, "end", stk_num(h, "until", 0)));
 
         (void)printf("  job %" PRId64 "  %s  %s  %" PRId64 " GPU%s",
