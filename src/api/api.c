@@ -51,13 +51,16 @@ int stk_api_new(const struct stk_api_config *cfg, struct stk_api **ret_api, stru
                                    .identify = stk_api_identify,
                                    .log = on_http_log,
                                    .hosts = cfg->hosts};
-    int rc = a && tick ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+    int rc;
 
-    if (rc == 0) {
-        a->cfg = *cfg;
-        a->opened = stk_api_now(a);
-        rc = stk_api_secret(a->login, sizeof(a->login), err);
+    if (!a || !tick) {
+        free(a);
+        free(tick);
+        return stk_err_set(err, -ENOMEM, "out of memory");
     }
+    a->cfg = *cfg;
+    a->opened = stk_api_now(a);
+    rc = stk_api_secret(a->login, sizeof(a->login), err);
     rc = rc < 0 ? rc : stk_http_new(&http, &a->http, err);
     if (rc < 0) {
         free(a);

@@ -16,8 +16,8 @@
 #include "model/wire.h"
 #include "sys/big.h"
 
-#define PIECE (32u * 1024)
-#define BEAT_MS (15u * 1000)
+#define PIECE ((size_t)32768)
+#define BEAT_MS 15000u
 
 struct stk_feed {
     struct stk_feed *prev, *next;
@@ -178,15 +178,12 @@ static ssize_t fill(void *ctx, char *buf, size_t max, bool stopping)
 
     if (f->at == f->len)
         refill(f);
-    if (f->at == f->len && stopping && max > sizeof(bye)) {
-        memcpy(buf, bye, sizeof(bye) - 1);
-        return (ssize_t)sizeof(bye) - 1;
-    }
-    if (f->at == f->len && f->beat && max >= 3) {
-        memcpy(buf, ":\n\n", 3);
+    if (f->at == f->len && stopping)
+        return snprintf(buf, max, "%s", bye); /* blocks are much larger than this */
+    if (f->at == f->len && f->beat) {
         f->beat = false;
         f->sent_ms = uv_now(f->api->cfg.loop);
-        return 3;
+        return snprintf(buf, max, ":\n\n");
     }
     n = f->len - f->at < max ? f->len - f->at : max;
     if (n > 0) {

@@ -21,7 +21,7 @@
 #include "api/conn.h"
 
 #define SWEEP_MS 1000
-#define MAX_PEM (256 * 1024)
+#define MAX_PEM ((size_t)262144)
 #define SPARE_FILES 512 /* for everything that is not a connection */
 
 static void rearm(struct stk_door *d);
@@ -134,6 +134,7 @@ static enum MHD_Result dispatch(struct stk_request *r, struct MHD_Connection *mh
     return MHD_YES;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the library's signature */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const char *url,
                                   const char *method, const char *version, const char *data,
                                   size_t *len, void **req_ctx)
@@ -250,11 +251,11 @@ static int watch(struct stk_door *d, struct stk_err *err)
 }
 
 /* Opens a door around a listening socket, which it takes. */
-static int open_door(struct stk_http *h, struct stk_door *d, const char *cert, const char *key,
+static int open_door(struct stk_http *h, struct stk_door *d, char *cert, char *key,
                      struct stk_err *err)
 {
-    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cert},
-                                   {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, cert},
+                                   {MHD_OPTION_HTTPS_MEM_KEY, 0, key},
                                    {MHD_OPTION_END, 0, NULL}};
     unsigned flags =
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (cert ? MHD_USE_TLS : 0);

@@ -26,8 +26,8 @@
 #define STK_HTTP_MAX_BODIES (256u << 20) /* of all requests being read */
 #define STK_HTTP_POOL 16384u             /* request line and headers, and the answer's headers */
 #define STK_HTTP_MAX_URL 4096u           /* path and query */
-#define STK_HTTP_HEAD_MS (30u * 1000)    /* from connecting, or the last answer, to a request */
-#define STK_HTTP_BODY_MS (300u * 1000)   /* from the headers to the end of the body */
+#define STK_HTTP_HEAD_MS 30000u          /* from connecting, or the last answer, to a request */
+#define STK_HTTP_BODY_MS 300000u         /* from the headers to the end of the body */
 #define STK_HTTP_STALL_S 60u             /* a client that takes nothing for so long is dropped */
 #define STK_HTTP_MAX_HELD 512u           /* requests of one user that wait or stream */
 

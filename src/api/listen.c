@@ -181,7 +181,7 @@ static int bind_tcp(const struct addrinfo *ai, const char *address, int *ret_fd,
 
 static void show(int fd, char *shown, size_t size)
 {
-    struct sockaddr_storage ss;
+    struct sockaddr_storage ss = {0};
     socklen_t len = sizeof(ss);
     char host[64] = "?", port[8] = "0";
 

@@ -21,7 +21,7 @@
 #include "api/handlers.h"
 #include "api/logpath.h"
 
-#define PIECE (64u * 1024)
+#define PIECE ((size_t)65536)
 #define MAX_TAIL_BYTES (1u << 20) /* how far back lines are counted */
 
 struct stk_tail {
@@ -266,11 +266,11 @@ static int on_record(void *ctx, const struct stk_record *rec)
 {
     struct owner *o = ctx;
     json_t *spec = stk_live_spec(o->t->api->cfg.live, rec->spec);
+    const struct stk_logpath which = {rec, spec, strcmp(o->stream, "stderr") == 0, o->task};
 
     o->t->uid = rec->uid;
     o->t->gid = rec->gid;
-    if (stk_logpath(o->t->api, rec, spec, strcmp(o->stream, "stderr") == 0, o->task, o->t->path,
-                    sizeof(o->t->path)) < 0)
+    if (stk_logpath(o->t->api, &which, o->t->path, sizeof(o->t->path)) < 0)
         o->t->path[0] = '\0';
     json_decref(spec);
     return 1;

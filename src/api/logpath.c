@@ -3,13 +3,15 @@
 
 #include "sys/pattern.h"
 
-int stk_logpath(const struct stk_api *a, const struct stk_record *rec, const json_t *spec, bool err,
-                uint32_t task, char *buf, size_t size)
+int stk_logpath(const struct stk_api *a, const struct stk_logpath *which, char *buf, size_t size)
 {
+    const struct stk_record *rec = which->rec;
+    const json_t *spec = which->spec;
+    bool err = which->err;
     const struct stk_pattern p = {.number = rec->number,
                                   .array = rec->array,
                                   .index = rec->array_index,
-                                  .task = task,
+                                  .task = which->task,
                                   .name = rec->name,
                                   .node = stk_live_config(a->cfg.live)->nodes[0].name,
                                   .user = rec->user};

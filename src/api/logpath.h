@@ -7,7 +7,12 @@
 
 /* From the job's description: its pattern and its folder. 'spec' may be NULL: then the record's
  * own path. -ENOENT: it has none. */
-int stk_logpath(const struct stk_api *a, const struct stk_record *rec, const json_t *spec, bool err,
-                uint32_t task, char *buf, size_t size);
+struct stk_logpath {
+    const struct stk_record *rec;
+    const json_t *spec;
+    bool err; /* stderr */
+    uint32_t task;
+};
+int stk_logpath(const struct stk_api *a, const struct stk_logpath *which, char *buf, size_t size);
 
 #endif

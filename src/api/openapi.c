@@ -98,7 +98,7 @@ static void add_route(json_t *paths, const struct stk_route *r)
     json_t *path = json_object_get(paths, r->path);
     char method[16] = "";
 
-    for (size_t i = 0; r->method[i] && i < sizeof(method) - 1; i++)
+    for (size_t i = 0; i < sizeof(method) - 1 && r->method[i]; i++)
         method[i] = (char)(r->method[i] | 0x20);
     if (!path) {
         path = json_object();

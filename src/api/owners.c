@@ -40,14 +40,16 @@ void stk_owners_done(struct stk_owners *v)
     v->owner = NULL;
 }
 
-static const json_t *row_of(const json_t *list, uint32_t gpu)
+static json_t *row_of(json_t *list, uint32_t gpu)
 {
-    const json_t *row;
+    json_t *row;
     size_t i;
 
-    json_array_foreach((json_t *)(uintptr_t)list, i,
-                       row) if (json_integer_value(json_object_get(row, "index")) ==
-                                (json_int_t)gpu) return row;
+    json_array_foreach(list, i, row)
+    {
+        if (json_integer_value(json_object_get(row, "index")) == (json_int_t)gpu)
+            return row;
+    }
     return NULL;
 }
 

@@ -16,18 +16,19 @@ static bool is_number(const json_t *j)
 }
 
 /* A sentence about what is wrong with a report, or NULL. */
-static const char *check(const json_t *b)
+static const char *check(json_t *b)
 {
-    const json_t *c = json_object_get(b, "checkpoint"), *m = json_object_get(b, "metrics"), *v;
+    json_t *c = json_object_get(b, "checkpoint"), *m = json_object_get(b, "metrics"), *v;
     const char *key;
 
     if (!json_is_object(b))
         return "a report must be an object";
-    json_object_foreach((json_t *)(uintptr_t)b, key,
-                        v) if (strcmp(key, "step") != 0 && strcmp(key, "total") != 0 &&
-                               strcmp(key, "checkpoint") != 0 &&
-                               strcmp(key, "metrics") !=
-                                   0) return "a report has step, total, checkpoint and metrics";
+    json_object_foreach(b, key, v)
+    {
+        if (strcmp(key, "step") != 0 && strcmp(key, "total") != 0 &&
+            strcmp(key, "checkpoint") != 0 && strcmp(key, "metrics") != 0)
+            return "a report has step, total, checkpoint and metrics";
+    }
     if (!is_number(json_object_get(b, "step")) || !is_number(json_object_get(b, "total")))
         return "step and total must be numbers";
     if (c && (!json_is_object(c) || !is_number(json_object_get(c, "step")) ||
@@ -35,11 +36,11 @@ static const char *check(const json_t *b)
         return "checkpoint must be {\"step\": number, \"seconds\": number}";
     if (m && (!json_is_object(m) || json_object_size(m) > MAX_METRICS))
         return "metrics must be an object with at most 64 numbers";
-    json_object_foreach(
-        (json_t *)(uintptr_t)m, key,
-        v) if (!json_is_number(v) ||
-               strlen(key) >
-                   64) return "metrics must be numbers, their names at most 64 characters";
+    json_object_foreach(m, key, v)
+    {
+        if (!json_is_number(v) || strlen(key) > 64)
+            return "metrics must be numbers, their names at most 64 characters";
+    }
     return NULL;
 }
 

@@ -234,9 +234,7 @@ void stk_request_json(struct stk_request *r, int status, json_t *take_body)
         static const char sorry[] = "{\"error\":{\"code\":\"internal\",\"message\":"
                                     "\"the answer could not be made\"}}";
 
-        answer(r, 500, "application/json",
-               MHD_create_response_from_buffer(sizeof(sorry) - 1, (void *)(uintptr_t)sorry,
-                                               MHD_RESPMEM_PERSISTENT));
+        stk_request_text(r, 500, "application/json", sorry, sizeof(sorry) - 1);
         return;
     }
     answer(r, status, "application/json",
@@ -283,8 +281,12 @@ void stk_request_error(struct stk_request *r, int status, const char *code, cons
 void stk_request_text(struct stk_request *r, int status, const char *type, const char *text,
                       size_t len)
 {
+    char *copy = malloc(len + 1);
+
+    if (copy)
+        memcpy(copy, text, len);
     answer(r, status, type,
-           MHD_create_response_from_buffer(len, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY));
+           copy ? MHD_create_response_from_buffer(len, copy, MHD_RESPMEM_MUST_FREE) : NULL);
 }
 
 void stk_request_add(struct stk_request *r, const char *name, const char *value)

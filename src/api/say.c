@@ -131,6 +131,9 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
     case STK_WHY_ENDED:
         (void)snprintf(buf, size, "it has ended");
         break;
+    case STK_WHY_NEVER:
+        (void)snprintf(buf, size, "can never run here: no machine has what it asks for");
+        break;
     case STK_WHY_HELD:
         (void)snprintf(buf, size, "it is on hold until somebody releases it");
         break;

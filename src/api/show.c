@@ -182,8 +182,10 @@ static void hide_secrets(json_t *spec)
     json_t *secrets = json_object_get(spec, "secrets"), *names = json_array(), *unused;
     const char *name;
 
-    json_object_foreach(secrets, name, unused)(void)
-        json_array_append_new(names, json_string(name));
+    json_object_foreach(secrets, name, unused)
+    {
+        (void)json_array_append_new(names, json_string(name));
+    }
     if (secrets)
         (void)json_object_set(spec, "secrets", names);
     json_decref(names);
@@ -202,9 +204,9 @@ static void set_description(const struct stk_show *v, json_t *o, const struct st
     json_decref(spec);
     if (!copy)
         return;
-    if (stk_logpath(v->api, rec, copy, false, 0, path, sizeof(path)) == 0)
+    if (stk_logpath(v->api, &(struct stk_logpath){rec, copy, false, 0}, path, sizeof(path)) == 0)
         set(o, "stdout", text(path));
-    if (stk_logpath(v->api, rec, copy, true, 0, path, sizeof(path)) == 0)
+    if (stk_logpath(v->api, &(struct stk_logpath){rec, copy, true, 0}, path, sizeof(path)) == 0)
         set(o, "stderr", text(path));
     hide_secrets(copy);
     for (size_t i = 0; i < sizeof(top) / sizeof(*top); i++)

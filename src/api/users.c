@@ -15,7 +15,7 @@
 
 #include "api/handlers.h"
 
-#define REMEMBER_MS (60u * 1000)
+#define REMEMBER_MS 60000u
 #define USED_EVERY (3600 * STK_SECOND) /* how often a token's last use is written down */
 
 static void look_up(uint32_t uid, uint32_t gid, struct stk_user *u)

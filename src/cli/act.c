@@ -45,9 +45,24 @@ static const char *refusal(const json_t *r)
     return *text != '\0' ? text : "refused";
 }
 
+/* What was done, in words. */
+static const char *done_word(const char *verb)
+{
+    static const char *const words[][2] = {
+        {"cancel", "cancelled"}, {"hold", "held"},      {"release", "released"},
+        {"suspend", "is being suspended"}, {"resume", "goes on when there is room"},
+        {"requeue", "goes back to the queue"},
+    };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (strcmp(words[i][0], verb) == 0)
+            return words[i][1];
+    return verb;
+}
+
 static bool report_one(const struct stk_ask *k, const json_t *r)
 {
-    const char *wrong = refusal(r), *state = stk_str(r, "state"), *text = stk_str(r, "text");
+    const char *wrong = refusal(r);
     long long id = (long long)stk_int(r, "id", 0);
     char clean[512];
 
@@ -57,10 +72,8 @@ static bool report_one(const struct stk_ask *k, const json_t *r)
                       stk_text_clean(clean, sizeof(clean), wrong, false));
         return false;
     }
-    if (k->json)
-        return true;
-    (void)stk_text_clean(clean, sizeof(clean), *text != '\0' ? text : state, false);
-    (void)printf("job %lld: %s%s%s\n", id, k->name, *clean ? ", now " : "", clean);
+    if (!k->json)
+        (void)printf("job %lld: %s\n", id, done_word(k->name));
     return true;
 }
 

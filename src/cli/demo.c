@@ -49,6 +49,7 @@ static void tell(const struct show *s, const char *fmt, ...)
 static int start_daemon(struct show *s)
 {
     char program[PATH_MAX], path[PATH_MAX + 32], log[PATH_MAX + 32];
+    sigset_t none;
     FILE *f;
     int fd, rc = stk_find_program("stokerd", program, sizeof(program));
 
@@ -67,6 +68,8 @@ static int start_daemon(struct show *s)
     if (s->daemon == 0) {
         fd = open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         (void)setpgid(0, 0); /* Ctrl-C is ours to handle */
+        (void)sigemptyset(&none);
+        (void)sigprocmask(SIG_SETMASK, &none, NULL);
         (void)dup2(fd, STDOUT_FILENO);
         (void)dup2(fd, STDERR_FILENO);
         (void)execl(program, program, "--config", path, (char *)NULL);
@@ -184,8 +187,8 @@ static void tell_change(const struct show *s, const json_t *was, const json_t *j
     (void)stk_view_id(job, id, sizeof(id));
     (void)stk_view_where(job, where, sizeof(where));
     if (strcmp(state, "running") == 0)
-        tell(s, "job %s \"%s\" %s on %s", id, stk_str(job, "name"),
-             stk_int(job, "preemptions", 0) > 0 ? "goes on" : "starts", where);
+        tell(s, "job %s \"%s\" %s %s", id, stk_str(job, "name"),
+             stk_int(job, "preemptions", 0) > 0 ? "goes on, now on" : "starts on", where);
     else if (strcmp(state, "suspended") == 0)
         tell(s, "job %s \"%s\" is suspended: its GPUs are needed", id, stk_str(job, "name"));
     else if (stk_view_ended(job))
@@ -274,6 +277,18 @@ static int play(struct show *s)
     return stk_demo_check(&s->d) > 0 ? STK_EXIT_FAILED : STK_EXIT_OK;
 }
 
+static void stop_daemon(pid_t pid)
+{
+    (void)kill(pid, SIGTERM);
+    for (int i = 0; i < 100; i++) {
+        if (waitpid(pid, NULL, WNOHANG) != 0)
+            return;
+        (void)poll(NULL, 0, 50);
+    }
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+}
+
 /* Ends what is left, then the daemon; the folder goes when all went well. */
 static void clean_up(struct show *s, int rc)
 {
@@ -292,8 +307,7 @@ static void clean_up(struct show *s, int rc)
     if (s->daemon > 0) {
         if (json_array_size(ids) > 0)
             (void)poll(NULL, 0, 1000);
-        (void)kill(s->daemon, SIGTERM);
-        (void)waitpid(s->daemon, NULL, 0);
+        stop_daemon(s->daemon);
     }
     if (s->dir[0] == '\0')
         return;

@@ -15,6 +15,7 @@
 
 #include "cli/view.h"
 
+#define FIRST_MS 15 /* between looks at its state; longer and longer */
 #define POLL_MS 400
 
 struct log {
@@ -35,6 +36,7 @@ struct state {
     char said[512]; /* what the state line shows */
     double away;    /* since when the daemon does not answer; 0: it does */
     int stop;       /* signal that tells us to leave */
+    double next;    /* when to look at its state again */
     bool asked, drawn, started;
 };
 
@@ -202,6 +204,7 @@ static void log_pump(struct state *s, struct log *l)
         return;
     stk_stream_free(l->s);
     l->s = NULL;
+    s->next = 0; /* it may have ended */
     if (rc == -ENOENT || rc == -EACCES || rc == -ECANCELED || rc == -EINVAL || rc == -EREMOTEIO)
         l->ended = stk_view_ended(s->job) || rc == -ECANCELED;
     else if (rc == 1 && s->job && stk_view_ended(s->job))
@@ -300,6 +303,22 @@ static bool complete(const struct state *s)
     return true;
 }
 
+/* Looks at the job's state when it is time to; *over is when it was seen to have ended. */
+static int look(struct state *s, double *wait, double *over)
+{
+    double now = stk_now();
+    int rc;
+
+    if (now < s->next)
+        return 0;
+    rc = refresh(s);
+    *wait = *wait * 1.5 < POLL_MS ? *wait * 1.5 : POLL_MS;
+    s->next = stk_now() + *wait / 1000;
+    if (*over == 0 && s->job && stk_view_ended(s->job))
+        *over = now;
+    return rc;
+}
+
 int stk_follow(struct stk_ask *k, const struct stk_follow *f)
 {
     struct state s = {
@@ -308,24 +327,18 @@ int stk_follow(struct stk_ask *k, const struct stk_follow *f)
         .logs = {{.name = "stdout", .to = STDOUT_FILENO, .wanted = f->output},
                  {.name = "stderr", .to = STDERR_FILENO, .wanted = f->output && f->errors}}};
     int signals = stk_signals(), rc = 0;
-    double next = 0, over = 0;
+    double wait = FIRST_MS, over = 0;
 
     (void)signal(SIGPIPE, SIG_IGN);
     (void)fflush(stdout);
     stk_term_init(&s.err, stderr);
-    while (rc == 0 && !complete(&s) && s.stop == 0) {
-        double now = stk_now();
-
-        if (now >= next) {
-            rc = refresh(&s);
-            next = stk_now() + (double)POLL_MS / 1000;
-            if (over == 0 && s.job && stk_view_ended(s.job))
-                over = now;
-        }
-        if (over > 0 && now - over > 10)
+    while (rc == 0 && s.stop == 0) {
+        rc = look(&s, &wait, &over);
+        if (rc != 0 || complete(&s))
+            break;
+        if (over > 0 && stk_now() - over > 10)
             break; /* a log that never ends must not keep us */
-        if (rc == 0 && !complete(&s))
-            turn(&s, signals, s.started || s.away > 0 ? POLL_MS : POLL_MS / 4);
+        turn(&s, signals, (int)wait);
     }
     wipe(&s);
     if (rc == 0)

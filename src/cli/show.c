@@ -197,14 +197,6 @@ const struct stk_command stk_cmd_show = {
     .run = run_show,
 };
 
-static void print_sentence(const char *text)
-{
-    char clean[2048];
-
-    if (*text != '\0')
-        (void)printf("%s\n", stk_text_clean(clean, sizeof(clean), text, false));
-}
-
 static void print_holders(const json_t *why)
 {
     const json_t *list = json_object_get(why, "holders");
@@ -233,7 +225,7 @@ static void print_holders(const json_t *why)
 static int why_one(struct stk_ask *k, uint32_t id, json_t *all)
 {
     json_t *why = NULL;
-    char at[32];
+    char text[2048];
     int rc = stk_ask_get(k, &why, "/v1/jobs/%u/why", id);
 
     if (rc != STK_EXIT_OK)
@@ -241,12 +233,13 @@ static int why_one(struct stk_ask *k, uint32_t id, json_t *all)
     if (!k->json) {
         if (json_array_size(all) > 0)
             (void)putchar('\n');
-        print_sentence(stk_str(why, "sentence"));
-        print_sentence(stk_str(why, "change"));
-        if (stk_num(why, "expected", 0) > 0)
-            (void)printf("Expected to start about %s.\n",
-                         stk_text_time(stk_num(why, "expected", 0), at, sizeof(at)));
-        print_holders(why);
+        (void)printf("job %u %s.\n", id,
+                     stk_text_clean(text, sizeof(text), stk_str(why, "sentence"), false));
+        (void)stk_text_clean(text, sizeof(text), stk_str(why, "change"), false);
+        if (*text != '\0')
+            (void)printf("%s.\n", text);
+        if (strcmp(stk_str(why, "code"), "running") != 0)
+            print_holders(why);
     }
     (void)json_array_append_new(all, why);
     return STK_EXIT_OK;

@@ -53,7 +53,6 @@ struct reader {
     struct stk_config *c;
     const char *name; /* of the file */
     struct stk_err *err;
-    bool seen[64]; /* by place in the table */
 };
 
 /* Line of a scalar, or of the first scalar inside; 1 when there is none. */
@@ -92,26 +91,23 @@ static int read_leaf(struct reader *r, const struct stk_config_key *k, struct fy
                      struct fy_node *value)
 {
     struct stk_err why = {""};
-    struct fy_node *item;
+    struct fy_node *item, *at = value ? value : key;
     void *it = NULL;
     size_t len;
     const char *s;
     int rc = 0;
 
-    if (r->seen[k - stk_config_keys])
-        return bad(r, key, k->path, "is there twice");
-    r->seen[k - stk_config_keys] = true;
     if (k->type == STK_CONFIG_NAMES && value && fy_node_is_sequence(value)) {
         while (rc == 0 && (item = fy_node_sequence_iterate(value, &it))) {
             s = scalar(item, &len);
             rc = stk_config_add_name(r->c, k, s, len, &why);
-            value = item;
+            at = item;
         }
     } else {
         s = scalar(value, &len);
         rc = stk_config_set(r->c, k, s, len, &why);
     }
-    return rc < 0 ? bad(r, value ? value : key, k->path, why.text) : 0;
+    return rc < 0 ? bad(r, at, k->path, why.text) : 0;
 }
 
 static int read_params(struct reader *r, struct fy_node *value)
@@ -238,7 +234,7 @@ static int check_text(const struct reader *r, const char *text, size_t len)
     bool start = true;
 
     if (len > STK_CONFIG_MAX_FILE)
-        return stk_err_set(r->err, -EFBIG, "%s: larger than %u KiB", r->name,
+        return stk_err_set(r->err, -EFBIG, "%s: larger than %zu KiB", r->name,
                            STK_CONFIG_MAX_FILE >> 10);
     for (size_t i = 0; i < len;) {
         size_t n = character((const unsigned char *)text + i, len - i);
@@ -270,10 +266,13 @@ static int read_document(struct reader *r, struct fy_node *root)
 {
     struct stk_setup setup;
     struct stk_err why;
+    size_t len = 1;
     int rc;
 
-    if (!root)
-        return 0;
+    if (root && fy_node_is_scalar(root))
+        (void)scalar(root, &len);
+    if (!root || len == 0)
+        return 0; /* says nothing */
     if (!fy_node_is_mapping(root))
         return bad(r, root, "", "expected keys and values such as \"listen: 127.0.0.1:8470\"");
     rc = read_mapping(r, root, "", 0);

@@ -12,9 +12,9 @@
 #include "base/err.h"
 #include "drive/setup.h"
 
-#define STK_CONFIG_MAX_FILE (256u * 1024) /* bytes */
-#define STK_CONFIG_MAX_LIST 1024u         /* names in a list */
-#define STK_CONFIG_NO_GPUS UINT32_MAX     /* virtual_gpus was not said */
+#define STK_CONFIG_MAX_FILE ((size_t)262144) /* bytes */
+#define STK_CONFIG_MAX_LIST 1024u            /* names in a list */
+#define STK_CONFIG_NO_GPUS UINT32_MAX        /* virtual_gpus was not said */
 
 /* Strings are NULL where nothing was said. */
 struct stk_config {

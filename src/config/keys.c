@@ -93,7 +93,8 @@ void stk_config_print_keys(FILE *f)
         (void)snprintf(words, sizeof(words), "%s",
                        k->type == STK_CONFIG_WORD ? k->words : stk_config_type_name(k->type));
         for (; words[n]; n++)
-            words[n] = words[n] == '|' ? '/' : words[n];
+            if (words[n] == '|')
+                words[n] = '/';
         (void)fprintf(f, "| `%s` | %s | %s | %s |\n", k->path, words, k->def, k->help);
     }
 }

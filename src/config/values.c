@@ -40,7 +40,9 @@ static int read_number(const char *s, size_t len, uint64_t *ret, char *ret_unit)
     if (i == 0 || len - i > 1)
         return -EINVAL;
     *ret = v;
-    *ret_unit = i < len ? s[i] : '\0';
+    *ret_unit = '\0';
+    if (i < len)
+        *ret_unit = s[i];
     return 0;
 }
 

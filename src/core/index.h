@@ -49,7 +49,16 @@ static inline uint64_t stk_mask_lowest(uint64_t mask, uint32_t n)
     return mask & ~left;
 }
 
-/* The lowest 'n' free GPUs of a node; 0 on aggregate nodes. */
+/* The same, those in 'last' only when the others do not suffice. */
+static inline uint64_t stk_mask_choose(uint64_t mask, uint64_t last, uint32_t n)
+{
+    uint64_t first = stk_mask_lowest(mask & ~last, n);
+
+    return first | stk_mask_lowest(mask & last, n - (uint32_t)__builtin_popcountll(first));
+}
+
+/* 'n' free GPUs of a node, the lowest on which nobody sleeps if they suffice; 0 on aggregate nodes.
+ */
 uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n);
 
 /* First node (lowest id) of the bucket that has room for 'w', or STK_NONE. */

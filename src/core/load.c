@@ -358,6 +358,8 @@ static int settle_job(struct load *l, uint32_t job)
     if (!l->same_order)
         j->word = 0;
     j->shape = stk_shape_get(s, &v->demand, j->pool);
+    if (j->slept)
+        s->nodes[v->demand.pin - 1].mask_wake |= v->demand.pin_mask;
     s->n_live++;
     s->pools[j->pool].n_live++;
     s->pools[j->pool].n_asleep += j->slept != 0;

@@ -153,10 +153,27 @@ void stk_shape_pin(struct stk_state *s, struct stk_job *j, uint32_t pin, uint64_
 
     if (d.pin == pin && d.pin_mask == mask)
         return;
+    if (d.pin) { /* others may sleep there, too */
+        s->shapes[old].refs--;
+        s->nodes[d.pin - 1].mask_wake = stk_shape_pinned(s, d.pin - 1);
+        s->shapes[old].refs++;
+    }
+    if (pin)
+        s->nodes[pin - 1].mask_wake |= mask;
     d.pin = pin;
     d.pin_mask = mask;
     j->shape = stk_shape_get(s, &d, j->pool);
     stk_shape_drop(s, old);
+}
+
+uint64_t stk_shape_pinned(const struct stk_state *s, uint32_t node)
+{
+    uint64_t mask = 0;
+
+    for (uint32_t i = s->pools[s->nodes[node].pool].first_shape; i; i = s->shapes[i - 1].pool_next)
+        if (s->shapes[i - 1].demand.pin == node + 1 && s->shapes[i - 1].refs > 0)
+            mask |= s->shapes[i - 1].demand.pin_mask;
+    return mask;
 }
 
 void stk_shape_mark_dirty(struct stk_state *s, uint32_t pool)

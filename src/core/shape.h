@@ -22,6 +22,9 @@ void stk_shape_drop(struct stk_state *s, uint32_t shape); /* one job fewer needs
  * and these GPUs; pin 0: not pinned. Needs stk_queue_reserve() before. */
 void stk_shape_pin(struct stk_state *s, struct stk_job *j, uint32_t pin, uint64_t mask);
 
+/* GPUs of the node on which jobs sleep. O(shapes). */
+uint64_t stk_shape_pinned(const struct stk_state *s, uint32_t node);
+
 /* Something happened in the pool that may let a job start. */
 void stk_shape_mark_dirty(struct stk_state *s, uint32_t pool);
 

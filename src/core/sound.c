@@ -5,6 +5,7 @@
  */
 #include "core/core.h"
 #include "core/index.h"
+#include "core/shape.h"
 
 #define BAD(...) (stk_err_set(err, -EINVAL, __VA_ARGS__), false)
 
@@ -107,6 +108,8 @@ static bool node_sound(const struct stk_state *s, uint32_t node, struct stk_err 
     if (!n->aggregate && (n->mask_free != (all & ~t->mask & ~n->mask_off) ||
                           n->mask_used != t->mask || (n->mask_off & ~all) != 0))
         return BAD("node %u: free GPUs are wrong", node);
+    if (n->mask_wake != stk_shape_pinned(s, node))
+        return BAD("node %u: jobs sleep on other GPUs", node);
     if (n->cpu_limited && t->cpu + n->cpu_free != n->cpu_milli)
         return BAD("node %u: CPU is not conserved", node);
     if (n->mem_limited && t->mem + n->mem_free != n->mem_mib)

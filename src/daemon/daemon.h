@@ -34,6 +34,8 @@ int stk_daemon_merge(const struct stk_daemon_options *o, struct stk_config *c, s
 /* Where state and socket are when nobody says; malloc'ed. */
 char *stk_daemon_state_path(void);
 char *stk_daemon_socket_path(const char *state);
+/* The configuration that is read when none is named; NULL: there is none. */
+char *stk_daemon_config_path(void);
 /* Another program of ours: beside this one, or in ../libexec/stoker. -ENOENT. */
 int stk_daemon_program(const char *name, char *buf, size_t size, struct stk_err *err);
 /* A folder and those above it. */
@@ -81,6 +83,7 @@ struct stk_daemon {
     struct stk_setup setup;
     struct stk_machine machine;
     char *state, *socket;
+    char *found; /* configuration that nobody named */
     struct stk_store *store;
     struct stk_engine *engine;
     struct stk_live *live;
@@ -98,7 +101,7 @@ struct stk_daemon {
 
 /* run.c */
 int stk_daemon_run(struct stk_daemon *d, struct stk_err *err);
-stk_time stk_daemon_now(void *daemon);
+stk_time stk_daemon_now(void *ctx); /* the daemon */
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret);
 

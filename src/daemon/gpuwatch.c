@@ -196,9 +196,8 @@ static void on_end(uv_process_t *p, int64_t status, int sig)
 
 static int start(struct stk_gpuwatch *w)
 {
-    char interval[32];
-    char *args[] = {w->d->machine.helper, (char *)(uintptr_t) "watch",
-                    (char *)(uintptr_t) "--interval-ms", interval, NULL};
+    char interval[32], verb[] = "watch", option[] = "--interval-ms";
+    char *args[] = {w->d->machine.helper, verb, option, interval, NULL};
     uv_stdio_container_t io[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&w->out},

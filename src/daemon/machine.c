@@ -17,8 +17,6 @@
 #define LIST_MS 30000 /* a driver that must be loaded takes its time */
 #define VIRTUAL_GPUS 8u
 
-extern char **environ;
-
 static int64_t now_ms(void)
 {
     struct timespec ts;
@@ -50,7 +48,8 @@ static size_t read_all(int fd, char *buf, size_t size)
 /* The first line "stoker-gpu list" prints; malloc'ed, NULL: it does not. */
 static char *ask_helper(const char *helper, size_t *ret_len)
 {
-    char *const argv[] = {(char *)(uintptr_t) "stoker-gpu", (char *)(uintptr_t) "list", NULL};
+    char name[] = "stoker-gpu", verb[] = "list";
+    char *const argv[] = {name, verb, NULL};
     posix_spawn_file_actions_t files;
     char *text = malloc(STK_GPUVIEW_LINE);
     int fds[2];

@@ -44,6 +44,8 @@ static int32_t on_item_next(void *ctx, stk_job_number number)
     const char *text;
     uint32_t index;
 
+    if (!d->live) /* still opening */
+        return STK_LOCAL_ITEM_LATER;
     return stk_live_item_next(d->live, number, &index, &text, NULL) < 0 ? STK_LOCAL_NO_ITEMS
                                                                         : (int32_t)index;
 }
@@ -52,7 +54,8 @@ static void on_item_done(void *ctx, stk_job_number number, uint32_t item, int co
 {
     struct stk_daemon *d = ctx;
 
-    stk_live_item_done(d->live, number, item, sig ? 128 + sig : code);
+    if (d->live)
+        stk_live_item_done(d->live, number, item, sig ? 128 + sig : code);
 }
 
 static int on_signal_job(void *ctx, stk_job_number number, int sig, struct stk_err *err)
@@ -105,6 +108,8 @@ static int open_config(struct stk_daemon *d, struct stk_err *err)
     int rc = 0;
 
     stk_config_init(&d->config);
+    if (!d->opt.config)
+        d->opt.config = d->found = stk_daemon_config_path();
     if (d->opt.config)
         rc = stk_config_load(d->opt.config, &d->config, err);
     rc = rc < 0 ? rc : stk_daemon_merge(&d->opt, &d->config, err);
@@ -225,6 +230,7 @@ static void close_all(struct stk_daemon *d)
     stk_config_done(&d->config);
     free(d->state);
     free(d->socket);
+    free(d->found);
 }
 
 /* ---- saying hello ---- */
@@ -258,6 +264,8 @@ static void banner(const struct stk_daemon *d)
     (void)printf("stoker %s\n", STK_DAEMON_VERSION);
     say_gpus(d);
     (void)printf("  policy   %s\n", d->setup.name);
+    if (d->opt.config)
+        (void)printf("  config   %s\n", d->opt.config);
     (void)printf("  state    %s\n", d->state);
     (void)printf("  socket   %s\n", d->socket);
     if (link[0])

@@ -37,6 +37,25 @@ char *stk_daemon_socket_path(const char *state)
     return n < 0 ? NULL : path;
 }
 
+char *stk_daemon_config_path(void)
+{
+    const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME");
+    char *path = NULL;
+    int n;
+
+    if (geteuid() == 0)
+        n = asprintf(&path, "/etc/stoker/stoker.yaml");
+    else if (xdg && xdg[0] == '/')
+        n = asprintf(&path, "%s/stoker/stoker.yaml", xdg);
+    else
+        n = asprintf(&path, "%s/.config/stoker/stoker.yaml", home && home[0] == '/' ? home : "");
+    if (n < 0 || access(path, F_OK) < 0) {
+        free(n < 0 ? NULL : path);
+        return NULL;
+    }
+    return path;
+}
+
 int stk_daemon_program(const char *name, char *buf, size_t size, struct stk_err *err)
 {
     char self[4096];

@@ -10,6 +10,7 @@ static void entry_free(struct stk_entry *e)
         return;
     json_decref(e->progress);
     free(e->note);
+    free(e->text);
     free(e); /* its strings lie behind it */
 }
 

@@ -57,7 +57,6 @@ void stk_live_close(struct stk_live *l)
         say(l, err.text);
     stk_live_drop(l);
     free(l->off);
-    free(l->spec_text);
     free(l->item_text);
     free(l->wire);
     free(l);

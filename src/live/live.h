@@ -59,6 +59,7 @@ struct stk_entry {
     struct stk_record rec; /* as in the store; strings belong to the entry */
     json_t *progress;      /* what the job reported last; NULL */
     char *note;            /* sentence about its latest end, or NULL */
+    char *text;            /* its description, once it was started; else NULL */
 };
 
 int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,

@@ -17,18 +17,19 @@ static stk_time no_time(void *ctx)
     return l->first || l->off_changed ? 0 : STK_NEVER_TIME;
 }
 
+/* Kept with the job: while the engine takes over after a restart it looks at all of them. */
 static const char *spec_text(void *ctx, stk_job_number number)
 {
     struct stk_live *l = ctx;
-    const struct stk_entry *e = stk_entries_find(&l->entries, number);
+    struct stk_entry *e = stk_entries_find(&l->entries, number);
     struct stk_err err;
     size_t len;
 
-    free(l->spec_text);
-    l->spec_text = NULL;
-    if (!e || stk_store_spec_get(l->cfg.store, e->rec.spec, &l->spec_text, &len, &err) < 0)
+    if (!e)
         return NULL;
-    return l->spec_text;
+    if (!e->text && stk_store_spec_get(l->cfg.store, e->rec.spec, &e->text, &len, &err) < 0)
+        return NULL;
+    return e->text;
 }
 
 static const struct stk_source_ops source_ops = {.next = no_time, .feed = stk_live_feed};

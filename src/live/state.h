@@ -69,7 +69,6 @@ struct stk_live {
     struct stk_live_off *off; /* by node */
     struct stk_user users[STK_LIVE_USERS];
     uint32_t n_users, next_user;
-    char *spec_text; /* the last one handed to the engine */
     char *item_text;
     unsigned char *wire;
     size_t cap_wire;

@@ -164,10 +164,15 @@ static bool fence(const struct stk_cgroup *cg, const struct stk_launch *l)
         for (uint32_t i = 0; i < l->n_gpus; i++)
             ours = ours || l->gpus[i].minor == minor;
         (void)snprintf(text, sizeof(text), "c %d:%u rwm", NVIDIA_MAJOR, minor);
-        if (!ours)
-            ok = put(cg, DEVICES, "devices.deny", text) == 0;
+        ok = put(cg, DEVICES, ours ? "devices.allow" : "devices.deny", text) == 0;
     }
     return ok;
+}
+
+void stk_cgroup_fence(struct stk_cgroup *cg, const struct stk_launch *l)
+{
+    if (cg && cg->fenced)
+        (void)fence(cg, l);
 }
 
 int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struct stk_err *err)

@@ -104,9 +104,9 @@ static void order(struct stk_shim *s, const json_t *m)
     else if (strcmp(op, "prepare") == 0)
         op_prepare(s);
     else if (strcmp(op, "freeze") == 0)
-        stk_shim_freeze(s, (uint32_t)stk_launch_int(m, "lease", 0));
+        stk_shim_freeze(s, (uint32_t)stk_launch_int(m, "lease", 0), json_object_get(m, "memo"));
     else if (strcmp(op, "thaw") == 0)
-        stk_shim_thaw(s, (uint32_t)stk_launch_int(m, "lease", 0));
+        stk_shim_thaw(s, (uint32_t)stk_launch_int(m, "lease", 0), json_object_get(m, "gpus"));
     else if (strcmp(op, "info") == 0)
         op_info(s);
     else if (strcmp(op, "item") == 0)

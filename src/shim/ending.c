@@ -25,30 +25,30 @@
 #define KILL_AGAIN_MS 100
 #define SPARE_KILLS 100 /* so long a process that helps to end the job is left alone */
 
+/* An adopted process is not below us: it is itself a member, then those below it, for as long as
+ * it is that very process. */
+static size_t adopted(const struct stk_launch *l, struct stk_proc *list, size_t n)
+{
+    struct stk_proc self;
+
+    if (!stk_proc_alive(l->adopt_pid, l->adopt_start) || stk_proc_read(l->adopt_pid, &self) < 0)
+        return 0;
+    n = stk_proc_below(list, n, l->adopt_pid);
+    memmove(list + 1, list, n * sizeof(*list)); /* there is room: the list held it too */
+    list[0] = self;
+    return n + 1;
+}
+
 int stk_shim_members(const struct stk_shim *s, struct stk_proc **ret_list, size_t *ret_n)
 {
-    pid_t root = s->l.adopt_pid ? s->l.adopt_pid : getpid();
     struct stk_proc *list;
     size_t n;
     int rc = stk_proc_list(&list, &n);
 
     if (rc < 0)
         return rc;
-    if (s->l.adopt_pid) { /* the process itself, then those below it */
-        struct stk_proc self;
-
-        n = stk_proc_below(list, n, root);
-        if (stk_proc_read(root, &self) == 0 && self.start == s->l.adopt_start && n > 0) {
-            list[n++] = list[0]; /* there is room: the list held this process too */
-            list[0] = self;
-        } else if (stk_proc_read(root, &self) == 0 && self.start == s->l.adopt_start) {
-            list[n++] = self;
-        }
-    } else {
-        n = stk_proc_below(list, n, root);
-    }
+    *ret_n = s->l.adopt_pid ? adopted(&s->l, list, n) : stk_proc_below(list, n, getpid());
     *ret_list = list;
-    *ret_n = n;
     return 0;
 }
 
@@ -104,6 +104,8 @@ void stk_shim_begin_step(struct stk_shim *s, enum stk_step step)
 
         if (s->live == 0 && grace > LEFTOVER_GRACE_MS)
             grace = LEFTOVER_GRACE_MS;
+        if (s->pty) /* shells do not heed SIGTERM, but a terminal that is gone */
+            stk_shim_signal_all(s, SIGHUP, SIGCONT);
         stk_shim_signal_all(s, SIGTERM, SIGCONT);
         s->step_at = now + grace;
         break;
@@ -303,11 +305,11 @@ void stk_shim_on_time(struct stk_shim *s, int64_t now)
         stk_shim_freeze_more(s, now);
     if (s->log_at <= now)
         stk_shim_logs_check(s, now);
-    if (s->warn_at <= now) {
+    if (s->warn_at <= now && !s->asleep) {
         s->warn_at = STK_SHIM_NEVER;
         checkpoint_signal(s);
     }
-    if (s->limit_at <= now)
+    if (s->limit_at <= now && !s->asleep)
         over_limit(s);
     if (s->step_at <= now && s->step != STK_STEP_NONE)
         stk_shim_begin_step(s, s->step == STK_STEP_SIGNAL ? STK_STEP_TERM : STK_STEP_KILL);
@@ -315,10 +317,11 @@ void stk_shim_on_time(struct stk_shim *s, int64_t now)
 
 int64_t stk_shim_next_time(const struct stk_shim *s)
 {
-    const int64_t all[] = {s->step_at, s->warn_at, s->limit_at, s->log_at, s->freeze_at};
+    const int64_t all[] = {s->step_at, s->log_at, s->freeze_at, s->warn_at, s->limit_at};
+    size_t n = sizeof(all) / sizeof(all[0]) - (s->asleep ? 2 : 0); /* its time stands still */
     int64_t first = STK_SHIM_NEVER;
 
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+    for (size_t i = 0; i < n; i++)
         first = all[i] < first ? all[i] : first;
     return first;
 }

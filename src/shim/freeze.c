@@ -13,7 +13,8 @@
 #include "sys/procs.h"
 
 #define AGAIN_MS 2
-#define GIVE_UP_MS 10000 /* a process deep in the kernel stops only when it comes back */
+#define GIVE_UP_MS 10000
+#define DEEP_MS 100 /* after this long a process deep in the kernel counts as stopped */
 
 static bool was_stopped(const struct stk_shim *s, pid_t pid)
 {
@@ -33,7 +34,7 @@ static void answer(struct stk_shim *s, const char *word, const char *why)
     stk_shim_say(s, rec, why ? STK_SAY_CONN : STK_SAY_BOTH);
 }
 
-void stk_shim_freeze(struct stk_shim *s, uint32_t lease)
+void stk_shim_freeze(struct stk_shim *s, uint32_t lease, json_t *memo)
 {
     struct stk_proc *list;
     size_t n, k = 0;
@@ -45,6 +46,10 @@ void stk_shim_freeze(struct stk_shim *s, uint32_t lease)
     if (s->step != STK_STEP_NONE || s->live == 0 || stk_shim_members(s, &list, &n) < 0) {
         answer(s, "awake", "it is ending");
         return;
+    }
+    if (memo) {
+        json_decref(s->memo);
+        s->memo = json_incref(memo);
     }
     free(s->was_stopped);
     s->was_stopped = calloc(n + 1, sizeof(*s->was_stopped));
@@ -59,6 +64,14 @@ void stk_shim_freeze(struct stk_shim *s, uint32_t lease)
     stk_shim_freeze_more(s, stk_shim_ms());
 }
 
+/* SIGSTOP acts when a process comes back from the kernel. One that waits there uninterruptibly (for
+ * a disk, or for the child of its vfork(), which has been stopped) does nothing of its own before. */
+static bool stopped(const struct stk_shim *s, const struct stk_proc *p, int64_t now)
+{
+    return p->state == 'T' || p->state == 't' ||
+           (p->state == 'D' && now >= s->freeze_until - GIVE_UP_MS + DEEP_MS);
+}
+
 void stk_shim_freeze_more(struct stk_shim *s, int64_t now)
 {
     struct stk_proc *list;
@@ -69,7 +82,7 @@ void stk_shim_freeze_more(struct stk_shim *s, int64_t now)
     if (!s->freezing || stk_shim_members(s, &list, &n) < 0)
         return;
     for (size_t i = 0; i < n; i++)
-        if (list[i].state != 'T' && list[i].state != 't') {
+        if (!stopped(s, &list[i], now)) {
             (void)stk_proc_signal(list[i].pid, list[i].start, SIGSTOP);
             again = true;
         }
@@ -102,10 +115,20 @@ void stk_shim_wake(struct stk_shim *s)
     free(list);
 }
 
-void stk_shim_thaw(struct stk_shim *s, uint32_t lease)
+/* The GPUs may be others than before: the fence is moved. */
+static void new_gpus(struct stk_shim *s, json_t *gpus)
+{
+    if (!json_is_array(gpus) || stk_launch_gpus(&s->l, gpus, NULL) < 0)
+        return;
+    (void)json_object_set(s->l.msg, "gpus", gpus); /* their names live there */
+    stk_cgroup_fence(s->cg, &s->l);
+}
+
+void stk_shim_thaw(struct stk_shim *s, uint32_t lease, json_t *gpus)
 {
     int64_t slept;
 
+    new_gpus(s, gpus);
     s->l.lease = lease ? lease : s->l.lease;
     if (s->asleep) {
         stk_shim_wake(s);

@@ -77,13 +77,14 @@ static int read_signal(struct stk_launch *l, struct stk_err *err)
     return 0;
 }
 
-static int read_gpus(struct stk_launch *l, struct stk_err *err)
+int stk_launch_gpus(struct stk_launch *l, const json_t *list, struct stk_err *err)
 {
-    const json_t *list = json_object_get(l->msg, "gpus"), *g;
+    const json_t *g;
     size_t i;
 
     if (json_array_size(list) > STK_SHIM_MAX_GPUS)
         return stk_err_set(err, -EINVAL, "more than %d GPUs", STK_SHIM_MAX_GPUS);
+    l->n_gpus = 0;
     json_array_foreach(list, i, g)
     {
         l->gpus[l->n_gpus++] =
@@ -183,7 +184,7 @@ int stk_launch_read(struct stk_launch *l, json_t *msg, struct stk_err *err)
     read_spec(l);
     if (!json_is_object(l->spec))
         return stk_err_set(err, -EINVAL, "it has no description");
-    rc = read_gpus(l, err);
+    rc = stk_launch_gpus(l, json_object_get(msg, "gpus"), err);
     rc = rc < 0 ? rc : read_shape(l, err);
     rc = rc < 0 ? rc : read_signal(l, err);
     return rc < 0 ? rc : read_credentials(l, err);

@@ -115,8 +115,13 @@ static int adopt(struct stk_shim *s, struct stk_err *err)
     if (!s->tasks)
         return stk_err_set(err, -ENOMEM, "out of memory");
     s->adopt_fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (s->adopt_fd < 0 || !stk_proc_alive(pid, s->l.adopt_start))
+    if (s->adopt_fd < 0 || !stk_proc_alive(pid, s->l.adopt_start)) {
+        s->l.adopt_pid = 0; /* whoever that is, it is none of ours */
+        if (s->adopt_fd >= 0)
+            (void)close(s->adopt_fd);
+        s->adopt_fd = -1;
         return stk_err_set(err, -ESRCH, "process %d is gone", (int)pid);
+    }
     s->tasks[0] = (struct stk_task){.pid = pid, .start = s->l.adopt_start, .item = -1};
     s->n_tasks = s->live = 1;
     return 0;
@@ -205,6 +210,12 @@ static int timeout_of(const struct stk_shim *s)
     return at <= now ? 0 : at - now > 3600000 ? 3600000 : (int)(at - now);
 }
 
+static void note_start(struct stk_shim *s)
+{
+    if (s->report < 0 && !s->started && !s->end.known)
+        set_started(s);
+}
+
 static void turn(struct stk_shim *s)
 {
     struct pollfd fds[MAX_POLL] = {{.fd = s->signal_fd, .events = POLLIN},
@@ -218,8 +229,7 @@ static void turn(struct stk_shim *s)
         return;
     if (fds[3].revents && s->report >= 0)
         stk_task_report(s);
-    if (s->report < 0 && !s->started && !s->end.known)
-        set_started(s);
+    note_start(s);
     if (fds[4].revents)
         adopted_ended(s);
     if (k > 0)
@@ -230,8 +240,7 @@ static void turn(struct stk_shim *s)
         stk_shim_accept(s);
     if (fds[0].revents)
         on_signal(s);
-    if (s->report < 0 && !s->started && !s->end.known)
-        set_started(s);
+    note_start(s);
     stk_shim_on_time(s, stk_shim_ms());
     if (s->end.known && s->end.cause == STK_CAUSE_NOT_STARTED && s->live > 0 &&
         s->step < STK_STEP_KILL)
@@ -289,6 +298,7 @@ static int supervise(void)
     } else if (s.n_in > 0) {
         stk_shim_pending(&s);
     }
+    note_start(&s); /* with nothing to wait for it has */
     while (!s.finished)
         turn(&s);
     finish(&s);

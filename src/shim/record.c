@@ -95,6 +95,8 @@ json_t *stk_shim_state(const struct stk_shim *s)
 
     if (s->started)
         (void)json_object_set_new(o, "started", json_integer(s->started_us));
+    if (s->memo)
+        (void)json_object_set(o, "memo", s->memo);
     add_tasks(s, o);
     add_paths(s, o);
     return o;

@@ -114,6 +114,7 @@ struct stk_shim {
     bool freezing, asleep;
     pid_t *was_stopped; /* processes that were stopped before we stopped the rest */
     size_t n_was_stopped;
+    json_t *memo; /* the engine's, kept while asleep */
 
     struct stk_log *logs;
     uint32_t n_logs;
@@ -130,6 +131,7 @@ int stk_nursery(char *label, size_t label_size);
 
 /* launch.c: reads the message; the launch keeps a reference to it. */
 int stk_launch_read(struct stk_launch *l, json_t *msg, struct stk_err *err);
+int stk_launch_gpus(struct stk_launch *l, const json_t *list, struct stk_err *err);
 void stk_launch_log_path(const struct stk_launch *l, uint32_t task, bool is_stderr, char *buf,
                          size_t size); /* "" when it would be too long */
 const char *stk_launch_str(const json_t *o, const char *key, const char *other);
@@ -180,9 +182,9 @@ int stk_shim_members(const struct stk_shim *s, struct stk_proc **ret_list, size_
 void stk_shim_check_over(struct stk_shim *s);
 
 /* freeze.c */
-void stk_shim_freeze(struct stk_shim *s, uint32_t lease);
+void stk_shim_freeze(struct stk_shim *s, uint32_t lease, json_t *memo); /* memo: kept for later */
 void stk_shim_freeze_more(struct stk_shim *s, int64_t now);
-void stk_shim_thaw(struct stk_shim *s, uint32_t lease);
+void stk_shim_thaw(struct stk_shim *s, uint32_t lease, json_t *gpus); /* gpus: those it has now */
 void stk_shim_wake(struct stk_shim *s); /* SIGCONT to those we stopped; records nothing */
 
 /* control.c: messages. */
@@ -196,6 +198,7 @@ void stk_shim_logs_check(struct stk_shim *s, int64_t now);
 /* cgroup.c: NULL where none is wanted or possible. */
 int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struct stk_err *err);
 int stk_cgroup_join(const struct stk_cgroup *cg); /* the calling process */
+void stk_cgroup_fence(struct stk_cgroup *cg, const struct stk_launch *l); /* its GPUs have changed */
 bool stk_cgroup_fenced(const struct stk_cgroup *cg);
 const char *stk_cgroup_name(const struct stk_cgroup *cg);
 /* True when the kernel ended a process for memory; 'ret_mib': the most that was used. */

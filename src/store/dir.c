@@ -16,8 +16,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#define LOCK_TRIES 20
+#define LOCK_PAUSE_NS 50000000
 #define DIR_MODE 0711 /* users reach their sockets below it, and see nothing */
 
 /* mkdir -p; what is missing above the last is for us alone. 1 when the last one is new. */
@@ -120,9 +123,10 @@ int stk_dir_lock(int dir_fd, const char *dir, int *ret_fd, struct stk_err *err)
 
     if (fd < 0)
         return stk_err_set(err, -errno, "%.120s/lock: %s", dir, strerror(errno));
-    do
-        rc = flock(fd, LOCK_EX | LOCK_NB);
-    while (rc < 0 && errno == EINTR);
+    /* A daemon that was killed leaves the lock to a child it was just making, for a moment. */
+    for (int tries = 0; (rc = flock(fd, LOCK_EX | LOCK_NB)) < 0 && tries < LOCK_TRIES; tries++)
+        if (errno != EINTR)
+            (void)nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_NS}, NULL);
     if (rc < 0) {
         rc = errno == EWOULDBLOCK
                  ? in_use(fd, dir, err)

@@ -42,9 +42,11 @@ class Run:
         self.unsure = {}      # key -> description, sent without an answer
         self.touched = set()  # ids that were cancelled or requeued, perhaps without an answer
         self.deaths = 0
+        self.words = []
 
     def start(self, crash=True):
         """True: it is up; it may have died before that."""
+        self.words += self.d.errors
         for name in ("LD_PRELOAD", "CRASH_AT", "CRASH_AFTER"):
             self.d.env.pop(name, None)
         if crash:
@@ -183,7 +185,7 @@ class Run:
             n_ends = sum(n for (job, _), n in ends.items() if job == number)
             if number in self.touched:
                 continue
-            assert record["cause"] == "completed", json.dumps(record)
+            assert record["cause"] == "completed", json.dumps(record) + repr(self.words)
             # one that was evicted may just have said its last word when it was told to go
             assert 1 <= n_ends <= 1 + record["preemptions"], f"job {number} ended {n_ends} times: {record}"
 

@@ -51,8 +51,7 @@ class Daemon:
         c = [str(STOKERD), "--state", str(self.state), "--socket", str(self.socket), "--listen", self.listen]
         if self.gpus is not None:
             c += ["--virtual-gpus", str(self.gpus)]
-        if self.config:
-            c += ["--config", str(self.config)]
+        c += ["--config", str(self.config or "/dev/null")]  # never the machine's own
         return c + self.args
 
     def start(self, timeout=60):

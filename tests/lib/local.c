@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#define HANG_MS 30000 /* a wait that takes longer has failed */
+#define HANG_MS 20000 /* a wait that takes longer has failed */
 
 static void take(void *ctx, const struct stk_event *ev)
 {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/try.h"
 #include "lib/world.h"
 #include "policy/registry.h"
 
@@ -128,6 +129,7 @@ static bool caches_comparable(struct world *w)
     bool promises = b->reserve_one || b->reserve_all;
 
     w->setup.late_start = 0;
+    w->setup.cap = 0; /* an answer in parts is another one where a pool is decided whole */
     w->setup.slow_stop = promises ? 0 : w->setup.slow_stop;
     w->exact = w->exact || promises;
     if (stk_preempt_find(w->setup.preempt)->pass)
@@ -180,6 +182,24 @@ static void other_policies(struct fx *f, const struct stk_core *core, struct stk
     stk_core_free(other);
 }
 
+/* A dry run is refused when the submit is, and changes nothing. */
+static void dry_run(const struct world *w, struct fx *f, struct stk_rng *r)
+{
+    struct stk_dep deps[4];
+    const struct stk_job_spec spec = world_job(w, f, r, deps);
+    uint64_t before = fx_digest(f);
+    struct stk_try t;
+    int rc;
+
+    if (f->now > STK_MAX_DURATION)
+        return;
+    rc = stk_core_try(f->core, &spec, f->now, &t, &f->err);
+    fx_must(fx_digest(f) == before, "asking changes nothing");
+    fx_sound(f);
+    fx_must(fx_try_submit(f, &spec) == rc, "submitting has the same result");
+    fx_must(rc < 0 || t.answer != STK_TRY_LATER || t.at >= f->now, "later is later");
+}
+
 static void save_run(uint64_t seed, bool hostile)
 {
     struct stk_core *some, *loaded;
@@ -198,6 +218,7 @@ static void save_run(uint64_t seed, bool hostile)
         }
     else
         live(&w, f, &r, 60);
+    dry_run(&w, f, &r);
     upto = (uint32_t)stk_rng_below(&r, f->n_log + 1u);
     some = fx_replay_some(f, upto);
     loaded = fx_reload(f, some, NULL);

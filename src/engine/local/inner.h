@@ -55,6 +55,7 @@ struct stk_run {
     int32_t code;
     bool requeue;
     char note[256];
+    json_t *memo; /* what the shim was given to keep when it went to sleep */
 };
 
 struct stk_local;
@@ -75,7 +76,6 @@ struct stk_local_job {
     struct stk_stop stop;
     uint64_t mask; /* GPUs it has now */
     bool real_gpus;
-    uint64_t saved_mib;         /* GPU memory that was saved when it was suspended */
     enum stk_cause final_cause; /* not NONE: what to report instead of the shim's words */
     char *spec;                 /* kept until the launch message is sent */
     uint32_t restarts, tasks, port, n_ports;
@@ -131,6 +131,7 @@ void stk_local_strays_gone(struct stk_local *m); /* starts those that wait, if s
 void stk_local_spawn(struct stk_local_job *j);
 void stk_local_run_name(const struct stk_local_job *j, const char *end, char *buf, size_t size);
 void stk_local_unlink(const struct stk_local_job *j);
+json_t *stk_local_gpu_list(const struct stk_local_job *j);
 
 /* nursery.c: hands the two files of a launch to a shim-to-be. */
 int stk_local_nursery_send(struct stk_local *m, const char *name, int listen_fd, int run_fd);

@@ -155,7 +155,8 @@ void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, int32_
     if (j->where == STK_W_ENDED)
         return;
     j->where = STK_W_ENDED;
-    (void)snprintf(j->sentence, sizeof(j->sentence), "%s", sentence);
+    if (sentence != j->sentence)
+        (void)snprintf(j->sentence, sizeof(j->sentence), "%s", sentence);
     if (j->stray)
         return;
     stk_local_note(j, "%s", sentence);

@@ -46,8 +46,8 @@ struct stk_local_config { /* strings and tables are copied */
     void (*note)(void *ctx, stk_job_number number, const char *sentence);
     /* The array a job belongs to; false: none. */
     bool (*array)(void *ctx, stk_job_number number, stk_job_number *ret_array, uint32_t *ret_index);
-    /* MiB of GPU memory in use on the GPUs of the mask, to be held by the host while suspended.
-     * Without it the whole memory of the GPUs is counted. */
+    /* MiB of GPU memory in use on the GPUs of the mask: must fit into the host's free memory before
+     * a job is suspended. Without it only stoker-gpu counts. */
     uint64_t (*gpu_used_mib)(void *ctx, uint64_t mask);
     /* Batch: the next item for a worker (an index into the description's items), and what came of
      * one. item_done may be called again for the same item after a restart. */

@@ -98,6 +98,10 @@ void stk_run_apply(struct stk_run *r, const json_t *rec)
         r->started = true;
     if (state)
         r->asleep = strcmp(state, "asleep") == 0;
+    if (json_object_get(rec, "memo")) {
+        json_decref(r->memo);
+        r->memo = json_incref(json_object_get(rec, "memo"));
+    }
     if (json_object_get(rec, "pid"))
         r->shim = (pid_t)json_integer_value(json_object_get(rec, "pid"));
     if (strcmp(ev, "shim") == 0)
@@ -117,6 +121,7 @@ void stk_run_done(struct stk_run *r)
     free(r->out);
     free(r->err);
     free(r->attach);
+    json_decref(r->memo);
     *r = (struct stk_run){0};
 }
 

@@ -143,7 +143,7 @@ static void find_ports(struct stk_local_job *j, uint32_t n)
     }
 }
 
-static json_t *gpu_list(const struct stk_local_job *j)
+json_t *stk_local_gpu_list(const struct stk_local_job *j)
 {
     json_t *list = json_array();
 
@@ -181,7 +181,7 @@ static json_t *header(struct stk_local_job *j)
                   (json_int_t)j->restarts, "mark", mark, "node", m->cfg.node, "boot", m->boot,
                   "state", m->cfg.state_dir, "cgroup", m->cfg.cgroup, "cgroup_mode",
                   m->cfg.cgroup_mode, "virtual", !j->real_gpus, "port", (int)j->port, "gpus",
-                  gpu_list(j), "env", env_object(m));
+                  stk_local_gpu_list(j), "env", env_object(m));
     if (o && m->cfg.array && m->cfg.array(m->cfg.ctx, j->number, &array, &index) && array) {
         (void)json_object_set_new(o, "array", json_integer(array));
         (void)json_object_set_new(o, "array_index", json_integer(index));

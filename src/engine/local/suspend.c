@@ -16,10 +16,16 @@
 
 #define DEFAULT_LOCK_MS 10000
 #define MAX_ARGS 4096
+#define ROOM_WAIT_MS "60000" /* for GPU memory that another is just giving back */
 
-static void order(struct stk_local_job *j, const char *op)
+static void order(struct stk_local_job *j, const char *op, json_t *take_memo)
 {
-    (void)stk_local_send(j, json_pack("{s:s,s:I}", "op", op, "lease", (json_int_t)j->lease));
+    json_t *msg = json_pack("{s:s,s:I,s:o}", "op", op, "lease", (json_int_t)j->lease, "gpus",
+                            stk_local_gpu_list(j));
+
+    if (take_memo)
+        (void)json_object_set_new(msg, "memo", take_memo);
+    (void)stk_local_send(j, msg);
 }
 
 /* It cannot be suspended: it is stopped instead. */
@@ -44,7 +50,7 @@ static void give_up(struct stk_local_job *j, const char *why)
 void stk_local_suspend(struct stk_local_job *j)
 {
     j->where = STK_W_PREPARING;
-    order(j, "prepare");
+    order(j, "prepare", NULL);
 }
 
 static uint64_t host_free_mib(void)
@@ -61,16 +67,16 @@ static uint64_t host_free_mib(void)
     return kib / 1024;
 }
 
-static uint64_t gpu_used_mib(const struct stk_local_job *j)
+/* What the job holds on its GPUs goes into host memory. stoker-gpu counts it too, and better; this
+ * saves locking a job that cannot be saved. */
+static bool fits(const struct stk_local_job *j, char *why, size_t size)
 {
-    const struct stk_local *m = j->m;
-    uint64_t sum = 0;
+    const struct stk_local_config *c = &j->m->cfg;
+    uint64_t need = c->gpu_used_mib ? c->gpu_used_mib(c->ctx, j->mask) : 0, have = host_free_mib();
 
-    if (m->cfg.gpu_used_mib)
-        return m->cfg.gpu_used_mib(m->cfg.ctx, j->mask);
-    for (uint32_t i = 0; i < m->cfg.n_gpus; i++)
-        sum += j->mask >> i & 1 ? m->gpus[i].mem_mib : 0;
-    return sum;
+    (void)snprintf(why, size, "%llu MiB of GPU memory do not fit into %llu MiB of memory",
+                   (unsigned long long)need, (unsigned long long)have);
+    return need < have;
 }
 
 struct args {
@@ -107,50 +113,64 @@ static int run(struct stk_local_job *j, struct args *a,
     return rc;
 }
 
+/* Which GPUs it was on and what it held there: what a resume needs to know, kept by the shim. */
+static json_t *memo_of(const struct stk_local_job *j, const json_t *answer)
+{
+    const json_t *held = json_object_get(answer, "gpus"), *h;
+    json_t *list = json_array();
+    size_t k;
+
+    for (uint32_t i = 0; i < j->m->cfg.n_gpus; i++) {
+        const char *uuid = j->m->gpus[i].uuid, *other;
+        json_int_t mib = 0;
+
+        if (!(j->mask >> i & 1))
+            continue;
+        json_array_foreach(held, k, h)
+        {
+            other = json_string_value(json_object_get(h, "uuid"));
+            if (other && strcmp(other, uuid) == 0)
+                mib = json_integer_value(json_object_get(h, "held_mib"));
+        }
+        (void)json_array_append_new(list, json_pack("{s:s,s:I}", "uuid", uuid, "mib", mib));
+    }
+    return list;
+}
+
 static void saved(struct stk_local_job *j, const json_t *answer)
 {
-    const json_t *list = json_object_get(answer, "processes"), *p;
     const char *why = json_string_value(json_object_get(answer, "why"));
-    size_t i;
 
     if (!json_is_true(json_object_get(answer, "ok"))) {
         fall_back(j, why ? why : "stoker-gpu gave no answer");
         return;
     }
-    j->saved_mib = 0;
-    json_array_foreach(list, i, p) j->saved_mib +=
-        (uint64_t)json_integer_value(json_object_get(p, "freed_mib"));
     if (!j->stop.suspend) { /* cancelled meanwhile */
         j->where = STK_W_ASLEEP;
         stk_local_do_stop(j);
         return;
     }
     j->where = STK_W_FREEZING;
-    order(j, "freeze");
+    order(j, "freeze", memo_of(j, answer));
 }
 
 static void save(struct stk_local_job *j, const json_t *pids)
 {
     const struct stk_local_config *c = &j->m->cfg;
-    uint64_t need = gpu_used_mib(j), have = host_free_mib();
     struct args a = {.n = 0};
-    char text[96];
+    char text[128];
 
     if (!c->gpu_helper) {
         fall_back(j, "there is no stoker-gpu");
         return;
     }
-    if (need >= have) {
-        (void)snprintf(text, sizeof(text),
-                       "%llu MiB of GPU memory do not fit into %llu MiB of memory",
-                       (unsigned long long)need, (unsigned long long)have);
+    if (!fits(j, text, sizeof(text))) {
         fall_back(j, text);
         return;
     }
     add(&a, "suspend");
     add(&a, "--lock-timeout-ms");
-    (void)snprintf(text, sizeof(text), "%u",
-                   c->lock_timeout_ms ? c->lock_timeout_ms : DEFAULT_LOCK_MS);
+    (void)snprintf(text, sizeof(text), "%u", c->lock_timeout_ms ? c->lock_timeout_ms : DEFAULT_LOCK_MS);
     add(&a, text);
     add_pids(&a, pids);
     j->where = STK_W_SAVING;
@@ -172,22 +192,47 @@ static void restored(struct stk_local_job *j, const json_t *answer)
         stk_local_do_stop(j);
 }
 
+/* The GPUs it gets, in the order of those it had; it is moved when they are not the same. */
+static void add_gpus(const struct stk_local_job *j, struct args *a)
+{
+    size_t k = 0, n = json_array_size(j->run.memo);
+    bool moved = false;
+    char text[256];
+
+    for (int pass = 0; pass < 2; pass++) {
+        k = 0;
+        for (uint32_t i = 0; i < j->m->cfg.n_gpus && k < n; i++) {
+            const json_t *had = json_array_get(j->run.memo, k);
+            const char *old = json_string_value(json_object_get(had, "uuid"));
+            json_int_t mib = json_integer_value(json_object_get(had, "mib"));
+
+            if (!(j->mask >> i & 1) || !old)
+                continue;
+            k++;
+            moved = moved || strcmp(old, j->m->gpus[i].uuid) != 0;
+            if (pass == 0 && mib > 0) {
+                add(a, "--gpu");
+                add(a, j->m->gpus[i].uuid);
+                add(a, "--need-mib");
+                (void)snprintf(text, sizeof(text), "%lld", (long long)mib);
+                add(a, text);
+            } else if (pass == 1 && moved) {
+                add(a, "--move");
+                (void)snprintf(text, sizeof(text), "%s=%s", old, j->m->gpus[i].uuid);
+                add(a, text);
+            }
+        }
+    }
+}
+
 static void restore(struct stk_local_job *j, const json_t *pids)
 {
     struct args a = {.n = 0};
-    char text[32];
 
     add(&a, "resume");
-    for (uint32_t i = 0; i < j->m->cfg.n_gpus; i++)
-        if (j->mask >> i & 1) {
-            add(&a, "--gpu");
-            add(&a, j->m->gpus[i].uuid);
-        }
-    if (j->saved_mib > 0) {
-        add(&a, "--need-mib");
-        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)j->saved_mib);
-        add(&a, text);
-    }
+    add_gpus(j, &a);
+    add(&a, "--wait-ms");
+    add(&a, ROOM_WAIT_MS);
     add_pids(&a, pids);
     j->where = STK_W_RESTORING;
     if (!j->m->cfg.gpu_helper || run(j, &a, restored) < 0)
@@ -212,7 +257,7 @@ void stk_local_prepared(struct stk_local_job *j, const json_t *rec)
         save(j, pids);
     } else {
         j->where = STK_W_FREEZING;
-        order(j, "freeze");
+        order(j, "freeze", NULL);
     }
 }
 
@@ -246,7 +291,7 @@ void stk_local_awake(struct stk_local_job *j, const char *why)
     if (j->where != STK_W_THAWING)
         return;
     if (j->real_gpus) {
-        order(j, "prepare"); /* for the pids */
+        order(j, "prepare", NULL); /* for the pids */
         return;
     }
     j->where = STK_W_RUNNING;
@@ -264,5 +309,5 @@ void stk_local_resume(struct stk_local_job *j)
         return;
     }
     j->where = STK_W_THAWING;
-    order(j, "thaw");
+    order(j, "thaw", NULL);
 }

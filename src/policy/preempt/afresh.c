@@ -247,6 +247,20 @@ static uint32_t needed(struct stk_state *s, uint32_t picks, uint32_t victims)
     return k;
 }
 
+/* Those in the way of a sleeping job go last: if not all can go at once, the next look finds them
+ * again, while one that had gone too early would be the first to come back. */
+static uint32_t evict(struct stk_ask *ask, uint32_t victims)
+{
+    struct stk_state *s = ask->s;
+    uint32_t n = 0;
+
+    for (int in_the_way = 0; in_the_way < 2; in_the_way++)
+        for (uint32_t i = 0; i < victims && n < ask->cap; i++)
+            if ((s->sort[i].data != AFTER_ALL) == in_the_way)
+                ask->out[n++] = stk_decide_evict(s, ask->now, s->list_b[i], STK_NONE);
+    return n;
+}
+
 static uint32_t pass(const void *st, struct stk_ask *ask)
 {
     struct stk_state *s = ask->s;
@@ -262,11 +276,7 @@ static uint32_t pass(const void *st, struct stk_ask *ask)
     } while (victims < before);
     if (victims == 0)
         return stk_walk_place(ask, s->list_a, picks);
-    if (victims > ask->cap)
-        victims = ask->cap;
-    for (uint32_t i = 0; i < victims; i++)
-        ask->out[i] = stk_decide_evict(s, ask->now, s->list_b[i], STK_NONE);
-    return victims;
+    return evict(ask, victims);
 }
 
 const struct stk_preempt_ops stk_preempt_afresh = {

@@ -269,7 +269,7 @@ static void helper(struct lw *w, const char *body)
 
 #define OK_HELPER                                                                                  \
     "echo "                                                                                        \
-    "'{\"ok\":true,\"processes\":[{\"pid\":1,\"freed_mib\":700},{\"pid\":2,\"freed_mib\":44}]}'"
+    "'{\"ok\":true,\"gpus\":[{\"uuid\":\"GPU-1\",\"held_mib\":744}]}'"
 
 static void what_is_on_a_gpu_is_saved_first_and_restored_last(void **state)
 {
@@ -283,12 +283,16 @@ static void what_is_on_a_gpu_is_saved_first_and_restored_last(void **state)
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
     (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
     sleeps(&w);
-    lw_resume(&w, 1, 6, 4);
+    restart(&w); /* what was saved is remembered */
+    lw_adopt(&w, 1, 5, STK_JOB_WAITING, true, true, NULL, lw_sh(&w, COUNTS, ""));
+    lw_spin(&w, 50);
+    lw_resume(&w, 1, 6, 6);
     (void)lw_wait(&w, 1, STK_EV_STARTED);
     runs(&w);
     log = lw_read(&w, "helper.log");
     assert_non_null(strstr(log, "suspend --lock-timeout-ms 10000 "));
-    assert_non_null(strstr(log, "resume --gpu GPU-2 --need-mib 744 "));
+    assert_non_null(strstr(log, "resume --gpu GPU-2 --need-mib 744 --move GPU-0=GPU-1 "
+                                "--move GPU-1=GPU-2 --wait-ms 60000 "));
     free(log);
     end(&w, 6);
 }

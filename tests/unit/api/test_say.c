@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "api/say.h"
+
+#define NOW (INT64_C(1700000000) * STK_SECOND) /* 22:13:20 UTC */
+
+static void says(const struct stk_say *s, const char *why, const char *change)
+{
+    char buf[400];
+
+    stk_say_why(s, buf, sizeof(buf));
+    assert_string_equal(buf, why);
+    stk_say_change(s, buf, sizeof(buf));
+    assert_string_equal(buf, change);
+}
+
+static void missing_gpus_are_counted(void **state)
+{
+    (void)state;
+    says(&(struct stk_say){.why = {STK_WHY_GPUS, .need = 4, .have = 2, .missing = 2},
+                           .tasks = 1,
+                           .now = NOW},
+         "needs 4 GPUs and 2 are free", "with 2 GPUs it would fit now");
+    says(
+        &(struct stk_say){.why = {STK_WHY_GPUS, .need = 1, .have = 0, .missing = 1, .off = 3},
+                          .tasks = 1,
+                          .now = NOW,
+                          .room_at = NOW + 1500 * STK_SECOND},
+        "needs 1 GPU and 0 are free, 3 are not in use; enough are expected to be free at 22:38 (in "
+        "25 min)",
+        "");
+    says(&(struct stk_say){.why = {STK_WHY_GPUS, .need = 8, .have = 7, .missing = 1},
+                           .tasks = 4,
+                           .now = NOW,
+                           .first_out = 12,
+                           .first_out_at = NOW + 60 * STK_SECOND},
+         "needs 8 GPUs and 7 are free; job 12 is expected to end first, at 22:14 (in 60 s)", "");
+}
+
+static void turns_name_who_is_first(void **state)
+{
+    (void)state;
+    says(&(struct stk_say){.why = {STK_WHY_RESERVED, .other = 7,
+                                   .until = NOW + 3 * 3600 * STK_SECOND},
+                           .now = NOW},
+         "would fit, but would delay job 7, which is promised to start at 2023-11-15 01:13 (in 3 h "
+         "0 "
+         "min)",
+         "with a time limit below 3 h 0 min it would start now");
+    says(&(struct stk_say){.why = {STK_WHY_BEHIND, .other = 9}, .now = NOW},
+         "would fit, but job 9 is first in line and cannot start yet; the queue is strict",
+         "with a higher priority it would come first");
+    says(&(struct stk_say){.why = {STK_WHY_HELD}, .number = 5, .now = NOW},
+         "it is on hold until somebody releases it", "release it: stoker release 5");
+    says(&(struct stk_say){.why = {STK_WHY_DEPENDENCY, .missing = 1}, .now = NOW},
+         "waits for 1 job that it depends on", "");
+}
+
+static void every_reason_has_a_sentence(void **state)
+{
+    (void)state;
+    for (int c = 0; c < STK_WHY_MAX; c++) {
+        const struct stk_say s = {.why = {(enum stk_reason_code)c, .other = 3}, .now = NOW};
+        char buf[400] = "";
+
+        stk_say_why(&s, buf, sizeof(buf));
+        assert_true(strlen(buf) > 5);
+        stk_say_change(&s, buf, sizeof(buf));
+    }
+}
+
+static void every_end_has_a_sentence(void **state)
+{
+    char buf[100];
+
+    (void)state;
+    for (int c = 0; c < STK_CAUSE_MAX; c++) {
+        buf[0] = '\0';
+        stk_say_end((enum stk_cause)c, 3, buf, sizeof(buf));
+        assert_true(strlen(buf) > 5);
+    }
+    stk_say_end(STK_CAUSE_SIGNAL, 9, buf, sizeof(buf));
+    assert_string_equal(buf, "killed by signal 9 (KILL)");
+    stk_say_end(STK_CAUSE_SIGNAL, 200, buf, sizeof(buf));
+    assert_string_equal(buf, "killed by signal 200");
+}
+
+static void spans_are_short(void **state)
+{
+    static const struct {
+        int64_t s;
+        const char *text;
+    } rows[] = {{0, "0 s"},          {119, "119 s"},        {120, "2 min"},    {7199, "119 min"},
+                {7200, "2 h 0 min"}, {86400, "24 h 0 min"}, {172800, "2 days"}};
+    char buf[40];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        stk_say_span(rows[i].s * STK_SECOND, buf, sizeof(buf));
+        assert_string_equal(buf, rows[i].text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(missing_gpus_are_counted),
+        cmocka_unit_test(turns_name_who_is_first),
+        cmocka_unit_test(every_reason_has_a_sentence),
+        cmocka_unit_test(every_end_has_a_sentence),
+        cmocka_unit_test(spans_are_short),
+    };
+
+    (void)setenv("TZ", "UTC", 1);
+    tzset();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
