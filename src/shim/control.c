@@ -55,13 +55,7 @@ static void op_signal(const struct stk_shim *s, const json_t *m)
 
     if (sig <= 0 || sig >= SIGRTMAX)
         return;
-    if (json_is_true(json_object_get(m, "tasks"))) {
-        for (uint32_t i = 0; i < s->n_tasks; i++)
-            if (s->tasks[i].pid > 0 && !s->tasks[i].ended)
-                (void)kill(s->tasks[i].pid, (int)sig);
-    } else {
-        stk_shim_signal_all(s, (int)sig, 0);
-    }
+    stk_shim_signal(s, (int)sig, json_is_true(json_object_get(m, "tasks")));
 }
 
 /* May it be put to sleep, and which processes are there? */

@@ -45,7 +45,7 @@ static const struct stk_opt options[] = {
 struct asked {
     const char *user, *name, *state, *partition;
     int signal;
-    bool batch, full, me, quiet, version, any;
+    bool me, quiet, version, any;
     json_t *ids;
 };
 
@@ -56,11 +56,12 @@ static int take(struct asked *a, const struct stk_opts *o, const char *program)
     int id = o->opt->id;
     bool known;
 
-    a->batch |= id == BATCH;
-    a->full |= id == FULL;
     a->me |= id == ME;
     a->quiet |= id == QUIET;
     a->version |= id == VERSION;
+    if (id == BATCH || id == FULL)
+        return stk_slurm_misuse(program, "%s is not supported: signals go to what srun has started",
+                                o->shown);
     if (id == INTERACTIVE)
         return stk_slurm_misuse(program, "%s is not supported: nothing is asked back", o->shown);
     if (id == SIGNAL && stk_words_signal(o->value, &a->signal) < 0)
@@ -173,8 +174,6 @@ static int act(struct stk_slurm *s, const struct asked *a, json_t *take_ids)
     body = json_pack("{s:s, s:o}", "verb", a->signal ? "signal" : "cancel", "ids", take_ids);
     if (a->signal)
         (void)json_object_set_new(body, "signal", json_integer(a->signal));
-    if (a->signal && (a->batch || a->full))
-        (void)json_object_set_new(body, "who", json_string(a->full ? "full" : "batch"));
     call.body = body;
     rc = stk_client_call(s->c, &call, &answer, &err);
     if (rc == 0)
