@@ -49,7 +49,7 @@ static void op_stop(struct stk_shim *s, const json_t *m)
     stk_shim_stop(s, cancel ? STK_CAUSE_CANCELLED : STK_CAUSE_EVICTED);
 }
 
-static void op_signal(const struct stk_shim *s, const json_t *m)
+static void op_signal(struct stk_shim *s, const json_t *m)
 {
     int64_t sig = stk_launch_int(m, "sig", 0);
 

@@ -107,8 +107,10 @@ static void signal_steps(const struct stk_shim *s, int sig)
     free(list);
 }
 
-void stk_shim_signal(const struct stk_shim *s, int sig, bool tasks_only)
+void stk_shim_signal(struct stk_shim *s, int sig, bool tasks_only)
 {
+    if (sig == s->l.signal)
+        s->warned_until = stk_shim_ms() + s->l.signal_ms;
     if (tasks_only || (s->l.slurm && s->l.one_each))
         signal_tasks(s, sig);
     else if (s->l.slurm)
@@ -165,7 +167,9 @@ void stk_shim_stop(struct stk_shim *s, enum stk_cause cause)
     s->freeze_at = STK_SHIM_NEVER;
     if (s->asleep)
         s->asleep = false; /* the steps wake it */
-    if (s->step == STK_STEP_NONE && cause == STK_CAUSE_EVICTED && s->l.signal)
+    /* one that asks to be queued again because of the signal has had it */
+    if (s->step == STK_STEP_NONE && cause == STK_CAUSE_EVICTED && s->l.signal &&
+        stk_shim_ms() >= s->warned_until)
         stk_shim_begin_step(s, STK_STEP_SIGNAL);
     else if (s->step < STK_STEP_TERM)
         stk_shim_begin_step(s, STK_STEP_TERM);
