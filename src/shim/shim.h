@@ -110,6 +110,7 @@ struct stk_shim {
     enum stk_cause stop_cause; /* NONE, or why it is being stopped */
     bool timed_out, shutdown;
     int64_t step_at, warn_at, limit_at, log_at, freeze_at, freeze_until; /* ms; NEVER */
+    int64_t warned_until; /* ms; the job has had its signal and time to act on it */
     int64_t started_ms, asleep_since, slept_ms;
     bool freezing, asleep;
     pid_t *was_stopped; /* processes that were stopped before we stopped the rest */
@@ -176,6 +177,9 @@ int64_t stk_shim_next_time(const struct stk_shim *s);
 void stk_shim_reap(struct stk_shim *s);
 void stk_shim_decide(struct stk_shim *s, enum stk_cause cause, int code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* A signal of the user's: to the tasks' own processes, to what srun started in a job with Slurm's
+ * ways, or to all. */
+void stk_shim_signal(struct stk_shim *s, int sig, bool tasks_only);
 void stk_shim_signal_all(const struct stk_shim *s, int sig, int sig2); /* sig2 0: none */
 struct stk_proc;
 int stk_shim_members(const struct stk_shim *s, struct stk_proc **ret_list, size_t *ret_n);
@@ -198,7 +202,8 @@ void stk_shim_logs_check(struct stk_shim *s, int64_t now);
 /* cgroup.c: NULL where none is wanted or possible. */
 int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struct stk_err *err);
 int stk_cgroup_join(const struct stk_cgroup *cg); /* the calling process */
-void stk_cgroup_fence(struct stk_cgroup *cg, const struct stk_launch *l); /* its GPUs have changed */
+void stk_cgroup_fence(struct stk_cgroup *cg,
+                      const struct stk_launch *l); /* its GPUs have changed */
 bool stk_cgroup_fenced(const struct stk_cgroup *cg);
 const char *stk_cgroup_name(const struct stk_cgroup *cg);
 /* True when the kernel ended a process for memory; 'ret_mib': the most that was used. */
