@@ -127,9 +127,11 @@ char **stk_command_words(const struct stk_shim *s, uint32_t task, char **env, st
         (void)stk_err_set(err, -EINVAL, "it has neither a command nor a script");
         return NULL;
     }
-    if (w.failed)
-        (void)stk_err_set(err, -ENOMEM, "out of memory for its command");
-    return w.failed ? NULL : w.word;
+    if (!w.failed)
+        return w.word;
+    (void)stk_err_set(err, -ENOMEM, "out of memory for its command");
+    free(w.word); /* not the words: the process is about to end */
+    return NULL;
 }
 
 static int write_all(int fd, const char *p, size_t n)

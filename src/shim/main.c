@@ -50,7 +50,7 @@ static json_t *launch_message(struct stk_shim *s)
         ssize_t n;
 
         if (s->n_in == s->cap_in) {
-            char *more = cap <= 2 * STK_SHIM_MAX_MESSAGE ? realloc(s->in, cap) : NULL;
+            char *more = cap <= STK_SHIM_MAX_INPUT ? realloc(s->in, cap) : NULL;
 
             if (!more)
                 return NULL;

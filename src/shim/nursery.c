@@ -3,6 +3,7 @@
  * a small one costs, so the engine starts this once and sends it the two files of each launch; it
  * forks, and the child is the shim. It ends when the engine does; its children do not. */
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -59,10 +60,8 @@ int stk_nursery(char *label, size_t label_size)
         if (rc > 0 && fork() == 0) {
             (void)signal(SIGCHLD, SIG_DFL);
             (void)setsid();
-            if (label_size > 0) {
-                memset(label, 0, label_size);
-                memcpy(label, name, strlen(name) < label_size ? strlen(name) : label_size - 1);
-            }
+            memset(label, 0, label_size);
+            (void)snprintf(label, label_size, "%s", name);
             return place(fds) ? 1 : -1;
         }
         if (rc > 0) {

@@ -40,14 +40,15 @@ static void replay_item(void *ctx, const json_t *rec)
 /* "12.34" is a run file; anything else is not. */
 static bool parse_name(const char *name, struct found *f)
 {
-    unsigned number, launch;
-    int used = 0;
+    char *end;
+    unsigned long number = strtoul(name, &end, 10), launch;
 
-    if (sscanf(name, "%u.%u%n", &number, &launch, &used) != 2 || name[used])
+    if (name[0] < '1' || name[0] > '9' || *end != '.' || end[1] < '0' || end[1] > '9')
         return false;
-    f->number = number;
-    f->launch = launch;
-    return true;
+    launch = strtoul(end + 1, &end, 10);
+    f->number = (stk_job_number)number;
+    f->launch = (stk_lease_id)launch;
+    return *end == 0 && number < UINT32_MAX && launch < UINT32_MAX;
 }
 
 static int scan(struct stk_local *m, struct folder *d, struct stk_err *err)
