@@ -85,10 +85,11 @@ static void add_all(struct stk_words *w, const json_t *list, const char *item)
 static void add_setup(const struct stk_launch *l, struct stk_words *w)
 {
     const char *setup = stk_launch_str(l->spec, "setup", NULL);
-    bool bash = !stk_launch_str(l->spec, "image", NULL) && access("/bin/bash", X_OK) == 0;
+    bool bash;
 
     if (!setup || !*setup)
         return;
+    bash = !stk_launch_str(l->spec, "image", NULL) && access("/bin/bash", X_OK) == 0;
     stk_words_add(w, "%s", bash ? "/bin/bash" : "/bin/sh");
     stk_words_add(w, "-c");
     stk_words_add(w, "set -e\n%s\nset +e\nexec \"$@\"\n", setup);

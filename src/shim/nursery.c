@@ -51,6 +51,7 @@ int stk_nursery(char *label, size_t label_size)
 {
     char name[64];
 
+    json_object_seed(0);            /* once for all */
     (void)signal(SIGCHLD, SIG_IGN); /* nobody has to wait for them */
     for (;;) {
         int fds[2], rc = receive(name, sizeof(name), fds);

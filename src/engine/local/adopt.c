@@ -185,25 +185,32 @@ static int take_over(struct stk_local *m, struct folder *d, const struct stk_ado
     return 0;
 }
 
-/* An adopted shim answers: from here on all is as if it had been ours all along. */
+static void end_stray(struct stk_local_job *j)
+{
+    j->where = STK_W_STOPPING;
+    (void)stk_local_send(j, json_pack("{s:s,s:s}", "op", "stop", "cause", "cancelled"));
+}
+
+/* A shim answers that was started by an earlier daemon, or whose connection was lost: from here on
+ * all is as if it had been ours all along. Orders that may not have arrived are given again. */
 void stk_local_hello(struct stk_local_job *j)
 {
+    bool wake = j->wake_on_hello || j->where == STK_W_THAWING;
+
     if (!j->adopted)
         return;
-    j->adopted = false;
+    j->adopted = j->wake_on_hello = false;
     free(j->spec);
     j->spec = NULL;
     if (j->stray) {
-        j->where = STK_W_STOPPING;
-        (void)stk_local_send(j, json_pack("{s:s,s:s}", "op", "stop", "cause", "cancelled"));
+        end_stray(j);
         return;
     }
-    if (j->run.asleep)
-        j->where = STK_W_ASLEEP;
-    else if (j->where == STK_W_LAUNCHED && j->run.started)
-        j->where = STK_W_RUNNING;
-    if (j->wake_on_hello) {
-        j->wake_on_hello = false;
+    if (j->where == STK_W_SAVING || j->where == STK_W_RESTORING)
+        return; /* stoker-gpu is at work and will say how it goes on */
+    if (j->where != STK_W_STOPPING)
+        j->where = j->run.asleep ? STK_W_ASLEEP : j->run.started ? STK_W_RUNNING : STK_W_LAUNCHED;
+    if (wake && j->where != STK_W_STOPPING) {
         stk_local_resume(j);
         return;
     }

@@ -146,6 +146,8 @@ static void saved(struct stk_local_job *j, const json_t *answer)
 {
     const char *why = json_string_value(json_object_get(answer, "why"));
 
+    if (j->where != STK_W_SAVING)
+        return; /* its shim is gone */
     if (!json_is_true(json_object_get(answer, "ok"))) {
         fall_back(j, why ? why : "stoker-gpu gave no answer");
         return;
@@ -188,6 +190,8 @@ static void restored(struct stk_local_job *j, const json_t *answer)
 {
     const char *why = json_string_value(json_object_get(answer, "why"));
 
+    if (j->where != STK_W_RESTORING)
+        return; /* its shim is gone */
     if (!json_is_true(json_object_get(answer, "ok"))) {
         give_up(j, why ? why : "stoker-gpu gave no answer");
         return;
@@ -282,6 +286,7 @@ void stk_local_asleep(struct stk_local_job *j)
     if (!j->stopping || !j->stop.suspend)
         return;
     j->stopping = false;
+    j->asleep_wanted = true;
     (void)snprintf(j->sentence, sizeof(j->sentence), "suspended");
     j->m->base.emit(j->m->base.emit_ctx, &ev);
 }
@@ -312,7 +317,8 @@ void stk_local_awake(struct stk_local_job *j, const char *why)
 
 void stk_local_resume(struct stk_local_job *j)
 {
-    (void)snprintf(j->sentence, sizeof(j->sentence), "%s", "");
+    j->sentence[0] = 0;
+    j->asleep_wanted = false;
     if (j->where == STK_W_ORPHANED) {
         stk_local_orphan_wake(j);
         stk_local_emit_started(j);
