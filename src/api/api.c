@@ -79,10 +79,13 @@ struct stk_http *stk_api_http(struct stk_api *a)
     return a->http;
 }
 
-void stk_api_set_roles(struct stk_api *a, const char *const *admins, const char *const *operators)
+void stk_api_set_names(struct stk_api *a, const char *const *admins, const char *const *operators,
+                       const char *const *hosts)
 {
     a->cfg.admins = admins;
     a->cfg.operators = operators;
+    a->cfg.hosts = hosts;
+    stk_http_set_hosts(a->http, hosts);
 }
 
 void stk_api_take_sample(struct stk_api *a, json_t *take_sample)

@@ -31,9 +31,9 @@ struct stk_api_config { /* borrowed for life */
 int stk_api_new(const struct stk_api_config *cfg, struct stk_api **ret_api, struct stk_err *err);
 /* The server, to open its doors. It belongs to the api. */
 struct stk_http *stk_api_http(struct stk_api *api);
-/* Who is what, after the configuration was read again. */
-void stk_api_set_roles(struct stk_api *api, const char *const *admins,
-                       const char *const *operators);
+/* Who is what, and our names, after the configuration was read again; borrowed as in the config. */
+void stk_api_set_names(struct stk_api *api, const char *const *admins, const char *const *operators,
+                       const char *const *hosts);
 /* To be called after every turn: answers those who wait, feeds those who listen. */
 void stk_api_after_turn(struct stk_api *api);
 /* The latest line of "stoker-gpu watch". */

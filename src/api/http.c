@@ -332,6 +332,17 @@ static int check_reach(const struct stk_http_tcp *tcp, bool loopback, struct stk
                        tcp->address);
 }
 
+/* An address that means "all of them" is of no use in a link. */
+static void set_url(struct stk_http *h, const char *scheme, const char *shown)
+{
+    const char *port = strrchr(shown, ':');
+
+    if (strncmp(shown, "0.0.0.0:", 8) == 0 || strncmp(shown, "[::]:", 5) == 0)
+        (void)snprintf(h->url, sizeof(h->url), "%s://%.64s%s", scheme, h->hostname, port);
+    else
+        (void)snprintf(h->url, sizeof(h->url), "%s://%s", scheme, shown);
+}
+
 int stk_http_listen_tcp(struct stk_http *h, const struct stk_http_tcp *tcp, struct stk_err *err)
 {
     struct stk_door *d = &h->doors[h->n_doors];
@@ -354,12 +365,17 @@ int stk_http_listen_tcp(struct stk_http *h, const struct stk_http_tcp *tcp, stru
             rc = open_door(h, d, cert, key, err);
     }
     if (rc == 0)
-        (void)snprintf(h->url, sizeof(h->url), "%s://%s", cert ? "https" : "http", shown);
+        set_url(h, cert ? "https" : "http", shown);
     free(cert);
     if (key)
         explicit_bzero(key, MAX_PEM);
     free(key);
     return rc;
+}
+
+void stk_http_set_hosts(struct stk_http *h, const char *const *hosts)
+{
+    h->cfg.hosts = hosts;
 }
 
 const char *stk_http_url(const struct stk_http *h)

@@ -87,6 +87,8 @@ struct stk_http_tcp {
     bool insecure;          /* beyond loopback without TLS all the same */
 };
 int stk_http_listen_tcp(struct stk_http *h, const struct stk_http_tcp *tcp, struct stk_err *err);
+/* Other names for us, as in the config. */
+void stk_http_set_hosts(struct stk_http *h, const char *const *hosts);
 /* "http://127.0.0.1:8080"; "" when not listening on TCP. */
 const char *stk_http_url(const struct stk_http *h);
 
@@ -137,6 +139,7 @@ typedef void (*stk_gone_fn)(void *ctx, struct stk_request *r);
 void stk_request_on_gone(struct stk_request *r, stk_gone_fn fn, void *ctx);
 
 #define STK_STREAM_END ((ssize_t)-1)
+#define STK_STREAM_CUT ((ssize_t)-2) /* broken off: the client sees that it was not the end */
 struct stk_stream_ops {
     /* Up to 'max' bytes into 'buf'. 0: nothing now, stk_request_wake() tells when there is.
      * 'stopping': the server stops, this is the last call. */

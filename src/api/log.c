@@ -195,8 +195,10 @@ static ssize_t fill(void *ctx, char *buf, size_t max, bool stopping)
     t->at += n;
     if (n > 0)
         return (ssize_t)n;
-    if (finished(t) || stopping)
+    if (finished(t))
         return STK_STREAM_END;
+    if (stopping)
+        return STK_STREAM_CUT;
     if (!t->eof)
         ask_piece(t);
     return 0; /* at the end of a file that may grow: the tick asks */

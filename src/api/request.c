@@ -329,6 +329,8 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
         r->ended = true;
     if (n > 0)
         return n;
+    if (n == STK_STREAM_CUT)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
     if (n < 0 || r->ended)
         return MHD_CONTENT_READER_END_OF_STREAM;
     r->asleep = true;

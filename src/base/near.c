@@ -38,6 +38,8 @@ bool stk_near(const char *word, const char *name, unsigned *best)
             row[k] = edits;
         }
     }
+    if (m > 1 && m < n && strncmp(word, name, m) == 0)
+        row[n] = 1; /* its beginning: as good as one slip */
     if (row[n] >= *best)
         return false;
     *best = row[n];

@@ -37,6 +37,8 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
     rc = stk_config_load(d->opt.config, &fresh, err);
     rc = rc < 0 ? rc : stk_daemon_merge(&d->opt, &fresh, err);
     rc = rc < 0 ? rc : stk_config_setup(&fresh, &setup, err);
+    if (rc == 0 && stk_live_pending(d->live)) /* nothing may be half done */
+        rc = stk_live_turn(d->live, err);
     if (rc == 0) {
         d->setup = setup; /* its name is kept by reference */
         stk_daemon_live_config(d, &d->setup, &fresh, &live);
@@ -51,8 +53,8 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
     name_fixed(&d->config, &fresh);
     old = d->config;
     d->config = fresh;
-    stk_api_set_roles(d->api, (const char *const *)fresh.admins,
-                      (const char *const *)fresh.operators);
+    stk_api_set_names(d->api, (const char *const *)fresh.admins,
+                      (const char *const *)fresh.operators, (const char *const *)fresh.hosts);
     stk_config_done(&old);
     return 0;
 }

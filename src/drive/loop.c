@@ -99,7 +99,7 @@ static void note_act(struct stk_loop *l, const struct stk_event *ev)
         return; /* nothing runs */
     a.number = j->number;
     a.lease = lease_of(j);
-    a.suspend = ev->type == STK_EV_EVICT && ev->u.evict.suspend;
+    a.suspend = ev->type == STK_EV_EVICT && j->suspend_wanted;
     l->acts[l->n_acts++] = a;
 }
 
@@ -125,10 +125,14 @@ int stk_loop_apply(struct stk_loop *l, const struct stk_event *ev, struct stk_er
     return 0;
 }
 
-static int drain(struct stk_loop *l, struct stk_err *err)
+/* What the engine reported happens now: time does not go back within a turn. */
+static int drain(struct stk_loop *l, stk_time now, struct stk_err *err)
 {
     for (uint32_t i = 0; i < l->n_inbox; i++) {
-        int rc = stk_loop_apply(l, &l->inbox[i], err);
+        int rc;
+
+        l->inbox[i].at = now;
+        rc = stk_loop_apply(l, &l->inbox[i], err);
 
         if (rc < 0 && !(rc == -ESTALE && l->cfg.watch->commit))
             return rc; /* live, late news about an older lease is no reason to stop */
@@ -204,7 +208,7 @@ static int decide(struct stk_loop *l, stk_time now, struct stk_err *err)
         for (uint32_t i = 0; i < n && rc == 0; i++)
             rc = stk_loop_apply(l, &l->out[i], err);
         rc = rc < 0 ? rc : flush(l, now, err);
-        rc = rc < 0 ? rc : drain(l, err);
+        rc = rc < 0 ? rc : drain(l, now, err);
         if (rc < 0)
             return rc;
     }
@@ -248,7 +252,7 @@ int stk_loop_turn(struct stk_loop *l, stk_time now, struct stk_err *err)
     int rc;
 
     c->engine->ops->pump(c->engine, now);
-    rc = drain(l, err);
+    rc = drain(l, now, err);
     if (c->engine->ops->peek)
         stk_core_expect(c->core, c->engine->ops->peek(c->engine));
     if (rc == 0 && stk_core_tick_due(c->core, now)) {

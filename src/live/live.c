@@ -171,9 +171,13 @@ int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_numbe
         json_decref(take_report);
         return rc;
     }
-    json_decref(e->progress);
-    e->progress = take_report;
-    return 0;
+    if (!e->progress) {
+        e->progress = take_report;
+        return 0;
+    }
+    rc = json_object_update(e->progress, take_report);
+    json_decref(take_report);
+    return rc < 0 ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
 }
 
 struct taking {

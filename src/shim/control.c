@@ -116,7 +116,7 @@ static int make_room(struct stk_shim *s)
 
     if (s->n_in < s->cap_in)
         return 0;
-    more = cap <= 2 * STK_SHIM_MAX_MESSAGE ? realloc(s->in, cap) : NULL;
+    more = cap <= STK_SHIM_MAX_INPUT ? realloc(s->in, cap) : NULL;
     if (!more)
         return -ENOMEM;
     s->in = more;

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The HTTP layer alone: what it does with good, bad, slow and absent clients."""
+import http.client
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import time
 
@@ -236,6 +239,26 @@ def test_beyond_this_machine_only_with_tls(tmp_path):
     for bad in ["nonsense", "1.2.3.4.5:80", "127.0.0.1:99999", "127.0.0.1:", "example.com:80"]:
         p = subprocess.run([SERVER, tmp_path / "s.sock", bad], capture_output=True, text=True, timeout=20)
         assert p.returncode == 1 and bad.split(":")[0] in p.stderr, (bad, p.stderr)
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl to make a certificate")
+def test_https_with_a_certificate(tmp_path):
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    server = Server(tmp_path, "0.0.0.0:0", cert, key)
+    assert server.url.startswith("https://" + socket.gethostname())
+    context = ssl.create_default_context(cafile=cert)
+    for path, status in [("/hello", 200), ("/local", 401), ("/mine", 401)]:  # beyond loopback a token is needed
+        c = http.client.HTTPSConnection("127.0.0.1", server.tcp[1], context=context, timeout=20)
+        c.request("GET", path)
+        assert c.getresponse().status == status, path
+    plain = Client(("127.0.0.1", server.tcp[1])).socket()
+    plain.settimeout(10)
+    assert b"200" not in raw(plain, b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert server.stop()[0] == 0
+    p = subprocess.run([SERVER, tmp_path / "s.sock", "127.0.0.1:0", cert, cert], capture_output=True, text=True, timeout=20)
+    assert p.returncode == 1 and "a pair" in p.stderr
 
 
 def test_the_socket_is_open_to_all_users(server):

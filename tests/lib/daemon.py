@@ -32,6 +32,7 @@ STOKERD = pathlib.Path(os.environ.get("STOKERD", STOKER.parent / "stokerd"))
 class Daemon:
     def __init__(self, folder, gpus=4, config=None, listen="127.0.0.1:0", args=(), user=None, env=None):
         self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.gpus, self.listen, self.args, self.user = gpus, listen, list(args), user
         self.env = {**os.environ, **(env or {})}
         self.short = pathlib.Path(tempfile.mkdtemp(prefix="stk-"))
