@@ -419,7 +419,8 @@ def test_lightning_finds_its_ranks(slurm):
         assert environment.detect()
         e = environment()
         e.validate_settings(num_devices=2, num_nodes=1)
-        print(e.world_size(), e.global_rank(), e.local_rank(), e.node_rank(), e.job_name(), e.main_address, e.main_port > 1024)
+        words = [e.world_size(), e.global_rank(), e.local_rank(), e.node_rank(), e.job_name(), e.main_address, e.main_port > 1024]
+        sys.stdout.write(" ".join(map(str, words)) + "\\n")  # in one piece: both tasks write to one file
     """))
     job = slurm.submit("-J", "pl", "-N1", "--ntasks-per-node=2", "--gpus-per-node=2", "-o", "pl-%j",
                        "--wrap", f"srun {VENV} ranks.py")
