@@ -101,7 +101,8 @@ struct stk_daemon {
 
 /* run.c */
 int stk_daemon_run(struct stk_daemon *d, struct stk_err *err);
-stk_time stk_daemon_now(void *ctx); /* the daemon */
+stk_time stk_daemon_now(void *ctx);              /* the daemon */
+void stk_daemon_try_later(struct stk_daemon *d); /* something could not be written down */
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret);
 

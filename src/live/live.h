@@ -98,11 +98,18 @@ int stk_live_report(struct stk_live *live, const struct stk_who *who, stk_job_nu
 
 /* ---- batch items, for the engine ---- */
 
-/* The next item of the batch that job 'number' works for; index and text (until the next call).
- * -ENOENT: none is left. */
+/* The next item of the batch that job 'number' works for; index and text (until the next call). A
+ * worker that asks although it was given one gets that one again: it never heard of it. -ENOENT:
+ * none is left; any other error: it cannot be written down, ask again later. */
 int stk_live_item_next(struct stk_live *live, stk_job_number number, uint32_t *ret_index,
                        const char **ret_text, struct stk_err *err);
+/* What came of an item; 'code' is an exit code, or 128 and the signal. Counts once, however often
+ * it is said. What cannot be written down now is kept and written before the next turn. */
 void stk_live_item_done(struct stk_live *live, stk_job_number number, uint32_t index, int code);
+/* How many of a batch's items are in which state; of any worker of it. -ENOENT: it has none. */
+int stk_live_item_counts(struct stk_live *live, const struct stk_record *rec,
+                         uint32_t ret_n[STK_ITEM_STATE_MAX]);
+stk_job_number stk_live_batch(const struct stk_record *rec); /* the batch a worker works for */
 
 /* ---- looking; what is returned lives until the next turn ---- */
 

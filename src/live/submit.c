@@ -122,7 +122,11 @@ static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft
     rc = rc < 0 ? rc : st->admit->check(st, &d->spec.job, err);
     if (rc == 0 && sign(d->json, stk_live_user(l, who->uid)) < 0)
         rc = stk_err_set(err, -ENOMEM, "out of memory");
-    d->n = d->spec.n_indices > 0 ? d->spec.n_indices : d->spec.n_items > 0 ? d->spec.workers : 1;
+    d->n = d->spec.n_indices > 0 ? d->spec.n_indices : 1;
+    if (d->spec.n_items > 0) { /* no more workers than items */
+        d->n = d->spec.workers < d->spec.n_items ? d->spec.workers : d->spec.n_items;
+        d->spec.job.retry[STK_RETRY_ERROR] = 0; /* items are done again, not workers: items.c */
+    }
     return rc;
 }
 
