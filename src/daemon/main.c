@@ -202,6 +202,7 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
                                        .hosts = (const char *const *)d->config.hosts,
                                        .gpus = d->machine.shown,
                                        .detail = on_detail,
+                                       .adopt = stk_daemon_adopt,
                                        .log = on_http_log,
                                        .ctx = d};
     int rc = stk_api_new(&cfg, &d->api, err);

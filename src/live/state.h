@@ -12,7 +12,7 @@
 #define STK_LIVE_WATCHERS 16
 #define STK_LIVE_USERS 32
 
-enum stk_request_kind { STK_REQ_SUBMIT, STK_REQ_ACT, STK_REQ_DRAIN };
+enum stk_request_kind { STK_REQ_SUBMIT, STK_REQ_ACT, STK_REQ_DRAIN, STK_REQ_ADOPT };
 
 struct stk_live_request {
     enum stk_request_kind kind;
@@ -27,6 +27,7 @@ struct stk_live_request {
     uint32_t node; /* drain */
     uint64_t mask;
     bool on;
+    struct stk_live_adoption adopt; /* its job is the body */
     stk_reply_fn reply;
     void *ctx;
     int status; /* the answer, once there is one */
@@ -129,6 +130,11 @@ json_t *stk_live_error(const char *code, const char *message);
 int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_act(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+int stk_live_do_adopt(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+/* One job of r->body, which the server has made. > 0: refused, and answered. */
+int stk_live_submit_made(struct stk_live *l, struct stk_live_request *r,
+                         const struct stk_who *owner, const char *key, json_t *take_value,
+                         struct stk_err *err);
 
 /* journal.c: events and records into the store, one transaction per commit. */
 int stk_live_begin(struct stk_live *l, struct stk_err *err);
