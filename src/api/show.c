@@ -44,7 +44,7 @@ const char *stk_show_state(const struct stk_job *j)
 {
     switch ((enum stk_job_state)j->state) {
     case STK_JOB_HELD:
-        return "held";
+        return j->slept ? "suspended" : "held";
     case STK_JOB_BLOCKED:
         return "blocked";
     case STK_JOB_WAITING:
@@ -146,7 +146,8 @@ static void set_place(const struct stk_show *v, json_t *o, const struct stk_stat
 static void set_reason(const struct stk_show *v, json_t *o, const struct stk_job *j, uint32_t slot)
 {
     struct stk_core *core = stk_live_core(v->api->cfg.live);
-    struct stk_say say = {.number = j->number, .tasks = 1, .now = stk_api_now(v->api)};
+    struct stk_say say = {
+        .number = j->number, .tasks = 1, .now = stk_api_now(v->api), .asleep = j->slept != 0};
     char sentence[256];
     const struct stk_reason *w = &say.why;
 
