@@ -127,7 +127,18 @@ void stk_do_act(void *ctx, struct stk_request *r)
 
 void stk_do_adopt(void *ctx, struct stk_request *r)
 {
-    (void)ctx;
-    stk_request_error(r, 501, NULL,
-                      "adopting processes that stoker did not start is not there yet");
+    struct stk_api *a = ctx;
+    struct stk_err err = {"processes cannot be adopted here"};
+    json_t *body;
+    int rc = -EPROTO;
+
+    if (stk_request_body(r, &body) < 0)
+        return;
+    if (!json_is_object(body))
+        rc = stk_err_set(&err, -EINVAL, "the body must be an object with \"pid\"");
+    else if (a->cfg.adopt)
+        rc = a->cfg.adopt(a->cfg.ctx, stk_request_who(r), body, stk_api_reply, r, &err);
+    json_decref(body);
+    if (rc < 0)
+        stk_api_fail(r, rc, &err);
 }

@@ -111,6 +111,8 @@ static void show_job(const struct stk_ask *k, const json_t *job)
     field(k, "gpus", text);
     field_int(k, "priority", job, "priority");
     field(k, "tier", stk_str(job, "tier"));
+    if (json_object_get(job, "items"))
+        field(k, "items", stk_view_items(job, text, sizeof(text)));
     show_times(k, job);
     show_end(k, job);
     show_command(k, job);

@@ -101,9 +101,17 @@ struct stk_daemon {
 
 /* run.c */
 int stk_daemon_run(struct stk_daemon *d, struct stk_err *err);
-stk_time stk_daemon_now(void *ctx); /* the daemon */
+stk_time stk_daemon_now(void *ctx);              /* the daemon */
+void stk_daemon_try_later(struct stk_daemon *d); /* something could not be written down */
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret);
+
+/* whose.c: the job a process belongs to, 0: none of ours. uid UINT32_MAX: not known. */
+stk_job_number stk_daemon_job_of(struct stk_daemon *d, pid_t pid, uint32_t uid);
+
+/* adopt.c: a process that was started by hand becomes a job; as in stk_api_config. */
+int stk_daemon_adopt(void *ctx, const struct stk_who *who, const json_t *body, stk_reply_fn reply,
+                     void *reply_ctx, struct stk_err *err);
 
 /* reload.c */
 void stk_daemon_reload(struct stk_daemon *d);

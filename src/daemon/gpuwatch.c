@@ -6,7 +6,6 @@
  * A helper that ends is started again, later each time: a fault in the driver must not take more
  * than the readings away.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,29 +30,11 @@ struct stk_gpuwatch {
 
 static int start(struct stk_gpuwatch *w);
 
-/* The job a process belongs to: it has the job's number in its environment, and runs as its user.
- */
 static uint64_t owner(void *ctx, const struct stk_gpu_proc *p)
 {
     struct stk_gpuwatch *w = ctx;
-    char path[64], *env = malloc(262144);
-    const struct stk_entry *e = NULL;
-    ssize_t n = -1;
-    int fd;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/environ", p->pid);
-    fd = env ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        n = read(fd, env, 262143);
-        (void)close(fd);
-    }
-    if (n > 0)
-        env[n] = '\0';
-    for (char *s = env; n > 0 && s < env + n; s += strlen(s) + 1)
-        if (strncmp(s, "STOKER_JOB_ID=", 14) == 0)
-            e = stk_live_entry(w->d->live, (stk_job_number)strtoul(s + 14, NULL, 10));
-    free(env);
-    return e && (p->uid == e->rec.uid || p->uid == UINT32_MAX) ? e->number : 0;
+    return stk_daemon_job_of(w->d, p->pid, p->uid);
 }
 
 /* Processes that are none of ours, for the API. */

@@ -41,13 +41,20 @@ static bool on_array(void *ctx, stk_job_number number, stk_job_number *ret_array
 static int32_t on_item_next(void *ctx, stk_job_number number)
 {
     struct stk_daemon *d = ctx;
+    struct stk_err err = {""};
     const char *text;
     uint32_t index;
+    int rc;
 
     if (!d->live) /* still opening */
         return STK_LOCAL_ITEM_LATER;
-    return stk_live_item_next(d->live, number, &index, &text, NULL) < 0 ? STK_LOCAL_NO_ITEMS
-                                                                        : (int32_t)index;
+    rc = stk_live_item_next(d->live, number, &index, &text, &err);
+    if (rc == 0 || rc == -ENOENT)
+        return rc == 0 ? (int32_t)index : STK_LOCAL_NO_ITEMS;
+    if (d->retry_ms == 0)
+        stk_log(STK_LOG_ERROR, "items cannot be given out: %s", err.text);
+    stk_daemon_try_later(d);
+    return STK_LOCAL_ITEM_LATER;
 }
 
 static void on_item_done(void *ctx, stk_job_number number, uint32_t item, int code, int sig)
@@ -195,6 +202,7 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
                                        .hosts = (const char *const *)d->config.hosts,
                                        .gpus = d->machine.shown,
                                        .detail = on_detail,
+                                       .adopt = stk_daemon_adopt,
                                        .log = on_http_log,
                                        .ctx = d};
     int rc = stk_api_new(&cfg, &d->api, err);

@@ -74,12 +74,27 @@ static int do_suspend(struct stk_live *l, uint32_t slot, struct stk_err *err)
     return rc < 0 ? rc : apply(l, slot, STK_EV_HOLD, false, err);
 }
 
+static bool is_adopted(struct stk_live *l, stk_job_number number)
+{
+    const struct stk_entry *e = stk_entries_find(&l->entries, number);
+    json_t *spec = e ? stk_live_spec(l, e->rec.spec) : NULL;
+    bool adopted = json_object_get(spec, "adopt") != NULL;
+
+    json_decref(spec);
+    return adopted;
+}
+
 static int do_requeue(struct stk_live *l, uint32_t slot, struct stk_err *err)
 {
     const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
 
     if (!has_gpus(j) && !j->slept)
         return stk_err_set(err, -EPROTO, "it does not run: it is %s", stk_job_state_name(j->state));
+    if (is_adopted(l, j->number))
+        return stk_err_set(err, -EPROTO,
+                           "it was started by hand: once stopped it could not be started again; to "
+                           "end it: stoker cancel %u",
+                           j->number);
     return apply(l, slot, STK_EV_EVICT, false, err);
 }
 

@@ -60,6 +60,7 @@ struct stk_entry {
     json_t *progress;      /* what the job reported last; NULL */
     char *note;            /* sentence about its latest end, or NULL */
     char *text;            /* its description, once it was started; else NULL */
+    int32_t adopted;       /* pid of the process it was made of in this life of ours; 0: none */
 };
 
 int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,
@@ -84,6 +85,18 @@ int stk_live_submit(struct stk_live *live, const struct stk_who *who, json_t *ta
 int stk_live_act(struct stk_live *live, const struct stk_who *who, const char *verb,
                  const stk_job_number *numbers, uint32_t n, json_t *take_args, stk_reply_fn reply,
                  void *ctx);
+/* A process that runs already becomes a job of 'owner' and has the GPUs of the mask (of node 0) at
+ * once, or the request is refused. The description gets "adopt": {"pid", "start"} here: users
+ * cannot send it. */
+struct stk_live_adoption {
+    struct stk_who owner;
+    json_t *job; /* taken over */
+    int32_t pid;
+    uint64_t start;
+    uint64_t mask;
+};
+int stk_live_adopt(struct stk_live *live, const struct stk_who *who,
+                   const struct stk_live_adoption *a, stk_reply_fn reply, void *ctx);
 /* Operators: GPUs that take no new jobs; kept over restarts. mask: the GPUs to change. */
 int stk_live_drain(struct stk_live *live, const struct stk_who *who, uint32_t node, uint64_t mask,
                    bool on, stk_reply_fn reply, void *ctx);
@@ -98,11 +111,18 @@ int stk_live_report(struct stk_live *live, const struct stk_who *who, stk_job_nu
 
 /* ---- batch items, for the engine ---- */
 
-/* The next item of the batch that job 'number' works for; index and text (until the next call).
- * -ENOENT: none is left. */
+/* The next item of the batch that job 'number' works for; index and text (until the next call). A
+ * worker that asks although it was given one gets that one again: it never heard of it. -ENOENT:
+ * none is left; any other error: it cannot be written down, ask again later. */
 int stk_live_item_next(struct stk_live *live, stk_job_number number, uint32_t *ret_index,
                        const char **ret_text, struct stk_err *err);
+/* What came of an item; 'code' is an exit code, or 128 and the signal. Counts once, however often
+ * it is said. What cannot be written down now is kept and written before the next turn. */
 void stk_live_item_done(struct stk_live *live, stk_job_number number, uint32_t index, int code);
+/* How many of a batch's items are in which state; of any worker of it. -ENOENT: it has none. */
+int stk_live_item_counts(struct stk_live *live, const struct stk_record *rec,
+                         uint32_t ret_n[STK_ITEM_STATE_MAX]);
+stk_job_number stk_live_batch(const struct stk_record *rec); /* the batch a worker works for */
 
 /* ---- looking; what is returned lives until the next turn ---- */
 

@@ -104,6 +104,20 @@ int stk_live_drain(struct stk_live *l, const struct stk_who *who, uint32_t node,
     return enqueue(l, r);
 }
 
+int stk_live_adopt(struct stk_live *l, const struct stk_who *who, const struct stk_live_adoption *a,
+                   stk_reply_fn reply, void *ctx)
+{
+    struct stk_live_request *r = request_new(who, STK_REQ_ADOPT, reply, ctx);
+
+    if (!r) {
+        json_decref(a->job);
+        return -ENOMEM;
+    }
+    r->adopt = *a;
+    r->body = a->job;
+    return enqueue(l, r);
+}
+
 static int apply_off(struct stk_live *l, struct stk_loop *loop, stk_time now, struct stk_err *err)
 {
     int rc = 0;
@@ -141,6 +155,8 @@ int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err
             rc = stk_live_do_submit(l, r, err);
         else if (r->kind == STK_REQ_ACT)
             rc = stk_live_do_act(l, r, err);
+        else if (r->kind == STK_REQ_ADOPT)
+            rc = stk_live_do_adopt(l, r, err);
         else
             rc = stk_live_do_drain(l, r, err);
     }
