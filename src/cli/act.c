@@ -49,8 +49,11 @@ static const char *refusal(const json_t *r)
 static const char *done_word(const char *verb)
 {
     static const char *const words[][2] = {
-        {"cancel", "cancelled"}, {"hold", "held"},      {"release", "released"},
-        {"suspend", "is being suspended"}, {"resume", "goes on when there is room"},
+        {"cancel", "cancelled"},
+        {"hold", "held"},
+        {"release", "released"},
+        {"suspend", "is being suspended"},
+        {"resume", "goes on when there is room"},
         {"requeue", "goes back to the queue"},
     };
 

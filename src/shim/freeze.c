@@ -65,7 +65,8 @@ void stk_shim_freeze(struct stk_shim *s, uint32_t lease, json_t *memo)
 }
 
 /* SIGSTOP acts when a process comes back from the kernel. One that waits there uninterruptibly (for
- * a disk, or for the child of its vfork(), which has been stopped) does nothing of its own before. */
+ * a disk, or for the child of its vfork(), which has been stopped) does nothing of its own before.
+ */
 static bool stopped(const struct stk_shim *s, const struct stk_proc *p, int64_t now)
 {
     return p->state == 'T' || p->state == 't' ||

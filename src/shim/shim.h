@@ -198,7 +198,8 @@ void stk_shim_logs_check(struct stk_shim *s, int64_t now);
 /* cgroup.c: NULL where none is wanted or possible. */
 int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struct stk_err *err);
 int stk_cgroup_join(const struct stk_cgroup *cg); /* the calling process */
-void stk_cgroup_fence(struct stk_cgroup *cg, const struct stk_launch *l); /* its GPUs have changed */
+void stk_cgroup_fence(struct stk_cgroup *cg,
+                      const struct stk_launch *l); /* its GPUs have changed */
 bool stk_cgroup_fenced(const struct stk_cgroup *cg);
 const char *stk_cgroup_name(const struct stk_cgroup *cg);
 /* True when the kernel ended a process for memory; 'ret_mib': the most that was used. */

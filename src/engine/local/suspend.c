@@ -170,7 +170,8 @@ static void save(struct stk_local_job *j, const json_t *pids)
     }
     add(&a, "suspend");
     add(&a, "--lock-timeout-ms");
-    (void)snprintf(text, sizeof(text), "%u", c->lock_timeout_ms ? c->lock_timeout_ms : DEFAULT_LOCK_MS);
+    (void)snprintf(text, sizeof(text), "%u",
+                   c->lock_timeout_ms ? c->lock_timeout_ms : DEFAULT_LOCK_MS);
     add(&a, text);
     add_pids(&a, pids);
     j->where = STK_W_SAVING;
