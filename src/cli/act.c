@@ -14,16 +14,15 @@ static int choose(struct stk_ask *k, struct stk_ids *ids)
 {
     char path[STK_CLIENT_MAX_PATH] = "/v1/jobs", word[32];
     struct stk_err err = {""};
-    json_t *jobs = NULL, *job;
-    size_t i;
+    json_t *jobs = NULL;
     int rc;
 
     stk_query(path, sizeof(path), "user", stk_arg_is(k->a, "mine") ? "me" : NULL);
     stk_query(path, sizeof(path), "name", stk_arg(k->a, "name"));
     stk_query(path, sizeof(path), "state", stk_arg(k->a, "state"));
     rc = stk_ask_pages(k, path, "jobs", "after", STK_IDS_MAX, &jobs);
-    json_array_foreach(jobs, i, job)
-    {
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        const json_t *job = json_array_get(jobs, i);
         size_t n = ids->n;
 
         (void)snprintf(word, sizeof(word), "%lld", (long long)stk_int(job, "id", 0));
@@ -82,7 +81,7 @@ static bool report_one(const struct stk_ask *k, const json_t *r)
 
 static int send(struct stk_ask *k, const struct stk_ids *ids, size_t from, json_t *all)
 {
-    json_t *list = json_array(), *body, *reply = NULL, *results, *r;
+    json_t *list = json_array(), *body, *reply = NULL, *results;
     size_t to = ids->n - from > BATCH ? from + BATCH : ids->n, i;
     int rc, worst = STK_EXIT_OK;
 
@@ -98,8 +97,9 @@ static int send(struct stk_ask *k, const struct stk_ids *ids, size_t from, json_
         results = json_object_get(reply, "jobs");
     if (!json_is_array(results))
         (void)json_array_append(all, reply);
-    json_array_foreach(results, i, r)
-    {
+    for (i = 0; i < json_array_size(results); i++) {
+        json_t *r = json_array_get(results, i);
+
         if (!report_one(k, r))
             worst = STK_EXIT_FAILED;
         (void)json_array_append(all, r);
@@ -161,13 +161,12 @@ static const struct stk_option own[] = {
 };
 static const struct stk_options groups[] = {{"options", own}, {0}};
 
-#define ACT(id, word, text, more)                                                                  \
+#define ACT(id, word, text)                                                                        \
     const struct stk_command stk_cmd_##id = {                                                      \
-        .name = word,                                                                              \
+        .name = (word),                                                                            \
         .synopsis = "JOB...\n--mine [--name NAME]",                                                \
-        .help = text,                                                                              \
-        .about =                                                                                   \
-            more "JOB is a number (12), a range (3-7) or an array's element (12_3); an array's "   \
+        .help = (text),                                                                            \
+        .about = "JOB is a number (12), a range (3-7) or an array's element (12_3); an array's "   \
                  "number\nmeans all of it.",                                                       \
         .complete = "@jobs",                                                                       \
         .options = groups,                                                                         \
@@ -175,10 +174,9 @@ static const struct stk_options groups[] = {{"options", own}, {0}};
         .run = run_act,                                                                            \
     }
 
-ACT(cancel, "cancel", "stop jobs for good", "");
-ACT(hold, "hold", "keep jobs from starting", "");
-ACT(release, "release", "let held jobs start", "");
-ACT(suspend, "suspend", "stop jobs for now, keeping their work in memory",
-    "A suspended job gives its GPUs back and waits for \"stoker resume\".\n");
-ACT(resume, "resume", "let suspended jobs go on", "");
-ACT(requeue, "requeue", "stop running jobs and start them anew", "");
+ACT(cancel, "cancel", "stop jobs for good");
+ACT(hold, "hold", "keep jobs from starting");
+ACT(release, "release", "let held jobs start");
+ACT(suspend, "suspend", "stop jobs for now: they keep their work and give back their GPUs");
+ACT(resume, "resume", "let suspended jobs go on");
+ACT(requeue, "requeue", "stop running jobs and start them anew");

@@ -5,6 +5,7 @@
 #include "cli/attach.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -24,23 +25,30 @@ struct session {
     struct termios before;
     struct stk_frames frames;
     bool raw, held, detached, ended;
-    int code; /* from the 'e' frame; -1: not said */
 };
 
+/* The socket's path may be longer than an address can be: it is named from its folder. */
 static int connect_to(const char *path)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), rc;
+    const char *slash = strrchr(path, '/');
+    char dir[PATH_MAX];
+    int fd, folder, rc;
 
-    if (fd < 0)
-        return -errno;
-    errno = ENAMETOOLONG;
-    if (strlen(path) < sizeof(at.sun_path) && strcpy(at.sun_path, path) &&
-        connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0)
-        return fd;
-    rc = -errno;
-    (void)close(fd);
-    return rc;
+    if (!slash || (size_t)(slash - path) >= sizeof(dir) || strlen(slash) > 32)
+        return -EINVAL;
+    (void)snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+    folder = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    fd = folder < 0 ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    rc = fd < 0 ? -errno : 0;
+    (void)snprintf(at.sun_path, sizeof(at.sun_path), "/proc/self/fd/%d%.32s", folder, slash);
+    if (rc == 0 && connect(fd, (const struct sockaddr *)&at, sizeof(at)) < 0)
+        rc = -errno;
+    if (folder >= 0)
+        (void)close(folder);
+    if (rc < 0 && fd >= 0)
+        (void)close(fd);
+    return rc < 0 ? rc : fd;
 }
 
 static int send_frame(const struct session *s, char type, const void *data, size_t n)
@@ -73,21 +81,16 @@ static int send_size(const struct session *s)
     size[1] = (unsigned char)(w.ws_row & 255);
     size[2] = (unsigned char)(w.ws_col >> 8);
     size[3] = (unsigned char)(w.ws_col & 255);
-    return send_frame(s, 'w', size, sizeof(size));
+    return send_frame(s, 'W', size, sizeof(size));
 }
 
 static int on_frame(void *ctx, char type, const unsigned char *data, size_t n)
 {
     struct session *s = ctx;
 
-    if (type == 'e') {
+    if (type == 'X')
         s->ended = true;
-        s->code = 0;
-        for (size_t i = 0; i < n && i < 4; i++)
-            s->code = (int)((unsigned)s->code << 8 | data[i]);
-        return 0;
-    }
-    while (type == 'd' && n > 0) {
+    while (type == 'D' && n > 0) {
         ssize_t k = write(STDOUT_FILENO, data, n);
 
         if (k < 0 && errno != EINTR)
@@ -109,10 +112,12 @@ static int on_keys(struct session *s)
 
     if (n < 0)
         return errno == EINTR || errno == EAGAIN ? 0 : -errno;
-    if (n == 0)
-        return -EPIPE;
+    if (n == 0) {
+        s->detached = true; /* the terminal is gone; the job stays */
+        return 0;
+    }
     s->detached = stk_detach_keys(&s->held, in, (size_t)n, out, &k);
-    return k > 0 ? send_frame(s, 'd', out, k) : 0;
+    return k > 0 ? send_frame(s, 'D', out, k) : 0;
 }
 
 static int on_output(struct session *s)
@@ -184,60 +189,55 @@ static int talk(struct session *s)
     return rc;
 }
 
-/* Where the job's terminal is; "" when it has none. */
-static int socket_of(struct stk_ask *k, const json_t *job, char *path, size_t size,
-                     struct stk_err *err)
+/* Where the job's terminal is, unless it has ended. */
+static int locate(struct stk_ask *k, uint32_t id, struct session *s, char *path, size_t size,
+                  struct stk_err *err)
 {
-    json_t *health = NULL;
-    int rc;
+    json_t *job = NULL;
+    int rc = stk_client_get(k->c, &job, err, "/v1/jobs/%u", id);
 
     (void)snprintf(path, size, "%s", stk_str(job, "attach"));
-    if (*path != '\0' || stk_view_ended(job) ||
-        !stk_yes(json_object_get(job, "spec"), "interactive"))
-        return 0;
-    rc = stk_client_get(k->c, &health, err, "/v1/health");
-    if (rc == 0 && *stk_str(health, "state_dir") != '\0')
-        (void)snprintf(path, size, "%s/attach/%u.sock", stk_str(health, "state_dir"),
-                       (unsigned)stk_int(job, "id", 0));
-    json_decref(health);
+    s->ended = rc == 0 && stk_view_ended(job);
+    if (rc == 0 && !s->ended && path[0] == '\0')
+        rc = stk_err_set(err, -ENOTTY, "job %u has no terminal to attach to", id);
+    json_decref(job);
     return rc;
 }
 
-/* Connects, again while the job is between two starts. */
+static int once(struct session *s, uint32_t id, const char *path, struct stk_err *err)
+{
+    int rc;
+
+    s->fd = connect_to(path);
+    if (s->fd < 0)
+        return stk_err_set(err, s->fd, "cannot attach to job %u: %s", id, strerror(-s->fd));
+    make_raw(s);
+    rc = talk(s);
+    if (s->raw)
+        (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &s->before);
+    (void)close(s->fd);
+    s->frames.n = 0;
+    return rc < 0 ? stk_err_set(err, rc, "the terminal of job %u went away", id) : 0;
+}
+
+/* Connects, again while the daemon is away or the job is between two starts. */
 static int session(struct stk_ask *k, uint32_t id, struct session *s, struct stk_err *err)
 {
+    char path[PATH_MAX];
     int rc = 0;
 
     for (int tries = 0; tries < 50 && !s->ended && !s->detached; tries++) {
-        json_t *job = NULL;
-        char path[256];
+        double from = stk_now();
 
-        rc = stk_client_get(k->c, &job, err, "/v1/jobs/%u", id);
-        if (rc < 0 && rc != -EHOSTDOWN && rc != -EPIPE)
+        rc = locate(k, id, s, path, sizeof(path), err);
+        if (rc == -ENOENT || rc == -EACCES || (rc == -ENOTTY && tries > 5))
             return rc;
-        rc = rc < 0 ? rc : socket_of(k, job, path, sizeof(path), err);
-        s->ended = rc == 0 && stk_view_ended(job);
-        json_decref(job);
-        if (s->ended)
-            return 0;
-        if (rc == 0 && path[0] == '\0')
-            rc = stk_err_set(err, -EINVAL, "job %u has no terminal to attach to", id);
-        if (rc == -EINVAL && tries > 5)
+        if (rc == 0 && !s->ended)
+            rc = once(s, id, path, err);
+        if (rc == -EACCES)
             return rc;
-        s->fd = rc == 0 ? connect_to(path) : rc;
-        if (s->fd >= 0) {
-            make_raw(s);
-            rc = talk(s);
-            if (s->raw)
-                (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &s->before);
-            (void)close(s->fd);
-            s->frames.n = 0;
-            tries = 0;
-        } else if (rc == 0) {
-            rc = stk_err_set(err, s->fd, "cannot attach to job %u: %s", id, strerror(-s->fd));
-            if (s->fd == -EACCES)
-                return rc;
-        }
+        if (stk_now() - from > 2)
+            tries = 0; /* it was a good one */
         if (rc < 0)
             (void)poll(NULL, 0, 200);
     }
@@ -247,7 +247,7 @@ static int session(struct stk_ask *k, uint32_t id, struct session *s, struct stk
 int stk_attach(struct stk_ask *k, uint32_t id, bool mine)
 {
     const struct stk_follow f = {.id = id, .cancel = mine, .until_start = true};
-    struct session s = {.fd = -1, .code = -1};
+    struct session s = {.fd = -1};
     struct stk_err err = {""};
     json_t *job = NULL;
     int rc = stk_follow(k, &f);
@@ -265,7 +265,7 @@ int stk_attach(struct stk_ask *k, uint32_t id, bool mine)
         rc = STK_EXIT_OK;
     } else {
         rc = stk_await(k, &(struct stk_id){id, -1, false}, s.signals, stk_now() + 30, &job, &err);
-        rc = rc == 0 ? stk_view_code(job) : s.code >= 0 ? s.code & 255 : STK_EXIT_OURS;
+        rc = rc == 0 ? stk_view_code(job) : STK_EXIT_OURS;
     }
     json_decref(job);
     (void)close(s.signals);

@@ -50,6 +50,10 @@ extern const struct stk_command stk_cmd_adopt, stk_cmd_attach, stk_cmd_cancel, s
 /* The command of this name or alias, or NULL. */
 const struct stk_command *stk_command_find(const char *word);
 
+/* "stoker NAME: sentence" on standard error; returns STK_EXIT_USAGE. */
+int stk_misused(const struct stk_args *a, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* "stoker NAME --help". */
 void stk_command_help(const struct stk_command *cmd, FILE *f);
 

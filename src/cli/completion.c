@@ -231,17 +231,20 @@ static int print_ids(const struct stk_args *a)
 {
     struct stk_err err = {""};
     char path[256], clean[160], id[40];
-    json_t *page = NULL, *job;
+    json_t *page = NULL;
     struct stk_client *c;
-    size_t i;
 
     (void)a;
     if (stk_client_find(NULL, path, sizeof(path), &err) < 0 || !(c = stk_client_new(path)))
         return STK_EXIT_FAILED;
-    if (stk_client_get(c, &page, &err, "/v1/jobs?user=me&limit=200") == 0)
-        json_array_foreach(json_object_get(page, "jobs"), i, job)(void) printf(
-            "%s\t%s, %s\n", stk_view_id(job, id, sizeof(id)),
-            stk_text_clean(clean, sizeof(clean), stk_str(job, "name"), false), stk_view_state(job));
+    (void)stk_client_get(c, &page, &err, "/v1/jobs?user=me&limit=200");
+    for (size_t i = 0; i < json_array_size(json_object_get(page, "jobs")); i++) {
+        const json_t *job = json_array_get(json_object_get(page, "jobs"), i);
+
+        (void)printf("%s\t%s, %s\n", stk_view_id(job, id, sizeof(id)),
+                     stk_text_clean(clean, sizeof(clean), stk_str(job, "name"), false),
+                     stk_view_state(job));
+    }
     json_decref(page);
     stk_client_free(c);
     return STK_EXIT_OK;

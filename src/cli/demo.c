@@ -202,16 +202,15 @@ static void check_overlap(struct show *s)
 {
     uint64_t used = 0;
     const char *key;
-    json_t *job, *gpu;
-    size_t i;
+    json_t *job, *gpus;
 
     json_object_foreach(s->d.jobs, key, job)
     {
         if (strcmp(stk_str(job, "state"), "running") != 0)
             continue;
-        json_array_foreach(json_object_get(job, "gpu_indices"), i, gpu)
-        {
-            uint64_t bit = UINT64_C(1) << (json_integer_value(gpu) & 63);
+        gpus = json_object_get(job, "gpu_indices");
+        for (size_t i = 0; i < json_array_size(gpus); i++) {
+            uint64_t bit = UINT64_C(1) << (json_integer_value(json_array_get(gpus, i)) & 63);
 
             s->d.overlap = s->d.overlap || (used & bit) != 0;
             used |= bit;

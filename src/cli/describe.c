@@ -224,15 +224,14 @@ static int retry(const char *s, json_t *spec, struct stk_err *err)
         int64_t code = 0;
 
         s = next_pair(s, name, value);
+        rc = -EINVAL;
         if (!s)
-            rc = -EINVAL;
-        else if (strcmp(name, "exit") == 0 && stk_words_whole(value, 255, &code) == 0)
-            (void)json_array_append_new(codes, json_integer(code));
+            break;
+        if (strcmp(name, "exit") == 0 && stk_words_whole(value, 255, &code) == 0)
+            rc = json_array_append_new(codes, json_integer(code));
         else if (strcmp(name, "error") == 0 || strcmp(name, "oom") == 0 ||
                  strcmp(name, "timeout") == 0 || strcmp(name, "node") == 0)
             rc = retry_count(rules, name, value);
-        else
-            rc = -EINVAL;
     }
     if (rc == 0 && json_array_size(codes) > 0)
         (void)json_object_set(rules, "exit_codes", codes);

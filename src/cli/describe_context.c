@@ -14,8 +14,6 @@
 #define MAX_ENV_BYTES (1U << 20)
 #define MAX_ITEMS 100000
 
-extern char **environ;
-
 static bool is_name(const char *s, size_t n)
 {
     if (n == 0 || n > 255 || (s[0] >= '0' && s[0] <= '9'))

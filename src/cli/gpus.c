@@ -84,12 +84,10 @@ static void put_foreign(const struct stk_term *t, const json_t *p)
 
 int stk_gpu_lines(const json_t *gpus, const struct stk_term *t, int max)
 {
-    json_t *gpu, *p;
-    size_t i, j;
     int n = 0;
 
-    json_array_foreach((json_t *)(uintptr_t)gpus, i, gpu)
-    {
+    for (size_t i = 0; i < json_array_size(gpus); i++) {
+        const json_t *gpu = json_array_get(gpus, i), *foreign = json_object_get(gpu, "foreign");
         char name[40];
 
         if (max > 0 && n >= max)
@@ -106,13 +104,8 @@ int stk_gpu_lines(const json_t *gpus, const struct stk_term *t, int max)
         put_owner(t, gpu);
         (void)fputc('\n', t->f);
         n++;
-        json_array_foreach(json_object_get(gpu, "foreign"), j, p)
-        {
-            if (max > 0 && n >= max)
-                break;
-            put_foreign(t, p);
-            n++;
-        }
+        for (size_t j = 0; j < json_array_size(foreign) && (max == 0 || n < max); j++, n++)
+            put_foreign(t, json_array_get(foreign, j));
     }
     return n;
 }
@@ -120,7 +113,7 @@ int stk_gpu_lines(const json_t *gpus, const struct stk_term *t, int max)
 static int run_gpus(const struct stk_args *a)
 {
     json_t *gpus = NULL, *out;
-    struct stk_ask k;
+    struct stk_ask k = {0};
     int rc = a->n_words > 0 ? stk_misused(a, "takes no words") : stk_ask_open(&k, a);
 
     if (rc != STK_EXIT_OK)
@@ -175,9 +168,8 @@ static int run_nodes(const struct stk_args *a)
         {"FREE", true, 0},      {"CPUS FREE", true, 0}, {"MEMORY FREE", true, 0},
     };
     struct stk_table *t = stk_table_new(columns, sizeof(columns) / sizeof(*columns));
-    json_t *nodes = NULL, *node, *out;
+    json_t *nodes = NULL, *out;
     struct stk_ask k = {0};
-    size_t i;
     int rc = a->n_words > 0 ? stk_misused(a, "takes no words") : stk_ask_open(&k, a);
 
     if (rc == STK_EXIT_OK)
@@ -187,7 +179,8 @@ static int run_nodes(const struct stk_args *a)
         stk_print_json(out);
         json_decref(out);
     } else if (rc == STK_EXIT_OK) {
-        json_array_foreach(nodes, i, node) node_row(t, node);
+        for (size_t i = 0; i < json_array_size(nodes); i++)
+            node_row(t, json_array_get(nodes, i));
         (void)stk_table_print(t, &k.out, 0);
     }
     stk_table_free(t);

@@ -85,14 +85,13 @@ static int expand(struct stk_ask *k, uint32_t array, bool ended, struct stk_ids 
     }
     while (more && !ended) {
         int rc = stk_client_get(k->c, &page, err, "/v1/jobs?after=%u&limit=1000", after);
-        json_t *job;
-        size_t i;
 
         if (rc < 0)
             return rc;
         more = json_is_integer(json_object_get(page, "next"));
-        json_array_foreach(json_object_get(page, "jobs"), i, job)
-        {
+        for (size_t i = 0; i < json_array_size(json_object_get(page, "jobs")); i++) {
+            const json_t *job = json_array_get(json_object_get(page, "jobs"), i);
+
             after = (uint32_t)stk_int(job, "id", 0);
             more = more && stk_int(job, "array_id", 0) == (int64_t)array;
             if (stk_int(job, "array_id", 0) == (int64_t)array)

@@ -8,19 +8,21 @@
 
 static int unknown(const char *word)
 {
+    const struct stk_command *meant = NULL, *begins = NULL;
     unsigned best = stk_near_limit(word);
-    const char *meant = NULL;
 
-    for (size_t i = 0; stk_commands[i]; i++)
-        if (stk_near(word, stk_commands[i]->name, &best) ||
-            (stk_commands[i]->alias && stk_near(word, stk_commands[i]->alias, &best)))
-            meant = stk_commands[i]->name;
-    for (size_t i = 0; stk_commands[i] && !meant; i++)
-        if (strncmp(word, stk_commands[i]->name, strlen(word)) == 0)
-            meant = stk_commands[i]->name;
+    for (size_t i = 0; stk_commands[i]; i++) {
+        const struct stk_command *c = stk_commands[i];
+
+        if (stk_near(word, c->name, &best) || (c->alias && stk_near(word, c->alias, &best)))
+            meant = c;
+        if (!begins && strncmp(word, c->name, strlen(word)) == 0)
+            begins = c;
+    }
+    meant = meant ? meant : begins;
     (void)fprintf(stderr, "stoker: there is no command \"%.40s\"", word);
     if (meant)
-        (void)fprintf(stderr, "; did you mean \"%s\"?\n", meant);
+        (void)fprintf(stderr, "; did you mean \"%s\"?\n", meant->name);
     else
         (void)fprintf(stderr, " (stoker help lists them)\n");
     return STK_EXIT_USAGE;

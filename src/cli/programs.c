@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* programs.c - commands that are programs of their own: serve and config (stokerd), store
+/* programs.c - commands that are programs of their own: serve (stokerd), store
  * (stoker-store); and slurm-shims, which writes links to stoker-slurm. They lie next to this
  * program, or in ../libexec/stoker. */
 #include <errno.h>
@@ -46,8 +46,8 @@ void stk_remove_tree(const char *dir)
     (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Becomes the program; 'first' (may be NULL) goes before the words from 'skip' on. */
-static int become(const struct stk_args *a, const char *name, const char *first, int skip)
+/* Becomes the program, with our words. */
+static int become(const struct stk_args *a, const char *name)
 {
     char path[PATH_MAX];
     char **argv = calloc((size_t)a->n_words + 3, sizeof(*argv));
@@ -58,9 +58,7 @@ static int become(const struct stk_args *a, const char *name, const char *first,
         return rc != STK_EXIT_OK ? rc : STK_EXIT_FAILED;
     }
     argv[n++] = path;
-    if (first)
-        argv[n++] = (char *)(uintptr_t)first;
-    for (int i = skip; i < a->n_words; i++)
+    for (int i = 0; i < a->n_words; i++)
         argv[n++] = a->words[i];
     (void)execv(path, argv);
     (void)fprintf(stderr, "stoker: cannot run %s: %s\n", path, strerror(errno));
@@ -70,7 +68,7 @@ static int become(const struct stk_args *a, const char *name, const char *first,
 
 static int run_serve(const struct stk_args *a)
 {
-    return become(a, "stokerd", NULL, 0);
+    return become(a, "stokerd");
 }
 
 const struct stk_command stk_cmd_serve = {
@@ -82,34 +80,9 @@ const struct stk_command stk_cmd_serve = {
     .run = run_serve,
 };
 
-static int run_config(const struct stk_args *a)
-{
-    const char *verb = a->n_words > 0 ? a->words[0] : "";
-
-    if (strcmp(verb, "check") == 0)
-        return become(a, "stokerd", "--check-config", 1);
-    if (strcmp(verb, "show") == 0)
-        return become(a, "stokerd", "--show-config", 1);
-    if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0) {
-        stk_command_help(a->cmd, stdout);
-        return STK_EXIT_OK;
-    }
-    return stk_misused(a, "check or show");
-}
-
-const struct stk_command stk_cmd_config = {
-    .name = "config",
-    .synopsis = "check [options of stokerd]\nshow [options of stokerd]",
-    .help = "check the daemon's configuration, or show what it amounts to",
-    .complete = "check show",
-    .section = STK_SECTION_SITE,
-    .passes = true,
-    .run = run_config,
-};
-
 static int run_store(const struct stk_args *a)
 {
-    return become(a, "stoker-store", NULL, 0);
+    return become(a, "stoker-store");
 }
 
 const struct stk_command stk_cmd_store = {

@@ -68,12 +68,16 @@ static int print_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
     size_t n = history ? sizeof(history_columns) / sizeof(*columns)
                        : sizeof(queue_columns) / sizeof(*columns);
     struct stk_table *t = stk_table_new(columns, n);
-    json_t *job;
-    size_t i;
     int rc = -ENOMEM;
 
-    json_array_foreach(jobs, i, job) if (t && history) history_row(t, job);
-    else if (t) queue_row(t, job, stk_now());
+    for (size_t i = 0; t && i < json_array_size(jobs); i++) {
+        const json_t *job = json_array_get(jobs, i);
+
+        if (history)
+            history_row(t, job);
+        else
+            queue_row(t, job, stk_now());
+    }
     if (t)
         rc = stk_table_print(t, &k->out, 0);
     stk_table_free(t);

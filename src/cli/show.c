@@ -200,15 +200,13 @@ const struct stk_command stk_cmd_show = {
 static void print_holders(const json_t *why)
 {
     const json_t *list = json_object_get(why, "holders");
-    const json_t *h;
     char name[128], user[64], end[32];
-    size_t i;
 
     if (json_array_size(list) == 0)
         return;
     (void)printf("Who has the GPUs:\n");
-    json_array_foreach((json_t *)(uintptr_t)list, i, h)
-    {
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *h = json_array_get(list, i);
         double at = stk_num(h, "expected_end", stk_num(h, "end", stk_num(h, "until", 0)));
 
         (void)printf("  job %" PRId64 "  %s  %s  %" PRId64 " GPU%s",

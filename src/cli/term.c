@@ -129,7 +129,7 @@ const char *stk_text_clean(char *buf, size_t size, const char *text, bool lines)
             bool keep = lines && (c == '\n' || c == '\t') && n == 1;
             bool blank = n == 1 && (c == '\n' || c == '\t' || c == '\r');
 
-            buf[out++] = keep ? *text : blank ? ' ' : '?';
+            buf[out++] = (char)(keep ? *text : blank ? ' ' : '?');
             text += n > 0 ? n : 1;
             continue;
         }

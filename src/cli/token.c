@@ -48,14 +48,13 @@ static int list(struct stk_ask *k)
         {"CREATED", false, 0}, {"EXPIRES", false, 0}, {"LAST USED", false, 0}};
     static const char *const times[] = {"created", "expires", "used"};
     struct stk_table *t = stk_table_new(columns, sizeof(columns) / sizeof(*columns));
-    json_t *reply = NULL, *token;
-    size_t i;
+    json_t *reply = NULL;
     int rc = stk_ask_get(k, &reply, "/v1/tokens");
 
     if (rc == STK_EXIT_OK && k->json)
         stk_print_json(reply);
-    json_array_foreach(json_object_get(reply, "tokens"), i, token)
-    {
+    for (size_t i = 0; i < json_array_size(json_object_get(reply, "tokens")); i++) {
+        const json_t *token = json_array_get(json_object_get(reply, "tokens"), i);
         char buf[32];
 
         stk_table_cell(t, STK_PLAIN, "%lld", (long long)stk_int(token, "id", 0));

@@ -166,7 +166,7 @@ static int run_top(const struct stk_args *a)
 {
     const struct stk_top top = {0};
     json_t *cluster = NULL;
-    struct stk_ask k;
+    struct stk_ask k = {0};
     int rc = a->n_words > 0 ? stk_misused(a, "takes no words") : stk_ask_open(&k, a);
 
     if (rc != STK_EXIT_OK)

@@ -5,6 +5,7 @@
 
 #include "core/decide.h"
 #include "core/place.h"
+#include "core/queue.h"
 #include "core/txn.h"
 
 static bool less(const struct stk_rated *a, const struct stk_rated *b)
@@ -182,12 +183,46 @@ uint32_t stk_walk_least(const struct stk_state *s, const struct stk_pool *p)
     return (uint32_t)(least / 2);
 }
 
+static bool fits_when_gone(struct stk_state *s, const struct stk_job *j)
+{
+    stk_txn_mark mark = stk_txn_begin(s);
+    uint32_t n;
+    bool fits;
+
+    for (uint32_t i = 0; (i = stk_queue_stopping(s, j->pool, i)) != STK_NONE; i++)
+        stk_txn_give_job(s, &s->jobs[i]);
+    fits = stk_place_try(s, j->shape, NULL, &n);
+    stk_txn_rollback(s, mark);
+    return fits;
+}
+
+uint32_t stk_walk_hold(struct stk_state *s, const struct stk_job *j)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    const struct stk_node *n;
+    struct stk_piece at;
+    struct stk_use u;
+
+    if (!d->pin || d->gpus == 0 || s->pools[j->pool].n_stopping == 0 || !fits_when_gone(s, j))
+        return 0;
+    at = stk_place_pin(d);
+    u = stk_use_of(d, &at);
+    n = &s->nodes[at.node.i];
+    u.mask &= n->mask_free;
+    u.gpus = n->aggregate ? (u.gpus < n->gpus_free ? u.gpus : n->gpus_free)
+                          : (uint32_t)__builtin_popcountll(u.mask);
+    u.cpu = n->cpu_limited && u.cpu > n->cpu_free ? n->cpu_free : u.cpu;
+    u.mem = n->mem_limited && u.mem > n->mem_free ? n->mem_free : u.mem;
+    stk_txn_take(s, at.node.i, &u);
+    return 1;
+}
+
 uint32_t stk_walk_place(struct stk_ask *ask, const uint32_t *jobs, uint32_t n)
 {
     struct stk_state *s = ask->s;
     stk_txn_mark mark = stk_txn_begin(s);
     bool passed_over = false;
-    uint32_t n_out = 0, used = 0, i;
+    uint32_t n_out = 0, used = 0, held = 0, i;
 
     for (i = 0; i < n && n_out < ask->cap; i++) {
         const struct stk_job *j = &s->jobs[jobs[i]];
@@ -195,6 +230,7 @@ uint32_t stk_walk_place(struct stk_ask *ask, const uint32_t *jobs, uint32_t n)
 
         if (!stk_place_try(s, j->shape, NULL, &k)) {
             passed_over = true;
+            held += held < STK_BATCH ? stk_walk_hold(s, j) : 0;
             continue;
         }
         if (used + k > s->cap_batch)

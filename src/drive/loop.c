@@ -99,7 +99,7 @@ static void note_act(struct stk_loop *l, const struct stk_event *ev)
         return; /* nothing runs */
     a.number = j->number;
     a.lease = lease_of(j);
-    a.suspend = ev->type == STK_EV_EVICT && ev->u.evict.suspend;
+    a.suspend = ev->type == STK_EV_EVICT && j->suspend_wanted;
     l->acts[l->n_acts++] = a;
 }
 

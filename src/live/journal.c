@@ -64,16 +64,17 @@ static int on_submit(struct stk_live *l, struct stk_err *err)
                   : stk_store_job_put(l->cfg.store, &e->rec, err);
 }
 
-static int on_started(struct stk_live *l, const struct stk_job *j, struct stk_err *err)
+static int on_started(struct stk_live *l, const struct stk_job *j, stk_time at,
+                      struct stk_err *err)
 {
     struct stk_entry *e = stk_entries_find(&l->entries, j->number);
 
     if (!e)
         return 0;
-    e->rec.started = l->now;
+    e->rec.started = at;
     if (e->rec.first_started != 0)
         return 0;
-    e->rec.first_started = l->now;
+    e->rec.first_started = at;
     return stk_store_job_update(l->cfg.store, &e->rec, err);
 }
 
@@ -135,7 +136,7 @@ void stk_live_journal(void *ctx, const struct stk_event *ev)
     if (rc == 0 && ev->type == STK_EV_SUBMIT)
         rc = on_submit(l, &err);
     if (rc == 0 && ev->type == STK_EV_STARTED)
-        rc = on_started(l, j, &err);
+        rc = on_started(l, j, ev->at, &err);
     if (rc == 0 && ev->type == STK_EV_EXITED && j->kind == STK_KIND_BATCH)
         rc = stk_store_items_back(l->cfg.store, j->array ? j->array : j->number, (int32_t)j->number,
                                   &err);

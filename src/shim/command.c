@@ -85,10 +85,11 @@ static void add_all(struct stk_words *w, const json_t *list, const char *item)
 static void add_setup(const struct stk_launch *l, struct stk_words *w)
 {
     const char *setup = stk_launch_str(l->spec, "setup", NULL);
-    bool bash = !stk_launch_str(l->spec, "image", NULL) && access("/bin/bash", X_OK) == 0;
+    bool bash;
 
     if (!setup || !*setup)
         return;
+    bash = !stk_launch_str(l->spec, "image", NULL) && access("/bin/bash", X_OK) == 0;
     stk_words_add(w, "%s", bash ? "/bin/bash" : "/bin/sh");
     stk_words_add(w, "-c");
     stk_words_add(w, "set -e\n%s\nset +e\nexec \"$@\"\n", setup);
@@ -127,9 +128,11 @@ char **stk_command_words(const struct stk_shim *s, uint32_t task, char **env, st
         (void)stk_err_set(err, -EINVAL, "it has neither a command nor a script");
         return NULL;
     }
-    if (w.failed)
-        (void)stk_err_set(err, -ENOMEM, "out of memory for its command");
-    return w.failed ? NULL : w.word;
+    if (!w.failed)
+        return w.word;
+    (void)stk_err_set(err, -ENOMEM, "out of memory for its command");
+    free(w.word); /* not the words: the process is about to end */
+    return NULL;
 }
 
 static int write_all(int fd, const char *p, size_t n)

@@ -49,19 +49,13 @@ static void op_stop(struct stk_shim *s, const json_t *m)
     stk_shim_stop(s, cancel ? STK_CAUSE_CANCELLED : STK_CAUSE_EVICTED);
 }
 
-static void op_signal(const struct stk_shim *s, const json_t *m)
+static void op_signal(struct stk_shim *s, const json_t *m)
 {
     int64_t sig = stk_launch_int(m, "sig", 0);
 
     if (sig <= 0 || sig >= SIGRTMAX)
         return;
-    if (json_is_true(json_object_get(m, "tasks"))) {
-        for (uint32_t i = 0; i < s->n_tasks; i++)
-            if (s->tasks[i].pid > 0 && !s->tasks[i].ended)
-                (void)kill(s->tasks[i].pid, (int)sig);
-    } else {
-        stk_shim_signal_all(s, (int)sig, 0);
-    }
+    stk_shim_signal(s, (int)sig, json_is_true(json_object_get(m, "tasks")));
 }
 
 /* May it be put to sleep, and which processes are there? */
@@ -122,7 +116,7 @@ static int make_room(struct stk_shim *s)
 
     if (s->n_in < s->cap_in)
         return 0;
-    more = cap <= 2 * STK_SHIM_MAX_MESSAGE ? realloc(s->in, cap) : NULL;
+    more = cap <= STK_SHIM_MAX_INPUT ? realloc(s->in, cap) : NULL;
     if (!more)
         return -ENOMEM;
     s->in = more;

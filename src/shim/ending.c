@@ -76,12 +76,47 @@ static void signal_tasks(const struct stk_shim *s, int sig)
             (void)stk_proc_signal(s->tasks[i].pid, s->tasks[i].start, sig);
 }
 
-static void checkpoint_signal(const struct stk_shim *s)
+static bool is_task(const struct stk_shim *s, pid_t pid)
 {
-    if (s->l.signal_tasks)
-        signal_tasks(s, s->l.signal);
+    for (uint32_t i = 0; i < s->n_tasks; i++)
+        if (s->tasks[i].pid == pid)
+            return true;
+    return false;
+}
+
+/* What srun has started from the job's script: the leaders of the first process groups below it.
+ * Neither the script nor srun hears of it, and tasks tell their own children if they like. */
+static void signal_steps(const struct stk_shim *s, int sig)
+{
+    struct stk_proc *list;
+    bool *below; /* it, or a process above it, was told */
+    size_t n;
+
+    if (stk_shim_members(s, &list, &n) < 0)
+        return;
+    below = calloc(n + 1, sizeof(*below));
+    for (size_t i = 0; below && i < n; i++) {
+        for (size_t k = 0; k < i && !below[i]; k++)
+            below[i] = below[k] && list[k].pid == list[i].ppid;
+        if (below[i] || list[i].pid != list[i].pgid || is_task(s, list[i].pid))
+            continue;
+        below[i] = true;
+        (void)stk_proc_signal(list[i].pid, list[i].start, sig);
+    }
+    free(below);
+    free(list);
+}
+
+void stk_shim_signal(struct stk_shim *s, int sig, bool tasks_only)
+{
+    if (sig == s->l.signal)
+        s->warned_until = stk_shim_ms() + s->l.signal_ms;
+    if (tasks_only || (s->l.slurm && s->l.one_each))
+        signal_tasks(s, sig);
+    else if (s->l.slurm)
+        signal_steps(s, sig);
     else
-        stk_shim_signal_all(s, s->l.signal, 0);
+        stk_shim_signal_all(s, sig, 0);
 }
 
 void stk_shim_begin_step(struct stk_shim *s, enum stk_step step)
@@ -96,7 +131,7 @@ void stk_shim_begin_step(struct stk_shim *s, enum stk_step step)
     case STK_STEP_NONE:
         break;
     case STK_STEP_SIGNAL:
-        checkpoint_signal(s);
+        stk_shim_signal(s, s->l.signal, s->l.signal_tasks);
         s->step_at = now + s->l.signal_ms;
         break;
     case STK_STEP_TERM: {
@@ -132,7 +167,9 @@ void stk_shim_stop(struct stk_shim *s, enum stk_cause cause)
     s->freeze_at = STK_SHIM_NEVER;
     if (s->asleep)
         s->asleep = false; /* the steps wake it */
-    if (s->step == STK_STEP_NONE && cause == STK_CAUSE_EVICTED && s->l.signal)
+    /* one that asks to be queued again because of the signal has had it */
+    if (s->step == STK_STEP_NONE && cause == STK_CAUSE_EVICTED && s->l.signal &&
+        stk_shim_ms() >= s->warned_until)
         stk_shim_begin_step(s, STK_STEP_SIGNAL);
     else if (s->step < STK_STEP_TERM)
         stk_shim_begin_step(s, STK_STEP_TERM);
@@ -301,13 +338,17 @@ static void over_limit(struct stk_shim *s)
 
 void stk_shim_on_time(struct stk_shim *s, int64_t now)
 {
+    if (s->tell_at <= now) {
+        s->tell_at = STK_SHIM_NEVER;
+        stk_shim_say_state(s, "started", STK_SAY_CONN);
+    }
     if (s->freeze_at <= now)
         stk_shim_freeze_more(s, now);
     if (s->log_at <= now)
         stk_shim_logs_check(s, now);
     if (s->warn_at <= now && !s->asleep) {
         s->warn_at = STK_SHIM_NEVER;
-        checkpoint_signal(s);
+        stk_shim_signal(s, s->l.signal, s->l.signal_tasks);
     }
     if (s->limit_at <= now && !s->asleep)
         over_limit(s);
@@ -317,7 +358,8 @@ void stk_shim_on_time(struct stk_shim *s, int64_t now)
 
 int64_t stk_shim_next_time(const struct stk_shim *s)
 {
-    const int64_t all[] = {s->step_at, s->log_at, s->freeze_at, s->warn_at, s->limit_at};
+    const int64_t all[] = {s->tell_at,   s->step_at, s->log_at,
+                           s->freeze_at, s->warn_at, s->limit_at};
     size_t n = sizeof(all) / sizeof(all[0]) - (s->asleep ? 2 : 0); /* its time stands still */
     int64_t first = STK_SHIM_NEVER;
 

@@ -57,9 +57,7 @@ static char *join(const char *name, const char *value)
 
     if (!s)
         return NULL;
-    memcpy(s, name, a);
-    s[a] = '=';
-    memcpy(s + a + 1, value, b + 1);
+    (void)snprintf(s, a + b + 2, "%s=%s", name, value);
     return s;
 }
 
@@ -105,7 +103,7 @@ const char *stk_env_get(const struct stk_envs *e, const char *name)
 
 static void base(struct stk_envs *e, const struct stk_launch *l)
 {
-    const json_t *envs = json_object_get(l->spec, "envs");
+    json_t *envs = json_object_get(l->spec, "envs");
     bool from_a_job =
         json_object_get(envs, "STOKER_LEASE") || json_object_get(envs, "SLURM_JOB_ID");
     const char *name;
@@ -123,7 +121,7 @@ static void base(struct stk_envs *e, const struct stk_launch *l)
         stk_env_put(e, "LOGNAME", l->user);
     if (l->interactive && !json_object_get(envs, "TERM"))
         stk_env_put(e, "TERM", stk_launch_str(l->spec, "term", "xterm"));
-    json_object_foreach((json_t *)(uintptr_t)envs, name, v)
+    json_object_foreach(envs, name, v)
     {
         if (json_is_string(v) && *name && !strchr(name, '=') && !stk_env_is_ours(name, from_a_job))
             store(e, e->n, join(name, json_string_value(v)));
@@ -171,7 +169,7 @@ static void gpus(struct stk_envs *e, const struct stk_launch *l, uint32_t task, 
 
 static void ours(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
 {
-    const json_t *more = json_object_get(l->msg, "env");
+    json_t *more = json_object_get(l->msg, "env");
     const char *name;
     json_t *v;
 
@@ -187,7 +185,7 @@ static void ours(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
         stk_env_set(e, "STOKER_ARRAY_ID", "%u", l->array);
         stk_env_set(e, "STOKER_ARRAY_INDEX", "%u", l->array_index);
     }
-    json_object_foreach((json_t *)(uintptr_t)more, name, v)
+    json_object_foreach(more, name, v)
     {
         if (json_is_string(v))
             stk_env_put(e, name, json_string_value(v));

@@ -140,6 +140,7 @@ static void slurm_job(struct stk_envs *e, const struct stk_launch *l)
 {
     char list[STK_SHIM_MAX_GPUS * 12] = "", *p = list;
     int64_t cpus = stk_launch_int(l->spec, "cpus", 0);
+    int64_t end_s = stk_shim_unix_us() / 1000000 + l->limit_ms / 1000;
 
     stk_env_set(e, "SLURM_JOB_ID", "%u", l->number);
     stk_env_set(e, "SLURM_JOBID", "%u", l->number);
@@ -166,8 +167,7 @@ static void slurm_job(struct stk_envs *e, const struct stk_launch *l)
         stk_env_set(e, "SLURM_CPUS_ON_NODE", "%lld", (long long)cpus * l->tasks);
     }
     if (l->limit_ms > 0)
-        stk_env_set(e, "SLURM_JOB_END_TIME", "%lld",
-                    (long long)(stk_shim_unix_us() / 1000000 + l->limit_ms / 1000));
+        stk_env_set(e, "SLURM_JOB_END_TIME", "%lld", (long long)end_s);
     if (l->array)
         slurm_array(e, l);
 }

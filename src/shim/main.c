@@ -20,6 +20,7 @@
 
 #define MAX_POLL 32
 #define LOG_FIRST_MS 5000
+#define TELL_MS 2 /* a job that is over by then tells its start and its end at once */
 
 int64_t stk_shim_ms(void)
 {
@@ -50,7 +51,7 @@ static json_t *launch_message(struct stk_shim *s)
         ssize_t n;
 
         if (s->n_in == s->cap_in) {
-            char *more = cap <= 2 * STK_SHIM_MAX_MESSAGE ? realloc(s->in, cap) : NULL;
+            char *more = cap <= STK_SHIM_MAX_INPUT ? realloc(s->in, cap) : NULL;
 
             if (!more)
                 return NULL;
@@ -144,19 +145,13 @@ static int begin(struct stk_shim *s, json_t *msg, struct stk_err *err)
         return rc;
     if (s->pty)
         stk_pty_started(s->pty);
-    if (!s->l.items) {
-        json_t *o = stk_shim_state(s);
-
-        (void)json_object_set_new(o, "ev", json_string("tasks"));
-        stk_shim_say(s, o, STK_SAY_FILE);
-    }
+    if (!s->l.items)
+        stk_shim_say_state(s, "tasks", STK_SAY_FILE);
     return 0;
 }
 
 static void set_started(struct stk_shim *s)
 {
-    json_t *o;
-
     s->started = true;
     s->started_us = stk_shim_unix_us();
     s->started_ms = stk_shim_ms();
@@ -166,9 +161,8 @@ static void set_started(struct stk_shim *s)
             s->warn_at = s->limit_at - s->l.signal_ms;
     }
     s->log_at = s->l.log_max > 0 && !s->pty ? s->started_ms + LOG_FIRST_MS : STK_SHIM_NEVER;
-    o = stk_shim_state(s);
-    (void)json_object_set_new(o, "ev", json_string("started"));
-    stk_shim_say(s, o, STK_SAY_BOTH);
+    stk_shim_say_state(s, "started", STK_SAY_FILE);
+    s->tell_at = s->started_ms + TELL_MS;
     if (s->l.items)
         stk_items_begin(s);
 }
@@ -273,6 +267,7 @@ static int supervise(void)
     struct stk_shim s = {.conn = -1,
                          .report = -1,
                          .adopt_fd = -1,
+                         .tell_at = STK_SHIM_NEVER,
                          .step_at = STK_SHIM_NEVER,
                          .warn_at = STK_SHIM_NEVER,
                          .limit_at = STK_SHIM_NEVER,

@@ -3,6 +3,7 @@
  * a small one costs, so the engine starts this once and sends it the two files of each launch; it
  * forks, and the child is the shim. It ends when the engine does; its children do not. */
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -50,6 +51,7 @@ int stk_nursery(char *label, size_t label_size)
 {
     char name[64];
 
+    json_object_seed(0);            /* once for all */
     (void)signal(SIGCHLD, SIG_IGN); /* nobody has to wait for them */
     for (;;) {
         int fds[2], rc = receive(name, sizeof(name), fds);
@@ -59,10 +61,8 @@ int stk_nursery(char *label, size_t label_size)
         if (rc > 0 && fork() == 0) {
             (void)signal(SIGCHLD, SIG_DFL);
             (void)setsid();
-            if (label_size > 0) {
-                memset(label, 0, label_size);
-                memcpy(label, name, strlen(name) < label_size ? strlen(name) : label_size - 1);
-            }
+            memset(label, 0, label_size);
+            (void)snprintf(label, label_size, "%s", name);
             return place(fds) ? 1 : -1;
         }
         if (rc > 0) {

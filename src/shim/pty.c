@@ -116,12 +116,12 @@ void stk_pty_started(struct stk_pty *p)
     p->slave = -1;
 }
 
-static void frame(int fd, char letter, const void *data, size_t n)
+static void frame(int fd, char letter, char *data, size_t n)
 {
     unsigned char head[HEAD] = {(unsigned char)letter, (unsigned char)(n >> 24),
                                 (unsigned char)(n >> 16), (unsigned char)(n >> 8),
                                 (unsigned char)n};
-    struct iovec iov[2] = {{head, HEAD}, {(void *)(uintptr_t)data, n}};
+    struct iovec iov[2] = {{head, HEAD}, {data, n}};
     struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
 
     if (sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)(HEAD + n))
@@ -160,7 +160,7 @@ static void output(struct stk_pty *p)
     }
 }
 
-static void replay(const struct stk_pty *p, int fd)
+static void replay(struct stk_pty *p, int fd)
 {
     size_t from = (p->at + REPLAY - p->n_seen) % REPLAY, first = REPLAY - from;
 
@@ -281,11 +281,13 @@ const char *stk_pty_path(const struct stk_pty *p)
 
 void stk_pty_free(struct stk_pty *p, const struct stk_end *end)
 {
+    struct stk_end last = *end;
+
     if (p->master >= 0)
         output(p);
     (void)unlink(p->path);
     for (uint32_t i = 0; i < p->n_clients; i++) {
-        frame(p->client[i].fd, 'X', end->note, strlen(end->note));
+        frame(p->client[i].fd, 'X', last.note, strlen(last.note));
         (void)close(p->client[i].fd);
     }
     (void)close(p->listener);

@@ -87,6 +87,14 @@ static void add_paths(const struct stk_shim *s, json_t *o)
     (void)json_object_set_new(o, "stderr", json_string(path));
 }
 
+void stk_shim_say_state(struct stk_shim *s, const char *ev, int where)
+{
+    json_t *o = stk_shim_state(s);
+
+    (void)json_object_set_new(o, "ev", json_string(ev));
+    stk_shim_say(s, o, where);
+}
+
 json_t *stk_shim_state(const struct stk_shim *s)
 {
     json_t *o = json_pack("{s:s,s:i,s:I,s:s,s:I}", "ev", "hello", "pid", (int)getpid(), "lease",

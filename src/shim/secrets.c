@@ -12,7 +12,7 @@
 #include "shim/env.h"
 #include "shim/shim.h"
 
-#define MAX_SECRET (64 * 1024)
+#define MAX_SECRET 65536
 
 static int check(const struct stk_launch *l, const char *name, const struct stat *st,
                  struct stk_err *err)
@@ -61,11 +61,13 @@ static int one(const struct stk_launch *l, struct stk_envs *e, const char *name,
         return stk_err_set(err, -errno, "secret %s: cannot read its file: %s", name,
                            strerror(errno));
     rc = fstat(fd, &st) < 0 ? -errno : check(l, name, &st, err);
-    if (rc == 0 && !(buf = malloc(MAX_SECRET + 1)))
-        rc = stk_err_set(err, -ENOMEM, "out of memory");
-    if (rc == 0 && (rc = read_whole(fd, buf, MAX_SECRET + 1)) < 0)
-        (void)stk_err_set(err, rc, "secret %s: cannot read its file: %s", name, strerror(-rc));
-    if (rc == 0)
+    if (rc == 0) {
+        buf = malloc(MAX_SECRET + 1);
+        rc = buf ? read_whole(fd, buf, MAX_SECRET + 1) : -ENOMEM;
+        if (rc < 0)
+            (void)stk_err_set(err, rc, "secret %s: cannot read its file: %s", name, strerror(-rc));
+    }
+    if (rc == 0 && buf)
         stk_env_put(e, name, buf);
     free(buf);
     (void)close(fd);
@@ -74,12 +76,12 @@ static int one(const struct stk_launch *l, struct stk_envs *e, const char *name,
 
 int stk_secrets_read(const struct stk_launch *l, struct stk_envs *e, struct stk_err *err)
 {
-    const json_t *o = json_object_get(l->spec, "secrets");
+    json_t *o = json_object_get(l->spec, "secrets");
     const char *name;
     json_t *v;
     int rc = 0;
 
-    json_object_foreach((json_t *)(uintptr_t)o, name, v)
+    json_object_foreach(o, name, v)
     {
         const char *path = json_string_value(v);
 

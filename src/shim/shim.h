@@ -20,7 +20,7 @@
 #include "base/err.h"
 #include "model/job.h"
 
-#define STK_SHIM_MAX_MESSAGE (8U << 20) /* bytes of one control message */
+#define STK_SHIM_MAX_INPUT ((size_t)16 << 20) /* bytes of control messages not yet read */
 #define STK_SHIM_MAX_TASKS 4096
 #define STK_SHIM_MAX_GPUS 64
 #define STK_SHIM_FD_LISTEN 3
@@ -109,7 +109,9 @@ struct stk_shim {
     enum stk_step step;
     enum stk_cause stop_cause; /* NONE, or why it is being stopped */
     bool timed_out, shutdown;
+    int64_t tell_at; /* ms: when the start is told to the engine; NEVER */
     int64_t step_at, warn_at, limit_at, log_at, freeze_at, freeze_until; /* ms; NEVER */
+    int64_t warned_until; /* ms; the job has had its signal and time to act on it */
     int64_t started_ms, asleep_since, slept_ms;
     bool freezing, asleep;
     pid_t *was_stopped; /* processes that were stopped before we stopped the rest */
@@ -149,8 +151,9 @@ bool stk_env_is_ours(const char *name, bool from_a_job);
 /* record.c: says a record to the run file, to the connection or to both. Takes 'rec'. */
 enum { STK_SAY_FILE = 1, STK_SAY_CONN = 2, STK_SAY_BOTH = 3 };
 void stk_shim_say(struct stk_shim *s, json_t *take_rec, int where);
-json_t *stk_shim_state(const struct stk_shim *s); /* where things stand */
-json_t *stk_shim_pids(const struct stk_shim *s);  /* of every process of the job */
+void stk_shim_say_state(struct stk_shim *s, const char *ev, int where); /* where things stand */
+json_t *stk_shim_state(const struct stk_shim *s);                       /* where things stand */
+json_t *stk_shim_pids(const struct stk_shim *s); /* of every process of the job */
 
 /* task.c: starts the process of a task. The parent learns from s->report how it went. */
 int stk_task_start(struct stk_shim *s, uint32_t task, int report, struct stk_err *err);
@@ -176,6 +179,9 @@ int64_t stk_shim_next_time(const struct stk_shim *s);
 void stk_shim_reap(struct stk_shim *s);
 void stk_shim_decide(struct stk_shim *s, enum stk_cause cause, int code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* A signal of the user's: to the tasks' own processes, to what srun started in a job with Slurm's
+ * ways, or to all. */
+void stk_shim_signal(struct stk_shim *s, int sig, bool tasks_only);
 void stk_shim_signal_all(const struct stk_shim *s, int sig, int sig2); /* sig2 0: none */
 struct stk_proc;
 int stk_shim_members(const struct stk_shim *s, struct stk_proc **ret_list, size_t *ret_n);

@@ -249,6 +249,8 @@ static void put_tasks(const struct stk_sbatch *s, json_t *envs)
     for (size_t i = 0; i < sizeof(vars) / sizeof(*vars); i++)
         if (vars[i].given)
             (void)json_object_set_new(envs, vars[i].name, json_sprintf("%lld", vars[i].n));
+    if (json_object_get(s->job, "open_mode"))
+        (void)json_object_set(envs, "SLURM_OPEN_MODE", json_object_get(s->job, "open_mode"));
 }
 
 int stk_sbatch_export(const struct stk_sbatch *s, json_t *job, char *const *environment,

@@ -92,7 +92,7 @@ def test_unknown_words_get_the_nearest():
     (["token", "revoke"], "which token?"),
     (["adopt", "x"], "not the number of a process"),
     (["completion"], "bash, zsh or fish"),
-    (["config", "polish"], "check or show"),
+    (["config", "polish"], "check FILE"),
     (["wait", "3", "--timeout", "x"], "--timeout takes"),
 ])
 def test_bad_usage_gets_one_sentence_and_exit_2(args, says):
@@ -497,3 +497,14 @@ def test_broken_answers_are_a_sentence(answer, code):
     with FakeDaemon({"GET /v1/jobs": lambda r: Raw(answer)}) as d:
         out = run(d, "queue")
     assert out.returncode == code and out.stderr.startswith("stoker queue: ") and out.stderr.count("\n") == 1
+
+
+def test_config_is_checked_and_shown(tmp_path):
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text("virtual_gpus: 4\npolicy: easy\nidle:\n  warn: 10m\n")
+    bad.write_text("polcy: easy\n")
+    assert stoker_run("config", "check", good).returncode == 0
+    out = stoker_run("config", "check", bad)
+    assert out.returncode == 2 and "polcy" in out.stderr and out.stderr.count("\n") == 1
+    shown = stoker_run("config", "show", good).stdout.splitlines()
+    assert {"virtual_gpus: 4", "policy.bundle: easy", "idle.warn: 600s", "gpus.foreign: block"} <= set(shown)

@@ -29,6 +29,7 @@ static void read_cluster(struct world *w, struct input *in)
 {
     uint32_t b = next(in), limits = next(in);
 
+    w->setup.patient = limits & 4;
     w->setup.n_pools = 1 + (b & 1);
     w->setup.n_nodes = 2 + (b >> 1 & 3);
     for (uint32_t i = 0; i < w->setup.n_nodes; i++) {

@@ -98,6 +98,7 @@ void world_delays(struct world *w, struct stk_rng *r)
     w->setup.again_pct = percent(r, 70) ? 0 : 10;
     w->setup.sleep_pct = percent(r, 40) ? 0 : percent(r, 50) ? 100 : 60;
     w->setup.cap = percent(r, 70) ? 0 : 1 + below(r, 3);
+    w->setup.patient = percent(r, 30);
     w->setup.seed = stk_rng_next(r);
 }
 

@@ -40,14 +40,15 @@ static void replay_item(void *ctx, const json_t *rec)
 /* "12.34" is a run file; anything else is not. */
 static bool parse_name(const char *name, struct found *f)
 {
-    unsigned number, launch;
-    int used = 0;
+    char *end;
+    unsigned long number = strtoul(name, &end, 10), launch;
 
-    if (sscanf(name, "%u.%u%n", &number, &launch, &used) != 2 || name[used])
+    if (name[0] < '1' || name[0] > '9' || *end != '.' || end[1] < '0' || end[1] > '9')
         return false;
-    f->number = number;
-    f->launch = launch;
-    return true;
+    launch = strtoul(end + 1, &end, 10);
+    f->number = (stk_job_number)number;
+    f->launch = (stk_lease_id)launch;
+    return *end == 0 && number < UINT32_MAX && launch < UINT32_MAX;
 }
 
 static int scan(struct stk_local *m, struct folder *d, struct stk_err *err)
@@ -59,6 +60,7 @@ static int scan(struct stk_local *m, struct folder *d, struct stk_err *err)
     if (!dir)
         return stk_err_set(err, -errno, "cannot read the run folder: %s", strerror(errno));
     rewinddir(dir);
+    /* cppcheck-suppress readdirCalled ; nobody else reads this stream */
     while ((de = readdir(dir))) {
         struct found f = {0};
 
@@ -183,25 +185,32 @@ static int take_over(struct stk_local *m, struct folder *d, const struct stk_ado
     return 0;
 }
 
-/* An adopted shim answers: from here on all is as if it had been ours all along. */
+static void end_stray(struct stk_local_job *j)
+{
+    j->where = STK_W_STOPPING;
+    (void)stk_local_send(j, json_pack("{s:s,s:s}", "op", "stop", "cause", "cancelled"));
+}
+
+/* A shim answers that was started by an earlier daemon, or whose connection was lost: from here on
+ * all is as if it had been ours all along. Orders that may not have arrived are given again. */
 void stk_local_hello(struct stk_local_job *j)
 {
+    bool wake = j->wake_on_hello || j->where == STK_W_THAWING;
+
     if (!j->adopted)
         return;
-    j->adopted = false;
+    j->adopted = j->wake_on_hello = false;
     free(j->spec);
     j->spec = NULL;
     if (j->stray) {
-        j->where = STK_W_STOPPING;
-        (void)stk_local_send(j, json_pack("{s:s,s:s}", "op", "stop", "cause", "cancelled"));
+        end_stray(j);
         return;
     }
-    if (j->run.asleep)
-        j->where = STK_W_ASLEEP;
-    else if (j->where == STK_W_LAUNCHED && j->run.started)
-        j->where = STK_W_RUNNING;
-    if (j->wake_on_hello) {
-        j->wake_on_hello = false;
+    if (j->where == STK_W_SAVING || j->where == STK_W_RESTORING)
+        return; /* stoker-gpu is at work and will say how it goes on */
+    if (j->where != STK_W_STOPPING)
+        j->where = j->run.asleep ? STK_W_ASLEEP : j->run.started ? STK_W_RUNNING : STK_W_LAUNCHED;
+    if (wake && j->where != STK_W_STOPPING) {
         stk_local_resume(j);
         return;
     }

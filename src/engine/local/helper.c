@@ -84,6 +84,7 @@ int stk_local_helper(struct stk_local_job *j, char **args,
                                   {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE},
                                   {.flags = UV_INHERIT_FD, .data.fd = 2}};
     uv_process_options_t o = {.exit_cb = on_exit_of, .stdio = io, .stdio_count = 3};
+    char name[] = "stoker-gpu";
     size_t n = 0;
     int rc;
 
@@ -96,7 +97,7 @@ int stk_local_helper(struct stk_local_job *j, char **args,
         return -ENOMEM;
     }
     o.file = j->m->cfg.gpu_helper;
-    o.args[0] = (char *)(uintptr_t)o.file;
+    o.args[0] = name;
     memcpy(o.args + 1, args, n * sizeof(*args));
     p->job = j;
     p->done = done;

@@ -98,7 +98,8 @@ struct stk_local {
     struct stk_mem mem;
     struct stk_local_config cfg; /* its strings are our copies */
     struct stk_local_gpu *gpus;
-    char **env;
+    char **env, **own; /* own: every string of the configuration */
+    uint32_t n_own;
     int run_dir, null_fd;
     char boot[STK_BOOT_ID_LEN];
     struct stk_local_job *jobs;        /* all, strays too */
@@ -134,7 +135,7 @@ void stk_local_unlink(const struct stk_local_job *j);
 json_t *stk_local_gpu_list(const struct stk_local_job *j);
 
 /* nursery.c: hands the two files of a launch to a shim-to-be. */
-int stk_local_nursery_send(struct stk_local *m, const char *name, int listen_fd, int run_fd);
+int stk_local_nursery_send(struct stk_local *m, char *name, int listen_fd, int run_fd);
 void stk_local_nursery_close(struct stk_local *m);
 
 /* link.c */

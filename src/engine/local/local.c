@@ -233,9 +233,6 @@ void stk_local_do_stop(struct stk_local_job *j)
         }
         break;
     case STK_W_ASLEEP:
-        if (j->stop.suspend)
-            return;
-        break;
     case STK_W_PREPARING:
     case STK_W_FREEZING:
         if (j->stop.suspend)
@@ -316,18 +313,11 @@ static void close_local(struct stk_engine *e)
         (void)close(m->run_dir);
     if (m->null_fd >= 0)
         (void)close(m->null_fd);
-    for (uint32_t i = 0; m->gpus && i < m->cfg.n_gpus; i++)
-        free((void *)(uintptr_t)m->gpus[i].uuid);
-    for (char **p = m->env; p && *p; p++)
-        free(*p);
+    for (uint32_t i = 0; i < m->n_own; i++)
+        free(m->own[i]);
+    free(m->own);
     free(m->env);
     free(m->gpus);
-    free((void *)(uintptr_t)m->cfg.state_dir);
-    free((void *)(uintptr_t)m->cfg.shim_path);
-    free((void *)(uintptr_t)m->cfg.gpu_helper);
-    free((void *)(uintptr_t)m->cfg.node);
-    free((void *)(uintptr_t)m->cfg.cgroup);
-    free((void *)(uintptr_t)m->cfg.cgroup_mode);
     free(m);
 }
 
@@ -368,12 +358,19 @@ static int make_dir(const char *state, const char *name, mode_t mode, struct stk
     return fd;
 }
 
-static char *copy(const char *s, const char *other, bool *failed)
+/* A copy that lives as long as the engine; NULL for NULL, or for lack of memory. */
+static char *copy(struct stk_local *m, const char *s, bool *failed)
 {
-    char *c = s || other ? strdup(s ? s : other) : NULL;
+    char **more = s ? realloc(m->own, (m->n_own + 1) * sizeof(*more)) : NULL;
 
-    *failed = *failed || ((s || other) && !c);
-    return c;
+    if (more) {
+        m->own = more;
+        m->own[m->n_own] = strdup(s);
+        if (m->own[m->n_own])
+            return m->own[m->n_own++];
+    }
+    *failed = *failed || s;
+    return NULL;
 }
 
 static int copy_config(struct stk_local *m, const struct stk_local_config *cfg)
@@ -381,22 +378,22 @@ static int copy_config(struct stk_local *m, const struct stk_local_config *cfg)
     size_t n = 0;
     bool failed = false;
 
-    m->cfg.state_dir = copy(cfg->state_dir, NULL, &failed);
-    m->cfg.shim_path = copy(cfg->shim_path, NULL, &failed);
-    m->cfg.gpu_helper = copy(cfg->gpu_helper, NULL, &failed);
-    m->cfg.node = copy(cfg->node, "localhost", &failed);
-    m->cfg.cgroup = copy(cfg->cgroup, "stoker", &failed);
-    m->cfg.cgroup_mode = copy(cfg->cgroup_mode, "auto", &failed);
+    m->cfg.state_dir = copy(m, cfg->state_dir, &failed);
+    m->cfg.shim_path = copy(m, cfg->shim_path, &failed);
+    m->cfg.gpu_helper = copy(m, cfg->gpu_helper, &failed);
+    m->cfg.node = copy(m, cfg->node ? cfg->node : "localhost", &failed);
+    m->cfg.cgroup = copy(m, cfg->cgroup ? cfg->cgroup : "stoker", &failed);
+    m->cfg.cgroup_mode = copy(m, cfg->cgroup_mode ? cfg->cgroup_mode : "auto", &failed);
     m->gpus = calloc(cfg->n_gpus + 1, sizeof(*m->gpus));
     for (uint32_t i = 0; m->gpus && i < cfg->n_gpus; i++) {
         m->gpus[i] = cfg->gpus[i];
-        m->gpus[i].uuid = copy(cfg->gpus[i].uuid, "", &failed);
+        m->gpus[i].uuid = copy(m, cfg->gpus[i].uuid ? cfg->gpus[i].uuid : "", &failed);
     }
     while (cfg->env && cfg->env[n])
         n++;
     m->env = calloc(n + 1, sizeof(*m->env));
     for (size_t i = 0; m->env && i < n; i++)
-        m->env[i] = copy(cfg->env[i], NULL, &failed);
+        m->env[i] = copy(m, cfg->env[i], &failed);
     return failed || !m->gpus || !m->env ? -ENOMEM : 0;
 }
 

@@ -16,8 +16,8 @@
 
 static int spawn(const struct stk_local *m, int orders, pid_t *ret_pid)
 {
-    char *argv[] = {(char *)(uintptr_t) "stoker-shim", (char *)(uintptr_t) "--nursery",
-                    (char *)(uintptr_t)LABEL, NULL};
+    char name[] = "stoker-shim", word[] = "--nursery", label[] = LABEL;
+    char *argv[] = {name, word, label, NULL};
     char *env[] = {NULL};
     posix_spawn_file_actions_t acts;
     posix_spawnattr_t attr;
@@ -69,9 +69,9 @@ void stk_local_nursery_close(struct stk_local *m)
     m->nursery = 0;
 }
 
-static int send_once(const struct stk_local *m, const char *name, const int fds[2])
+static int send_once(const struct stk_local *m, char *name, const int fds[2])
 {
-    struct iovec iov = {(void *)(uintptr_t)name, strlen(name)};
+    struct iovec iov = {name, strlen(name)};
     union {
         struct cmsghdr align;
         char buf[CMSG_SPACE(2 * sizeof(int))];
@@ -91,7 +91,7 @@ static int send_once(const struct stk_local *m, const char *name, const int fds[
     return n < 0 ? -errno : 0;
 }
 
-int stk_local_nursery_send(struct stk_local *m, const char *name, int listen_fd, int run_fd)
+int stk_local_nursery_send(struct stk_local *m, char *name, int listen_fd, int run_fd)
 {
     const int fds[2] = {listen_fd, run_fd};
     int rc = -ENOTCONN;

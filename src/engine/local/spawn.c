@@ -207,7 +207,8 @@ static char *message(struct stk_local_job *j, size_t *ret_n)
         memcpy(text + a, key, sizeof(key) - 1);
         a += sizeof(key) - 1;
         for (size_t i = 0; i < b; i++) /* in JSON a newline is only ever white space */
-            text[a + i] = j->spec[i] == '\n' ? ' ' : j->spec[i];
+            if ((text[a + i] = j->spec[i]) == '\n')
+                text[a + i] = ' ';
         a += b;
         text[a++] = '}';
         text[a++] = '\n';

@@ -55,13 +55,16 @@ void stk_local_suspend(struct stk_local_job *j)
 
 static uint64_t host_free_mib(void)
 {
+    static const char key[] = "MemAvailable:";
     unsigned long long kib = 0;
     char line[256];
     FILE *f = fopen("/proc/meminfo", "re");
 
     while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+        if (strncmp(line, key, sizeof(key) - 1) == 0) {
+            kib = strtoull(line + sizeof(key) - 1, NULL, 10);
             break;
+        }
     if (f)
         (void)fclose(f);
     return kib / 1024;
@@ -86,8 +89,10 @@ struct args {
 
 static void add(struct args *a, const char *s)
 {
-    if (a->n + 1 < MAX_ARGS)
-        a->word[a->n++] = strdup(s);
+    char *word = a->n + 1 < MAX_ARGS ? strdup(s) : NULL;
+
+    if (word)
+        a->word[a->n++] = word;
 }
 
 static void add_pids(struct args *a, const json_t *pids)
@@ -141,6 +146,8 @@ static void saved(struct stk_local_job *j, const json_t *answer)
 {
     const char *why = json_string_value(json_object_get(answer, "why"));
 
+    if (j->where != STK_W_SAVING)
+        return; /* its shim is gone */
     if (!json_is_true(json_object_get(answer, "ok"))) {
         fall_back(j, why ? why : "stoker-gpu gave no answer");
         return;
@@ -183,6 +190,8 @@ static void restored(struct stk_local_job *j, const json_t *answer)
 {
     const char *why = json_string_value(json_object_get(answer, "why"));
 
+    if (j->where != STK_W_RESTORING)
+        return; /* its shim is gone */
     if (!json_is_true(json_object_get(answer, "ok"))) {
         give_up(j, why ? why : "stoker-gpu gave no answer");
         return;
@@ -230,13 +239,17 @@ static void restore(struct stk_local_job *j, const json_t *pids)
 {
     struct args a = {.n = 0};
 
+    if (!j->m->cfg.gpu_helper) {
+        give_up(j, "there is no stoker-gpu");
+        return;
+    }
     add(&a, "resume");
     add_gpus(j, &a);
     add(&a, "--wait-ms");
     add(&a, ROOM_WAIT_MS);
     add_pids(&a, pids);
     j->where = STK_W_RESTORING;
-    if (!j->m->cfg.gpu_helper || run(j, &a, restored) < 0)
+    if (run(j, &a, restored) < 0)
         give_up(j, "stoker-gpu cannot be run");
 }
 
@@ -273,6 +286,7 @@ void stk_local_asleep(struct stk_local_job *j)
     if (!j->stopping || !j->stop.suspend)
         return;
     j->stopping = false;
+    j->asleep_wanted = true;
     (void)snprintf(j->sentence, sizeof(j->sentence), "suspended");
     j->m->base.emit(j->m->base.emit_ctx, &ev);
 }
@@ -303,7 +317,8 @@ void stk_local_awake(struct stk_local_job *j, const char *why)
 
 void stk_local_resume(struct stk_local_job *j)
 {
-    (void)snprintf(j->sentence, sizeof(j->sentence), "%s", "");
+    j->sentence[0] = 0;
+    j->asleep_wanted = false;
     if (j->where == STK_W_ORPHANED) {
         stk_local_orphan_wake(j);
         stk_local_emit_started(j);

@@ -217,7 +217,7 @@ static void put_back(struct stk_state *s, uint32_t picks, uint32_t *v, uint32_t 
 static uint32_t needed(struct stk_state *s, uint32_t picks, uint32_t victims)
 {
     stk_txn_mark mark = stk_txn_begin(s);
-    uint32_t n, k = 0, v = 0;
+    uint32_t n, k = 0, v = 0, held = 0;
 
     for (uint32_t i = 0; i < victims; i++)
         stk_txn_give_job(s, &s->jobs[s->list_b[i]]);
@@ -225,8 +225,10 @@ static uint32_t needed(struct stk_state *s, uint32_t picks, uint32_t victims)
         const struct stk_shape *sh = &s->shapes[s->jobs[s->list_a[i]].shape];
 
         put_back(s, i, &v, victims);
-        if (!stk_place_try(s, s->jobs[s->list_a[i]].shape, NULL, &n))
+        if (!stk_place_try(s, s->jobs[s->list_a[i]].shape, NULL, &n)) {
+            held += held < STK_BATCH ? stk_walk_hold(s, &s->jobs[s->list_a[i]]) : 0;
             continue;
+        }
         for (uint32_t m = 0; m < n; m++) {
             const struct stk_use u = stk_use_of(&sh->demand, &s->try_pieces[m]);
 

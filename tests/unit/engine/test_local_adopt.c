@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -351,6 +353,46 @@ static void orphaned_strays_are_ended_too(void **state)
     lw_close(&w);
 }
 
+/* Somebody else connects, and ours is the older connection: the shim closes it. */
+static void a_lost_connection_is_made_again(void **state)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    struct lw w;
+    int fd;
+
+    (void)state;
+    lw_open(&w);
+    begin(&w, 1, 5, WAITS, "");
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)snprintf(a.sun_path, sizeof(a.sun_path), "%s/run/1.5.sock", w.dir);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    lw_spin(&w, 20);
+    lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, false); /* said into the void, and said again */
+    assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_EVICTED);
+    (void)close(fd);
+    lw_close(&w);
+}
+
+static void the_maker_of_supervisors_is_made_again(void **state)
+{
+    struct stk_local_info info;
+    struct stk_proc p;
+    struct lw w;
+
+    (void)state;
+    lw_open(&w);
+    begin(&w, 1, 5, WAITS, "");
+    assert_int_equal(stk_local_info(w.e, 1, &info), 0);
+    assert_int_equal(stk_proc_read(info.shim, &p), 0);
+    assert_int_equal(kill(p.ppid, SIGKILL), 0);
+    lw_spin(&w, 50);
+    begin(&w, 2, 6, WAITS, "");
+    say_go(&w);
+    assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.code, 7);
+    assert_int_equal(lw_wait(&w, 2, STK_EV_EXITED).u.exit.code, 7);
+    lw_close(&w);
+}
+
 /* Links and files of others in the run folder are not followed, not read, not removed. */
 static void tricks_in_the_run_folder_do_nothing(void **state)
 {
@@ -408,6 +450,8 @@ int main(void)
         cmocka_unit_test(orphans_can_be_stopped),
         cmocka_unit_test(strays_end_before_anything_starts),
         cmocka_unit_test(orphaned_strays_are_ended_too),
+        cmocka_unit_test(a_lost_connection_is_made_again),
+        cmocka_unit_test(the_maker_of_supervisors_is_made_again),
         cmocka_unit_test(tricks_in_the_run_folder_do_nothing),
         cmocka_unit_test(a_state_folder_with_a_link_in_it_is_refused),
     };

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* srun.c - inside a job it starts the tasks (step.c). Outside it submits the command as a job,
+ * copies its output here and exits as it did; an interrupt cancels the job. */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "slurmcmd/submit.h"
+#include "spec/spec.h"
+#include "spec/words.h"
+
+struct stream {
+    struct stk_stream *s;
+    uint64_t offset;
+    int fd;
+    bool ended;
+};
+
+static int copy(void *ctx, const char *data, size_t n)
+{
+    struct stream *st = ctx;
+
+    st->offset += n;
+    while (n > 0) {
+        ssize_t k = write(st->fd, data, n);
+
+        if (k < 0 && errno != EINTR)
+            return -EPIPE;
+        data += k > 0 ? k : 0;
+        n -= k > 0 ? (size_t)k : 0;
+    }
+    return 0;
+}
+
+static int open_stream(struct stk_slurm *s, uint32_t number, struct stream *st, const char *which,
+                       struct stk_err *err)
+{
+    char path[128];
+    struct stk_call call = {.path = path, .timeout_ms = -1};
+
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%u/log?follow=1&stream=%s&offset=%llu", number,
+                   which, (unsigned long long)st->offset);
+    return stk_stream_open(s->c, &call, copy, st, &st->s, err);
+}
+
+static void cancel(struct stk_slurm *s, uint32_t number)
+{
+    char path[64];
+    struct stk_call call = {.method = "POST", .path = path};
+
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%u/cancel", number);
+    (void)stk_client_call(s->c, &call, NULL, NULL);
+}
+
+static int block_signals(void)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Copies the output until the job has ended. */
+static int follow(struct stk_slurm *s, uint32_t number, struct stk_err *err)
+{
+    struct stream st = {.fd = STDOUT_FILENO};
+    int signals = block_signals(), rc = open_stream(s, number, &st, "stdout", err);
+
+    while (rc == 0) {
+        struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
+                               {.fd = stk_stream_fd(st.s), .events = POLLIN}};
+        struct signalfd_siginfo info;
+
+        if (poll(fds, 2, 1000) < 0 && errno != EINTR)
+            rc = -errno;
+        if (fds[0].revents && read(signals, &info, sizeof(info)) > 0) {
+            stk_slurm_say(s->name, "Cancelled by a signal: job %u is being cancelled", number);
+            cancel(s, number);
+        }
+        if (rc == 0)
+            rc = stk_stream_pump(st.s, err);
+    }
+    stk_stream_free(st.s);
+    if (signals >= 0)
+        (void)close(signals);
+    return rc == 1 ? 0 : rc;
+}
+
+/* srun leaves no file behind: what was in it has been copied. */
+static void drop_output(const json_t *job, const json_t *ended)
+{
+    const char *path = stk_slurm_str(ended, "stdout");
+
+    if (!json_object_get(job, "stdout") && *path)
+        (void)unlink(path);
+}
+
+static int run_job(struct stk_slurm *s, const json_t *job)
+{
+    struct stk_err err = {""};
+    json_t *answer = NULL, *ended = NULL;
+    uint32_t number;
+    int code;
+
+    if (stk_slurm_submit(s, job, false, &answer, &err) < 0) {
+        stk_slurm_say(s->name, "error: Unable to allocate resources: %s", err.text);
+        return 1;
+    }
+    number = (uint32_t)stk_slurm_int(answer, "id", 0);
+    json_decref(answer);
+    if (follow(s, number, &err) < 0 || stk_slurm_wait(s, number, &ended, &err) < 0)
+        return stk_slurm_fail(s, &err);
+    code = stk_slurm_exit_code(ended);
+    drop_output(job, ended);
+    if (code != 0)
+        stk_slurm_say(s->name, "error: job %u: %s", number, stk_slurm_str(ended, "state_text"));
+    json_decref(ended);
+    return code;
+}
+
+static json_t *make_job(struct stk_sbatch *b, char **command, struct stk_err *err)
+{
+    json_t *job = stk_sbatch_job(b, err), *argv = json_array();
+    const char *slash = strrchr(command[0], '/');
+
+    if (!job) {
+        json_decref(argv);
+        return NULL;
+    }
+    for (; *command; command++)
+        (void)json_array_append_new(argv, json_string(*command));
+    if (!json_object_get(job, "name"))
+        (void)json_object_set_new(
+            job, "name",
+            json_string(slash ? slash + 1 : json_string_value(json_array_get(argv, 0))));
+    (void)json_object_set_new(job, "command", argv);
+    (void)json_object_set_new(job, "requeue", json_false());
+    if (stk_slurm_context(b, job, err) == 0)
+        return job;
+    json_decref(job);
+    return NULL;
+}
+
+static int outside(struct stk_sbatch *b, const char *name, char **command)
+{
+    struct stk_slurm s = {.name = name};
+    struct stk_err err = {""};
+    json_t *job;
+    int rc;
+
+    if (b->pty)
+        return stk_slurm_misuse(name, "--pty is not supported here: use stoker run -it");
+    if (b->label)
+        return stk_slurm_misuse(name, "--label is supported only inside a job");
+    job = make_job(b, command, &err);
+    if (!job)
+        return stk_slurm_misuse(name, "%s", err.text);
+    stk_slurm_notes(name, b);
+    rc = stk_slurm_open(&s, name);
+    if (rc == 0)
+        rc = run_job(&s, job);
+    stk_slurm_close(&s);
+    json_decref(job);
+    return rc;
+}
+
+int stk_srun_main(int argc, char **argv)
+{
+    const char *inside = getenv("SLURM_JOB_ID"); // NOLINT(concurrency-mt-unsafe)
+    struct stk_sbatch b;
+    struct stk_err err = {""};
+    int rest = 0, rc;
+
+    if (argc == 2 && stk_words_among(argv[1], "--version|-V")) {
+        (void)puts(STK_SLURM_VERSION);
+        return 0;
+    }
+    stk_sbatch_init(&b, STK_TOOL_SRUN, (int64_t)time(NULL));
+    rc = stk_sbatch_args(&b, argc, argv, &rest, &err);
+    if (rc < 0)
+        rc = stk_slurm_misuse(argv[0], "%s", err.text);
+    else if (rest >= argc)
+        rc = stk_slurm_misuse(argv[0], "No command given to execute.");
+    else if (b.jobid && (!inside || strcmp(inside, b.jobid) != 0))
+        rc = stk_slurm_misuse(argv[0], "--jobid: tasks can be started only from inside the job");
+    else
+        rc = inside ? stk_slurm_step(&b, argv[0], argv + rest) : outside(&b, argv[0], argv + rest);
+    stk_sbatch_done(&b);
+    return rc;
+}

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line against a real daemon with virtual GPUs and real processes."""
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+from daemon import Daemon
+from data import program, stoker_run
+
+
+@pytest.fixture(scope="module", name="shared")
+def shared_daemon(tmp_path_factory):
+    with Daemon(tmp_path_factory.mktemp("cli"), gpus=4) as d:
+        yield d
+
+
+@pytest.fixture(name="cli")
+def cli_of(shared, tmp_path):
+    """Runs commands in a folder of their own."""
+    def call(*args, **kwargs):
+        env = {**os.environ, "STOKER_SOCKET": str(shared.socket), "LC_ALL": "C.UTF-8", **kwargs.pop("env", {})}
+        return stoker_run(*args, env=env, cwd=tmp_path, **kwargs)
+
+    call.daemon, call.folder = shared, tmp_path
+    return call
+
+
+def submit(cli, *args):
+    out = cli("submit", "--json", *args)
+    assert out.returncode == 0, out
+    reply = json.loads(out.stdout)
+    return reply.get("id") or reply["first"]
+
+
+def test_submit_run_and_show(cli):
+    out = cli("submit", "--name", "hello", "--gpus", "1", "--", "sh", "-c", "echo hi; pwd; echo $MARK; umask",
+              env={"MARK": "m1"})
+    number = int(re.fullmatch(r"Submitted job (\d+)\n", out.stdout)[1])
+    assert cli("wait", number).returncode == 0
+    log = cli("logs", number).stdout.splitlines()
+    assert log[:3] == ["hi", str(cli.folder), "m1"]
+    assert int(log[3], 8) == os.umask(0o22) or os.umask(0o22) is None
+    shown = json.loads(cli("show", number, "--json").stdout)
+    assert shown["cause"] == "completed" and shown["name"] == "hello" and shown["gpus"] == 1
+    text = cli("show", number).stdout
+    assert f"job {number}" in text and "completed" in text and "stoker-%d.out" % number in text
+    assert any(j["id"] == number for j in json.loads(cli("history", "--json", "--mine").stdout)["jobs"])
+    assert re.search(rf"^ *{number}  hello ", cli("history").stdout, re.M)
+
+
+@pytest.mark.parametrize("command,code", [("exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill -TERM $$", 143)])
+def test_run_exits_with_the_jobs_code(cli, command, code):
+    out = cli("run", "--quiet", "--", "sh", "-c", f"echo out; {command}")
+    assert (out.returncode, out.stdout, out.stderr) == (code, "out\n", ""), out
+
+
+def test_run_streams_both_outputs_in_full(cli):
+    out = cli("run", "--quiet", "-e", "%j.err", "--", "sh", "-c",
+              "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo line $i; done; echo problem >&2")
+    assert out.stdout == "".join(f"line {i}\n" for i in range(1, 2001))
+    assert out.stderr == "problem\n"
+
+
+def test_scripts_and_job_files(cli):
+    script = cli.folder / "job.sh"
+    script.write_text("#!/bin/bash\n#SBATCH --job-name=fromslurm\n#SBATCH --gres=gpu:2\necho $SLURM_JOB_ID $1\n")
+    number = submit(cli, script, "arg")
+    assert cli("wait", number).returncode == 0
+    shown = json.loads(cli("show", number, "--json").stdout)
+    assert shown["name"] == "fromslurm" and shown["gpus"] == 2
+    assert cli("logs", number).stdout == f"{number} arg\n"
+    assert cli("show", number, "--script").stdout == script.read_text()
+    number = submit(cli, "--name", "mine", script)
+    assert json.loads(cli("show", number, "--json").stdout)["name"] == "mine"
+    (cli.folder / "job.yaml").write_text("name: y\nresources:\n  accelerators: virtual:1\nrun: echo from yaml\n")
+    out = cli("run", "--quiet", "job.yaml")
+    assert out.returncode == 0 and out.stdout == "from yaml\n", out
+    out = cli("run", "--quiet", "-", input="#!/bin/sh\necho from stdin\n")
+    assert out.stdout == "from stdin\n", out
+
+
+def test_bad_descriptions_are_exit_2(cli):
+    out = cli("submit", "--gpus", "999", "--", "true")
+    assert out.returncode == 2 and out.stderr.startswith("stoker submit: ") and out.stderr.count("\n") == 1
+    (cli.folder / "bad.yaml").write_text("name: y\ngpuss: 3\nrun: true\n")
+    out = cli("submit", "bad.yaml")
+    assert out.returncode == 2 and "gpuss" in out.stderr
+
+
+def test_queue_why_and_the_verbs(cli):
+    busy = submit(cli, "--gpus", "4", "--name", "busy", "--time", "10m", "--", "sleep", "600")
+    waits = submit(cli, "--gpus", "4", "--name", "waits", "--", "sleep", "600")
+    held = submit(cli, "--hold", "--name", "held", "--", "true")
+    cli.daemon.until(busy, "running")
+    text = cli("queue", "--mine").stdout
+    assert re.search(rf"^ *{busy}  busy +\S+ +running +4 ", text, re.M) and re.search(rf"^ *{waits}  waits +\S+ +waiting", text, re.M)
+    assert [j["id"] for j in json.loads(cli("ls", "--state", "held", "--json").stdout)["jobs"]] == [held]
+    assert "GPUs" in cli("why", waits).stdout and f"job {busy}" in cli("why", waits).stdout
+    assert json.loads(cli("why", waits, "--json").stdout)["code"] == "gpus"
+    assert "waits" in cli("top", "--once").stdout and f"job {busy}" in cli("gpus").stdout
+    assert cli("release", held).returncode == 0 and cli("wait", held).returncode == 0
+    assert cli("hold", waits).returncode == 0
+    assert cli.daemon.job(waits)["state"] == "held"
+    assert cli("suspend", busy).returncode == 0
+    cli.daemon.until(busy, "suspended", "held")
+    out = cli("cancel", f"{busy},{waits}")
+    assert out.returncode == 0 and out.stdout == f"job {busy}: cancelled\njob {waits}: cancelled\n"
+    assert cli("wait", busy, waits, "-q").returncode == 143
+    out = cli("cancel", busy, held)
+    assert out.returncode == 1 and f"job {busy}" in out.stderr
+
+
+def test_arrays_by_element(cli):
+    first = submit(cli, "--array", "2-8:3%1", "--gpus", "1", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID; sleep 600")
+    cli.daemon.until(first, "running")
+    assert f"{first}_8" in cli("queue").stdout
+    assert cli("cancel", f"{first}_8").stdout == f"job {first + 2}: cancelled\n"
+    assert "no element 3" in cli("cancel", f"{first}_3").stderr
+    assert cli("cancel", first).returncode == 0
+    assert cli("wait", first, "-q").returncode == 143
+    assert all(cli.daemon.job(first + k)["cause"] == "cancelled" for k in range(3))
+
+
+def test_dependencies_and_names(cli):
+    bad = submit(cli, "--", "false")
+    never = submit(cli, "--after", bad, "--", "true")
+    then = submit(cli, "--after", f"afternotok:{bad}", "--name", "then", "--", "true")
+    assert cli("wait", bad, "-q").returncode == 1
+    assert cli("wait", then, "-q").returncode == 0
+    assert cli("wait", never, "-q").returncode == 125
+    a, b = (submit(cli, "--hold", "--name", "batch-x", "--", "true") for _ in range(2))
+    assert cli("cancel", "--mine", "--name", "batch-x").stdout == f"job {a}: cancelled\njob {b}: cancelled\n"
+
+
+def test_the_same_key_is_the_same_job(cli):
+    assert submit(cli, "--key", "k-1", "--", "true") == submit(cli, "--key", "k-1", "--", "true")
+
+
+def test_ctrl_c_cancels(cli):
+    p = subprocess.Popen([program(), "run", "--", "sleep", "600"], cwd=cli.folder, stderr=subprocess.PIPE, text=True,
+                         env={**os.environ, "STOKER_SOCKET": str(cli.daemon.socket)})
+    number = int(re.fullmatch(r"stoker: job (\d+)\n", p.stderr.readline())[1])
+    cli.daemon.until(number, "running")
+    p.send_signal(signal.SIGINT)
+    assert p.wait(60) == 143
+    assert f"cancelling job {number}" in p.stderr.read()
+    assert cli.daemon.job(number)["cause"] == "cancelled"
+
+
+def test_drain_and_tokens(cli):
+    assert cli("drain", "--gpu", "3").returncode == 0
+    assert cli.daemon.get("/v1/gpus")["gpus"][3]["state"] == "drained"
+    assert cli("undrain", "--gpu", "3").returncode == 0
+    assert cli.daemon.get("/v1/gpus")["gpus"][3]["state"] == "free"
+    assert cli("drain", "no-such-node").returncode == 1
+    token = json.loads(cli("token", "create", "--name", "t", "--expires", "1d", "--json").stdout)
+    assert cli.daemon.web(token=token["token"]).get("/v1/jobs").status == 200
+    assert re.search(rf"^ *{token['id']}  t ", cli("token", "list").stdout, re.M)
+    assert cli("token", "revoke", token["id"]).returncode == 0
+    assert cli.daemon.web(token=token["token"]).get("/v1/jobs").status == 401
+
+
+def test_run_goes_on_when_the_daemon_is_killed(tmp_path):
+    with Daemon(tmp_path, gpus=1) as d:
+        p = subprocess.Popen([program(), "run", "--", "sh", "-c", "echo first; while [ ! -e go ]; do sleep 0.05; done; echo last; exit 7"],
+                             cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env={**os.environ, "STOKER_SOCKET": str(d.socket)})
+        assert p.stdout.readline() == "first\n"
+        d.kill()
+        (tmp_path / "go").touch()
+        time.sleep(0.5)
+        d.start()
+        out, err = p.communicate(timeout=60)
+    assert (p.returncode, out) == (7, "last\n"), err
+    assert "daemon is away" in err
+
+
+class Terminal:
+    """A command on a pty."""
+
+    def __init__(self, daemon, args, cwd):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            os.environ.update({"STOKER_SOCKET": str(daemon.socket), "TERM": "xterm", "SHELL": "/bin/sh", "PS1": "$ "})
+            os.execv(program(), [program(), *args])
+        self.shown = ""
+
+    def expect(self, text, timeout=30):
+        end = time.monotonic() + timeout
+        while text not in self.shown:
+            assert time.monotonic() < end, self.shown
+            if select.select([self.fd], [], [], 0.2)[0]:
+                try:
+                    self.shown += os.read(self.fd, 65536).decode(errors="replace")
+                except OSError:
+                    break
+        assert text in self.shown, self.shown
+        self.shown = self.shown.split(text, 1)[1]
+
+    def type(self, keys):
+        os.write(self.fd, keys)
+
+    def end(self):
+        drain = threading.Thread(target=self._drain, daemon=True)
+        drain.start()
+        _, status = os.waitpid(self.pid, 0)
+        drain.join(5)
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(status)
+
+    def _drain(self):
+        try:
+            while data := os.read(self.fd, 65536):
+                self.shown += data.decode(errors="replace")
+        except OSError:
+            pass
+
+
+def test_a_shell_can_be_left_and_come_back_to(cli):
+    t = Terminal(cli.daemon, ["shell", "--gpus", "1"], cli.folder)
+    t.type(b"echo in-$((40+2)); tty\n")
+    t.expect("in-42")
+    t.expect("/dev/")
+    t.type(b"X=kept\n\x10\x11")
+    t.expect("detached")
+    assert t.end() == 0
+    number = json.loads(cli("queue", "--json", "--name", "interactive").stdout)["jobs"][0]["id"]
+    t = Terminal(cli.daemon, ["attach", str(number)], cli.folder)
+    t.type(b"echo $X-again\n")
+    t.expect("kept-again")
+    t.type(b"exit 5\n")
+    assert t.end() == 5
+
+
+def test_demo_day_is_as_it_should_be():
+    out = stoker_run("demo")
+    assert out.returncode == 0, out.stdout + out.stderr
+    assert "All is as it should be." in out.stdout and "NOT" not in out.stdout
