@@ -88,6 +88,8 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 
     if (now > l->now)
         l->now = now;
+    if (!l->loop) /* a turn before could not be undone */
+        return stk_err_set(err, -ENOTRECOVERABLE, "the state could not be read again");
     rc = stk_live_items_flush(l, err);
     rc = rc < 0 ? rc : stk_loop_turn(l->loop, l->now, err);
     if (rc == 0) /* what was written without an event: tokens, items, drained GPUs */
@@ -112,13 +114,13 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 
 bool stk_live_pending(const struct stk_live *l)
 {
-    return l->first || l->off_changed || l->in_txn || l->items.n_late > 0 ||
+    return !l->loop || l->first || l->off_changed || l->in_txn || l->items.n_late > 0 ||
            stk_loop_pending(l->loop) || stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
 }
 
 stk_time stk_live_wake(const struct stk_live *l)
 {
-    return stk_core_wake(l->core, l->now);
+    return l->core ? stk_core_wake(l->core, l->now) : 0;
 }
 
 int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struct stk_err *err)

@@ -11,8 +11,8 @@
 
 #define MAX_LOGS 64 /* watched for size; a gang with more writes the rest unwatched */
 
-/* Most jobs do nothing on the way to their command that could take long or be done twice: they share
- * our memory until then (vfork), which saves a copy of it. We wait meanwhile. */
+/* Most jobs do nothing on the way to their command that could take long or be done twice: they
+ * share our memory until then (vfork), which saves a copy of it. We wait meanwhile. */
 static bool plain(const struct stk_launch *l)
 {
     static const char *const slow[] = {"stdin", "setup", "secrets", "image", "venv"};
