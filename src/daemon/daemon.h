@@ -75,6 +75,7 @@ void stk_machine_done(struct stk_machine *m);
 /* ---- the daemon ---- */
 
 struct stk_gpuwatch;
+struct stk_idlers;
 
 struct stk_daemon {
     uv_loop_t loop;
@@ -89,6 +90,7 @@ struct stk_daemon {
     struct stk_live *live;
     struct stk_api *api;
     struct stk_gpuwatch *watch;
+    struct stk_idlers *idlers;
     uv_prepare_t prepare;
     uv_idle_t idle;
     uv_timer_t wake, prune, linger;
@@ -119,5 +121,9 @@ void stk_daemon_reload(struct stk_daemon *d);
 /* gpuwatch.c: runs "stoker-gpu watch" and acts on what it says. */
 int stk_gpuwatch_new(struct stk_daemon *d, struct stk_gpuwatch **ret, struct stk_err *err);
 void stk_gpuwatch_free(struct stk_gpuwatch *w); /* NULL is a no-op; memory goes with the loop */
+
+/* idle.c: looks after jobs that do nothing. */
+int stk_idlers_new(struct stk_daemon *d, struct stk_idlers **ret, struct stk_err *err);
+void stk_idlers_free(struct stk_idlers *w); /* NULL is a no-op; memory goes with the loop */
 
 #endif

@@ -208,7 +208,8 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
     int rc = stk_api_new(&cfg, &d->api, err);
 
     rc = rc < 0 ? rc : open_doors(d, err);
-    return rc < 0 ? rc : stk_gpuwatch_new(d, &d->watch, err);
+    rc = rc < 0 ? rc : stk_gpuwatch_new(d, &d->watch, err);
+    return rc < 0 ? rc : stk_idlers_new(d, &d->idlers, err);
 }
 
 static int open_all(struct stk_daemon *d, struct stk_err *err)
@@ -226,6 +227,7 @@ static int open_all(struct stk_daemon *d, struct stk_err *err)
 static void close_all(struct stk_daemon *d)
 {
     stk_gpuwatch_free(d->watch);
+    stk_idlers_free(d->idlers);
     stk_api_free(d->api);
     stk_live_close(d->live);
     if (d->engine)

@@ -158,6 +158,26 @@ void stk_live_note(struct stk_live *l, stk_job_number number, const char *senten
     e->note = strndup(sentence, 500);
 }
 
+void stk_live_warn(struct stk_live *l, stk_job_number number, const char *sentence)
+{
+    struct stk_entry *e = stk_entries_find(&l->entries, number);
+
+    if (!e)
+        return;
+    free(e->warning);
+    e->warning = sentence ? strndup(sentence, 500) : NULL;
+}
+
+void stk_live_blame(struct stk_live *l, stk_job_number number, const char *sentence)
+{
+    struct stk_entry *e = stk_entries_find(&l->entries, number);
+
+    if (!e)
+        return;
+    free(e->why);
+    e->why = strndup(sentence, 500);
+}
+
 int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_number number,
                     json_t *take_report, struct stk_err *err)
 {

@@ -9,6 +9,7 @@ void stk_live_reported(void *ctx, struct stk_event *ev)
 {
     struct stk_live *l = ctx;
     const struct stk_state *s = stk_core_state(l->core);
+    const struct stk_entry *e;
     const struct stk_job *j;
 
     if (ev->type != STK_EV_EXITED || ev->job.i >= s->n_jobs)
@@ -16,6 +17,9 @@ void stk_live_reported(void *ctx, struct stk_event *ev)
     j = &s->jobs[ev->job.i];
     if (ev->lease != (j->lease ? j->lease : j->slept))
         return; /* late news of an earlier one */
+    e = stk_entries_find(&l->entries, j->number);
     if (j->kind == STK_KIND_BATCH)
         stk_live_items_judge(l, j, ev);
+    if (e && e->why)
+        stk_live_note(l, j->number, e->why);
 }
