@@ -258,26 +258,16 @@ static void look(struct stk_idlers *w, struct idler *i, struct stk_procs *procs,
 
 static void keep(struct stk_idlers *w)
 {
-    struct stk_store *st = w->d->store;
-    struct stk_err err = {""};
-    char *text = malloc(w->n * 11 + 1);
+    char *text = malloc((size_t)w->n * 11 + 1);
     size_t n = 0;
-    int rc;
 
-    if (!text || stk_live_pending(w->d->live) || w->d->retry_ms != 0) {
-        free(text);
+    if (!text)
         return; /* next time */
-    }
     text[0] = '\0';
     for (uint32_t i = 0; i < w->n; i++)
         if (w->list[i].asleep)
             n += (size_t)sprintf(text + n, "%s%u", n ? "," : "", w->list[i].number);
-    rc = stk_store_begin(st, &err);
-    rc = rc < 0 ? rc : stk_store_meta_set(st, META, text, n, &err);
-    rc = rc < 0 ? rc : stk_store_commit(st, &err);
-    if (rc < 0)
-        stk_store_rollback(st);
-    w->changed = rc < 0;
+    w->changed = stk_daemon_keep(w->d, META, text) < 0;
     free(text);
 }
 

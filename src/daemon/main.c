@@ -164,6 +164,8 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
                                   .clock = stk_daemon_now,
                                   .signal = on_signal_job,
                                   .log = on_log,
+                                  .gpu_fault = stk_gpuwatch_fault,
+                                  .gpus_resumed = stk_gpuwatch_resumed,
                                   .ctx = d};
 
     stk_daemon_live_config(d, &d->setup, &d->config, &cfg);

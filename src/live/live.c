@@ -58,6 +58,7 @@ void stk_live_close(struct stk_live *l)
     stk_live_drop(l);
     free(l->off);
     stk_live_items_free(l);
+    free(l->waiting);
     free(l->wire);
     free(l);
 }
@@ -113,12 +114,17 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 bool stk_live_pending(const struct stk_live *l)
 {
     return l->first || l->off_changed || l->in_txn || l->items.n_late > 0 ||
-           stk_loop_pending(l->loop) || stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
+           stk_live_waiting_due(l, l->cfg.clock(l->cfg.ctx)) || stk_loop_pending(l->loop) ||
+           stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
 }
 
 stk_time stk_live_wake(const struct stk_live *l)
 {
-    return stk_core_wake(l->core, l->now);
+    stk_time wake = stk_core_wake(l->core, l->now);
+
+    for (uint32_t i = 0; i < l->n_waiting; i++)
+        wake = l->waiting[i].until < wake ? l->waiting[i].until : wake;
+    return wake;
 }
 
 int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struct stk_err *err)

@@ -50,6 +50,14 @@ struct stk_live_config {
     stk_time (*clock)(void *ctx); /* microseconds since the Unix epoch */
     int (*signal)(void *ctx, stk_job_number number, int sig, struct stk_err *err); /* optional */
     void (*log)(void *ctx, const char *line); /* optional: notable things, one line each */
+    /* Optional: whether one of these GPUs (of node 0) had an error between the two times that ends
+     * processes. 1: it had, and 'text' says which; 0: none, and 'text' may say something all the
+     * same; -EAGAIN: they have not been read since (stk_live_gpus_off() is called when they are).
+     */
+    int (*gpu_fault)(void *ctx, uint64_t mask, stk_time since, stk_time until, char *text,
+                     size_t size);
+    /* Optional: an operator wants these GPUs to be used again. */
+    void (*gpus_resumed)(void *ctx, uint32_t node, uint64_t mask);
     void *ctx;
 };
 
