@@ -291,6 +291,8 @@ json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e)
     set_items(v, o, &e->rec);
     if (e->note && *e->note)
         set(o, "note", text(e->note));
+    if (e->warning)
+        set(o, "warning", text(e->warning));
     if (e->progress)
         (void)json_object_set(o, "progress", e->progress);
     set_private(v, o, &e->rec);

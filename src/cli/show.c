@@ -104,6 +104,7 @@ static void show_job(const struct stk_ask *k, const json_t *job)
                        stk_int(job, "array_id", 0), stk_int(job, "id", 0));
         field(k, "array", text);
     }
+    field(k, "warning", stk_str(job, "warning"));
     field(k, "user", stk_str(job, "user"));
     field(k, "kind", stk_str(job, "kind"));
     (void)snprintf(text, sizeof(text), "%" PRId64 " in %" PRId64 " task%s", stk_int(job, "gpus", 0),

@@ -140,6 +140,9 @@ const char *stk_view_where(const json_t *job, char *buf, size_t size)
             n += (size_t)snprintf(buf + n, size - n, ", ");
             (void)stk_view_items(job, buf + n, size - n);
         }
+        n = strlen(buf);
+        if (*stk_str(job, "warning"))
+            (void)snprintf(buf + n, size - n, "; %s", stk_str(job, "warning"));
         return buf;
     }
     (void)snprintf(buf, size, "%s", stk_view_sentence(job));

@@ -75,6 +75,7 @@ void stk_machine_done(struct stk_machine *m);
 /* ---- the daemon ---- */
 
 struct stk_gpuwatch;
+struct stk_idlers;
 
 struct stk_daemon {
     uv_loop_t loop;
@@ -89,6 +90,7 @@ struct stk_daemon {
     struct stk_live *live;
     struct stk_api *api;
     struct stk_gpuwatch *watch;
+    struct stk_idlers *idlers;
     uv_prepare_t prepare;
     uv_idle_t idle;
     uv_timer_t wake, prune, linger;
@@ -119,5 +121,17 @@ void stk_daemon_reload(struct stk_daemon *d);
 /* gpuwatch.c: runs "stoker-gpu watch" and acts on what it says. */
 int stk_gpuwatch_new(struct stk_daemon *d, struct stk_gpuwatch **ret, struct stk_err *err);
 void stk_gpuwatch_free(struct stk_gpuwatch *w); /* NULL is a no-op; memory goes with the loop */
+
+/* As in stk_live_config; 'ctx' is the daemon. */
+int stk_gpuwatch_fault(void *ctx, uint64_t mask, stk_time since, stk_time until, char *text,
+                       size_t size);
+void stk_gpuwatch_resumed(void *ctx, uint32_t node, uint64_t mask);
+
+/* keep.c: a named value of the daemon's own in the store. -EAGAIN: not now. */
+int stk_daemon_keep(struct stk_daemon *d, const char *name, const char *value);
+
+/* idle.c: looks after jobs that do nothing. */
+int stk_idlers_new(struct stk_daemon *d, struct stk_idlers **ret, struct stk_err *err);
+void stk_idlers_free(struct stk_idlers *w); /* NULL is a no-op; memory goes with the loop */
 
 #endif

@@ -164,6 +164,8 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
                                   .clock = stk_daemon_now,
                                   .signal = on_signal_job,
                                   .log = on_log,
+                                  .gpu_fault = stk_gpuwatch_fault,
+                                  .gpus_resumed = stk_gpuwatch_resumed,
                                   .ctx = d};
 
     stk_daemon_live_config(d, &d->setup, &d->config, &cfg);
@@ -208,7 +210,8 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
     int rc = stk_api_new(&cfg, &d->api, err);
 
     rc = rc < 0 ? rc : open_doors(d, err);
-    return rc < 0 ? rc : stk_gpuwatch_new(d, &d->watch, err);
+    rc = rc < 0 ? rc : stk_gpuwatch_new(d, &d->watch, err);
+    return rc < 0 ? rc : stk_idlers_new(d, &d->idlers, err);
 }
 
 static int open_all(struct stk_daemon *d, struct stk_err *err)
@@ -226,6 +229,7 @@ static int open_all(struct stk_daemon *d, struct stk_err *err)
 static void close_all(struct stk_daemon *d)
 {
     stk_gpuwatch_free(d->watch);
+    stk_idlers_free(d->idlers);
     stk_api_free(d->api);
     stk_live_close(d->live);
     if (d->engine)

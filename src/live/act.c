@@ -228,6 +228,8 @@ int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk
         return rc;
     o->drained = r->on ? o->drained | r->mask : o->drained & ~r->mask;
     l->off_changed = l->moved = true;
+    if (!r->on && l->cfg.gpus_resumed)
+        l->cfg.gpus_resumed(l->cfg.ctx, r->node, r->mask);
     r->status = 200;
     r->answer = json_pack("{s:I}", "drained", (json_int_t)o->drained);
     return keep_drained(l, r->node, err);
@@ -235,6 +237,7 @@ int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk
 
 void stk_live_gpus_off(struct stk_live *l, uint32_t node, uint64_t mask)
 {
+    l->gpus_seen = true;
     if (node >= l->cfg.core.n_nodes || l->off[node].unusable == mask)
         return;
     l->off[node].unusable = mask;

@@ -58,6 +58,7 @@ void stk_live_close(struct stk_live *l)
     stk_live_drop(l);
     free(l->off);
     stk_live_items_free(l);
+    free(l->waiting);
     free(l->wire);
     free(l);
 }
@@ -115,12 +116,17 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 bool stk_live_pending(const struct stk_live *l)
 {
     return !l->loop || l->first || l->off_changed || l->in_txn || l->items.n_late > 0 ||
-           stk_loop_pending(l->loop) || stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
+           stk_live_waiting_due(l, l->cfg.clock(l->cfg.ctx)) || stk_loop_pending(l->loop) ||
+           stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
 }
 
 stk_time stk_live_wake(const struct stk_live *l)
 {
-    return l->core ? stk_core_wake(l->core, l->now) : 0;
+    stk_time wake = l->core ? stk_core_wake(l->core, l->now) : 0;
+
+    for (uint32_t i = 0; i < l->n_waiting; i++)
+        wake = l->waiting[i].until < wake ? l->waiting[i].until : wake;
+    return wake;
 }
 
 int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struct stk_err *err)
@@ -158,6 +164,26 @@ void stk_live_note(struct stk_live *l, stk_job_number number, const char *senten
         return;
     free(e->note);
     e->note = strndup(sentence, 500);
+}
+
+void stk_live_warn(struct stk_live *l, stk_job_number number, const char *sentence)
+{
+    struct stk_entry *e = stk_entries_find(&l->entries, number);
+
+    if (!e)
+        return;
+    free(e->warning);
+    e->warning = sentence ? strndup(sentence, 500) : NULL;
+}
+
+void stk_live_blame(struct stk_live *l, stk_job_number number, const char *sentence)
+{
+    struct stk_entry *e = stk_entries_find(&l->entries, number);
+
+    if (!e)
+        return;
+    free(e->why);
+    e->why = strndup(sentence, 500);
 }
 
 int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_number number,

@@ -50,6 +50,14 @@ struct stk_live_config {
     stk_time (*clock)(void *ctx); /* microseconds since the Unix epoch */
     int (*signal)(void *ctx, stk_job_number number, int sig, struct stk_err *err); /* optional */
     void (*log)(void *ctx, const char *line); /* optional: notable things, one line each */
+    /* Optional: whether one of these GPUs (of node 0) had an error between the two times that ends
+     * processes. 1: it had, and 'text' says which; 0: none, and 'text' may say something all the
+     * same; -EAGAIN: they have not been read since (stk_live_gpus_off() is called when they are).
+     */
+    int (*gpu_fault)(void *ctx, uint64_t mask, stk_time since, stk_time until, char *text,
+                     size_t size);
+    /* Optional: an operator wants these GPUs to be used again. */
+    void (*gpus_resumed)(void *ctx, uint32_t node, uint64_t mask);
     void *ctx;
 };
 
@@ -59,6 +67,8 @@ struct stk_entry {
     struct stk_record rec; /* as in the store; strings belong to the entry */
     json_t *progress;      /* what the job reported last; NULL */
     char *note;            /* sentence about its latest end, or NULL */
+    char *warning;         /* sentence about what may happen to it, or NULL */
+    char *why;             /* why it is being ended, said once it has; or NULL */
     char *text;            /* its description, once it was started; else NULL */
     int32_t adopted;       /* pid of the process it was made of in this life of ours; 0: none */
 };
@@ -105,6 +115,10 @@ void stk_live_gpus_off(struct stk_live *live, uint32_t node, uint64_t mask);
 uint64_t stk_live_drained(const struct stk_live *live, uint32_t node);
 /* A sentence about how a job ended; call before the engine emits its end. */
 void stk_live_note(struct stk_live *live, stk_job_number number, const char *sentence);
+/* A warning that is shown with the job until it is taken back (NULL) or the job has ended. */
+void stk_live_warn(struct stk_live *live, stk_job_number number, const char *sentence);
+/* Why it is about to be ended: its note once it has, whatever the engine says. */
+void stk_live_blame(struct stk_live *live, stk_job_number number, const char *sentence);
 /* What a job says of itself ("step", "total", ...); kept while it lives. -ENOENT, -EACCES. */
 int stk_live_report(struct stk_live *live, const struct stk_who *who, stk_job_number number,
                     json_t *take_report, struct stk_err *err);

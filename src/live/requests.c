@@ -160,6 +160,8 @@ int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err
         else
             rc = stk_live_do_drain(l, r, err);
     }
+    if (rc == 0 && stk_live_waiting_due(l, now))
+        rc = stk_live_waiting_apply(l, err);
     if (rc == 0 && l->off_changed)
         rc = apply_off(l, loop, now, err);
     return rc;

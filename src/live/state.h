@@ -69,6 +69,11 @@ struct stk_live_items {
     char *text; /* of the last item that was given */
 };
 
+struct stk_live_waiting { /* an end whose cause is not known yet */
+    struct stk_event ev;
+    stk_time until; /* no longer than this */
+};
+
 struct stk_live {
     struct stk_live_config cfg;
     struct stk_mem mem;
@@ -95,6 +100,9 @@ struct stk_live {
     uint64_t effort;           /* of this request: what was looked at to take it in */
 
     struct stk_live_off *off; /* by node */
+    struct stk_live_waiting *waiting;
+    uint32_t n_waiting, cap_waiting;
+    bool gpus_seen; /* since one of those was put aside */
     struct stk_user users[STK_LIVE_USERS];
     uint32_t n_users, next_user;
     struct stk_live_items items;
@@ -117,8 +125,11 @@ int stk_live_items_back(struct stk_live *l, const struct stk_job *j, struct stk_
 /* A worker ended by itself: how its items ended is how it did. */
 void stk_live_items_judge(struct stk_live *l, const struct stk_job *j, struct stk_event *ev);
 
-/* outcome.c: what the engine reports, with the cause that is known better here. */
-void stk_live_reported(void *ctx, struct stk_event *ev);
+/* outcome.c: what the engine reports, with the cause that is known better here. False: it has to
+ * wait until the GPUs were read. */
+bool stk_live_reported(void *ctx, struct stk_event *ev);
+bool stk_live_waiting_due(const struct stk_live *l, stk_time now);
+int stk_live_waiting_apply(struct stk_live *l, struct stk_err *err);
 
 /* requests.c: takes in everything that was asked for up to now. */
 int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err);

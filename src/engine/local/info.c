@@ -139,3 +139,10 @@ stk_job_number stk_local_job_of_pid(struct stk_engine *e, pid_t pid)
                 return j->number;
     return 0;
 }
+
+void stk_local_each(struct stk_engine *e, void (*fn)(void *ctx, stk_job_number number), void *ctx)
+{
+    for (const struct stk_local_job *j = ((struct stk_local *)e)->jobs; j; j = j->next)
+        if (!j->stray && j->where != STK_W_ENDED)
+            fn(ctx, j->number);
+}
