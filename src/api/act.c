@@ -41,14 +41,14 @@ static int check_signal(struct stk_request *r, json_t *args)
 static void act(struct stk_api *a, struct stk_request *r, const char *verb,
                 const stk_job_number *numbers, uint32_t n, json_t *take_args)
 {
+    const struct stk_asker by = {*stk_request_who(r), stk_api_reply, r};
     int rc;
 
     if (strcmp(verb, "signal") == 0 && check_signal(r, take_args) < 0) {
         json_decref(take_args);
         return;
     }
-    rc = stk_live_act(a->cfg.live, stk_request_who(r), verb, numbers, n, take_args, stk_api_reply,
-                      r);
+    rc = stk_live_act(a->cfg.live, &by, verb, numbers, n, take_args);
     if (rc < 0)
         stk_request_error(r, 503, "busy", "cannot %s now: %s", verb, strerror(-rc));
 }

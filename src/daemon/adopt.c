@@ -240,6 +240,6 @@ int stk_daemon_adopt(void *ctx, const struct stk_who *who, const json_t *body, s
                            "process %d cannot be described: its name or folder is "
                            "not text",
                            (int)w.pid);
-    rc = stk_live_adopt(d->live, who, &a, reply, reply_ctx);
+    rc = stk_live_adopt(d->live, &(struct stk_asker){*who, reply, reply_ctx}, &a);
     return rc < 0 ? stk_err_set(err, rc, "out of memory") : 0;
 }

@@ -124,9 +124,9 @@ static void ignore(void *ctx, int status, json_t *take_body)
 
 static void ask(struct stk_idlers *w, struct idler *i, const char *verb)
 {
-    const struct stk_who us = {.role = STK_ROLE_ADMIN, .user = "stoker"};
+    const struct stk_asker us = {{.role = STK_ROLE_ADMIN, .user = "stoker"}, ignore, NULL};
 
-    i->told = stk_live_act(w->d->live, &us, verb, &i->number, 1, json_object(), ignore, NULL) == 0;
+    i->told = stk_live_act(w->d->live, &us, verb, &i->number, 1, json_object()) == 0;
 }
 
 static void say_consequence(const struct idler *i, char *buf, size_t size)

@@ -196,7 +196,7 @@ int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_numbe
         rc = stk_err_set(err, -ENOENT, "there is no running job %u", number);
     else if (!stk_live_may(who, e->rec.uid))
         rc = stk_err_set(err, -EACCES, "job %u belongs to %s", number, e->rec.user);
-    if (rc < 0) {
+    if (!e || rc < 0) {
         json_decref(take_report);
         return rc;
     }

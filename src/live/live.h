@@ -88,13 +88,18 @@ stk_time stk_live_wake(const struct stk_live *live); /* ... and when at the late
 /* 'body' is owned by the callee. Called from stk_live_turn(). */
 typedef void (*stk_reply_fn)(void *ctx, int http_status, json_t *take_body);
 
+struct stk_asker { /* who asks, and how they are answered */
+    struct stk_who who;
+    stk_reply_fn reply;
+    void *ctx;
+};
+
 /* Descriptions (docs/spec/job.md); all or none. 'key' may be NULL. */
-int stk_live_submit(struct stk_live *live, const struct stk_who *who, json_t *take_jobs,
-                    const char *key, bool dry_run, stk_reply_fn reply, void *ctx);
+int stk_live_submit(struct stk_live *live, const struct stk_asker *by, json_t *take_jobs,
+                    const char *key, bool dry_run);
 /* cancel hold release suspend resume requeue signal ("signal": number in args). */
-int stk_live_act(struct stk_live *live, const struct stk_who *who, const char *verb,
-                 const stk_job_number *numbers, uint32_t n, json_t *take_args, stk_reply_fn reply,
-                 void *ctx);
+int stk_live_act(struct stk_live *live, const struct stk_asker *by, const char *verb,
+                 const stk_job_number *numbers, uint32_t n, json_t *take_args);
 /* A process that runs already becomes a job of 'owner' and has the GPUs of the mask (of node 0) at
  * once, or the request is refused. The description gets "adopt": {"pid", "start"} here: users
  * cannot send it. */
@@ -105,11 +110,11 @@ struct stk_live_adoption {
     uint64_t start;
     uint64_t mask;
 };
-int stk_live_adopt(struct stk_live *live, const struct stk_who *who,
-                   const struct stk_live_adoption *a, stk_reply_fn reply, void *ctx);
+int stk_live_adopt(struct stk_live *live, const struct stk_asker *by,
+                   const struct stk_live_adoption *a);
 /* Operators: GPUs that take no new jobs; kept over restarts. mask: the GPUs to change. */
-int stk_live_drain(struct stk_live *live, const struct stk_who *who, uint32_t node, uint64_t mask,
-                   bool on, stk_reply_fn reply, void *ctx);
+int stk_live_drain(struct stk_live *live, const struct stk_asker *by, uint32_t node, uint64_t mask,
+                   bool on);
 /* GPUs that cannot be used for now: foreign use, faults. Replaces what was said before. */
 void stk_live_gpus_off(struct stk_live *live, uint32_t node, uint64_t mask);
 uint64_t stk_live_drained(const struct stk_live *live, uint32_t node);

@@ -30,13 +30,13 @@ int stk_task_start(struct stk_shim *s, uint32_t task, int report, struct stk_err
     pid_t pid;
 
     if (plain(&s->l) && !s->pty)
-        pid = vfork(); /* NOLINT(*.vfork,bugprone-*): the child never returns */
+        pid = vfork();
     else
         pid = fork();
     if (pid < 0)
         return stk_err_set(err, -errno, "cannot start a process: %s", strerror(errno));
     if (pid == 0)
-        stk_child_run(s, task, report);
+        stk_child_run(s, task, report); /* NOLINT(clang-analyzer-unix.Vfork): never returns */
     t->pid = pid;
     t->ended = false;
     (void)stk_proc_read(pid, &p);
