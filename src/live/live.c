@@ -113,7 +113,7 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 
 bool stk_live_pending(const struct stk_live *l)
 {
-    return !l->loop || l->first || l->off_changed || l->in_txn || stk_loop_pending(l->loop) ||
+    return !l->loop || l->failed || l->first || l->off_changed || l->in_txn || stk_loop_pending(l->loop) ||
            stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
 }
 
@@ -131,6 +131,10 @@ int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struc
     l->closing = true; /* a snapshot now, whatever has happened since the last */
     rc = stk_live_snapshot(l, err);
     l->closing = false;
+    if (rc < 0 && l->in_txn) {
+        stk_store_rollback(l->cfg.store);
+        l->in_txn = false;
+    }
     if (rc < 0)
         return rc;
     l->cfg.core = cfg->core;
@@ -220,6 +224,7 @@ int stk_live_item_next(struct stk_live *l, stk_job_number number, uint32_t *ret_
                        const char **ret_text, struct stk_err *err)
 {
     const struct stk_entry *e = stk_entries_find(&l->entries, number);
+    struct stk_err why = {{0}};
     stk_job_number batch;
     int rc;
 
@@ -228,11 +233,17 @@ int stk_live_item_next(struct stk_live *l, stk_job_number number, uint32_t *ret_
     batch = e->rec.array ? e->rec.array : number;
     free(l->item_text);
     l->item_text = NULL;
-    rc = stk_live_begin(l, err);
-    rc = rc < 0 ? rc : take_item(l, batch, number, ret_index, err);
-    rc = rc < 0 ? rc : stk_live_commit(l, err); /* before anyone works on it */
+    rc = stk_live_begin(l, &why);
+    rc = rc < 0 ? rc : take_item(l, batch, number, ret_index, &why);
+    if (rc == 0 || rc == -ENOENT) { /* before anyone works on it */
+        int done = stk_live_commit(l, &why);
+
+        rc = done < 0 ? done : rc;
+    }
+    if (rc < 0 && rc != -ENOENT)
+        stk_live_fail(l, rc, &why);
     if (rc < 0)
-        return rc;
+        return stk_err_set(err, rc, "%s", why.text);
     *ret_text = l->item_text;
     return 0;
 }
@@ -281,7 +292,7 @@ void stk_live_item_done(struct stk_live *l, stk_job_number number, uint32_t inde
         rc = end_item(l, e->rec.array ? e->rec.array : number, number, index, code, &err);
     rc = rc < 0 ? rc : stk_live_commit(l, &err);
     if (rc < 0)
-        say(l, err.text);
+        stk_live_fail(l, rc, &err);
 }
 
 /* ---- looking ---- */
