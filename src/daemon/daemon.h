@@ -77,6 +77,12 @@ void stk_machine_done(struct stk_machine *m);
 struct stk_gpuwatch;
 struct stk_idlers;
 
+struct stk_early_item { /* told while the live part is being opened */
+    stk_job_number number;
+    uint32_t item;
+    int code;
+};
+
 struct stk_daemon {
     uv_loop_t loop;
     struct stk_daemon_options opt;
@@ -88,6 +94,8 @@ struct stk_daemon {
     struct stk_store *store;
     struct stk_engine *engine;
     struct stk_live *live;
+    struct stk_early_item *early;
+    uint32_t n_early;
     struct stk_api *api;
     struct stk_gpuwatch *watch;
     struct stk_idlers *idlers;

@@ -60,9 +60,18 @@ static int32_t on_item_next(void *ctx, stk_job_number number)
 static void on_item_done(void *ctx, stk_job_number number, uint32_t item, int code, int sig)
 {
     struct stk_daemon *d = ctx;
+    struct stk_early_item *more;
 
-    if (d->live)
-        stk_live_item_done(d->live, number, item, sig ? 128 + sig : code);
+    code = sig ? 128 + sig : code;
+    if (d->live) {
+        stk_live_item_done(d->live, number, item, code);
+        return;
+    }
+    more = reallocarray(d->early, d->n_early + 1, sizeof(*more));
+    if (!more)
+        return; /* it is done once more */
+    d->early = more;
+    d->early[d->n_early++] = (struct stk_early_item){number, item, code};
 }
 
 static int on_signal_job(void *ctx, stk_job_number number, int sig, struct stk_err *err)
@@ -168,8 +177,16 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
                                   .gpus_resumed = stk_gpuwatch_resumed,
                                   .ctx = d};
 
+    int rc;
+
     stk_daemon_live_config(d, &d->setup, &d->config, &cfg);
-    return stk_live_open(&cfg, &d->live, err);
+    rc = stk_live_open(&cfg, &d->live, err);
+    for (uint32_t i = 0; i < d->n_early && rc == 0; i++)
+        stk_live_item_done(d->live, d->early[i].number, d->early[i].item, d->early[i].code);
+    free(d->early);
+    d->early = NULL;
+    d->n_early = 0;
+    return rc;
 }
 
 static int open_doors(struct stk_daemon *d, struct stk_err *err)

@@ -115,9 +115,9 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 
 bool stk_live_pending(const struct stk_live *l)
 {
-    return !l->loop || l->first || l->off_changed || l->in_txn || l->items.n_late > 0 ||
-           stk_live_waiting_due(l, l->cfg.clock(l->cfg.ctx)) || stk_loop_pending(l->loop) ||
-           stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
+    return !l->loop || l->failed || l->first || l->off_changed || l->in_txn ||
+           l->items.n_late > 0 || stk_live_waiting_due(l, l->cfg.clock(l->cfg.ctx)) ||
+           stk_loop_pending(l->loop) || stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
 }
 
 stk_time stk_live_wake(const struct stk_live *l)
@@ -138,6 +138,10 @@ int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struc
     l->closing = true; /* a snapshot now, whatever has happened since the last */
     rc = stk_live_snapshot(l, err);
     l->closing = false;
+    if (rc < 0 && l->in_txn) {
+        stk_store_rollback(l->cfg.store);
+        l->in_txn = false;
+    }
     if (rc < 0)
         return rc;
     l->cfg.core = cfg->core;

@@ -236,7 +236,7 @@ static int stray(struct stk_local *m, struct found *f)
         return -ENOMEM;
     j->run = f->run;
     f->run = (struct stk_run){0};
-    if (over && !(f->run.exited && f->locked)) {
+    if (over) {
         stk_local_unlink(j);
         stk_local_job_free(j);
         return 0;
@@ -260,6 +260,10 @@ int stk_local_adopt(struct stk_engine *e, stk_time now, const struct stk_adopt *
     int rc = scan(m, &d, err);
 
     (void)now;
+    /* Asked again, because a commit failed or the policy is another: what the core did not take in
+     * is told once more, from the run files, so nothing may be known from before. */
+    while (m->jobs)
+        stk_local_job_free(m->jobs);
     if (d.n > 0)
         qsort(d.list, d.n, sizeof(*d.list), by_number);
     for (uint32_t i = 0; i < n && rc == 0; i++)
