@@ -11,6 +11,8 @@
 #include "core/state.h"
 #include "model/reason.h"
 
+#define MAX_PAGE_BYTES ((size_t)8 << 20)
+
 static const char *const cause_words[STK_CAUSE_MAX] = {
     [STK_CAUSE_NONE] = "",
     [STK_CAUSE_OK] = "completed",
@@ -216,6 +218,28 @@ static void set_description(const struct stk_show *v, json_t *o, const struct st
     set(o, "spec", copy);
 }
 
+json_t *stk_show_items(struct stk_live *live, const struct stk_record *rec)
+{
+    uint32_t n[STK_ITEM_STATE_MAX];
+    json_int_t total = 0;
+
+    if (stk_live_item_counts(live, rec, n) < 0)
+        return NULL;
+    for (int i = 0; i < STK_ITEM_STATE_MAX; i++)
+        total += n[i];
+    return json_pack("{s:I,s:I,s:I,s:I,s:I}", "total", total, "todo", (json_int_t)n[STK_ITEM_TODO],
+                     "given", (json_int_t)n[STK_ITEM_GIVEN], "done", (json_int_t)n[STK_ITEM_DONE],
+                     "failed", (json_int_t)n[STK_ITEM_FAILED]);
+}
+
+static void set_items(const struct stk_show *v, json_t *o, const struct stk_record *rec)
+{
+    json_t *items = stk_show_items(v->api->cfg.live, rec);
+
+    if (items)
+        set(o, "items", items);
+}
+
 static void set_private(const struct stk_show *v, json_t *o, const struct stk_record *rec)
 {
     if (v->who && stk_live_may(v->who, rec->uid) && rec->stdout_path && *rec->stdout_path) {
@@ -264,8 +288,11 @@ json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e)
     if (!o)
         return NULL;
     set_core(v, o, e->number);
+    set_items(v, o, &e->rec);
     if (e->note && *e->note)
         set(o, "note", text(e->note));
+    if (e->warning)
+        set(o, "warning", text(e->warning));
     if (e->progress)
         (void)json_object_set(o, "progress", e->progress);
     set_private(v, o, &e->rec);
@@ -278,8 +305,9 @@ json_t *stk_show_record(const struct stk_show *v, const struct stk_record *rec)
 {
     json_t *o = common(rec);
     char sentence[80], whole[800];
-    bool plain = rec->cause == STK_CAUSE_OK || rec->cause == STK_CAUSE_FAILED ||
-                 rec->cause == STK_CAUSE_SIGNAL || !rec->note || !*rec->note;
+    bool plain = rec->cause == STK_CAUSE_OK || rec->cause == STK_CAUSE_SIGNAL ||
+                 (rec->cause == STK_CAUSE_FAILED && rec->kind != STK_KIND_BATCH) || !rec->note ||
+                 !*rec->note;
 
     if (!o)
         return NULL;
@@ -287,8 +315,16 @@ json_t *stk_show_record(const struct stk_show *v, const struct stk_record *rec)
     (void)snprintf(whole, sizeof(whole), "%s%s%.700s", sentence, plain ? "" : ": ",
                    plain ? "" : rec->note);
     set(o, "state_text", text(whole));
+    set_items(v, o, rec);
     set_private(v, o, rec);
     return o;
+}
+
+bool stk_show_full(const struct stk_show *v, const json_t *job, size_t *bytes)
+{
+    if (v->detail)
+        *bytes += json_dumpb(job, NULL, 0, JSON_COMPACT);
+    return *bytes >= MAX_PAGE_BYTES;
 }
 
 struct found {
