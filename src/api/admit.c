@@ -24,6 +24,7 @@ static void host_part(const char *value, char *host, size_t size)
     if (value[0] == '[') {
         value++;
         len = strcspn(value, "]");
+        len = value[len] == ']' ? len : 0;
     }
     (void)snprintf(host, size, "%.*s", (int)(len < 255 ? len : 255), value);
 }

@@ -9,14 +9,18 @@ struct page {
     struct stk_show view;
     json_t *list;
     stk_job_number last;
+    size_t bytes;
+    bool full;
 };
 
 static int add(void *ctx, const struct stk_record *rec)
 {
     struct page *p = ctx;
+    json_t *job = stk_show_record(&p->view, rec);
 
     p->last = rec->number;
-    return json_array_append_new(p->list, stk_show_record(&p->view, rec)) < 0 ? -ENOMEM : 0;
+    p->full = stk_show_full(&p->view, job, &p->bytes);
+    return json_array_append_new(p->list, job) < 0 ? -ENOMEM : p->full;
 }
 
 static int read_states(struct stk_request *r, uint32_t *ret)
@@ -73,8 +77,8 @@ void stk_do_history(void *ctx, struct stk_request *r)
         stk_api_fail(r, rc, &err);
         return;
     }
-    stk_request_json(
-        r, 200,
-        json_pack("{s:o,s:o}", "jobs", p.list, "next",
-                  json_array_size(p.list) == q.limit ? json_integer(p.last) : json_null()));
+    stk_request_json(r, 200,
+                     json_pack("{s:o,s:o}", "jobs", p.list, "next",
+                               p.full || json_array_size(p.list) == q.limit ? json_integer(p.last)
+                                                                            : json_null()));
 }

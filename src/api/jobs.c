@@ -123,6 +123,8 @@ void stk_do_jobs(void *ctx, struct stk_request *r)
     json_t *list;
     uint64_t after, detail;
     uint32_t limit, looked = 0;
+    size_t bytes = 0;
+    bool full = false;
 
     if (read_filter(r, &f) < 0 || stk_api_limit(r, &limit) < 0 ||
         stk_request_number(r, "after", 0, UINT32_MAX - 1, &after) < 0 ||
@@ -131,9 +133,13 @@ void stk_do_jobs(void *ctx, struct stk_request *r)
     view.detail = detail != 0;
     list = json_array();
     for (e = stk_live_next(a->cfg.live, (stk_job_number)after);
-         e && json_array_size(list) < limit && looked < MAX_SCAN; looked++) {
-        if (wanted(a, &f, view.who, e))
-            (void)json_array_append_new(list, stk_show_live(&view, e));
+         e && json_array_size(list) < limit && looked < MAX_SCAN && !full; looked++) {
+        if (wanted(a, &f, view.who, e)) {
+            json_t *job = stk_show_live(&view, e);
+
+            full = stk_show_full(&view, job, &bytes);
+            (void)json_array_append_new(list, job);
+        }
         after = e->number;
         e = stk_live_next(a->cfg.live, e->number);
     }

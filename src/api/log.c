@@ -44,7 +44,7 @@ struct stk_tail {
     size_t len, at;
     uv_work_t work;
     char path[4096];
-    char buf[PIECE + 100];
+    char buf[PIECE + 128]; /* and two lines of ours */
 };
 
 /* ---- in a helper thread: touches nothing but the tail ---- */
@@ -100,7 +100,7 @@ static uint64_t next_data(struct stk_tail *t, uint64_t size)
     if (data < 0)
         data = (off_t)size;
     if ((uint64_t)data > t->pos) {
-        t->len += (size_t)snprintf(t->buf, sizeof(t->buf),
+        t->len += (size_t)snprintf(t->buf + t->len, sizeof(t->buf) - PIECE - t->len,
                                    "\n[stoker: %" PRIu64 " bytes of output were dropped here]\n",
                                    (uint64_t)data - t->pos);
         t->pos = (uint64_t)data;

@@ -15,6 +15,14 @@ static bool is_number(const json_t *j)
     return !j || json_is_number(j);
 }
 
+static bool is_checkpoint(const json_t *c)
+{
+    const json_t *step = json_object_get(c, "step"), *seconds = json_object_get(c, "seconds");
+
+    return json_is_object(c) && is_number(step) && is_number(seconds) &&
+           json_object_size(c) == (size_t)(step != NULL) + (size_t)(seconds != NULL);
+}
+
 /* A sentence about what is wrong with a report, or NULL. */
 static const char *check(json_t *b)
 {
@@ -31,8 +39,7 @@ static const char *check(json_t *b)
     }
     if (!is_number(json_object_get(b, "step")) || !is_number(json_object_get(b, "total")))
         return "step and total must be numbers";
-    if (c && (!json_is_object(c) || !is_number(json_object_get(c, "step")) ||
-              !is_number(json_object_get(c, "seconds"))))
+    if (c && !is_checkpoint(c))
         return "checkpoint must be {\"step\": number, \"seconds\": number}";
     if (m && (!json_is_object(m) || json_object_size(m) > MAX_METRICS))
         return "metrics must be an object with at most 64 numbers";

@@ -11,6 +11,8 @@
 #include "core/state.h"
 #include "model/reason.h"
 
+#define MAX_PAGE_BYTES ((size_t)8 << 20)
+
 static const char *const cause_words[STK_CAUSE_MAX] = {
     [STK_CAUSE_NONE] = "",
     [STK_CAUSE_OK] = "completed",
@@ -316,6 +318,13 @@ json_t *stk_show_record(const struct stk_show *v, const struct stk_record *rec)
     set_items(v, o, rec);
     set_private(v, o, rec);
     return o;
+}
+
+bool stk_show_full(const struct stk_show *v, const json_t *job, size_t *bytes)
+{
+    if (v->detail)
+        *bytes += json_dumpb(job, NULL, 0, JSON_COMPACT);
+    return *bytes >= MAX_PAGE_BYTES;
 }
 
 struct found {

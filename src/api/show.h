@@ -19,6 +19,10 @@ json_t *stk_show_record(const struct stk_show *v, const struct stk_record *rec);
 json_t *stk_show_number(const struct stk_show *v, stk_job_number number, int *ret_rc,
                         struct stk_err *err);
 
+/* A page with descriptions ends when it has so many bytes, and goes on with "next". Adds the job's
+ * bytes to *bytes; true: the page is full. */
+bool stk_show_full(const struct stk_show *v, const json_t *job, size_t *bytes);
+
 /* Words for the states and causes that are shown: "waiting", "completed". */
 const char *stk_show_state(const struct stk_job *j);
 const char *stk_show_cause(enum stk_cause c);

@@ -81,7 +81,7 @@ static int read_token(struct stk_request *r, const struct stk_who *who, struct s
             role = NULL;
         }
     (void)snprintf(t->name, sizeof(t->name), "%s", name);
-    t->expires = expires_s * STK_SECOND;
+    t->expires = expires_s > 0 && expires_s <= MAX_EXPIRES_S ? expires_s * STK_SECOND : 0;
     key = strlen(name) >= sizeof(t->name)              ? "name is too long"
           : role                                       ? "role must be user, operator or admin"
           : t->role > (uint32_t)who->role              ? "role is above your own"

@@ -7,6 +7,9 @@
  */
 #include "live/state.h"
 
+#define MAX_EFFORT UINT64_C(100000000) /* entries looked at, a few seconds */
+#define STORE_EFFORT 64                /* what a look into the store is worth */
+
 struct seen {
     stk_job_number array;
     uint32_t index;
@@ -20,11 +23,23 @@ static int see(void *ctx, const struct stk_record *r)
     return 0;
 }
 
+int stk_live_effort(struct stk_live *l, uint64_t more, struct stk_err *err)
+{
+    l->effort += more;
+    if (l->effort > MAX_EFFORT)
+        return stk_err_set(
+            err, -E2BIG, "too many jobs must be looked at for its dependencies; split the request");
+    return 0;
+}
+
 /* What is known of a job, live or ended. -ENOENT: there is none. */
 static int look(struct stk_live *l, stk_job_number number, struct seen *ret, struct stk_err *err)
 {
     const struct stk_entry *e = stk_entries_find(&l->entries, number);
+    int rc = stk_live_effort(l, e ? 1 : STORE_EFFORT, err);
 
+    if (rc < 0)
+        return rc;
     if (e)
         return see(ret, &e->rec);
     return stk_store_job_get(l->cfg.store, number, see, ret, err);
@@ -45,11 +60,50 @@ static int add_one(struct stk_live *l, struct stk_live_deps *d, enum stk_dep_typ
     return 0;
 }
 
+/* The element of an array with that index. Its jobs have numbers in a row and rising indices, so
+ * the one with index i is at most i numbers behind the first. -ENOENT: there is none. */
+static int find_element(struct stk_live *l, stk_job_number array, uint32_t index,
+                        stk_job_number *ret_on, struct seen *ret, struct stk_err *err)
+{
+    uint64_t lo = array, hi = (uint64_t)array + index;
+
+    while (lo <= hi) {
+        uint64_t mid = (lo + hi) / 2;
+        int rc = mid < UINT32_MAX ? look(l, (stk_job_number)mid, ret, err) : -ENOENT;
+
+        if (rc < 0 && rc != -ENOENT)
+            return rc;
+        if (rc < 0 || ret->array != array || ret->index > index) {
+            hi = mid - 1; /* lo is never 0 */
+        } else if (ret->index < index) {
+            lo = mid + 1;
+        } else {
+            *ret_on = (stk_job_number)mid;
+            return 0;
+        }
+    }
+    return -ENOENT;
+}
+
+static int add_element(struct stk_live *l, const struct stk_spec_dep *w, uint32_t index,
+                       struct stk_live_deps *d, struct stk_err *err)
+{
+    stk_job_number on;
+    struct seen s;
+    int rc = find_element(l, w->job, index, &on, &s, err);
+
+    if (rc == -ENOENT && w->corresponding)
+        return 0; /* it has no counterpart */
+    if (rc == -ENOENT)
+        return stk_err_set(err, -EINVAL, "depends on job %u_%u, which does not exist", w->job,
+                           index);
+    return rc < 0 ? rc : add_one(l, d, w->type, on, &s, err);
+}
+
 /* One word of the description; 'own': this job's index, for aftercorr. */
 static int add_word(struct stk_live *l, const struct stk_spec_dep *w, uint32_t own,
                     struct stk_live_deps *d, struct stk_err *err)
 {
-    int64_t index = w->corresponding ? (int64_t)own : w->index;
     struct seen s;
     int rc = look(l, w->job, &s, err);
 
@@ -63,12 +117,16 @@ static int add_word(struct stk_live *l, const struct stk_spec_dep *w, uint32_t o
                                w->job, (long long)w->index, w->job);
         return add_one(l, d, w->type, w->job, &s, err);
     }
+    if (w->corresponding || w->index >= 0)
+        return add_element(l, w, w->corresponding ? own : (uint32_t)w->index, d, err);
     for (stk_job_number on = w->job; rc == 0 && s.array == w->job; on++) {
-        if (index < 0 || s.index == (uint32_t)index)
-            rc = add_one(l, d, w->type, on, &s, err);
+        rc = add_one(l, d, w->type, on, &s, err);
         s.array = 0;
-        if (rc == 0 && look(l, on + 1, &s, NULL) == -ENOENT)
-            break;
+        if (rc == 0) {
+            rc = look(l, on + 1, &s, err);
+            if (rc == -ENOENT)
+                return 0;
+        }
     }
     return rc;
 }

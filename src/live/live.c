@@ -89,6 +89,8 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 
     if (now > l->now)
         l->now = now;
+    if (!l->loop) /* a turn before could not be undone */
+        return stk_err_set(err, -ENOTRECOVERABLE, "the state could not be read again");
     rc = stk_live_items_flush(l, err);
     rc = rc < 0 ? rc : stk_loop_turn(l->loop, l->now, err);
     if (rc == 0) /* what was written without an event: tokens, items, drained GPUs */
@@ -113,14 +115,14 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 
 bool stk_live_pending(const struct stk_live *l)
 {
-    return l->first || l->off_changed || l->in_txn || l->items.n_late > 0 ||
+    return !l->loop || l->first || l->off_changed || l->in_txn || l->items.n_late > 0 ||
            stk_live_waiting_due(l, l->cfg.clock(l->cfg.ctx)) || stk_loop_pending(l->loop) ||
            stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
 }
 
 stk_time stk_live_wake(const struct stk_live *l)
 {
-    stk_time wake = stk_core_wake(l->core, l->now);
+    stk_time wake = l->core ? stk_core_wake(l->core, l->now) : 0;
 
     for (uint32_t i = 0; i < l->n_waiting; i++)
         wake = l->waiting[i].until < wake ? l->waiting[i].until : wake;

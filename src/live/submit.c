@@ -104,6 +104,20 @@ static int resolve(const struct stk_live *l, struct stk_spec *s, struct stk_err 
     return 0;
 }
 
+/* Whatever could be wrong with the dependencies of any job of the draft must be found here: once
+ * jobs are being made, an error would undo the whole turn. */
+static int check_deps(struct stk_live *l, const struct draft *d, struct stk_err *err)
+{
+    const struct stk_spec *s = &d->spec;
+    int rc = stk_live_find_deps(l, s, 0, &l->deps, err);
+
+    for (uint32_t i = 0; d->each && i < s->n_indices && rc == 0; i++)
+        rc = stk_live_find_deps(l, s, s->indices[i], &l->deps, err);
+    if (rc == 0 && s->singleton)
+        rc = stk_live_effort(l, l->entries.n, err); /* for the search for its name */
+    return rc;
+}
+
 static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft *d,
                      struct stk_err *err)
 {
@@ -118,7 +132,7 @@ static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft
     for (uint32_t i = 0; i < d->spec.n_deps; i++)
         d->each |= d->spec.deps[i].corresponding;
     rc = resolve(l, &d->spec, err);
-    rc = rc < 0 ? rc : stk_live_find_deps(l, &d->spec, 0, &l->deps, err);
+    rc = rc < 0 ? rc : check_deps(l, d, err);
     rc = rc < 0 ? rc : st->admit->check(st, &d->spec.job, err);
     if (rc == 0 && sign(d->json, stk_live_user(l, who->uid)) < 0)
         rc = stk_err_set(err, -ENOMEM, "out of memory");
@@ -130,17 +144,19 @@ static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft
     return rc;
 }
 
-/* One earlier job of the same name and user, for singleton jobs: the newest is enough, because each
- * of them waits for the one before. */
+/* The newest earlier job of the same name and user, for singleton jobs; 0: none. One is enough,
+ * because each of them waits for the one before. */
 static stk_job_number same_name(const struct stk_live *l, uint32_t uid, const char *name)
 {
-    stk_job_number found = 0;
+    const struct stk_entries *t = &l->entries;
 
-    for (const struct stk_entry *e = stk_entries_next(&l->entries, 0); e;
-         e = stk_entries_next(&l->entries, e->number))
-        if (e->rec.uid == uid && strcmp(e->rec.name, name) == 0)
-            found = e->number;
-    return found;
+    for (uint32_t i = t->n; i-- > 0;) {
+        const struct stk_entry *e = t->slots[i].entry;
+
+        if (e && e->rec.uid == uid && strcmp(e->rec.name, name) == 0)
+            return e->number;
+    }
+    return 0;
 }
 
 struct making { /* jobs being made from one draft */
@@ -244,7 +260,6 @@ static int make_all(struct stk_live *l, const struct stk_who *who, struct draft 
 
     if (d->spec.singleton)
         m.after = same_name(l, who->uid, d->spec.name);
-
     for (uint32_t i = 0; i < d->n && rc == 0; i++)
         rc = make_one(&m, i, err);
     if (rc == 0 && d->spec.n_items > 0)
@@ -368,9 +383,9 @@ static int check_all(struct stk_live *l, struct stk_live_request *r, struct draf
         if (rc < 0)
             return refuse_err(r, rc, &err);
         jobs += drafts[i].n;
+        if (jobs > MAX_JOBS_PER_REQUEST)
+            return refuse(r, 413, "too_many", "one request may make at most 200000 jobs");
     }
-    if (jobs > MAX_JOBS_PER_REQUEST)
-        return refuse(r, 413, "too_many", "one request may make at most 200000 jobs");
     rc = check_room(l, &r->who, jobs, &err);
     return rc < 0 ? refuse(r, 429, "queue_full", err.text) : 0;
 }
@@ -448,6 +463,7 @@ int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct st
         (void)refuse(r, 400, "bad_request", "a request has 1 to 200000 job descriptions");
         return 0;
     }
+    l->effort = 0;
     rc = check_key(l, r, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
@@ -455,6 +471,7 @@ int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct st
     if (!drafts)
         return stk_err_set(err, -ENOMEM, "out of memory");
     rc = check_all(l, r, drafts, n);
+    l->effort = 0; /* the same again, for what is made */
     if (rc == 0 && r->dry_run)
         rc = answer_dry(l, r, &drafts[0]);
     else if (rc == 0)

@@ -151,12 +151,17 @@ static void files(const struct stk_shim *s, uint32_t task, int report)
 {
     const char *in = stk_launch_str(s->l.spec, "stdin", "/dev/null");
     char out_path[4096], err_path[4096];
+    sigset_t term;
     int fd;
 
     if (s->pty) {
         stk_pty_child(s->pty);
         return;
     }
+    /* a pipe that nobody writes to holds this up: the user may still end it */
+    (void)sigemptyset(&term);
+    (void)sigaddset(&term, SIGTERM);
+    (void)sigprocmask(SIG_UNBLOCK, &term, NULL);
     fd = open(in, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         fail(report, task, "cannot read its input %s: %s", in, strerror(errno));

@@ -151,7 +151,8 @@ static void output(struct stk_pty *p)
     char buf[8192];
     ssize_t n;
 
-    while ((n = read(p->master, buf, sizeof(buf))) > 0) {
+    /* not without end: there are orders and deadlines to see to */
+    for (int k = 0; k < 16 && (n = read(p->master, buf, sizeof(buf))) > 0; k++) {
         keep(p, buf, (size_t)n);
         active(p);
         for (uint32_t i = 0; i < p->n_clients; i++)

@@ -197,7 +197,8 @@ static size_t utf8(const unsigned char *s, size_t left)
         code = code << 6 | (s[i] & 0x3fU);
     }
     if (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ||
-        (code >= 0x80 && code < 0xa0))
+        (code >= 0x80 && code < 0xa0) || (code >= 0x2028 && code < 0x202f) ||
+        (code >= 0x2066 && code < 0x206a)) /* what breaks or turns around a line is no text */
         return 0;
     return n;
 }

@@ -12,10 +12,11 @@ import json
 import os
 import random
 import signal
+import subprocess
 import time
 
 import pytest
-from daemon import STOKER, Daemon
+from daemon import SANITIZED, STOKER, Daemon
 
 RUNS = int(os.environ.get("STOKER_RUNS", "50"))
 SEED = int(os.environ.get("STOKER_SEED", "1"))
@@ -52,6 +53,8 @@ class Run:
         if crash:
             self.d.env.update(LD_PRELOAD=str(BUILD / "libcrash_at.so"), CRASH_AT=str(self.steps()),
                               CRASH_AFTER=str(self.r.randrange(2)))
+            if SANITIZED:  # its runtime wants to come first
+                self.d.env["ASAN_OPTIONS"] += ":verify_asan_link_order=0"
         try:
             self.d.start()
             return True
@@ -153,6 +156,14 @@ class Run:
             time.sleep(0.02)
         self.check()
         self.d.stop()
+        self.check_state()
+
+    def check_state(self):
+        """The stopped daemon's folder: sound, and nothing of any job left in it."""
+        tool = subprocess.run([BUILD / "stoker-store", "check", "--state", self.d.state], capture_output=True, text=True, timeout=120)
+        assert tool.returncode == 0, tool.stdout + tool.stderr
+        left = [str(p) for name in ("run", "attach", "script") for p in (self.d.state / name).glob("*")]
+        assert not left, left
 
     def log(self):
         starts, ends = collections.Counter(), collections.Counter()

@@ -8,7 +8,8 @@
     d.kill(); d.start()                  # jobs go on in between
 
 Unix socket paths are short (107 characters), pytest's folders are not: the socket lies in a folder of
-its own under /tmp. `close()` ends the daemon and every job it left.
+its own under /tmp. `close()` ends the daemon and every job it left, and raises when a sanitizer has
+complained meanwhile, in the daemon or in a shim (a build with -Db_sanitize).
 """
 import contextlib
 import json
@@ -27,6 +28,8 @@ from webclient import Client
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STOKER = pathlib.Path(os.environ.get("STOKER", ROOT / "build/stoker"))
 STOKERD = pathlib.Path(os.environ.get("STOKERD", STOKER.parent / "stokerd"))
+COMPLAINT = re.compile(r"ERROR: \w+Sanitizer|runtime error:|WARNING: \w+Sanitizer")
+SANITIZED = "ASAN_OPTIONS" in os.environ or "UBSAN_OPTIONS" in os.environ
 
 
 class Daemon:
@@ -43,8 +46,15 @@ class Daemon:
         if self.config:
             self.config.write_text(config)
         self.process = None
+        self.reader = None
         self.banner, self.errors = [], []
+        self.complaints = []  # of sanitizers, over all lives of the daemon
         self.url = self.login = None
+        if SANITIZED:  # into files, because shims outlive the daemon and its stderr
+            self.reports = pathlib.Path(tempfile.mkdtemp(prefix="stk-reports-"))
+            self.reports.chmod(0o777)
+            for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
+                self.env[name] = self.env.get(name, "") + f":log_path={self.reports}/{name[:4].lower()}"
 
     # ---- life ----
 
@@ -63,7 +73,8 @@ class Daemon:
         extra = {"user": self.user} if self.user is not None else {}
         self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
                                         cwd=self.folder, env=self.env, start_new_session=True, **extra)
-        threading.Thread(target=self._collect, args=(self.process.stderr, self.errors), daemon=True).start()
+        self.reader = threading.Thread(target=self._collect, args=(self.process.stderr, self.errors), daemon=True)
+        self.reader.start()
         killer = threading.Timer(timeout, self.process.kill)
         killer.start()
         for line in self.process.stdout:
@@ -83,11 +94,24 @@ class Daemon:
                 self.login = m[1]
         return self
 
-    @staticmethod
-    def _collect(stream, lines):
+    def _collect(self, stream, lines):
         with contextlib.suppress(ValueError, OSError):
             for line in stream:
                 lines.append(line.rstrip("\n"))
+                if COMPLAINT.search(line):
+                    self.complaints.append(line.rstrip("\n"))
+
+    def check_complaints(self):
+        """Raises with what sanitizers have said."""
+        if self.reader:
+            self.reader.join(1)  # jobs may hold the pipe longer
+        if SANITIZED:
+            for path in sorted(self.reports.iterdir()):
+                self.complaints.append(path.read_text(errors="replace"))
+            shutil.rmtree(self.reports, ignore_errors=True)
+            self.reports.mkdir(mode=0o777, exist_ok=True)
+        said, self.complaints = self.complaints, []
+        assert not said, "\n".join(said)
 
     def stop(self, timeout=30):
         """SIGTERM; the exit status."""
@@ -124,6 +148,11 @@ class Daemon:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.short, ignore_errors=True)
+        try:
+            self.check_complaints()
+        finally:
+            if SANITIZED:
+                shutil.rmtree(self.reports, ignore_errors=True)
 
     def __enter__(self):
         return self.start()

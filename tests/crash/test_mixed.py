@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""As test_crash.py, with every kind of job (arrays with a limit, dependencies, gangs, retries, time limits,
+terminals), while supervisors and processes of jobs are killed too and the configuration is read again. Then the
+same on a disk that fills up.
+
+STOKER_RUNS: how many runs (default 15). STOKER_SEED: the first seed.
+"""
+import collections
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+from test_crash import BUILD, GPUS, Gone, Run
+
+RUNS = int(os.environ.get("STOKER_RUNS", "15"))
+SEED = int(os.environ.get("STOKER_SEED", "1"))
+POLICIES = ["fifo", "sjf", "priority", "default"]
+
+
+class Mixed(Run):
+    def __init__(self, seed, folder):
+        super().__init__(seed, folder)
+        self.d.config = self.d.folder / "stoker.yaml"
+        self.d.config.write_text("policy: fifo\n")
+        self.first = {}       # of an acknowledged description: its number -> (description, how many jobs)
+        self.killed = set()   # jobs of which a process or the supervisor was killed
+        self.touched_arrays = set()
+
+    def program(self, ms, *words):
+        return [str(BUILD / "gpujob"), self.work, str(ms), *words]
+
+    def describe(self):
+        kind = self.r.choice(["plain", "plain", "array", "after", "gang", "retry", "limit", "terminal", "batch"])
+        job = {"command": self.program(self.r.choice([1, 5, 20, 60])), "gpus": self.r.choice([0, 1, 1, 2]), "workdir": self.work, "stdout": "/dev/null",
+               "grace_s": 1, "suspend": "never", "comment": kind}
+        if kind == "plain":
+            return super().describe() | {"comment": "plain"}
+        if kind == "array":
+            job["array"] = {"first": 0, "last": self.r.randrange(1, 6), "limit": self.r.randrange(1, 4)}
+        elif kind == "after" and self.first:
+            on = self.r.choice(list(self.first))
+            job["depends"] = [{"type": self.r.choice(["afterok", "afterany", "afternotok"]), "job": on}]
+        elif kind == "gang":
+            job["tasks"], job["gpus"] = 2, self.r.choice([1, 1, 2])
+        elif kind == "retry":
+            job["retry"] = {"error": 3}
+            job["command"] = ["/bin/sh", "-c", '"$0" "$@"; exec test "$STOKER_RESTARTS" -ge 2', *job["command"]]
+        elif kind == "limit":
+            job["command"] = self.program(60000)
+            job["time_limit_s"], job["gpus"] = 1, 0
+        elif kind == "terminal":
+            job["interactive"] = True
+        elif kind == "batch":
+            job["items"], job["workers"], job["gpus"] = [str(i) for i in range(4)], 2, 0
+            job["command"] = ["/bin/sh", "-c", f"echo item $STOKER_JOB_ID {{}} >>{self.work}/items"]
+        return job
+
+    def send(self, key):
+        jobs = self.unsure[key]
+        try:
+            answer = self.ask("POST", "/v1/jobs", {"jobs": jobs}, key=key)
+        except AssertionError as e:
+            if "can never be met" not in str(e):
+                raise
+            self.unsure.pop(key)  # refused: the job it waits for has ended badly
+            return
+        at = answer["id"]
+        for job in self.unsure.pop(key):
+            a = job.get("array")
+            n = len(range(a["first"], a["last"] + 1)) if a else job.get("workers", 1)
+            self.first[at] = (job, n)
+            for i in range(at, at + n):
+                self.jobs[i] = job
+            at += n
+        assert at - answer["id"] == answer["count"]
+
+    def shoot(self):
+        """kill -9 for a supervisor or a process of a job."""
+        jobs = [j for j in self.ask("GET", "/v1/jobs?limit=1000&state=running&detail=1")["jobs"] if j.get("supervisor")]
+        if not jobs:
+            return
+        job = self.r.choice(jobs)
+        pid = self.r.choice([job["supervisor"], *job["pids"]])
+        with contextlib.suppress(OSError):
+            mine = str(job["id"]).encode() in pathlib.Path(f"/proc/{pid}/environ").read_bytes() or b"stoker" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+            if pid > 1 and mine:
+                self.killed.add(job["id"])
+                os.kill(pid, signal.SIGKILL)
+
+    def reload(self):
+        self.d.config.write_text(f"policy: {self.r.choice(POLICIES)}\n")
+        if self.d.alive():
+            self.d.reload()
+
+    def step(self):
+        what = self.r.random()
+        if not self.unsure and what < 0.12:
+            self.shoot()
+        elif what < 0.18:
+            self.reload()
+        else:
+            super().step()
+
+    def check(self):
+        starts, _ = self.log()
+        records = {}
+        page = self.ask("GET", "/v1/history?limit=1000")
+        while page["jobs"]:
+            records.update((j["id"], j) for j in page["jobs"])
+            if page["next"] is None:
+                break
+            page = self.ask("GET", f"/v1/history?limit=1000&before={page['next']}")
+        lost = [n for n in self.jobs if n not in records]
+        assert not lost, f"acknowledged and lost: {lost}"
+        more = [n for n in records if n not in self.jobs]
+        assert not more, f"never acknowledged, or twice: {more}"
+        for (job, restarts), n in starts.items():
+            assert n <= self.jobs[job].get("tasks", 1), f"job {job}, start {restarts}: {n} processes"
+        for number, record in records.items():
+            self.check_end(number, record, records)
+        self.check_limits(records)
+        self.check_items(records)
+
+    def check_end(self, number, record, records):
+        job = self.jobs[number]
+        if number in self.touched or number in self.killed:
+            return
+        want = {"timeout"} if "time_limit_s" in job else {"completed"}
+        if dep := (job.get("depends") or [None])[0]:
+            on = [records[i] for i in range(dep["job"], dep["job"] + self.first[dep["job"]][1])]
+            ok = [j["cause"] == "completed" for j in on]
+            met = dep["type"] == "afterany" or (all(ok) if dep["type"] == "afterok" else not any(ok))
+            want = {"completed"} if met else {"dependency_failed"}
+        assert record["cause"] in want, f"{record} instead of {want}; {self.words}"
+        if "retry" in job:
+            assert record["restarts"] >= 2, record
+
+    def check_limits(self, records):
+        """No more elements of an array at a time than its limit, by the jobs' own log."""
+        running = collections.defaultdict(set)
+        spoiled = {records[n]["array_id"] for n in self.touched | self.killed if n in records}
+        path = pathlib.Path(self.work, "log")
+        for line in path.read_text().splitlines() if path.exists() else []:
+            word, number, _ = line.split(maxsplit=2)
+            first = records[int(number)]["array_id"]
+            if not first or first in spoiled:
+                continue
+            (running[first].add if word == "start" else running[first].discard)(number)
+            limit = self.first[first][0].get("array", {}).get("limit")
+            assert not limit or len(running[first]) <= limit, f"array {first}: {running[first]} at a time"
+
+    def check_items(self, records):
+        path = pathlib.Path(self.work, "items")
+        done = collections.Counter(line.split()[2] + "/" + str(records[int(line.split()[1])]["array_id"] or line.split()[1])
+                                   for line in (path.read_text().splitlines() if path.exists() else []))
+        for first, (job, n) in self.first.items():
+            if "items" not in job or any(i in self.touched | self.killed for i in range(first, first + n)):
+                continue
+            for item in job["items"]:
+                assert done[f"{item}/{first}"] >= 1, f"item {item} of batch {first} was never done"
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + RUNS))
+def test_every_kind_of_job_survives(seed, tmp_path):
+    run = Mixed(seed, tmp_path)
+    try:
+        run.go()
+    finally:
+        run.d.close()
+
+
+class Full(Mixed):
+    """The state folder lies on a small disk that is filled and emptied again."""
+
+    def __init__(self, seed, folder, disk):
+        super().__init__(seed, folder)
+        self.d.state = disk / "state"
+        self.ballast = disk / "ballast"
+        self.refused = 0
+
+    def ask(self, method, path, body=None, key=None, ok=(200, 201)):
+        a = super().ask(method, path, body, key, (*ok, 507))
+        if "error" in a and a["error"]["code"] in ("not_durable", "cannot_write"):
+            self.refused += 1
+            assert len(a["error"]["message"]) > 10
+            raise Gone
+        return a
+
+    def fill(self):
+        with contextlib.suppress(OSError), open(self.ballast, "ab", buffering=0) as f:
+            while True:
+                f.write(b"x" * 65536)
+
+    def go(self):
+        self.start(crash=False)
+        for _ in range(4):
+            with contextlib.suppress(Gone):
+                for _ in range(10):
+                    self.step()
+            self.fill()
+            for _ in range(15):
+                with contextlib.suppress(Gone):
+                    self.step()
+            assert self.d.alive(), self.d.errors
+            if self.r.random() < 0.5:
+                self.d.kill()
+                self.ballast.unlink()
+                self.start(crash=False)
+            else:
+                self.ballast.unlink()
+            end = time.monotonic() + 60
+            while self.ask("GET", "/v1/health")["status"] != "ok":
+                assert time.monotonic() < end, "it never recovers"
+                time.sleep(0.05)
+        while self.unsure:
+            self.send(next(iter(self.unsure)))
+        self.finish()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to mount")
+@pytest.mark.parametrize("seed", range(SEED, SEED + max(RUNS // 5, 1)))
+def test_a_disk_that_fills_up_loses_nothing(seed, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=755", "none", disk], capture_output=True).returncode != 0:
+        pytest.skip("may not mount")
+    run = Full(seed, tmp_path / "run", disk)
+    try:
+        run.go()
+        assert run.refused > 0, "the disk was never full"
+    finally:
+        run.d.close()
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to mount")
+def test_a_state_folder_that_cannot_be_written_is_refused(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=755", "none", disk], capture_output=True).returncode != 0:
+        pytest.skip("may not mount")
+    run = Mixed(1, tmp_path / "run")
+    run.d.state = disk / "state"
+    try:
+        run.start(crash=False)
+        number = run.d.submit(command=["/bin/true"], stdout="/dev/null")
+        run.d.wait(number)
+        run.d.stop()
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        with pytest.raises(RuntimeError, match="(?i)read-only|cannot be written|not be written"):
+            run.d.start()
+        subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+        run.start(crash=False)
+        assert run.d.job(number)["cause"] == "completed"
+    finally:
+        run.d.close()
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+assert GPUS >= 4  # gangs of two with two GPUs each
