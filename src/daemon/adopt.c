@@ -225,6 +225,8 @@ int stk_daemon_adopt(void *ctx, const struct stk_who *who, json_t *body, stk_rep
     struct stat st;
     int rc = read_wish(d, body, &w, err);
 
+    if (rc == 0 && !d->machine.is_virtual && d->machine.gpus.at_us == 0)
+        rc = stk_err_set(err, -EBUSY, "the GPUs have not been read yet; try again in a moment");
     rc = rc < 0 ? rc : check(d, who, w.pid, &st, &a.start, err);
     if (rc < 0)
         return rc;

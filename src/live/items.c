@@ -242,7 +242,7 @@ static int end_item(struct stk_live *l, const struct stk_live_late *o, struct st
     struct ending g = {.index = o->index, .worker = (int32_t)o->worker};
     struct stk_item it = {
         .index = o->index, .worker = (int32_t)o->worker, .code = o->code, .ended = l->now};
-    struct stk_live_batch *b;
+    struct stk_live_batch *b = NULL;
     int rc;
 
     if (!e || e->rec.kind != STK_KIND_BATCH)
