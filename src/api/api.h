@@ -24,7 +24,7 @@ struct stk_api_config { /* borrowed for life */
     /* Optional: adds what the engine knows of a job that has not ended ("pids", "attach"). */
     void (*detail)(void *ctx, stk_job_number number, json_t *job);
     /* Optional: {"pid", "name"?, "gpus"?}: makes a job of a process. < 0: refused, not answered. */
-    int (*adopt)(void *ctx, const struct stk_who *who, const json_t *body, stk_reply_fn reply,
+    int (*adopt)(void *ctx, const struct stk_who *who, json_t *body, stk_reply_fn reply,
                  void *reply_ctx, struct stk_err *err);
     /* Optional: notable things, one line each. */
     void (*log)(void *ctx, const char *line);

@@ -41,13 +41,13 @@ static int read_gpus(const struct stk_daemon *d, const json_t *list, uint64_t *r
     return 0;
 }
 
-static int read_wish(const struct stk_daemon *d, const json_t *body, struct wish *w,
-                     struct stk_err *err)
+static int read_wish(const struct stk_daemon *d, json_t *body, struct wish *w, struct stk_err *err)
 {
-    const json_t *pid = json_object_get(body, "pid"), *name = json_object_get(body, "name"), *v;
+    const json_t *pid = json_object_get(body, "pid"), *name = json_object_get(body, "name");
+    json_t *v;
     const char *key;
 
-    json_object_foreach((json_t *)(uintptr_t)body, key, v)
+    json_object_foreach(body, key, v)
     {
         if (strcmp(key, "pid") != 0 && strcmp(key, "name") != 0 && strcmp(key, "gpus") != 0)
             return stk_err_set(err, -EINVAL, "\"%.40s\" is not known; there are pid, name and gpus",
@@ -139,13 +139,13 @@ static void add_output(pid_t pid, uid_t uid, json_t *job)
 }
 
 /* A name as descriptions have it. */
-static void clean_name(char *name)
+static void clean_name(char *name, size_t size)
 {
     for (char *p = name; *p; p++)
         if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f || *p == '/')
             *p = '_';
     if (!*name)
-        (void)strcpy(name, "adopted"); /* the buffer is larger */
+        (void)snprintf(name, size, "adopted");
 }
 
 static json_t *describe(const struct wish *w, uid_t uid)
@@ -157,7 +157,7 @@ static json_t *describe(const struct wish *w, uid_t uid)
     (void)slurp(w->pid, "comm", comm, sizeof(comm) - 16);
     n = strcspn(comm, "\n");
     comm[n] = '\0';
-    clean_name(comm);
+    clean_name(comm, sizeof(comm));
     if (!link_of(w->pid, "cwd", false, cwd, sizeof(cwd)))
         (void)snprintf(cwd, sizeof(cwd), "/");
     job = json_pack("{s:s,s:o,s:s,s:i,s:s,s:b}", "name", w->name ? w->name : comm, "command",
@@ -215,7 +215,7 @@ static int check(struct stk_daemon *d, const struct stk_who *who, pid_t pid, str
     return 0;
 }
 
-int stk_daemon_adopt(void *ctx, const struct stk_who *who, const json_t *body, stk_reply_fn reply,
+int stk_daemon_adopt(void *ctx, const struct stk_who *who, json_t *body, stk_reply_fn reply,
                      void *reply_ctx, struct stk_err *err)
 {
     struct stk_daemon *d = ctx;
@@ -225,6 +225,8 @@ int stk_daemon_adopt(void *ctx, const struct stk_who *who, const json_t *body, s
     struct stat st;
     int rc = read_wish(d, body, &w, err);
 
+    if (rc == 0 && !d->machine.is_virtual && d->machine.gpus.at_us == 0)
+        rc = stk_err_set(err, -EBUSY, "the GPUs have not been read yet; try again in a moment");
     rc = rc < 0 ? rc : check(d, who, w.pid, &st, &a.start, err);
     if (rc < 0)
         return rc;

@@ -120,7 +120,7 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
 stk_job_number stk_daemon_job_of(struct stk_daemon *d, pid_t pid, uint32_t uid);
 
 /* adopt.c: a process that was started by hand becomes a job; as in stk_api_config. */
-int stk_daemon_adopt(void *ctx, const struct stk_who *who, const json_t *body, stk_reply_fn reply,
+int stk_daemon_adopt(void *ctx, const struct stk_who *who, json_t *body, stk_reply_fn reply,
                      void *reply_ctx, struct stk_err *err);
 
 /* reload.c */

@@ -70,6 +70,8 @@ static json_t *judge(struct stk_gpuwatch *w, const struct stk_gpu_rule *rule, ui
         json_t *o, *strangers;
 
         stk_gpuview_judge(t, i, rule, owner, w, &v);
+        if (v.state == STK_GPU_FOREIGN_IDLE && w->d->config.gpus.idle_s > 0)
+            v.off = false; /* it has done nothing for so long that it does not count */
         *off |= v.off ? UINT64_C(1) << i : 0;
         o = json_pack("{s:i}", "index", (int)i);
         for (int m = 0; m < STK_GPU_METRIC_MAX; m++)

@@ -277,6 +277,8 @@ static void on_timer(uv_timer_t *t)
     struct stk_procs procs = {0};
     stk_time now = stk_daemon_now(w->d);
 
+    if (!stk_live_core(w->d->live))
+        return; /* the daemon is about to stop */
     stk_local_each(w->d->engine, meet, w);
     sweep(w);
     free(w->asleep); /* all that were there have been met */

@@ -164,8 +164,8 @@ bool stk_idle_can_sleep(const struct stk_daemon *d, uint64_t mask)
     }
     f = fopen("/proc/meminfo", "re");
     while (f && fgets(line, sizeof(line), f))
-        if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
-            break;
+        if (strncmp(line, "MemAvailable:", 13) == 0)
+            kib = strtoull(line + 13, NULL, 10);
     if (f)
         (void)fclose(f);
     return need * 1.2 < (double)kib / 1024;

@@ -18,9 +18,9 @@
 
 #include "model/time.h"
 
-#define STK_IDLE_CPU 0.01            /* of one core: below this a job's processes do nothing */
-#define STK_IDLE_POWER 1.3           /* times the lowest power seen: above this a GPU works */
-#define STK_IDLE_CALM STK_SECOND * 2 /* so long nobody has waited before a job is woken */
+#define STK_IDLE_CPU 0.01              /* of one core: below this a job's processes do nothing */
+#define STK_IDLE_POWER 1.3             /* times the lowest power seen: above this a GPU works */
+#define STK_IDLE_CALM (STK_SECOND * 2) /* so long nobody has waited before a job is woken */
 
 struct stk_idle_rule { /* seconds; 0: never */
     int64_t warn_s, suspend_s, end_s;

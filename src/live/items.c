@@ -62,8 +62,8 @@ static int find(struct stk_live *l, stk_job_number number, struct stk_live_batch
         return 0;
     }
     rc = stk_store_items_counts(l->cfg.store, number, b.n, err);
-    if (rc < 0)
-        return rc;
+    if (rc != 0)
+        return rc < 0 ? rc : -EIO;
     if (t->n >= MAX_KNOWN)
         stk_live_items_forget(l);
     if (t->n == t->cap) {
@@ -90,8 +90,8 @@ int stk_live_item_counts(struct stk_live *l, const struct stk_record *rec,
     uint32_t total = 0;
     int rc = rec->kind == STK_KIND_BATCH ? find(l, stk_live_batch(rec), &b, NULL) : -ENOENT;
 
-    if (rc < 0)
-        return rc;
+    if (rc < 0 || !b)
+        return -ENOENT;
     memcpy(ret_n, b->n, sizeof(b->n));
     for (int i = 0; i < STK_ITEM_STATE_MAX; i++)
         total += b->n[i];
@@ -170,9 +170,9 @@ int stk_live_item_next(struct stk_live *l, stk_job_number number, uint32_t *ret_
     struct stk_live_batch *b;
     int rc;
 
-    if (!e)
-        return stk_err_set(err, -ENOENT, "there is no job %u", number);
     rc = stk_live_items_flush(l, err); /* it may have said how its last one ended */
+    if (rc == 0 && !e)
+        return stk_err_set(err, -ENOENT, "there is no job %u", number);
     rc = rc < 0 ? rc : find(l, stk_live_batch(&e->rec), &b, err);
     rc = rc < 0 ? rc : given_before(l, stk_live_batch(&e->rec), &t, err);
     if (rc == 0 && !t.text)
@@ -195,15 +195,15 @@ static void read_budget(struct stk_live *l, struct stk_live_batch *b, const stru
 {
     json_t *spec = stk_live_spec(l, e->rec.spec);
     const json_t *retry = json_object_get(spec, "retry"), *error = json_object_get(retry, "error");
-    const json_t *codes = json_object_get(retry, "exit_codes"), *v;
-    size_t i;
+    const json_t *codes = json_object_get(retry, "exit_codes");
 
     b->budget_known = true;
     b->retry = json_is_string(error) ? UINT32_MAX : (uint32_t)json_integer_value(error);
     memset(b->codes, codes ? 0 : 0xff, sizeof(b->codes));
-    json_array_foreach((json_t *)(uintptr_t)codes, i, v)
-    {
-        b->codes[(json_integer_value(v) & 255) / 8] |= (uint8_t)(1u << (json_integer_value(v) & 7));
+    for (size_t i = 0; i < json_array_size(codes); i++) {
+        unsigned code = (unsigned)json_integer_value(json_array_get(codes, i)) & 255;
+
+        b->codes[code / 8] |= (uint8_t)(1u << (code & 7));
     }
     json_decref(spec);
 }
@@ -242,7 +242,7 @@ static int end_item(struct stk_live *l, const struct stk_live_late *o, struct st
     struct ending g = {.index = o->index, .worker = (int32_t)o->worker};
     struct stk_item it = {
         .index = o->index, .worker = (int32_t)o->worker, .code = o->code, .ended = l->now};
-    struct stk_live_batch *b;
+    struct stk_live_batch *b = NULL;
     int rc;
 
     if (!e || e->rec.kind != STK_KIND_BATCH)
@@ -272,6 +272,8 @@ int stk_live_items_flush(struct stk_live *l, struct stk_err *err)
     uint32_t done = 0;
     int rc = 0;
 
+    if (!l->loop)
+        return stk_err_set(err, -EAGAIN, "the state could not be read again");
     while (done < t->n_late && rc == 0) {
         rc = end_item(l, &t->late[done], err);
         done += rc == 0;

@@ -134,7 +134,7 @@ def test_a_foreign_process_is_named_and_its_gpu_left_alone(world):
     with w.daemon as d:
         w.until_gpu(1, free)
         p = w.foreign(1)
-        w.until_gpu(1, lambda g: g["state"] == "off")
+        w.until_gpu(1, lambda g: g.get("foreign"))
         out = subprocess.run([STOKER, "gpus", "--json"], env={**os.environ, "STOKER_SOCKET": str(d.socket)}, capture_output=True, text=True, check=True)
         gpus = json.loads(out.stdout)
         gpu = (gpus["gpus"] if isinstance(gpus, dict) else gpus)[1]
@@ -163,7 +163,7 @@ def test_an_adopted_process_has_the_gpus_it_uses(world):
     w = world()
     p = w.foreign(1)
     with w.daemon as d:
-        w.until_gpu(1, lambda g: g["state"] == "off")
+        w.until_gpu(1, lambda g: g.get("foreign"))
         n = d.post("/v1/adopt", {"pid": p.pid})["id"]
         assert d.until(n, "running")["gpu_indices"] == [1]
         gpu = w.until_gpu(1, lambda g: not g.get("foreign"))
