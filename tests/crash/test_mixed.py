@@ -226,7 +226,7 @@ class Full(Mixed):
 def test_a_disk_that_fills_up_loses_nothing(seed, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=755", "none", disk], capture_output=True).returncode != 0:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m,mode=755", "none", disk], capture_output=True).returncode != 0:
         pytest.skip("may not mount")
     run = Full(seed, tmp_path / "run", disk)
     try:
