@@ -72,8 +72,7 @@ static int on_submit(struct stk_live *l, struct stk_err *err)
                   : stk_store_job_put(l->cfg.store, &e->rec, err);
 }
 
-static int on_started(struct stk_live *l, const struct stk_job *j, stk_time at,
-                      struct stk_err *err)
+static int on_started(struct stk_live *l, const struct stk_job *j, stk_time at, struct stk_err *err)
 {
     struct stk_entry *e = stk_entries_find(&l->entries, j->number);
 

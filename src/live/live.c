@@ -113,8 +113,8 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 
 bool stk_live_pending(const struct stk_live *l)
 {
-    return !l->loop || l->failed || l->first || l->off_changed || l->in_txn || stk_loop_pending(l->loop) ||
-           stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
+    return !l->loop || l->failed || l->first || l->off_changed || l->in_txn ||
+           stk_loop_pending(l->loop) || stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
 }
 
 stk_time stk_live_wake(const struct stk_live *l)

@@ -20,8 +20,8 @@
 #include "base/rng.h"
 #include "config/config.h"
 #include "core/state.h"
-#include "live/live.h"
 #include "lib/tmpdir.h"
+#include "live/live.h"
 
 #define MAX_PROCS 512
 #define GPUS 4
@@ -175,9 +175,9 @@ static void pump(struct stk_engine *e, stk_time now)
             p->started = true;
         if (!p->ended && (p->stop != STK_CAUSE_NONE || (p->started && !stk_rng_below(t->rng, 4)))) {
             p->ended = true;
-            p->cause = p->stop                       ? p->stop
+            p->cause = p->stop                    ? p->stop
                        : stk_rng_below(t->rng, 4) ? STK_CAUSE_OK
-                                                     : STK_CAUSE_FAILED;
+                                                  : STK_CAUSE_FAILED;
         }
         report(t, p);
     }
@@ -268,8 +268,8 @@ static void on_submitted(void *ctx, int status, json_t *take)
     w->answered++;
     MUST(status == 201 || status == 507 || status == 400);
     w->refused += status == 507;
-    MUST(status != 507 || strlen(json_string_value(json_object_get(
-                              json_object_get(take, "error"), "message"))) > 10);
+    MUST(status != 507 || strlen(json_string_value(
+                              json_object_get(json_object_get(take, "error"), "message"))) > 10);
     if (status == 201 && (stk_job_number)(id + n - 1) > w->known)
         w->known = (stk_job_number)(id + n - 1);
     json_decref(take);
@@ -296,10 +296,10 @@ static json_t *describe(struct world *w)
                                             (int)stk_rng_below(r, 5), "limit",
                                             1 + (int)stk_rng_below(r, 3)));
     if (w->known > 0 && stk_rng_below(r, 4) == 0)
-        (void)json_object_set_new(
-            job, "depends",
-            json_pack("[{s:s,s:i}]", "type", stk_rng_below(r, 2) ? "afterok" : "afterany", "job",
-                      1 + (int)stk_rng_below(r, w->known)));
+        (void)json_object_set_new(job, "depends",
+                                  json_pack("[{s:s,s:i}]", "type",
+                                            stk_rng_below(r, 2) ? "afterok" : "afterany", "job",
+                                            1 + (int)stk_rng_below(r, w->known)));
     if (stk_rng_below(r, 5) == 0)
         (void)json_object_set_new(job, "hold", json_true());
     if (stk_rng_below(r, 4) == 0)
