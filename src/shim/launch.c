@@ -111,8 +111,8 @@ static int read_shape(struct stk_launch *l, struct stk_err *err)
     l->tasks = (uint32_t)tasks;
     l->one_each = tasks > 1 && strcmp(launch, "tasks") == 0 && !l->items;
     l->procs = l->one_each ? l->tasks : 1;
-    if (l->items)
-        l->procs = (uint32_t)(workers > tasks ? workers : tasks);
+    if (l->items) /* one of several jobs that share the items is one worker */
+        l->procs = (uint32_t)(workers > tasks && !l->array ? workers : tasks);
     if (l->interactive || l->adopt_pid)
         l->procs = 1;
     l->one_each = l->one_each && l->procs > 1;
