@@ -17,19 +17,22 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run test test-plain test-digests test-python soak bench bench-store bench-scale \
+.PHONY: build help run sample bench-slurm test test-plain test-digests test-python soak bench bench-store bench-scale \
 	asan fuzz fmt check clean install deb
 .NOTPARALLEL:
 
 build: ## compile into build/stoker (default)
 	@$(BOOTSTRAP) build
 	@[ -f build/build.ninja ] || meson setup build --buildtype=release
-	@ninja -C build stoker
+	@ninja -C build
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z].*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## simulate a sample day under three policies; writes build/sample-day.html
+run: build ## start stoker on this machine, with its page; Ctrl-C stops it, jobs go on
+	@build/stoker serve
+
+sample: build ## simulate a sample day under three policies; writes build/sample-day.html
 	@build/stoker sim --generate mix=sample,jobs=600,seed=1 --cluster 8x8 --compare fifo,sjf,default \
 		--html build/sample-day.html
 
@@ -54,11 +57,12 @@ test-digests: build
 
 test-python: build
 	@$(BOOTSTRAP) test
-	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/golden tests/e2e
+	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/golden tests/e2e tests/crash
 
 soak: test-plain ## long runs: 10 minutes of each fuzzer, 5000 rounds of each property, the package in a fresh Debian
 	@$(MAKE) fuzz FUZZ_SECONDS=600
 	@STOKER_RUNS=5000 $(TEST) -C build --timeout-multiplier 0 --suite property
+	@STOKER_RUNS=1000 $(PYTHON) -m pytest -q -p no:cacheprovider tests/crash
 	@STOKER_SOAK=1 $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_deb.py
 	@echo "stoker: soak passed"
 
@@ -70,6 +74,9 @@ fuzz: ## run each fuzzer for FUZZ_SECONDS (60)
 
 bench: build ## speed, against named references measured in the same run
 	@bench/run
+
+bench-slurm: build ## jobs and submissions a second, beside Slurm on this machine
+	@bench/slurm
 
 bench-store: build ## writing and opening the store, against plain SQLite
 	@bench/store

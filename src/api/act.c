@@ -41,14 +41,14 @@ static int check_signal(struct stk_request *r, json_t *args)
 static void act(struct stk_api *a, struct stk_request *r, const char *verb,
                 const stk_job_number *numbers, uint32_t n, json_t *take_args)
 {
+    const struct stk_asker by = {*stk_request_who(r), stk_api_reply, r};
     int rc;
 
     if (strcmp(verb, "signal") == 0 && check_signal(r, take_args) < 0) {
         json_decref(take_args);
         return;
     }
-    rc = stk_live_act(a->cfg.live, stk_request_who(r), verb, numbers, n, take_args, stk_api_reply,
-                      r);
+    rc = stk_live_act(a->cfg.live, &by, verb, numbers, n, take_args);
     if (rc < 0)
         stk_request_error(r, 503, "busy", "cannot %s now: %s", verb, strerror(-rc));
 }
@@ -127,7 +127,18 @@ void stk_do_act(void *ctx, struct stk_request *r)
 
 void stk_do_adopt(void *ctx, struct stk_request *r)
 {
-    (void)ctx;
-    stk_request_error(r, 501, NULL,
-                      "adopting processes that stoker did not start is not there yet");
+    struct stk_api *a = ctx;
+    struct stk_err err = {"processes cannot be adopted here"};
+    json_t *body;
+    int rc = -EPROTO;
+
+    if (stk_request_body(r, &body) < 0)
+        return;
+    if (!json_is_object(body))
+        rc = stk_err_set(&err, -EINVAL, "the body must be an object with \"pid\"");
+    else if (a->cfg.adopt)
+        rc = a->cfg.adopt(a->cfg.ctx, stk_request_who(r), body, stk_api_reply, r, &err);
+    json_decref(body);
+    if (rc < 0)
+        stk_api_fail(r, rc, &err);
 }

@@ -23,6 +23,9 @@ struct stk_api_config { /* borrowed for life */
     const json_t *gpus; /* the table of "stoker-gpu list", for names and uuids; may be NULL */
     /* Optional: adds what the engine knows of a job that has not ended ("pids", "attach"). */
     void (*detail)(void *ctx, stk_job_number number, json_t *job);
+    /* Optional: {"pid", "name"?, "gpus"?}: makes a job of a process. < 0: refused, not answered. */
+    int (*adopt)(void *ctx, const struct stk_who *who, const json_t *body, stk_reply_fn reply,
+                 void *reply_ctx, struct stk_err *err);
     /* Optional: notable things, one line each. */
     void (*log)(void *ctx, const char *line);
     void *ctx;
@@ -38,6 +41,9 @@ void stk_api_set_names(struct stk_api *api, const char *const *admins, const cha
 void stk_api_after_turn(struct stk_api *api);
 /* The latest line of "stoker-gpu watch". */
 void stk_api_take_sample(struct stk_api *api, json_t *take_sample);
+/* Tells those who listen to events something about a job that is not in the journal. */
+void stk_api_tell(struct stk_api *api, stk_job_number number, const char *type,
+                  const char *sentence);
 /* What is wrong with the daemon ("cannot write to the disk"); NULL: nothing. Shown by health. */
 void stk_api_set_trouble(struct stk_api *api, const char *sentence);
 /* A link that logs a browser in as the daemon's own user; "" when not listening on TCP. */

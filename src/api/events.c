@@ -26,9 +26,13 @@ struct stk_feed {
     uint64_t after; /* everything up to here is in 'buf' or was sent */
     char *buf;
     size_t len, at;
+    char *extra; /* what is not in the journal, to be sent between two events of it */
+    size_t n_extra, at_extra;
     uint64_t sent_ms;
     bool beat;
 };
+
+#define MAX_EXTRA ((size_t)65536) /* of a listener that takes nothing: more is dropped */
 
 static void set(json_t *o, const char *key, json_t *take)
 {
@@ -170,12 +174,53 @@ static void refill(struct stk_feed *f)
     }
 }
 
+static size_t send_extra(struct stk_feed *f, char *buf, size_t max)
+{
+    size_t n = f->n_extra - f->at_extra < max ? f->n_extra - f->at_extra : max;
+
+    memcpy(buf, f->extra + f->at_extra, n);
+    f->at_extra += n;
+    if (f->at_extra == f->n_extra)
+        f->at_extra = f->n_extra = 0;
+    f->sent_ms = uv_now(f->api->cfg.loop);
+    return n;
+}
+
+static void add_extra(struct stk_feed *f, const char *text, size_t n)
+{
+    char *more = f->n_extra + n <= MAX_EXTRA ? realloc(f->extra, f->n_extra + n) : NULL;
+
+    if (!more)
+        return;
+    f->extra = more;
+    memcpy(f->extra + f->n_extra, text, n);
+    f->n_extra += n;
+    stk_request_wake(f->req);
+}
+
+void stk_api_tell(struct stk_api *a, stk_job_number number, const char *type, const char *sentence)
+{
+    json_t *o = json_pack("{s:I,s:s,s:o,s:s}", "job", (json_int_t)number, "type", type, "at",
+                          stk_show_time(stk_api_now(a)), "text", sentence);
+    char *data = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(16)) : NULL, *text = NULL;
+    int n = data ? asprintf(&text, "event: %s\ndata: %s\n\n", type, data) : -1;
+
+    for (struct stk_feed *f = a->feeds; f && n > 0; f = f->next)
+        add_extra(f, text, (size_t)n);
+    if (n > 0)
+        free(text);
+    free(data);
+    json_decref(o);
+}
+
 static ssize_t fill(void *ctx, char *buf, size_t max, bool stopping)
 {
     static const char bye[] = "event: stopping\ndata: {}\n\n";
     struct stk_feed *f = ctx;
     size_t n;
 
+    if (f->at == f->len && f->at_extra < f->n_extra)
+        return (ssize_t)send_extra(f, buf, max);
     if (f->at == f->len)
         refill(f);
     if (f->at == f->len && stopping)
@@ -205,6 +250,7 @@ static void done(void *ctx)
     if (f->next)
         f->next->prev = f->prev;
     free(f->buf);
+    free(f->extra);
     free(f);
 }
 

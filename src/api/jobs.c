@@ -13,6 +13,7 @@ void stk_do_submit(void *ctx, struct stk_request *r)
 {
     struct stk_api *a = ctx;
     const char *key = stk_request_header(r, "Idempotency-Key");
+    struct stk_asker by;
     uint64_t dry = 0;
     json_t *body, *jobs;
     int rc;
@@ -37,7 +38,8 @@ void stk_do_submit(void *ctx, struct stk_request *r)
         stk_request_error(r, 400, NULL, "\"jobs\" must be a list of at least one description");
         return;
     }
-    rc = stk_live_submit(a->cfg.live, stk_request_who(r), jobs, key, dry != 0, stk_api_reply, r);
+    by = (struct stk_asker){*stk_request_who(r), stk_api_reply, r};
+    rc = stk_live_submit(a->cfg.live, &by, jobs, key, dry != 0);
     if (rc < 0)
         stk_request_error(r, rc == -ENOMEM ? 503 : 400, NULL, "the jobs cannot be taken: %s",
                           strerror(-rc));

@@ -95,7 +95,8 @@ void stk_do_gpus(void *ctx, struct stk_request *r)
 
 static void drain(struct stk_api *a, struct stk_request *r, uint32_t node, uint64_t mask, bool on)
 {
-    int rc = stk_live_drain(a->cfg.live, stk_request_who(r), node, mask, on, stk_api_reply, r);
+    const struct stk_asker by = {*stk_request_who(r), stk_api_reply, r};
+    int rc = stk_live_drain(a->cfg.live, &by, node, mask, on);
 
     if (rc < 0)
         stk_request_error(r, 503, "busy", "cannot do that now: %s", strerror(-rc));

@@ -65,12 +65,13 @@ static void say_outlook(const struct stk_say *s, char *buf, size_t size)
 static void say_room(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
-    char outlook[160], off[48] = "";
+    char outlook[160], off[320] = "";
 
     say_outlook(s, outlook, sizeof(outlook));
     if (w->off > 0)
-        (void)snprintf(off, sizeof(off), ", %" PRIu64 " %s not in use", w->off,
-                       w->off == 1 ? "is" : "are");
+        (void)snprintf(off, sizeof(off), ", %" PRIu64 " %s not to be used%s%s%s", w->off,
+                       w->off == 1 ? "is" : "are", s->off ? " (" : "", s->off ? s->off : "",
+                       s->off ? ")" : "");
     if (w->code == STK_WHY_GPUS)
         (void)snprintf(buf, size, "needs %" PRIu64 " GPU%s and %" PRIu64 " %s free%s%s", w->need,
                        plural(w->need), w->have, w->have == 1 ? "is" : "are", off, outlook);
@@ -135,7 +136,9 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
         (void)snprintf(buf, size, "can never run here: no machine has what it asks for");
         break;
     case STK_WHY_HELD:
-        (void)snprintf(buf, size, "it is on hold until somebody releases it");
+        (void)snprintf(buf, size,
+                       s->asleep ? "it is suspended and sleeps until somebody resumes it"
+                                 : "it is on hold until somebody releases it");
         break;
     case STK_WHY_DEPENDENCY:
         (void)snprintf(buf, size, "waits for %" PRIu64 " job%s that it depends on", w->missing,
@@ -172,7 +175,9 @@ void stk_say_change(const struct stk_say *s, char *buf, size_t size)
 
     buf[0] = '\0';
     if (w->code == STK_WHY_HELD)
-        (void)snprintf(buf, size, "release it: stoker release %u", s->number);
+        (void)snprintf(buf, size,
+                       s->asleep ? "resume it: stoker resume %u" : "release it: stoker release %u",
+                       s->number);
     else if (w->code == STK_WHY_GPUS && w->have > 0 && s->tasks == 1)
         (void)snprintf(buf, size, "with %" PRIu64 " GPU%s it would fit now", w->have,
                        plural(w->have));

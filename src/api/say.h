@@ -3,6 +3,7 @@
 #ifndef STK_API_SAY_H
 #define STK_API_SAY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,8 @@ struct stk_say { /* what is known beside the reason */
     struct stk_reason why;
     stk_job_number number;
     uint32_t tasks;           /* of the job */
+    bool asleep;              /* its processes sleep */
+    const char *off;          /* why a GPU is not used, when one is not; or NULL */
     stk_time now;             /* microseconds since 1970 */
     stk_time room_at;         /* when enough GPUs are expected to be free; 0: not known */
     stk_job_number first_out; /* who is expected to end first; 0: not known */

@@ -46,7 +46,7 @@ const char *stk_show_state(const struct stk_job *j)
 {
     switch ((enum stk_job_state)j->state) {
     case STK_JOB_HELD:
-        return "held";
+        return j->slept ? "suspended" : "held";
     case STK_JOB_BLOCKED:
         return "blocked";
     case STK_JOB_WAITING:
@@ -148,7 +148,8 @@ static void set_place(const struct stk_show *v, json_t *o, const struct stk_stat
 static void set_reason(const struct stk_show *v, json_t *o, const struct stk_job *j, uint32_t slot)
 {
     struct stk_core *core = stk_live_core(v->api->cfg.live);
-    struct stk_say say = {.number = j->number, .tasks = 1, .now = stk_api_now(v->api)};
+    struct stk_say say = {
+        .number = j->number, .tasks = 1, .now = stk_api_now(v->api), .asleep = j->slept != 0};
     char sentence[256];
     const struct stk_reason *w = &say.why;
 
@@ -217,6 +218,28 @@ static void set_description(const struct stk_show *v, json_t *o, const struct st
     set(o, "spec", copy);
 }
 
+json_t *stk_show_items(struct stk_live *live, const struct stk_record *rec)
+{
+    uint32_t n[STK_ITEM_STATE_MAX];
+    json_int_t total = 0;
+
+    if (stk_live_item_counts(live, rec, n) < 0)
+        return NULL;
+    for (int i = 0; i < STK_ITEM_STATE_MAX; i++)
+        total += n[i];
+    return json_pack("{s:I,s:I,s:I,s:I,s:I}", "total", total, "todo", (json_int_t)n[STK_ITEM_TODO],
+                     "given", (json_int_t)n[STK_ITEM_GIVEN], "done", (json_int_t)n[STK_ITEM_DONE],
+                     "failed", (json_int_t)n[STK_ITEM_FAILED]);
+}
+
+static void set_items(const struct stk_show *v, json_t *o, const struct stk_record *rec)
+{
+    json_t *items = stk_show_items(v->api->cfg.live, rec);
+
+    if (items)
+        set(o, "items", items);
+}
+
 static void set_private(const struct stk_show *v, json_t *o, const struct stk_record *rec)
 {
     if (v->who && stk_live_may(v->who, rec->uid) && rec->stdout_path && *rec->stdout_path) {
@@ -265,8 +288,11 @@ json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e)
     if (!o)
         return NULL;
     set_core(v, o, e->number);
+    set_items(v, o, &e->rec);
     if (e->note && *e->note)
         set(o, "note", text(e->note));
+    if (e->warning)
+        set(o, "warning", text(e->warning));
     if (e->progress)
         (void)json_object_set(o, "progress", e->progress);
     set_private(v, o, &e->rec);
@@ -279,8 +305,9 @@ json_t *stk_show_record(const struct stk_show *v, const struct stk_record *rec)
 {
     json_t *o = common(rec);
     char sentence[80], whole[800];
-    bool plain = rec->cause == STK_CAUSE_OK || rec->cause == STK_CAUSE_FAILED ||
-                 rec->cause == STK_CAUSE_SIGNAL || !rec->note || !*rec->note;
+    bool plain = rec->cause == STK_CAUSE_OK || rec->cause == STK_CAUSE_SIGNAL ||
+                 (rec->cause == STK_CAUSE_FAILED && rec->kind != STK_KIND_BATCH) || !rec->note ||
+                 !*rec->note;
 
     if (!o)
         return NULL;
@@ -288,6 +315,7 @@ json_t *stk_show_record(const struct stk_show *v, const struct stk_record *rec)
     (void)snprintf(whole, sizeof(whole), "%s%s%.700s", sentence, plain ? "" : ": ",
                    plain ? "" : rec->note);
     set(o, "state_text", text(whole));
+    set_items(v, o, rec);
     set_private(v, o, rec);
     return o;
 }

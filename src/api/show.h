@@ -30,6 +30,8 @@ const char *stk_show_cause(enum stk_cause c);
 enum stk_cause stk_show_cause_of(const char *word);
 
 /* Seconds since 1970; null for 0. */
+/* The counts of a batch's items, or NULL: it has none. */
+json_t *stk_show_items(struct stk_live *live, const struct stk_record *rec);
 json_t *stk_show_time(stk_time t);
 
 #endif

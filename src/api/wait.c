@@ -57,13 +57,24 @@ static void finish(struct stk_wait *w)
     answer(a, r, number);
 }
 
+/* A batch has ended when all of its workers have; their numbers follow each other. */
+static bool lives(const struct stk_api *a, stk_job_number number)
+{
+    const struct stk_entry *next;
+
+    if (stk_live_entry(a->cfg.live, number))
+        return true;
+    next = stk_live_next(a->cfg.live, number);
+    return next && next->rec.array == number && next->rec.kind == STK_KIND_BATCH;
+}
+
 void stk_wait_turn(struct stk_api *a)
 {
     struct stk_wait *next;
 
     for (struct stk_wait *w = a->waits; w; w = next) {
         next = w->next;
-        if (!stk_live_entry(a->cfg.live, w->number))
+        if (!lives(a, w->number))
             finish(w);
     }
 }
@@ -90,7 +101,7 @@ void stk_do_wait(void *ctx, struct stk_request *r)
     if (stk_api_job_number(ctx, r, &number) < 0 ||
         stk_request_number(r, "timeout_s", WAIT_S, MAX_WAIT_S, &timeout_s) < 0)
         return;
-    w = stk_live_entry(a->cfg.live, number) && timeout_s > 0 ? calloc(1, sizeof(*w)) : NULL;
+    w = lives(a, number) && timeout_s > 0 ? calloc(1, sizeof(*w)) : NULL;
     if (!w) {
         answer(a, r, number);
         return;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/handlers.h"
+#include "api/owners.h"
 #include "api/say.h"
 #include "api/show.h"
 #include "base/sort.h"
@@ -103,14 +104,34 @@ static json_t *show_waits_for(struct stk_api *a, const struct stk_entry *e)
     return out;
 }
 
+/* Why a GPU is not to be used: the first of them says it for all. */
+static const char *why_off(const struct stk_api *a)
+{
+    const struct stk_live_config *c = stk_live_config(a->cfg.live);
+
+    for (uint32_t i = 0; i < c->core.nodes[0].gpus; i++) {
+        const char *off = json_string_value(json_object_get(stk_owners_sample(a, i), "off"));
+
+        if (off)
+            return off;
+        if ((stk_live_drained(a->cfg.live, 0) >> i) & 1)
+            return "drained";
+    }
+    return NULL;
+}
+
 static void explain(struct stk_api *a, struct stk_request *r, const struct stk_entry *e)
 {
     struct stk_core *core = stk_live_core(a->cfg.live);
     const struct stk_state *s = stk_core_state(core);
     uint32_t slot = stk_core_find(core, e->number);
-    struct stk_say say = {.number = e->number, .tasks = e->rec.tasks, .now = stk_api_now(a)};
+    struct stk_say say = {.number = e->number,
+                          .tasks = e->rec.tasks,
+                          .now = stk_api_now(a),
+                          .asleep = slot != STK_NONE && s->jobs[slot].slept != 0,
+                          .off = why_off(a)};
     const struct stk_reason *w = &say.why;
-    char sentence[400], change[200];
+    char sentence[640], change[200];
     json_t *held;
     struct stk_err err = {""};
     int rc = slot == STK_NONE ? stk_err_set(&err, -ENOENT, "there is no job %u", e->number)

@@ -79,6 +79,24 @@ const struct stk_command stk_cmd_undrain = {
     .run = run_undrain,
 };
 
+/* "0,2"; what is no number is left for the server to refuse. */
+static json_t *read_gpus(const char *text)
+{
+    json_t *list = json_array();
+
+    while (*text) {
+        char *end;
+        long v = strtol(text, &end, 10);
+
+        (void)json_array_append_new(list, end > text && (*end == ',' || *end == '\0')
+                                              ? json_integer(v)
+                                              : json_string(text));
+        text += strcspn(text, ",");
+        text += *text == ',';
+    }
+    return list;
+}
+
 static int run_adopt(const struct stk_args *a)
 {
     json_t *body, *reply = NULL;
@@ -96,6 +114,8 @@ static int run_adopt(const struct stk_args *a)
     body = json_pack("{s:I}", "pid", (json_int_t)pid);
     if (stk_arg_is(a, "name"))
         (void)json_object_set_new(body, "name", json_string(stk_arg(a, "name")));
+    if (stk_arg_is(a, "gpus"))
+        (void)json_object_set_new(body, "gpus", read_gpus(stk_arg(a, "gpus")));
     if (rc == STK_EXIT_OK)
         rc = stk_ask_do(&k, "POST", "/v1/adopt", body, &reply);
     if (rc == STK_EXIT_OK && k.json)
@@ -110,6 +130,7 @@ static int run_adopt(const struct stk_args *a)
 
 static const struct stk_option adopt_options[] = {
     {"name", 'n', "NAME", "what to call the job", NULL},
+    {"gpus", 'g', "LIST", "GPUs that it has, such as 0,2; those it is seen to use are found", NULL},
     {0},
 };
 static const struct stk_options adopt_groups[] = {{"options", adopt_options}, {0}};

@@ -104,6 +104,7 @@ static void show_job(const struct stk_ask *k, const json_t *job)
                        stk_int(job, "array_id", 0), stk_int(job, "id", 0));
         field(k, "array", text);
     }
+    field(k, "warning", stk_str(job, "warning"));
     field(k, "user", stk_str(job, "user"));
     field(k, "kind", stk_str(job, "kind"));
     (void)snprintf(text, sizeof(text), "%" PRId64 " in %" PRId64 " task%s", stk_int(job, "gpus", 0),
@@ -111,6 +112,8 @@ static void show_job(const struct stk_ask *k, const json_t *job)
     field(k, "gpus", text);
     field_int(k, "priority", job, "priority");
     field(k, "tier", stk_str(job, "tier"));
+    if (json_object_get(job, "items"))
+        field(k, "items", stk_view_items(job, text, sizeof(text)));
     show_times(k, job);
     show_end(k, job);
     show_command(k, job);

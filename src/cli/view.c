@@ -112,6 +112,21 @@ static size_t list_gpus(const json_t *list, char *buf, size_t size)
     return n;
 }
 
+const char *stk_view_items(const json_t *job, char *buf, size_t size)
+{
+    const json_t *items = json_object_get(job, "items");
+    int64_t failed = stk_int(items, "failed", 0), given = stk_int(items, "given", 0);
+    size_t n =
+        (size_t)snprintf(buf, size, "%lld of %lld items done", (long long)stk_int(items, "done", 0),
+                         (long long)stk_int(items, "total", 0));
+
+    if (failed > 0)
+        n += (size_t)snprintf(buf + n, size - n, ", %lld failed", (long long)failed);
+    if (given > 0)
+        (void)snprintf(buf + n, size - n, ", %lld under way", (long long)given);
+    return buf;
+}
+
 const char *stk_view_where(const json_t *job, char *buf, size_t size)
 {
     const char *state = stk_str(job, "state"), *node = stk_str(job, "node");
@@ -120,7 +135,14 @@ const char *stk_view_where(const json_t *job, char *buf, size_t size)
 
     if ((strcmp(state, "running") == 0 || strcmp(state, "starting") == 0) && *node != '\0') {
         n = (size_t)snprintf(buf, size, "%.64s%s", node, json_array_size(gpus) > 0 ? " gpu " : "");
-        (void)list_gpus(gpus, buf + n, size - n);
+        n += list_gpus(gpus, buf + n, size - n);
+        if (json_object_get(job, "items")) {
+            n += (size_t)snprintf(buf + n, size - n, ", ");
+            (void)stk_view_items(job, buf + n, size - n);
+        }
+        n = strlen(buf);
+        if (*stk_str(job, "warning"))
+            (void)snprintf(buf + n, size - n, "; %s", stk_str(job, "warning"));
         return buf;
     }
     (void)snprintf(buf, size, "%s", stk_view_sentence(job));

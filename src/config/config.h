@@ -36,6 +36,7 @@ struct stk_config {
     } gpus;
     struct {
         uint64_t warn_s, suspend_s, end_s; /* for jobs that say nothing; 0: never */
+        uint64_t shell_warn_s, shell_suspend_s, shell_end_s; /* likewise, interactive ones */
     } idle;
     struct {
         uint64_t jobs, jobs_per_user;

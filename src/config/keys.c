@@ -50,10 +50,15 @@ const struct stk_config_key stk_config_keys[] = {
     {"gpus.interval_ms", STK_CONFIG_NUMBER, AT(gpus.interval_ms), NULL, 3600000, "5000",
      "time between two looks at the GPUs"},
     {"idle.warn", STK_CONFIG_SECONDS, AT(idle.warn_s), NULL, 31557600, "0",
-     "say so when a job has not used its GPUs for so long; 0: never (as below)"},
+     "say so when a job has done nothing for so long; 0: never (as below)"},
     {"idle.suspend", STK_CONFIG_SECONDS, AT(idle.suspend_s), NULL, 31557600, "0",
-     "suspend it"},
+     "suspend it while others wait for its GPUs"},
     {"idle.end", STK_CONFIG_SECONDS, AT(idle.end_s), NULL, 31557600, "0", "end it"},
+    {"idle.shell_warn", STK_CONFIG_SECONDS, AT(idle.shell_warn_s), NULL, 31557600, "0",
+     "the same for interactive jobs; 0: at half of the next"},
+    {"idle.shell_suspend", STK_CONFIG_SECONDS, AT(idle.shell_suspend_s), NULL, 31557600, "30m",
+     "likewise"},
+    {"idle.shell_end", STK_CONFIG_SECONDS, AT(idle.shell_end_s), NULL, 31557600, "0", "likewise"},
     {0},
 };
 /* clang-format on */

@@ -4,23 +4,31 @@
 #include "core/index.h"
 #include "core/place.h"
 
-/* The counter of nodes of this group with 'gpus' to be had by this tier. */
-static uint32_t *counter(const struct stk_state *s, const struct stk_group *g, uint32_t tier,
-                         uint32_t gpus)
+uint32_t stk_evictable_level(const struct stk_state *s, const struct stk_job *j)
 {
-    return &s->evictable[tier * s->n_counts + g->count + gpus];
+    return s->preempt->room ? s->preempt->level(s->preempt_st, j) : 0;
+}
+
+static size_t size_on(const struct stk_state *s)
+{
+    return ((size_t)s->n_nodes * s->n_levels + 1) * sizeof(*s->evictable);
+}
+
+static size_t size_nodes(const struct stk_state *s)
+{
+    return s->n_counts * s->n_levels * sizeof(*s->evictable_nodes);
 }
 
 int stk_evictable_init(struct stk_state *s)
 {
-    s->evictable =
-        s->mem.resize(s->mem.ctx, NULL, 0, s->n_counts * STK_TIER_MAX * sizeof(*s->evictable));
-    if (!s->evictable)
+    s->evictable = s->mem.resize(s->mem.ctx, NULL, 0, size_on(s));
+    s->evictable_nodes = s->mem.resize(s->mem.ctx, NULL, 0, size_nodes(s));
+    if (!s->evictable || !s->evictable_nodes)
         return -ENOMEM;
     for (uint32_t i = 0; i < s->n_nodes; i++)
-        for (uint32_t t = 0; t < STK_TIER_MAX; t++) {
-            s->nodes[i].evictable[t] = s->nodes[i].gpus;
-            ++*counter(s, &s->groups[s->nodes[i].group], t, s->nodes[i].gpus);
+        for (uint32_t k = 0; k < s->n_levels; k++) {
+            *stk_evictable_on(s, i, k) = s->nodes[i].gpus;
+            ++*stk_evictable_nodes(s, &s->groups[s->nodes[i].group], k, s->nodes[i].gpus);
         }
     return 0;
 }
@@ -28,23 +36,31 @@ int stk_evictable_init(struct stk_state *s)
 void stk_evictable_done(struct stk_state *s)
 {
     if (s->evictable)
-        (void)s->mem.resize(s->mem.ctx, s->evictable,
-                            s->n_counts * STK_TIER_MAX * sizeof(*s->evictable), 0);
+        (void)s->mem.resize(s->mem.ctx, s->evictable, size_on(s), 0);
+    if (s->evictable_nodes)
+        (void)s->mem.resize(s->mem.ctx, s->evictable_nodes, size_nodes(s), 0);
+}
+
+/* The node has so many for this level from now on. */
+static void set(struct stk_state *s, uint32_t node, uint32_t level, uint32_t gpus)
+{
+    const struct stk_node *n = &s->nodes[node];
+    const struct stk_group *g = &s->groups[n->group];
+    uint32_t *on = stk_evictable_on(s, node, level);
+
+    *stk_evictable_nodes(s, g, level, *on) -= n->up;
+    *on = gpus;
+    *stk_evictable_nodes(s, g, level, gpus) += n->up;
 }
 
 void stk_evictable_lease(struct stk_state *s, const struct stk_job *j, bool add)
 {
     for (uint32_t i = 0; s->evictable && i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
-        struct stk_node *n = &s->nodes[p->node.i];
-        const struct stk_group *g = &s->groups[n->group];
-        uint32_t gpus = stk_index_back(s, p);
+        const uint32_t gpus = stk_index_back(s, p), change = add ? 0 - gpus : gpus;
 
-        for (uint32_t t = 0; t <= j->tier; t++) { /* those it does not give way to */
-            *counter(s, g, t, n->evictable[t]) -= n->up;
-            n->evictable[t] = add ? n->evictable[t] - gpus : n->evictable[t] + gpus;
-            *counter(s, g, t, n->evictable[t]) += n->up;
-        }
+        for (uint32_t k = 0; k <= j->level; k++) /* those it does not give way to */
+            set(s, p->node.i, k, *stk_evictable_on(s, p->node.i, k) + change);
     }
 }
 
@@ -52,8 +68,9 @@ void stk_evictable_node_up(struct stk_state *s, uint32_t node, bool up)
 {
     const struct stk_node *n = &s->nodes[node];
 
-    for (uint32_t t = 0; s->evictable && n->up != up && t < STK_TIER_MAX; t++)
-        *counter(s, &s->groups[n->group], t, n->evictable[t]) += up ? 1 : UINT32_MAX;
+    for (uint32_t k = 0; s->evictable && n->up != up && k < s->n_levels; k++)
+        *stk_evictable_nodes(s, &s->groups[n->group], k, *stk_evictable_on(s, node, k)) +=
+            up ? 1 : UINT32_MAX;
 }
 
 /* What leases of jobs that are not being stopped hold of the node, of GPUs that are not off. */
@@ -68,26 +85,23 @@ static void count_leases(const struct stk_state *s, uint32_t node, uint32_t *hel
         for (uint32_t i = 0; i < j->n_pieces; i++) {
             const struct stk_piece *k = &s->pieces[j->first_piece + i];
 
-            for (uint32_t t = 0; k->node.i == node && t <= j->tier; t++)
-                held[t] += stk_index_back(s, k);
+            for (uint32_t l = 0; k->node.i == node && l <= j->level; l++)
+                held[l] += stk_index_back(s, k);
         }
     }
 }
 
 void stk_evictable_recount(struct stk_state *s, uint32_t node)
 {
-    struct stk_node *n = &s->nodes[node];
+    const struct stk_node *n = &s->nodes[node];
     const uint32_t on = n->gpus - (uint32_t)__builtin_popcountll(n->mask_off);
-    uint32_t held[STK_TIER_MAX] = {0};
+    uint32_t held[STK_LEVEL_MAX] = {0};
 
     if (!s->evictable)
         return;
     count_leases(s, node, held);
-    for (uint32_t t = 0; t < STK_TIER_MAX; t++) {
-        *counter(s, &s->groups[n->group], t, n->evictable[t]) -= n->up;
-        n->evictable[t] = on - held[t];
-        *counter(s, &s->groups[n->group], t, n->evictable[t]) += n->up;
-    }
+    for (uint32_t k = 0; k < s->n_levels; k++)
+        set(s, node, k, on - held[k]);
 }
 
 /* Pieces of 'gpus' GPUs that could be had, and nodes with at least 'rest'. */
@@ -103,7 +117,7 @@ static void count(const struct stk_state *s, const struct stk_job *j, uint32_t g
 
         for (uint32_t b = rest < gpus ? rest : gpus;
              stk_group_accepts(g, d->gpu_types) && b <= g->max_gpus; b++) {
-            uint64_t nodes = *counter(s, g, j->tier, b);
+            uint64_t nodes = *stk_evictable_nodes(s, g, j->level, b);
 
             *ret_pieces += b >= gpus ? nodes * (d->tasks > 1 ? b / gpus : 1) : 0;
             *ret_rest += b >= rest ? nodes : 0;
@@ -120,7 +134,7 @@ bool stk_evictable_could(const struct stk_state *s, const struct stk_job *j)
     if (!s->evictable || d->gpus == 0)
         return true;
     if (d->pin)
-        return s->nodes[d->pin - 1].up && s->nodes[d->pin - 1].evictable[j->tier] >= j->gpus;
+        return s->nodes[d->pin - 1].up && *stk_evictable_on(s, d->pin - 1, j->level) >= j->gpus;
     stk_place_cut(s, d, j->pool, &whole, &size, &rest);
     if (whole == 0) {
         count(s, j, d->gpus, d->gpus, &pieces, &rests);

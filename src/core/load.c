@@ -199,6 +199,7 @@ static int get_jobs(struct load *l)
         if (l->r.bad || stk_map_get(&s->by_number, j->number) != UINT32_MAX)
             return bad(l, "a job");
         stk_map_put(&s->by_number, j->number, i);
+        j->level = stk_evictable_level(s, j) & 15; /* by the policy of today */
         if (j->state != STK_JOB_DONE)
             rc = get_live(l, i);
         if (rc < 0 || l->r.bad)

@@ -56,6 +56,7 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
     s->round_at = INT64_MIN;
     s->kept_pool = STK_NONE;
     s->whole_pool = s->preempt->pass != NULL;
+    s->n_levels = s->preempt->room ? s->preempt->levels(s->preempt_st) : 1;
     s->keep_ends = s->backfill->reserve_one || s->backfill->reserve_all || s->preempt->room;
     if ((s->preempt->room && stk_evictable_init(s) < 0) ||
         stk_mem_grow(mem, &s->try_pieces, &s->cap_try, n + 1, sizeof(*s->try_pieces)) < 0 ||

@@ -86,11 +86,19 @@ struct stk_ask {
     bool done; /* set by pass(): with these events applied, nothing is left to decide now */
 };
 
+#define STK_LEVEL_MAX 8
+
 struct stk_preempt_ops { /* who must give way */
     const char *name, *help;
     const struct stk_param *params;
     size_t state_size;
     int (*init)(void *st, const struct stk_params *p, struct stk_err *err); /* optional */
+    /* With room(): how many levels there are, at most STK_LEVEL_MAX, and a job's, from 0. room()
+     * evicts for a job others of lower levels only; the core counts by level what that could bring.
+     * Asked when the job comes in or is loaded: a level follows from the tier and the priority of
+     * the submit, which nothing changes afterwards. */
+    uint32_t (*levels)(const void *st);
+    uint32_t (*level)(const void *st, const struct stk_job *j);
     /* Optional: decides a whole pool, starts and evictions, in place of the queue walk. Returns the
      * number of events; 0: nothing to do now. Such a policy sees every active job in rank order. */
     uint32_t (*pass)(const void *st, struct stk_ask *ask);

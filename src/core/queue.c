@@ -153,7 +153,7 @@ void stk_queue_enter(struct stk_state *s, uint32_t job)
     struct stk_pool *p = &s->pools[j->pool];
 
     p->n_waiting++;
-    p->tier_waiting[j->tier]++;
+    p->level_waiting[j->level]++;
     s->n_waiting++;
     tree_add(s, job);
     set_timer(s, job);
@@ -173,7 +173,7 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
     tree_remove(s, job);
     stk_heap_remove(&s->timers, s->timer_pos, job);
     p->n_waiting--;
-    p->tier_waiting[j->tier]--;
+    p->level_waiting[j->level]--;
     s->n_waiting--;
     if (p->claim == job) {
         p->claim = STK_NONE;
@@ -208,7 +208,7 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
         /* the next job of the shape is tried, whatever happened meanwhile */
         stk_shape_unpark(s, j->shape);
     } else if (s->preempt->room) {
-        stk_shape_ready(s, j->shape); /* the next one may be of a higher tier */
+        stk_shape_ready(s, j->shape); /* the next one may be of a higher level */
     }
 }
 
@@ -220,12 +220,12 @@ void stk_queue_lease(struct stk_state *s, uint32_t job)
     j->expected_end = j->started + stk_job_remaining(j, j->started);
     p->n_leased++;
     s->n_leased++;
-    p->tier_leased[j->tier]++;
+    p->level_leased[j->level]++;
     stk_evictable_lease(s, j, true);
-    p->tier_gpus_leased[j->tier] += j->gpus;
-    /* it may have to give way again to one of a higher tier that did not find victims so far */
-    for (uint32_t t = j->tier + 1u; s->preempt->room && t < STK_TIER_MAX; t++)
-        if (p->tier_waiting[t] > 0)
+    p->level_gpus_leased[j->level] += j->gpus;
+    /* it may have to give way again to one of a higher level that did not find victims so far */
+    for (uint32_t k = j->level + 1u; k < s->n_levels; k++)
+        if (p->level_waiting[k] > 0)
             stk_shape_wake_all(s, p);
     if (s->whole_pool)
         tree_add(s, job);
@@ -244,9 +244,9 @@ void stk_queue_unlease(struct stk_state *s, uint32_t job)
 
     p->n_leased--;
     s->n_leased--;
-    p->tier_leased[j->tier]--;
+    p->level_leased[j->level]--;
     stk_evictable_lease(s, j, false);
-    p->tier_gpus_leased[j->tier] -= j->gpus;
+    p->level_gpus_leased[j->level] -= j->gpus;
     if (s->whole_pool)
         tree_remove(s, job);
     stk_heap_remove(&s->timers, s->timer_pos, job);

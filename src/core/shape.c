@@ -285,16 +285,16 @@ void stk_shape_unreserve(struct stk_state *s, uint32_t pool)
 void stk_shape_retry(struct stk_state *s, uint32_t pool)
 {
     struct stk_pool *p = &s->pools[pool];
-    uint64_t below = 0; /* jobs of lower tiers with a lease */
+    uint64_t below = 0; /* jobs of lower levels with a lease */
 
-    for (uint32_t t = 0; s->preempt->room && t < STK_TIER_MAX; t++) {
-        if (below > 0 && p->tier_waiting[t] > 0) {
+    for (uint32_t k = 0; k < s->n_levels; k++) {
+        if (below > 0 && p->level_waiting[k] > 0) {
             p->blocked = false;
             stk_shape_wake_all(s, p);
             stk_shape_mark_dirty(s, pool);
             return;
         }
-        below += p->tier_leased[t];
+        below += p->level_leased[k];
     }
 }
 

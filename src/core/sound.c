@@ -4,6 +4,7 @@
  * counter and no index. Reservations and plans are not checked here; the tests of backfill do that.
  */
 #include "core/core.h"
+#include "core/evictable.h"
 #include "core/index.h"
 #include "core/shape.h"
 
@@ -84,7 +85,7 @@ static bool add_lease(const struct stk_state *s, const struct stk_job *j, struct
         t->mask |= p->mask;
         t->cpu += u.cpu;
         t->mem += u.mem;
-        for (uint32_t k = 0; j->state != STK_JOB_STOPPING && k <= j->tier; k++)
+        for (uint32_t k = 0; j->state != STK_JOB_STOPPING && k <= j->level; k++)
             t->fast[k] += stk_index_back(s, p);
     }
     return true;
@@ -114,14 +115,38 @@ static bool node_sound(const struct stk_state *s, uint32_t node, struct stk_err 
         return BAD("node %u: CPU is not conserved", node);
     if (n->mem_limited && t->mem + n->mem_free != n->mem_mib)
         return BAD("node %u: memory is not conserved", node);
-    for (uint32_t k = 0; s->evictable && k < STK_TIER_MAX; k++)
-        if (n->evictable[k] + t->fast[k] + (uint32_t)__builtin_popcountll(n->mask_off) != n->gpus)
-            return BAD("node %u: %u GPUs to be had by evictions", node, n->evictable[k]);
+    for (uint32_t k = 0; s->evictable && k < s->n_levels; k++)
+        if (*stk_evictable_on(s, node, k) + t->fast[k] +
+                (uint32_t)__builtin_popcountll(n->mask_off) !=
+            n->gpus)
+            return BAD("node %u: %u GPUs to be had by evictions", node,
+                       *stk_evictable_on(s, node, k));
     for (uint32_t b = 0; b <= g->max_gpus; b++) {
         const uint64_t *set = s->words + g->words + (size_t)b * g->nodes_layout.n_words;
 
         if (stk_bits_test(set, n->pos) != (n->up && b == n->gpus_free))
             return BAD("node %u is in the wrong bucket", node);
+    }
+    return true;
+}
+
+/* Nodes are counted, for each level, by the GPUs to be had there. */
+static bool group_sound(const struct stk_state *s, uint32_t group, uint32_t level,
+                        struct stk_err *err)
+{
+    const struct stk_group *g = &s->groups[group];
+
+    for (uint32_t b = 0; b <= g->max_gpus; b++) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < g->n; i++) {
+            uint32_t node = s->group_nodes[g->first + i];
+
+            n += s->nodes[node].up && *stk_evictable_on(s, node, level) == b;
+        }
+        if (n != *stk_evictable_nodes(s, g, level, b))
+            return BAD("group %u: %u nodes with %u GPUs for level %u, counted %u", group, n, b,
+                       level, *stk_evictable_nodes(s, g, level, b));
     }
     return true;
 }
@@ -136,6 +161,36 @@ static bool nodes_sound(const struct stk_state *s, struct stk_err *err)
     for (uint32_t node = 0; node < s->n_nodes; node++)
         if (!node_sound(s, node, err))
             return false;
+    for (uint32_t g = 0; s->evictable && g < s->n_groups; g++)
+        for (uint32_t k = 0; k < s->n_levels; k++)
+            if (!group_sound(s, g, k, err))
+                return false;
+    return true;
+}
+
+static bool levels_sound(const struct stk_state *s, uint32_t pool, struct stk_err *err)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    uint32_t waiting[STK_LEVEL_MAX] = {0}, leased[STK_LEVEL_MAX] = {0}, gpus[STK_LEVEL_MAX] = {0};
+
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+        bool runs = j->state == STK_JOB_PLACED || j->state == STK_JOB_RUNNING;
+
+        if (j->state == STK_JOB_NONE || j->state == STK_JOB_DONE || j->pool != pool)
+            continue;
+        if (j->level != stk_evictable_level(s, j) || j->level >= s->n_levels)
+            return BAD("job %u is at level %u of %u", j->number, j->level, s->n_levels);
+        waiting[j->level] += j->state == STK_JOB_WAITING;
+        leased[j->level] += runs;
+        gpus[j->level] += runs ? j->gpus : 0;
+    }
+    for (uint32_t k = 0; k < STK_LEVEL_MAX; k++)
+        if (waiting[k] != p->level_waiting[k] || leased[k] != p->level_leased[k] ||
+            gpus[k] != p->level_gpus_leased[k])
+            return BAD("pool %u, level %u: counts %u/%u/%u, jobs say %u/%u/%u", pool, k,
+                       p->level_waiting[k], p->level_leased[k], p->level_gpus_leased[k], waiting[k],
+                       leased[k], gpus[k]);
     return true;
 }
 
@@ -208,7 +263,7 @@ bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
     if (!nodes_sound(s, err))
         return false;
     for (uint32_t p = 0; p < s->n_pools; p++)
-        if (!pool_sound(s, p, err))
+        if (!pool_sound(s, p, err) || !levels_sound(s, p, err))
             return false;
     return true;
 }

@@ -27,6 +27,8 @@ struct stk_job {
     uint8_t state, cause;
     unsigned kind : 4, tier : 4;
     bool cancel_wanted : 1, hold_wanted : 1, suspend_wanted : 1;
+    unsigned level : 4; /* cache: the preempt policy's, for good: neither tier nor priority change.
+                           0 where the policy has none */
     uint8_t retry[STK_RETRY_MAX]; /* how often it may still be queued again, by what ended it */
     int32_t priority;
     uint32_t pool, shape;
@@ -99,8 +101,6 @@ struct stk_node {
     bool up, aggregate;
     bool cpu_limited, mem_limited;
     uint64_t cpu_milli, cpu_free, mem_mib, mem_free;
-    uint32_t
-        evictable[STK_TIER_MAX]; /* cache: GPUs free or held by lower tiers (core/evictable.h) */
     int64_t extra; /* cache: GPUs of a reserved node that its reservation leaves free */
 };
 
@@ -136,8 +136,8 @@ struct stk_pool {
     uint32_t n_shapes, first_shape;    /* shape + 1 */
     bool cpu_limited, mem_limited;     /* some node has a limit */
     uint64_t max_cpu, max_mem;         /* most of one node; no use where not limited */
-    uint32_t tier_waiting[STK_TIER_MAX];
-    uint32_t tier_leased[STK_TIER_MAX], tier_gpus_leased[STK_TIER_MAX];
+    uint32_t level_waiting[STK_LEVEL_MAX]; /* jobs by level, as above */
+    uint32_t level_leased[STK_LEVEL_MAX], level_gpus_leased[STK_LEVEL_MAX];
     struct stk_otree ends;   /* leased jobs by expected end (kept when some policy asks) */
     struct stk_rated *rated; /* for policies that decide a pool whole */
     uint32_t n_rated, cap_rated;
@@ -176,7 +176,7 @@ struct stk_edge { /* "child waits for the job in whose list this is" */
 
 struct stk_tally { /* scratch of sound(): what leases use of one node */
     uint64_t gpus, mask, cpu, mem;
-    uint32_t fast[STK_TIER_MAX]; /* GPUs that jobs of this tier cannot have by eviction */
+    uint32_t fast[STK_LEVEL_MAX]; /* GPUs that jobs of this level cannot have by eviction */
 };
 
 struct stk_undo { /* a tentative change of one node */
@@ -196,6 +196,7 @@ struct stk_state {
     void *order_st, *preempt_st;
     stk_time round; /* > 0: decide at its multiples only */
     uint32_t retain_done, backfill_depth;
+    uint32_t n_levels; /* of the preempt policy; at least 1 */
     bool whole_pool, keep_ends;
     bool drift;        /* some running job's rank falls with time: every round decides anew */
     stk_time round_at; /* cache: the last round that was opened */
@@ -233,8 +234,10 @@ struct stk_state {
     size_t n_words;
     uint32_t *counts;
     size_t n_counts;
-    uint64_t *avoid;     /* cache: nodes with a reservation */
-    uint32_t *evictable; /* cache: counters by tier, laid out like 'counts'; NULL: not kept */
+    uint64_t *avoid; /* cache: nodes with a reservation */
+    /* caches (core/evictable.h), both NULL where they are not kept */
+    uint32_t *evictable;       /* n_levels per node: GPUs that are free or held by lower levels */
+    uint32_t *evictable_nodes; /* nodes by that; for each level laid out like 'counts' */
 
     struct stk_opool trees;
     struct stk_heap timers; /* begin times, key changes */

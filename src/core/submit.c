@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/evictable.h"
 #include "core/queue.h"
 #include "core/txn.h"
 
@@ -146,6 +147,7 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     }
     j = &s->jobs[job];
     fill(j, spec);
+    j->level = stk_evictable_level(s, j) & 15;
     j->submitted = s->now;
     j->number = s->next_number++;
     j->shape = stk_shape_get(s, &spec->demand, j->pool);

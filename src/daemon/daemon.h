@@ -75,6 +75,7 @@ void stk_machine_done(struct stk_machine *m);
 /* ---- the daemon ---- */
 
 struct stk_gpuwatch;
+struct stk_idlers;
 
 struct stk_early_item { /* told while the live part is being opened */
     stk_job_number number;
@@ -97,6 +98,7 @@ struct stk_daemon {
     uint32_t n_early;
     struct stk_api *api;
     struct stk_gpuwatch *watch;
+    struct stk_idlers *idlers;
     uv_prepare_t prepare;
     uv_idle_t idle;
     uv_timer_t wake, prune, linger;
@@ -109,9 +111,17 @@ struct stk_daemon {
 
 /* run.c */
 int stk_daemon_run(struct stk_daemon *d, struct stk_err *err);
-stk_time stk_daemon_now(void *ctx); /* the daemon */
+stk_time stk_daemon_now(void *ctx);              /* the daemon */
+void stk_daemon_try_later(struct stk_daemon *d); /* something could not be written down */
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret);
+
+/* whose.c: the job a process belongs to, 0: none of ours. uid UINT32_MAX: not known. */
+stk_job_number stk_daemon_job_of(struct stk_daemon *d, pid_t pid, uint32_t uid);
+
+/* adopt.c: a process that was started by hand becomes a job; as in stk_api_config. */
+int stk_daemon_adopt(void *ctx, const struct stk_who *who, const json_t *body, stk_reply_fn reply,
+                     void *reply_ctx, struct stk_err *err);
 
 /* reload.c */
 void stk_daemon_reload(struct stk_daemon *d);
@@ -119,5 +129,17 @@ void stk_daemon_reload(struct stk_daemon *d);
 /* gpuwatch.c: runs "stoker-gpu watch" and acts on what it says. */
 int stk_gpuwatch_new(struct stk_daemon *d, struct stk_gpuwatch **ret, struct stk_err *err);
 void stk_gpuwatch_free(struct stk_gpuwatch *w); /* NULL is a no-op; memory goes with the loop */
+
+/* As in stk_live_config; 'ctx' is the daemon. */
+int stk_gpuwatch_fault(void *ctx, uint64_t mask, stk_time since, stk_time until, char *text,
+                       size_t size);
+void stk_gpuwatch_resumed(void *ctx, uint32_t node, uint64_t mask);
+
+/* keep.c: a named value of the daemon's own in the store. -EAGAIN: not now. */
+int stk_daemon_keep(struct stk_daemon *d, const char *name, const char *value);
+
+/* idle.c: looks after jobs that do nothing. */
+int stk_idlers_new(struct stk_daemon *d, struct stk_idlers **ret, struct stk_err *err);
+void stk_idlers_free(struct stk_idlers *w); /* NULL is a no-op; memory goes with the loop */
 
 #endif

@@ -6,13 +6,13 @@
  * A helper that ends is started again, later each time: a fault in the driver must not take more
  * than the readings away.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "daemon/daemon.h"
+#include "daemon/faults.h"
 
 #define FIRST_PAUSE_MS 1000u
 #define MAX_PAUSE_MS 60000u
@@ -20,7 +20,8 @@
 struct stk_gpuwatch {
     struct stk_daemon *d;
     uv_process_t process;
-    uv_pipe_t out;
+    uv_pipe_t out, in;              /* a byte into the latter asks for a line at once */
+    uint32_t kept[STK_GPUVIEW_MAX]; /* faults as the store has them */
     uv_timer_t again;
     bool running, closing;
     int open_handles;
@@ -31,29 +32,11 @@ struct stk_gpuwatch {
 
 static int start(struct stk_gpuwatch *w);
 
-/* The job a process belongs to: it has the job's number in its environment, and runs as its user.
- */
 static uint64_t owner(void *ctx, const struct stk_gpu_proc *p)
 {
     struct stk_gpuwatch *w = ctx;
-    char path[64], *env = malloc(262144);
-    const struct stk_entry *e = NULL;
-    ssize_t n = -1;
-    int fd;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/environ", p->pid);
-    fd = env ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        n = read(fd, env, 262143);
-        (void)close(fd);
-    }
-    if (n > 0)
-        env[n] = '\0';
-    for (char *s = env; n > 0 && s < env + n; s += strlen(s) + 1)
-        if (strncmp(s, "STOKER_JOB_ID=", 14) == 0)
-            e = stk_live_entry(w->d->live, (stk_job_number)strtoul(s + 14, NULL, 10));
-    free(env);
-    return e && (p->uid == e->rec.uid || p->uid == UINT32_MAX) ? e->number : 0;
+    return stk_daemon_job_of(w->d, p->pid, p->uid);
 }
 
 /* Processes that are none of ours, for the API. */
@@ -93,7 +76,11 @@ static json_t *judge(struct stk_gpuwatch *w, const struct stk_gpu_rule *rule, ui
             if (t->gpu[i].now.value[m].known)
                 (void)json_object_set_new(o, stk_gpu_metric_name((enum stk_gpu_metric)m),
                                           json_real(t->gpu[i].now.value[m].v));
-        if (v.off)
+        if (v.off && t->gpu[i].fault_xid != 0)
+            (void)json_object_set_new(
+                o, "off",
+                json_sprintf("%s; when it is well again: stoker undrain --gpu %u", v.text, i));
+        else if (v.off)
             (void)json_object_set_new(o, "off", json_string(v.text));
         strangers = foreign(w, &t->gpu[i].now);
         if (json_array_size(strangers) > 0)
@@ -104,24 +91,82 @@ static json_t *judge(struct stk_gpuwatch *w, const struct stk_gpu_rule *rule, ui
     return list;
 }
 
-static void take_line(struct stk_gpuwatch *w, const char *line, size_t len)
+/* A GPU that has failed stays out of use over restarts. */
+static void keep_faults(struct stk_gpuwatch *w)
+{
+    const struct stk_gpus *t = &w->d->machine.gpus;
+    char name[80], value[64];
+
+    for (uint32_t i = 0; i < t->n && i < STK_GPUVIEW_MAX; i++) {
+        if (t->gpu[i].fault_xid == w->kept[i])
+            continue;
+        stk_fault_words(&t->gpu[i], name, sizeof(name), value, sizeof(value));
+        if (stk_daemon_keep(w->d, name, value) == 0)
+            w->kept[i] = t->gpu[i].fault_xid;
+    }
+}
+
+static void ask(struct stk_gpuwatch *w)
+{
+    char byte[] = "\n";
+    uv_buf_t buf = uv_buf_init(byte, 1);
+
+    if (w->running && uv_is_writable((uv_stream_t *)&w->in))
+        (void)uv_try_write((uv_stream_t *)&w->in, &buf, 1);
+}
+
+int stk_gpuwatch_fault(void *ctx, uint64_t mask, stk_time since, stk_time until, char *text,
+                       size_t size)
+{
+    struct stk_daemon *d = ctx;
+    int rc;
+
+    if (!d->watch || !d->watch->running)
+        return 0;
+    rc = stk_fault_find(&d->machine.gpus, mask, since, text, size);
+    if (rc > 0 || d->machine.gpus.at_us >= until)
+        return rc;
+    ask(d->watch);
+    return -EAGAIN;
+}
+
+void stk_gpuwatch_resumed(void *ctx, uint32_t node, uint64_t mask)
+{
+    struct stk_daemon *d = ctx;
+
+    (void)node; /* there is one */
+    for (uint32_t i = 0; d->watch && i < d->machine.gpus.n && i < STK_GPUVIEW_MAX; i++)
+        if (mask >> i & 1)
+            stk_gpuview_clear(&d->machine.gpus, i);
+    if (d->watch)
+        ask(d->watch);
+}
+
+/* Judges every GPU by its last reading, and passes that on. */
+static void judge_all(struct stk_gpuwatch *w)
 {
     const struct stk_config *c = &w->d->config;
     const struct stk_gpu_rule rule = {.foreign = (enum stk_foreign)c->gpus.foreign,
                                       .stale_s =
                                           c->gpus.idle_s > 0 ? (double)c->gpus.idle_s : 1e18};
-    struct stk_err err = {""};
     uint64_t off = 0;
-    json_t *list;
+    json_t *list = judge(w, &rule, &off);
+
+    stk_live_gpus_off(w->d->live, 0, off);
+    stk_api_take_sample(w->d->api, json_pack("{s:o}", "gpus", list));
+}
+
+static void take_line(struct stk_gpuwatch *w, const char *line, size_t len)
+{
+    struct stk_err err = {""};
 
     if (stk_gpuview_sample(&w->d->machine.gpus, line, len, &err) < 0) {
         stk_log(STK_LOG_WARN, "stoker-gpu watch: %s", err.text);
         return;
     }
     w->pause_ms = FIRST_PAUSE_MS;
-    list = judge(w, &rule, &off);
-    stk_live_gpus_off(w->d->live, 0, off);
-    stk_api_take_sample(w->d->api, json_pack("{s:o}", "gpus", list));
+    keep_faults(w);
+    judge_all(w);
 }
 
 static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
@@ -179,8 +224,9 @@ static void on_closed(uv_handle_t *h)
 
 static void close_child(struct stk_gpuwatch *w)
 {
-    w->open_handles = 2;
+    w->open_handles = 3;
     uv_close((uv_handle_t *)&w->out, on_closed);
+    uv_close((uv_handle_t *)&w->in, on_closed);
     uv_close((uv_handle_t *)&w->process, on_closed);
 }
 
@@ -199,7 +245,7 @@ static int start(struct stk_gpuwatch *w)
     char interval[32], verb[] = "watch", option[] = "--interval-ms";
     char *args[] = {w->d->machine.helper, verb, option, interval, NULL};
     uv_stdio_container_t io[] = {
-        {.flags = UV_IGNORE},
+        {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&w->in},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&w->out},
         {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
     uv_process_options_t o = {
@@ -209,7 +255,8 @@ static int start(struct stk_gpuwatch *w)
     (void)snprintf(interval, sizeof(interval), "%llu",
                    (unsigned long long)w->d->config.gpus.interval_ms);
     (void)uv_pipe_init(&w->d->loop, &w->out, 0);
-    w->out.data = w->process.data = w;
+    (void)uv_pipe_init(&w->d->loop, &w->in, 0);
+    w->out.data = w->in.data = w->process.data = w;
     w->len = 0;
     w->running = true;
     rc = uv_spawn(&w->d->loop, &w->process, &o);
@@ -237,9 +284,13 @@ int stk_gpuwatch_new(struct stk_daemon *d, struct stk_gpuwatch **ret, struct stk
     }
     w->d = d;
     w->pause_ms = FIRST_PAUSE_MS;
+    stk_faults_load(&d->machine.gpus, d->store);
+    for (uint32_t i = 0; i < d->machine.gpus.n && i < STK_GPUVIEW_MAX; i++)
+        w->kept[i] = d->machine.gpus.gpu[i].fault_xid;
     (void)uv_timer_init(&d->loop, &w->again);
     w->again.data = w;
     *ret = w;
+    judge_all(w); /* before anything is started: what has not been read is not used */
     (void)start(w);
     return 0;
 }

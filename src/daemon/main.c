@@ -41,16 +41,20 @@ static bool on_array(void *ctx, stk_job_number number, stk_job_number *ret_array
 static int32_t on_item_next(void *ctx, stk_job_number number)
 {
     struct stk_daemon *d = ctx;
+    struct stk_err err = {""};
     const char *text;
     uint32_t index;
     int rc;
 
     if (!d->live) /* still opening */
         return STK_LOCAL_ITEM_LATER;
-    rc = stk_live_item_next(d->live, number, &index, &text, NULL);
-    if (rc < 0) /* what could not be written down is asked for again once it can */
-        return rc == -ENOENT ? STK_LOCAL_NO_ITEMS : STK_LOCAL_ITEM_LATER;
-    return (int32_t)index;
+    rc = stk_live_item_next(d->live, number, &index, &text, &err);
+    if (rc == 0 || rc == -ENOENT)
+        return rc == 0 ? (int32_t)index : STK_LOCAL_NO_ITEMS;
+    if (d->retry_ms == 0)
+        stk_log(STK_LOG_ERROR, "items cannot be given out: %s", err.text);
+    stk_daemon_try_later(d);
+    return STK_LOCAL_ITEM_LATER;
 }
 
 static void on_item_done(void *ctx, stk_job_number number, uint32_t item, int code, int sig)
@@ -169,6 +173,8 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
                                   .clock = stk_daemon_now,
                                   .signal = on_signal_job,
                                   .log = on_log,
+                                  .gpu_fault = stk_gpuwatch_fault,
+                                  .gpus_resumed = stk_gpuwatch_resumed,
                                   .ctx = d};
 
     int rc;
@@ -215,12 +221,14 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
                                        .hosts = (const char *const *)d->config.hosts,
                                        .gpus = d->machine.shown,
                                        .detail = on_detail,
+                                       .adopt = stk_daemon_adopt,
                                        .log = on_http_log,
                                        .ctx = d};
     int rc = stk_api_new(&cfg, &d->api, err);
 
     rc = rc < 0 ? rc : open_doors(d, err);
-    return rc < 0 ? rc : stk_gpuwatch_new(d, &d->watch, err);
+    rc = rc < 0 ? rc : stk_gpuwatch_new(d, &d->watch, err);
+    return rc < 0 ? rc : stk_idlers_new(d, &d->idlers, err);
 }
 
 static int open_all(struct stk_daemon *d, struct stk_err *err)
@@ -238,6 +246,7 @@ static int open_all(struct stk_daemon *d, struct stk_err *err)
 static void close_all(struct stk_daemon *d)
 {
     stk_gpuwatch_free(d->watch);
+    stk_idlers_free(d->idlers);
     stk_api_free(d->api);
     stk_live_close(d->live);
     if (d->engine)

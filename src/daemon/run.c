@@ -64,6 +64,21 @@ static void tell_status(struct stk_daemon *d)
     stk_notify(text);
 }
 
+void stk_daemon_try_later(struct stk_daemon *d)
+{
+    if (d->retry_ms == 0)
+        d->retry_ms = uv_now(&d->loop) + RETRY_MS;
+}
+
+/* Workers that were told to wait for their next item ask again. */
+static void wake_workers(struct stk_daemon *d)
+{
+    for (const struct stk_entry *e = stk_live_next(d->live, 0); e;
+         e = stk_live_next(d->live, e->number))
+        if (e->rec.kind == STK_KIND_BATCH)
+            stk_local_items_ready(d->engine, e->number);
+}
+
 static void turn(struct stk_daemon *d)
 {
     struct stk_err err = {""};
@@ -84,6 +99,7 @@ static void turn(struct stk_daemon *d)
         stk_log(STK_LOG_INFO, "writing works again");
         stk_api_set_trouble(d->api, NULL);
         d->retry_ms = 0;
+        wake_workers(d);
     }
     stk_api_after_turn(d->api);
     tell_status(d);

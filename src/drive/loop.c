@@ -132,6 +132,8 @@ static int drain(struct stk_loop *l, stk_time now, struct stk_err *err)
         int rc;
 
         l->inbox[i].at = now;
+        if (l->cfg.watch->report && !l->cfg.watch->report(l->cfg.watch_ctx, &l->inbox[i]))
+            continue;
         rc = stk_loop_apply(l, &l->inbox[i], err);
 
         if (rc < 0 && !(rc == -ESTALE && l->cfg.watch->commit))

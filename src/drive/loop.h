@@ -25,6 +25,9 @@ struct stk_source_ops {          /* where submits and other requests come from *
 };
 
 struct stk_watch_ops { /* who looks on; every member may be NULL */
+    /* What the engine reports, before it is applied: its cause may be known better here. False:
+     * not now; whoever says so applies it later. */
+    bool (*report)(void *ctx, struct stk_event *ev);
     void (*event)(void *ctx, const struct stk_event *ev);        /* after it was applied */
     int (*before)(void *ctx, stk_time now, struct stk_err *err); /* all seen, nothing decided yet */
     /* The turn is over. > 0: enough, stop here. */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watch.c - "watch": a line of readings per interval, until nobody reads them. It changes nothing
  * on a GPU. Driver error events (XID) are collected without waiting, once a round: those from
- * before the start are not seen.
+ * before the start are not seen. Somebody who holds the other end of a pipe on its standard input
+ * can have a line before its time: each byte asks for one.
  */
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "gpu/args.h"
 #include "gpu/json.h"
@@ -21,6 +25,7 @@ struct watch {
     struct stk_gpu_reader gpu[STK_GPU_MAX];
     struct stk_users users;
     void *events; /* NULL: the driver has none for us */
+    bool asked;   /* standard input is a pipe */
 };
 
 static int64_t wall_us(void)
@@ -101,8 +106,31 @@ static void advance(struct timespec *t, int64_t ms)
     t->tv_nsec = (long)(ns % 1000000000);
 }
 
+/* Waits for that time; true: somebody asks for a line before it. */
+static bool wait_asked(struct watch *w, const struct timespec *until)
+{
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    struct timespec now;
+    char bytes[64];
+
+    for (;;) {
+        int64_t ms;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        ms = (until->tv_sec - now.tv_sec) * 1000 + (until->tv_nsec - now.tv_nsec) / 1000000 + 1;
+        if (ms <= 0)
+            return false;
+        if (poll(&p, 1, ms < 3600000 ? (int)ms : 3600000) <= 0)
+            continue;
+        if (read(STDIN_FILENO, bytes, sizeof(bytes)) > 0)
+            return true;
+        w->asked = false; /* nobody is there any more */
+        return false;
+    }
+}
+
 /* Until the next round; a round that took longer than the interval is not caught up with. */
-static void sleep_until(struct timespec *next, int64_t interval_ms)
+static void sleep_until(struct watch *w, struct timespec *next, int64_t interval_ms)
 {
     struct timespec now;
 
@@ -110,6 +138,10 @@ static void sleep_until(struct timespec *next, int64_t interval_ms)
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     if (now.tv_sec > next->tv_sec || (now.tv_sec == next->tv_sec && now.tv_nsec > next->tv_nsec))
         *next = now;
+    if (w->asked && wait_asked(w, next)) {
+        (void)clock_gettime(CLOCK_MONOTONIC, next);
+        return;
+    }
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, next, NULL) != 0)
         ;
 }
@@ -132,6 +164,7 @@ int stk_gpu_watch(struct stk_guard *g, void *args)
     struct watch *w = calloc(1, sizeof(*w)); /* for as long as the process lives */
     struct timespec next;
     struct stk_err err;
+    struct stat st;
 
     if (!w)
         return no_driver(g, "out of memory");
@@ -141,10 +174,11 @@ int stk_gpu_watch(struct stk_guard *g, void *args)
     for (unsigned i = 0; i < w->nv.n; i++)
         stk_gpu_reader_init(&w->gpu[i], &w->nv, i);
     start_events(w);
+    w->asked = fstat(STDIN_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
     (void)clock_gettime(CLOCK_MONOTONIC, &next);
     for (int64_t n = 0; a->count == 0 || n < a->count; n++) {
         if (n > 0)
-            sleep_until(&next, a->interval_ms);
+            sleep_until(w, &next, a->interval_ms);
         stk_guard_step(g, limit, "reading the GPUs");
         if (stk_guard_put(g, round_line(w)) < 0)
             return 1;

@@ -74,12 +74,27 @@ static int do_suspend(struct stk_live *l, uint32_t slot, struct stk_err *err)
     return rc < 0 ? rc : apply(l, slot, STK_EV_HOLD, false, err);
 }
 
+static bool is_adopted(struct stk_live *l, stk_job_number number)
+{
+    const struct stk_entry *e = stk_entries_find(&l->entries, number);
+    json_t *spec = e ? stk_live_spec(l, e->rec.spec) : NULL;
+    bool adopted = json_object_get(spec, "adopt") != NULL;
+
+    json_decref(spec);
+    return adopted;
+}
+
 static int do_requeue(struct stk_live *l, uint32_t slot, struct stk_err *err)
 {
     const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
 
     if (!has_gpus(j) && !j->slept)
         return stk_err_set(err, -EPROTO, "it does not run: it is %s", stk_job_state_name(j->state));
+    if (is_adopted(l, j->number))
+        return stk_err_set(err, -EPROTO,
+                           "it was started by hand: once stopped it could not be started again; to "
+                           "end it: stoker cancel %u",
+                           j->number);
     return apply(l, slot, STK_EV_EVICT, false, err);
 }
 
@@ -213,6 +228,8 @@ int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk
         return rc;
     o->drained = r->on ? o->drained | r->mask : o->drained & ~r->mask;
     l->off_changed = l->moved = true;
+    if (!r->on && l->cfg.gpus_resumed)
+        l->cfg.gpus_resumed(l->cfg.ctx, r->node, r->mask);
     r->status = 200;
     r->answer = json_pack("{s:I}", "drained", (json_int_t)o->drained);
     return keep_drained(l, r->node, err);
@@ -220,6 +237,7 @@ int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk
 
 void stk_live_gpus_off(struct stk_live *l, uint32_t node, uint64_t mask)
 {
+    l->gpus_seen = true;
     if (node >= l->cfg.core.n_nodes || l->off[node].unusable == mask)
         return;
     l->off[node].unusable = mask;

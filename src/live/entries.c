@@ -10,6 +10,8 @@ static void entry_free(struct stk_entry *e)
         return;
     json_decref(e->progress);
     free(e->note);
+    free(e->warning);
+    free(e->why);
     free(e->text);
     free(e); /* its strings lie behind it */
 }

@@ -142,11 +142,10 @@ void stk_live_journal(void *ctx, const struct stk_event *ev)
         rc = append(l, ev, j ? j->number : 0, &err);
     if (rc == 0 && ev->type == STK_EV_SUBMIT)
         rc = on_submit(l, &err);
-    if (rc == 0 && ev->type == STK_EV_STARTED)
+    if (rc == 0 && j && ev->type == STK_EV_STARTED)
         rc = on_started(l, j, ev->at, &err);
-    if (rc == 0 && ev->type == STK_EV_EXITED && j->kind == STK_KIND_BATCH)
-        rc = stk_store_items_back(l->cfg.store, j->array ? j->array : j->number, (int32_t)j->number,
-                                  &err);
+    if (rc == 0 && j && ev->type == STK_EV_EXITED && j->kind == STK_KIND_BATCH)
+        rc = stk_live_items_back(l, j, &err);
     if (rc == 0)
         rc = finish_all(l, &err);
     l->moved = true;

@@ -28,13 +28,13 @@ int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,
     l->off = calloc(cfg->core.n_nodes, sizeof(*l->off));
     if (!l->off)
         rc = stk_err_set(err, -ENOMEM, "out of memory");
+    *ret_live = l; /* the engine may ask while it takes over */
     rc = rc < 0 ? rc : stk_live_recover(l, err);
     if (rc < 0) {
+        *ret_live = NULL;
         stk_live_close(l);
-        return rc;
     }
-    *ret_live = l;
-    return 0;
+    return rc;
 }
 
 void stk_live_close(struct stk_live *l)
@@ -57,7 +57,8 @@ void stk_live_close(struct stk_live *l)
         say(l, err.text);
     stk_live_drop(l);
     free(l->off);
-    free(l->item_text);
+    stk_live_items_free(l);
+    free(l->waiting);
     free(l->wire);
     free(l);
 }
@@ -90,7 +91,8 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
         l->now = now;
     if (!l->loop) /* a turn before could not be undone */
         return stk_err_set(err, -ENOTRECOVERABLE, "the state could not be read again");
-    rc = stk_loop_turn(l->loop, l->now, err);
+    rc = stk_live_items_flush(l, err);
+    rc = rc < 0 ? rc : stk_loop_turn(l->loop, l->now, err);
     if (rc == 0) /* what was written without an event: tokens, items, drained GPUs */
         rc = stk_live_commit(l, err);
     if (rc < 0)
@@ -114,12 +116,17 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 bool stk_live_pending(const struct stk_live *l)
 {
     return !l->loop || l->failed || l->first || l->off_changed || l->in_txn ||
+           l->items.n_late > 0 || stk_live_waiting_due(l, l->cfg.clock(l->cfg.ctx)) ||
            stk_loop_pending(l->loop) || stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
 }
 
 stk_time stk_live_wake(const struct stk_live *l)
 {
-    return l->core ? stk_core_wake(l->core, l->now) : 0;
+    stk_time wake = l->core ? stk_core_wake(l->core, l->now) : 0;
+
+    for (uint32_t i = 0; i < l->n_waiting; i++)
+        wake = l->waiting[i].until < wake ? l->waiting[i].until : wake;
+    return wake;
 }
 
 int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struct stk_err *err)
@@ -163,6 +170,26 @@ void stk_live_note(struct stk_live *l, stk_job_number number, const char *senten
     e->note = strndup(sentence, 500);
 }
 
+void stk_live_warn(struct stk_live *l, stk_job_number number, const char *sentence)
+{
+    struct stk_entry *e = stk_entries_find(&l->entries, number);
+
+    if (!e)
+        return;
+    free(e->warning);
+    e->warning = sentence ? strndup(sentence, 500) : NULL;
+}
+
+void stk_live_blame(struct stk_live *l, stk_job_number number, const char *sentence)
+{
+    struct stk_entry *e = stk_entries_find(&l->entries, number);
+
+    if (!e)
+        return;
+    free(e->why);
+    e->why = strndup(sentence, 500);
+}
+
 int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_number number,
                     json_t *take_report, struct stk_err *err)
 {
@@ -173,7 +200,7 @@ int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_numbe
         rc = stk_err_set(err, -ENOENT, "there is no running job %u", number);
     else if (!stk_live_may(who, e->rec.uid))
         rc = stk_err_set(err, -EACCES, "job %u belongs to %s", number, e->rec.user);
-    if (rc < 0) {
+    if (!e || rc < 0) {
         json_decref(take_report);
         return rc;
     }
@@ -184,115 +211,6 @@ int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_numbe
     rc = json_object_update(e->progress, take_report);
     json_decref(take_report);
     return rc < 0 ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
-}
-
-struct taking {
-    uint32_t index, attempts;
-    char *text;
-};
-
-static int first_item(void *ctx, const struct stk_item *it)
-{
-    struct taking *t = ctx;
-
-    t->index = it->index;
-    t->attempts = it->attempts;
-    t->text = strdup(it->text);
-    return t->text ? 1 : -ENOMEM;
-}
-
-static int take_item(struct stk_live *l, stk_job_number batch, stk_job_number worker,
-                     uint32_t *ret_index, struct stk_err *err)
-{
-    struct taking t = {0};
-    const struct stk_item_query todo = {.job = batch, .state = STK_ITEM_TODO};
-    struct stk_item it = {
-        .job = batch, .state = STK_ITEM_GIVEN, .worker = (int32_t)worker, .given = l->now};
-    int rc = stk_store_items(l->cfg.store, &todo, first_item, &t, err);
-
-    if (rc < 0)
-        return rc;
-    if (!t.text)
-        return stk_err_set(err, -ENOENT, "no item is left");
-    l->item_text = t.text;
-    it.index = *ret_index = t.index;
-    it.attempts = t.attempts + 1;
-    return stk_store_item_set(l->cfg.store, &it, err);
-}
-
-int stk_live_item_next(struct stk_live *l, stk_job_number number, uint32_t *ret_index,
-                       const char **ret_text, struct stk_err *err)
-{
-    const struct stk_entry *e = stk_entries_find(&l->entries, number);
-    struct stk_err why = {{0}};
-    stk_job_number batch;
-    int rc;
-
-    if (!e)
-        return stk_err_set(err, -ENOENT, "there is no job %u", number);
-    batch = e->rec.array ? e->rec.array : number;
-    free(l->item_text);
-    l->item_text = NULL;
-    rc = stk_live_begin(l, &why);
-    rc = rc < 0 ? rc : take_item(l, batch, number, ret_index, &why);
-    if (rc == 0 || rc == -ENOENT) { /* before anyone works on it */
-        int done = stk_live_commit(l, &why);
-
-        rc = done < 0 ? done : rc;
-    }
-    if (rc < 0 && rc != -ENOENT)
-        stk_live_fail(l, rc, &why);
-    if (rc < 0)
-        return stk_err_set(err, rc, "%s", why.text);
-    *ret_text = l->item_text;
-    return 0;
-}
-
-struct ending {
-    uint32_t index, attempts;
-    bool given;
-};
-
-static int see_given(void *ctx, const struct stk_item *it)
-{
-    struct ending *g = ctx;
-
-    g->given = it->index == g->index;
-    g->attempts = it->attempts;
-    return 1;
-}
-
-/* An outcome counts once: only for an item that is given out. */
-static int end_item(struct stk_live *l, stk_job_number batch, stk_job_number worker, uint32_t index,
-                    int code, struct stk_err *err)
-{
-    struct ending g = {.index = index};
-    struct stk_item it = {.job = batch,
-                          .index = index,
-                          .state = code == 0 ? STK_ITEM_DONE : STK_ITEM_FAILED,
-                          .worker = (int32_t)worker,
-                          .code = code,
-                          .ended = l->now};
-    const struct stk_item_query given = {.job = batch, .state = STK_ITEM_GIVEN, .from = index};
-    int rc = stk_store_items(l->cfg.store, &given, see_given, &g, err);
-
-    if (rc < 0 || !g.given)
-        return rc;
-    it.attempts = g.attempts;
-    return stk_store_item_set(l->cfg.store, &it, err);
-}
-
-void stk_live_item_done(struct stk_live *l, stk_job_number number, uint32_t index, int code)
-{
-    const struct stk_entry *e = stk_entries_find(&l->entries, number);
-    struct stk_err err = {{0}};
-    int rc = e ? stk_live_begin(l, &err) : 0;
-
-    if (e && rc == 0)
-        rc = end_item(l, e->rec.array ? e->rec.array : number, number, index, code, &err);
-    rc = rc < 0 ? rc : stk_live_commit(l, &err);
-    if (rc < 0)
-        stk_live_fail(l, rc, &err);
 }
 
 /* ---- looking ---- */

@@ -50,6 +50,14 @@ struct stk_live_config {
     stk_time (*clock)(void *ctx); /* microseconds since the Unix epoch */
     int (*signal)(void *ctx, stk_job_number number, int sig, struct stk_err *err); /* optional */
     void (*log)(void *ctx, const char *line); /* optional: notable things, one line each */
+    /* Optional: whether one of these GPUs (of node 0) had an error between the two times that ends
+     * processes. 1: it had, and 'text' says which; 0: none, and 'text' may say something all the
+     * same; -EAGAIN: they have not been read since (stk_live_gpus_off() is called when they are).
+     */
+    int (*gpu_fault)(void *ctx, uint64_t mask, stk_time since, stk_time until, char *text,
+                     size_t size);
+    /* Optional: an operator wants these GPUs to be used again. */
+    void (*gpus_resumed)(void *ctx, uint32_t node, uint64_t mask);
     void *ctx;
 };
 
@@ -59,7 +67,10 @@ struct stk_entry {
     struct stk_record rec; /* as in the store; strings belong to the entry */
     json_t *progress;      /* what the job reported last; NULL */
     char *note;            /* sentence about its latest end, or NULL */
+    char *warning;         /* sentence about what may happen to it, or NULL */
+    char *why;             /* why it is being ended, said once it has; or NULL */
     char *text;            /* its description, once it was started; else NULL */
+    int32_t adopted;       /* pid of the process it was made of in this life of ours; 0: none */
 };
 
 int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,
@@ -77,32 +88,60 @@ stk_time stk_live_wake(const struct stk_live *live); /* ... and when at the late
 /* 'body' is owned by the callee. Called from stk_live_turn(). */
 typedef void (*stk_reply_fn)(void *ctx, int http_status, json_t *take_body);
 
+struct stk_asker { /* who asks, and how they are answered */
+    struct stk_who who;
+    stk_reply_fn reply;
+    void *ctx;
+};
+
 /* Descriptions (docs/spec/job.md); all or none. 'key' may be NULL. */
-int stk_live_submit(struct stk_live *live, const struct stk_who *who, json_t *take_jobs,
-                    const char *key, bool dry_run, stk_reply_fn reply, void *ctx);
+int stk_live_submit(struct stk_live *live, const struct stk_asker *by, json_t *take_jobs,
+                    const char *key, bool dry_run);
 /* cancel hold release suspend resume requeue signal ("signal": number in args). */
-int stk_live_act(struct stk_live *live, const struct stk_who *who, const char *verb,
-                 const stk_job_number *numbers, uint32_t n, json_t *take_args, stk_reply_fn reply,
-                 void *ctx);
+int stk_live_act(struct stk_live *live, const struct stk_asker *by, const char *verb,
+                 const stk_job_number *numbers, uint32_t n, json_t *take_args);
+/* A process that runs already becomes a job of 'owner' and has the GPUs of the mask (of node 0) at
+ * once, or the request is refused. The description gets "adopt": {"pid", "start"} here: users
+ * cannot send it. */
+struct stk_live_adoption {
+    struct stk_who owner;
+    json_t *job; /* taken over */
+    int32_t pid;
+    uint64_t start;
+    uint64_t mask;
+};
+int stk_live_adopt(struct stk_live *live, const struct stk_asker *by,
+                   const struct stk_live_adoption *a);
 /* Operators: GPUs that take no new jobs; kept over restarts. mask: the GPUs to change. */
-int stk_live_drain(struct stk_live *live, const struct stk_who *who, uint32_t node, uint64_t mask,
-                   bool on, stk_reply_fn reply, void *ctx);
+int stk_live_drain(struct stk_live *live, const struct stk_asker *by, uint32_t node, uint64_t mask,
+                   bool on);
 /* GPUs that cannot be used for now: foreign use, faults. Replaces what was said before. */
 void stk_live_gpus_off(struct stk_live *live, uint32_t node, uint64_t mask);
 uint64_t stk_live_drained(const struct stk_live *live, uint32_t node);
 /* A sentence about how a job ended; call before the engine emits its end. */
 void stk_live_note(struct stk_live *live, stk_job_number number, const char *sentence);
+/* A warning that is shown with the job until it is taken back (NULL) or the job has ended. */
+void stk_live_warn(struct stk_live *live, stk_job_number number, const char *sentence);
+/* Why it is about to be ended: its note once it has, whatever the engine says. */
+void stk_live_blame(struct stk_live *live, stk_job_number number, const char *sentence);
 /* What a job says of itself ("step", "total", ...); kept while it lives. -ENOENT, -EACCES. */
 int stk_live_report(struct stk_live *live, const struct stk_who *who, stk_job_number number,
                     json_t *take_report, struct stk_err *err);
 
 /* ---- batch items, for the engine ---- */
 
-/* The next item of the batch that job 'number' works for; index and text (until the next call).
- * -ENOENT: none is left. */
+/* The next item of the batch that job 'number' works for; index and text (until the next call). A
+ * worker that asks although it was given one gets that one again: it never heard of it. -ENOENT:
+ * none is left; any other error: it cannot be written down, ask again later. */
 int stk_live_item_next(struct stk_live *live, stk_job_number number, uint32_t *ret_index,
                        const char **ret_text, struct stk_err *err);
+/* What came of an item; 'code' is an exit code, or 128 and the signal. Counts once, however often
+ * it is said. What cannot be written down now is kept and written before the next turn. */
 void stk_live_item_done(struct stk_live *live, stk_job_number number, uint32_t index, int code);
+/* How many of a batch's items are in which state; of any worker of it. -ENOENT: it has none. */
+int stk_live_item_counts(struct stk_live *live, const struct stk_record *rec,
+                         uint32_t ret_n[STK_ITEM_STATE_MAX]);
+stk_job_number stk_live_batch(const struct stk_record *rec); /* the batch a worker works for */
 
 /* ---- looking; what is returned lives until the next turn ---- */
 

@@ -14,7 +14,7 @@ static stk_time no_time(void *ctx)
 {
     const struct stk_live *l = ctx;
 
-    return l->first || l->off_changed ? 0 : STK_NEVER_TIME;
+    return l->first || l->off_changed || stk_live_waiting_due(l, l->now) ? 0 : STK_NEVER_TIME;
 }
 
 /* Kept with the job: while the engine takes over after a restart it looks at all of them. */
@@ -33,14 +33,18 @@ static const char *spec_text(void *ctx, stk_job_number number)
 }
 
 static const struct stk_source_ops source_ops = {.next = no_time, .feed = stk_live_feed};
-static const struct stk_watch_ops watch_ops = {
-    .event = stk_live_journal, .commit = stk_live_commit, .spec = spec_text};
+static const struct stk_watch_ops watch_ops = {.report = stk_live_reported,
+                                               .event = stk_live_journal,
+                                               .commit = stk_live_commit,
+                                               .spec = spec_text};
 
 void stk_live_drop(struct stk_live *l)
 {
     stk_loop_free(l->loop);
     stk_core_free(l->core);
     stk_entries_done(&l->entries);
+    stk_live_items_forget(l);
+    l->n_waiting = 0; /* the engine reports them again */
     l->loop = NULL;
     l->core = NULL;
     l->done_number = 0;

@@ -19,17 +19,16 @@ static void request_free(struct stk_live_request *r)
     free(r);
 }
 
-static struct stk_live_request *request_new(const struct stk_who *who, enum stk_request_kind kind,
-                                            stk_reply_fn reply, void *ctx)
+static struct stk_live_request *request_new(const struct stk_asker *by, enum stk_request_kind kind)
 {
     struct stk_live_request *r = calloc(1, sizeof(*r));
 
     if (!r)
         return NULL;
     r->kind = kind;
-    r->who = *who;
-    r->reply = reply;
-    r->ctx = ctx;
+    r->who = by->who;
+    r->reply = by->reply;
+    r->ctx = by->ctx;
     return r;
 }
 
@@ -40,10 +39,10 @@ static int enqueue(struct stk_live *l, struct stk_live_request *r)
     return 0;
 }
 
-int stk_live_submit(struct stk_live *l, const struct stk_who *who, json_t *take_jobs,
-                    const char *key, bool dry_run, stk_reply_fn reply, void *ctx)
+int stk_live_submit(struct stk_live *l, const struct stk_asker *by, json_t *take_jobs,
+                    const char *key, bool dry_run)
 {
-    struct stk_live_request *r = request_new(who, STK_REQ_SUBMIT, reply, ctx);
+    struct stk_live_request *r = request_new(by, STK_REQ_SUBMIT);
 
     if (!r) {
         json_decref(take_jobs);
@@ -59,13 +58,12 @@ int stk_live_submit(struct stk_live *l, const struct stk_who *who, json_t *take_
     return enqueue(l, r);
 }
 
-int stk_live_act(struct stk_live *l, const struct stk_who *who, const char *verb,
-                 const stk_job_number *numbers, uint32_t n, json_t *take_args, stk_reply_fn reply,
-                 void *ctx)
+int stk_live_act(struct stk_live *l, const struct stk_asker *by, const char *verb,
+                 const stk_job_number *numbers, uint32_t n, json_t *take_args)
 {
     static const char *const verbs[] = {"cancel", "hold",    "release", "suspend",
                                         "resume", "requeue", "signal"};
-    struct stk_live_request *r = request_new(who, STK_REQ_ACT, reply, ctx);
+    struct stk_live_request *r = request_new(by, STK_REQ_ACT);
 
     if (r) {
         r->body = take_args;
@@ -88,19 +86,33 @@ int stk_live_act(struct stk_live *l, const struct stk_who *who, const char *verb
     return enqueue(l, r);
 }
 
-int stk_live_drain(struct stk_live *l, const struct stk_who *who, uint32_t node, uint64_t mask,
-                   bool on, stk_reply_fn reply, void *ctx)
+int stk_live_drain(struct stk_live *l, const struct stk_asker *by, uint32_t node, uint64_t mask,
+                   bool on)
 {
     struct stk_live_request *r;
 
     if (node >= l->cfg.core.n_nodes)
         return -ENOENT;
-    r = request_new(who, STK_REQ_DRAIN, reply, ctx);
+    r = request_new(by, STK_REQ_DRAIN);
     if (!r)
         return -ENOMEM;
     r->node = node;
     r->mask = mask;
     r->on = on;
+    return enqueue(l, r);
+}
+
+int stk_live_adopt(struct stk_live *l, const struct stk_asker *by,
+                   const struct stk_live_adoption *a)
+{
+    struct stk_live_request *r = request_new(by, STK_REQ_ADOPT);
+
+    if (!r) {
+        json_decref(a->job);
+        return -ENOMEM;
+    }
+    r->adopt = *a;
+    r->body = a->job;
     return enqueue(l, r);
 }
 
@@ -141,9 +153,13 @@ int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err
             rc = stk_live_do_submit(l, r, err);
         else if (r->kind == STK_REQ_ACT)
             rc = stk_live_do_act(l, r, err);
+        else if (r->kind == STK_REQ_ADOPT)
+            rc = stk_live_do_adopt(l, r, err);
         else
             rc = stk_live_do_drain(l, r, err);
     }
+    if (rc == 0 && stk_live_waiting_due(l, now))
+        rc = stk_live_waiting_apply(l, err);
     if (rc == 0 && l->off_changed)
         rc = apply_off(l, loop, now, err);
     return rc;

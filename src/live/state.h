@@ -3,6 +3,7 @@
 #ifndef STK_LIVE_STATE_H
 #define STK_LIVE_STATE_H
 
+#include "base/map.h"
 #include "drive/loop.h"
 #include "live/entries.h"
 #include "spec/spec.h"
@@ -11,7 +12,7 @@
 #define STK_LIVE_WATCHERS 16
 #define STK_LIVE_USERS 32
 
-enum stk_request_kind { STK_REQ_SUBMIT, STK_REQ_ACT, STK_REQ_DRAIN };
+enum stk_request_kind { STK_REQ_SUBMIT, STK_REQ_ACT, STK_REQ_DRAIN, STK_REQ_ADOPT };
 
 struct stk_live_request {
     enum stk_request_kind kind;
@@ -26,6 +27,7 @@ struct stk_live_request {
     uint32_t node; /* drain */
     uint64_t mask;
     bool on;
+    struct stk_live_adoption adopt; /* its job is the body */
     stk_reply_fn reply;
     void *ctx;
     int status; /* the answer, once there is one */
@@ -40,6 +42,36 @@ struct stk_live_deps {
 
 struct stk_live_off { /* GPUs of a node that take no new jobs, and why */
     uint64_t drained, unusable, applied;
+};
+
+/* ---- batches of items ---- */
+
+struct stk_live_late { /* an outcome that is not written down yet */
+    stk_job_number worker;
+    uint32_t index;
+    int code;
+};
+
+struct stk_live_batch { /* what is known of a batch, so that lists do not count */
+    stk_job_number number;
+    uint32_t n[STK_ITEM_STATE_MAX];
+    bool budget_known;
+    uint32_t retry;         /* how often an item that failed is done again */
+    uint8_t codes[256 / 8]; /* only after these exit codes */
+};
+
+struct stk_live_items {
+    struct stk_live_batch *batches;
+    uint32_t n, cap;
+    struct stk_map by_number;
+    struct stk_live_late *late;
+    uint32_t n_late, cap_late;
+    char *text; /* of the last item that was given */
+};
+
+struct stk_live_waiting { /* an end whose cause is not known yet */
+    struct stk_event ev;
+    stk_time until; /* no longer than this */
 };
 
 struct stk_live {
@@ -69,9 +101,12 @@ struct stk_live {
     uint64_t effort;           /* of this request: what was looked at to take it in */
 
     struct stk_live_off *off; /* by node */
+    struct stk_live_waiting *waiting;
+    uint32_t n_waiting, cap_waiting;
+    bool gpus_seen; /* since one of those was put aside */
     struct stk_user users[STK_LIVE_USERS];
     uint32_t n_users, next_user;
-    char *item_text;
+    struct stk_live_items items;
     unsigned char *wire;
     size_t cap_wire;
     struct {
@@ -80,6 +115,22 @@ struct stk_live {
     } watchers[STK_LIVE_WATCHERS];
     uint32_t n_watchers;
 };
+
+/* items.c: outcomes that could not be written down yet. */
+int stk_live_items_flush(struct stk_live *l, struct stk_err *err);
+/* Counts may be wrong: something was undone, or changed behind our back. */
+void stk_live_items_forget(struct stk_live *l);
+void stk_live_items_free(struct stk_live *l);
+/* A worker's processes are gone: what it was given is to do again. */
+int stk_live_items_back(struct stk_live *l, const struct stk_job *j, struct stk_err *err);
+/* A worker ended by itself: how its items ended is how it did. */
+void stk_live_items_judge(struct stk_live *l, const struct stk_job *j, struct stk_event *ev);
+
+/* outcome.c: what the engine reports, with the cause that is known better here. False: it has to
+ * wait until the GPUs were read. */
+bool stk_live_reported(void *ctx, struct stk_event *ev);
+bool stk_live_waiting_due(const struct stk_live *l, stk_time now);
+int stk_live_waiting_apply(struct stk_live *l, struct stk_err *err);
 
 /* requests.c: takes in everything that was asked for up to now. */
 int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err);
@@ -92,6 +143,11 @@ json_t *stk_live_error(const char *code, const char *message);
 int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_act(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+int stk_live_do_adopt(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+/* One job of r->body, which the server has made. > 0: refused, and answered. */
+int stk_live_submit_made(struct stk_live *l, struct stk_live_request *r,
+                         const struct stk_who *owner, const char *key, json_t *take_value,
+                         struct stk_err *err);
 
 /* journal.c: events and records into the store, one transaction per commit. */
 int stk_live_begin(struct stk_live *l, struct stk_err *err);

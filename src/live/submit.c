@@ -136,7 +136,11 @@ static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft
     rc = rc < 0 ? rc : st->admit->check(st, &d->spec.job, err);
     if (rc == 0 && sign(d->json, stk_live_user(l, who->uid)) < 0)
         rc = stk_err_set(err, -ENOMEM, "out of memory");
-    d->n = d->spec.n_indices > 0 ? d->spec.n_indices : d->spec.n_items > 0 ? d->spec.workers : 1;
+    d->n = d->spec.n_indices > 0 ? d->spec.n_indices : 1;
+    if (d->spec.n_items > 0) { /* no more workers than items */
+        d->n = d->spec.workers < d->spec.n_items ? d->spec.workers : d->spec.n_items;
+        d->spec.job.retry[STK_RETRY_ERROR] = 0; /* items are done again, not workers: items.c */
+    }
     return rc;
 }
 
@@ -387,6 +391,32 @@ static int check_all(struct stk_live *l, struct stk_live_request *r, struct draf
     }
     rc = check_room(l, &r->who, jobs, &err);
     return rc < 0 ? refuse(r, 429, "queue_full", err.text) : 0;
+}
+
+int stk_live_submit_made(struct stk_live *l, struct stk_live_request *r,
+                         const struct stk_who *owner, const char *key, json_t *take_value,
+                         struct stk_err *err)
+{
+    struct draft d = {.json = r->body};
+    struct stk_err why = {{0}};
+    char *last = NULL;
+    int64_t id = 0;
+    int rc = draft_one(l, owner, &d, &why);
+
+    if (rc == 0 && check_room(l, owner, 1, &why) < 0)
+        rc = refuse(r, 429, "queue_full", why.text);
+    else if (rc < 0)
+        rc = refuse_err(r, rc, &why);
+    if (rc != 0)
+        json_decref(take_value);
+    else if (json_object_set_new(r->body, key, take_value) < 0)
+        rc = stk_err_set(err, -ENOMEM, "out of memory");
+    rc = rc != 0 ? rc : stk_live_begin(l, err);
+    rc = rc != 0 ? rc : store_spec(l, r->body, &last, &id, err);
+    rc = rc != 0 ? rc : make_all(l, owner, &d, id, err);
+    free(last);
+    stk_spec_done(&d.spec);
+    return rc;
 }
 
 /* A key that was used before gets the same answer again. > 0: answered. */

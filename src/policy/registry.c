@@ -34,7 +34,7 @@ const struct stk_bundle stk_bundles[] = {
     {"conservative",   "fifo",     "possible", "conservative", "pack", "none",   "none", "",
      "first come with conservative backfill"},
     {"priority",       "priority", "possible", "skip",         "pack", "tier",   "none", "",
-     "by tier and priority; higher tiers preempt lower ones"},
+     "by tier and priority; higher tiers and classes preempt lower ones"},
     {"sjf",            "sjf",      "possible", "none",         "pack", "none",   "none", "",
      "shortest job first; the head blocks"},
     {"ssf",            "ssf",      "possible", "skip",         "pack", "none",   "none", "",

@@ -68,8 +68,6 @@ static void op_prepare(struct stk_shim *s)
         why = "its description says that it must not be suspended";
     else if (s->step != STK_STEP_NONE || s->live == 0)
         why = "it is ending";
-    else if (s->pty)
-        why = "it is an interactive session";
     (void)json_object_set_new(o, "ev", json_string("prepared"));
     (void)json_object_set_new(o, "ok", json_boolean(!why));
     if (why)

@@ -99,20 +99,19 @@ int stk_launch_gpus(struct stk_launch *l, const json_t *list, struct stk_err *er
 static int read_shape(struct stk_launch *l, struct stk_err *err)
 {
     int64_t tasks = stk_launch_int(l->spec, "tasks", 1);
-    int64_t workers = stk_launch_int(l->spec, "workers", 1);
     const char *launch = stk_launch_str(l->spec, "launch", tasks > 1 ? "tasks" : "once");
 
     l->items = json_object_get(l->spec, "items");
     if (!json_is_array(l->items))
         l->items = NULL;
-    if (tasks < 1 || tasks > STK_SHIM_MAX_TASKS || workers < 1 || workers > STK_SHIM_MAX_TASKS)
+    if (tasks < 1 || tasks > STK_SHIM_MAX_TASKS)
         return stk_err_set(err, -EINVAL, "it has %lld tasks; from 1 to %d can be started",
                            (long long)tasks, STK_SHIM_MAX_TASKS);
     l->tasks = (uint32_t)tasks;
     l->one_each = tasks > 1 && strcmp(launch, "tasks") == 0 && !l->items;
     l->procs = l->one_each ? l->tasks : 1;
-    if (l->items) /* one of several jobs that share the items is one worker */
-        l->procs = (uint32_t)(workers > tasks && !l->array ? workers : tasks);
+    if (l->items)
+        l->procs = l->tasks;
     if (l->interactive || l->adopt_pid)
         l->procs = 1;
     l->one_each = l->one_each && l->procs > 1;

@@ -22,8 +22,9 @@ static int run(const char *name, int argc, char **argv)
     for (size_t i = 0; i < N_COMMANDS; i++) {
         if (strcmp(commands[i].name, name) == 0) {
             int rc;
+            char *end = strrchr(argv[0], '/');
 
-            argv[0] = (char *)(uintptr_t)commands[i].name;
+            argv[0] = end ? end + 1 : argv[0]; /* messages begin with it */
             rc = commands[i].run(argc, argv);
             if (fflush(stdout) != 0 && rc == 0)
                 rc = 1;

@@ -178,7 +178,7 @@ static int range(const struct asked *a, int64_t *since, int64_t *until, struct s
 static int by_time(struct stk_slurm *s, const struct asked *a, bool detail, json_t *jobs,
                    struct stk_err *err)
 {
-    int64_t since, until;
+    int64_t since = 0, until = 0;
     char query[300], user[160];
     json_t *ended = json_array();
     int rc = range(a, &since, &until, err);
@@ -261,7 +261,8 @@ int stk_sacct_main(int argc, char **argv)
         json_decref(a.jobs);
         return 0;
     }
-    t.separator = a.parsable || a.parsable2 ? a.delimiter : '\0';
+    if (a.parsable || a.parsable2)
+        t.separator = a.delimiter;
     t.end = a.parsable && !a.parsable2;
     if (rc == 0 && stk_slurm_names(&t,
                                    a.format   ? a.format

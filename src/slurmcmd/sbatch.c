@@ -14,8 +14,6 @@
 #include "spec/spec.h"
 #include "spec/words.h"
 
-extern char **environ;
-
 static int read_all(FILE *f, const char *where, char **ret, size_t *ret_len, struct stk_err *err)
 {
     size_t cap = STK_MAX_TEXT + 1;

@@ -32,7 +32,7 @@ static int each_job(struct stk_slurm *s, const char *verb, const json_t *jobs)
 }
 
 /* "requeue 12,13_4" and the like; several words are several lists. */
-static int act(struct stk_slurm *s, const char *verb, int argc, char **argv)
+static int act(struct stk_slurm *s, const char *verb, int argc, const char *const *argv)
 {
     int bad = 0;
 
@@ -210,7 +210,7 @@ static int update(struct stk_slurm *s, int argc, char **argv)
     }
     if (!ids || !verb)
         return stk_slurm_misuse(s->name, "update needs JobId=N and what to change");
-    return act(s, verb, 1, &(char *){(char *)(uintptr_t)ids});
+    return act(s, verb, 1, &ids);
 }
 
 static int command(struct stk_slurm *s, int argc, char **argv)
@@ -221,7 +221,7 @@ static int command(struct stk_slurm *s, int argc, char **argv)
 
     for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
         if (strcasecmp(argv[0], verbs[i][0]) == 0)
-            return act(s, verbs[i][1], argc - 1, argv + 1);
+            return act(s, verbs[i][1], argc - 1, (const char *const *)(argv + 1));
     if (strcasecmp(argv[0], "show") == 0)
         return show(s, argc - 1, argv + 1);
     if (strcasecmp(argv[0], "update") == 0)

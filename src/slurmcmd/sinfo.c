@@ -116,7 +116,8 @@ static void gres(const json_t *node, char *buf, size_t size)
     }
     (void)snprintf(type, sizeof(type), "%s", t);
     for (char *p = type; *p; p++)
-        *p = *p == ' ' || *p == ':' ? '_' : *p;
+        if (*p == ' ' || *p == ':')
+            *p = '_';
     (void)snprintf(buf, size, "gpu:%s%s%" PRId64, type, *type ? ":" : "",
                    stk_slurm_int(node, "gpus", 0));
 }

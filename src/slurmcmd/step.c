@@ -239,8 +239,9 @@ int stk_slurm_step(const struct stk_sbatch *b, const char *name, char **command)
                                 stk_words_show(b->export).text);
     stk_slurm_notes(name, b);
     p.tasks = calloc(p.n, sizeof(*p.tasks));
-    rc = p.tasks ? stk_step_gpus(&p, &err) : stk_err_set(&err, -ENOMEM, "out of memory");
-    if (rc < 0)
+    if (!p.tasks)
+        return stk_slurm_misuse(name, "out of memory");
+    if (stk_step_gpus(&p, &err) < 0)
         rc = stk_slurm_misuse(name, "%s", err.text);
     else
         rc = start_all(&p, command);

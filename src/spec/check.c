@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/near.h"
 #include "spec/keys.h"
 #include "spec/rules.h"
 #include "spec/spec.h"
@@ -309,7 +310,8 @@ static int check_value(struct checker *c, const struct stk_key *k, const json_t 
 
 static int unknown_key(struct checker *c, const struct stk_key *keys, const char *name)
 {
-    const char *near = stk_key_nearest(keys, name);
+    unsigned best = stk_near_limit(name);
+    const char *near = stk_key_nearest(keys, name, &best);
 
     if (keys == stk_spec_keys() &&
         stk_words_among(name, "uid|gid|groups|user|home|shell|host|submitted|rlimits"))

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/near.h"
 #include "model/job.h"
 #include "spec/words.h"
 
@@ -142,19 +143,13 @@ const struct stk_key *stk_key_find(const struct stk_key *keys, const char *name)
     return NULL;
 }
 
-const char *stk_key_nearest(const struct stk_key *keys, const char *word)
+const char *stk_key_nearest(const struct stk_key *keys, const char *word, unsigned *best)
 {
-    unsigned best = 3; /* two slips at most, and never most of the word */
     const char *near = NULL;
 
-    for (; keys->name; keys++) {
-        unsigned d = stk_words_distance(word, keys->name);
-
-        if (d < best && d < strlen(keys->name)) {
-            best = d;
+    for (; keys->name; keys++)
+        if (stk_near(word, keys->name, best))
             near = keys->name;
-        }
-    }
     return near;
 }
 

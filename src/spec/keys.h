@@ -63,8 +63,8 @@ const struct stk_key *stk_spec_keys(void);
 /* The key of that name in a table; NULL: there is none. */
 const struct stk_key *stk_key_find(const struct stk_key *keys, const char *name);
 
-/* The name in the table most like 'word' when it is close enough to be meant; else NULL. */
-const char *stk_key_nearest(const struct stk_key *keys, const char *word);
+/* The name in the table that was meant by 'word', as base/near.h counts; NULL: none. */
+const char *stk_key_nearest(const struct stk_key *keys, const char *word, unsigned *best);
 
 /* "whole number", "list of strings": for messages and documents. */
 const char *stk_key_type_name(enum stk_key_type type);

@@ -5,21 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/near.h"
 #include "spec/words.h"
 
 static int unknown(struct stk_opts *o, struct stk_err *err)
 {
     const char *near = NULL, *word = o->shown + 2;
-    unsigned best = 3;
+    unsigned best = stk_near_limit(word);
 
-    for (const struct stk_opt *t = o->table; t->name && o->shown[1] == '-'; t++) {
-        unsigned d = stk_words_distance(word, t->name);
-
-        if (*t->name != '\0' && d < best && d < strlen(t->name)) {
-            best = d;
+    for (const struct stk_opt *t = o->table; t->name && o->shown[1] == '-'; t++)
+        if (*t->name != '\0' && stk_near(word, t->name, &best))
             near = t->name;
-        }
-    }
     if (near)
         return stk_err_set(err, -EINVAL, "unknown flag %s; did you mean --%s?", o->shown, near);
     return stk_err_set(err, -EINVAL, "unknown flag %s", o->shown);

@@ -72,6 +72,10 @@ static int kind(const json_t *spec, struct stk_fault *f)
 
     if (k && given(spec, "items") && strcmp(k, "batch") != 0)
         return blame(f, "kind", "must be batch when there are items, got \"%s\"", k);
+    if (given(spec, "items") && whole(spec, "tasks", 1) > 1)
+        return blame(f, "tasks",
+                     "cannot be more than 1 with items; workers says how many run at "
+                     "a time");
     return 0;
 }
 

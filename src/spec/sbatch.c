@@ -233,6 +233,8 @@ static void defaults(struct stk_sbatch *s, json_t *job)
             json_string(json_object_get(job, "array") ? "slurm-%A_%a.out" : "slurm-%j.out"));
     if (!json_object_get(job, "open_mode"))
         (void)json_object_set_new(job, "open_mode", json_string("truncate"));
+    (void)json_object_set_new(job, "envs", json_object());
+    stk_sbatch_tell(s, json_object_get(job, "envs"));
     (void)json_object_set_new(job, "launch", json_string("once"));
 }
 

@@ -63,16 +63,17 @@ int stk_sbatch_args(struct stk_sbatch *s, int argc, char **argv, int *ret_rest,
 int stk_sbatch_set(struct stk_sbatch *s, const char *name, const char *value, const char *origin,
                    struct stk_err *err);
 
-/* The description, which passes the check. Sets no envs and, without --chdir, no workdir: see
- * stk_sbatch_export(). A new reference. */
+/* The description, which passes the check. Its envs are only what sbatch tells a script about its
+ * tasks (stk_sbatch_export() adds the rest), and without --chdir it has no workdir. A new
+ * reference.
+ */
 json_t *stk_sbatch_job(struct stk_sbatch *s, struct stk_err *err);
 
 /* How many tasks were asked for. */
 int64_t stk_sbatch_tasks(const struct stk_sbatch *s);
 
 /* Fills the job's envs as --export asks: "ALL" (also when nothing was said), "NONE", "NIL",
- * "ALL,A=1", "A,B=2". Variables of a job we are in ourselves are left out; SLURM_NTASKS and its
- * like are added when tasks were asked for. */
+ * "ALL,A=1", "A,B=2". Variables of a job we are in ourselves are left out. */
 int stk_sbatch_export(const struct stk_sbatch *s, json_t *job, char *const *environment,
                       struct stk_err *err);
 

@@ -208,11 +208,14 @@ static int set_qos(struct stk_sbatch *s, const struct stk_flag *f, const char *v
     return put(s, f->text, json_string(v), err);
 }
 
+/* A pool, or one of the queues. */
 static int set_partition(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
                          struct stk_err *err)
 {
     if (strchr(v, ','))
         return stk_err_set(err, -EINVAL, "takes one pool, got \"%s\"", stk_words_show(v).text);
+    if (stk_words_among(v, "express|standard|batch|preemptible"))
+        return put(s, "queue", json_string(v), err);
     return put(s, f->text, json_string(v), err);
 }
 

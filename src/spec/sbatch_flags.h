@@ -24,6 +24,9 @@ struct stk_flag {
 int stk_sbatch_words(struct stk_sbatch *s, int argc, char **argv, const char *origin, int *ret_rest,
                      struct stk_err *err);
 
+/* Adds the variables that sbatch gives its script. */
+void stk_sbatch_tell(const struct stk_sbatch *s, json_t *envs);
+
 extern const struct stk_flag stk_flags[]; /* ends with a NULL name */
 
 #endif

@@ -156,22 +156,6 @@ int stk_sbatch_script(struct stk_sbatch *s, const char *text, size_t len, const 
     return 0;
 }
 
-json_t *stk_spec_from_sbatch(const char *text, size_t len, const char *where, struct stk_err *err)
-{
-    struct stk_sbatch s;
-    struct stk_err why = {""};
-    json_t *job = NULL;
-
-    stk_sbatch_init(&s, STK_TOOL_SBATCH, (int64_t)time(NULL));
-    if (stk_sbatch_script(&s, text, len, where, err) == 0) {
-        job = stk_sbatch_job(&s, &why);
-        if (!job)
-            (void)stk_err_set(err, -EINVAL, "%s: %.180s", s.where, why.text);
-    }
-    stk_sbatch_done(&s);
-    return job;
-}
-
 /* A variable of the job we are in must not reach the one we submit. */
 static bool is_ours(const char *entry, bool in_job)
 {
@@ -196,6 +180,35 @@ static bool is_in_job(char *const *environment)
             strncmp(*environment, "STOKER_LEASE=", 13) == 0)
             return true;
     return false;
+}
+
+/* What sbatch tells the script about tasks it was asked for: how many, and that the script itself
+ * is the first. Without such a wish it says nothing, and libraries take the script for what it is:
+ * one process. */
+void stk_sbatch_tell(const struct stk_sbatch *s, json_t *envs)
+{
+    long long tasks = (long long)stk_sbatch_tasks(s);
+    bool asked = s->ntasks > 0 || s->per_node > 0;
+    const struct {
+        const char *name;
+        long long n;
+        bool given;
+    } vars[] = {{"SLURM_NTASKS", tasks, asked},
+                {"SLURM_NPROCS", tasks, asked},
+                {"SLURM_PROCID", 0, asked},
+                {"SLURM_LOCALID", 0, asked},
+                {"SLURM_NODEID", 0, asked},
+                {"SLURM_NTASKS_PER_NODE", s->per_node, s->per_node > 0},
+                {"SLURM_TASKS_PER_NODE", tasks, s->nodes <= 1},
+                {"SLURM_GPUS", s->gpus, s->gpus >= 0},
+                {"SLURM_GPUS_PER_NODE", s->gpus_per_node, s->gpus_per_node >= 0},
+                {"SLURM_GPUS_PER_TASK", s->gpus_per_task, s->gpus_per_task >= 0}};
+
+    for (size_t i = 0; i < sizeof(vars) / sizeof(*vars); i++)
+        if (vars[i].given)
+            (void)json_object_set_new(envs, vars[i].name, json_sprintf("%lld", vars[i].n));
+    if (json_object_get(s->job, "open_mode"))
+        (void)json_object_set(envs, "SLURM_OPEN_MODE", json_object_get(s->job, "open_mode"));
 }
 
 static void put_env(json_t *envs, const char *entry)
@@ -230,29 +243,6 @@ static void put_named(json_t *envs, const char *name, char *const *environment)
             put_env(envs, *environment);
 }
 
-/* What sbatch tells the script about tasks it was asked for. */
-static void put_tasks(const struct stk_sbatch *s, json_t *envs)
-{
-    long long tasks = (long long)stk_sbatch_tasks(s);
-    const struct {
-        const char *name;
-        long long n;
-        bool given;
-    } vars[] = {{"SLURM_NTASKS", tasks, s->ntasks > 0 || s->per_node > 0},
-                {"SLURM_NPROCS", tasks, s->ntasks > 0 || s->per_node > 0},
-                {"SLURM_NTASKS_PER_NODE", s->per_node, s->per_node > 0},
-                {"SLURM_TASKS_PER_NODE", tasks, s->nodes <= 1},
-                {"SLURM_GPUS", s->gpus, s->gpus >= 0},
-                {"SLURM_GPUS_PER_NODE", s->gpus_per_node, s->gpus_per_node >= 0},
-                {"SLURM_GPUS_PER_TASK", s->gpus_per_task, s->gpus_per_task >= 0}};
-
-    for (size_t i = 0; i < sizeof(vars) / sizeof(*vars); i++)
-        if (vars[i].given)
-            (void)json_object_set_new(envs, vars[i].name, json_sprintf("%lld", vars[i].n));
-    if (json_object_get(s->job, "open_mode"))
-        (void)json_object_set(envs, "SLURM_OPEN_MODE", json_object_get(s->job, "open_mode"));
-}
-
 int stk_sbatch_export(const struct stk_sbatch *s, json_t *job, char *const *environment,
                       struct stk_err *err)
 {
@@ -275,8 +265,49 @@ int stk_sbatch_export(const struct stk_sbatch *s, json_t *job, char *const *envi
             put_named(envs, w, environment);
     }
     free(list);
-    if (s->tool == STK_TOOL_SBATCH)
-        put_tasks(s, envs);
+    (void)json_object_update(envs, json_object_get(job, "envs")); /* what the job has already */
     return json_object_set_new(job, "envs", envs) < 0 ? stk_err_set(err, -ENOMEM, "out of memory")
                                                       : 0;
+}
+
+/* The script's own wishes about submitting, where only the script is read. */
+static int script_only(const struct stk_sbatch *s, struct stk_err *err)
+{
+    if (s->wait || s->test_only)
+        return stk_err_set(err, -EINVAL, "--%s belongs on a command line",
+                           s->wait ? "wait" : "test-only");
+    if (s->export && strncmp(s->export, "ALL", 3) != 0)
+        return stk_err_set(err, -EINVAL,
+                           "--export: only sbatch can leave the environment behind; here "
+                           "it is ALL or ALL,NAME=value");
+    return 0;
+}
+
+/* NAME=value of --export=ALL,NAME=value */
+static void put_exported(const struct stk_sbatch *s, json_t *envs)
+{
+    char *list = s->export ? strdup(s->export) : NULL, *save = NULL;
+
+    for (char *w = list ? strtok_r(list, ",", &save) : NULL; w; w = strtok_r(NULL, ",", &save))
+        put_env(envs, w);
+    free(list);
+}
+
+json_t *stk_spec_from_sbatch(const char *text, size_t len, const char *where, struct stk_err *err)
+{
+    struct stk_sbatch s;
+    struct stk_err why = {""};
+    json_t *job = NULL;
+
+    stk_sbatch_init(&s, STK_TOOL_SBATCH, (int64_t)time(NULL));
+    if (stk_sbatch_script(&s, text, len, where, err) == 0) {
+        if (script_only(&s, &why) == 0)
+            job = stk_sbatch_job(&s, &why);
+        if (job)
+            put_exported(&s, json_object_get(job, "envs"));
+        if (!job)
+            (void)stk_err_set(err, -EINVAL, "%s: %.180s", s.where, why.text);
+    }
+    stk_sbatch_done(&s);
+    return job;
 }

@@ -233,28 +233,6 @@ char stk_words_bad_pattern(const char *s)
     return 0;
 }
 
-unsigned stk_words_distance(const char *a, const char *b)
-{
-    unsigned row[33], n = (unsigned)strnlen(b, 32);
-
-    for (unsigned k = 0; k <= n; k++)
-        row[k] = k;
-    for (unsigned i = 0; i < 32 && a[i] != '\0'; i++) {
-        unsigned diagonal = row[0];
-
-        row[0] = i + 1;
-        for (unsigned k = 1; k <= n; k++) {
-            unsigned best = diagonal + (a[i] != b[k - 1]);
-
-            diagonal = row[k];
-            best = row[k] + 1 < best ? row[k] + 1 : best;
-            best = row[k - 1] + 1 < best ? row[k - 1] + 1 : best;
-            row[k] = best;
-        }
-    }
-    return row[n];
-}
-
 struct stk_word stk_words_show(const char *s)
 {
     struct stk_word w = {""};

@@ -79,9 +79,6 @@ bool stk_words_is_text(const char *s, size_t len, bool lines);
 /* The first % code of an output pattern that is not one of %j %A %a %x %t %N %u %%; 0: all are. */
 char stk_words_bad_pattern(const char *s);
 
-/* Edits (insert, delete, replace) from a to b; only the first 32 bytes count. */
-unsigned stk_words_distance(const char *a, const char *b);
-
 /* The word as a message may show it: short, printable. */
 struct stk_word {
     char text[48];

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/near.h"
 #include "spec/spec.h"
 #include "spec/words.h"
 #include "spec/yaml_words.h"
@@ -128,17 +129,12 @@ json_t *stk_yaml_typed(const struct stk_key *k, const json_t *v)
 
 static int unknown_key(const struct stk_yaml_job *j)
 {
-    const char *near = stk_key_nearest(stk_spec_keys(), j->path);
-    unsigned best = near ? stk_words_distance(j->path, near) : 3;
+    unsigned best = stk_near_limit(j->path);
+    const char *near = stk_key_nearest(stk_spec_keys(), j->path, &best);
 
-    for (const struct stk_yaml_word *w = stk_yaml_words; w->path; w++) {
-        unsigned d = stk_words_distance(j->path, w->path);
-
-        if (d < best) {
-            best = d;
+    for (const struct stk_yaml_word *w = stk_yaml_words; w->path; w++)
+        if (stk_near(j->path, w->path, &best))
             near = w->path;
-        }
-    }
     if (near)
         return stk_yaml_bad(j, "is not a known key; did you mean \"%s\"?", near);
     return stk_yaml_bad(j, "is not a known key");

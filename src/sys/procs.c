@@ -55,8 +55,11 @@ int stk_proc_read(pid_t pid, struct stk_proc *ret_proc)
     p.pgid = (pid_t)strtol(s, NULL, 10);
     s = next_field(s);
     p.sid = (pid_t)strtol(s, NULL, 10);
-    for (int field = 6; field < 22; field++)
+    for (int field = 6; field < 22; field++) {
         s = next_field(s);
+        if (field >= 13 && field < 17) /* utime, stime, cutime, cstime */
+            p.cpu += strtoull(s, NULL, 10);
+    }
     p.start = strtoull(s, NULL, 10);
     *ret_proc = p;
     return 0;

@@ -19,6 +19,7 @@ struct stk_proc {
     pid_t pid, ppid, pgid, sid;
     char state;     /* as in /proc/PID/stat: R S D T t Z X ... */
     uint64_t start; /* clock ticks since boot */
+    uint64_t cpu;   /* clock ticks used, those of children it has waited for included */
 };
 
 /* One process. -ESRCH: there is none. */

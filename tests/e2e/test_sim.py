@@ -197,6 +197,7 @@ def test_a_job_that_can_never_run_is_refused_or_left_out(tmp_path):
     ([*SMALL, "--param", "nope=1"], "nope"),
     ([*SMALL, "--param", "las.round_s=1"], "no policy of this run takes it"),
     ([*SMALL, "--order", "las", "--param", "las.thresholds=5,3"], "ascending"),
+    ([*SMALL, "--param", "tier.classes=1,2,3"], "at most 2"),
     ([*SMALL, "--order", "srtf", "--backfill", "easy"], "--backfill"),
     ([*SMALL, "--compare", "fifo", "--order", "sjf"], "--compare"),
     ([*SMALL, "--compare", ""], "--compare"),

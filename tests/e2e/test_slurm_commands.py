@@ -102,7 +102,7 @@ def test_sbatch_exports_the_environment(slurm):
     job = slurm.submit("-o", "env-%j", "--wrap", 'echo "$A-$B-$SLURM_NTASKS-$SLURM_PROCID"', "-n2",
                        env={"A": "1", "B": "2", "SLURM_PROCID": "9", "SLURM_JOB_ID": "8"})
     slurm.d.wait(job)
-    assert (slurm.folder / f"env-{job}").read_text() == "1-2-2-\n"
+    assert (slurm.folder / f"env-{job}").read_text() == "1-2-2-0\n"
     job = slurm.submit("-o", "env-%j", "--export=B,C=3", "--wrap", 'echo "$A-$B-$C"', env={"A": "1", "B": "2"})
     slurm.d.wait(job)
     assert (slurm.folder / f"env-{job}").read_text() == "-2-3\n"
@@ -218,7 +218,7 @@ def test_srun_inside_starts_one_process_per_task(slurm):
     path = slurm.script(r"""
         #!/bin/bash
         #SBATCH -n 3 --gpus-per-task=1 -o step-%j.txt
-        echo "script ${SLURM_PROCID-none} $CUDA_VISIBLE_DEVICES"
+        echo "script ${SLURM_STEP_ID-none} $CUDA_VISIBLE_DEVICES"
         srun -l bash -c 'echo "$SLURM_PROCID $SLURM_LOCALID $SLURM_NTASKS $SLURM_NTASKS_PER_NODE"' | sort
         srun --unbuffered --output %j_%t_log.out bash -c 'echo "${CUDA_VISIBLE_DEVICES//,/+}"'
         srun -n1 --gpus=1 bash -c 'echo "one ${#CUDA_VISIBLE_DEVICES}"'
@@ -419,7 +419,8 @@ def test_lightning_finds_its_ranks(slurm):
         assert environment.detect()
         e = environment()
         e.validate_settings(num_devices=2, num_nodes=1)
-        print(e.world_size(), e.global_rank(), e.local_rank(), e.node_rank(), e.job_name(), e.main_address, e.main_port > 1024)
+        words = [e.world_size(), e.global_rank(), e.local_rank(), e.node_rank(), e.job_name(), e.main_address, e.main_port > 1024]
+        sys.stdout.write(" ".join(map(str, words)) + "\\n")  # in one piece: both tasks write to one file
     """))
     job = slurm.submit("-J", "pl", "-N1", "--ntasks-per-node=2", "--gpus-per-node=2", "-o", "pl-%j",
                        "--wrap", f"srun {VENV} ranks.py")
@@ -436,6 +437,13 @@ def test_lightning_does_not_mistake_a_plain_job_for_a_step(slurm):
     job = slurm.submit("--gpus=1", "-o", "plain-%j", "--wrap", f"{VENV} plain.py")
     slurm.d.wait(job)
     assert (slurm.folder / f"plain-{job}").read_text().splitlines()[-1] == "False"
+    (slurm.folder / "alone.py").write_text(LIGHTNING % str(ROOT / "tests/lib") + textwrap.dedent("""
+        e = load()[0]()
+        print(e.detect(), e.world_size(), e.global_rank(), e.local_rank(), e.node_rank())
+    """))
+    job = slurm.submit("-n1", "--gpus=1", "-o", "plain-%j", "--wrap", f"{VENV} alone.py")
+    slurm.d.wait(job)
+    assert (slurm.folder / f"plain-{job}").read_text().splitlines()[-1] == "True 1 0 0 0"
 
 
 @needs_venv

@@ -95,7 +95,7 @@ static void submit(const struct world *w, struct fx *f, struct input *in)
     spec.deps = &dep;
     spec.n_deps = on != STK_NONE;
     spec.tier = (enum stk_tier)((d >> 1 & 3) % STK_TIER_MAX);
-    spec.priority = (int32_t)(d >> 3 & 1);
+    spec.priority = (int32_t)(d >> 3 & 1) * (int32_t)(d & 32 ? 300 : 800);
     spec.pool.i = d >> 4 & 1;
     spec.demand.gpu_types = c & 128 ? 1 + (d >> 5 & 1) : STK_ANY_GPU_TYPE;
     spec.demand.cpu_milli = 500 * (d >> 5 & 3);

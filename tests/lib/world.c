@@ -2,6 +2,7 @@
 #include "lib/world.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "policy/registry.h"
 
@@ -46,6 +47,8 @@ void world_policies(struct world *w, struct stk_rng *r)
                                       "las.thresholds=10 las.promote=2",
                                       "las.round_s=3 las.promote=1 las.thresholds=7", "round_s=4"};
     static const char *const any[] = {"", "", "", "", "round_s=2"};
+    static const char *const tier[] = {"", "", " tier.classes=", " tier.classes=1",
+                                       " tier.classes=-2,2"};
     uint32_t n = 0;
 
     while (world_combination(w, n))
@@ -55,6 +58,12 @@ void world_policies(struct world *w, struct stk_rng *r)
         (void)snprintf(w->params, sizeof(w->params), "%s", las[below(r, 5)]);
     else
         (void)snprintf(w->params, sizeof(w->params), "%s", any[below(r, 5)]);
+    if (stk_preempt_find(w->setup.preempt) == &stk_preempt_tier) {
+        const char *classes = tier[below(r, 5)];
+
+        (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params), "%s",
+                       classes);
+    }
     w->setup.params = w->params;
     w->setup.forget = percent(r, 30);
     w->setup.retain = below(r, 4);
@@ -136,6 +145,7 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
                               struct stk_dep *deps)
 {
     static const uint32_t sizes[] = {0, 1, 1, 1, 2, 3, 4, 8, 8, 12, 16, 20};
+    static const int32_t classes[] = {0, 0, 100, 300, 500, 800}; /* and about their bounds */
     uint32_t gpus = sizes[below(r, 12)]; /* in this order with every compiler */
     struct stk_job_spec spec = fx_job(gpus, 1 + (int64_t)below(r, 30));
     struct stk_demand *d = &spec.demand;
@@ -152,7 +162,8 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
     if (w->types && percent(r, 50))
         d->gpu_types = 1 + below(r, 7);
     spec.tier = (enum stk_tier)below(r, STK_TIER_MAX);
-    spec.priority = percent(r, 50) ? 0 : (int32_t)below(r, 7) - 3;
+    spec.priority = classes[below(r, 6)];
+    spec.priority += percent(r, 50) ? 0 : (int32_t)below(r, 7) - 3;
     spec.pool.i = below(r, w->setup.n_pools);
     spec.held = percent(r, 4);
     spec.begin = percent(r, 8) ? f->now + (stk_time)below(r, 20) * STK_SECOND : 0;

@@ -25,7 +25,7 @@ struct folder {
     size_t n, cap;
 };
 
-static void replay_item(void *ctx, const json_t *rec)
+void stk_local_replay_item(void *ctx, const json_t *rec)
 {
     const char *ev = json_string_value(json_object_get(rec, "ev"));
     struct stk_local_job *j = ctx;
@@ -164,7 +164,7 @@ static int take_over(struct stk_local *m, struct folder *d, const struct stk_ado
     f->taken = true;
     j->launch = f->launch;
     stk_local_run_name(j, "", name, sizeof(name));
-    if (stk_run_read(m->run_dir, name, &j->run, &locked, replay_item, j) < 0)
+    if (stk_run_read(m->run_dir, name, &j->run, &locked, stk_local_replay_item, j) < 0)
         return -ENOMEM;
     if (j->run.exited) {
         stk_local_ended(j);

@@ -130,3 +130,19 @@ int stk_local_adopt_pid(struct stk_engine *e, pid_t pid, uid_t uid, uint64_t *re
     *ret_start = p.start;
     return 0;
 }
+
+stk_job_number stk_local_job_of_pid(struct stk_engine *e, pid_t pid)
+{
+    for (const struct stk_local_job *j = ((struct stk_local *)e)->jobs; j; j = j->next)
+        for (uint32_t i = 0; i < j->run.n_tasks && !j->stray; i++)
+            if (j->run.tasks[i].pid == pid && !j->run.tasks[i].ended)
+                return j->number;
+    return 0;
+}
+
+void stk_local_each(struct stk_engine *e, void (*fn)(void *ctx, stk_job_number number), void *ctx)
+{
+    for (const struct stk_local_job *j = ((struct stk_local *)e)->jobs; j; j = j->next)
+        if (!j->stray && j->where != STK_W_ENDED)
+            fn(ctx, j->number);
+}

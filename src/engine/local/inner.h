@@ -156,6 +156,7 @@ int stk_run_read(int dir, const char *name, struct stk_run *ret_run, bool *ret_l
                  void (*each)(void *ctx, const json_t *rec), void *ctx);
 
 /* adopt.c */
+void stk_local_replay_item(void *ctx, const json_t *rec); /* a job: says outcomes of items again */
 int stk_local_adopt(struct stk_engine *e, stk_time now, const struct stk_adopt *list, uint32_t n,
                     struct stk_err *err);
 void stk_local_hello(struct stk_local_job *j); /* an adopted shim has said where it stands */

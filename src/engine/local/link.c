@@ -128,6 +128,19 @@ static void on_started(struct stk_local_job *j)
         stk_local_do_stop(j);
 }
 
+/* What was said while nobody listened is in the run file. */
+static void catch_up(struct stk_local_job *j)
+{
+    struct stk_run run = {0};
+    bool locked;
+    char name[64];
+
+    stk_local_run_name(j, "", name, sizeof(name));
+    if (j->m->cfg.item_done && !j->stray &&
+        stk_run_read(j->m->run_dir, name, &run, &locked, stk_local_replay_item, j) == 0)
+        stk_run_done(&run);
+}
+
 static void record(struct stk_local_job *j, const json_t *rec)
 {
     const char *ev = json_string_value(json_object_get(rec, "ev"));
@@ -135,9 +148,10 @@ static void record(struct stk_local_job *j, const json_t *rec)
     if (!ev)
         return;
     stk_run_apply(&j->run, rec);
-    if (strcmp(ev, "hello") == 0)
+    if (strcmp(ev, "hello") == 0) {
+        catch_up(j);
         stk_local_hello(j);
-    else if (strcmp(ev, "started") == 0)
+    } else if (strcmp(ev, "started") == 0)
         on_started(j);
     else if (strcmp(ev, "exited") == 0)
         stk_local_ended(j);
@@ -269,7 +283,7 @@ void stk_local_lost(struct stk_local_job *j)
 
     if (j->where != STK_W_ENDED && j->where != STK_W_ORPHANED) {
         stk_local_run_name(j, "", name, sizeof(name));
-        rc = stk_run_read(m->run_dir, name, &run, &locked, NULL, NULL);
+        rc = stk_run_read(m->run_dir, name, &run, &locked, stk_local_replay_item, j);
         if (rc == 0 && locked && !run.exited) { /* it lives: it is connected to again */
             stk_run_done(&run);
             stk_local_timer_need(m);

@@ -99,6 +99,12 @@ int stk_local_signal(struct stk_engine *e, stk_job_number number, int sig, bool 
 int stk_local_adopt_pid(struct stk_engine *e, pid_t pid, uid_t uid, uint64_t *ret_start,
                         struct stk_err *err);
 
+/* Every job that has processes, asleep or not, in no order. */
+void stk_local_each(struct stk_engine *e, void (*fn)(void *ctx, stk_job_number number), void *ctx);
+
+/* The job of which this process is a task; 0: none. */
+stk_job_number stk_local_job_of_pid(struct stk_engine *e, pid_t pid);
+
 /* Batch: there are items again for a job that was told to wait. */
 void stk_local_items_ready(struct stk_engine *e, stk_job_number number);
 

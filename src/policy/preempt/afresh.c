@@ -192,8 +192,8 @@ static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32
     uint64_t held = 0;
 
     c.left += stk_walk_begin_waiting(s, p, now, &c.leases);
-    for (uint32_t t = 0; t < STK_TIER_MAX; t++)
-        held += p->tier_gpus_leased[t];
+    for (uint32_t k = 0; k < s->n_levels; k++)
+        held += p->level_gpus_leased[k];
     held += all_held_off(s, p);
     /* leases on a node that went down may exceed what is up */
     c.left = c.left > held ? c.left - held : 0;

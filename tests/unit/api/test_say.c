@@ -30,14 +30,14 @@ static void missing_gpus_are_counted(void **state)
                            .tasks = 1,
                            .now = NOW},
          "needs 4 GPUs and 2 are free", "with 2 GPUs it would fit now");
-    says(
-        &(struct stk_say){.why = {STK_WHY_GPUS, .need = 1, .have = 0, .missing = 1, .off = 3},
-                          .tasks = 1,
-                          .now = NOW,
-                          .room_at = NOW + 1500 * STK_SECOND},
-        "needs 1 GPU and 0 are free, 3 are not in use; enough are expected to be free at 22:38 (in "
-        "25 min)",
-        "");
+    says(&(struct stk_say){.why = {STK_WHY_GPUS, .need = 1, .have = 0, .missing = 1, .off = 3},
+                           .tasks = 1,
+                           .now = NOW,
+                           .room_at = NOW + 1500 * STK_SECOND},
+         "needs 1 GPU and 0 are free, 3 are not to be used; enough are expected to be free at "
+         "22:38 (in "
+         "25 min)",
+         "");
     says(&(struct stk_say){.why = {STK_WHY_GPUS, .need = 8, .have = 7, .missing = 1},
                            .tasks = 4,
                            .now = NOW,

@@ -15,6 +15,11 @@
 
 static struct stk_err err;
 
+static const char *const told[] = {"SLURM_NTASKS",          "SLURM_NPROCS", "SLURM_PROCID",
+                                   "SLURM_LOCALID",         "SLURM_NODEID", "SLURM_OPEN_MODE",
+                                   "SLURM_NTASKS_PER_NODE", "SLURM_GPUS",   "SLURM_GPUS_PER_NODE",
+                                   "SLURM_GPUS_PER_TASK"};
+
 /* The description of a script with this header, without the keys every one of them has. */
 static json_t *job_of(const char *header)
 {
@@ -31,6 +36,11 @@ static json_t *job_of(const char *header)
     (void)json_object_del(job, "script");
     (void)json_object_del(job, "launch");
     (void)json_object_del(job, "slurm");
+    (void)json_object_del(json_object_get(job, "envs"), "SLURM_TASKS_PER_NODE");
+    for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+        (void)json_object_del(json_object_get(job, "envs"), told[i]);
+    if (json_object_size(json_object_get(job, "envs")) == 0)
+        (void)json_object_del(job, "envs");
     return job;
 }
 
@@ -107,6 +117,8 @@ static void flags_become_keys(void **state)
     expect("# a comment\n\n##SBATCH --gpus=9\n#SBATCH --gpus=1\n#SBATCHX", "{\"gpus\":1}");
     expect("#SBATCH -J \"a b\"'c' --comment=a\\ b", "{\"name\":\"a bc\",\"comment\":\"a b\"}");
     expect("true\n#SBATCH --gpus=1", "{}");
+    expect("#SBATCH -p batch", "{\"queue\":\"batch\"}");
+    expect("#SBATCH --export=ALL,A=1,B", "{\"envs\":{\"A\":\"1\"}}");
 }
 
 static void refusals_name_line_and_flag(void **state)
@@ -140,6 +152,10 @@ static void refusals_name_line_and_flag(void **state)
         {"#SBATCH -o %q", "job.sh:2: -o: does not know %q; there are %j %A %a %x %t %N %u %%"},
         {"#SBATCH hetjob", "job.sh:2: expected flags, got \"hetjob\""},
         {"#SBATCH -J 'open", "job.sh:2: a quote is not closed, or there are too many words"},
+        {"#SBATCH --wait", "job.sh: --wait belongs on a command line"},
+        {"#SBATCH --export=NONE",
+         "job.sh: --export: only sbatch can leave the environment behind; here it is ALL or "
+         "ALL,NAME=value"},
         {"#SBATCH --time", "job.sh:2: --time needs a value"},
         {"#SBATCH -d afterok:1?afterok:2",
          "job.sh:2: -d: dependencies joined by '?' (any one of them) are not supported; ',' means "
@@ -240,6 +256,27 @@ static void wrap_makes_a_script(void **state)
     stk_sbatch_done(&s);
 }
 
+static void script_is_told_of_tasks_it_asked_for(void **state)
+{
+    static const char with[] = "#!/bin/sh\n#SBATCH --ntasks-per-node=3 --gpus=1\n";
+    static const char without[] = "#!/bin/sh\n#SBATCH --gpus=1\n";
+    json_t *job = stk_spec_from_sbatch(with, strlen(with), "j", &err), *envs;
+
+    (void)state;
+    assert_non_null(job);
+    envs = json_object_get(job, "envs");
+    assert_string_equal(json_string_value(json_object_get(envs, "SLURM_NTASKS")), "3");
+    assert_string_equal(json_string_value(json_object_get(envs, "SLURM_NTASKS_PER_NODE")), "3");
+    assert_string_equal(json_string_value(json_object_get(envs, "SLURM_PROCID")), "0");
+    assert_int_equal(json_integer_value(json_object_get(job, "tasks")), 1); /* they share a GPU */
+    json_decref(job);
+    job = stk_spec_from_sbatch(without, strlen(without), "j", &err);
+    envs = json_object_get(job, "envs");
+    assert_null(json_object_get(envs, "SLURM_NTASKS"));
+    assert_null(json_object_get(envs, "SLURM_PROCID"));
+    json_decref(job);
+}
+
 static void srun_has_flags_of_its_own(void **state)
 {
     char *argv[] = {(char[]){"srun"}, (char[]){"-ul"},         (char[]){"-K0"}, (char[]){"-W"},
@@ -285,11 +322,11 @@ static void export_chooses_variables(void **state)
     static const struct {
         const char *what, *json;
     } cases[] = {
-        {NULL, "{\"A\":\"1\",\"B\":\"x=y\",\"SLURM_TASKS_PER_NODE\":\"1\"}"},
-        {"ALL", "{\"A\":\"1\",\"B\":\"x=y\",\"SLURM_TASKS_PER_NODE\":\"1\"}"},
-        {"NONE", "{\"SLURM_TASKS_PER_NODE\":\"1\"}"},
-        {"ALL,C=3", "{\"A\":\"1\",\"B\":\"x=y\",\"C\":\"3\",\"SLURM_TASKS_PER_NODE\":\"1\"}"},
-        {"B,C=3,D", "{\"B\":\"x=y\",\"C\":\"3\",\"SLURM_TASKS_PER_NODE\":\"1\"}"},
+        {NULL, "{\"A\":\"1\",\"B\":\"x=y\"}"},
+        {"ALL", "{\"A\":\"1\",\"B\":\"x=y\"}"},
+        {"NONE", "{}"},
+        {"ALL,C=3", "{\"A\":\"1\",\"B\":\"x=y\",\"C\":\"3\"}"},
+        {"B,C=3,D", "{\"B\":\"x=y\",\"C\":\"3\"}"},
     };
 
     (void)state;
@@ -311,6 +348,7 @@ int main(void)
         cmocka_unit_test(command_line_beats_environment_beats_script),
         cmocka_unit_test(notes_say_what_is_not_done),
         cmocka_unit_test(wrap_makes_a_script),
+        cmocka_unit_test(script_is_told_of_tasks_it_asked_for),
         cmocka_unit_test(srun_has_flags_of_its_own),
         cmocka_unit_test(export_chooses_variables),
     };

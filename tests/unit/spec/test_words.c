@@ -317,8 +317,6 @@ static void text_patterns_and_slips(void **state)
     assert_int_equal(stk_words_bad_pattern("%j_%A_%a.%x-%t%N%u%%"), 0);
     assert_int_equal(stk_words_bad_pattern("log.%q"), 'q');
     assert_int_equal(stk_words_bad_pattern("log%"), '%');
-    assert_int_equal(stk_words_distance("gpu", "gpus"), 1);
-    assert_int_equal(stk_words_distance("", "abc"), 3);
     assert_true(stk_words_among("b", "a|b|c"));
     assert_false(stk_words_among("", "a|b|c"));
     assert_false(stk_words_among("a|b", "a|b|c"));
