@@ -52,7 +52,9 @@ struct stk_engine_ops {
     /* Stop it; emits EXITED with this cause, or with its own when it had ended by itself, or
      * SUSPENDED. A second, harder stop (CANCELLED after EVICTED) replaces the first. */
     void (*stop)(struct stk_engine *e, stk_time now, const struct stk_stop *s);
-    /* Optional, once before the first turn: everything that should have processes. Those that do
+    /* Optional, before the first turn, and again whenever the core was made anew from what is
+     * durable (a commit that failed, another policy): everything that should have processes. What
+     * the engine has emitted since is forgotten and must be told again. Those that do
      * are kept, those that are gone are reported, those placed and never started are started, and
      * processes of jobs not in the list are ended. */
     int (*adopt)(struct stk_engine *e, stk_time now, const struct stk_adopt *list, uint32_t n,

@@ -48,7 +48,7 @@ static int look(struct stk_live *l, stk_job_number number, struct seen *ret, str
 static int add_one(struct stk_live *l, struct stk_live_deps *d, enum stk_dep_type type,
                    stk_job_number on, const struct seen *s, struct stk_err *err)
 {
-    if (stk_core_find(l->core, on) == STK_NONE) {
+    if (stk_core_find(l->core, on) == STK_NONE && !l->making) {
         if (!stk_dep_met(type, s->cause))
             return stk_err_set(err, -EINVAL, "job %u has ended (%s): %s can never be met", on,
                                stk_cause_name(s->cause), stk_dep_type_name(type));
@@ -140,4 +140,25 @@ int stk_live_find_deps(struct stk_live *l, const struct stk_spec *spec, uint32_t
     for (uint32_t i = 0; i < spec->n_deps && rc == 0; i++)
         rc = add_word(l, &spec->deps[i], own, ret, err);
     return rc;
+}
+
+/* What ends a job at once is an unmet dependency; so the job that ended last has ended badly, is
+ * still known, and can stand for one that is not. */
+void stk_live_renew_deps(struct stk_live *l, struct stk_live_deps *d)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < d->n; i++) {
+        struct stk_dep dep = d->deps[i];
+        struct seen s = {.cause = STK_CAUSE_UNKNOWN};
+
+        if (stk_core_find(l->core, dep.on) == STK_NONE) {
+            (void)stk_store_job_get(l->cfg.store, dep.on, see, &s, NULL);
+            if (stk_dep_met(dep.type, s.cause) || l->done_number == 0)
+                continue;
+            dep = (struct stk_dep){l->done_number, STK_DEP_AFTEROK};
+        }
+        d->deps[kept++] = dep;
+    }
+    d->n = kept;
 }

@@ -97,6 +97,7 @@ struct stk_live {
     /* the job being submitted, for the event that makes it */
     const struct stk_record *submitting;
     struct stk_live_deps deps; /* of the description being taken in */
+    bool making;               /* jobs: nothing is refused any more */
     uint64_t effort;           /* of this request: what was looked at to take it in */
 
     struct stk_live_off *off; /* by node */
@@ -164,6 +165,9 @@ void stk_live_drop(struct stk_live *l); /* core, loop and entries */
 /* deps.c: the jobs a description depends on; 'own' is the job's index, for aftercorr. */
 int stk_live_find_deps(struct stk_live *l, const struct stk_spec *spec, uint32_t own,
                        struct stk_live_deps *ret, struct stk_err *err);
+/* Before each job is made: a job it depends on may have been forgotten since the check, because
+ * jobs of the same request ended at once. */
+void stk_live_renew_deps(struct stk_live *l, struct stk_live_deps *d);
 /* A request that makes us look at too much is refused, for nobody else is served meanwhile: adds
  * 'more' to its effort. -E2BIG. */
 int stk_live_effort(struct stk_live *l, uint64_t more, struct stk_err *err);

@@ -209,14 +209,17 @@ static int make_one(struct making *m, uint32_t i, struct stk_err *err)
                              .comment = json_string_value(json_object_get(m->d->json, "comment"))};
     struct stk_event ev = {.at = l->now, .type = STK_EV_SUBMIT, .u.spec = &job};
     char out[PATH_MAX], err_out[PATH_MAX];
-    uint32_t shared = deps->n; /* of all jobs of the draft */
+    uint32_t shared; /* dependencies of all jobs of the draft */
     int rc = m->d->each ? stk_live_find_deps(l, s, rec.array_index, deps, err) : 0;
 
     if (rc < 0)
         return rc;
-    if (s->array_limit > 0 && i >= s->array_limit && deps->n < STK_MAX_DEPS)
+    stk_live_renew_deps(l, deps);
+    shared = deps->n;
+    if (s->array_limit > 0 && i >= s->array_limit && deps->n < STK_MAX_DEPS &&
+        stk_core_find(l->core, number - s->array_limit) != STK_NONE)
         deps->deps[deps->n++] = (struct stk_dep){number - s->array_limit, STK_DEP_AFTERANY};
-    if (m->after && deps->n < STK_MAX_DEPS)
+    if (m->after && deps->n < STK_MAX_DEPS && stk_core_find(l->core, m->after) != STK_NONE)
         deps->deps[deps->n++] = (struct stk_dep){m->after, STK_DEP_AFTERANY};
     job.deps = deps->deps;
     job.n_deps = deps->n;
@@ -474,8 +477,11 @@ int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct st
     l->effort = 0; /* the same again, for what is made */
     if (rc == 0 && r->dry_run)
         rc = answer_dry(l, r, &drafts[0]);
-    else if (rc == 0)
+    else if (rc == 0) {
+        l->making = true;
         rc = make_jobs(l, r, drafts, n, err);
+        l->making = false;
+    }
     if (rc == 0 && r->key && !r->dry_run)
         rc = keep_key(l, r, first, err);
     for (size_t i = 0; i < n; i++)

@@ -219,6 +219,21 @@ def test_elements_of_an_array_go_by_their_index(daemon):
         assert daemon.client().get("/v1/jobs/" + bad).status == 404, bad
 
 
+def test_a_batch_has_as_many_workers_as_it_asks_for(daemon, tmp_path):
+    log = tmp_path / "log"
+    made = daemon.post("/v1/jobs", {"command": ["/bin/sh", "-c", f"echo begin {{}} >>{log}; sleep 0.2; echo end {{}} >>{log}"], "workdir": "/",
+                                    "stdout": "/dev/null", "kind": "batch", "workers": 2, "items": [str(i) for i in range(8)]})
+    for n in range(made["id"], made["id"] + made["count"]):
+        assert daemon.wait(n)["cause"] == "completed"
+    at_work, most, begun = 0, 0, []
+    for line in log.read_text().splitlines():
+        word, item = line.split()
+        at_work += 1 if word == "begin" else -1
+        most = max(most, at_work)
+        begun += [item] if word == "begin" else []
+    assert most <= 2 and sorted(begun) == [str(i) for i in range(8)]
+
+
 # ---- waiting, output, events ----
 
 def test_waiting_ends_with_the_job_or_with_its_time(daemon):

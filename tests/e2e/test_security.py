@@ -660,3 +660,16 @@ def test_a_terminal_that_is_never_quiet_can_be_ended(daemon):
     daemon.post(f"/v1/jobs/{n}/cancel")
     assert daemon.wait(n)["cause"] == "cancelled"
     client.close()
+
+
+def test_jobs_that_end_at_once_push_nothing_out_of_memory(daemon):
+    """An array whose dependency has failed ends as it is made; more elements than ended jobs are remembered."""
+    bad = daemon.submit(command=["/bin/false"], stdout="/dev/null")
+    daemon.wait(bad)
+    for kind in ("afterok", "aftercorr"):
+        a = daemon.client(timeout=100).post("/v1/jobs", {"command": SLEEP, "workdir": "/", "array": {"first": 0, "last": 14_999, "limit": 12_000},
+                                                         "depends": [{"type": kind, "job": bad}]})
+        assert a.status == 201, a
+        assert [daemon.job(a.json["id"] + k)["cause"] for k in (0, 9_999, 10_001, 14_999)] == ["dependency_failed"] * 4
+        bad = daemon.submit(command=["/bin/false"], stdout="/dev/null")
+        daemon.wait(bad)

@@ -28,8 +28,6 @@ void stk_local_unlink(const struct stk_local_job *j)
 {
     char name[64], path[4096];
 
-    stk_local_run_name(j, "", name, sizeof(name));
-    (void)unlinkat(j->m->run_dir, name, 0);
     stk_local_run_name(j, ".sock", name, sizeof(name));
     (void)unlinkat(j->m->run_dir, name, 0);
     if (j->run.begun && !j->run.exited) { /* its shim could not clean up */
@@ -39,6 +37,9 @@ void stk_local_unlink(const struct stk_local_job *j)
         (void)snprintf(path, sizeof(path), "%s/attach/%u.sock", j->m->cfg.state_dir, j->number);
         (void)unlink(path);
     }
+    /* last: without it nobody would find the others again */
+    stk_local_run_name(j, "", name, sizeof(name));
+    (void)unlinkat(j->m->run_dir, name, 0);
 }
 
 static int make_run_file(const struct stk_local_job *j)
