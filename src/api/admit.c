@@ -101,7 +101,7 @@ static bool allowed(struct stk_request *r)
     if (!r->known) {
         stk_request_error(r, 401, NULL,
                           "this needs a token (Authorization: Bearer ...); make one with "
-                          "\"stoker token new\" on the machine itself");
+                          "\"stoker token create\" on the machine itself");
         return false;
     }
     if ((need == STK_NEED_OPERATOR && r->who.role < STK_ROLE_OPERATOR) ||

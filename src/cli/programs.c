@@ -163,8 +163,8 @@ const struct stk_command stk_cmd_slurm_shims = {
     .name = "slurm-shims",
     .synopsis = "DIR [--remove]",
     .help = "write sbatch, squeue and others that talk to stoker into a folder",
-    .about =
-        "For scripts and tools made for Slurm. Only who puts the folder on the PATH sees them.",
+    .about = "For scripts and tools made for Slurm. Only those who put the folder on their PATH "
+             "see them.",
     .complete = "@dirs",
     .options = shim_groups,
     .section = STK_SECTION_SITE,

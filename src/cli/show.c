@@ -67,8 +67,10 @@ static void show_times(const struct stk_ask *k, const json_t *job)
         field(k, "time limit",
               stk_text_duration(stk_num(job, "time_limit_s", 0), time, sizeof(time)));
     if (stk_int(job, "restarts", 0) > 0 || stk_int(job, "preemptions", 0) > 0) {
-        (void)snprintf(text, sizeof(text), "%" PRId64 " restarts, %" PRId64 " preemptions",
-                       stk_int(job, "restarts", 0), stk_int(job, "preemptions", 0));
+        int64_t restarts = stk_int(job, "restarts", 0), lost = stk_int(job, "preemptions", 0);
+
+        (void)snprintf(text, sizeof(text), "%" PRId64 " restart%s, %" PRId64 " preemption%s",
+                       restarts, restarts == 1 ? "" : "s", lost, lost == 1 ? "" : "s");
         field(k, "interrupted", text);
     }
 }

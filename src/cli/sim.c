@@ -51,10 +51,10 @@ static const struct stk_option cluster_options[] = {
 };
 static const struct stk_option policy_options[] = {
     {"bundle", 0, "NAME", "a named set of policies (--list shows all)", NULL},
-    {"order", 0, "NAME", "single choices", NULL},
-    {"backfill", 0, "NAME", "", NULL},
-    {"place", 0, "NAME", "", NULL},
-    {"preempt", 0, "NAME", "", NULL},
+    {"order", 0, "NAME", "one policy in place of the bundle's", NULL},
+    {"backfill", 0, "NAME", "likewise", NULL},
+    {"place", 0, "NAME", "likewise", NULL},
+    {"preempt", 0, "NAME", "likewise", NULL},
     {"param", 0, "NAME=VALUE", "may be repeated", NULL},
     {"compare", 0, "A,B,C", "several bundles side by side", NULL},
     {"list", 0, NULL, "all policies and their parameters", NULL},

@@ -47,11 +47,32 @@ int64_t stk_ask_submitted(const json_t *reply)
     return id > 0 ? id : stk_int(reply, "first", 0);
 }
 
+/* What a dry run found: when it would start. */
+static void say_dry_run(const json_t *reply)
+{
+    const char *answer = stk_str(reply, "answer");
+    int64_t evicts = stk_int(reply, "evicts", 0);
+    char time[64];
+
+    (void)printf("Not submitted. ");
+    if (strcmp(answer, "now") == 0 && evicts > 0)
+        (void)printf("It would start at once; %lld running job%s would make room.\n",
+                     (long long)evicts, evicts == 1 ? "" : "s");
+    else if (strcmp(answer, "now") == 0)
+        (void)printf("It would start at once.\n");
+    else if (strcmp(answer, "later") == 0 && stk_num(reply, "expected_start", 0) > 0)
+        (void)printf("It would wait, and is expected to start at %s.\n",
+                     stk_text_time(stk_num(reply, "expected_start", 0), time, sizeof(time)));
+    else
+        (void)printf("It would be accepted%s.\n",
+                     strcmp(answer, "unknown") == 0 ? "; when it would start is not known" : "");
+}
+
 void stk_ask_submit_say(const struct stk_ask *k, const json_t *reply, bool dry_run)
 {
     int64_t count =
         stk_int(reply, "count", (int64_t)json_array_size(json_object_get(reply, "ids")));
-    const char *text = stk_view_sentence(reply), *out = stk_str(reply, "stdout");
+    const char *out = stk_str(reply, "stdout");
     char clean[4096];
 
     if (k->json) {
@@ -59,9 +80,7 @@ void stk_ask_submit_say(const struct stk_ask *k, const json_t *reply, bool dry_r
         return;
     }
     if (dry_run) {
-        (void)printf("Not submitted. %s\n", *text != '\0'
-                                                ? stk_text_clean(clean, sizeof(clean), text, false)
-                                                : "It would be accepted.");
+        say_dry_run(reply);
         return;
     }
     if (count > 1)

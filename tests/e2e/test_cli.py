@@ -104,6 +104,9 @@ def test_queue_why_and_the_verbs(cli):
     assert [j["id"] for j in json.loads(cli("ls", "--state", "held", "--json").stdout)["jobs"]] == [held]
     assert "GPUs" in cli("why", waits).stdout and f"job {busy}" in cli("why", waits).stdout
     assert json.loads(cli("why", waits, "--json").stdout)["code"] == "gpus"
+    assert "expected to start at" in cli("submit", "--dry-run", "--gpus", "1", "--", "true").stdout
+    assert "1 running job would make room" in cli("submit", "--dry-run", "--gpus", "1", "--tier", "critical", "--", "true").stdout
+    assert "at once.\n" in cli("submit", "--dry-run", "--", "true").stdout
     assert "waits" in cli("top", "--once").stdout and f"job {busy}" in cli("gpus").stdout
     assert cli("release", held).returncode == 0 and cli("wait", held).returncode == 0
     assert cli("hold", waits).returncode == 0
