@@ -96,15 +96,16 @@ def test_bad_descriptions_are_exit_2(cli):
 
 def test_queue_why_and_the_verbs(cli):
     busy = submit(cli, "--gpus", "4", "--name", "busy", "--time", "10m", "--", "sleep", "600")
+    cli.daemon.until(busy, "running")
+    assert "expected to start at" in cli("submit", "--dry-run", "--gpus", "1", "--", "true").stdout
     waits = submit(cli, "--gpus", "4", "--name", "waits", "--", "sleep", "600")
     held = submit(cli, "--hold", "--name", "held", "--", "true")
-    cli.daemon.until(busy, "running")
     text = cli("queue", "--mine").stdout
     assert re.search(rf"^ *{busy}  busy +\S+ +running +4 ", text, re.M) and re.search(rf"^ *{waits}  waits +\S+ +waiting", text, re.M)
     assert [j["id"] for j in json.loads(cli("ls", "--state", "held", "--json").stdout)["jobs"]] == [held]
     assert "GPUs" in cli("why", waits).stdout and f"job {busy}" in cli("why", waits).stdout
     assert json.loads(cli("why", waits, "--json").stdout)["code"] == "gpus"
-    assert "expected to start at" in cli("submit", "--dry-run", "--gpus", "1", "--", "true").stdout
+    assert "when it would start is not known" in cli("submit", "--dry-run", "--gpus", "1", "--", "true").stdout
     assert "1 running job would make room" in cli("submit", "--dry-run", "--gpus", "1", "--tier", "critical", "--", "true").stdout
     assert "at once.\n" in cli("submit", "--dry-run", "--", "true").stdout
     assert "waits" in cli("top", "--once").stdout and f"job {busy}" in cli("gpus").stdout
