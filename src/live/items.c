@@ -254,7 +254,7 @@ static int end_item(struct stk_live *l, const struct stk_live_late *o, struct st
                                   &(struct stk_item_query){
                                       .job = it.job, .state = STK_ITEM_GIVEN, .from = o->index},
                                   see_given, &g, err);
-    if (rc < 0 || !g.given)
+    if (rc < 0 || !g.given || !b)
         return rc;
     it.attempts = g.attempts;
     it.state = state_after(l, b, e, g.attempts, o->code);
