@@ -59,7 +59,7 @@ static void turns_name_who_is_first(void **state)
     says(&(struct stk_say){.why = {STK_WHY_BEHIND, .other = 9}, .now = NOW},
          "would fit, but job 9 is first in line and cannot start yet; the queue is strict",
          "with a higher priority it would come first");
-    says(&(struct stk_say){.why = {STK_WHY_HELD}, .number = 5, .now = NOW},
+    says(&(struct stk_say){.why = {.code = STK_WHY_HELD}, .number = 5, .now = NOW},
          "it is on hold until somebody releases it", "release it: stoker release 5");
     says(&(struct stk_say){.why = {STK_WHY_DEPENDENCY, .missing = 1}, .now = NOW},
          "waits for 1 job that it depends on", "");
