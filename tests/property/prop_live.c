@@ -312,7 +312,9 @@ static json_t *describe(struct world *w)
 static void ask(struct world *w)
 {
     static const char *const verbs[] = {"cancel", "hold", "release", "requeue"};
-    const struct stk_who who = {.uid = getuid(), .role = STK_ROLE_ADMIN, .user = "me"};
+    struct stk_asker by = {.who = {.uid = getuid(), .role = STK_ROLE_ADMIN, .user = "me"},
+                           .reply = on_acted,
+                           .ctx = w};
 
     w->asked++;
     if (stk_rng_below(&w->rng, 3) > 0 || w->known == 0) {
@@ -321,12 +323,12 @@ static void ask(struct world *w)
 
         for (uint32_t i = 0; i < n; i++)
             (void)json_array_append_new(jobs, describe(w));
-        MUST(stk_live_submit(w->live, &who, jobs, NULL, false, on_submitted, w) == 0);
+        by.reply = on_submitted;
+        MUST(stk_live_submit(w->live, &by, jobs, NULL, false) == 0);
     } else {
         stk_job_number number = 1 + (stk_job_number)stk_rng_below(&w->rng, w->known);
 
-        MUST(stk_live_act(w->live, &who, verbs[stk_rng_below(&w->rng, 4)], &number, 1, NULL,
-                          on_acted, w) == 0);
+        MUST(stk_live_act(w->live, &by, verbs[stk_rng_below(&w->rng, 4)], &number, 1, NULL) == 0);
     }
 }
 
