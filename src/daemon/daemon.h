@@ -110,6 +110,8 @@ struct stk_daemon {
 };
 
 /* run.c */
+/* Timers and signals: to be called before anybody is told that the daemon is ready. */
+void stk_daemon_prepare(struct stk_daemon *d);
 int stk_daemon_run(struct stk_daemon *d, struct stk_err *err);
 stk_time stk_daemon_now(void *ctx);              /* the daemon */
 void stk_daemon_try_later(struct stk_daemon *d); /* something could not be written down */

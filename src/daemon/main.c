@@ -333,6 +333,7 @@ int main(int argc, char **argv)
     (void)uv_loop_init(&d->loop);
     rc = open_all(d, &err);
     if (rc == 0) {
+        stk_daemon_prepare(d);
         banner(d);
         rc = stk_daemon_run(d, &err);
     }

@@ -225,7 +225,7 @@ static void close_all(struct stk_daemon *d)
         uv_close(handles[i], NULL);
 }
 
-int stk_daemon_run(struct stk_daemon *d, struct stk_err *err)
+void stk_daemon_prepare(struct stk_daemon *d)
 {
     (void)uv_prepare_init(&d->loop, &d->prepare);
     (void)uv_idle_init(&d->loop, &d->idle);
@@ -238,6 +238,10 @@ int stk_daemon_run(struct stk_daemon *d, struct stk_err *err)
     watch_signal(d, &d->on_term, SIGTERM);
     watch_signal(d, &d->on_int, SIGINT);
     watch_signal(d, &d->on_hup, SIGHUP);
+}
+
+int stk_daemon_run(struct stk_daemon *d, struct stk_err *err)
+{
     stk_notify("READY=1");
     (void)uv_run(&d->loop, UV_RUN_DEFAULT);
     close_all(d);

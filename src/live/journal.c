@@ -33,14 +33,6 @@ static void fail(struct stk_live *l, int rc, const struct stk_err *err)
     l->failed_err = *err;
 }
 
-void stk_live_fail(struct stk_live *l, int rc, const struct stk_err *err)
-{
-    if (l->in_txn)
-        stk_store_rollback(l->cfg.store);
-    l->in_txn = false;
-    fail(l, rc, err);
-}
-
 static int append(struct stk_live *l, const struct stk_event *ev, stk_job_number number,
                   struct stk_err *err)
 {

@@ -37,13 +37,10 @@ int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,
     return rc;
 }
 
-void stk_live_close(struct stk_live *l)
+/* Requests that were not taken in are answered with the others. */
+static void take_rest(struct stk_live *l)
 {
-    struct stk_err err = {"the daemon is stopping"};
-
-    if (!l)
-        return;
-    while (l->first) { /* never taken in */
+    while (l->first) {
         struct stk_live_request *r = l->first;
 
         l->first = r->next;
@@ -51,6 +48,15 @@ void stk_live_close(struct stk_live *l)
         l->taken = r;
     }
     l->last = &l->first;
+}
+
+void stk_live_close(struct stk_live *l)
+{
+    struct stk_err err = {"the daemon is stopping"};
+
+    if (!l)
+        return;
+    take_rest(l);
     stk_live_answer(l, -ECANCELED, &err);
     l->closing = true;
     if (l->loop && !l->in_txn && stk_live_snapshot(l, &err) < 0)
@@ -74,6 +80,7 @@ static int undo(struct stk_live *l, int rc, struct stk_err *err)
     l->in_txn = false;
     l->failed = 0;
     l->moved = false;
+    take_rest(l); /* nobody waits for a disk that may stay full */
     stk_live_answer(l, rc, err);
     if (stk_live_recover(l, &again) < 0) {
         *err = again;

@@ -154,9 +154,6 @@ int stk_live_begin(struct stk_live *l, struct stk_err *err);
 void stk_live_journal(void *ctx, const struct stk_event *ev);
 int stk_live_commit(void *ctx, struct stk_err *err);
 int stk_live_snapshot(struct stk_live *l, struct stk_err *err);
-/* Writes outside a turn have failed: they are taken back, and the next turn is undone, so that the
- * engine is asked again and tells what could not be written. */
-void stk_live_fail(struct stk_live *l, int rc, const struct stk_err *err);
 
 /* recover.c: core and entries as the store has them; the engine is told what should run. */
 int stk_live_recover(struct stk_live *l, struct stk_err *err);

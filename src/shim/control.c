@@ -33,7 +33,7 @@ void stk_shim_accept(struct stk_shim *s)
         (void)close(s->conn);
     s->conn = fd;
     s->n_in = 0;
-    stk_shim_say(s, stk_shim_state(s), STK_SAY_CONN);
+    (void)stk_shim_say(s, stk_shim_state(s), STK_SAY_CONN);
     if (s->l.items)
         stk_items_ask(s);
 }
@@ -73,7 +73,7 @@ static void op_prepare(struct stk_shim *s)
     if (why)
         (void)json_object_set_new(o, "why", json_string(why));
     (void)json_object_set_new(o, "pids", stk_shim_pids(s));
-    stk_shim_say(s, o, STK_SAY_CONN);
+    (void)stk_shim_say(s, o, STK_SAY_CONN);
 }
 
 static void op_info(struct stk_shim *s)
@@ -82,7 +82,7 @@ static void op_info(struct stk_shim *s)
 
     (void)json_object_set_new(o, "ev", json_string("info"));
     (void)json_object_set_new(o, "pids", stk_shim_pids(s));
-    stk_shim_say(s, o, STK_SAY_CONN);
+    (void)stk_shim_say(s, o, STK_SAY_CONN);
 }
 
 static void order(struct stk_shim *s, const json_t *m)

@@ -31,7 +31,7 @@ static void answer(struct stk_shim *s, const char *word, const char *why)
     (void)json_object_set_new(rec, "ev", json_string(word));
     if (why)
         (void)json_object_set_new(rec, "why", json_string(why));
-    stk_shim_say(s, rec, why ? STK_SAY_CONN : STK_SAY_BOTH);
+    (void)stk_shim_say(s, rec, why ? STK_SAY_CONN : STK_SAY_BOTH);
 }
 
 void stk_shim_freeze(struct stk_shim *s, uint32_t lease, json_t *memo)

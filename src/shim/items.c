@@ -14,7 +14,8 @@
 static void ask(struct stk_shim *s, uint32_t worker)
 {
     s->tasks[worker].asked = true;
-    stk_shim_say(s, json_pack("{s:s,s:i}", "ev", "item_next", "worker", (int)worker), STK_SAY_CONN);
+    (void)stk_shim_say(s, json_pack("{s:s,s:i}", "ev", "item_next", "worker", (int)worker),
+                       STK_SAY_CONN);
 }
 
 void stk_items_begin(struct stk_shim *s)
@@ -80,10 +81,10 @@ static void outcome(struct stk_shim *s, uint32_t item, int code, int sig)
 {
     s->items_done++;
     s->items_failed += code != 0 || sig != 0;
-    stk_shim_say(s,
-                 json_pack("{s:s,s:i,s:i,s:i}", "ev", "item_done", "item", (int)item, "code", code,
-                           "signal", sig),
-                 STK_SAY_BOTH);
+    (void)stk_shim_say(s,
+                       json_pack("{s:s,s:i,s:i,s:i}", "ev", "item_done", "item", (int)item, "code",
+                                 code, "signal", sig),
+                       STK_SAY_BOTH);
 }
 
 void stk_items_message(struct stk_shim *s, const json_t *m)

@@ -74,7 +74,7 @@ static json_t *launch_message(struct stk_shim *s)
     return msg;
 }
 
-static void first_record(struct stk_shim *s)
+static int first_record(struct stk_shim *s)
 {
     const struct stk_launch *l = &s->l;
     json_t *o =
@@ -84,7 +84,7 @@ static void first_record(struct stk_shim *s)
 
     if (s->cg)
         (void)json_object_set_new(o, "cgroup", json_string(stk_cgroup_name(s->cg)));
-    stk_shim_say(s, o, STK_SAY_FILE);
+    return stk_shim_say(s, o, STK_SAY_FILE);
 }
 
 static int start_all(struct stk_shim *s, struct stk_err *err)
@@ -134,7 +134,8 @@ static int begin(struct stk_shim *s, json_t *msg, struct stk_err *err)
 
     if (rc == 0 && !s->l.adopt_pid)
         rc = stk_cgroup_new(&s->l, &s->cg, err);
-    first_record(s);
+    if (first_record(s) < 0 && rc == 0)
+        rc = stk_err_set(err, -ENOSPC, "cannot write its run file: %s", strerror(errno));
     if (rc == 0)
         rc = stk_command_script(s, err);
     if (rc == 0 && s->l.interactive && !s->l.adopt_pid)
@@ -259,7 +260,7 @@ static void finish(struct stk_shim *s)
     if (s->pty)
         stk_pty_free(s->pty, &s->end);
     stk_cgroup_free(s->cg);
-    stk_shim_say(s, o, STK_SAY_BOTH);
+    (void)stk_shim_say(s, o, STK_SAY_BOTH);
 }
 
 static int supervise(void)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,20 +18,25 @@ static void to_conn(struct stk_shim *s, const char *line, size_t n)
     s->conn = -1;
 }
 
-void stk_shim_say(struct stk_shim *s, json_t *take_rec, int where)
+int stk_shim_say(struct stk_shim *s, json_t *take_rec, int where)
 {
     char *line = json_dumps(take_rec, JSON_COMPACT);
     size_t n = line ? strlen(line) : 0;
+    int rc = 0;
 
     json_decref(take_rec);
     if (!line)
-        return;
+        return -ENOMEM;
     line[n++] = '\n'; /* in place of the final zero */
-    if (where & STK_SAY_FILE)
-        (void)!write(STK_SHIM_FD_RUN, line, n);
+    if (where & STK_SAY_FILE) {
+        ssize_t k = write(STK_SHIM_FD_RUN, line, n);
+
+        rc = k < 0 ? -errno : k < (ssize_t)n ? -ENOSPC : 0;
+    }
     if (where & STK_SAY_CONN)
         to_conn(s, line, n);
     free(line);
+    return rc;
 }
 
 json_t *stk_shim_pids(const struct stk_shim *s)
@@ -92,7 +98,7 @@ void stk_shim_say_state(struct stk_shim *s, const char *ev, int where)
     json_t *o = stk_shim_state(s);
 
     (void)json_object_set_new(o, "ev", json_string(ev));
-    stk_shim_say(s, o, where);
+    (void)stk_shim_say(s, o, where);
 }
 
 json_t *stk_shim_state(const struct stk_shim *s)

@@ -150,7 +150,8 @@ bool stk_env_is_ours(const char *name, bool from_a_job);
 
 /* record.c: says a record to the run file, to the connection or to both. Takes 'rec'. */
 enum { STK_SAY_FILE = 1, STK_SAY_CONN = 2, STK_SAY_BOTH = 3 };
-void stk_shim_say(struct stk_shim *s, json_t *take_rec, int where);
+/* < 0: it is not in the file. */
+int stk_shim_say(struct stk_shim *s, json_t *take_rec, int where);
 void stk_shim_say_state(struct stk_shim *s, const char *ev, int where); /* where things stand */
 json_t *stk_shim_state(const struct stk_shim *s);                       /* where things stand */
 json_t *stk_shim_pids(const struct stk_shim *s); /* of every process of the job */

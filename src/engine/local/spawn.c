@@ -18,6 +18,7 @@
 #define FIRST_PORT 15000
 #define N_PORTS 10000
 #define MAX_PORTS 64 /* of one job */
+#define RUN_FILE_ROOM 16384
 
 void stk_local_run_name(const struct stk_local_job *j, const char *end, char *buf, size_t size)
 {
@@ -50,8 +51,17 @@ static int make_run_file(const struct stk_local_job *j)
     stk_local_run_name(j, "", name, sizeof(name));
     fd = openat(j->m->run_dir, name, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
                 0600);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+    if (fd < 0)
+        return -1;
+    /* Room for what the shim writes down, or else it is not started: a job whose start is not on
+     * record would be started again. */
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 ||
+        (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, RUN_FILE_ROOM) < 0 && errno != EOPNOTSUPP)) {
+        int e = errno;
+
+        (void)unlinkat(j->m->run_dir, name, 0);
         (void)close(fd);
+        errno = e;
         return -1;
     }
     return fd;
