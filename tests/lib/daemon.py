@@ -105,7 +105,7 @@ class Daemon:
         """Raises with what sanitizers have said."""
         if self.reader:
             self.reader.join(1)  # jobs may hold the pipe longer
-        if SANITIZED:
+        if SANITIZED and self.reports.exists():
             for path in sorted(self.reports.iterdir()):
                 self.complaints.append(path.read_text(errors="replace"))
             shutil.rmtree(self.reports, ignore_errors=True)
