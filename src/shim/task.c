@@ -30,7 +30,7 @@ int stk_task_start(struct stk_shim *s, uint32_t task, int report, struct stk_err
     pid_t pid;
 
     if (plain(&s->l) && !s->pty)
-        pid = vfork();
+        pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
     else
         pid = fork();
     if (pid < 0)
