@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
 /* Does the environment say UTF-8? Without setlocale(), which reads files. */
 static bool is_utf8(void)
 {
@@ -86,30 +88,6 @@ const char *stk_term_bar(const struct stk_term *t, double share, int cells, char
     return buf;
 }
 
-/* Decodes one character of UTF-8; its length, or 0 when it is not one. */
-static size_t decode(const char *s, uint32_t *ret)
-{
-    const unsigned char *u = (const unsigned char *)s;
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = u[0] < 0x80   ? 1
-               : u[0] < 0xc2 ? 0
-               : u[0] < 0xe0 ? 2
-               : u[0] < 0xf0 ? 3
-               : u[0] < 0xf5 ? 4
-                             : 0;
-    uint32_t c = n == 1 ? u[0] : n > 1 ? u[0] & (0x7fU >> n) : 0;
-
-    for (size_t i = 1; i < n; i++) {
-        if ((u[i] & 0xc0) != 0x80)
-            return 0;
-        c = c << 6 | (u[i] & 0x3fU);
-    }
-    if (n > 1 && (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)))
-        return 0;
-    *ret = c;
-    return n;
-}
-
 static bool is_harmful(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
@@ -123,7 +101,7 @@ const char *stk_text_clean(char *buf, size_t size, const char *text, bool lines)
 
     while (*text != '\0' && out + 1 < size) {
         uint32_t c = 0;
-        size_t n = decode(text, &c);
+        size_t n = stk_utf8(text, SIZE_MAX, &c);
 
         if (n == 0 || is_harmful(c)) {
             bool keep = lines && (c == '\n' || c == '\t') && n == 1;
@@ -167,7 +145,7 @@ size_t stk_text_fit(const char *s, int width)
 
     while (s[at] != '\0') {
         uint32_t c = 0;
-        size_t n = decode(s + at, &c);
+        size_t n = stk_utf8(s + at, SIZE_MAX, &c);
 
         width -= n > 0 ? columns(c) : 1;
         if (width < 0)
@@ -183,7 +161,7 @@ int stk_text_width(const char *s)
 
     while (*s != '\0') {
         uint32_t c = 0;
-        size_t n = decode(s, &c);
+        size_t n = stk_utf8(s, SIZE_MAX, &c);
 
         width += n > 0 ? columns(c) : 1;
         s += n > 0 ? n : 1;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/near.h"
+#include "base/utf8.h"
 
 #define MAX_DEPTH 3
 
@@ -211,22 +212,13 @@ static int read_mapping(struct reader *r, struct fy_node *map, const char *prefi
 
 /* ---- the text ---- */
 
-/* Length of the UTF-8 character at s, 0: not one, or not one for a text. */
-static size_t character(const unsigned char *s, size_t left)
+/* Length of the character at s, 0: not one, or not one for a text. */
+static size_t character(const char *s, size_t left)
 {
-    size_t n = s[0] < 0x80                   ? 1
-               : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-               : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-                                             : 0;
+    uint32_t code;
+    size_t n = stk_utf8(s, left, &code);
 
-    if (n == 0 || n > left ||
-        (n == 1 && s[0] < 0x20 && s[0] != '\t' && s[0] != '\n' && s[0] != '\r'))
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    return n;
+    return n > 0 && code < 0x20 && code != '\t' && code != '\n' && code != '\r' ? 0 : n;
 }
 
 static int check_text(const struct reader *r, const char *text, size_t len)
@@ -238,7 +230,7 @@ static int check_text(const struct reader *r, const char *text, size_t len)
         return stk_err_set(r->err, -EFBIG, "%s: larger than %zu KiB", r->name,
                            STK_CONFIG_MAX_FILE >> 10);
     for (size_t i = 0; i < len;) {
-        size_t n = character((const unsigned char *)text + i, len - i);
+        size_t n = character(text + i, len - i);
 
         if (n == 0)
             return stk_err_set(r->err, -EINVAL, "%s:%d: expected text in UTF-8", r->name, line);

@@ -6,27 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The character at s and its length; false when the bytes are not UTF-8. */
-static bool decode(const unsigned char *s, uint32_t *ret, size_t *ret_len)
-{
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t len = s[0] < 0x80       ? 1
-                 : s[0] >> 5 == 6  ? 2
-                 : s[0] >> 4 == 14 ? 3
-                 : s[0] >> 3 == 30 ? 4
-                                   : 0;
-    uint32_t c = len == 1 ? s[0] : s[0] & (0x7fU >> len);
-
-    for (size_t i = 1; i < len; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return false; /* an end mark is caught here, too */
-        c = c << 6 | (s[i] & 0x3f);
-    }
-    *ret = c;
-    *ret_len = len;
-    return len > 0 && (len == 1 || c >= smallest[len]) && c <= 0x10ffff &&
-           !(c >= 0xd800 && c <= 0xdfff);
-}
+#include "base/utf8.h"
 
 static bool is_plain(uint32_t c)
 {
@@ -43,10 +23,10 @@ void stk_gpu_text_clean(char *ret, size_t size, const char *text)
 
     while (*s) {
         char piece[16];
-        size_t len = 1, n;
         uint32_t c;
+        size_t len = stk_utf8((const char *)s, SIZE_MAX, &c), n;
 
-        if (!decode(s, &c, &len)) {
+        if (len == 0) {
             len = 1;
             (void)snprintf(piece, sizeof(piece), "\\x%02x", s[0]);
         } else if (is_plain(c)) {

@@ -5,6 +5,7 @@
  * the locale and rounds to a double first: a fraction of a second must be the nearest microsecond
  * to the decimal that is written.
  */
+#include "base/utf8.h"
 #include "sim/trace_lines.h"
 
 #include <inttypes.h>
@@ -117,31 +118,14 @@ int stk_lines_gpus(struct stk_trace_lines *in, struct stk_field f, uint32_t no, 
     return rc;
 }
 
-/* Length of the UTF-8 sequence at the start of [s, s + len), 0 when it is not one. */
-static uint32_t utf8_length(const unsigned char *s, uint32_t len)
-{
-    uint32_t n = s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-
-    if (n == 0 || n > len)
-        return 0;
-    for (uint32_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    /* too long for what they say, surrogates, beyond the last code point */
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return n;
-}
-
 bool stk_field_is_text(struct stk_field f)
 {
-    const unsigned char *s = (const unsigned char *)f.s;
-    uint32_t step;
+    uint32_t code;
+    size_t step;
 
-    for (uint32_t i = 0; i < f.len; i += step) {
-        step = s[i] < 0x80 ? 1 : utf8_length(s + i, f.len - i);
-        if (step == 0 || (s[i] < 0x20 && s[i] != '\t') || s[i] == 0x7f)
+    for (size_t i = 0; i < f.len; i += step) {
+        step = stk_utf8(f.s + i, f.len - i, &code);
+        if (step == 0 || (code < 0x20 && code != '\t') || code == 0x7f)
             return false;
     }
     return true;

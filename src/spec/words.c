@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/utf8.h"
+
 static bool digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -182,36 +184,28 @@ bool stk_words_among(const char *s, const char *words)
     return false;
 }
 
-/* Length of the UTF-8 sequence at s, or 0 when it is none. */
-static size_t utf8(const unsigned char *s, size_t left)
+/* Length of the character at s, or 0 when it is none for a text: what breaks or turns around a line
+ * is not. */
+static size_t character(const char *s, size_t left)
 {
-    size_t n = s[0] < 0x80 ? 1 : (s[0] & 0xe0) == 0xc0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : 4;
-    uint32_t code = n == 1 ? s[0] : s[0] & (0x7fU >> n);
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    uint32_t code;
+    size_t n = stk_utf8(s, left, &code);
 
-    if (n > left || (n == 4 && (s[0] & 0xf8) != 0xf0))
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (s[i] & 0x3fU);
-    }
-    if (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ||
-        (code >= 0x80 && code < 0xa0) || (code >= 0x2028 && code < 0x202f) ||
-        (code >= 0x2066 && code < 0x206a)) /* what breaks or turns around a line is no text */
+    if (n == 0 || (code >= 0x80 && code < 0xa0) || (code >= 0x2028 && code < 0x202f) ||
+        (code >= 0x2066 && code < 0x206a))
         return 0;
     return n;
 }
 
 bool stk_words_is_text(const char *s, size_t len, bool lines)
 {
-    const unsigned char *p = (const unsigned char *)s, *end = p + len;
+    const char *p = s, *end = s + len;
 
     while (p < end) {
-        size_t n = utf8(p, (size_t)(end - p));
+        size_t n = character(p, (size_t)(end - p));
         bool blank = *p == '\n' || *p == '\r' || *p == '\t';
 
-        if (n == 0 || ((*p < 0x20 || *p == 0x7f) && !(lines && blank)))
+        if (n == 0 || (((unsigned char)*p < 0x20 || *p == 0x7f) && !(lines && blank)))
             return false;
         p += n;
     }
@@ -240,7 +234,7 @@ struct stk_word stk_words_show(const char *s)
     size_t out = 0, left = strlen(s);
 
     while (left > 0) {
-        size_t n = utf8(p, left);
+        size_t n = character((const char *)p, left);
 
         if (out + (n ? n : 1) > sizeof(w.text) - 4) {
             memcpy(w.text + out, "...", 3);

@@ -5,26 +5,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "store/db.h"
 #include "store/record.h"
 
 #define TICK_ROWS 1000
-
-/* Length of the UTF-8 character at 's' (RFC 3629), 0 when it is none. */
-static size_t utf8(const unsigned char *s)
-{
-    size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : 4;
-
-    if ((s[0] >= 0x80 && s[0] < 0xc2) || s[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) /* a NUL stops here too */
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return n;
-}
 
 static void put_string(FILE *f, const char *text)
 {
@@ -32,7 +17,8 @@ static void put_string(FILE *f, const char *text)
 
     (void)putc('"', f);
     while (*s != '\0') {
-        size_t n = utf8(s);
+        uint32_t code;
+        size_t n = stk_utf8((const char *)s, SIZE_MAX, &code);
 
         if (n == 0)
             (void)fputs("\\ufffd", f);
