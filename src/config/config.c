@@ -8,13 +8,13 @@
 #include "config/config.h"
 
 #include <fcntl.h>
-#include <libfyaml.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/near.h"
 #include "base/utf8.h"
+#include "yaml/yaml.h"
 
 #define MAX_DEPTH 3
 
@@ -57,25 +57,9 @@ struct reader {
     struct stk_err *err;
 };
 
-/* Line of a scalar, or of the first scalar inside; 1 when there is none. */
-static int line_of(struct fy_node *n)
-{
-    const struct fy_mark *mark;
-    void *it = NULL;
-
-    for (int depth = 0; n && !fy_node_is_scalar(n) && depth < 8; depth++, it = NULL) {
-        if (fy_node_is_sequence(n))
-            n = fy_node_sequence_iterate(n, &it);
-        else
-            n = fy_node_pair_key(fy_node_mapping_iterate(n, &it));
-    }
-    mark = n ? fy_token_start_mark(fy_node_get_scalar_token(n)) : NULL;
-    return mark ? mark->line + 1 : 1;
-}
-
 static int bad(const struct reader *r, struct fy_node *at, const char *path, const char *what)
 {
-    return stk_err_set(r->err, -EINVAL, "%s:%d: %s%s%s", r->name, line_of(at), path,
+    return stk_err_set(r->err, -EINVAL, "%s:%d: %s%s%s", r->name, stk_yaml_line_of(at), path,
                        *path ? ": " : "", what);
 }
 
@@ -244,17 +228,6 @@ static int check_text(const struct reader *r, const char *text, size_t len)
     return 0;
 }
 
-static int syntax_error(const struct reader *r, struct fy_diag *diag)
-{
-    void *it = NULL;
-    const struct fy_diag_error *e = fy_diag_errors_iterate(diag, &it);
-
-    if (!e)
-        return 0; /* nothing but blanks and comments */
-    return stk_err_set(r->err, -EINVAL, "%s:%d: not valid YAML: %.120s", r->name,
-                       e->line > 0 ? e->line : 1, e->msg ? e->msg : "cannot be parsed");
-}
-
 static int read_document(struct reader *r, struct fy_node *root)
 {
     struct stk_setup setup;
@@ -278,21 +251,12 @@ static int read_document(struct reader *r, struct fy_node *root)
 
 static int parse(struct reader *r, const char *text, size_t len)
 {
-    struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET};
-    struct fy_diag_cfg diag_cfg;
-    struct fy_document *doc;
-    int rc;
+    struct stk_yaml_doc d;
+    int rc = stk_yaml_open(&d, r->name, text, len, r->err);
 
-    fy_diag_cfg_default(&diag_cfg);
-    diag_cfg.fp = NULL;
-    cfg.diag = fy_diag_create(&diag_cfg);
-    if (!cfg.diag)
-        return stk_err_set(r->err, -ENOMEM, "out of memory");
-    fy_diag_set_collect_errors(cfg.diag, true);
-    doc = fy_document_build_from_string(&cfg, text, len);
-    rc = doc ? read_document(r, fy_document_root(doc)) : syntax_error(r, cfg.diag);
-    fy_document_destroy(doc);
-    fy_diag_destroy(cfg.diag);
+    if (rc == 0 && d.doc)
+        rc = read_document(r, fy_document_root(d.doc));
+    stk_yaml_close(&d);
     return rc;
 }
 

@@ -11,13 +11,13 @@
  * bytes that are not text.
  */
 #include <inttypes.h>
-#include <libfyaml.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "sim/cluster.h"
 #include "sim/trace_lines.h"
+#include "yaml/yaml.h"
 
 struct reader {
     struct stk_cluster *c;
@@ -25,25 +25,9 @@ struct reader {
     struct stk_err *err;
 };
 
-/* Line of a scalar, or of the first scalar inside; 1 when there is none. */
-static int line_of(struct fy_node *n)
-{
-    const struct fy_mark *mark;
-    void *it = NULL;
-
-    for (int depth = 0; n && !fy_node_is_scalar(n) && depth < 8; depth++, it = NULL) {
-        if (fy_node_is_sequence(n))
-            n = fy_node_sequence_iterate(n, &it);
-        else
-            n = fy_node_pair_key(fy_node_mapping_iterate(n, &it));
-    }
-    mark = n ? fy_token_start_mark(fy_node_get_scalar_token(n)) : NULL;
-    return mark ? mark->line + 1 : 1;
-}
-
 static int bad(const struct reader *r, struct fy_node *at, const char *what)
 {
-    return stk_err_set(r->err, -EINVAL, "%s:%d: %s", r->name, line_of(at), what);
+    return stk_err_set(r->err, -EINVAL, "%s:%d: %s", r->name, stk_yaml_line_of(at), what);
 }
 
 static struct stk_field scalar(struct fy_node *n)
@@ -192,17 +176,6 @@ static int read_document(const struct reader *r, struct fy_node *root)
     return rc;
 }
 
-static int syntax_error(const struct reader *r, struct fy_diag *diag)
-{
-    void *it = NULL;
-    const struct fy_diag_error *e = fy_diag_errors_iterate(diag, &it);
-
-    if (!e) /* nothing but blanks and comments */
-        return bad(r, NULL, "expected \"nodes:\" and a list of nodes");
-    return stk_err_set(r->err, -EINVAL, "%s:%d: not valid YAML: %.120s", r->name,
-                       e->line > 0 ? e->line : 1, e->msg ? e->msg : "cannot be parsed");
-}
-
 static int check_text(struct reader *r, const char *data, size_t len)
 {
     struct stk_trace_lines in;
@@ -225,23 +198,15 @@ static int check_text(struct reader *r, const char *data, size_t len)
 int stk_cluster_parse_yaml(struct stk_cluster *c, const char *name, const char *data, size_t len,
                            struct stk_err *err)
 {
-    struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET};
-    struct fy_diag_cfg diag_cfg;
-    struct fy_document *doc;
+    struct stk_yaml_doc d;
     struct reader r = {c, name, err};
     int rc = check_text(&r, data, len);
 
     if (rc < 0)
         return rc;
-    fy_diag_cfg_default(&diag_cfg);
-    diag_cfg.fp = NULL;
-    cfg.diag = fy_diag_create(&diag_cfg);
-    if (!cfg.diag)
-        return stk_err_set(err, -ENOMEM, "out of memory");
-    fy_diag_set_collect_errors(cfg.diag, true);
-    doc = fy_document_build_from_string(&cfg, data, len);
-    rc = doc ? read_document(&r, fy_document_root(doc)) : syntax_error(&r, cfg.diag);
-    fy_document_destroy(doc);
-    fy_diag_destroy(cfg.diag);
+    rc = stk_yaml_open(&d, r.name, data, len, err);
+    if (rc == 0)
+        rc = read_document(&r, d.doc ? fy_document_root(d.doc) : NULL);
+    stk_yaml_close(&d);
     return rc;
 }

@@ -8,13 +8,13 @@
 #include "spec/yaml_tree.h"
 
 #include <inttypes.h>
-#include <libfyaml.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "spec/spec.h"
 #include "spec/words.h"
+#include "yaml/yaml.h"
 
 #define MAX_DEPTH 8
 #define MAX_NODES 400000
@@ -182,42 +182,20 @@ static int convert(struct reader *r, struct fy_node *n, int depth, json_t **ret)
     return scalar(r, n, ret);
 }
 
-static int syntax_error(const struct stk_yaml *y, struct fy_diag *diag, struct stk_err *err)
-{
-    void *it = NULL;
-    const struct fy_diag_error *e = fy_diag_errors_iterate(diag, &it);
-
-    if (!e)
-        return stk_err_set(err, -EINVAL, "%s:1: not valid YAML", y->where);
-    return stk_err_set(err, -EINVAL, "%s:%d: not valid YAML: %.120s", y->where,
-                       e->line > 0 ? e->line : 1, e->msg ? e->msg : "cannot be parsed");
-}
-
 static int build(struct stk_yaml *y, const char *text, size_t len, struct stk_err *err)
 {
-    struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET};
     struct reader r = {.y = y, .err = err, .line = 1};
-    struct fy_diag_cfg diag_cfg;
-    struct fy_document *doc;
-    struct fy_node *root;
-    int rc;
+    struct stk_yaml_doc d;
+    int rc = stk_yaml_open(&d, y->where, text, len, err);
+    struct fy_node *root = rc == 0 && d.doc ? fy_document_root(d.doc) : NULL;
 
-    fy_diag_cfg_default(&diag_cfg);
-    diag_cfg.fp = NULL;
-    cfg.diag = fy_diag_create(&diag_cfg);
-    if (!cfg.diag)
-        return stk_err_set(err, -ENOMEM, "out of memory");
-    fy_diag_set_collect_errors(cfg.diag, true);
-    doc = fy_document_build_from_string(&cfg, text, len);
-    root = doc ? fy_document_root(doc) : NULL;
-    if (!doc)
-        rc = syntax_error(y, cfg.diag, err);
-    else if (!root || !fy_node_is_mapping(root))
+    if (rc == 0 && !d.doc)
+        rc = stk_err_set(err, -EINVAL, "%s:1: not valid YAML", y->where);
+    else if (rc == 0 && (!root || !fy_node_is_mapping(root)))
         rc = bad(&r, "a job file must be a mapping such as \"run: python train.py\"");
-    else
+    else if (rc == 0)
         rc = convert(&r, root, 0, &y->root);
-    fy_document_destroy(doc);
-    fy_diag_destroy(cfg.diag);
+    stk_yaml_close(&d);
     return rc;
 }
 
