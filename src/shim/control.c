@@ -2,13 +2,56 @@
 /* control.c - orders from the engine: JSON lines, each with an "op". The newest connection counts;
  * an older one is closed. Unknown orders are ignored: a newer engine may know more. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "shim/shim.h"
+
+#define LISTEN_AGAIN_MS 1000
+
+/* A socket in the run folder, by a path that is short whatever the state folder's is. */
+static int make_socket(const struct stk_launch *l)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char path[4096], name[64];
+    int dir, fd;
+
+    (void)snprintf(path, sizeof(path), "%s/run", l->state_dir);
+    (void)snprintf(name, sizeof(name), "%u.%u.sock", l->number, l->launch);
+    dir = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    fd = dir < 0 ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    (void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", dir, name);
+    if (fd >= 0 && (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 16) < 0)) {
+        (void)unlinkat(dir, name, 0); /* half made, or of somebody who had no business there */
+        (void)close(fd);
+        fd = -1;
+    }
+    if (dir >= 0)
+        (void)close(dir);
+    return fd;
+}
+
+void stk_shim_listen(struct stk_shim *s)
+{
+    if (s->listener < 0)
+        s->listener = make_socket(&s->l);
+    s->listen_at = s->listener < 0 ? stk_shim_ms() + LISTEN_AGAIN_MS : STK_SHIM_NEVER;
+}
+
+void stk_shim_hang_up(struct stk_shim *s)
+{
+    if (s->conn >= 0)
+        (void)close(s->conn);
+    s->conn = -1;
+    if (!s->finished)
+        stk_shim_listen(s);
+}
 
 static bool trusted(int fd)
 {
@@ -21,7 +64,7 @@ static bool trusted(int fd)
 
 void stk_shim_accept(struct stk_shim *s)
 {
-    int fd = accept4(STK_SHIM_FD_LISTEN, NULL, NULL, SOCK_CLOEXEC);
+    int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
 
     if (fd < 0)
         return;
@@ -153,8 +196,7 @@ void stk_shim_input(struct stk_shim *s)
             return;
     }
     if (n <= 0) {
-        (void)close(s->conn);
-        s->conn = -1;
+        stk_shim_hang_up(s);
         return;
     }
     s->n_in += (size_t)n;

@@ -342,6 +342,8 @@ void stk_shim_on_time(struct stk_shim *s, int64_t now)
         s->tell_at = STK_SHIM_NEVER;
         stk_shim_say_state(s, "started", STK_SAY_CONN);
     }
+    if (s->listen_at <= now)
+        stk_shim_listen(s);
     if (s->freeze_at <= now)
         stk_shim_freeze_more(s, now);
     if (s->log_at <= now)
@@ -358,8 +360,8 @@ void stk_shim_on_time(struct stk_shim *s, int64_t now)
 
 int64_t stk_shim_next_time(const struct stk_shim *s)
 {
-    const int64_t all[] = {s->tell_at,   s->step_at, s->log_at,
-                           s->freeze_at, s->warn_at, s->limit_at};
+    const int64_t all[] = {s->tell_at,   s->listen_at, s->step_at, s->log_at,
+                           s->freeze_at, s->warn_at,   s->limit_at};
     size_t n = sizeof(all) / sizeof(all[0]) - (s->asleep ? 2 : 0); /* its time stands still */
     int64_t first = STK_SHIM_NEVER;
 

@@ -20,7 +20,9 @@
 
 #define MAX_POLL 32
 #define LOG_FIRST_MS 5000
-#define TELL_MS 2 /* a job that is over by then tells its start and its end at once */
+/* A job that is over by then tells its start and its end at once, and has no control socket: that
+ * is for those who connect again. */
+#define TELL_MS 2
 
 int64_t stk_shim_ms(void)
 {
@@ -38,15 +40,14 @@ int64_t stk_shim_unix_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* The first line of the first connection. What follows it stays in s->in. NULL: the engine went
+/* The first line of the connection. What follows it stays in s->in. NULL: the engine went
  * away before it had said all; nothing has happened then. */
 static json_t *launch_message(struct stk_shim *s)
 {
     json_t *msg = NULL;
     char *nl = NULL;
 
-    s->conn = accept4(STK_SHIM_FD_LISTEN, NULL, NULL, SOCK_CLOEXEC);
-    while (s->conn >= 0 && !nl) {
+    while (!nl) {
         size_t cap = s->cap_in ? s->cap_in * 2 : 16384;
         ssize_t n;
 
@@ -66,8 +67,6 @@ static json_t *launch_message(struct stk_shim *s)
         nl = memchr(s->in + s->n_in, '\n', (size_t)n);
         s->n_in += (size_t)n;
     }
-    if (!nl)
-        return NULL;
     msg = json_loadb(s->in, (size_t)(nl - s->in), 0, NULL);
     s->n_in -= (size_t)(nl + 1 - s->in);
     memmove(s->in, nl + 1, s->n_in);
@@ -146,7 +145,9 @@ static int begin(struct stk_shim *s, json_t *msg, struct stk_err *err)
         return rc;
     if (s->pty)
         stk_pty_started(s->pty);
-    if (!s->l.items)
+    if (s->report >= 0)
+        stk_task_report(s);
+    if (s->report >= 0) /* they are still on their way to their commands */
         stk_shim_say_state(s, "tasks", STK_SAY_FILE);
     return 0;
 }
@@ -163,7 +164,7 @@ static void set_started(struct stk_shim *s)
     }
     s->log_at = s->l.log_max > 0 && !s->pty ? s->started_ms + LOG_FIRST_MS : STK_SHIM_NEVER;
     stk_shim_say_state(s, "started", STK_SAY_FILE);
-    s->tell_at = s->started_ms + TELL_MS;
+    s->tell_at = s->listen_at = s->started_ms + TELL_MS;
     if (s->l.items)
         stk_items_begin(s);
 }
@@ -214,7 +215,7 @@ static void note_start(struct stk_shim *s)
 static void turn(struct stk_shim *s)
 {
     struct pollfd fds[MAX_POLL] = {{.fd = s->signal_fd, .events = POLLIN},
-                                   {.fd = STK_SHIM_FD_LISTEN, .events = POLLIN},
+                                   {.fd = s->listener, .events = POLLIN},
                                    {.fd = s->conn, .events = POLLIN},
                                    {.fd = s->report, .events = POLLIN},
                                    {.fd = s->adopt_fd, .events = POLLIN}};
@@ -265,10 +266,12 @@ static void finish(struct stk_shim *s)
 
 static int supervise(void)
 {
-    struct stk_shim s = {.conn = -1,
+    struct stk_shim s = {.conn = STK_SHIM_FD_CONN,
+                         .listener = -1,
                          .report = -1,
                          .adopt_fd = -1,
                          .tell_at = STK_SHIM_NEVER,
+                         .listen_at = STK_SHIM_NEVER,
                          .step_at = STK_SHIM_NEVER,
                          .warn_at = STK_SHIM_NEVER,
                          .limit_at = STK_SHIM_NEVER,
@@ -310,5 +313,5 @@ int main(int argc, char **argv)
         if (rc <= 0)
             return rc == 0 ? 0 : 1;
     }
-    return supervise();
+    _exit(supervise()); /* there is nothing to tidy up */
 }

@@ -2,6 +2,7 @@
 /* nursery.c - one shim that makes the others. Starting a program costs several times what a fork of
  * a small one costs, so the engine starts this once and sends it the two files of each launch; it
  * forks, and the child is the shim. It ends when the engine does; its children do not. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,11 +40,11 @@ static int receive(char *name, size_t size, int fds[2])
  * covering the other. */
 static bool place(const int fds[2])
 {
-    int listener = fds[0], run = fds[1];
+    int conn = fds[0], run = fds[1];
 
-    if (listener == STK_SHIM_FD_RUN)
-        listener = dup(listener);
-    return dup2(run, STK_SHIM_FD_RUN) >= 0 && dup2(listener, STK_SHIM_FD_LISTEN) >= 0 &&
+    if (conn == STK_SHIM_FD_RUN)
+        conn = dup(conn);
+    return dup2(run, STK_SHIM_FD_RUN) >= 0 && dup3(conn, STK_SHIM_FD_CONN, O_CLOEXEC) >= 0 &&
            close_range(STK_SHIM_FD_RUN + 1, ~0U, 0) == 0;
 }
 

@@ -14,8 +14,7 @@ static void to_conn(struct stk_shim *s, const char *line, size_t n)
 {
     if (s->conn < 0 || send(s->conn, line, n, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)n)
         return;
-    (void)close(s->conn);
-    s->conn = -1;
+    stk_shim_hang_up(s);
 }
 
 int stk_shim_say(struct stk_shim *s, json_t *take_rec, int where)

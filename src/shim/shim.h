@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shim.h - the supervisor of one launch of one job, and what its files share.
  *
- * A shim is handed a listening control socket (fd 3) and a locked run file (fd 4). The first
- * connection says what to launch; the shim then owns the processes until the last of them is gone.
+ * A shim is handed a connection to the engine (fd 3) and a locked run file (fd 4). The first line
+ * says what to launch; the shim then owns the processes until the last of them is gone.
  * It needs nobody: time limit, checkpoint signal, grace, log cap and the record of the end are its
  * own work, and whoever connects later is told where things stand.
  *
@@ -23,7 +23,7 @@
 #define STK_SHIM_MAX_INPUT ((size_t)16 << 20) /* bytes of control messages not yet read */
 #define STK_SHIM_MAX_TASKS 4096
 #define STK_SHIM_MAX_GPUS 64
-#define STK_SHIM_FD_LISTEN 3
+#define STK_SHIM_FD_CONN 3
 #define STK_SHIM_FD_RUN 4
 #define STK_SHIM_NEVER INT64_MAX
 
@@ -98,6 +98,7 @@ struct stk_shim {
     struct stk_pty *pty;
 
     int signal_fd, conn, report; /* report: what the starting tasks say; -1: all have started */
+    int listener;                /* where to connect again; -1: not yet needed */
     char *in;                    /* half a line from the connection */
     size_t n_in, cap_in;
     bool started, finished, childless;
@@ -109,7 +110,8 @@ struct stk_shim {
     enum stk_step step;
     enum stk_cause stop_cause; /* NONE, or why it is being stopped */
     bool timed_out, shutdown;
-    int64_t tell_at; /* ms: when the start is told to the engine; NEVER */
+    int64_t tell_at;   /* ms: when the start is told to the engine; NEVER */
+    int64_t listen_at; /* ms: when the control socket is made; NEVER */
     int64_t step_at, warn_at, limit_at, log_at, freeze_at, freeze_until; /* ms; NEVER */
     int64_t warned_until; /* ms; the job has had its signal and time to act on it */
     int64_t started_ms, asleep_since, slept_ms;
@@ -195,6 +197,8 @@ void stk_shim_thaw(struct stk_shim *s, uint32_t lease, json_t *gpus); /* gpus: t
 void stk_shim_wake(struct stk_shim *s); /* SIGCONT to those we stopped; records nothing */
 
 /* control.c: messages. */
+void stk_shim_listen(struct stk_shim *s);  /* makes the control socket, or tries again soon */
+void stk_shim_hang_up(struct stk_shim *s); /* whoever was there may connect again */
 void stk_shim_accept(struct stk_shim *s);
 void stk_shim_input(struct stk_shim *s);
 void stk_shim_pending(struct stk_shim *s); /* orders that came along with the launch message */

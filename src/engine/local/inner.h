@@ -135,7 +135,7 @@ void stk_local_unlink(const struct stk_local_job *j);
 json_t *stk_local_gpu_list(const struct stk_local_job *j);
 
 /* nursery.c: hands the two files of a launch to a shim-to-be. */
-int stk_local_nursery_send(struct stk_local *m, char *name, int listen_fd, int run_fd);
+int stk_local_nursery_send(struct stk_local *m, char *name, int conn_fd, int run_fd);
 void stk_local_nursery_close(struct stk_local *m);
 
 /* link.c */

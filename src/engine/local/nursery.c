@@ -91,9 +91,9 @@ static int send_once(const struct stk_local *m, char *name, const int fds[2])
     return n < 0 ? -errno : 0;
 }
 
-int stk_local_nursery_send(struct stk_local *m, char *name, int listen_fd, int run_fd)
+int stk_local_nursery_send(struct stk_local *m, char *name, int conn_fd, int run_fd)
 {
-    const int fds[2] = {listen_fd, run_fd};
+    const int fds[2] = {conn_fd, run_fd};
     int rc = -ENOTCONN;
 
     for (int tries = 0; tries < 2 && rc < 0; tries++) {

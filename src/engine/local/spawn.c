@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spawn.c - one launch: a run file that is ours alone, a control socket that listens, and a shim
- * that gets both. The launch message waits in the socket before the shim has begun, so nothing is
- * waited for here. */
+/* spawn.c - one launch: a run file that is ours alone, a connection, and a shim that gets both. The
+ * launch message waits in the connection before the shim has begun, so nothing is waited for here.
+ */
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -67,47 +67,17 @@ static int make_run_file(const struct stk_local_job *j)
     return fd;
 }
 
-/* The path through /proc is short whatever the state folder's is. */
-static void address(const struct stk_local_job *j, struct sockaddr_un *a)
-{
-    char name[64];
-
-    *a = (struct sockaddr_un){.sun_family = AF_UNIX};
-    stk_local_run_name(j, ".sock", name, sizeof(name));
-    (void)snprintf(a->sun_path, sizeof(a->sun_path), "/proc/self/fd/%d/%s", j->m->run_dir, name);
-}
-
-static int make_socket(const struct stk_local_job *j)
-{
-    struct sockaddr_un a;
-    char name[64];
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (fd < 0)
-        return -1;
-    address(j, &a);
-    stk_local_run_name(j, ".sock", name, sizeof(name));
-    if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 &&
-        (errno != EADDRINUSE || unlinkat(j->m->run_dir, name, 0) < 0 ||
-         bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0)) {
-        (void)close(fd);
-        return -1;
-    }
-    if (listen(fd, 16) < 0) {
-        (void)close(fd);
-        return -1;
-    }
-    return fd;
-}
-
 int stk_local_link_connect(struct stk_local_job *j)
 {
-    struct sockaddr_un a;
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
+    char name[64];
 
     if (fd < 0)
         return -errno;
-    address(j, &a);
+    /* the path through /proc is short whatever the state folder's is */
+    stk_local_run_name(j, ".sock", name, sizeof(name));
+    (void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", j->m->run_dir, name);
     if (connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
         rc = -errno;
         (void)close(fd);
@@ -245,12 +215,30 @@ static void failed(struct stk_local_job *j, const char *what, int error)
     stk_local_emit_exited(j, STK_CAUSE_NOT_STARTED, 0, false, text);
 }
 
+/* Hands the run file and the far end of a new connection to a new shim. */
+static int hand_over(struct stk_local_job *j, int run_fd, const char **ret_what)
+{
+    char name[64];
+    int pair[2], rc;
+
+    *ret_what = "cannot make its connection";
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    rc = stk_local_link_open(j, pair[0]);
+    if (rc == 0) {
+        *ret_what = "cannot run stoker-shim";
+        stk_local_run_name(j, "", name, sizeof(name));
+        rc = stk_local_nursery_send(j->m, name, pair[1], run_fd);
+    }
+    (void)close(pair[1]);
+    return rc;
+}
+
 void stk_local_spawn(struct stk_local_job *j)
 {
-    int run_fd = -1, listen_fd = -1, rc = 0;
+    int run_fd = -1, rc;
     const char *what = "no description";
     char *text = NULL;
-    char name[64];
     size_t n = 0;
 
     if (ports_wanted(j) > 0)
@@ -262,24 +250,9 @@ void stk_local_spawn(struct stk_local_job *j)
     }
     what = "cannot make its run file";
     run_fd = make_run_file(j);
-    if (run_fd >= 0) {
-        what = "cannot make its control socket";
-        listen_fd = make_socket(j);
-    }
-    rc = run_fd < 0 || listen_fd < 0 ? -errno : 0;
-    if (rc == 0) {
-        what = "cannot connect to its control socket";
-        rc = stk_local_link_connect(j);
-    }
-    if (rc == 0) {
-        what = "cannot run stoker-shim";
-        stk_local_run_name(j, "", name, sizeof(name));
-        rc = stk_local_nursery_send(j->m, name, listen_fd, run_fd);
-    }
+    rc = run_fd < 0 ? -errno : hand_over(j, run_fd, &what);
     if (run_fd >= 0)
         (void)close(run_fd);
-    if (listen_fd >= 0)
-        (void)close(listen_fd);
     if (rc < 0) {
         free(text);
         stk_local_link_close(j);
