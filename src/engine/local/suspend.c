@@ -142,6 +142,18 @@ static json_t *memo_of(const struct stk_local_job *j, const json_t *answer)
     return list;
 }
 
+/* How long the driver took, whatever we did around it. */
+static double driver_s(const json_t *answer, const char *step1, const char *step2)
+{
+    const json_t *list = json_object_get(answer, "processes"), *p;
+    double ms = 0;
+    size_t i;
+
+    json_array_foreach(list, i, p) ms +=
+        json_number_value(json_object_get(p, step1)) + json_number_value(json_object_get(p, step2));
+    return ms / 1000;
+}
+
 static void saved(struct stk_local_job *j, const json_t *answer)
 {
     const char *why = json_string_value(json_object_get(answer, "why"));
@@ -157,6 +169,9 @@ static void saved(struct stk_local_job *j, const json_t *answer)
         stk_local_do_stop(j);
         return;
     }
+    stk_local_note(j, "suspended: the driver moved %lld MiB of GPU memory to host memory in %.1f s",
+                   (long long)json_integer_value(json_object_get(answer, "freed_mib")),
+                   driver_s(answer, "lock_ms", "checkpoint_ms"));
     j->where = STK_W_FREEZING;
     order(j, "freeze", memo_of(j, answer));
 }
@@ -196,6 +211,8 @@ static void restored(struct stk_local_job *j, const json_t *answer)
         give_up(j, why ? why : "stoker-gpu gave no answer");
         return;
     }
+    stk_local_note(j, "resumed: the driver moved its GPU memory back in %.1f s",
+                   driver_s(answer, "restore_ms", "unlock_ms"));
     j->where = STK_W_RUNNING;
     stk_local_emit_started(j);
     if (j->stopping)
