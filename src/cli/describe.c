@@ -24,6 +24,7 @@ static const struct {
     {"tasks-per-node", "tasks_per_node", WHOLE},
     {"cpus", "cpus", REAL},
     {"mem", "mem_mib", SIZE},
+    {"pids", "pids", WHOLE},
     {"time", "time_limit_s", MINUTES},
     {"estimate", "estimate_s", MINUTES},
     {"pool", "pool", TEXT},

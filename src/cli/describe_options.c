@@ -9,6 +9,7 @@ const struct stk_option stk_describe_resources[] = {
     {"tasks-per-node", 0, "N", "tasks on each node", NULL},
     {"cpus", 'c', "N", "CPUs per task", NULL},
     {"mem", 'm', "SIZE", "memory per task: 32G, 512M", NULL},
+    {"pids", 0, "N", "at most so many processes and threads", NULL},
     {"time", 0, "TIME", "time limit: 1h30m, 90m, 1:30:00; a bare number is\nminutes", NULL},
     {"estimate", 0, "TIME", "how long it will run, if that is less", NULL},
     {"pool", 0, "NAME", "pool of nodes", NULL},

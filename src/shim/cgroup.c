@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup.c - a control group for a job that asks for a limit: memory, CPUs, or only its own GPUs.
- * There are two kinds of systems: all controllers in one tree (v2), or a tree for each (v1). Where
- * neither can be written to, the job runs without limits unless the daemon insists.
- *
- * The fence around GPUs is made with the devices controller, which only v1 has. */
+/* cgroup.c - a control group for a job that asks for a limit: memory, CPUs, processes, or only its
+ * own GPUs. There are two kinds of systems: all controllers in one tree (v2), or a tree for each
+ * (v1). Where neither can be written to, the job runs without limits unless the daemon insists. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,14 +15,13 @@
 
 #define ROOT "/sys/fs/cgroup"
 #define PERIOD_US 100000
-#define NVIDIA_MAJOR 195
-#define NVIDIA_GPUS 64 /* minors that are GPUs; the control device is 255 */
 
 enum { MEMORY, CPU, DEVICES, PIDS, N_CONTROLLERS };
 static const char *const names[] = {"memory", "cpu", "devices", "pids"};
 
 struct stk_cgroup {
     bool v2, fenced;
+    int fence;              /* v2: the program around it; -1: none */
     bool in[N_CONTROLLERS]; /* v1: which trees it is in */
     char name[96];          /* below a root */
     uint64_t limit_mib;
@@ -152,18 +149,21 @@ static void set_cpus(const struct stk_cgroup *cg, double cpus)
         (void)put_number(cg, CPU, "cpu.cfs_quota_us", quota);
 }
 
-/* All other GPUs are out of reach. */
-static bool fence(const struct stk_cgroup *cg, const struct stk_launch *l)
+/* All other GPUs are out of reach: by the devices controller, or where there is none (v2) by a
+ * program (fence.c). */
+static bool fence(struct stk_cgroup *cg, const struct stk_launch *l)
 {
-    bool ok = cg->in[DEVICES] && !cg->v2;
+    bool ok = cg->in[DEVICES];
+    char text[256];
 
-    for (uint32_t minor = 0; minor < NVIDIA_GPUS && ok; minor++) {
-        bool ours = false;
-        char text[32];
+    if (cg->v2) {
+        path_of(cg, 0, "", text, sizeof(text));
+        return stk_fence(text, l, &cg->fence) == 0;
+    }
+    for (uint32_t minor = 0; minor < STK_NVIDIA_GPUS && ok; minor++) {
+        bool ours = stk_launch_has_minor(l, minor);
 
-        for (uint32_t i = 0; i < l->n_gpus; i++)
-            ours = ours || l->gpus[i].minor == minor;
-        (void)snprintf(text, sizeof(text), "c %d:%u rwm", NVIDIA_MAJOR, minor);
+        (void)snprintf(text, sizeof(text), "c %d:%u rwm", STK_NVIDIA_MAJOR, minor);
         ok = put(cg, DEVICES, ours ? "devices.allow" : "devices.deny", text) == 0;
     }
     return ok;
@@ -178,9 +178,9 @@ void stk_cgroup_fence(struct stk_cgroup *cg, const struct stk_launch *l)
 int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struct stk_err *err)
 {
     const json_t *cpus = json_object_get(l->spec, "cpus");
-    int64_t mem = stk_launch_int(l->spec, "mem_mib", 0);
+    int64_t mem = stk_launch_int(l->spec, "mem_mib", 0), pids = stk_launch_int(l->spec, "pids", 0);
     bool always = strcmp(l->cgroup_mode, "always") == 0, gpus = l->n_gpus > 0 && !l->virtual_gpus;
-    bool limited = mem > 0 || json_number_value(cpus) > 0 || gpus;
+    bool limited = mem > 0 || pids > 0 || json_number_value(cpus) > 0 || gpus;
     struct stk_cgroup *cg;
     int rc;
 
@@ -190,6 +190,7 @@ int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struc
     cg = calloc(1, sizeof(*cg));
     if (!cg)
         return stk_err_set(err, -ENOMEM, "out of memory");
+    cg->fence = -1;
     cg->v2 = access(ROOT "/cgroup.controllers", F_OK) == 0;
     (void)snprintf(cg->name, sizeof(cg->name), "%.40s/%u.%u", l->cgroup, l->number, l->launch);
     rc = cg->v2 ? make_v2(cg, l) : make_v1(cg, l);
@@ -201,6 +202,8 @@ int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struc
         set_memory(cg, (uint64_t)mem * l->tasks);
     if (json_number_value(cpus) > 0)
         set_cpus(cg, json_number_value(cpus) * l->tasks);
+    if (pids > 0)
+        (void)put_number(cg, PIDS, "pids.max", (uint64_t)pids);
     cg->fenced = gpus && fence(cg, l);
     *ret_cg = cg;
     return 0;
@@ -263,6 +266,8 @@ void stk_cgroup_free(struct stk_cgroup *cg)
 
     if (!cg)
         return;
+    if (cg->fence >= 0)
+        (void)close(cg->fence);
     for (int c = 0; c < N_CONTROLLERS; c++) {
         if (cg->v2 ? c != 0 : !cg->in[c])
             continue;

@@ -95,6 +95,14 @@ int stk_launch_gpus(struct stk_launch *l, const json_t *list, struct stk_err *er
     return 0;
 }
 
+bool stk_launch_has_minor(const struct stk_launch *l, uint32_t minor)
+{
+    for (uint32_t i = 0; i < l->n_gpus; i++)
+        if (l->gpus[i].minor == minor)
+            return true;
+    return false;
+}
+
 /* How many processes there are, and whether they are told about each other. */
 static int read_shape(struct stk_launch *l, struct stk_err *err)
 {

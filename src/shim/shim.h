@@ -136,6 +136,7 @@ int stk_nursery(char *label, size_t label_size);
 /* launch.c: reads the message; the launch keeps a reference to it. */
 int stk_launch_read(struct stk_launch *l, json_t *msg, struct stk_err *err);
 int stk_launch_gpus(struct stk_launch *l, const json_t *list, struct stk_err *err);
+bool stk_launch_has_minor(const struct stk_launch *l, uint32_t minor); /* the GPU /dev/nvidiaN */
 void stk_launch_log_path(const struct stk_launch *l, uint32_t task, bool is_stderr, char *buf,
                          size_t size); /* "" when it would be too long */
 const char *stk_launch_str(const json_t *o, const char *key, const char *other);
@@ -217,6 +218,12 @@ const char *stk_cgroup_name(const struct stk_cgroup *cg);
 bool stk_cgroup_oom(const struct stk_cgroup *cg, uint64_t *ret_mib);
 void stk_cgroup_kill(const struct stk_cgroup *cg);
 void stk_cgroup_free(struct stk_cgroup *cg); /* removes it */
+
+/* fence.c: GPUs that are not the launch's cannot be opened in the v2 cgroup at 'path'. The program
+ * is kept in 'io_program' (-1: none yet) and put in the place of the one before. */
+#define STK_NVIDIA_MAJOR 195
+#define STK_NVIDIA_GPUS 64 /* minors that are GPUs; the control device is 255 */
+int stk_fence(const char *path, const struct stk_launch *l, int *io_program);
 
 /* items.c: batch */
 void stk_items_begin(struct stk_shim *s);

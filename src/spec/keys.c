@@ -87,6 +87,7 @@ static const struct stk_key job_keys[] = {
     {"tasks_per_node", STK_KEY_INT, 1, STK_MAX_TASKS, 0, NULL, NULL, "as they fit", "how many tasks share a node"},
     {"cpus", STK_KEY_NUMBER, 0, 1 << 20, 0, NULL, NULL, "0: does not matter", "CPU cores per task"},
     {"mem_mib", STK_KEY_INT, 0, 1 << 30, 0, NULL, NULL, "0: does not matter", "memory per task, MiB"},
+    {"pids", STK_KEY_INT, 0, 1 << 22, 0, NULL, NULL, "0: no limit", "processes and threads it may have at once, all tasks together"},
     {"time_limit_s", STK_KEY_INT, 0, STK_MAX_SECONDS, 0, NULL, NULL, "0: none", "it is stopped after so many seconds of running"},
     {"estimate_s", STK_KEY_INT, 0, STK_MAX_SECONDS, 0, NULL, NULL, "time_limit_s", "how long it will probably run"},
     {"priority", STK_KEY_INT, -STK_MAX_PRIORITY, STK_MAX_PRIORITY, 0, NULL, NULL, "the queue's", "larger first"},

@@ -111,7 +111,7 @@ void lw_engine_open(struct lw *w)
     for (uint32_t i = 0; i < LW_GPUS; i++) {
         (void)snprintf(uuid[i], sizeof(uuid[i]), "GPU-%u", i);
         gpus[i] = (struct stk_local_gpu){.index = i,
-                                         .minor = 200 + i,
+                                         .minor = i,
                                          .mem_mib = 16,
                                          .uuid = uuid[i],
                                          .is_virtual = !w->real_gpus};

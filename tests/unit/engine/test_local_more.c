@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The local engine: limits, logs that grow, batch items, terminals, processes started by hand. */
+/* The local engine: logs that grow, batch items, terminals, processes started by hand. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -18,53 +18,6 @@
 
 #include "lib/local.h"
 #include "sys/procs.h"
-
-static bool have_memory_cgroup(void)
-{
-    return geteuid() == 0 && (access("/sys/fs/cgroup/memory/cgroup.procs", W_OK) == 0 ||
-                              access("/sys/fs/cgroup/cgroup.subtree_control", W_OK) == 0);
-}
-
-#define EATS "import sys; x = bytearray(300 << 20); print(len(x))"
-
-static void a_job_over_its_memory_is_told_apart(void **state)
-{
-    struct stk_event ev;
-    struct lw w;
-
-    (void)state;
-    if (!have_memory_cgroup()) {
-        skip();
-        return;
-    }
-    lw_open(&w);
-    ev = lw_run(
-        &w, 1,
-        lw_spec(&w, "\"command\":[\"/usr/bin/python3\",\"-c\",\"" EATS "\"],\"mem_mib\":64"));
-    assert_int_equal(ev.u.exit.cause, STK_CAUSE_OOM);
-    assert_string_equal(w.note, "out of memory: used 64 MiB, its limit");
-    /* also when it is a process below that is killed, and the command only fails */
-    ev = lw_run(&w, 2, lw_sh(&w, "/usr/bin/python3 -c '" EATS "'; exit 1", "\"mem_mib\":64"));
-    assert_int_equal(ev.u.exit.cause, STK_CAUSE_OOM);
-    ev = lw_run(&w, 3, lw_sh(&w, "kill -KILL $$", "\"mem_mib\":64"));
-    assert_int_equal(ev.u.exit.cause, STK_CAUSE_SIGNAL);
-    ev = lw_run(&w, 4, lw_sh(&w, "cat /proc/self/cgroup", "\"mem_mib\":64,\"cpus\":0.5"));
-    assert_int_equal(ev.u.exit.cause, STK_CAUSE_OK);
-    {
-        char *log = lw_log(&w, 4);
-
-        assert_non_null(strstr(log, "stoker-test/4.4"));
-        free(log);
-    }
-    assert_int_equal(access("/sys/fs/cgroup/memory/stoker-test/4.4", F_OK), -1);
-    assert_int_equal(access("/sys/fs/cgroup/stoker-test/4.4", F_OK), -1);
-    lw_close(&w);
-    (void)rmdir("/sys/fs/cgroup/memory/stoker-test");
-    (void)rmdir("/sys/fs/cgroup/cpu/stoker-test");
-    (void)rmdir("/sys/fs/cgroup/pids/stoker-test");
-    (void)rmdir("/sys/fs/cgroup/devices/stoker-test");
-    (void)rmdir("/sys/fs/cgroup/stoker-test");
-}
 
 static void a_log_over_its_cap_loses_its_middle(void **state)
 {
@@ -364,36 +317,9 @@ static void an_adopted_process_can_be_stopped(void **state)
     lw_close(&w);
 }
 
-static void real_gpus_are_fenced_where_that_can_be_done(void **state)
-{
-    struct lw w;
-    char *log;
-    bool v1 = geteuid() == 0 && access("/sys/fs/cgroup/devices/devices.deny", W_OK) == 0;
-
-    (void)state;
-    lw_open(&w);
-    w.real_gpus = true;
-    lw_engine_close(&w);
-    lw_engine_open(&w);
-    lw_start_on(&w, 1, 5,
-                lw_sh(&w, "echo $CUDA_VISIBLE_DEVICES $STOKER_GPUS $STOKER_GPU_UUIDS", ""), 0xc, 1,
-                0);
-    assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_OK);
-    log = lw_log(&w, 1);
-    assert_string_equal(log, v1 ? "0,1 2,3 GPU-2,GPU-3\n" : "2,3 2,3 GPU-2,GPU-3\n");
-    free(log);
-    lw_settle(&w, 1, 5);
-    lw_close(&w);
-    (void)rmdir("/sys/fs/cgroup/memory/stoker-test");
-    (void)rmdir("/sys/fs/cgroup/cpu/stoker-test");
-    (void)rmdir("/sys/fs/cgroup/pids/stoker-test");
-    (void)rmdir("/sys/fs/cgroup/devices/stoker-test");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_over_its_memory_is_told_apart),
         cmocka_unit_test(a_log_over_its_cap_loses_its_middle),
         cmocka_unit_test(every_item_is_run_once),
         cmocka_unit_test(items_go_on_after_a_restart),
@@ -402,7 +328,6 @@ int main(void)
         cmocka_unit_test(only_the_user_may_attach),
         cmocka_unit_test(a_process_started_by_hand_becomes_a_job),
         cmocka_unit_test(an_adopted_process_can_be_stopped),
-        cmocka_unit_test(real_gpus_are_fenced_where_that_can_be_done),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
