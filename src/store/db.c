@@ -7,7 +7,9 @@
  * spoils nothing.
  *
  * SQLite would copy a long WAL into the database inside the commit that made it long. Here that is
- * put off until after the replies: to stk_store_idle(), or at the latest to the next begin.
+ * put off until after the replies: to stk_store_idle(), or at the latest to the next begin. On a
+ * disk that is full the WAL may be what fills it: then it is emptied before the next try, whatever
+ * its length, and its room given back.
  */
 #include "store/db.h"
 
@@ -83,6 +85,7 @@ static int fail(struct stk_store *st, int rc, const char *what, struct stk_err *
         st->failed = e;
         st->why = why;
     }
+    st->full = st->full || e == -ENOSPC;
     return stk_err_set(err, e, "%s", why.text);
 }
 
@@ -237,11 +240,17 @@ bool stk_db_fits(const char *s)
 
 void stk_store_idle(struct stk_store *st)
 {
-    if (st->wal_pages < CHECKPOINT_PAGES || st->in_txn)
+    if (st->in_txn || (st->wal_pages < CHECKPOINT_PAGES && !st->full))
         return;
-    /* A failure is no harm: the WAL stays, and the next commit brings us here again. */
-    (void)sqlite3_wal_checkpoint_v2(st->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    /* A failure is no harm: the WAL stays, and the next commit brings us here again. A reader that
+     * is in the way is not waited for. */
+    (void)sqlite3_busy_timeout(st->db, 0);
+    (void)sqlite3_wal_checkpoint_v2(
+        st->db, NULL, st->full ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, NULL,
+        NULL);
+    (void)sqlite3_busy_timeout(st->db, STK_STORE_BUSY_MS);
     st->wal_pages = 0;
+    st->full = false;
 }
 
 int stk_store_begin(struct stk_store *st, struct stk_err *err)
