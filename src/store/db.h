@@ -42,7 +42,7 @@ struct stk_store {
     char path[PATH_MAX]; /* of the file */
     int dir_fd, lock_fd;
     bool read_only, in_txn;
-    bool full;  /* no space was left; nothing was done about it yet */
+    int tight;  /* no space was left: this many commits are careful with it */
     int failed; /* the first error of this transaction that spoils it, and its sentence */
     struct stk_err why;
     uint64_t next_seq, begin_seq; /* of the next event; as it was at begin */
