@@ -621,7 +621,7 @@ def test_a_full_disk_is_said_and_survived(size, tmp_path):
                 if len(refused) in (1, 10, 20):
                     time.sleep(1.2)  # it tries again, in vain
             for a in refused:
-                assert a.json["error"]["code"] == "not_durable" and "no space left" in a.json["error"]["message"], a
+                assert a.json["error"]["code"] == "cannot_write" and "no space left" in a.json["error"]["message"], a
             for _ in range(25):  # whether somebody asks or not
                 health = d.get("/v1/health")
                 assert health["status"] == "trouble" and "no space left" in health["trouble"], health
@@ -639,6 +639,34 @@ def test_a_full_disk_is_said_and_survived(size, tmp_path):
             assert sorted(j["id"] for j in d.jobs()) == sorted(made)
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
+
+
+@needs_root
+def test_a_job_that_cannot_be_started_for_lack_of_room_waits(tmp_path):
+    d = Daemon(tmp_path, gpus=1)
+    d.start()
+    d.stop()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "none", d.state / "run"], capture_output=True).returncode != 0:
+        pytest.skip("may not mount")
+    try:
+        d.start()
+        fill(d.state / "run")
+        n = d.submit(command=["/bin/true"], stdout="/dev/null")
+        told = d.submit(command=["/bin/true"], stdout="/dev/null", gpus=0)
+        end = time.monotonic() + 30
+        while "No space left" not in d.job(n).get("engine_text", ""):
+            assert time.monotonic() < end, d.job(n)
+            time.sleep(0.05)
+        d.post(f"/v1/jobs/{told}/cancel")
+        assert d.wait(told)["cause"] == "cancelled"
+        d.kill()
+        d.start()
+        assert d.job(n)["state"] != "done"
+        (d.state / "run" / "ballast").unlink()
+        assert d.wait(n)["cause"] == "completed"
+    finally:
+        d.close()
+        subprocess.run(["umount", "-l", d.state / "run"], check=True)
 
 
 def test_a_second_daemon_is_refused(tmp_path):

@@ -18,7 +18,7 @@
 #define STK_LOCAL_MAX_LINE (16U << 20) /* of what a shim says */
 
 enum stk_where {
-    STK_W_WAITING,  /* to be started once strays are gone */
+    STK_W_WAITING,  /* to be started once strays are gone and there is room */
     STK_W_LAUNCHED, /* a shim was started, its tasks not yet */
     STK_W_RUNNING,
     STK_W_PREPARING, /* suspend: asked the shim */
@@ -107,7 +107,7 @@ struct stk_local {
     struct stk_local_job **table;
     uint32_t n_table, cap_table, *free_places, n_free, cap_free;
     uint32_t strays, ports_from;
-    uv_timer_t *timer; /* runs while there are orphans or shims to look at again */
+    uv_timer_t *timer; /* runs while there are orphans, shims or starts to look at again */
     uint64_t mark_seed;
     pid_t nursery; /* makes the shims; 0: none yet */
     int nursery_fd;

@@ -156,12 +156,12 @@ static void tick(uv_timer_t *t)
                 stk_local_job_free(j);
             }
         } else {
-            more = connect_again(j) || more;
+            more = connect_again(j) || (j->where == STK_W_WAITING && m->strays == 0) || more;
         }
     }
     if (!more)
         (void)uv_timer_stop(t);
-    stk_local_strays_gone(m);
+    stk_local_strays_gone(m); /* and what could not be started is tried again */
 }
 
 void stk_local_timer_need(struct stk_local *m)
