@@ -587,6 +587,20 @@ def test_a_stopped_daemon_leaves_its_jobs_and_finds_them_again(tmp_path):
         assert d.wait(n)["exit_code"] == 5
 
 
+def test_launches_that_die_with_the_nursery_are_made_again(tmp_path):
+    with Daemon(tmp_path, gpus=4) as d:
+        d.wait(d.submit(command=["/bin/true"], stdout="/dev/null"))
+        nursery = d.nursery()
+        os.kill(nursery, signal.SIGSTOP)
+        jobs = [d.submit(command=["/bin/sh", "-c", f"echo {i} >>runs"], stdout="/dev/null", gpus=1) for i in range(4)]
+        for n in jobs:
+            d.until(n, "starting")
+        os.kill(nursery, signal.SIGKILL)
+        assert {d.wait(n)["cause"] for n in jobs} == {"completed"}
+        assert sorted((tmp_path / "runs").read_text().split()) == ["0", "1", "2", "3"]
+        assert d.nursery() not in (None, nursery)
+
+
 def fill(disk):
     """Leaves no room on the disk, whatever was given back since the last time."""
     fd = os.open(disk / "ballast", os.O_WRONLY | os.O_CREAT | os.O_APPEND)

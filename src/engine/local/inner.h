@@ -73,11 +73,12 @@ struct stk_local_job {
     bool settled;       /* nobody asks for it any more; goes with its shim */
     bool wake_on_hello; /* resume as soon as the shim answers */
     bool asleep_wanted; /* the core has it suspended */
+    bool again;         /* its shim ended before it began, and another was made */
     struct stk_stop stop;
     uint64_t mask; /* GPUs it has now */
     bool real_gpus;
     enum stk_cause final_cause; /* not NONE: what to report instead of the shim's words */
-    char *spec;                 /* kept until the launch message is sent */
+    char *spec;                 /* kept until it has started */
     uint32_t restarts, tasks, port, n_ports;
     struct stk_run run;
     char sentence[256];
@@ -125,6 +126,7 @@ void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, int32_
                            bool requeue, const char *sentence);
 void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s);
 int stk_local_keep_spec(struct stk_local_job *j, const struct stk_start *s);
+void stk_local_forget_spec(struct stk_local_job *j);
 void stk_local_do_stop(struct stk_local_job *j);
 void stk_local_strays_gone(struct stk_local *m); /* starts those that wait, if so */
 

@@ -304,6 +304,4 @@ void stk_local_spawn(struct stk_local_job *j)
     j->where = STK_W_LAUNCHED;
     j->sentence[0] = 0;
     (void)stk_local_send_text(j, text, n);
-    free(j->spec);
-    j->spec = NULL;
 }
