@@ -47,6 +47,8 @@ struct stk_run {
     char cgroup[64];
     stk_lease_id lease; /* the last one it ran or slept under */
     bool begun, started, asleep, exited;
+    bool limited; /* 'left' of its time at 'at' */
+    stk_time left, at;
     int64_t grace_ms;
     struct stk_run_task *tasks;
     uint32_t n_tasks;
@@ -82,9 +84,10 @@ struct stk_local_job {
     uint32_t restarts, tasks, port, n_ports;
     struct stk_run run;
     char sentence[256];
-    int64_t kill_at;  /* orphaned and being stopped: ms; 0: not told yet */
-    bool child;       /* the shim is a child of this process */
-    uv_poll_t *watch; /* on the shim's pidfd */
+    int64_t kill_at;   /* orphaned and being stopped: ms; 0: not told yet */
+    stk_time limit_at; /* orphaned: when its time is over; 0: never */
+    bool child;        /* the shim is a child of this process */
+    uv_poll_t *watch;  /* on the shim's pidfd */
     int pidfd;
     uv_pipe_t *conn;
     uv_process_t *helper; /* stoker-gpu at work for it */
