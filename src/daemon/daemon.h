@@ -105,6 +105,7 @@ struct stk_daemon {
     uv_signal_t on_term, on_int, on_hup;
     stk_time last_now, last_mono; /* of the clock */
     uint64_t retry_ms;            /* a turn that failed is tried again then; 0: none failed */
+    struct stk_err trouble;       /* ... and why it failed */
     bool stopping, failed;
     uint64_t status_ms;
 };
@@ -113,8 +114,9 @@ struct stk_daemon {
 /* Timers and signals: to be called before anybody is told that the daemon is ready. */
 void stk_daemon_prepare(struct stk_daemon *d);
 int stk_daemon_run(struct stk_daemon *d, struct stk_err *err);
-stk_time stk_daemon_now(void *ctx);              /* the daemon */
-void stk_daemon_try_later(struct stk_daemon *d); /* something could not be written down */
+stk_time stk_daemon_now(void *ctx); /* the daemon */
+/* Something could not be written down. */
+void stk_daemon_try_later(struct stk_daemon *d, const struct stk_err *err);
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret);
 

@@ -51,9 +51,7 @@ static int32_t on_item_next(void *ctx, stk_job_number number)
     rc = stk_live_item_next(d->live, number, &index, &text, &err);
     if (rc == 0 || rc == -ENOENT)
         return rc == 0 ? (int32_t)index : STK_LOCAL_NO_ITEMS;
-    if (d->retry_ms == 0)
-        stk_log(STK_LOG_ERROR, "items cannot be given out: %s", err.text);
-    stk_daemon_try_later(d);
+    stk_daemon_try_later(d, &err);
     return STK_LOCAL_ITEM_LATER;
 }
 

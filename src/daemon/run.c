@@ -4,7 +4,7 @@
  * Everything that happens (requests, news from the engine, timers) is collected while the loop
  * polls; before it polls again one turn of the scheduler takes all of it in. So a burst of requests
  * is one transaction. A turn that could not be committed is tried again a second later; until then
- * nothing is promised to anybody.
+ * requests are refused as they come.
  *
  * Stopping: no new requests, one last turn, a moment for the answers to be sent. Jobs go on.
  */
@@ -64,10 +64,13 @@ static void tell_status(struct stk_daemon *d)
     stk_notify(text);
 }
 
-void stk_daemon_try_later(struct stk_daemon *d)
+void stk_daemon_try_later(struct stk_daemon *d, const struct stk_err *err)
 {
     if (d->retry_ms == 0)
-        d->retry_ms = uv_now(&d->loop) + RETRY_MS;
+        stk_log(STK_LOG_ERROR, "nothing can be written down: %s", err->text);
+    d->trouble = *err;
+    stk_api_set_trouble(d->api, err->text);
+    d->retry_ms = uv_now(&d->loop) + RETRY_MS;
 }
 
 /* Workers that were told to wait for their next item ask again. */
@@ -91,10 +94,7 @@ static void turn(struct stk_daemon *d)
         return;
     }
     if (rc < 0) {
-        if (d->retry_ms == 0)
-            stk_log(STK_LOG_ERROR, "nothing can be written down: %s", err.text);
-        stk_api_set_trouble(d->api, err.text);
-        d->retry_ms = uv_now(&d->loop) + RETRY_MS;
+        stk_daemon_try_later(d, &err);
     } else if (d->retry_ms != 0) {
         stk_log(STK_LOG_INFO, "writing works again");
         stk_api_set_trouble(d->api, NULL);
@@ -130,6 +130,7 @@ static void on_prepare(uv_prepare_t *h)
     struct stk_daemon *d = h->data;
 
     if (d->retry_ms != 0 && uv_now(&d->loop) < d->retry_ms) {
+        stk_live_refuse(d->live, -ENOSPC, &d->trouble);
         arm(d);
         return;
     }

@@ -37,8 +37,7 @@ int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,
     return rc;
 }
 
-/* Requests that were not taken in are answered with the others. */
-static void take_rest(struct stk_live *l)
+void stk_live_refuse(struct stk_live *l, int rc, const struct stk_err *err)
 {
     while (l->first) {
         struct stk_live_request *r = l->first;
@@ -48,6 +47,7 @@ static void take_rest(struct stk_live *l)
         l->taken = r;
     }
     l->last = &l->first;
+    stk_live_answer(l, rc, err);
 }
 
 void stk_live_close(struct stk_live *l)
@@ -56,8 +56,7 @@ void stk_live_close(struct stk_live *l)
 
     if (!l)
         return;
-    take_rest(l);
-    stk_live_answer(l, -ECANCELED, &err);
+    stk_live_refuse(l, -ECANCELED, &err);
     l->closing = true;
     if (l->loop && !l->in_txn && stk_live_snapshot(l, &err) < 0)
         say(l, err.text);
@@ -80,12 +79,22 @@ static int undo(struct stk_live *l, int rc, struct stk_err *err)
     l->in_txn = false;
     l->failed = 0;
     l->moved = false;
-    take_rest(l); /* nobody waits for a disk that may stay full */
-    stk_live_answer(l, rc, err);
+    l->trouble = true;
+    stk_live_refuse(l, rc, err); /* nobody waits for a disk that may stay full */
     if (stk_live_recover(l, &again) < 0) {
         *err = again;
         return -ENOTRECOVERABLE;
     }
+    return rc;
+}
+
+/* Whether writing works again is found out by writing. */
+static int try_to_write(struct stk_live *l, struct stk_err *err)
+{
+    int rc = l->trouble ? stk_live_begin(l, err) : 0;
+
+    if (l->trouble && rc == 0)
+        rc = stk_store_meta_set(l->cfg.store, "trouble", &l->now, sizeof(l->now), err);
     return rc;
 }
 
@@ -98,12 +107,14 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
         l->now = now;
     if (!l->loop) /* a turn before could not be undone */
         return stk_err_set(err, -ENOTRECOVERABLE, "the state could not be read again");
-    rc = stk_live_items_flush(l, err);
+    rc = try_to_write(l, err);
+    rc = rc < 0 ? rc : stk_live_items_flush(l, err);
     rc = rc < 0 ? rc : stk_loop_turn(l->loop, l->now, err);
     if (rc == 0) /* what was written without an event: tokens, items, drained GPUs */
         rc = stk_live_commit(l, err);
     if (rc < 0)
         return undo(l, rc, err);
+    l->trouble = false;
     stk_live_answer(l, 0, NULL);
     if (l->moved) {
         l->moved = false;

@@ -78,8 +78,12 @@ int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,
 /* Takes a snapshot if anything is new; jobs go on. NULL is a no-op. */
 void stk_live_close(struct stk_live *live);
 
-/* One turn. -ENOSPC, -EROFS, -EIO: could not commit; nothing is lost, call again later. */
+/* One turn. -ENOSPC, -EROFS, -EIO: could not commit; nothing is lost, call again later. The turn
+ * after one that failed writes something even when nothing has happened: 0 means that writing
+ * works. */
 int stk_live_turn(struct stk_live *live, struct stk_err *err);
+/* Every request that waits is answered with this error. */
+void stk_live_refuse(struct stk_live *live, int rc, const struct stk_err *err);
 bool stk_live_pending(const struct stk_live *live);  /* a turn would have something to do */
 stk_time stk_live_wake(const struct stk_live *live); /* ... and when at the latest */
 

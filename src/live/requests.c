@@ -165,6 +165,22 @@ int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err
     return rc;
 }
 
+static void fail_one(struct stk_live_request *r, int rc, const struct stk_err *err)
+{
+    const char *code = "cannot_write";
+
+    json_decref(r->answer);
+    r->status = 507;
+    if (rc == -ENOMEM) {
+        r->status = 500;
+        code = "no_memory";
+    } else if (rc == -ECANCELED) {
+        r->status = 503;
+        code = "stopping";
+    }
+    r->answer = stk_live_error(code, err->text);
+}
+
 void stk_live_answer(struct stk_live *l, int rc, const struct stk_err *err)
 {
     struct stk_live_request *r = l->taken, *order = NULL;
@@ -180,11 +196,8 @@ void stk_live_answer(struct stk_live *l, int rc, const struct stk_err *err)
     while (order) {
         struct stk_live_request *next = order->next;
 
-        if (rc < 0) {
-            json_decref(order->answer);
-            order->status = rc == -ENOMEM ? 500 : 507;
-            order->answer = stk_live_error("not_durable", err->text);
-        }
+        if (rc < 0)
+            fail_one(order, rc, err);
         order->reply(order->ctx, order->status, order->answer);
         order->answer = NULL;
         request_free(order);

@@ -86,8 +86,9 @@ struct stk_live {
     struct stk_live_request *taken;         /* by this turn; answered at its end */
 
     bool in_txn, off_changed, closing;
-    bool moved; /* something was written this turn */
-    int failed; /* a write that could not be made; found by commit */
+    bool moved;   /* something was written this turn */
+    bool trouble; /* the last turn could not be committed */
+    int failed;   /* a write that could not be made; found by commit */
     struct stk_err failed_err;
     uint64_t seq, durable; /* of the last event written, committed */
     uint64_t since_snapshot;

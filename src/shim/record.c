@@ -108,6 +108,8 @@ json_t *stk_shim_state(const struct stk_shim *s)
 
     if (s->started)
         (void)json_object_set_new(o, "started", json_integer(s->started_us));
+    if (s->limit_at != STK_SHIM_NEVER)
+        (void)json_object_set_new(o, "left_ms", json_integer(s->limit_at - stk_shim_ms()));
     if (s->memo)
         (void)json_object_set(o, "memo", s->memo);
     add_tasks(s, o);

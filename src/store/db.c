@@ -7,7 +7,9 @@
  * spoils nothing.
  *
  * SQLite would copy a long WAL into the database inside the commit that made it long. Here that is
- * put off until after the replies: to stk_store_idle(), or at the latest to the next begin.
+ * put off until after the replies: to stk_store_idle(), or at the latest to the next begin. On a
+ * disk that is full the WAL may be what fills it, and the room it has is all there is: for some
+ * time after such an error it is emptied before every transaction, and cut when it was long.
  */
 #include "store/db.h"
 
@@ -15,6 +17,8 @@
 #include <string.h>
 
 #define CHECKPOINT_PAGES 2048
+#define TIGHT_COMMITS 1000 /* after the disk was full */
+#define TIGHT_PAGES 64     /* what the WAL may keep of a disk that was full */
 
 static int errno_of(int rc, int sys)
 {
@@ -83,6 +87,8 @@ static int fail(struct stk_store *st, int rc, const char *what, struct stk_err *
         st->failed = e;
         st->why = why;
     }
+    if (e == -ENOSPC)
+        st->tight = TIGHT_COMMITS;
     return stk_err_set(err, e, "%s", why.text);
 }
 
@@ -237,11 +243,18 @@ bool stk_db_fits(const char *s)
 
 void stk_store_idle(struct stk_store *st)
 {
-    if (st->wal_pages < CHECKPOINT_PAGES || st->in_txn)
+    int mode = st->tight > 0 && st->wal_pages > TIGHT_PAGES ? SQLITE_CHECKPOINT_TRUNCATE
+                                                            : SQLITE_CHECKPOINT_PASSIVE;
+
+    if (st->in_txn || (st->wal_pages < CHECKPOINT_PAGES && st->tight == 0))
         return;
-    /* A failure is no harm: the WAL stays, and the next commit brings us here again. */
-    (void)sqlite3_wal_checkpoint_v2(st->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    /* A failure is no harm: the WAL stays, and the next commit brings us here again. A reader that
+     * is in the way is not waited for. */
+    (void)sqlite3_busy_timeout(st->db, 0);
+    (void)sqlite3_wal_checkpoint_v2(st->db, NULL, mode, NULL, NULL);
+    (void)sqlite3_busy_timeout(st->db, STK_STORE_BUSY_MS);
     st->wal_pages = 0;
+    st->tight -= st->tight > 0;
 }
 
 int stk_store_begin(struct stk_store *st, struct stk_err *err)

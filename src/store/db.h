@@ -11,6 +11,8 @@
 #include "base/err.h"
 #include "store/store.h"
 
+#define STK_STORE_BUSY_MS 5000 /* how long another program is waited for */
+
 /* Statements that are prepared once. Those that call back are prepared anew each time, so that a
  * callback may read the store. */
 enum stk_slot {
@@ -40,6 +42,7 @@ struct stk_store {
     char path[PATH_MAX]; /* of the file */
     int dir_fd, lock_fd;
     bool read_only, in_txn;
+    int tight;  /* no space was left: this many commits are careful with it */
     int failed; /* the first error of this transaction that spoils it, and its sentence */
     struct stk_err why;
     uint64_t next_seq, begin_seq; /* of the next event; as it was at begin */

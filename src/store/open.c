@@ -23,7 +23,6 @@
 #define NEW_FILE STK_STORE_FILE ".new"
 #define WAL_FILE STK_STORE_FILE "-wal"
 #define CHECK_WHOLE_BYTES (INT64_C(128) << 20)
-#define BUSY_MS 5000
 
 static int file_path(const struct stk_store *st, const char *name, char ret_path[PATH_MAX],
                      struct stk_err *err)
@@ -52,7 +51,7 @@ static int connect_db(const struct stk_store *st, const char *name, int flags, s
         (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         (void)sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
         (void)sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-        rc = sqlite3_busy_timeout(db, BUSY_MS);
+        rc = sqlite3_busy_timeout(db, STK_STORE_BUSY_MS);
     }
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY", NULL, NULL,

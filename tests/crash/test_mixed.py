@@ -183,7 +183,7 @@ class Full(Mixed):
 
     def ask(self, method, path, body=None, key=None, ok=(200, 201)):
         a = super().ask(method, path, body, key, (*ok, 507))
-        if "error" in a and a["error"]["code"] in ("not_durable", "cannot_write"):
+        if "error" in a and a["error"]["code"] == "cannot_write":
             self.refused += 1
             assert len(a["error"]["message"]) > 10
             raise Gone

@@ -160,6 +160,14 @@ class Daemon:
     def __exit__(self, *_):
         self.close()
 
+    def nursery(self):
+        """The process that makes supervisors; None: there is none."""
+        for pid in pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+            with contextlib.suppress(OSError):
+                if b"--nursery" in pathlib.Path("/proc", pid, "cmdline").read_bytes().split(b"\0"):
+                    return int(pid)
+        return None
+
     def leftovers(self):
         """Processes that have this daemon's socket in their environment."""
         mark = b"STOKER_SOCKET=" + str(self.socket).encode()

@@ -200,8 +200,7 @@ void stk_local_hello(struct stk_local_job *j)
     if (!j->adopted)
         return;
     j->adopted = j->wake_on_hello = false;
-    free(j->spec);
-    j->spec = NULL;
+    stk_local_forget_spec(j);
     if (j->stray) {
         end_stray(j);
         return;

@@ -18,7 +18,7 @@
 #define STK_LOCAL_MAX_LINE (16U << 20) /* of what a shim says */
 
 enum stk_where {
-    STK_W_WAITING,  /* to be started once strays are gone */
+    STK_W_WAITING,  /* to be started once strays are gone and there is room */
     STK_W_LAUNCHED, /* a shim was started, its tasks not yet */
     STK_W_RUNNING,
     STK_W_PREPARING, /* suspend: asked the shim */
@@ -47,6 +47,8 @@ struct stk_run {
     char cgroup[64];
     stk_lease_id lease; /* the last one it ran or slept under */
     bool begun, started, asleep, exited;
+    bool limited; /* 'left' of its time at 'at' */
+    stk_time left, at;
     int64_t grace_ms;
     struct stk_run_task *tasks;
     uint32_t n_tasks;
@@ -73,17 +75,19 @@ struct stk_local_job {
     bool settled;       /* nobody asks for it any more; goes with its shim */
     bool wake_on_hello; /* resume as soon as the shim answers */
     bool asleep_wanted; /* the core has it suspended */
+    bool again;         /* its shim ended before it began, and another was made */
     struct stk_stop stop;
     uint64_t mask; /* GPUs it has now */
     bool real_gpus;
     enum stk_cause final_cause; /* not NONE: what to report instead of the shim's words */
-    char *spec;                 /* kept until the launch message is sent */
+    char *spec;                 /* kept until it has started */
     uint32_t restarts, tasks, port, n_ports;
     struct stk_run run;
     char sentence[256];
-    int64_t kill_at;  /* orphaned and being stopped: ms; 0: not told yet */
-    bool child;       /* the shim is a child of this process */
-    uv_poll_t *watch; /* on the shim's pidfd */
+    int64_t kill_at;   /* orphaned and being stopped: ms; 0: not told yet */
+    stk_time limit_at; /* orphaned: when its time is over; 0: never */
+    bool child;        /* the shim is a child of this process */
+    uv_poll_t *watch;  /* on the shim's pidfd */
     int pidfd;
     uv_pipe_t *conn;
     uv_process_t *helper; /* stoker-gpu at work for it */
@@ -107,7 +111,7 @@ struct stk_local {
     struct stk_local_job **table;
     uint32_t n_table, cap_table, *free_places, n_free, cap_free;
     uint32_t strays, ports_from;
-    uv_timer_t *timer; /* runs while there are orphans or shims to look at again */
+    uv_timer_t *timer; /* runs while there are orphans, shims or starts to look at again */
     uint64_t mark_seed;
     pid_t nursery; /* makes the shims; 0: none yet */
     int nursery_fd;
@@ -125,6 +129,7 @@ void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, int32_
                            bool requeue, const char *sentence);
 void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s);
 int stk_local_keep_spec(struct stk_local_job *j, const struct stk_start *s);
+void stk_local_forget_spec(struct stk_local_job *j);
 void stk_local_do_stop(struct stk_local_job *j);
 void stk_local_strays_gone(struct stk_local *m); /* starts those that wait, if so */
 

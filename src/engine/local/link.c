@@ -123,6 +123,7 @@ static void on_started(struct stk_local_job *j)
         return;
     }
     j->where = STK_W_RUNNING;
+    stk_local_forget_spec(j);
     stk_local_emit_started(j);
     if (j->stopping)
         stk_local_do_stop(j);
@@ -253,15 +254,16 @@ int stk_local_link_open(struct stk_local_job *j, int take_fd)
     return 0;
 }
 
-/* It died before it did anything. */
+/* It died before it did anything: once more, for the nursery may have been killed. */
 static void never_began(struct stk_local_job *j)
 {
     if (j->stray) {
         j->where = STK_W_ENDED;
         return;
     }
-    if (j->adopted && j->spec && !j->stopping) { /* once more */
+    if (j->spec && !j->stopping && !j->again) {
         j->adopted = false;
+        j->again = true;
         stk_local_unlink(j);
         j->where = STK_W_WAITING;
         if (j->m->strays == 0)

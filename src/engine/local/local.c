@@ -126,10 +126,17 @@ void stk_local_job_free(struct stk_local_job *j)
     stk_local_helper_drop(j);
     stk_local_link_close(j);
     stk_run_done(&j->run);
-    free(j->spec);
+    stk_local_forget_spec(j);
     free(j->in);
     free(j->shown);
     free(j);
+}
+
+/* From the start on nobody needs the description any more. */
+void stk_local_forget_spec(struct stk_local_job *j)
+{
+    free(j->spec);
+    j->spec = NULL;
 }
 
 void stk_local_emit_started(struct stk_local_job *j)
@@ -165,7 +172,7 @@ void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, int32_
 
 int stk_local_keep_spec(struct stk_local_job *j, const struct stk_start *s)
 {
-    free(j->spec);
+    stk_local_forget_spec(j);
     j->spec = s->spec ? strdup(s->spec) : NULL;
     return s->spec && !j->spec ? -ENOMEM : 0;
 }

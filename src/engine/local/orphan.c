@@ -2,7 +2,7 @@
 /* orphan.c - processes whose shim was killed. They live on; nobody is their parent any more, so
  * they are found by what was written down about them: pids with start times, their sessions, the
  * mark in their environment, and everything below those. The job has ended when a look at the whole
- * machine finds none. Until then its GPUs stay taken. */
+ * machine finds none. Until then its GPUs stay taken. Its time limit is ours to keep now. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,7 +94,10 @@ static void gone(struct stk_local_job *j)
 {
     if (j->run.started)
         stk_local_emit_started(j);
-    if (j->stopping && j->kill_at)
+    if (j->final_cause != STK_CAUSE_NONE)
+        stk_local_emit_exited(j, j->final_cause, 0, false,
+                              "over its time limit; its supervisor was gone");
+    else if (j->stopping && j->kill_at)
         stk_local_emit_exited(j, j->stop.cause, 0, false, "stopped; its supervisor was gone");
     else
         stk_local_emit_exited(j, STK_CAUSE_UNKNOWN, 0, false,
@@ -109,6 +112,10 @@ static bool look(struct stk_local_job *j, int64_t now)
 
     if (members(&j->run, &list, &n) < 0)
         return false;
+    if (n > 0 && !j->kill_at && j->limit_at && stk_local_now(j->m) >= j->limit_at) {
+        j->final_cause = STK_CAUSE_TIMEOUT;
+        stk_local_orphan_stop(j);
+    }
     if (n > 0 && j->kill_at && now >= j->kill_at)
         for (size_t i = 0; i < n; i++)
             (void)stk_proc_signal(list[i].pid, list[i].start, SIGKILL);
@@ -156,12 +163,12 @@ static void tick(uv_timer_t *t)
                 stk_local_job_free(j);
             }
         } else {
-            more = connect_again(j) || more;
+            more = connect_again(j) || (j->where == STK_W_WAITING && m->strays == 0) || more;
         }
     }
     if (!more)
         (void)uv_timer_stop(t);
-    stk_local_strays_gone(m);
+    stk_local_strays_gone(m); /* and what could not be started is tried again */
 }
 
 void stk_local_timer_need(struct stk_local *m)
@@ -182,6 +189,8 @@ void stk_local_orphan(struct stk_local_job *j)
     bool asleep = j->run.asleep;
 
     j->where = STK_W_ORPHANED;
+    if (j->run.limited && !asleep)
+        j->limit_at = j->run.at + j->run.left;
     (void)snprintf(j->sentence, sizeof(j->sentence),
                    "its supervisor was killed; its processes run on unwatched");
     stk_local_note(j, "its supervisor was killed; waiting until its processes are gone");
@@ -203,5 +212,7 @@ void stk_local_orphan_wake(struct stk_local_job *j)
 {
     signal_members(&j->run, SIGCONT, 0);
     j->run.asleep = false;
+    if (j->run.limited)
+        j->limit_at = stk_local_now(j->m) + j->run.left;
     stk_local_timer_need(j->m);
 }

@@ -96,6 +96,11 @@ void stk_run_apply(struct stk_run *r, const json_t *rec)
     copy_path(&r->attach, json_object_get(rec, "attach"));
     if (json_object_get(rec, "started"))
         r->started = true;
+    if (json_object_get(rec, "left_ms")) {
+        r->limited = true;
+        r->left = json_integer_value(json_object_get(rec, "left_ms")) * 1000;
+        r->at = json_integer_value(json_object_get(rec, "at"));
+    }
     if (state)
         r->asleep = strcmp(state, "asleep") == 0;
     if (json_object_get(rec, "memo")) {

@@ -207,10 +207,24 @@ static uint32_t ports_wanted(const struct stk_local_job *j)
     return __builtin_popcountll(j->mask) > 1 ? 1 : 0;
 }
 
+/* Want of room, or of anything else that others give back, passes. */
+static bool passes(int error)
+{
+    return error == ENOSPC || error == EDQUOT || error == EMFILE || error == ENFILE ||
+           error == ENOMEM || error == ENOBUFS || error == EAGAIN;
+}
+
 static void failed(struct stk_local_job *j, const char *what, int error)
 {
     char text[256];
 
+    if (passes(error)) {
+        (void)snprintf(j->sentence, sizeof(j->sentence), "waits to be started: %s: %s", what,
+                       strerror(error));
+        j->where = STK_W_WAITING;
+        stk_local_timer_need(j->m);
+        return;
+    }
     (void)snprintf(text, sizeof(text), "not started: %s: %s", what, strerror(error));
     stk_local_emit_exited(j, STK_CAUSE_NOT_STARTED, 0, false, text);
 }
@@ -261,7 +275,6 @@ void stk_local_spawn(struct stk_local_job *j)
         return;
     }
     j->where = STK_W_LAUNCHED;
+    j->sentence[0] = 0;
     (void)stk_local_send_text(j, text, n);
-    free(j->spec);
-    j->spec = NULL;
 }

@@ -308,6 +308,30 @@ static void orphans_can_be_stopped(void **state)
     lw_close(&w);
 }
 
+/* Nobody but the engine is left to see to the time limit; time asleep does not count. */
+static void orphans_keep_their_time_limit(void **state)
+{
+    struct stk_local_info info;
+    struct lw w;
+
+    (void)state;
+    lw_open(&w);
+    begin(&w, 1, 5, WAITS, "\"time_limit_s\":2");
+    begin(&w, 2, 6, WAITS, "\"time_limit_s\":2");
+    lw_stop(&w, 2, 6, STK_CAUSE_EVICTED, true);
+    (void)lw_wait(&w, 2, STK_EV_SUSPENDED);
+    for (uint32_t n = 1; n <= 2; n++) {
+        assert_int_equal(stk_local_info(w.e, n, &info), 0);
+        assert_int_equal(kill(info.shim, SIGKILL), 0);
+    }
+    assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_TIMEOUT);
+    assert_false(lw_has(&w, 2, STK_EV_EXITED));
+    lw_resume(&w, 2, 7, 0);
+    (void)lw_wait(&w, 2, STK_EV_STARTED);
+    assert_int_equal(lw_wait(&w, 2, STK_EV_EXITED).u.exit.cause, STK_CAUSE_TIMEOUT);
+    lw_close(&w);
+}
+
 static void strays_end_before_anything_starts(void **state)
 {
     struct lw w;
@@ -448,6 +472,7 @@ int main(void)
         cmocka_unit_test(processes_outlive_a_killed_supervisor),
         cmocka_unit_test(a_supervisor_killed_while_nobody_looked),
         cmocka_unit_test(orphans_can_be_stopped),
+        cmocka_unit_test(orphans_keep_their_time_limit),
         cmocka_unit_test(strays_end_before_anything_starts),
         cmocka_unit_test(orphaned_strays_are_ended_too),
         cmocka_unit_test(a_lost_connection_is_made_again),

@@ -188,6 +188,30 @@ static int in_child_small_disk(struct box *b)
     return 0;
 }
 
+/* The WAL alone fills the disk, long before it would be emptied for its length. */
+static int in_child_wal_fills_disk(struct box *b)
+{
+    int rc = on_tmpfs(b, "size=2m,mode=0700"), failures = 0, n = 0;
+
+    if (rc)
+        return rc;
+    box_open(b);
+    while (n < 600) {
+        begin(b);
+        rc = stk_store_meta_set(b->st, "n", &n, sizeof(n), &b->err);
+        if (rc == 0)
+            rc = stk_store_commit(b->st, &b->err);
+        else
+            stk_store_rollback(b->st);
+        failures = rc < 0 ? failures + 1 : 0;
+        assert_true(rc == 0 || rc == -ENOSPC);
+        assert_true(failures < 2);
+        n += rc == 0;
+    }
+    box_close(b);
+    return 0;
+}
+
 static int in_child_no_room_to_create(struct box *b)
 {
     int rc = on_tmpfs(b, "size=16k,mode=0700");
@@ -243,6 +267,11 @@ static void a_full_disk_loses_nothing_that_was_committed(void **state)
     run_child(*state, in_child_small_disk, NULL);
 }
 
+static void a_wal_that_fills_the_disk_is_emptied(void **state)
+{
+    run_child(*state, in_child_wal_fills_disk, NULL);
+}
+
 static void a_store_that_cannot_be_made_leaves_nothing(void **state)
 {
     run_child(*state, in_child_no_room_to_create, NULL);
@@ -255,6 +284,7 @@ int main(void)
         boxed(a_commit_that_does_not_fit_is_rolled_back),
         boxed(a_turn_that_fails_before_its_commit_is_rolled_back),
         boxed(a_full_disk_loses_nothing_that_was_committed),
+        boxed(a_wal_that_fills_the_disk_is_emptied),
         boxed(a_store_that_cannot_be_made_leaves_nothing),
     };
 
