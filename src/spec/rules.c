@@ -158,6 +158,16 @@ static int depends(const json_t *spec, struct stk_fault *f)
     return 0;
 }
 
+static int retry(const json_t *spec, struct stk_fault *f)
+{
+    const json_t *o = json_object_get(spec, "retry"), *error = json_object_get(o, "error");
+
+    if (json_object_get(o, "exit_codes") && (!error || json_integer_value(error) == 0) &&
+        !json_is_string(error))
+        return blame(f, "retry.exit_codes", "has no meaning without retry.error: how often");
+    return 0;
+}
+
 static int secrets(const json_t *spec, struct stk_fault *f)
 {
     json_t *all = json_object_get(spec, "secrets"), *envs = json_object_get(spec, "envs");
@@ -173,7 +183,7 @@ static int secrets(const json_t *spec, struct stk_fault *f)
 int stk_spec_rules(const json_t *spec, struct stk_fault *ret)
 {
     static int (*const rules[])(const json_t *, struct stk_fault *) = {
-        exclusive, needed, kind, amount, array, depends, secrets};
+        exclusive, needed, kind, amount, array, depends, retry, secrets};
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < sizeof(rules) / sizeof(*rules); i++)

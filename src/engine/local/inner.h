@@ -53,7 +53,8 @@ struct stk_run {
     char *out, *err, *attach; /* malloced paths, or NULL */
     enum stk_cause cause;     /* exited */
     int32_t code;
-    bool requeue;
+    bool final;
+    stk_time ended; /* Unix time; 0: not known */
     char note[256];
     json_t *memo; /* what the shim was given to keep when it went to sleep */
 };
@@ -121,8 +122,7 @@ struct stk_local_job *stk_local_find(const struct stk_local *m, stk_job_number n
 struct stk_local_job *stk_local_job_new(struct stk_local *m, const struct stk_start *s, bool stray);
 void stk_local_job_free(struct stk_local_job *j);
 void stk_local_emit_started(struct stk_local_job *j);
-void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, int32_t code,
-                           bool requeue, const char *sentence);
+void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, const char *sentence);
 void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s);
 int stk_local_keep_spec(struct stk_local_job *j, const struct stk_start *s);
 void stk_local_do_stop(struct stk_local_job *j);

@@ -95,9 +95,9 @@ static void gone(struct stk_local_job *j)
     if (j->run.started)
         stk_local_emit_started(j);
     if (j->stopping && j->kill_at)
-        stk_local_emit_exited(j, j->stop.cause, 0, false, "stopped; its supervisor was gone");
+        stk_local_emit_exited(j, j->stop.cause, "stopped; its supervisor was gone");
     else
-        stk_local_emit_exited(j, STK_CAUSE_UNKNOWN, 0, false,
+        stk_local_emit_exited(j, STK_CAUSE_UNKNOWN,
                               "its supervisor was killed; how it ended is not known");
 }
 
