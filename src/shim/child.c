@@ -126,15 +126,31 @@ static void log_trouble(int report, uint32_t task, const char *path, int error)
     fail(report, task, "cannot write the output file %s: %s", path, strerror(error));
 }
 
-static int open_log(const struct stk_shim *s, uint32_t task, int report, const char *path)
+/* Whether what is in the file goes. Never what this job has written: by an earlier launch, for an
+ * earlier item, by another task that has the same file. */
+static bool empties(const struct stk_shim *s, uint32_t task, const char *path, bool is_stderr)
 {
     const struct stk_launch *l = &s->l;
-    bool truncate =
-        strcmp(stk_launch_str(l->spec, "open_mode", "append"), "truncate") == 0 && l->restarts == 0;
+    bool named =
+        json_object_get(l->spec, "stdout") || (is_stderr && json_object_get(l->spec, "stderr"));
+    const char *mode =
+        stk_launch_str(l->spec, "open_mode", named || l->procs > 1 ? "append" : "truncate");
+    char first[4096];
+
+    if (strcmp(mode, "truncate") != 0 || l->restarts > 0 || s->items_handed > 1)
+        return false;
+    stk_launch_log_path(l, 0, is_stderr, first, sizeof(first));
+    return task == 0 || strcmp(first, path) != 0;
+}
+
+static int open_log(const struct stk_shim *s, uint32_t task, int report, bool is_stderr,
+                    const char *path)
+{
+    const struct stk_launch *l = &s->l;
     /* not blocking: a pipe nobody reads must not hold up the start */
     int fd = open(path,
                   O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC |
-                      (truncate ? O_TRUNC : 0),
+                      (empties(s, task, path, is_stderr) ? O_TRUNC : 0),
                   0666);
     struct stat st;
 
@@ -168,10 +184,10 @@ static void files(const struct stk_shim *s, uint32_t task, int report)
     (void)dup2(fd, 0);
     stk_launch_log_path(&s->l, task, false, out_path, sizeof(out_path));
     stk_launch_log_path(&s->l, task, true, err_path, sizeof(err_path));
-    fd = open_log(s, task, report, out_path);
+    fd = open_log(s, task, report, false, out_path);
     (void)dup2(fd, 1);
     if (strcmp(out_path, err_path) != 0)
-        fd = open_log(s, task, report, err_path);
+        fd = open_log(s, task, report, true, err_path);
     (void)dup2(fd, 2);
 }
 

@@ -109,7 +109,7 @@ static const struct stk_key job_keys[] = {
     {"stdout", STK_KEY_PATTERN, 1, STK_MAX_PATH, 0, NULL, NULL, "stoker-%j.out", "file for its output, from workdir; knows %j %A %a %x %t %N %u %%"},
     {"stderr", STK_KEY_PATTERN, 1, STK_MAX_PATH, 0, NULL, NULL, "stdout's file", "file for its errors"},
     {"stdin", STK_KEY_PATTERN, 1, STK_MAX_PATH, 0, NULL, NULL, "/dev/null", "file it reads"},
-    {"open_mode", STK_KEY_WORD, 0, 0, 0, "append|truncate", NULL, "append", "what happens to an old output file; a restart always appends"},
+    {"open_mode", STK_KEY_WORD, 0, 0, 0, "append|truncate", NULL, "truncate for the default file, append to one that is named", "what happens to an old output file; a restart always appends"},
     {"log_max_mib", STK_KEY_INT, 1, 1 << 20, 0, NULL, NULL, "1024", "an output file beyond this loses its middle"},
     {"setup", STK_KEY_TEXT, 0, STK_MAX_TEXT, 0, NULL, NULL, "none", "shell lines run before the command, in its environment"},
     {"venv", STK_KEY_PATH, 1, STK_MAX_PATH, 0, NULL, NULL, "none", "Python environment to activate"},
