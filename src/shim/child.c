@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +22,7 @@
 #include "shim/env.h"
 #include "shim/report.h"
 #include "shim/shim.h"
+#include "sys/rlimits.h"
 
 #define MAX_GROUPS 65536
 
@@ -92,28 +92,29 @@ static void become_user(const struct stk_launch *l, uint32_t task, int report)
         fail(report, task, "cannot become user %u: %s", (unsigned)l->uid, strerror(-rc));
 }
 
+static rlim_t one_limit(const json_t *v)
+{
+    return json_integer_value(v) < 0 ? RLIM_INFINITY : (rlim_t)json_integer_value(v);
+}
+
+/* Those that the user had where the job was sent from; but nobody gains by it what this machine's
+ * daemon has not, except root. */
 static void limits(const struct stk_launch *l)
 {
-    static const struct {
-        const char *name;
-        int what;
-    } known[] = {{"as", RLIMIT_AS},         {"core", RLIMIT_CORE},   {"cpu", RLIMIT_CPU},
-                 {"data", RLIMIT_DATA},     {"fsize", RLIMIT_FSIZE}, {"memlock", RLIMIT_MEMLOCK},
-                 {"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}, {"stack", RLIMIT_STACK},
-                 {"rtprio", RLIMIT_RTPRIO}};
-    const json_t *o = json_object_get(l->spec, "rlimits");
+    const json_t *all = json_object_get(l->spec, "rlimits");
 
-    for (size_t i = 0; o && i < sizeof(known) / sizeof(known[0]); i++) {
-        int64_t v = stk_launch_int(o, known[i].name, -2);
-        struct rlimit r;
+    for (size_t i = 0; all && i < STK_N_RLIMITS; i++) {
+        const json_t *v = json_object_get(all, stk_rlimits[i].name);
+        struct rlimit have,
+            want = {one_limit(json_array_get(v, 0)), one_limit(json_array_get(v, 1))};
 
-        if (v < -1 || getrlimit((__rlimit_resource_t)known[i].what, &r) < 0)
+        if (json_array_size(v) != 2 || getrlimit(stk_rlimits[i].what, &have) < 0)
             continue;
-        r.rlim_cur = v < 0 ? RLIM_INFINITY : (rlim_t)v;
-        if (geteuid() == 0 || r.rlim_cur > r.rlim_max)
-            r.rlim_max = geteuid() == 0 ? r.rlim_cur : r.rlim_max;
-        r.rlim_cur = r.rlim_cur > r.rlim_max ? r.rlim_max : r.rlim_cur;
-        (void)setrlimit((__rlimit_resource_t)known[i].what, &r);
+        if (l->uid != 0 && want.rlim_max > have.rlim_max)
+            want.rlim_max = have.rlim_max;
+        if (want.rlim_cur > want.rlim_max)
+            want.rlim_cur = want.rlim_max;
+        (void)setrlimit(stk_rlimits[i].what, &want);
     }
 }
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules of live jobs that users count on: retries, times, output files, limits."""
+import json
 import os
-import pathlib
+import resource
+import subprocess
 import time
 
 import pytest
-from daemon import Daemon
+from daemon import STOKER, Daemon
 
 
 @pytest.fixture
@@ -64,3 +66,52 @@ def test_a_named_output_file_is_appended_to_unless_it_is_to_be_emptied(daemon):
     n = daemon.submit(command=["sh", "-c", "echo {}"], items=["a", "b", "c"], stdout="out", open_mode="truncate")
     daemon.wait(n)
     assert (daemon.folder / "out").read_text() == "a\nb\nc\n"
+
+
+# ---- limits of processes ----
+
+def limits_of(daemon, n):
+    """name -> (soft, hard), as the job saw them."""
+    assert daemon.wait(n)["cause"] == "completed"
+    names = {"Max open files": "nofile", "Max core file size": "core", "Max stack size": "stack", "Max file size": "fsize"}
+    seen = {}
+    for line in daemon.log(n).splitlines():
+        for words, name in names.items():
+            if line.startswith(words):
+                seen[name] = tuple(-1 if v == "unlimited" else int(v) for v in line[len(words):].split()[:2])
+    return seen
+
+
+SHOW = ["cat", "/proc/self/limits"]
+
+
+def test_a_job_has_the_limits_of_who_sent_it(daemon):
+    def lower():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (300, 400))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 4096))
+    env = {**os.environ, "STOKER_SOCKET": str(daemon.socket)}
+    out = subprocess.run([STOKER, "submit", "--json", "--", *SHOW], env=env, cwd=daemon.folder, preexec_fn=lower,
+                         capture_output=True, text=True, check=True).stdout
+    seen = limits_of(daemon, json.loads(out)["id"])
+    assert (seen["nofile"], seen["core"]) == ((300, 400), (0, 4096))
+
+
+def test_a_job_without_limits_has_the_daemons_as_they_were(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    d = Daemon(tmp_path)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (600, hard))
+    try:
+        d.start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    try:
+        assert limits_of(d, d.submit(command=SHOW))["nofile"] == (600, -1 if hard == resource.RLIM_INFINITY else hard)
+    finally:
+        d.close()
+
+
+def test_bad_limits_are_refused(daemon):
+    for bad, words in [({"nofile": [5]}, "two numbers"), ({"nofile": [9, 5]}, "soft"), ({"nofile": [-1, 5]}, "soft"),
+                       ({"nofile": [-2, 5]}, "-1"), ({"files": [1, 2]}, "not a known key")]:
+        a = daemon.client().post("/v1/jobs", {"command": SHOW, "rlimits": bad})
+        assert a.status == 400 and words in a.json["error"]["message"], a
