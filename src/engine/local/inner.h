@@ -83,6 +83,8 @@ struct stk_local_job {
     struct stk_run run;
     char sentence[256];
     int64_t kill_at;  /* orphaned and being stopped: ms; 0: not told yet */
+    int64_t again_at; /* no room to resume it: ms when that is tried again; 0: not waiting */
+    int64_t pause_ms; /* before that */
     bool child;       /* the shim is a child of this process */
     uv_poll_t *watch; /* on the shim's pidfd */
     int pidfd;
@@ -173,6 +175,8 @@ void stk_local_prepared(struct stk_local_job *j, const json_t *rec);
 void stk_local_asleep(struct stk_local_job *j);
 void stk_local_awake(struct stk_local_job *j, const char *why);
 void stk_local_resume(struct stk_local_job *j);
+/* Tries again when it is time; true: it is not yet. */
+bool stk_local_resume_due(struct stk_local_job *j, int64_t now);
 
 /* helper.c: runs stoker-gpu; 'done' gets its answer, or NULL when there was none. */
 int stk_local_helper(struct stk_local_job *j, char **args,

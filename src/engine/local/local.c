@@ -236,6 +236,11 @@ void stk_local_do_stop(struct stk_local_job *j)
         }
         break;
     case STK_W_ASLEEP:
+        if (j->stop.suspend) {
+            stk_local_asleep(j);
+            return;
+        }
+        break;
     case STK_W_PREPARING:
     case STK_W_FREEZING:
         if (j->stop.suspend)

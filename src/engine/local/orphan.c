@@ -157,6 +157,7 @@ static void tick(uv_timer_t *t)
             }
         } else {
             more = connect_again(j) || more;
+            more = stk_local_resume_due(j, now_ms(m)) || more;
         }
     }
     if (!more)
