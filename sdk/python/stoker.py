@@ -40,6 +40,7 @@ import json
 import math
 import os
 import re
+import resource
 import signal as _signal
 import socket as _socket
 import sys
@@ -305,7 +306,17 @@ def describe(description: Optional[Mapping[str, Any]] = None, **fields: Any) -> 
     if "envs" in job:
         job["envs"] = {str(k): str(v) for k, v in job["envs"].items()}
     job["workdir"] = os.path.abspath(os.fspath(job.get("workdir") or os.getcwd()))
+    job.setdefault("rlimits", _rlimits())
     return job
+
+
+def _rlimits() -> Dict[str, List[int]]:
+    """The limits of this process, which the job gets too. -1: none."""
+    told = {}
+    for name in ("as", "core", "cpu", "fsize", "memlock", "nofile", "nproc", "stack"):
+        both = resource.getrlimit(getattr(resource, "RLIMIT_" + name.upper()))
+        told[name] = [v if 0 <= v <= 1 << 53 else -1 for v in both]
+    return told
 
 
 class Job:

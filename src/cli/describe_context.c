@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/describe.h"
+#include "spec/spec.h"
 
 #define MAX_ENVS 4096
 #define MAX_ENV_BYTES (1U << 20)
@@ -205,6 +206,7 @@ static int folder(const struct stk_args *a, json_t *spec, struct stk_err *err)
     (void)umask(mask);
     if (!json_object_get(spec, "umask"))
         (void)json_object_set_new(spec, "umask", json_integer((json_int_t)mask));
+    stk_spec_add_rlimits(spec);
     if (option)
         rc = set_path(spec, "workdir", "workdir", option, err);
     else if (!json_object_get(spec, "workdir") && !getcwd(here, sizeof(here)))

@@ -36,8 +36,19 @@ static void check_expected(struct stk_state *s, const struct stk_job *j)
         stk_shape_unreserve(s, j->pool);
 }
 
+/* When the processes ended: an engine that was away says so later. */
+static stk_time end_of(const struct stk_state *s, const struct stk_job *j,
+                       const struct stk_event *ev)
+{
+    stk_time t = ev->u.exit.ended;
+
+    if (t == 0 || t > s->now)
+        return s->now;
+    return t < j->started ? j->started : t;
+}
+
 /* The lease's GPUs, CPU and memory come back. */
-static void end_lease(struct stk_state *s, uint32_t job)
+static void end_lease(struct stk_state *s, uint32_t job, stk_time ended)
 {
     struct stk_job *j = &s->jobs[job];
 
@@ -48,7 +59,7 @@ static void end_lease(struct stk_state *s, uint32_t job)
     if (s->keep_ends)
         check_expected(s, j);
     give_back(s, j);
-    j->served += s->now - j->started;
+    j->served += ended - j->started;
     j->lease = 0;
     j->suspend_wanted = false;
 }
@@ -59,7 +70,7 @@ static void end_processes(struct stk_state *s, uint32_t job, const struct stk_ev
     struct stk_job *j = &s->jobs[job];
 
     if (j->lease)
-        end_lease(s, job);
+        end_lease(s, job, end_of(s, j, ev));
     else if (j->state == STK_JOB_WAITING)
         stk_queue_leave(s, job, false);
     if (j->slept)
@@ -82,9 +93,7 @@ static bool comes_back(struct stk_job *j, const struct stk_event *ev)
         j->preemptions++;
         return true;
     }
-    if (ev->u.exit.requeue)
-        return true;
-    if (r == STK_RETRY_MAX || j->retry[r] == 0)
+    if (ev->u.exit.final || r == STK_RETRY_MAX || j->retry[r] == 0)
         return false;
     if (j->retry[r] != STK_RETRY_ALWAYS)
         j->retry[r]--;
@@ -118,7 +127,7 @@ void stk_release_exited(struct stk_state *s, const struct stk_event *ev)
     }
     if (j->cancel_wanted && cause != STK_CAUSE_OK)
         cause = STK_CAUSE_CANCELLED;
-    stk_release_finish(s, ev->job.i, cause);
+    stk_release_finish(s, ev->job.i, cause, end_of(s, j, ev));
 }
 
 void stk_awake(struct stk_state *s, struct stk_job *j)
@@ -135,7 +144,7 @@ void stk_release_suspended(struct stk_state *s, const struct stk_event *ev)
 
     s->pools[j->pool].n_asleep += j->slept == 0;
     j->slept = j->lease;
-    end_lease(s, ev->job.i);
+    end_lease(s, ev->job.i, s->now);
     stk_shape_pin(s, j, at.node.i + 1, at.mask);
     if (j->cancel_wanted)
         return;                        /* asleep, and stopping until its processes are gone */
@@ -166,12 +175,12 @@ void stk_release_cancel(struct stk_state *s, uint32_t job)
     switch ((enum stk_job_state)j->state) {
     case STK_JOB_WAITING:
         stk_queue_leave(s, job, false);
-        stk_release_finish(s, job, STK_CAUSE_CANCELLED);
+        stk_release_finish(s, job, STK_CAUSE_CANCELLED, s->now);
         return;
     case STK_JOB_HELD:
     case STK_JOB_BLOCKED:
         stk_unblock(s, job);
-        stk_release_finish(s, job, STK_CAUSE_CANCELLED);
+        stk_release_finish(s, job, STK_CAUSE_CANCELLED, s->now);
         return;
     case STK_JOB_PLACED:
     case STK_JOB_RUNNING:
@@ -208,13 +217,13 @@ static void forget_oldest(struct stk_state *s)
     s->free_job = job + 1;
 }
 
-static void mark_done(struct stk_state *s, uint32_t job, enum stk_cause cause)
+static void mark_done(struct stk_state *s, uint32_t job, enum stk_cause cause, stk_time ended)
 {
     struct stk_job *j = &s->jobs[job];
 
     j->state = STK_JOB_DONE;
     j->cause = (uint8_t)cause;
-    j->ended = s->now;
+    j->ended = ended;
     j->link = 0;
     s->n_live--;
     s->pools[j->pool].n_live--;
@@ -243,11 +252,11 @@ static bool settle_edge(struct stk_state *s, const struct stk_edge *e, enum stk_
     return false;
 }
 
-void stk_release_finish(struct stk_state *s, uint32_t job, enum stk_cause cause)
+void stk_release_finish(struct stk_state *s, uint32_t job, enum stk_cause cause, stk_time ended)
 {
     uint32_t first = job + 1, last = job + 1;
 
-    mark_done(s, job, cause);
+    mark_done(s, job, cause, ended);
     /* jobs ended here and not yet told to their dependents are a run of the row of finished jobs */
     while (first) {
         struct stk_job *j = &s->jobs[first - 1];
@@ -261,7 +270,7 @@ void stk_release_finish(struct stk_state *s, uint32_t job, enum stk_cause cause)
             s->free_edge = e;
             if (settle_edge(s, &edge, (enum stk_cause)j->cause)) {
                 stk_unblock(s, edge.child);
-                mark_done(s, edge.child, STK_CAUSE_DEPENDENCY);
+                mark_done(s, edge.child, STK_CAUSE_DEPENDENCY, s->now);
                 last = edge.child + 1;
             }
             e = edge.next;

@@ -156,7 +156,7 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     stk_map_put(&s->by_number, j->number, job);
     if (!tie(s, job, spec)) {
         j->state = STK_JOB_HELD; /* never seen: it ends at once */
-        stk_release_finish(s, job, STK_CAUSE_DEPENDENCY);
+        stk_release_finish(s, job, STK_CAUSE_DEPENDENCY, s->now);
     } else if (spec->held) {
         j->state = STK_JOB_HELD;
     } else {

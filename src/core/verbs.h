@@ -42,7 +42,8 @@ void stk_awake(struct stk_state *s, struct stk_job *j);                   /* rel
 void stk_release_exited(struct stk_state *s, const struct stk_event *ev); /* release.c */
 void stk_release_cancel(struct stk_state *s, uint32_t job);               /* release.c */
 /* The job has ended: tells its dependents, drops the oldest finished job. */
-void stk_release_finish(struct stk_state *s, uint32_t job, enum stk_cause cause); /* release.c */
+void stk_release_finish(struct stk_state *s, uint32_t job, enum stk_cause cause,
+                        stk_time ended); /* release.c */
 
 /* Tries placements, and undoes them. */
 int stk_explain(struct stk_state *s, stk_job_id job, struct stk_reason *ret,

@@ -89,6 +89,7 @@ struct stk_daemon {
     struct stk_config config;
     struct stk_setup setup;
     struct stk_machine machine;
+    uint64_t nofile; /* soft limit of files before we raised it: that of jobs */
     char *state, *socket;
     char *found; /* configuration that nobody named */
     struct stk_store *store;

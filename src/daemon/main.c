@@ -141,6 +141,7 @@ static int open_engine(struct stk_daemon *d, struct stk_err *err)
 {
     char shim[4096];
     struct stk_local_config cfg = {.loop = &d->loop,
+                                   .nofile = d->nofile,
                                    .state_dir = d->state,
                                    .shim_path = shim,
                                    .gpu_helper = d->machine.helper[0] ? d->machine.helper : NULL,
@@ -309,12 +310,15 @@ static void banner(const struct stk_daemon *d)
     (void)fflush(stdout);
 }
 
-static void prepare_process(bool verbose)
+static void prepare_process(struct stk_daemon *d)
 {
+    struct rlimit r;
+
     (void)signal(SIGPIPE, SIG_IGN);
     (void)umask(022);
+    d->nofile = getrlimit(RLIMIT_NOFILE, &r) == 0 ? r.rlim_cur : 0;
     (void)stk_http_raise_files();
-    stk_log_set_level(verbose ? STK_LOG_DEBUG : STK_LOG_INFO);
+    stk_log_set_level(d->opt.verbose ? STK_LOG_DEBUG : STK_LOG_INFO);
 }
 
 int main(int argc, char **argv)
@@ -327,7 +331,7 @@ int main(int argc, char **argv)
         free(d);
         return rc < 0 ? 2 : 0;
     }
-    prepare_process(d->opt.verbose);
+    prepare_process(d);
     (void)uv_loop_init(&d->loop);
     rc = open_all(d, &err);
     if (rc == 0) {

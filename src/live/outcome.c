@@ -44,8 +44,10 @@ static int look_at_gpus(struct stk_live *l, const struct stk_job *j, struct stk_
         (ev->u.exit.cause != STK_CAUSE_FAILED && ev->u.exit.cause != STK_CAUSE_SIGNAL))
         return 0;
     rc = l->cfg.gpu_fault(l->cfg.ctx, mask, j->started, ev->at, text, sizeof(text));
-    if (rc > 0)
+    if (rc > 0) {
         ev->u.exit.cause = STK_CAUSE_GPU;
+        ev->u.exit.final = false; /* its exit code says nothing */
+    }
     if (rc >= 0)
         add_note(l, j->number, text);
     return rc;

@@ -51,9 +51,10 @@ struct stk_event {
         } place;
         struct {
             enum stk_cause cause;
-            int32_t code;  /* exit code or signal number */
-            stk_time lost; /* work that must be done again, restart overhead included */
-            bool requeue;  /* the job asked to be queued again, whatever its retry budget */
+            int32_t code;   /* exit code or signal number */
+            stk_time lost;  /* work that must be done again, restart overhead included */
+            bool final;     /* not worth a restart, whatever its retry budget */
+            stk_time ended; /* when it was, if that is known to be before 'at'; 0: not */
         } exit;
         struct {
             stk_job_id for_job; /* EVICT: who needs the room; STK_NONE: nobody in particular */

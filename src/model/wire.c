@@ -87,7 +87,8 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         stk_put_u(b, ev->u.exit.cause);
         stk_put_s(b, ev->u.exit.code);
         stk_put_s(b, ev->u.exit.lost);
-        stk_put_u(b, ev->u.exit.requeue);
+        stk_put_u(b, ev->u.exit.final);
+        stk_put_s(b, ev->u.exit.ended);
         return 0;
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
@@ -219,7 +220,24 @@ static int get_pieces(struct stk_reader *r, struct stk_wire *w)
     return 0;
 }
 
-static int get_members(struct stk_reader *r, struct stk_wire *w)
+/* In version 1 a mark said that the job is queued again whatever its budget: as an eviction is. */
+static void get_exit(struct stk_reader *r, struct stk_event *ev, uint64_t version)
+{
+    bool mark;
+
+    ev->u.exit.cause = (enum stk_cause)stk_get_u(r, STK_CAUSE_MAX - 1);
+    ev->u.exit.code = get_i32(r);
+    ev->u.exit.lost = stk_get_s(r);
+    mark = stk_get_bool(r);
+    if (version > 1) {
+        ev->u.exit.final = mark;
+        ev->u.exit.ended = stk_get_s(r);
+    } else if (mark) {
+        ev->u.exit.cause = STK_CAUSE_EVICTED;
+    }
+}
+
+static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t version)
 {
     struct stk_event *ev = &w->ev;
 
@@ -233,10 +251,7 @@ static int get_members(struct stk_reader *r, struct stk_wire *w)
         ev->u.evict.suspend = stk_get_bool(r);
         return 0;
     case STK_EV_EXITED:
-        ev->u.exit.cause = (enum stk_cause)stk_get_u(r, STK_CAUSE_MAX - 1);
-        ev->u.exit.code = get_i32(r);
-        ev->u.exit.lost = stk_get_s(r);
-        ev->u.exit.requeue = stk_get_bool(r);
+        get_exit(r, ev, version);
         return 0;
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
@@ -264,14 +279,15 @@ int stk_wire_get(const unsigned char *buf, size_t len, struct stk_wire *ret, str
     uint64_t version = stk_get_u(&r, UINT64_MAX);
     int rc;
 
-    if (!r.bad && version != STK_WIRE_VERSION)
-        return stk_err_set(err, -EPROTONOSUPPORT, "event of format %llu; this program reads %d",
+    if (!r.bad && (version == 0 || version > STK_WIRE_VERSION))
+        return stk_err_set(err, -EPROTONOSUPPORT,
+                           "event of format %llu; this program reads up to %d",
                            (unsigned long long)version, STK_WIRE_VERSION);
     ret->ev = (struct stk_event){.type = (enum stk_event_type)stk_get_u(&r, STK_EV_TYPE_MAX - 1)};
     ret->ev.at = stk_get_s(&r);
     ret->ev.job.i = stk_get_u32(&r);
     ret->ev.lease = stk_get_u32(&r);
-    rc = r.bad ? 0 : get_members(&r, ret);
+    rc = r.bad ? 0 : get_members(&r, ret, version);
     if (rc < 0)
         return stk_err_set(err, rc, "out of memory for an event of %zu bytes", len);
     if (r.bad || r.at != r.end)

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +22,7 @@
 #include "shim/env.h"
 #include "shim/report.h"
 #include "shim/shim.h"
+#include "sys/rlimits.h"
 
 #define MAX_GROUPS 65536
 
@@ -92,28 +92,29 @@ static void become_user(const struct stk_launch *l, uint32_t task, int report)
         fail(report, task, "cannot become user %u: %s", (unsigned)l->uid, strerror(-rc));
 }
 
+static rlim_t one_limit(const json_t *v)
+{
+    return json_integer_value(v) < 0 ? RLIM_INFINITY : (rlim_t)json_integer_value(v);
+}
+
+/* Those that the user had where the job was sent from; but nobody gains by it what this machine's
+ * daemon has not, except root. */
 static void limits(const struct stk_launch *l)
 {
-    static const struct {
-        const char *name;
-        int what;
-    } known[] = {{"as", RLIMIT_AS},         {"core", RLIMIT_CORE},   {"cpu", RLIMIT_CPU},
-                 {"data", RLIMIT_DATA},     {"fsize", RLIMIT_FSIZE}, {"memlock", RLIMIT_MEMLOCK},
-                 {"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}, {"stack", RLIMIT_STACK},
-                 {"rtprio", RLIMIT_RTPRIO}};
-    const json_t *o = json_object_get(l->spec, "rlimits");
+    const json_t *all = json_object_get(l->spec, "rlimits");
 
-    for (size_t i = 0; o && i < sizeof(known) / sizeof(known[0]); i++) {
-        int64_t v = stk_launch_int(o, known[i].name, -2);
-        struct rlimit r;
+    for (size_t i = 0; all && i < STK_N_RLIMITS; i++) {
+        const json_t *v = json_object_get(all, stk_rlimits[i].name);
+        struct rlimit have,
+            want = {one_limit(json_array_get(v, 0)), one_limit(json_array_get(v, 1))};
 
-        if (v < -1 || getrlimit((__rlimit_resource_t)known[i].what, &r) < 0)
+        if (json_array_size(v) != 2 || getrlimit(stk_rlimits[i].what, &have) < 0)
             continue;
-        r.rlim_cur = v < 0 ? RLIM_INFINITY : (rlim_t)v;
-        if (geteuid() == 0 || r.rlim_cur > r.rlim_max)
-            r.rlim_max = geteuid() == 0 ? r.rlim_cur : r.rlim_max;
-        r.rlim_cur = r.rlim_cur > r.rlim_max ? r.rlim_max : r.rlim_cur;
-        (void)setrlimit((__rlimit_resource_t)known[i].what, &r);
+        if (l->uid != 0 && want.rlim_max > have.rlim_max)
+            want.rlim_max = have.rlim_max;
+        if (want.rlim_cur > want.rlim_max)
+            want.rlim_cur = want.rlim_max;
+        (void)setrlimit(stk_rlimits[i].what, &want);
     }
 }
 
@@ -126,15 +127,31 @@ static void log_trouble(int report, uint32_t task, const char *path, int error)
     fail(report, task, "cannot write the output file %s: %s", path, strerror(error));
 }
 
-static int open_log(const struct stk_shim *s, uint32_t task, int report, const char *path)
+/* Whether what is in the file goes. Never what this job has written: by an earlier launch, for an
+ * earlier item, by another task that has the same file. */
+static bool empties(const struct stk_shim *s, uint32_t task, const char *path, bool is_stderr)
 {
     const struct stk_launch *l = &s->l;
-    bool truncate =
-        strcmp(stk_launch_str(l->spec, "open_mode", "append"), "truncate") == 0 && l->restarts == 0;
+    bool named =
+        json_object_get(l->spec, "stdout") || (is_stderr && json_object_get(l->spec, "stderr"));
+    const char *mode =
+        stk_launch_str(l->spec, "open_mode", named || l->procs > 1 ? "append" : "truncate");
+    char first[4096];
+
+    if (strcmp(mode, "truncate") != 0 || l->restarts > 0 || s->items_handed > 1)
+        return false;
+    stk_launch_log_path(l, 0, is_stderr, first, sizeof(first));
+    return task == 0 || strcmp(first, path) != 0;
+}
+
+static int open_log(const struct stk_shim *s, uint32_t task, int report, bool is_stderr,
+                    const char *path)
+{
+    const struct stk_launch *l = &s->l;
     /* not blocking: a pipe nobody reads must not hold up the start */
     int fd = open(path,
                   O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC |
-                      (truncate ? O_TRUNC : 0),
+                      (empties(s, task, path, is_stderr) ? O_TRUNC : 0),
                   0666);
     struct stat st;
 
@@ -168,10 +185,10 @@ static void files(const struct stk_shim *s, uint32_t task, int report)
     (void)dup2(fd, 0);
     stk_launch_log_path(&s->l, task, false, out_path, sizeof(out_path));
     stk_launch_log_path(&s->l, task, true, err_path, sizeof(err_path));
-    fd = open_log(s, task, report, out_path);
+    fd = open_log(s, task, report, false, out_path);
     (void)dup2(fd, 1);
     if (strcmp(out_path, err_path) != 0)
-        fd = open_log(s, task, report, err_path);
+        fd = open_log(s, task, report, true, err_path);
     (void)dup2(fd, 2);
 }
 

@@ -213,17 +213,18 @@ static void limit_text(int64_t ms, char *buf, size_t size)
         (void)snprintf(buf, size, "%llds", t);
 }
 
-static bool asked_to_requeue(const struct stk_launch *l, int code)
+/* Whether the description names the exit codes that are worth a restart, and not this one. */
+static bool is_final(const struct stk_launch *l, int code)
 {
     const json_t *list = json_object_get(json_object_get(l->spec, "retry"), "exit_codes"), *v;
     size_t i;
 
     json_array_foreach(list, i, v)
     {
-        if (json_is_integer(v) && json_integer_value(v) == code)
-            return l->may_requeue;
+        if (json_integer_value(v) == code)
+            return false;
     }
-    return false;
+    return list != NULL;
 }
 
 /* A task failed by itself. */
@@ -243,8 +244,8 @@ static void judge(struct stk_shim *s, const struct stk_task *t)
         stk_shim_decide(s, STK_CAUSE_SIGNAL, code, "%s%s", who, text);
     else
         stk_shim_decide(s, STK_CAUSE_FAILED, code, "%s%s", who, text);
-    if (s->end.cause == STK_CAUSE_FAILED)
-        s->end.requeue = asked_to_requeue(&s->l, code);
+    if (s->end.cause != STK_CAUSE_OOM)
+        s->end.final = is_final(&s->l, WIFSIGNALED(t->status) ? 128 + code : code);
 }
 
 /* A task ended after it was told to: the order is the cause, whatever the task said. */

@@ -71,6 +71,7 @@ static int start(struct stk_shim *s, uint32_t worker, struct stk_err *err)
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
+    s->items_handed++;
     rc = stk_task_start(s, worker, pair[1], err);
     (void)close(pair[1]);
     (void)close(pair[0]); /* an item that cannot be started has exit code 127 */

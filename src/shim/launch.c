@@ -174,7 +174,6 @@ static void read_spec(struct stk_launch *l)
     l->slurm = truth(d, "slurm", false);
     l->interactive = truth(d, "interactive", false);
     l->may_suspend = strcmp(stk_launch_str(d, "suspend", "auto"), "never") != 0;
-    l->may_requeue = truth(d, "requeue", true);
     l->limit_ms = seconds(d, "time_limit_s", 0);
     l->grace_ms = seconds(d, "grace_s", DEFAULT_GRACE_S);
     l->log_max = (uint64_t)stk_launch_int(d, "log_max_mib", DEFAULT_LOG_MIB) << 20;

@@ -254,9 +254,10 @@ static void finish(struct stk_shim *s)
     (void)json_object_set_new(o, "ev", json_string("exited"));
     (void)json_object_set_new(o, "cause", json_string(stk_cause_name(s->end.cause)));
     (void)json_object_set_new(o, "code", json_integer(s->end.code));
-    (void)json_object_set_new(o, "requeue", json_boolean(s->end.requeue));
+    (void)json_object_set_new(o, "final", json_boolean(s->end.final));
     (void)json_object_set_new(o, "note", json_string(s->end.note));
     (void)json_object_set_new(o, "ran_ms", json_integer(ran));
+    (void)json_object_set_new(o, "ended_us", json_integer(stk_shim_unix_us()));
     stk_command_clean(s);
     if (s->pty)
         stk_pty_free(s->pty, &s->end);

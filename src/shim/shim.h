@@ -51,7 +51,7 @@ struct stk_launch {
     uint32_t tasks, procs; /* gang width; processes to start */
     uint32_t gpus_per_task;
     bool one_each; /* one process per task of a gang */
-    bool slurm, interactive, may_suspend, may_requeue;
+    bool slurm, interactive, may_suspend;
     int64_t limit_ms, grace_ms, signal_ms; /* limit 0: none */
     int signal;                            /* checkpoint signal; 0: none */
     bool signal_tasks;                     /* to the tasks alone, not to all their processes */
@@ -77,7 +77,7 @@ struct stk_end { /* how it ended, once that is known */
     bool known;
     enum stk_cause cause;
     int32_t code;
-    bool requeue;
+    bool final; /* not worth a restart */
     char note[256];
 };
 

@@ -65,6 +65,7 @@ int stk_slurm_context(const struct stk_sbatch *b, json_t *job, struct stk_err *e
     }
     if (!json_object_get(job, "umask"))
         (void)json_object_set_new(job, "umask", json_integer(mask));
+    stk_spec_add_rlimits(job);
     return stk_spec_check(job, err);
 }
 

@@ -8,6 +8,7 @@
 #include "base/near.h"
 #include "model/job.h"
 #include "spec/words.h"
+#include "sys/rlimits.h"
 
 #define MAX_UNIX_S INT64_C(253402300799) /* the end of the year 9999 */
 #define DAY_S 86400
@@ -59,6 +60,23 @@ static const struct stk_key signal_keys[] = {
     {0},
 };
 
+#define RLIMIT(name, help)                                                                         \
+    {                                                                                              \
+        name, STK_KEY_INTS, -1, STK_RLIMIT_MAX, 2, NULL, NULL, "the daemon's", help                \
+    }
+
+static const struct stk_key rlimit_keys[] = {
+    RLIMIT("as", "bytes of address space"),
+    RLIMIT("core", "bytes of a core file"),
+    RLIMIT("cpu", "seconds of CPU time"),
+    RLIMIT("fsize", "bytes of a file it writes"),
+    RLIMIT("memlock", "bytes of memory it may lock"),
+    RLIMIT("nofile", "open files"),
+    RLIMIT("nproc", "processes of the user"),
+    RLIMIT("stack", "bytes of stack"),
+    {0},
+};
+
 static const struct stk_key idle_keys[] = {
     {"warn_s", STK_KEY_INT, 0, STK_MAX_SECONDS, 0, NULL, NULL, "none",
      "say so after its GPUs were idle this long"},
@@ -81,6 +99,7 @@ static const struct stk_key job_keys[] = {
     {"envs", STK_KEY_ENVS, 0, STK_MAX_ENVS, STK_MAX_ARG, NULL, NULL, "none", "environment variables"},
     {"secrets", STK_KEY_SECRETS, 0, 64, STK_MAX_PATH, NULL, NULL, "none", "environment variables whose values are read from the user's own files at the start and never stored"},
     {"umask", STK_KEY_INT, 0, 511, 0, NULL, NULL, "18 (022)", "file mode mask"},
+    {"rlimits", STK_KEY_OBJECT, 0, 0, 0, NULL, rlimit_keys, "the daemon's", "limits of its processes, soft and hard each; -1: none"},
     {"gpus", STK_KEY_INT, 0, STK_MAX_GPUS, 0, NULL, NULL, "0", "GPUs per task"},
     {"gpu_types", STK_KEY_NAMES, 1, STK_MAX_GPU_TYPES, 64, NULL, NULL, "any", "kinds of GPU it can use"},
     {"tasks", STK_KEY_INT, 1, STK_MAX_TASKS, 0, NULL, NULL, "1", "equal tasks, started together or not at all"},
@@ -110,7 +129,7 @@ static const struct stk_key job_keys[] = {
     {"stdout", STK_KEY_PATTERN, 1, STK_MAX_PATH, 0, NULL, NULL, "stoker-%j.out", "file for its output, from workdir; knows %j %A %a %x %t %N %u %%"},
     {"stderr", STK_KEY_PATTERN, 1, STK_MAX_PATH, 0, NULL, NULL, "stdout's file", "file for its errors"},
     {"stdin", STK_KEY_PATTERN, 1, STK_MAX_PATH, 0, NULL, NULL, "/dev/null", "file it reads"},
-    {"open_mode", STK_KEY_WORD, 0, 0, 0, "append|truncate", NULL, "append", "what happens to an old output file; a restart always appends"},
+    {"open_mode", STK_KEY_WORD, 0, 0, 0, "append|truncate", NULL, "truncate for the default file, append to one that is named", "what happens to an old output file; a restart always appends"},
     {"log_max_mib", STK_KEY_INT, 1, 1 << 20, 0, NULL, NULL, "1024", "an output file beyond this loses its middle"},
     {"setup", STK_KEY_TEXT, 0, STK_MAX_TEXT, 0, NULL, NULL, "none", "shell lines run before the command, in its environment"},
     {"venv", STK_KEY_PATH, 1, STK_MAX_PATH, 0, NULL, NULL, "none", "Python environment to activate"},

@@ -158,6 +158,36 @@ static int depends(const json_t *spec, struct stk_fault *f)
     return 0;
 }
 
+static int retry(const json_t *spec, struct stk_fault *f)
+{
+    const json_t *o = json_object_get(spec, "retry"), *error = json_object_get(o, "error");
+
+    if (json_object_get(o, "exit_codes") && (!error || json_integer_value(error) == 0) &&
+        !json_is_string(error))
+        return blame(f, "retry.exit_codes", "has no meaning without retry.error: how often");
+    return 0;
+}
+
+static int rlimits(const json_t *spec, struct stk_fault *f)
+{
+    json_t *all = json_object_get(spec, "rlimits"), *v;
+    const char *name;
+
+    json_object_foreach(all, name, v)
+    {
+        json_int_t soft = json_integer_value(json_array_get(v, 0)),
+                   hard = json_integer_value(json_array_get(v, 1));
+        char path[48];
+
+        (void)snprintf(path, sizeof(path), "rlimits.%.20s", name);
+        if (json_array_size(v) != 2)
+            return blame(f, path, "must be two numbers: the soft limit and the hard one");
+        if (hard >= 0 && (soft < 0 || soft > hard))
+            return blame(f, path, "the soft limit is above the hard one");
+    }
+    return 0;
+}
+
 static int secrets(const json_t *spec, struct stk_fault *f)
 {
     json_t *all = json_object_get(spec, "secrets"), *envs = json_object_get(spec, "envs");
@@ -173,7 +203,7 @@ static int secrets(const json_t *spec, struct stk_fault *f)
 int stk_spec_rules(const json_t *spec, struct stk_fault *ret)
 {
     static int (*const rules[])(const json_t *, struct stk_fault *) = {
-        exclusive, needed, kind, amount, array, depends, secrets};
+        exclusive, needed, kind, amount, array, depends, retry, rlimits, secrets};
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < sizeof(rules) / sizeof(*rules); i++)

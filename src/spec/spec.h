@@ -75,6 +75,9 @@ struct stk_spec {
 int stk_spec_parse(const json_t *checked, struct stk_spec *ret, struct stk_err *err);
 void stk_spec_done(struct stk_spec *s); /* zeroed structs are fine */
 
+/* The limits of this process as the job's, where it has none yet; for clients. */
+void stk_spec_add_rlimits(json_t *job);
+
 /* A job file in SkyPilot's and dstack's words; docs/spec/job.md lists them. 'where' names it in
  * messages. Relative folders are taken from the current one. A new reference that passes the check,
  * or NULL with "where:line: key: what is wrong". */

@@ -321,6 +321,9 @@ static int recovery(struct stk_yaml_job *j, const struct stk_yaml_word *w, const
                               "got \"%s\"",
                               stk_words_show(name).text);
     }
+    if (rc == 0 && json_object_get(from, "recover_on_exit_codes") &&
+        !json_object_get(from, "max_restarts_on_errors")) /* they are not counted there */
+        rc = add_retry(j, "error", json_string("always"));
     return rc;
 }
 

@@ -6,6 +6,7 @@ import math
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -180,6 +181,7 @@ def test_submit_sends_the_description_and_a_key(daemon, client, tmp_path, monkey
                         envs={"A": 1})
     assert (job.id, job.name, job.state, job.done) == (12, "a", "waiting", False)
     (request,) = daemon.asked
+    assert request.body.pop("rlimits")["nofile"] == list(resource.getrlimit(resource.RLIMIT_NOFILE))
     assert request.body == {
         "name": "a", "gpus": 2, "command": ["python3", "x.py", "3"], "time_limit_s": 129600,
         "depends": [{"type": "afterok", "job": 4}, {"type": "afterok", "job": 5}],

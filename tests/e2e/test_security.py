@@ -146,8 +146,19 @@ def test_nobody_else_can_touch_a_job(daemon):
     assert ask_as(OTHER, daemon, "GET", f"/v1/jobs/{n}/log")[0] == 403
 
 
+def test_nobody_gains_limits_that_the_daemon_has_not(tmp_path, yard):
+    d = Daemon(tmp_path, gpus=1)
+    plain = d.command()
+    d.command = lambda: ["prlimit", "--fsize=1000000000:2000000000", *plain]
+    with d:
+        n = submit_as(OTHER, d, command=["/bin/cat", "/proc/self/limits"], stdout=str(yard / "out"), rlimits={"fsize": [-1, -1]})
+        assert d.wait(n)["cause"] == "completed"
+    line = next(x for x in (yard / "out").read_text().splitlines() if x.startswith("Max file size"))
+    assert line.split()[3:5] == ["2000000000", "2000000000"]
+
+
 def test_who_somebody_is_cannot_be_said(daemon):
-    for body in [{"uid": 0}, {"gid": 0}, {"groups": [0]}, {"user": "root"}, {"home": "/root"}, {"shell": "/bin/sh"}, {"rlimits": {"nofile": 9}}]:
+    for body in [{"uid": 0}, {"gid": 0}, {"groups": [0]}, {"user": "root"}, {"home": "/root"}, {"shell": "/bin/sh"}]:
         status, a = ask_as(OTHER, daemon, "POST", "/v1/jobs", {"command": ["/bin/true"], "workdir": "/", **body})
         assert status == 400 and "set by the server" in a["error"]["message"], a
     n = submit_as(OTHER, daemon, command=["/bin/sh", "-c", "id -u; id -G; cat /proc/self/status | grep CapEff"], stdout="/tmp/stk-who-%j")

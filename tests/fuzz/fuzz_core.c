@@ -66,7 +66,7 @@ static struct fx *read_setup(struct world *w, struct input *in)
     w->setup.late_start = (stk_time)(b & 3) * STK_SECOND;
     w->setup.slow_stop = (stk_time)(b >> 2 & 3) * STK_SECOND;
     w->setup.crash_pct = b >> 4 & 1 ? 10 : 0;
-    w->setup.again_pct = b >> 4 & 1 ? 5 : 0;
+    w->setup.final_pct = b >> 4 & 1 ? 5 : 0;
     w->setup.sleep_pct = b & 2 ? 100 : b & 1 ? 50 : 0;
     w->setup.seed = b >> 5;
     read_cluster(w, in);
@@ -135,7 +135,7 @@ static bool wild(struct fx *f, struct input *in)
         ev.u.place.n = b >> 2 & 3 ? 1 : 2;
     } else if (ev.type == STK_EV_EXITED) {
         ev.u.exit.cause = (enum stk_cause)(next(in) % (STK_CAUSE_MAX + 1));
-        ev.u.exit.requeue = b & 128;
+        ev.u.exit.final = b & 128;
         ev.u.exit.lost = (stk_time)((uint64_t)next(in) << (next(in) & 63));
     } else if (ev.type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = b & 2 ? read_slot(f, in) : STK_NONE;

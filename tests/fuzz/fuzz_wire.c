@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     stk_wire_init(&w, &mem);
     if (stk_wire_get(data, size, &w, &err) == 0) {
         fx_must(stk_wire_put(&w.ev, back, sizeof(back), &len) == 0, "what was read can be written");
-        fx_must(len == size && memcmp(back, data, size) == 0, "an event has one encoding");
+        fx_must(data[0] < STK_WIRE_VERSION || (len == size && memcmp(back, data, size) == 0),
+                "an event has one encoding");
         fx_must(len <= stk_wire_bound(&w.ev), "the bound holds");
     } else {
         fx_must(err.text[0] != '\0', "a refusal has a sentence");

@@ -330,8 +330,8 @@ static void engine_start(struct fx *f, const struct stk_event *place)
     note(f, at, ev);
     ev.type = STK_EV_EXITED;
     ev.u.exit.cause = w->ends;
-    ev.u.exit.requeue = percent(f, f->setup.again_pct);
-    ev.u.exit.lost = w->ends != STK_CAUSE_OK || ev.u.exit.requeue ? w->left : 0; /* from scratch */
+    ev.u.exit.final = percent(f, f->setup.final_pct);
+    ev.u.exit.lost = w->ends != STK_CAUSE_OK ? w->left : 0; /* from scratch */
     note(f, at + w->left, ev);
 }
 

@@ -32,7 +32,7 @@ struct fx_setup {                                   /* what is left out has a se
     stk_time late_start, slow_stop; /* longest delay of STARTED and of an eviction's EXITED */
     bool patient;       /* the engine acts when all is decided, not after each call of decide() */
     uint32_t crash_pct; /* leases that end without ever having started */
-    uint32_t again_pct; /* jobs that ask to be queued again when they end */
+    uint32_t final_pct; /* ends that are not worth a restart */
     uint32_t sleep_pct; /* evictions that end with the job asleep, where that was asked for */
     uint64_t seed;      /* of the engine's delays */
 };

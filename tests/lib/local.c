@@ -110,11 +110,8 @@ void lw_engine_open(struct lw *w)
 
     for (uint32_t i = 0; i < LW_GPUS; i++) {
         (void)snprintf(uuid[i], sizeof(uuid[i]), "GPU-%u", i);
-        gpus[i] = (struct stk_local_gpu){.index = i,
-                                         .minor = i,
-                                         .mem_mib = 16,
-                                         .uuid = uuid[i],
-                                         .is_virtual = !w->real_gpus};
+        gpus[i] = (struct stk_local_gpu){
+            .index = i, .minor = i, .mem_mib = 16, .uuid = uuid[i], .is_virtual = !w->real_gpus};
     }
     assert_non_null(cfg.shim_path);
     if (stk_engine_local_new(&cfg, &w->e, &err) < 0)

@@ -104,7 +104,7 @@ void world_delays(struct world *w, struct stk_rng *r)
     w->setup.late_start = percent(r, 50) ? 0 : (stk_time)below(r, 5) * STK_SECOND;
     w->setup.slow_stop = percent(r, 40) ? 0 : (stk_time)below(r, 8) * STK_SECOND;
     w->setup.crash_pct = percent(r, 70) ? 0 : 10;
-    w->setup.again_pct = percent(r, 70) ? 0 : 10;
+    w->setup.final_pct = percent(r, 70) ? 0 : 10;
     w->setup.sleep_pct = percent(r, 40) ? 0 : percent(r, 50) ? 100 : 60;
     w->setup.cap = percent(r, 70) ? 0 : 1 + below(r, 3);
     w->setup.patient = percent(r, 30);
@@ -323,7 +323,7 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     } else if (ev.type == STK_EV_EXITED) {
         ev.u.exit.cause = (enum stk_cause)below(r, STK_CAUSE_MAX + 2);
         ev.u.exit.lost = percent(r, 20) ? (stk_time)stk_rng_next(r) >> below(r, 64) : 0;
-        ev.u.exit.requeue = percent(r, 10);
+        ev.u.exit.final = percent(r, 10);
     } else if (ev.type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = percent(r, 50) ? random_slot(f, r) : odd_number(r, STK_NONE);
         ev.u.evict.suspend = percent(r, 60);

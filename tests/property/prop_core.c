@@ -267,7 +267,7 @@ static void fifo_run(uint64_t seed)
     w.setup.preempt = "none";
     w.setup.params = "";
     w.setup.forget = false;
-    w.setup.again_pct = 0;
+    w.setup.final_pct = 0;
     f = fx_new(&w.setup);
     f->on_turn = check_fifo;
     f->ctx = &seen;

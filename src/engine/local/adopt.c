@@ -124,9 +124,9 @@ static struct found *choose(const struct folder *d, const struct stk_adopt *a)
 static void lost(struct stk_local_job *j, const struct stk_adopt *a)
 {
     if (a->state == STK_JOB_STOPPING)
-        stk_local_emit_exited(j, a->stop.cause, 0, false, "stopped before it was started");
+        stk_local_emit_exited(j, a->stop.cause, "stopped before it was started");
     else
-        stk_local_emit_exited(j, STK_CAUSE_UNKNOWN, 0, false,
+        stk_local_emit_exited(j, STK_CAUSE_UNKNOWN,
                               "there is no trace of its processes; how it ended is not known");
 }
 
@@ -169,7 +169,7 @@ static int take_over(struct stk_local *m, struct folder *d, const struct stk_ado
     if (j->run.exited) {
         stk_local_ended(j);
     } else if (j->run.begun && strcmp(j->run.boot, m->boot) != 0) {
-        stk_local_emit_exited(j, STK_CAUSE_NODE_LOST, 0, false, "the machine was restarted");
+        stk_local_emit_exited(j, STK_CAUSE_NODE_LOST, "the machine was restarted");
     } else if (!locked) {
         if (j->wake_on_hello)
             stk_local_orphan_wake(j);

@@ -55,7 +55,8 @@ struct stk_run {
     char *out, *err, *attach; /* malloced paths, or NULL */
     enum stk_cause cause;     /* exited */
     int32_t code;
-    bool requeue;
+    bool final;
+    stk_time ended; /* Unix time; 0: not known */
     char note[256];
     json_t *memo; /* what the shim was given to keep when it went to sleep */
 };
@@ -86,6 +87,8 @@ struct stk_local_job {
     char sentence[256];
     int64_t kill_at;   /* orphaned and being stopped: ms; 0: not told yet */
     stk_time limit_at; /* orphaned: when its time is over; 0: never */
+    int64_t again_at;  /* no room to resume it: ms when that is tried again; 0: not waiting */
+    int64_t pause_ms;  /* before that */
     bool child;        /* the shim is a child of this process */
     uv_poll_t *watch;  /* on the shim's pidfd */
     int pidfd;
@@ -125,8 +128,7 @@ struct stk_local_job *stk_local_find(const struct stk_local *m, stk_job_number n
 struct stk_local_job *stk_local_job_new(struct stk_local *m, const struct stk_start *s, bool stray);
 void stk_local_job_free(struct stk_local_job *j);
 void stk_local_emit_started(struct stk_local_job *j);
-void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, int32_t code,
-                           bool requeue, const char *sentence);
+void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, const char *sentence);
 void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s);
 int stk_local_keep_spec(struct stk_local_job *j, const struct stk_start *s);
 void stk_local_forget_spec(struct stk_local_job *j);
@@ -178,6 +180,8 @@ void stk_local_prepared(struct stk_local_job *j, const json_t *rec);
 void stk_local_asleep(struct stk_local_job *j);
 void stk_local_awake(struct stk_local_job *j, const char *why);
 void stk_local_resume(struct stk_local_job *j);
+/* Tries again when it is time; true: it is not yet. */
+bool stk_local_resume_due(struct stk_local_job *j, int64_t now);
 
 /* helper.c: runs stoker-gpu; 'done' gets its answer, or NULL when there was none. */
 int stk_local_helper(struct stk_local_job *j, char **args,

@@ -91,8 +91,7 @@ void stk_local_ended(struct stk_local_job *j)
         return;
     if (j->run.started)
         stk_local_emit_started(j);
-    stk_local_emit_exited(j, cause, j->run.code, j->run.requeue,
-                          j->final_cause != STK_CAUSE_NONE ? j->sentence : j->run.note);
+    stk_local_emit_exited(j, cause, j->final_cause != STK_CAUSE_NONE ? j->sentence : j->run.note);
 }
 
 static void item_next(struct stk_local_job *j, const json_t *rec)
@@ -270,7 +269,7 @@ static void never_began(struct stk_local_job *j)
             stk_local_spawn(j);
         return;
     }
-    stk_local_emit_exited(j, j->stopping ? j->stop.cause : STK_CAUSE_NOT_STARTED, 0, false,
+    stk_local_emit_exited(j, j->stopping ? j->stop.cause : STK_CAUSE_NOT_STARTED,
                           "not started: its supervisor ended before it began");
 }
 

@@ -150,14 +150,17 @@ void stk_local_emit_started(struct stk_local_job *j)
     j->m->base.emit(j->m->base.emit_ctx, &ev);
 }
 
-void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, int32_t code,
-                           bool requeue, const char *sentence)
+void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, const char *sentence)
 {
+    const struct stk_run *r = &j->run; /* of one that has not written its end: zeros */
     const struct stk_event ev = {.at = stk_local_now(j->m),
                                  .type = STK_EV_EXITED,
                                  .job = j->id,
                                  .lease = j->lease,
-                                 .u.exit = {.cause = cause, .code = code, .requeue = requeue}};
+                                 .u.exit = {.cause = cause,
+                                            .code = r->code,
+                                            .final = r->final && cause == r->cause,
+                                            .ended = r->ended}};
 
     if (j->where == STK_W_ENDED)
         return;
@@ -198,7 +201,7 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
     if (!j)
         return -ENOMEM;
     if (s->resume) {
-        stk_local_emit_exited(j, STK_CAUSE_UNKNOWN, 0, false, "its sleeping processes are gone");
+        stk_local_emit_exited(j, STK_CAUSE_UNKNOWN, "its sleeping processes are gone");
         return 0;
     }
     if (stk_local_keep_spec(j, s) < 0)
@@ -224,7 +227,7 @@ void stk_local_do_stop(struct stk_local_job *j)
 
     switch (j->where) {
     case STK_W_WAITING:
-        stk_local_emit_exited(j, j->stop.cause, 0, false, "stopped before it was started");
+        stk_local_emit_exited(j, j->stop.cause, "stopped before it was started");
         return;
     case STK_W_ORPHANED:
         stk_local_orphan_stop(j);
@@ -240,6 +243,11 @@ void stk_local_do_stop(struct stk_local_job *j)
         }
         break;
     case STK_W_ASLEEP:
+        if (j->stop.suspend) {
+            stk_local_asleep(j);
+            return;
+        }
+        break;
     case STK_W_PREPARING:
     case STK_W_FREEZING:
         if (j->stop.suspend)

@@ -38,6 +38,7 @@ struct stk_local_config { /* strings and tables are copied */
     const char *cgroup;       /* parent of the jobs' cgroups; NULL: "stoker" */
     const char *cgroup_mode;  /* "auto" (when a limit asks for it), "always", "never"; NULL: auto */
     const char *const *env;   /* NAME, value, ..., NULL: put into every job's environment */
+    uint64_t nofile;          /* soft limit of files that jobs begin with; 0: this process's */
     uint32_t lock_timeout_ms; /* for suspending; 0: 10 s */
     stk_time (*now)(void *ctx); /* Unix time, for events */
     /* Optional from here on; all are called with 'ctx'. */

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,6 +43,17 @@ static int spawn(const struct stk_local *m, int orders, pid_t *ret_pid)
     return -rc;
 }
 
+/* The daemon has raised its own limit; its jobs are not to notice. */
+static void give_limits(const struct stk_local *m)
+{
+    struct rlimit r;
+
+    if (m->cfg.nofile == 0 || getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur <= m->cfg.nofile)
+        return;
+    r.rlim_cur = (rlim_t)m->cfg.nofile;
+    (void)prlimit(m->nursery, RLIMIT_NOFILE, &r, NULL);
+}
+
 static int open_nursery(struct stk_local *m)
 {
     int pair[2], rc;
@@ -55,6 +67,7 @@ static int open_nursery(struct stk_local *m)
         m->nursery = 0;
         return rc;
     }
+    give_limits(m);
     m->nursery_fd = pair[0];
     return 0;
 }

@@ -95,12 +95,11 @@ static void gone(struct stk_local_job *j)
     if (j->run.started)
         stk_local_emit_started(j);
     if (j->final_cause != STK_CAUSE_NONE)
-        stk_local_emit_exited(j, j->final_cause, 0, false,
-                              "over its time limit; its supervisor was gone");
+        stk_local_emit_exited(j, j->final_cause, "over its time limit; its supervisor was gone");
     else if (j->stopping && j->kill_at)
-        stk_local_emit_exited(j, j->stop.cause, 0, false, "stopped; its supervisor was gone");
+        stk_local_emit_exited(j, j->stop.cause, "stopped; its supervisor was gone");
     else
-        stk_local_emit_exited(j, STK_CAUSE_UNKNOWN, 0, false,
+        stk_local_emit_exited(j, STK_CAUSE_UNKNOWN,
                               "its supervisor was killed; how it ended is not known");
 }
 
@@ -164,6 +163,7 @@ static void tick(uv_timer_t *t)
             }
         } else {
             more = connect_again(j) || (j->where == STK_W_WAITING && m->strays == 0) || more;
+            more = stk_local_resume_due(j, now_ms(m)) || more;
         }
     }
     if (!more)

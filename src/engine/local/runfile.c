@@ -115,7 +115,8 @@ void stk_run_apply(struct stk_run *r, const json_t *rec)
         r->exited = true;
         r->cause = cause_of(json_object_get(rec, "cause"));
         r->code = (int32_t)json_integer_value(json_object_get(rec, "code"));
-        r->requeue = json_is_true(json_object_get(rec, "requeue"));
+        r->ended = (stk_time)json_integer_value(json_object_get(rec, "ended_us"));
+        r->final = json_is_true(json_object_get(rec, "final"));
         copy_text(r->note, sizeof(r->note), json_object_get(rec, "note"));
     }
 }

@@ -226,7 +226,7 @@ static void failed(struct stk_local_job *j, const char *what, int error)
         return;
     }
     (void)snprintf(text, sizeof(text), "not started: %s: %s", what, strerror(error));
-    stk_local_emit_exited(j, STK_CAUSE_NOT_STARTED, 0, false, text);
+    stk_local_emit_exited(j, STK_CAUSE_NOT_STARTED, text);
 }
 
 /* Hands the run file and the far end of a new connection to a new shim. */

@@ -5,6 +5,10 @@
  *            memory -> the shim stops them -> SUSPENDED
  *   resume:  the shim wakes them -> stoker-gpu moves it back -> STARTED
  *
+ * A GPU that has no room for what was saved is tried again, later each time; nothing was touched,
+ * and the job goes back to sleep in between. It keeps its lease: nobody else could use that GPU
+ * either, and whoever is to have it tells the job to sleep, as at any time.
+ *
  * Without a real GPU the middle step is left out. What cannot be suspended is stopped like any
  * other job: its checkpoint signal, SIGTERM, SIGKILL. Each step can be done again, so a daemon that
  * died in the middle goes on from the shim's state. */
@@ -16,6 +20,8 @@
 
 #define DEFAULT_LOCK_MS 10000
 #define MAX_ARGS 4096
+#define FIRST_PAUSE_MS 500
+#define MAX_PAUSE_MS 300000
 #define ROOM_WAIT_MS "60000" /* for GPU memory that another is just giving back */
 
 static void order(struct stk_local_job *j, const char *op, json_t *take_memo)
@@ -37,11 +43,13 @@ static void fall_back(struct stk_local_job *j, const char *why)
     stk_local_do_stop(j);
 }
 
-/* A restore that fails leaves a process that can never go on. */
+/* A restore that fails leaves a process that can never go on: it is ended, and the job is queued
+ * again like any other that had to make room. */
 static void give_up(struct stk_local_job *j, const char *why)
 {
-    j->final_cause = STK_CAUSE_GPU;
-    (void)snprintf(j->sentence, sizeof(j->sentence), "could not be resumed: %s", why);
+    j->final_cause = STK_CAUSE_EVICTED;
+    (void)snprintf(j->sentence, sizeof(j->sentence), "could not be resumed: %s; it starts anew",
+                   why);
     j->where = STK_W_STOPPING;
     (void)stk_local_send(
         j, json_pack("{s:s,s:s,s:b}", "op", "stop", "cause", "evicted", "at_once", 1));
@@ -201,12 +209,42 @@ static void save(struct stk_local_job *j, const json_t *pids)
         fall_back(j, "stoker-gpu cannot be run");
 }
 
+static void try_later(struct stk_local_job *j, const char *why)
+{
+    if (j->stopping && !j->stop.suspend) {
+        j->where = STK_W_ASLEEP;
+        stk_local_do_stop(j);
+        return;
+    }
+    j->pause_ms = j->pause_ms ? 2 * j->pause_ms : FIRST_PAUSE_MS;
+    j->pause_ms = j->pause_ms < MAX_PAUSE_MS ? j->pause_ms : MAX_PAUSE_MS;
+    j->again_at = (int64_t)uv_now(j->m->cfg.loop) + j->pause_ms;
+    stk_local_note(j, "not resumed yet: %s; tried again in %lld s", why,
+                   (long long)(j->pause_ms + 999) / 1000);
+    j->where = STK_W_FREEZING;
+    order(j, "freeze", json_incref(j->run.memo));
+}
+
+bool stk_local_resume_due(struct stk_local_job *j, int64_t now)
+{
+    if (j->again_at == 0 || j->where != STK_W_ASLEEP)
+        return false;
+    if (now < j->again_at)
+        return true;
+    stk_local_resume(j);
+    return false;
+}
+
 static void restored(struct stk_local_job *j, const json_t *answer)
 {
     const char *why = json_string_value(json_object_get(answer, "why"));
 
     if (j->where != STK_W_RESTORING)
         return; /* its shim is gone */
+    if (json_object_get(answer, "no_room")) {
+        try_later(j, why ? why : "the GPU has no room");
+        return;
+    }
     if (!json_is_true(json_object_get(answer, "ok"))) {
         give_up(j, why ? why : "stoker-gpu gave no answer");
         return;
@@ -214,6 +252,7 @@ static void restored(struct stk_local_job *j, const json_t *answer)
     stk_local_note(j, "resumed: the driver moved its GPU memory back in %.1f s",
                    driver_s(answer, "restore_ms", "unlock_ms"));
     j->where = STK_W_RUNNING;
+    j->pause_ms = 0;
     stk_local_emit_started(j);
     if (j->stopping)
         stk_local_do_stop(j);
@@ -300,8 +339,11 @@ void stk_local_asleep(struct stk_local_job *j)
     if (j->where != STK_W_FREEZING && j->where != STK_W_ASLEEP)
         return;
     j->where = STK_W_ASLEEP;
+    if (j->again_at)
+        stk_local_timer_need(j->m);
     if (!j->stopping || !j->stop.suspend)
         return;
+    j->again_at = 0;
     j->stopping = false;
     j->asleep_wanted = true;
     (void)snprintf(j->sentence, sizeof(j->sentence), "suspended");
@@ -310,6 +352,10 @@ void stk_local_asleep(struct stk_local_job *j)
 
 void stk_local_awake(struct stk_local_job *j, const char *why)
 {
+    if (j->where == STK_W_FREEZING && j->again_at && !j->stopping) {
+        stk_local_asleep(j); /* its GPU part sleeps, which is enough until the next try */
+        return;
+    }
     if (j->where == STK_W_FREEZING) { /* it could not be stopped */
         if (j->real_gpus)
             j->where = STK_W_ASLEEP; /* what is saved is lost with it */
@@ -336,6 +382,7 @@ void stk_local_resume(struct stk_local_job *j)
 {
     j->sentence[0] = 0;
     j->asleep_wanted = false;
+    j->again_at = 0;
     if (j->where == STK_W_ORPHANED) {
         stk_local_orphan_wake(j);
         stk_local_emit_started(j);

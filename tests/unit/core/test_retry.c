@@ -25,13 +25,13 @@ static void start(struct fx *f, uint32_t job)
     assert_int_equal(fx_job_event(f, STK_EV_STARTED, job), 0);
 }
 
-static int exit_again(struct fx *f, uint32_t job, enum stk_cause cause)
+static int exit_final(struct fx *f, uint32_t job, enum stk_cause cause)
 {
     const struct stk_event ev = {.at = f->now,
                                  .type = STK_EV_EXITED,
                                  .job = {job},
                                  .lease = fx_of(f, job)->lease,
-                                 .u.exit = {.cause = cause, .requeue = true}};
+                                 .u.exit = {.cause = cause, .final = true}};
 
     return fx_apply(f, &ev);
 }
@@ -111,7 +111,7 @@ static void a_cancelled_job_is_not_retried(void **state)
     assert_int_equal(fx_of(f, job)->cause, STK_CAUSE_CANCELLED);
     start(f, again);
     assert_int_equal(fx_job_event(f, STK_EV_CANCEL, again), 0);
-    assert_int_equal(exit_again(f, again, STK_CAUSE_FAILED), 0);
+    assert_int_equal(exit_final(f, again, STK_CAUSE_FAILED), 0);
     assert_int_equal(fx_state(f, again), STK_JOB_DONE);
     fx_finish(f);
 }
@@ -132,31 +132,24 @@ static void a_hold_that_came_meanwhile_is_honoured(void **state)
     fx_finish(f);
 }
 
-static void a_job_may_ask_for_it_and_evictions_cost_nothing(void **state)
+static void a_final_end_uses_no_budget_and_an_eviction_neither(void **state)
 {
     struct fx *f = fx_plain();
     uint32_t job = submit_retry(f, STK_RETRY_ERROR, 1);
-    const struct stk_dep dep = {fx_of(f, job)->number, STK_DEP_AFTERANY};
-    struct stk_job_spec spec = fx_job(1, 10);
-    uint32_t child;
 
     (void)state;
-    spec.deps = &dep;
-    spec.n_deps = 1;
-    child = fx_submit(f, spec);
-    start(f, job);
-    assert_int_equal(exit_again(f, job, STK_CAUSE_OK), 0);
-    assert_int_equal(fx_state(f, job), STK_JOB_WAITING);
-    assert_int_equal(fx_state(f, child), STK_JOB_BLOCKED); /* it has not ended */
-    start(f, job);
-    assert_int_equal(exit_again(f, job, STK_CAUSE_FAILED), 0);
     start(f, job);
     assert_int_equal(fx_job_event(f, STK_EV_EVICT, job), 0);
-    assert_int_equal(fx_exit(f, job, STK_CAUSE_EVICTED), 0);
+    assert_int_equal(exit_final(f, job, STK_CAUSE_EVICTED), 0);
     assert_int_equal(fx_state(f, job), STK_JOB_WAITING);
     assert_int_equal(fx_of(f, job)->retry[STK_RETRY_ERROR], 1);
-    assert_int_equal(fx_of(f, job)->restarts, 3);
+    assert_int_equal(fx_of(f, job)->restarts, 1);
     assert_int_equal(fx_of(f, job)->preemptions, 1);
+    start(f, job);
+    assert_int_equal(exit_final(f, job, STK_CAUSE_FAILED), 0);
+    assert_int_equal(fx_state(f, job), STK_JOB_DONE);
+    assert_int_equal(fx_of(f, job)->cause, STK_CAUSE_FAILED);
+    assert_int_equal(fx_of(f, job)->retry[STK_RETRY_ERROR], 1);
     fx_finish(f);
 }
 
@@ -168,7 +161,7 @@ int main(void)
         cmocka_unit_test(always_is_never_counted_down),
         cmocka_unit_test(a_cancelled_job_is_not_retried),
         cmocka_unit_test(a_hold_that_came_meanwhile_is_honoured),
-        cmocka_unit_test(a_job_may_ask_for_it_and_evictions_cost_nothing),
+        cmocka_unit_test(a_final_end_uses_no_budget_and_an_eviction_neither),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

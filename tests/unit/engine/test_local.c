@@ -48,10 +48,14 @@ static void an_exit_code_is_reported(void **state)
     ev = lw_run(&w, 1, lw_sh(&w, "exit 3", ""));
     assert_int_equal(ev.u.exit.cause, STK_CAUSE_FAILED);
     assert_int_equal(ev.u.exit.code, 3);
-    assert_false(ev.u.exit.requeue);
+    assert_false(ev.u.exit.final);
     assert_string_equal(w.note, "exit code 3");
     ev = lw_run(&w, 2, lw_sh(&w, "exit 75", "\"retry\":{\"exit_codes\":[74,75]}"));
-    assert_true(ev.u.exit.requeue);
+    assert_false(ev.u.exit.final);
+    ev = lw_run(&w, 3, lw_sh(&w, "exit 3", "\"retry\":{\"exit_codes\":[74,75]}"));
+    assert_true(ev.u.exit.final);
+    ev = lw_run(&w, 4, lw_sh(&w, "kill -KILL $$", "\"retry\":{\"exit_codes\":[137]}"));
+    assert_false(ev.u.exit.final);
     lw_close(&w);
 }
 

@@ -327,7 +327,7 @@ static void memory_is_counted_before_a_suspend(void **state)
     lw_close(&w);
 }
 
-static void a_restore_that_fails_ends_the_job(void **state)
+static void a_restore_that_the_driver_refuses_queues_it_again(void **state)
 {
     struct stk_event ev;
     struct lw w;
@@ -341,10 +341,64 @@ static void a_restore_that_fails_ends_the_job(void **state)
     (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
     lw_resume(&w, 1, 6, 3);
     ev = lw_wait(&w, 1, STK_EV_EXITED);
-    assert_int_equal(ev.u.exit.cause, STK_CAUSE_GPU);
+    assert_int_equal(ev.u.exit.cause, STK_CAUSE_EVICTED);
     assert_int_equal(ev.lease, 6);
-    assert_string_equal(w.note, "could not be resumed: no memory on the GPU");
+    assert_string_equal(w.note, "could not be resumed: no memory on the GPU; it starts anew");
     lw_close(&w);
+}
+
+#define NO_ROOM                                                                                    \
+    "case $1 in suspend) " OK_HELPER ";; *) [ $(grep -c resume $0.log) -gt %d ] && " OK_HELPER     \
+    " || echo '{\"ok\":false,\"no_room\":true,\"why\":\"no room\"}';; esac"
+
+static bool was_noted(void *ctx)
+{
+    const struct lw *w = ctx;
+
+    return strstr(w->notes, "not resumed yet") != NULL;
+}
+
+/* The first resumes find the GPU full. */
+static void full(struct lw *w, int times)
+{
+    char body[1024];
+
+    (void)snprintf(body, sizeof(body), "echo $1 >>$0.log; " NO_ROOM, times);
+    helper(w, body);
+    begin(w, "");
+    lw_stop(w, 1, 5, STK_CAUSE_EVICTED, true);
+    (void)lw_wait(w, 1, STK_EV_SUSPENDED);
+    lw_resume(w, 1, 6, 3);
+}
+
+static void a_restore_without_room_is_tried_again(void **state)
+{
+    struct lw w;
+
+    (void)state;
+    lw_open(&w);
+    full(&w, 2);
+    (void)lw_wait(&w, 1, STK_EV_STARTED);
+    assert_non_null(strstr(w.notes, "not resumed yet: no room"));
+    runs(&w);
+    end(&w, 6);
+}
+
+static void a_job_that_waits_for_room_sleeps_and_can_be_told_to_sleep(void **state)
+{
+    struct lw w;
+
+    (void)state;
+    lw_open(&w);
+    full(&w, 3);
+    assert_true(lw_until(&w, was_noted, &w));
+    lw_stop(&w, 1, 6, STK_CAUSE_EVICTED, true);
+    assert_int_equal(lw_wait(&w, 1, STK_EV_SUSPENDED).lease, 6);
+    sleeps(&w);
+    lw_resume(&w, 1, 7, 3);
+    w.notes[0] = '\0';
+    assert_true(lw_until(&w, was_noted, &w));
+    end(&w, 7);
 }
 
 static void a_cancel_while_saving_waits_for_the_helper(void **state)
@@ -393,7 +447,9 @@ int main(void)
         cmocka_unit_test(what_is_on_a_gpu_is_saved_first_and_restored_last),
         cmocka_unit_test(what_cannot_be_saved_is_stopped_instead),
         cmocka_unit_test(memory_is_counted_before_a_suspend),
-        cmocka_unit_test(a_restore_that_fails_ends_the_job),
+        cmocka_unit_test(a_restore_that_the_driver_refuses_queues_it_again),
+        cmocka_unit_test(a_restore_without_room_is_tried_again),
+        cmocka_unit_test(a_job_that_waits_for_room_sleeps_and_can_be_told_to_sleep),
         cmocka_unit_test(a_cancel_while_saving_waits_for_the_helper),
         cmocka_unit_test(a_restart_while_saving_does_it_again),
     };

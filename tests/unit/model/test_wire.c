@@ -53,7 +53,8 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
                a->u.evict.suspend == b->u.evict.suspend;
     case STK_EV_EXITED:
         return a->u.exit.cause == b->u.exit.cause && a->u.exit.code == b->u.exit.code &&
-               a->u.exit.lost == b->u.exit.lost && a->u.exit.requeue == b->u.exit.requeue;
+               a->u.exit.lost == b->u.exit.lost && a->u.exit.final == b->u.exit.final &&
+               a->u.exit.ended == b->u.exit.ended;
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
         return a->u.node.i == b->u.node.i;
@@ -111,7 +112,8 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         ev.u.exit.cause = (enum stk_cause)stk_rng_below(r, STK_CAUSE_MAX);
         ev.u.exit.code = (int32_t)stk_rng_next(r);
         ev.u.exit.lost = (stk_time)stk_rng_next(r);
-        ev.u.exit.requeue = stk_rng_below(r, 2);
+        ev.u.exit.final = stk_rng_below(r, 2);
+        ev.u.exit.ended = (stk_time)stk_rng_next(r);
     } else if (type == STK_EV_GPUS_OFF) {
         ev.u.off.node.i = (uint32_t)stk_rng_next(r);
         ev.u.off.mask = stk_rng_next(r);
@@ -167,7 +169,8 @@ static void what_is_no_event_is_refused(void **state)
         int rc;
     } bad[] = {
         {"", 0, -EBADMSG},
-        {"\2\1\0\0\0", 5, -EPROTONOSUPPORT},
+        {"\3\1\0\0\0", 5, -EPROTONOSUPPORT},
+        {"\0\1\0\0\0", 5, -EPROTONOSUPPORT},
         {"\1\15\0\0\0", 5, -EBADMSG},                    /* type 13 */
         {"\1\200\0\0\0\0", 6, -EBADMSG},                 /* a longer way to write 0 */
         {"\1\7\0\0\1\15\0\0\0", 9, -EBADMSG},            /* cause 13 */
@@ -217,7 +220,7 @@ static void the_format_stands_still(void **state)
     const struct stk_piece piece = {{2}, 3, 1, 0x85};
     const struct stk_event place = {
         .at = 1000000, .type = STK_EV_PLACE, .job = {7}, .lease = 300, .u.place = {&piece, 1}};
-    static const unsigned char want[] = {1, 4, 0x80, 0x89, 0x7a, 7, 0xac, 2, 1, 2, 3, 1, 0x85, 1};
+    static const unsigned char want[] = {2, 4, 0x80, 0x89, 0x7a, 7, 0xac, 2, 1, 2, 3, 1, 0x85, 1};
     unsigned char buf[STK_WIRE_SMALL];
     size_t len = 0;
 
@@ -227,6 +230,25 @@ static void the_format_stands_still(void **state)
     assert_memory_equal(buf, want, sizeof(want));
 }
 
+static void version_1_is_still_read(void **state)
+{
+    static const unsigned char failed[] = {1, 7, 0, 0, 5, 2, 6, 0, 0},
+                               again[] = {1, 7, 0, 0, 5, 2, 6, 0, 1};
+    struct fx_heap heap = {0};
+    const struct stk_mem mem = fx_mem(&heap);
+    struct stk_wire w;
+
+    (void)state;
+    stk_wire_init(&w, &mem);
+    assert_int_equal(stk_wire_get(failed, sizeof(failed), &w, NULL), 0);
+    assert_int_equal(w.ev.u.exit.cause, STK_CAUSE_FAILED);
+    assert_int_equal(w.ev.u.exit.code, 3);
+    assert_false(w.ev.u.exit.final);
+    assert_int_equal(stk_wire_get(again, sizeof(again), &w, NULL), 0);
+    assert_int_equal(w.ev.u.exit.cause, STK_CAUSE_EVICTED); /* it was queued again */
+    stk_wire_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +256,7 @@ int main(void)
         cmocka_unit_test(what_is_no_event_is_refused),
         cmocka_unit_test(what_cannot_be_said_is_not_put),
         cmocka_unit_test(the_format_stands_still),
+        cmocka_unit_test(version_1_is_still_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

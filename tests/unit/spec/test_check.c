@@ -126,6 +126,8 @@ static void refusals_name_the_key(void **state)
         {WITH("\"retry\":{\"ooms\":1}"), "retry.ooms: is not a known key; did you mean \"oom\"?"},
         {WITH("\"retry\":{\"exit_codes\":[256]}"),
          "retry.exit_codes[0]: must be a whole number from 0 to 255, got 256"},
+        {WITH("\"retry\":{\"exit_codes\":[1]}"),
+         "retry.exit_codes: has no meaning without retry.error: how often"},
         {WITH("\"signal\":{\"signal\":\"USR9\"}"),
          "signal.signal: must be a signal such as \"USR1\", got \"USR9\""},
         {WITH("\"signal\":{}"), "signal: needs \"signal\""},

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of live jobs that users count on: retries, times, output files, limits."""
+import json
+import os
+import resource
+import subprocess
+import time
+
+import pytest
+from daemon import STOKER, Daemon
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    with Daemon(tmp_path) as d:
+        yield d
+
+
+def gone(pid, timeout=60):
+    """Waits until a process is no more."""
+    end = time.monotonic() + timeout
+    while os.path.exists(f"/proc/{pid}"):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+# ---- retries ----
+
+def test_exit_codes_worth_a_restart_use_the_budget(daemon):
+    n = daemon.submit(command=["sh", "-c", "exit 75"], retry={"error": 2, "exit_codes": [75]})
+    job = daemon.wait(n)
+    assert (job["cause"], job["exit_code"], job["restarts"]) == ("failed", 75, 2)
+
+
+def test_other_exit_codes_are_not_retried(daemon):
+    n = daemon.submit(command=["sh", "-c", "exit 3"], retry={"error": 2, "exit_codes": [75]})
+    assert daemon.wait(n)["restarts"] == 0
+
+
+# ---- times and files ----
+
+def test_a_job_that_ended_while_nobody_looked_ended_when_it_did(daemon):
+    n = daemon.submit(command=["sh", "-c", "date +%s.%N > began; sleep 0.5; date +%s.%N > ended"])
+    pid = daemon.until(n, "running")["supervisor"]
+    daemon.kill()
+    gone(pid)
+    time.sleep(2)
+    daemon.start()
+    ended = float((daemon.folder / "ended").read_text())
+    job = daemon.wait(n)
+    assert ended <= job["ended"] < ended + 1.5
+    assert daemon.get("/v1/history")["jobs"][0]["ended"] == job["ended"]
+
+
+def test_the_default_output_file_is_emptied_once_and_a_restart_appends(daemon):
+    (daemon.folder / "stoker-1.out").write_text("of an older job 1\n")
+    n = daemon.submit(command=["sh", "-c", "echo $STOKER_RESTARTS; exit 1"], retry={"error": 1})
+    daemon.wait(n)
+    assert (daemon.folder / "stoker-1.out").read_text() == "0\n1\n"
+
+
+def test_a_named_output_file_is_appended_to_unless_it_is_to_be_emptied(daemon):
+    (daemon.folder / "out").write_text("older\n")
+    daemon.wait(daemon.submit(command=["echo", "more"], stdout="out"))
+    assert (daemon.folder / "out").read_text() == "older\nmore\n"
+    n = daemon.submit(command=["sh", "-c", "echo {}"], items=["a", "b", "c"], stdout="out", open_mode="truncate")
+    daemon.wait(n)
+    assert (daemon.folder / "out").read_text() == "a\nb\nc\n"
+
+
+# ---- limits of processes ----
+
+def limits_of(daemon, n):
+    """name -> (soft, hard), as the job saw them."""
+    assert daemon.wait(n)["cause"] == "completed"
+    names = {"Max open files": "nofile", "Max core file size": "core", "Max stack size": "stack", "Max file size": "fsize"}
+    seen = {}
+    for line in daemon.log(n).splitlines():
+        for words, name in names.items():
+            if line.startswith(words):
+                seen[name] = tuple(-1 if v == "unlimited" else int(v) for v in line[len(words):].split()[:2])
+    return seen
+
+
+SHOW = ["cat", "/proc/self/limits"]
+
+
+def test_a_job_has_the_limits_of_who_sent_it(daemon):
+    def lower():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (300, 400))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 4096))
+    env = {**os.environ, "STOKER_SOCKET": str(daemon.socket)}
+    out = subprocess.run([STOKER, "submit", "--json", "--", *SHOW], env=env, cwd=daemon.folder, preexec_fn=lower,
+                         capture_output=True, text=True, check=True).stdout
+    seen = limits_of(daemon, json.loads(out)["id"])
+    assert (seen["nofile"], seen["core"]) == ((300, 400), (0, 4096))
+
+
+def test_a_job_without_limits_has_the_daemons_as_they_were(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    d = Daemon(tmp_path)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (600, hard))
+    try:
+        d.start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    try:
+        assert limits_of(d, d.submit(command=SHOW))["nofile"] == (600, -1 if hard == resource.RLIM_INFINITY else hard)
+    finally:
+        d.close()
+
+
+def test_bad_limits_are_refused(daemon):
+    for bad, words in [({"nofile": [5]}, "two numbers"), ({"nofile": [9, 5]}, "soft"), ({"nofile": [-1, 5]}, "soft"),
+                       ({"nofile": [-2, 5]}, "-1"), ({"files": [1, 2]}, "not a known key")]:
+        a = daemon.client().post("/v1/jobs", {"command": SHOW, "rlimits": bad})
+        assert a.status == 400 and words in a.json["error"]["message"], a
