@@ -31,6 +31,7 @@ void stk_api_after_turn(struct stk_api *a)
 {
     stk_wait_turn(a);
     stk_feed_turn(a);
+    stk_tail_turn(a);
 }
 
 static void on_http_log(void *ctx, const char *line)

@@ -62,6 +62,7 @@ void stk_feed_tick(struct stk_api *a);
 void stk_tail_tick(struct stk_api *a);
 void stk_wait_turn(struct stk_api *a);
 void stk_feed_turn(struct stk_api *a);
+void stk_tail_turn(struct stk_api *a);
 
 /* The handlers. */
 typedef void stk_handler(void *ctx, struct stk_request *r);

@@ -86,17 +86,6 @@ static bool wanted(const struct stk_api *a, const struct filter *f, const struct
            strcmp(f->state, stk_show_state(&stk_core_state(core)->jobs[slot])) == 0;
 }
 
-static bool known_state(const char *s)
-{
-    static const char *const states[] = {"held",    "blocked",   "waiting", "starting",
-                                         "running", "suspended", "stopping"};
-
-    for (size_t i = 0; i < sizeof(states) / sizeof(*states); i++)
-        if (strcmp(states[i], s) == 0)
-            return true;
-    return false;
-}
-
 static int read_filter(struct stk_request *r, struct filter *f)
 {
     *f = (struct filter){.state = stk_request_query(r, "state"),
@@ -106,7 +95,7 @@ static int read_filter(struct stk_request *r, struct filter *f)
         f->user = NULL;
         f->mine = true;
     }
-    if (f->state && !known_state(f->state)) {
+    if (f->state && !stk_show_is_state(f->state)) {
         stk_request_error(r, 400, NULL,
                           "state must be held, blocked, waiting, starting, running, suspended or "
                           "stopping, got \"%.40s\"; jobs that have ended are under /v1/history",

@@ -199,7 +199,7 @@ static ssize_t fill(void *ctx, char *buf, size_t max, bool stopping)
         return STK_STREAM_END;
     if (stopping)
         return STK_STREAM_CUT;
-    if (!t->eof)
+    if (!t->eof || (!t->job_over && !stk_live_entry(t->api->cfg.live, t->number)))
         ask_piece(t);
     return 0; /* at the end of a file that may grow: the tick asks */
 }
@@ -242,6 +242,15 @@ static void on_piece(uv_work_t *work, int status)
         begin_answer(t);
     else
         stk_request_wake(t->req);
+}
+
+/* What a job that has just ended has left is read at once. */
+void stk_tail_turn(struct stk_api *a)
+{
+    for (struct stk_tail *t = a->tails; t; t = t->next)
+        if (t->streaming && t->eof && !t->working && t->at == t->len && !t->job_over &&
+            !stk_live_entry(a->cfg.live, t->number))
+            ask_piece(t);
 }
 
 void stk_tail_tick(struct stk_api *a)

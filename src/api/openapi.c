@@ -30,6 +30,7 @@ static const struct {
     {"token", "string", "the secret of a token"},
     {"until", "integer", "ended before this time, seconds since 1970"},
     {"user", "string", "only jobs of this user; me: your own"},
+    {"while", "string", "answer also when the job is in another state than this"},
 };
 
 static void add_query(json_t *params, const char *name, size_t len)

@@ -34,7 +34,7 @@ const struct stk_route stk_api_routes[] = {
      "text/plain", 200, "its output; with follow=1 as it comes"},
     {"GET", "/v1/jobs/{id}/items", stk_do_items, STK_NEED_USER, "state " PAGE, NULL, "Items", NULL, 200,
      "the items of a batch and what came of them"},
-    {"GET", "/v1/jobs/{id}/wait", stk_do_wait, STK_NEED_USER, "timeout_s", NULL, "Job", NULL, 200,
+    {"GET", "/v1/jobs/{id}/wait", stk_do_wait, STK_NEED_USER, "timeout_s while", NULL, "Job", NULL, 200,
      "the job once it has ended, or when the time is over"},
     {"POST", "/v1/jobs/{id}/report", stk_do_report, STK_NEED_USER, "", "Report", "Control", NULL, 200,
      "what the job says of its progress"},

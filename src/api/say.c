@@ -209,7 +209,7 @@ void stk_say_end(enum stk_cause cause, int32_t code, char *buf, size_t size)
         break;
     case STK_CAUSE_SIGNAL:
         name = code > 0 && code < 65 ? sigabbrev_np(code) : NULL;
-        (void)snprintf(buf, size, "killed by signal %d%s%s%s", code, name ? " (" : "",
+        (void)snprintf(buf, size, "was killed by signal %d%s%s%s", code, name ? " (" : "",
                        name ? name : "", name ? ")" : "");
         break;
     case STK_CAUSE_OOM:
@@ -241,4 +241,27 @@ void stk_say_end(enum stk_cause cause, int32_t code, char *buf, size_t size)
         (void)snprintf(buf, size, "is gone, and nobody knows how it ended");
         break;
     }
+}
+
+void stk_say_ended(const struct stk_record *rec, char *buf, size_t size)
+{
+    static const struct { /* notes that begin with what the cause says */
+        enum stk_cause cause;
+        const char *note, *instead;
+    } same[] = {
+        {STK_CAUSE_NOT_STARTED, "not started: ", "could not be started: "},
+        {STK_CAUSE_TIMEOUT, "over its time limit", "was over its time limit"},
+        {STK_CAUSE_OOM, "out of memory: ", "ran out of memory: "},
+    };
+    bool plain = rec->cause == STK_CAUSE_OK || rec->cause == STK_CAUSE_SIGNAL ||
+                 (rec->cause == STK_CAUSE_FAILED && rec->kind != STK_KIND_BATCH) || !rec->note ||
+                 !*rec->note;
+    char sentence[80];
+
+    stk_say_end(rec->cause, rec->code, sentence, sizeof(sentence));
+    (void)snprintf(buf, size, "%s%s%s", sentence, plain ? "" : ": ", plain ? "" : rec->note);
+    for (size_t i = 0; !plain && i < sizeof(same) / sizeof(*same); i++)
+        if (rec->cause == same[i].cause &&
+            strncmp(rec->note, same[i].note, strlen(same[i].note)) == 0)
+            (void)snprintf(buf, size, "%s%s", same[i].instead, rec->note + strlen(same[i].note));
 }

@@ -9,6 +9,7 @@
 
 #include "model/job.h"
 #include "model/reason.h"
+#include "store/store.h"
 
 struct stk_say { /* what is known beside the reason */
     struct stk_reason why;
@@ -27,8 +28,10 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size);
 /* The smallest change that would start it, or let it fit: "with 2 GPUs it would fit now"; "" when
  * there is nothing a user could do. */
 void stk_say_change(const struct stk_say *s, char *buf, size_t size);
-/* "exit code 3", "killed by signal 9 (KILL)". */
+/* "exit code 3", "was killed by signal 9 (KILL)". */
 void stk_say_end(enum stk_cause cause, int32_t code, char *buf, size_t size);
+/* The same of a job that has ended, with what its note adds. */
+void stk_say_ended(const struct stk_record *rec, char *buf, size_t size);
 /* "at 14:30 (in 25 min)" */
 void stk_say_when(stk_time at, stk_time now, char *buf, size_t size);
 /* "25 min", "2 h 5 min", "3 days" */

@@ -65,6 +65,17 @@ const char *stk_show_state(const struct stk_job *j)
     return "done";
 }
 
+bool stk_show_is_state(const char *word)
+{
+    static const char *const states[] = {"held",    "blocked",   "waiting", "starting",
+                                         "running", "suspended", "stopping"};
+
+    for (size_t i = 0; i < sizeof(states) / sizeof(*states); i++)
+        if (strcmp(states[i], word) == 0)
+            return true;
+    return false;
+}
+
 json_t *stk_show_time(stk_time t)
 {
     return t > 0 ? json_real((double)t / 1e6) : json_null();
@@ -304,16 +315,11 @@ json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e)
 json_t *stk_show_record(const struct stk_show *v, const struct stk_record *rec)
 {
     json_t *o = common(rec);
-    char sentence[80], whole[800];
-    bool plain = rec->cause == STK_CAUSE_OK || rec->cause == STK_CAUSE_SIGNAL ||
-                 (rec->cause == STK_CAUSE_FAILED && rec->kind != STK_KIND_BATCH) || !rec->note ||
-                 !*rec->note;
+    char whole[800];
 
     if (!o)
         return NULL;
-    stk_say_end(rec->cause, rec->code, sentence, sizeof(sentence));
-    (void)snprintf(whole, sizeof(whole), "%s%s%.700s", sentence, plain ? "" : ": ",
-                   plain ? "" : rec->note);
+    stk_say_ended(rec, whole, sizeof(whole));
     set(o, "state_text", text(whole));
     set_items(v, o, rec);
     set_private(v, o, rec);

@@ -25,6 +25,7 @@ bool stk_show_full(const struct stk_show *v, const json_t *job, size_t *bytes);
 
 /* Words for the states and causes that are shown: "waiting", "completed". */
 const char *stk_show_state(const struct stk_job *j);
+bool stk_show_is_state(const char *word); /* of a job that has not ended */
 const char *stk_show_cause(enum stk_cause c);
 /* The cause of such a word; STK_CAUSE_NONE: there is none. */
 enum stk_cause stk_show_cause_of(const char *word);

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wait.c - long polls: a request that is answered when its job has ended, or when its time is over,
- * with the job as it then is. */
+/* wait.c - long polls: a request that is answered when its job has ended, when it is no longer in
+ * the state that was named, or when its time is over, with the job as it then is.
+ *
+ * The number of an array means all of it: one of its jobs speaks for it, the first that has not
+ * ended, and when all have, the one that ended worst. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/handlers.h"
 #include "api/show.h"
+#include "core/state.h"
 
 #define WAIT_S 3600u
 #define MAX_WAIT_S 86400u
@@ -14,6 +20,8 @@ struct stk_wait {
     struct stk_api *api;
     struct stk_request *req;
     stk_job_number number;
+    bool one;       /* an element of an array was named, not the array */
+    char state[16]; /* answered when it is in another one; "": at its end */
     uint64_t until_ms;
 };
 
@@ -34,38 +42,71 @@ static void on_gone(void *ctx, struct stk_request *r)
     unlink_wait(ctx);
 }
 
-static void answer(struct stk_api *a, struct stk_request *r, stk_job_number number)
+/* The first job that has not ended of what is waited for; NULL: there is none. */
+static const struct stk_entry *living(const struct stk_wait *w)
 {
-    struct stk_show view = {a, stk_request_who(r), true};
-    struct stk_err err = {""};
-    int rc;
-    json_t *job = stk_show_number(&view, number, &rc, &err);
+    const struct stk_entry *e = stk_live_entry(w->api->cfg.live, w->number);
 
+    if (e || w->one)
+        return e;
+    e = stk_live_next(w->api->cfg.live, w->number);
+    return e && e->rec.array == w->number ? e : NULL;
+}
+
+struct worst {
+    stk_job_number number;
+    int code;
+};
+
+/* How badly it ended: well, with a code, by a signal, or in a way that has none of these. */
+static int see_end(void *ctx, const struct stk_record *rec)
+{
+    struct worst *w = ctx;
+    int code = rec->cause == STK_CAUSE_OK       ? 0
+               : rec->cause == STK_CAUSE_FAILED ? rec->code & 255
+               : rec->cause == STK_CAUSE_SIGNAL ? 128 + (rec->code & 127)
+                                                : 256;
+
+    if (code > w->code)
+        *w = (struct worst){rec->number, code};
+    return 0;
+}
+
+static void answer(struct stk_wait *w)
+{
+    struct stk_show view = {w->api, stk_request_who(w->req), true};
+    const struct stk_entry *e = living(w);
+    struct worst worst = {e ? e->number : w->number, 0};
+    struct stk_err err = {""};
+    json_t *job;
+    int rc;
+
+    if (!e && !w->one)
+        (void)stk_store_array(stk_live_store(w->api->cfg.live), w->number, see_end, &worst, NULL);
+    job = stk_show_number(&view, worst.number, &rc, &err);
     if (job)
-        stk_request_json(r, 200, job);
+        stk_request_json(w->req, 200, job);
     else
-        stk_api_fail(r, rc, &err);
+        stk_api_fail(w->req, rc, &err);
 }
 
 static void finish(struct stk_wait *w)
 {
-    struct stk_api *a = w->api;
-    struct stk_request *r = w->req;
-    stk_job_number number = w->number;
+    struct stk_wait copy = *w;
 
     unlink_wait(w);
-    answer(a, r, number);
+    answer(&copy);
 }
 
-/* A batch has ended when all of its workers have; their numbers follow each other. */
-static bool lives(const struct stk_api *a, stk_job_number number)
+static bool over(const struct stk_wait *w)
 {
-    const struct stk_entry *next;
+    const struct stk_entry *e = living(w);
+    const struct stk_core *core = stk_live_core(w->api->cfg.live);
+    uint32_t slot = e && w->state[0] ? stk_core_find(core, e->number) : STK_NONE;
 
-    if (stk_live_entry(a->cfg.live, number))
-        return true;
-    next = stk_live_next(a->cfg.live, number);
-    return next && next->rec.array == number && next->rec.kind == STK_KIND_BATCH;
+    if (!e || slot == STK_NONE)
+        return !e;
+    return strcmp(w->state, stk_show_state(&stk_core_state(core)->jobs[slot])) != 0;
 }
 
 void stk_wait_turn(struct stk_api *a)
@@ -74,7 +115,7 @@ void stk_wait_turn(struct stk_api *a)
 
     for (struct stk_wait *w = a->waits; w; w = next) {
         next = w->next;
-        if (!lives(a, w->number))
+        if (over(w))
             finish(w);
     }
 }
@@ -94,23 +135,26 @@ void stk_wait_tick(struct stk_api *a)
 void stk_do_wait(void *ctx, struct stk_request *r)
 {
     struct stk_api *a = ctx;
-    struct stk_wait *w;
-    stk_job_number number;
+    const char *state = stk_request_query(r, "while");
+    struct stk_wait *w, asked = {.api = a, .req = r, .one = strchr(stk_request_path(r, "id"), '_')};
     uint64_t timeout_s;
 
-    if (stk_api_job_number(ctx, r, &number) < 0 ||
+    if (stk_api_job_number(ctx, r, &asked.number) < 0 ||
         stk_request_number(r, "timeout_s", WAIT_S, MAX_WAIT_S, &timeout_s) < 0)
         return;
-    w = lives(a, number) && timeout_s > 0 ? calloc(1, sizeof(*w)) : NULL;
-    if (!w) {
-        answer(a, r, number);
+    if (state && !stk_show_is_state(state) && strcmp(state, "done") != 0) {
+        stk_request_error(r, 400, NULL, "while must be a state of a job, got \"%.40s\"", state);
         return;
     }
-    *w = (struct stk_wait){.next = a->waits,
-                           .api = a,
-                           .req = r,
-                           .number = number,
-                           .until_ms = uv_now(a->cfg.loop) + timeout_s * 1000};
+    (void)snprintf(asked.state, sizeof(asked.state), "%s", state ? state : "");
+    w = timeout_s > 0 && !over(&asked) ? malloc(sizeof(*w)) : NULL;
+    if (!w) {
+        answer(&asked);
+        return;
+    }
+    *w = asked;
+    w->next = a->waits;
+    w->until_ms = uv_now(a->cfg.loop) + timeout_s * 1000;
     if (a->waits)
         a->waits->prev = w;
     a->waits = w;

@@ -246,7 +246,7 @@ static int session(struct stk_ask *k, uint32_t id, struct session *s, struct stk
 
 int stk_attach(struct stk_ask *k, uint32_t id, bool mine)
 {
-    const struct stk_follow f = {.id = id, .cancel = mine, .until_start = true};
+    const struct stk_follow f = {.id = id, .count = 1, .cancel = mine, .until_start = true};
     struct session s = {.fd = -1};
     struct stk_err err = {""};
     json_t *job = NULL;

@@ -20,6 +20,7 @@
 #include "cli/programs.h"
 #include "cli/submit.h"
 #include "cli/view.h"
+#include "sys/signals.h"
 
 struct show {
     struct stk_ask *k;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* follow.c - one loop over: the log streams (connections that the daemon feeds while the job
- * lives), signals to us, and the job's state, asked for twice a second. What was copied is counted,
- * so that a stream cut off by a restart of the daemon is opened again where it stopped. */
+ * lives), signals to us, and the job's state. The state is a long poll: the daemon answers when it
+ * changes. Workers of a batch have a log each; what they are is asked for once a second, with the
+ * progress of the batch. */
 #include "cli/follow.h"
 
 #include <math.h>
@@ -9,59 +10,56 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "cli/follow_log.h"
 #include "cli/view.h"
+#include "sys/signals.h"
 
-#define FIRST_MS 15 /* between looks at its state; longer and longer */
-#define POLL_MS 400
+#define AGAIN_S 0.2   /* between looks when the daemon is away, or answers too early */
+#define TURN_MS 500   /* logs that could not be opened are tried again */
+#define LINGER_S 10   /* a log that never ends must not keep us */
+#define MAX_LOGS 128u /* open at once */
 
-struct log {
-    const char *name;
-    int to;
-    bool wanted, ended;
-    uint64_t offset;
+struct look { /* the long poll for its state */
     struct stk_stream *s;
-    bool broken; /* the reader of our output is gone */
+    char *text;
+    size_t n, cap;
 };
 
 struct state {
     struct stk_ask *k;
     const struct stk_follow *f;
-    struct log logs[2];
+    struct stk_follow_log *logs;
+    uint32_t n_logs;
+    struct pollfd *polls; /* signals, the look, then one per log */
+    struct look look;
     struct stk_term err;
     json_t *job;
     char said[512]; /* what the state line shows */
     double away;    /* since when the daemon does not answer; 0: it does */
-    int stop;       /* signal that tells us to leave */
+    double over;    /* when it was seen to have ended; 0: not yet */
     double next;    /* when to look at its state again */
+    int stop;       /* signal that tells us to leave */
     bool asked, drawn, started;
 };
-
-int stk_signals(void)
-{
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGHUP);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-int stk_signal_read(int fd)
-{
-    struct signalfd_siginfo info;
-
-    return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
-}
 
 static bool away(int rc)
 {
     return rc == -EHOSTDOWN || rc == -EPIPE || rc == -ETIMEDOUT;
+}
+
+/* The first job of an array has the array's number: what came is then the worst of them. */
+static int this_very(struct stk_ask *k, const struct stk_id *id, json_t *take, json_t **ret_job,
+                     struct stk_err *err)
+{
+    bool other = id->range && stk_int(take, "id", 0) != (int64_t)id->job;
+
+    if (other)
+        json_decref(take);
+    else
+        *ret_job = take;
+    return other ? stk_client_get(k->c, ret_job, err, "/v1/jobs/%u", id->job) : 0;
 }
 
 int stk_await(struct stk_ask *k, const struct stk_id *id, int signals, double until,
@@ -83,10 +81,8 @@ int stk_await(struct stk_ask *k, const struct stk_id *id, int signals, double un
         (void)snprintf(path, sizeof(path), "/v1/jobs/%s/wait?timeout_s=%d", name,
                        left < 30 ? (int)ceil(left) : 30);
         rc = stk_client_call(k->c, &call, &job, err);
-        if (rc == 0 && stk_view_ended(job)) {
-            *ret_job = job;
-            return 0;
-        }
+        if (rc == 0 && stk_view_ended(job))
+            return this_very(k, id, job, ret_job, err);
         json_decref(job);
         if (rc == 0) {
             gone = 0;
@@ -123,105 +119,190 @@ static void say(struct state *s, const char *text)
         (void)fprintf(stderr, "%s%s%s", stk_term_on(&s->err, STK_DIM), clean,
                       stk_term_off(&s->err, STK_DIM));
         s->drawn = true;
-    } else if (strcmp(s->said, clean) != 0) {
+    } else {
         (void)fprintf(stderr, "%s\n", clean);
     }
     (void)snprintf(s->said, sizeof(s->said), "%s", clean);
     (void)fflush(stderr);
 }
 
-/* The line about its state: reasons only on a terminal, where the line is written over. */
-static void say_state(struct state *s)
+/* On a terminal a line that is written over; else a line for each state. */
+static void say_state(struct state *s, bool changed)
 {
     const char *state = stk_view_state(s->job), *why = stk_view_sentence(s->job);
     double waited = stk_now() - stk_num(s->job, "submitted", stk_now());
-    char line[512], time[32];
     bool runs = strcmp(state, "running") == 0 || stk_view_ended(s->job);
+    bool starts = strcmp(state, "starting") == 0;
+    char line[512], time[32], items[128];
 
     s->started = s->started || runs || strcmp(state, "suspended") == 0;
-    if (runs && s->started) {
-        if (s->said[0] != '\0' && !stk_view_ended(s->job)) {
-            wipe(s);
-            s->said[0] = '\0';
-        }
+    if (runs && !(s->err.tty && s->f->count > 1 && !stk_view_ended(s->job))) {
+        wipe(s);
         return;
     }
+    if (runs)
+        why = stk_view_items(s->job, items, sizeof(items));
     if (s->err.tty)
         (void)snprintf(line, sizeof(line), "job %u %s %s  %s", s->f->id, state,
                        stk_text_duration(waited, time, sizeof(time)), why);
     else
-        (void)snprintf(line, sizeof(line), "stoker: job %u is %s", s->f->id, state);
-    say(s, line);
+        (void)snprintf(line, sizeof(line), "stoker: job %u is %s%s%s", s->f->id, state,
+                       starts ? "" : ": ", starts ? "" : why);
+    if (s->err.tty || changed)
+        say(s, line);
 }
 
-static int copy(void *ctx, const char *data, size_t n)
+void stk_follow_ended(const json_t *job, bool quiet)
 {
-    struct log *l = ctx;
+    const char *state = stk_view_state(job);
+    bool own = strcmp(state, "completed") == 0 || strcmp(state, "failed") == 0;
+    char id[40], clean[1024];
 
-    while (n > 0) {
-        ssize_t k = write(l->to, data, n);
+    if (own || (quiet && (strcmp(state, "killed") == 0 || strcmp(state, "cancelled") == 0)))
+        return;
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "stoker: job %s %s\n", stk_view_id(job, id, sizeof(id)),
+                  stk_text_clean(clean, sizeof(clean), stk_view_sentence(job), false));
+}
 
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k < 0 && errno == EAGAIN) {
-            (void)poll(&(struct pollfd){.fd = l->to, .events = POLLOUT}, 1, -1);
-            continue;
-        }
-        if (k < 0) {
-            l->broken = true;
-            return -ECANCELED;
-        }
-        data += k;
-        n -= (size_t)k;
-        l->offset += (uint64_t)k;
+/* ---- its state ---- */
+
+static int gather(void *ctx, const char *data, size_t n)
+{
+    struct look *l = ctx;
+
+    if (l->n + n > l->cap) {
+        size_t cap = 2 * (l->n + n);
+        char *more = realloc(l->text, cap);
+
+        if (!more)
+            return -ENOMEM;
+        l->text = more;
+        l->cap = cap;
+    }
+    memcpy(l->text + l->n, data, n);
+    l->n += n;
+    return 0;
+}
+
+/* Which workers of a batch have started, and which have ended. */
+static void look_at_workers(struct state *s)
+{
+    json_t *page = NULL, *list;
+    bool ended = stk_view_ended(s->job);
+
+    if (s->f->outputs > 1 && !ended &&
+        stk_client_get(s->k->c, &page, NULL, "/v1/jobs?after=%u&limit=%u", s->f->id - 1,
+                       s->f->count < 1000 ? s->f->count : 1000) < 0)
+        return;
+    list = json_object_get(page, "jobs");
+    for (uint32_t i = 0; i < s->n_logs; i++) {
+        struct stk_follow_log *l = &s->logs[i];
+        const json_t *job = s->f->outputs > 1 ? NULL : s->job;
+        size_t k;
+
+        for (k = 0; !job && k < json_array_size(list); k++)
+            if (stk_int(json_array_get(list, k), "id", 0) == (int64_t)l->job)
+                job = json_array_get(list, k);
+        l->over = ended || !job;
+        l->started = l->started || l->over ||
+                     (s->f->outputs == 1 ? s->started : stk_num(job, "started", 0) > 0);
+        if (l->over)
+            l->next = 0;
+    }
+    json_decref(page);
+}
+
+static void take_job(struct state *s, json_t *take)
+{
+    bool changed = !s->job || strcmp(stk_view_state(s->job), stk_view_state(take)) != 0;
+
+    json_decref(s->job);
+    s->job = take;
+    s->away = 0;
+    s->next = changed ? 0 : stk_now() + AGAIN_S;
+    if (s->over == 0 && stk_view_ended(take))
+        s->over = stk_now();
+    say_state(s, changed);
+    look_at_workers(s);
+}
+
+/* The daemon did not answer: 0 to go on, or an exit code. */
+static int is_away(struct state *s, int rc, const struct stk_err *err)
+{
+    char line[160];
+
+    if (!away(rc) || (s->away > 0 && stk_now() - s->away > STK_FOLLOW_PATIENCE_S)) {
+        wipe(s);
+        (void)stk_ask_fail(s->k, rc, err);
+        return STK_EXIT_OURS;
+    }
+    s->next = stk_now() + AGAIN_S;
+    if (s->away == 0) {
+        s->away = stk_now();
+        (void)snprintf(line, sizeof(line), "stoker: the daemon is away; job %u is not affected",
+                       s->f->id);
+        say(s, line);
     }
     return 0;
 }
 
-static void log_open(struct state *s, struct log *l)
+static int look_open(struct state *s)
 {
+    bool often = s->err.tty || s->f->count > 1;
     char path[160];
     const struct stk_call call = {.path = path, .timeout_ms = -1};
     struct stk_err err = {""};
-    bool ended = stk_view_ended(s->job);
-
-    (void)snprintf(path, sizeof(path), "/v1/jobs/%u/log?stream=%s&offset=%llu%s", s->f->id, l->name,
-                   (unsigned long long)l->offset, ended ? "" : "&follow=1");
-    if (stk_stream_open(s->k->c, &call, copy, l, &l->s, &err) < 0)
-        l->s = NULL; /* asked again with the next state */
-}
-
-/* Reads what has come. A stream that ends while the job lives is opened again. */
-static void log_pump(struct state *s, struct log *l)
-{
-    struct stk_err err = {""};
     int rc;
 
-    if (l->to == STDOUT_FILENO || l->to == STDERR_FILENO)
-        wipe(s);
-    rc = stk_stream_pump(l->s, &err);
-    if (rc == 0)
-        return;
-    stk_stream_free(l->s);
-    l->s = NULL;
-    s->next = 0; /* it may have ended */
-    if (rc == -ENOENT || rc == -EACCES || rc == -ECANCELED || rc == -EINVAL || rc == -EREMOTEIO)
-        l->ended = stk_view_ended(s->job) || rc == -ECANCELED;
-    else if (rc == 1 && s->job && stk_view_ended(s->job))
-        l->ended = true;
+    if (s->look.s || s->over > 0 || stk_now() < s->next)
+        return 0;
+    (void)snprintf(path, sizeof(path), "/v1/jobs/%u/wait?timeout_s=%d%s%s", s->f->id,
+                   !s->job ? 0
+                   : often ? 1
+                           : 30,
+                   s->job ? "&while=" : "", s->job ? stk_view_state(s->job) : "");
+    s->look.n = 0;
+    rc = stk_stream_open(s->k->c, &call, gather, &s->look, &s->look.s, &err);
+    return rc < 0 ? is_away(s, rc, &err) : 0;
 }
+
+static int look_pump(struct state *s)
+{
+    struct stk_err err = {""};
+    int rc = stk_stream_pump(s->look.s, &err);
+    json_t *job;
+
+    if (rc == 0)
+        return 0;
+    stk_stream_free(s->look.s);
+    s->look.s = NULL;
+    if (rc < 0)
+        return is_away(s, rc, &err);
+    job = json_loadb(s->look.text, s->look.n, 0, NULL);
+    if (!job)
+        return is_away(s, -EPROTO, &(struct stk_err){"the daemon's answer is not JSON"});
+    take_job(s, job);
+    return 0;
+}
+
+/* ---- signals ---- */
 
 static void cancel(struct state *s)
 {
+    json_t *ids = json_array(), *body;
     struct stk_err err = {""};
-    char path[64];
 
-    (void)snprintf(path, sizeof(path), "/v1/jobs/%u/cancel", s->f->id);
+    for (uint32_t i = 0; i < s->f->count; i++)
+        (void)json_array_append_new(ids, json_integer((json_int_t)s->f->id + i));
+    body = json_pack("{s:s, s:o}", "verb", "cancel", "ids", ids);
     wipe(s);
     (void)fprintf(stderr, "stoker: cancelling job %u (again: leave it)\n", s->f->id);
-    if (stk_client_call(s->k->c, &(struct stk_call){.method = "POST", .path = path}, NULL, &err) <
-        0)
+    if (stk_client_call(s->k->c,
+                        &(struct stk_call){.method = "POST", .path = "/v1/jobs/act", .body = body},
+                        NULL, &err) < 0)
         (void)stk_ask_fail(s->k, -EREMOTEIO, &err);
+    json_decref(body);
 }
 
 static void on_signal(struct state *s, int sig)
@@ -236,117 +317,110 @@ static void on_signal(struct state *s, int sig)
     s->stop = sig;
 }
 
-/* Asks for the job's state. 0, or an exit code. */
-static int refresh(struct state *s)
-{
-    struct stk_err err = {""};
-    json_t *job = NULL;
-    int rc = stk_client_get(s->k->c, &job, &err, "/v1/jobs/%u", s->f->id);
+/* ---- the loop ---- */
 
-    if (rc == 0) {
-        json_decref(s->job);
-        s->job = job;
-        s->away = 0;
-        say_state(s);
+/* Waits for something to happen, and takes it: 0, or an exit code. */
+static int turn(struct state *s, int signals)
+{
+    uint32_t n_open = 0;
+    int rc = 0, ms = s->look.s || s->over > 0 ? TURN_MS : (int)(AGAIN_S * 1000);
+
+    for (uint32_t i = 0; i < s->n_logs; i++) {
+        struct stk_follow_log *l = &s->logs[i];
+
+        if (n_open < MAX_LOGS && s->away == 0)
+            stk_follow_log_open(s->k, l);
+        n_open += l->s != NULL;
+        s->polls[2 + i] = (struct pollfd){.fd = l->s ? stk_stream_fd(l->s) : -1, .events = POLLIN};
+    }
+    s->polls[0] = (struct pollfd){.fd = signals, .events = POLLIN};
+    s->polls[1] =
+        (struct pollfd){.fd = s->look.s ? stk_stream_fd(s->look.s) : -1, .events = POLLIN};
+    if (poll(s->polls, 2 + s->n_logs, ms) <= 0)
         return 0;
-    }
-    if (!away(rc) || (s->away > 0 && stk_now() - s->away > STK_FOLLOW_PATIENCE_S)) {
-        wipe(s);
-        (void)stk_ask_fail(s->k, rc, &err);
-        return STK_EXIT_OURS;
-    }
-    if (s->away == 0) {
-        char line[160];
-
-        s->away = stk_now();
-        (void)snprintf(line, sizeof(line), "stoker: the daemon is away; job %u is not affected",
-                       s->f->id);
-        say(s, line);
-    }
-    return 0;
-}
-
-/* Waits for something to happen, and takes it. */
-static void turn(struct state *s, int signals, int ms)
-{
-    struct pollfd p[3] = {{.fd = signals, .events = POLLIN}, {.fd = -1}, {.fd = -1}};
-
-    for (int i = 0; i < 2; i++) {
-        struct log *l = &s->logs[i];
-
-        if (l->wanted && !l->ended && !l->s && s->job && s->started && s->away == 0)
-            log_open(s, l);
-        if (l->s)
-            p[1 + i] = (struct pollfd){.fd = stk_stream_fd(l->s), .events = POLLIN};
-    }
-    if (poll(p, 3, ms) <= 0)
-        return;
-    if (p[0].revents != 0)
+    if (s->polls[0].revents != 0)
         on_signal(s, stk_signal_read(signals));
-    for (int i = 0; i < 2; i++) {
-        if (p[1 + i].revents != 0)
-            log_pump(s, &s->logs[i]);
+    for (uint32_t i = 0; i < s->n_logs; i++) {
+        if (s->polls[2 + i].revents == 0)
+            continue;
+        wipe(s);
+        (void)stk_follow_log_pump(&s->logs[i]);
         if (s->logs[i].broken && !s->asked)
             on_signal(s, SIGINT);
     }
+    if (s->polls[1].revents != 0)
+        rc = look_pump(s);
+    return rc;
 }
 
 static bool complete(const struct state *s)
 {
     if (s->f->until_start && s->started)
         return true;
-    if (!s->job || !stk_view_ended(s->job))
+    if (s->over == 0)
         return false;
-    for (int i = 0; i < 2; i++)
-        if (s->logs[i].wanted && !s->logs[i].ended && s->started)
+    if (stk_now() - s->over > LINGER_S)
+        return true;
+    for (uint32_t i = 0; i < s->n_logs; i++)
+        if (!s->logs[i].ended)
             return false;
     return true;
 }
 
-/* Looks at the job's state when it is time to; *over is when it was seen to have ended. */
-static int look(struct state *s, double *wait, double *over)
+static int make_logs(struct state *s)
 {
-    double now = stk_now();
-    int rc;
+    const struct stk_follow *f = s->f;
+    uint32_t streams = f->errors ? 2 : 1, n = f->output ? f->outputs * streams : 0;
 
-    if (now < s->next)
-        return 0;
-    rc = refresh(s);
-    *wait = *wait * 1.5 < POLL_MS ? *wait * 1.5 : POLL_MS;
-    s->next = stk_now() + *wait / 1000;
-    if (*over == 0 && s->job && stk_view_ended(s->job))
-        *over = now;
-    return rc;
+    s->logs = calloc(n + 1, sizeof(*s->logs));
+    s->polls = calloc(n + 2, sizeof(*s->polls));
+    if (!s->logs || !s->polls)
+        return stk_ask_fail(s->k, -ENOMEM, &(struct stk_err){"out of memory"});
+    s->n_logs = n;
+    for (uint32_t i = 0; i < n; i++)
+        s->logs[i] = (struct stk_follow_log){.job = f->id + i / streams,
+                                             .name = i % streams ? "stderr" : "stdout",
+                                             .to = i % streams ? STDERR_FILENO : STDOUT_FILENO,
+                                             .lines = f->outputs > 1,
+                                             .shared = f->count > f->outputs};
+    return 0;
+}
+
+/* What there is to say once it has ended; its exit code. */
+static int ended(struct state *s)
+{
+    char items[128];
+
+    if (!s->f->quiet && json_object_get(s->job, "items"))
+        (void)fprintf(stderr, "stoker: job %u: %s\n", s->f->id,
+                      stk_view_items(s->job, items, sizeof(items)));
+    stk_follow_ended(s->job, s->f->quiet);
+    return stk_view_code(s->job);
 }
 
 int stk_follow(struct stk_ask *k, const struct stk_follow *f)
 {
-    struct state s = {
-        .k = k,
-        .f = f,
-        .logs = {{.name = "stdout", .to = STDOUT_FILENO, .wanted = f->output},
-                 {.name = "stderr", .to = STDERR_FILENO, .wanted = f->output && f->errors}}};
-    int signals = stk_signals(), rc = 0;
-    double wait = FIRST_MS, over = 0;
+    struct state s = {.k = k, .f = f};
+    int signals = stk_signals(), rc;
 
     (void)signal(SIGPIPE, SIG_IGN);
     (void)fflush(stdout);
     stk_term_init(&s.err, stderr);
-    while (rc == 0 && s.stop == 0) {
-        rc = look(&s, &wait, &over);
-        if (rc != 0 || complete(&s))
-            break;
-        if (over > 0 && stk_now() - over > 10)
-            break; /* a log that never ends must not keep us */
-        turn(&s, signals, (int)wait);
+    rc = make_logs(&s);
+    while (rc == 0 && s.stop == 0 && !complete(&s)) {
+        rc = look_open(&s);
+        if (rc == 0)
+            rc = turn(&s, signals);
     }
     wipe(&s);
     if (rc == 0)
-        rc = s.stop > 0                                 ? 128 + s.stop
-             : f->until_start && !stk_view_ended(s.job) ? STK_EXIT_OK
-                                                        : stk_view_code(s.job);
-    for (int i = 0; i < 2; i++)
-        stk_stream_free(s.logs[i].s);
+        rc = s.stop > 0 ? 128 + s.stop : s.over > 0 ? ended(&s) : STK_EXIT_OK;
+    for (uint32_t i = 0; i < s.n_logs; i++)
+        stk_follow_log_done(&s.logs[i]);
+    stk_stream_free(s.look.s);
+    free(s.look.text);
+    free(s.logs);
+    free(s.polls);
     json_decref(s.job);
     (void)close(signals);
     return rc;

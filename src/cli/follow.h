@@ -11,6 +11,8 @@
 
 struct stk_follow {
     uint32_t id;
+    uint32_t count;   /* workers of a batch, numbers in a row; else 1 */
+    uint32_t outputs; /* how many of these have a file of their own */
     bool output;      /* copy its output */
     bool errors;      /* its standard error is a file of its own: copy that too */
     bool cancel;      /* Ctrl-C and SIGTERM cancel it; else they only end the following */
@@ -22,9 +24,9 @@ struct stk_follow {
  * said why. */
 int stk_follow(struct stk_ask *k, const struct stk_follow *f);
 
-/* SIGINT, SIGTERM and SIGHUP as a file to poll. -1: not possible. */
-int stk_signals(void);
-int stk_signal_read(int fd); /* the signal, 0: none */
+/* Says on standard error how a job ended, unless its own exit code says it all; 'quiet': only when
+ * it ended in a way that was not its own doing. */
+void stk_follow_ended(const json_t *job, bool quiet);
 
 /* Waits for the end of a job with no output: 0 and *ret_job, or -Exxx. -EINTR: a signal came. */
 int stk_await(struct stk_ask *k, const struct stk_id *id, int signals, double until,

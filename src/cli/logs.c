@@ -8,6 +8,7 @@
 #include "cli/follow.h"
 #include "cli/ids.h"
 #include "cli/logfilter.h"
+#include "sys/signals.h"
 
 struct copy {
     struct stk_logfilter filter;

@@ -10,6 +10,8 @@
 #include "cli/submit.h"
 #include "cli/view.h"
 
+#define MAX_OUTPUTS 1000u /* workers whose output is shown */
+
 static const struct stk_option run_own[] = {
     {"interactive", 'i', NULL, "with a terminal; -it is the same", NULL},
     {"tty", 't', NULL, "the same as --interactive", NULL},
@@ -39,6 +41,19 @@ static void want_terminal(json_t *spec)
     (void)json_object_set_new(spec, "cols", json_integer(w.ws_col));
 }
 
+/* Each job writes into a file of its own unless the pattern names neither job nor index. */
+static bool own_file(const json_t *spec, const char *key)
+{
+    const char *p = json_string_value(json_object_get(spec, key));
+    bool own = p == NULL;
+
+    while (p && !own && (p = strchr(p, '%')) != NULL) {
+        p += 1 + strspn(p + 1, "0123456789");
+        own = *p == 'j' || *p == 'J' || *p == 'a';
+    }
+    return own;
+}
+
 /* Sends it and stays. */
 static int submit_and_stay(struct stk_ask *k, const json_t *spec, bool interactive)
 {
@@ -56,6 +71,10 @@ static int submit_and_stay(struct stk_ask *k, const json_t *spec, bool interacti
                    ? rc
                    : STK_EXIT_OURS;
     f.id = (uint32_t)stk_ask_submitted(reply);
+    f.count = (uint32_t)stk_int(reply, "count", 1);
+    f.outputs = !own_file(spec, "stdout") || !own_file(spec, "stderr") ? 1
+                : f.count < MAX_OUTPUTS                                ? f.count
+                                                                       : MAX_OUTPUTS;
     if (dry_run || detach) {
         stk_ask_submit_say(k, reply, dry_run);
     } else {

@@ -7,19 +7,17 @@
 #include "cli/ids.h"
 #include "cli/view.h"
 #include "spec/words.h"
+#include "sys/signals.h"
 
 static void report(const struct stk_ask *k, const json_t *job)
 {
-    char id[32], clean[64], where[512], text[512];
+    const char *state = stk_view_state(job), *how = stk_view_sentence(job);
+    char id[40], text[1024];
 
     if (k->json)
         return;
-    (void)printf("job %s %s", stk_view_id(job, id, sizeof(id)),
-                 stk_text_clean(clean, sizeof(clean), stk_view_state(job), false));
-    if (strcmp(stk_view_state(job), "completed") != 0)
-        (void)printf(": %s", stk_text_clean(text, sizeof(text),
-                                            stk_view_where(job, where, sizeof(where)), false));
-    (void)putchar('\n');
+    (void)printf("job %s %s\n", stk_view_id(job, id, sizeof(id)),
+                 stk_text_clean(text, sizeof(text), *how != '\0' ? how : state, false));
 }
 
 static int wait_for(struct stk_ask *k, const struct stk_ids *ids, double until, json_t *all)

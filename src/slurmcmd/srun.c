@@ -3,17 +3,16 @@
  * copies its output here and exits as it did; an interrupt cancels the job. */
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "slurmcmd/submit.h"
 #include "spec/spec.h"
 #include "spec/words.h"
+#include "sys/signals.h"
 
 struct stream {
     struct stk_stream *s;
@@ -58,32 +57,19 @@ static void cancel(struct stk_slurm *s, uint32_t number)
     (void)stk_client_call(s->c, &call, NULL, NULL);
 }
 
-static int block_signals(void)
-{
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGHUP);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 /* Copies the output until the job has ended. */
 static int follow(struct stk_slurm *s, uint32_t number, struct stk_err *err)
 {
     struct stream st = {.fd = STDOUT_FILENO};
-    int signals = block_signals(), rc = open_stream(s, number, &st, "stdout", err);
+    int signals = stk_signals(), rc = open_stream(s, number, &st, "stdout", err);
 
     while (rc == 0) {
         struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
                                {.fd = stk_stream_fd(st.s), .events = POLLIN}};
-        struct signalfd_siginfo info;
 
         if (poll(fds, 2, 1000) < 0 && errno != EINTR)
             rc = -errno;
-        if (fds[0].revents && read(signals, &info, sizeof(info)) > 0) {
+        if (fds[0].revents && stk_signal_read(signals) > 0) {
             stk_slurm_say(s->name, "Cancelled by a signal: job %u is being cancelled", number);
             cancel(s, number);
         }

@@ -205,3 +205,31 @@ int stk_store_live(struct stk_store *st, stk_record_fn fn, void *ctx, struct stk
 
     return rc < 0 ? rc : stk_record_each(st, s, fn, ctx, err);
 }
+
+struct elements {
+    stk_job_number array;
+    stk_record_fn fn;
+    void *ctx;
+};
+
+/* Their numbers are in a row: the first other job ends it. */
+static int element(void *ctx, const struct stk_record *r)
+{
+    const struct elements *e = ctx;
+
+    return r->array == e->array ? e->fn(e->ctx, r) : 1;
+}
+
+int stk_store_array(struct stk_store *st, stk_job_number array, stk_record_fn fn, void *ctx,
+                    struct stk_err *err)
+{
+    struct elements e = {array, fn, ctx};
+    sqlite3_stmt *s;
+    int rc = stk_db_once(
+        st, "SELECT " STK_RECORD_COLUMNS " FROM job WHERE number >= ?1 ORDER BY number", &s, err);
+
+    if (rc < 0)
+        return rc;
+    (void)sqlite3_bind_int64(s, 1, array);
+    return stk_record_each(st, s, element, &e, err);
+}

@@ -159,6 +159,10 @@ int stk_store_job_update(struct stk_store *st, const struct stk_record *r, struc
 int stk_store_job_get(struct stk_store *st, stk_job_number number, stk_record_fn fn, void *ctx,
                       struct stk_err *err);
 
+/* The elements of an array, in order of number. */
+int stk_store_array(struct stk_store *st, stk_job_number array, stk_record_fn fn, void *ctx,
+                    struct stk_err *err);
+
 /* Every job that has not ended, in order of number. */
 int stk_store_live(struct stk_store *st, stk_record_fn fn, void *ctx, struct stk_err *err);
 

@@ -254,6 +254,21 @@ def test_waiting_ends_with_the_job_or_with_its_time(daemon):
     assert daemon.client().get("/v1/jobs/999999/wait").status == 404
 
 
+def test_waiting_ends_with_another_state(daemon):
+    n = daemon.submit(command=SLEEP, hold=True)
+    assert daemon.get(f"/v1/jobs/{n}/wait?while=running")["state"] == "held"
+    got = []
+    waiting = threading.Thread(target=lambda: got.append(daemon.get(f"/v1/jobs/{n}/wait?while=held")))
+    waiting.start()
+    daemon.post(f"/v1/jobs/{n}/release")
+    waiting.join(30)
+    assert got[0]["state"] in ("waiting", "starting", "running")
+    assert daemon.client().get(f"/v1/jobs/{n}/wait?while=asleep").status == 400
+    daemon.post(f"/v1/jobs/{n}/cancel")
+    daemon.wait(n)
+    assert daemon.get(f"/v1/jobs/{n}/wait?while=running")["state"] == "done"
+
+
 def test_output_is_followed_until_the_job_has_ended(daemon):
     go = daemon.folder / "go"
     n = daemon.submit(command=["/bin/sh", "-c", f"echo one; while ! [ -e {go} ]; do sleep 0.05; done; echo two; echo three >&2"], hold=True)

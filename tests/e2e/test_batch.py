@@ -79,7 +79,8 @@ def test_items_that_fail_are_counted_and_named(daemon):
 
 def test_the_worker_whose_item_failed_has_failed(daemon):
     n, workers = batch(daemon, ["a", "b", "bad", "d", "e", "f"], '[ "$1" != bad ]', workers=2)
-    jobs = {w: daemon.wait(w) for w in workers}
+    assert daemon.wait(n)["cause"] == "failed"  # the worst of them
+    jobs = {w: daemon.job(w) for w in workers}
     guilty = items_of(daemon, n, "?state=failed")["items"][0]["worker"]
     assert {w: j["cause"] for w, j in jobs.items()} == {w: "failed" if w == guilty else "completed" for w in workers}
     assert "1 item failed here" in jobs[guilty]["note"]

@@ -61,6 +61,59 @@ def test_run_exits_with_the_jobs_code(cli, command, code):
     assert (out.returncode, out.stdout, out.stderr) == (code, "out\n", ""), out
 
 
+@pytest.mark.parametrize("words,code,sentence", [
+    (["--", "no-such-command"], 125, "could not be started: there is no command no-such-command in its PATH"),
+    (["--stdout", "/no/such/folder/x", "--", "true"], 125, "could not be started: the folder of the output file"),
+    (["--time", "1s", "--", "sleep", "60"], 143, "was over its time limit of 1s"),
+])
+def test_run_says_why_a_job_ended_that_did_not_end_by_itself(cli, words, code, sentence):
+    for quiet in ([], ["--quiet"]):
+        out = cli("run", *quiet, *words)
+        assert out.returncode == code and sentence in out.stderr.splitlines()[-1], out
+    out = cli("run", "--", "sh", "-c", "kill -9 $$")
+    assert out.returncode == 137 and "was killed by signal 9 (KILL)" in out.stderr
+    out = cli("run", "--", "sh", "-c", "exit 3")
+    assert out.returncode == 3 and "exit code" not in out.stderr
+
+
+def test_run_shows_the_output_of_all_workers(cli):
+    (cli.folder / "items").write_text("".join(f"i{i}\n" for i in range(8)))
+    for pattern in ([], ["--stdout", "all.out"]):
+        out = cli("run", *pattern, "--items", "items", "--workers", "3", "--", "sh", "-c", "echo from {}; sleep 0.1")
+        assert sorted(out.stdout.splitlines()) == [f"from i{i}" for i in range(8)], out
+        assert "8 of 8 items done" in out.stderr.splitlines()[-1] and out.returncode == 0
+    out = cli("run", "--items", "items", "--workers", "3", "--", "sh", "-c", "printf %s {}; exit 1")
+    assert sorted(re.findall(r"i\d", out.stdout)) == [f"i{i}" for i in range(8)] and out.returncode == 1
+    assert "0 of 8 items done, 8 failed" in out.stderr
+
+
+def test_ctrl_c_cancels_all_workers(cli):
+    (cli.folder / "items").write_text("a\nb\nc\n")
+    p = subprocess.Popen([program(), "run", "--items", "items", "--workers", "3", "--", "sh", "-c", "echo go; sleep 600"], cwd=cli.folder,
+                         env={**os.environ, "STOKER_SOCKET": str(cli.daemon.socket)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert [p.stdout.readline() for _ in range(3)] == ["go\n"] * 3
+    p.send_signal(signal.SIGINT)
+    _, err = p.communicate(timeout=60)
+    assert p.returncode == 143 and "was cancelled" in err
+    assert not [j for j in cli.daemon.jobs() if j["kind"] == "batch"]
+
+
+def test_wait_for_an_array_waits_for_all_of_it(cli):
+    number = submit(cli, "--array", "0-3", "--", "sh", "-c", "sleep 0.$STOKER_ARRAY_INDEX; [ $STOKER_ARRAY_INDEX != 2 ]")
+    assert cli.daemon.wait(number)["array_index"] == 2 and not [j for j in cli.daemon.jobs() if j["array_id"] == number]
+    assert cli.daemon.get(f"/v1/jobs/{number}_0/wait")["cause"] == "completed"
+    out = cli("wait", number)
+    assert out.returncode == 1 and out.stdout.splitlines() == [
+        f"job {number}_0 completed", f"job {number}_1 completed", f"job {number}_2 failed with exit code 1", f"job {number}_3 completed"]
+
+
+def test_wait_says_that_a_job_was_cancelled(cli):
+    number = submit(cli, "--hold", "--", "true")
+    assert cli("cancel", number).returncode == 0
+    out = cli("wait", number)
+    assert out.returncode == 143 and out.stdout == f"job {number} was cancelled\n"
+
+
 def test_run_streams_both_outputs_in_full(cli):
     out = cli("run", "--quiet", "-e", "%j.err", "--", "sh", "-c",
               "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo line $i; done; echo problem >&2")

@@ -396,7 +396,7 @@ class Life:
 
     def routes(self):
         return {"POST /v1/jobs": lambda r: (201, {"id": 7}), "GET /v1/jobs/7": self.look,
-                "GET /v1/jobs/7/log": self.send_log, "POST /v1/jobs/7/cancel": self.cancel,
+                "GET /v1/jobs/7/log": self.send_log, "POST /v1/jobs/act": self.cancel,
                 "GET /v1/jobs/7/wait": self.look}
 
 
@@ -424,7 +424,7 @@ def test_run_cancels_on_ctrl_c():
 def test_run_survives_a_daemon_that_goes_away():
     looks = iter([job(7), Raw(b""), Raw(b"HTTP/1.1 200 OK\r\n"), job(7), ended(7)])
     life = Life(log=b"")
-    routes = {**life.routes(), "GET /v1/jobs/7": lambda r: next(looks, ended(7)),
+    routes = {**life.routes(), "GET /v1/jobs/7/wait": lambda r: next(looks, ended(7)),
               "GET /v1/jobs/7/log": lambda r: b"all of it\n"[int(r.query.get("offset", 0)):]}
     with FakeDaemon(routes) as d:
         out = run(d, "run", "--", "x")

@@ -89,9 +89,9 @@ static void every_end_has_a_sentence(void **state)
         assert_true(strlen(buf) > 5);
     }
     stk_say_end(STK_CAUSE_SIGNAL, 9, buf, sizeof(buf));
-    assert_string_equal(buf, "killed by signal 9 (KILL)");
+    assert_string_equal(buf, "was killed by signal 9 (KILL)");
     stk_say_end(STK_CAUSE_SIGNAL, 200, buf, sizeof(buf));
-    assert_string_equal(buf, "killed by signal 200");
+    assert_string_equal(buf, "was killed by signal 200");
 }
 
 static void spans_are_short(void **state)
