@@ -62,6 +62,38 @@ static void search_init(const struct stk_state *s, const struct stk_job *j, stru
     }
 }
 
+/* A scratch copy of the node's free GPUs, and of how many share each of the others. */
+static void touch(struct stk_state *s, uint32_t node)
+{
+    const struct stk_node *n = &s->nodes[node];
+
+    if (s->node_stamp[node] == s->stamp)
+        return;
+    s->node_stamp[node] = s->stamp;
+    s->sim_free[node] = n->gpus_free;
+    for (uint64_t m = n->mask_part; m; m &= m - 1) {
+        uint32_t at = n->first_part + (uint32_t)__builtin_ctzll(m);
+
+        s->part_left[at] = s->parts[at].n;
+    }
+}
+
+/* GPUs that the piece gives back in the scratch copy: of shared ones those it is the last on. */
+static uint32_t back_later(struct stk_state *s, const struct stk_demand *d,
+                           const struct stk_piece *p)
+{
+    const struct stk_node *n = &s->nodes[p->node.i];
+    uint32_t back = 0;
+
+    if (!d->gpu_milli)
+        return stk_index_back(s, p);
+    touch(s, p->node.i);
+    for (uint64_t m = p->mask; m; m &= m - 1)
+        back += --s->part_left[n->first_part + (uint32_t)__builtin_ctzll(m)] == 0 &&
+                !(n->mask_off & m & -m);
+    return back;
+}
+
 static uint32_t free_later(const struct stk_state *s, uint32_t node)
 {
     return s->node_stamp[node] == s->stamp ? s->sim_free[node] : s->nodes[node].gpus_free;
@@ -74,11 +106,11 @@ static void pretend_end(struct stk_state *s, const struct stk_job *j, struct sea
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
         uint32_t node = p->node.i, before = free_later(s, node);
-        uint32_t after = before + stk_index_back(s, p);
+        uint32_t after = before + back_later(s, &s->shapes[j->shape].demand, p);
 
         if (!s->nodes[node].up || !((q->d->gpu_types >> s->nodes[node].gpu_type) & 1))
             continue;
-        s->node_stamp[node] = s->stamp;
+        touch(s, node);
         s->sim_free[node] = after;
         q->have += units_in(q, after) - units_in(q, before);
         q->have_rest += before < q->rest && after >= q->rest;
@@ -385,17 +417,18 @@ void stk_plan_append(struct stk_state *s, uint32_t job)
 }
 
 /* What comes back when the job ends: nothing on a node that is down, or of GPUs that are off. */
-static int64_t gives_back(const struct stk_state *s, const struct stk_job *j)
+static int64_t gives_back(struct stk_state *s, const struct stk_job *j)
 {
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
     const struct stk_pool *pool = &s->pools[j->pool];
     int64_t gpus = 0;
 
-    if (pool->gpus_up == pool->gpus && pool->gpus_off == 0)
+    if (pool->gpus_up == pool->gpus && pool->gpus_off == 0 && !d->gpu_milli)
         return j->gpus;
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
 
-        gpus += s->nodes[p->node.i].up ? stk_index_back(s, p) : 0;
+        gpus += s->nodes[p->node.i].up ? back_later(s, d, p) : 0;
     }
     return gpus;
 }
@@ -440,6 +473,7 @@ void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
     uint32_t n;
 
     p->plan_made = now;
+    s->stamp++;
     stk_timeline_reset(&p->plan, now, (int64_t)p->gpus_free);
     for (struct stk_ocursor c = stk_otree_begin(&s->trees, &p->ends); c.block != UINT32_MAX;
          stk_ocursor_next(&s->trees, &c)) {

@@ -55,6 +55,8 @@ static void set(struct stk_state *s, uint32_t node, uint32_t level, uint32_t gpu
 
 void stk_evictable_lease(struct stk_state *s, const struct stk_job *j, bool add)
 {
+    if (s->shapes[j->shape].demand.gpu_milli)
+        return; /* shared GPUs count as to be had, whoever is on them */
     for (uint32_t i = 0; s->evictable && i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
         const uint32_t gpus = stk_index_back(s, p), change = add ? 0 - gpus : gpus;
@@ -82,7 +84,7 @@ static void count_leases(const struct stk_state *s, uint32_t node, uint32_t *hel
          stk_ocursor_next(&s->trees, &c)) {
         const struct stk_job *j = &s->jobs[stk_ocursor_get(&s->trees, c)->id];
 
-        for (uint32_t i = 0; i < j->n_pieces; i++) {
+        for (uint32_t i = 0; !s->shapes[j->shape].demand.gpu_milli && i < j->n_pieces; i++) {
             const struct stk_piece *k = &s->pieces[j->first_piece + i];
 
             for (uint32_t l = 0; k->node.i == node && l <= j->level; l++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "core/part.h"
 
 #define ALLOC(s, n, type)                                                                          \
     ((type *)(s)->mem.resize((s)->mem.ctx, NULL, 0, (size_t)(n) * sizeof(type)))
@@ -85,6 +86,7 @@ static void list_nodes(struct stk_state *s, const struct stk_sort_item *order)
             g->max_gpus = n->gpus;
         if (n->gpus > pool->max_gpus)
             pool->max_gpus = n->gpus;
+        pool->aggregate |= n->aggregate;
         pool->cpu_limited |= n->cpu_limited;
         pool->mem_limited |= n->mem_limited;
         pool->max_cpu = n->cpu_limited && n->cpu_milli <= pool->max_cpu ? pool->max_cpu
@@ -115,6 +117,8 @@ static int lay_out(struct stk_state *s)
         words += g->bucket_layout.n_words;
         g->count = counts;
         counts += g->max_gpus + 1;
+        g->parts = words;
+        words += (size_t)g->nodes_layout.n_words * STK_PART_LEVELS;
     }
     for (uint32_t i = 0; i < s->n_pools; i++) {
         struct stk_pool *p = &s->pools[i];
@@ -186,8 +190,15 @@ int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint
     if (!s->nodes || !s->groups || !s->pools || !s->group_nodes || !s->pool_nodes ||
         !s->resv_nodes || !s->avoid || !s->dirty || !s->node_stamp || !s->sim_free || !s->tally)
         return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         fill_node(&s->nodes[i], &specs[i]);
+        s->nodes[i].first_part = s->n_parts;
+        s->n_parts += specs[i].aggregate ? 0 : specs[i].gpus;
+    }
+    s->parts = ALLOC(s, s->n_parts + 1, struct stk_part);
+    s->part_left = ALLOC(s, s->n_parts + 1, uint32_t);
+    if (!s->parts || !s->part_left)
+        return stk_err_set(err, -ENOMEM, "out of memory for %u GPUs", s->n_parts);
     if (order_nodes(s, &order) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
     list_nodes(s, order);
@@ -215,13 +226,20 @@ void stk_index_done(struct stk_state *s)
     FREE(s, s->node_stamp, s->n_nodes + 1);
     FREE(s, s->sim_free, s->n_nodes + 1);
     FREE(s, s->tally, s->n_nodes + 1);
+    FREE(s, s->parts, s->n_parts + 1);
+    FREE(s, s->part_left, s->n_parts + 1);
     FREE(s, s->words, s->n_words);
     FREE(s, s->counts, s->n_counts);
 }
 
 struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)
 {
-    struct stk_use u = {p->gpus, p->mask, 0, 0};
+    struct stk_use u = {.gpus = p->gpus,
+                        .mask = p->mask,
+                        .gpu_mem = d->gpu_mem_mib,
+                        .milli = d->gpu_milli,
+                        .share = d->share,
+                        .share_max = d->share_max};
 
     if (d->cut && d->gpus > p->gpus) { /* in proportion, rounded up */
         u.cpu = ((uint64_t)d->cpu_milli * p->gpus + d->gpus - 1) / d->gpus;
@@ -238,10 +256,23 @@ static bool cpu_mem_fit(const struct stk_node *n, uint64_t cpu, uint64_t mem)
     return (!n->cpu_limited || cpu <= n->cpu_free) && (!n->mem_limited || mem <= n->mem_free);
 }
 
+static bool parts_fit(const struct stk_state *s, uint32_t node, const struct stk_use *u)
+{
+    for (uint64_t m = u->mask; m; m &= m - 1)
+        if (!stk_part_fits(s, node, (uint32_t)__builtin_ctzll(m), u))
+            return false;
+    return true;
+}
+
 bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
     const struct stk_node *n = &s->nodes[node];
 
+    if (u->gpu_mem > n->gpu_mem_mib && n->gpu_mem_mib && u->gpus)
+        return false;
+    if (u->milli)
+        return n->up && (u->mask & n->mask_off) == 0 && parts_fit(s, node, u) &&
+               cpu_mem_fit(n, u->cpu, u->mem);
     return n->up && u->gpus <= n->gpus_free && (u->mask & ~n->mask_free) == 0 &&
            cpu_mem_fit(n, u->cpu, u->mem);
 }
@@ -252,6 +283,8 @@ bool stk_index_fits_again(const struct stk_state *s, uint32_t node, const struct
 
     if ((u->mask & n->mask_off) == 0)
         return stk_index_fits(s, node, u);
+    if (u->milli && (u->mask & n->mask_part)) /* its GPU is off, and others are still there */
+        return n->up && parts_fit(s, node, u) && cpu_mem_fit(n, u->cpu, u->mem);
     return n->up && (u->mask & n->mask_used) == 0 && cpu_mem_fit(n, u->cpu, u->mem);
 }
 
@@ -287,7 +320,8 @@ static void shift_off(struct stk_state *s, uint32_t node, const struct stk_use *
     struct stk_node *n = &s->nodes[node];
     uint64_t off = u->mask & n->mask_off;
     uint32_t n_off = (uint32_t)__builtin_popcountll(off);
-    const struct stk_use on = {u->gpus - n_off, u->mask & ~off, u->cpu, u->mem};
+    const struct stk_use on = {
+        .gpus = u->gpus - n_off, .mask = u->mask & ~off, .cpu = u->cpu, .mem = u->mem};
 
     if (take)
         stk_index_take(s, node, &on);
@@ -298,8 +332,26 @@ static void shift_off(struct stk_state *s, uint32_t node, const struct stk_use *
         s->pools[n->pool].gpus_idle_off += take ? 0 - (uint64_t)n_off : n_off;
 }
 
+/* GPUs come and go as wholes with the first and the last part. */
+static void shift_parts(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
+{
+    struct stk_use whole = {.cpu = u->cpu, .mem = u->mem};
+
+    whole.mask = take ? stk_part_take(s, node, u) : stk_part_give(s, node, u);
+    whole.gpus = (uint32_t)__builtin_popcountll(whole.mask);
+    if (take)
+        stk_index_take(s, node, &whole);
+    else
+        stk_index_give(s, node, &whole);
+    stk_part_file(s, node);
+}
+
 void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
+    if (u->milli) {
+        shift_parts(s, node, u, true);
+        return;
+    }
     if (u->mask & s->nodes[node].mask_off) {
         shift_off(s, node, u, true);
         return;
@@ -310,6 +362,10 @@ void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
 
 void stk_index_give(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
+    if (u->milli) {
+        shift_parts(s, node, u, false);
+        return;
+    }
     if (u->mask & s->nodes[node].mask_off) {
         shift_off(s, node, u, false);
         return;
@@ -354,6 +410,7 @@ void stk_index_node_up(struct stk_state *s, uint32_t node, bool up)
         p->gpus_free -= n->gpus_free;
         p->gpus_idle_off -= idle_off;
     }
+    stk_part_file(s, node);
 }
 
 uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n)
@@ -367,6 +424,15 @@ uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n)
     return stk_mask_lowest(s->nodes[node].mask_free, n);
 }
 
+bool stk_index_has_room(const struct stk_state *s, uint32_t node, const struct stk_want *w)
+{
+    const struct stk_node *n = &s->nodes[node];
+
+    return !(w->avoid && stk_bits_test(w->avoid, node)) &&
+           cpu_mem_fit(n, w->cpu_milli, w->mem_mib) &&
+           (w->gpu_mem_mib <= n->gpu_mem_mib || n->gpu_mem_mib == 0 || w->gpus == 0);
+}
+
 uint32_t stk_index_first(const struct stk_state *s, const struct stk_group *g, uint32_t bucket,
                          const struct stk_want *w)
 {
@@ -376,9 +442,7 @@ uint32_t stk_index_first(const struct stk_state *s, const struct stk_group *g, u
          pos = stk_bits_next(&g->nodes_layout, set, pos + 1)) {
         uint32_t node = s->group_nodes[g->first + pos];
 
-        if (w->avoid && stk_bits_test(w->avoid, node))
-            continue;
-        if (cpu_mem_fit(&s->nodes[node], w->cpu_milli, w->mem_mib))
+        if (stk_index_has_room(s, node, w))
             return node;
     }
     return STK_NONE;

@@ -16,10 +16,6 @@ int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint
 void stk_index_done(struct stk_state *s);
 
 /* What a piece of this demand uses on its node. */
-struct stk_use {
-    uint32_t gpus;
-    uint64_t mask, cpu, mem;
-};
 struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p);
 
 bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_use *u);
@@ -31,7 +27,8 @@ void stk_index_gpus_off(struct stk_state *s, uint32_t node, uint64_t off);
  * those of its GPUs that are off. */
 bool stk_index_fits_again(const struct stk_state *s, uint32_t node, const struct stk_use *u);
 
-/* GPUs that become free when the piece's lease ends, if its node is up. */
+/* GPUs that become free when the piece's lease ends, if its node is up; of one in parts, when the
+ * last of those who share it has gone. */
 static inline uint32_t stk_index_back(const struct stk_state *s, const struct stk_piece *p)
 {
     uint64_t off = p->mask & s->nodes[p->node.i].mask_off;
@@ -61,6 +58,8 @@ static inline uint64_t stk_mask_choose(uint64_t mask, uint64_t last, uint32_t n)
  */
 uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n);
 
+/* CPU, memory and the memory of its GPUs are enough, and it is not to be avoided. */
+bool stk_index_has_room(const struct stk_state *s, uint32_t node, const struct stk_want *w);
 /* First node (lowest id) of the bucket that has room for 'w', or STK_NONE. */
 uint32_t stk_index_first(const struct stk_state *s, const struct stk_group *g, uint32_t bucket,
                          const struct stk_want *w);

@@ -34,6 +34,7 @@ struct load {
     struct stk_reader r;
     struct stk_err *err;
     bool same_order, same_settings;
+    bool parts;          /* of a version that knows parts of GPUs */
     struct loaded *live; /* by slot */
     struct stk_piece *pieces;
     struct saved_edge *edges;
@@ -70,9 +71,11 @@ static int get_order(struct load *l)
 
     if (!magic || memcmp(magic, "stkC", 4) != 0)
         return bad(l, "it starts with something else");
-    if (!l->r.bad && version != STK_SAVE_VERSION)
-        return stk_err_set(l->err, -EPROTONOSUPPORT, "state of format %llu; this program reads %d",
+    if (!l->r.bad && (version == 0 || version > STK_SAVE_VERSION))
+        return stk_err_set(l->err, -EPROTONOSUPPORT,
+                           "state of format %llu; this program reads up to %d",
                            (unsigned long long)version, STK_SAVE_VERSION);
+    l->parts = version >= 2;
     len = get_count(&l->r);
     name = stk_get_raw(&l->r, len);
     l->same_order =
@@ -159,7 +162,7 @@ static int get_live(struct load *l, uint32_t job)
     struct stk_reader *r = &l->r;
     int rc;
 
-    stk_wire_get_demand(r, &v->demand);
+    stk_wire_get_demand(r, &v->demand, l->parts);
     if (r->bad || stk_demand_check(&v->demand, l->err) < 0 ||
         v->demand.gpus * v->demand.tasks != j->gpus)
         return bad(l, "what a job asks for");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/place.h"
 
+#include "core/part.h"
 #include "core/txn.h"
 
 static uint32_t largest_node(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
@@ -73,7 +74,11 @@ static struct stk_want want_of(const struct stk_demand *d, uint32_t pool, uint32
                              .gpus = gpus,
                              .cpu_milli = u.cpu,
                              .mem_mib = u.mem,
-                             .avoid = avoid};
+                             .avoid = avoid,
+                             .gpu_mem_mib = d->gpu_mem_mib,
+                             .gpu_milli = d->gpu_milli,
+                             .share = d->share,
+                             .share_max = d->share_max};
 }
 
 /* Whole nodes, then the rest by the policy's own rule. */
@@ -137,6 +142,58 @@ static bool place_tasks(struct stk_state *s, const struct stk_demand *d, uint32_
     return true;
 }
 
+/* Where a part goes: beside others, or on a free GPU, as the policy likes it. */
+static uint32_t pick_part(const struct stk_state *s, const struct stk_want *w)
+{
+    uint32_t node = s->place->apart ? s->place->pick(s, w) : stk_part_pick(s, w);
+
+    if (node != STK_NONE)
+        return node;
+    return s->place->apart ? stk_part_pick(s, w) : s->place->pick(s, w);
+}
+
+/* The job's piece on the node; a new one at the end when there is none yet. */
+static struct stk_piece *piece_on(struct stk_state *s, uint32_t node, uint32_t *io_n)
+{
+    for (uint32_t i = 0; i < *io_n; i++)
+        if (s->try_pieces[i].node.i == node)
+            return &s->try_pieces[i];
+    s->try_pieces[*io_n] = (struct stk_piece){.node = {node}};
+    return &s->try_pieces[(*io_n)++];
+}
+
+/* One task after the other, each on a GPU that no other task of the job is on. */
+static bool place_parts(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                        const uint64_t *avoid, uint32_t *ret_n)
+{
+    struct stk_want w = want_of(d, pool, 1, 1, avoid);
+    uint32_t n = 0;
+
+    w.mine = s->try_pieces;
+    for (uint32_t t = 0; t < d->tasks; t++) {
+        const struct stk_piece one = {.gpus = 1, .tasks = 1};
+        struct stk_use u = stk_use_of(d, &one);
+        uint32_t node, gpu;
+        struct stk_piece *p;
+
+        w.n_mine = n;
+        node = pick_part(s, &w);
+        if (node == STK_NONE)
+            return false;
+        p = piece_on(s, node, &n);
+        gpu = stk_part_gpu(s, node, &u, p->mask);
+        if (gpu == UINT32_MAX)
+            return false;
+        u.mask = UINT64_C(1) << gpu;
+        p->mask |= u.mask;
+        p->gpus++;
+        p->tasks++;
+        stk_txn_take(s, node, &u);
+    }
+    *ret_n = n;
+    return true;
+}
+
 static bool place_pinned(struct stk_state *s, const struct stk_demand *d, const uint64_t *avoid,
                          uint32_t *ret_n)
 {
@@ -159,7 +216,8 @@ bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, u
 
     if (d->pin)
         return place_pinned(s, d, avoid, ret_n);
-    if (d->tasks == 1 && d->gpus <= s->pools[sh->pool].max_gpus) { /* the common case */
+    if (!d->gpu_milli && d->tasks == 1 &&
+        d->gpus <= s->pools[sh->pool].max_gpus) { /* the common case */
         const struct stk_want w = want_of(d, sh->pool, d->gpus, 1, avoid);
         uint32_t node = s->place->pick(s, &w);
 
@@ -173,8 +231,11 @@ bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, u
             return false;
     }
     mark = stk_txn_begin(s);
-    ok = d->cut ? place_cut(s, d, sh->pool, avoid, ret_n)
-                : place_tasks(s, d, sh->pool, avoid, ret_n);
+    if (d->gpu_milli)
+        ok = place_parts(s, d, sh->pool, avoid, ret_n);
+    else
+        ok = d->cut ? place_cut(s, d, sh->pool, avoid, ret_n)
+                    : place_tasks(s, d, sh->pool, avoid, ret_n);
     stk_txn_rollback(s, mark);
     return ok;
 }
@@ -182,6 +243,7 @@ bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, u
 static bool node_could(const struct stk_node *n, const struct stk_want *w)
 {
     return ((w->gpu_types >> n->gpu_type) & 1) && n->gpus >= w->gpus &&
+           (w->gpu_mem_mib <= n->gpu_mem_mib || n->gpu_mem_mib == 0 || w->gpus == 0) &&
            (!n->cpu_limited || n->cpu_milli >= w->cpu_milli) &&
            (!n->mem_limited || n->mem_mib >= w->mem_mib);
 }

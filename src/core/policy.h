@@ -63,12 +63,19 @@ struct stk_want {
     uint32_t gpus;
     uint64_t cpu_milli, mem_mib;
     const uint64_t *avoid; /* bit per node that must not be used; may be NULL */
+    uint32_t gpu_mem_mib;  /* on each GPU */
+    uint16_t gpu_milli;    /* 0: whole GPUs; else gpus is 1 */
+    uint8_t share, share_max;
+    const struct stk_piece *mine; /* of a part: pieces the job has already, whose GPUs it shares
+                                     with others but not with itself */
+    uint32_t n_mine;
 };
 
 struct stk_place_ops { /* which node */
     const char *name, *help;
     const struct stk_param *params;
     bool aggregate; /* the simulator joins each pool's nodes into one that only counts GPUs */
+    bool apart;     /* a part of a GPU gets a free one if it can; else it joins others if it can */
     /* A node that has room for all of 'w', or STK_NONE. Uses the index (core/index.h). */
     uint32_t (*pick)(const struct stk_state *s, const struct stk_want *w);
     /* The same for what is left over when a job was cut into whole nodes. */

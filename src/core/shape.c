@@ -16,7 +16,8 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool)
 
     h = stk_hash_mix(h, (uint64_t)d->tasks << 32 | d->gpus);
     h = stk_hash_mix(h, (uint64_t)d->cpu_milli << 32 | d->mem_mib);
-    h = stk_hash_mix(h, d->cut);
+    h = stk_hash_mix(h, (uint64_t)d->gpu_mem_mib << 32 | d->gpu_milli);
+    h = stk_hash_mix(h, (uint64_t)d->share << 16 | (uint64_t)d->share_max << 8 | d->cut);
     if (d->pin)
         h = stk_hash_mix(stk_hash_mix(h, d->pin), d->pin_mask);
     return (uint32_t)(h >> 33); /* 31 bits: never UINT32_MAX */
@@ -26,7 +27,9 @@ static bool same_demand(const struct stk_demand *a, const struct stk_demand *b)
 {
     return a->tasks == b->tasks && a->gpus == b->gpus && a->gpu_types == b->gpu_types &&
            a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib && a->cut == b->cut &&
-           a->pin == b->pin && a->pin_mask == b->pin_mask;
+           a->gpu_mem_mib == b->gpu_mem_mib && a->gpu_milli == b->gpu_milli &&
+           a->share == b->share && a->share_max == b->share_max && a->pin == b->pin &&
+           a->pin_mask == b->pin_mask;
 }
 
 /* GPUs on one node without which no piece can start. */
@@ -34,6 +37,8 @@ static uint32_t piece_need(const struct stk_state *s, const struct stk_demand *d
 {
     uint32_t whole, size, rest, need, most = s->pools[pool].max_gpus;
 
+    if (d->gpu_milli)
+        return 0; /* it may fit beside others */
     stk_place_cut(s, d, pool, &whole, &size, &rest);
     need = d->pin ? d->gpus * d->tasks : whole > 0 ? (rest > 0 ? rest : size) : d->gpus;
     return need < most ? need : most; /* more: it came from other nodes and can never run here */
@@ -47,6 +52,8 @@ static struct stk_demand relevant(const struct stk_state *s, const struct stk_de
 
     r.cpu_milli = s->pools[pool].cpu_limited ? d->cpu_milli : 0;
     r.mem_mib = s->pools[pool].mem_limited ? d->mem_mib : 0;
+    if (s->pools[pool].aggregate)
+        r.gpu_milli = r.share = r.share_max = 0;
     return r;
 }
 

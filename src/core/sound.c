@@ -5,7 +5,7 @@
  */
 #include "core/core.h"
 #include "core/evictable.h"
-#include "core/index.h"
+#include "core/part.h"
 #include "core/shape.h"
 
 #define BAD(...) (stk_err_set(err, -EINVAL, __VA_ARGS__), false)
@@ -71,6 +71,45 @@ static bool job_sound(const struct stk_state *s, const struct stk_job *j, struct
     return true;
 }
 
+/* Puts parts onto the empty copies of their GPUs. */
+static bool part_lease(const struct stk_state *s, const struct stk_job *j,
+                       const struct stk_piece *p, const struct stk_use *u, struct stk_err *err)
+{
+    const struct stk_node *n = &s->nodes[p->node.i];
+
+    for (uint64_t m = u->milli ? p->mask : 0; m; m &= m - 1) {
+        uint32_t at = n->first_part + (uint32_t)__builtin_ctzll(m);
+        const struct stk_part *part = &s->parts[at];
+
+        if (!(n->mask_part & m & -m))
+            return BAD("node %u: a GPU that job %u shares is not shared", p->node.i, j->number);
+        if (part->share != u->share || part->share_max != u->share_max ||
+            (part->share_max && part->n > part->share_max))
+            return BAD("node %u: job %u shares a GPU in another way", p->node.i, j->number);
+        s->part_left[at] += u->milli;
+        if (s->part_left[at] > 1000 || s->part_left[at] + part->milli > 1000)
+            return BAD("node %u: more than one GPU is given away in parts", p->node.i);
+    }
+    return true;
+}
+
+/* What is left of shared GPUs is what their jobs leave. */
+static bool parts_sound(const struct stk_state *s, uint32_t node, struct stk_err *err)
+{
+    const struct stk_node *n = &s->nodes[node];
+
+    for (uint64_t m = n->mask_part; m; m &= m - 1) {
+        uint32_t at = n->first_part + (uint32_t)__builtin_ctzll(m);
+
+        if (s->part_left[at] + s->parts[at].milli != 1000 || s->parts[at].n == 0)
+            return BAD("node %u: %u thousandths of a GPU used and %u left, by %u", node,
+                       s->part_left[at], s->parts[at].milli, s->parts[at].n);
+        if (s->parts[at].mem_mib > n->gpu_mem_mib)
+            return BAD("node %u: a GPU has more memory left than it has", node);
+    }
+    return true;
+}
+
 /* Puts the lease onto the empty copies of its nodes. */
 static bool add_lease(const struct stk_state *s, const struct stk_job *j, struct stk_err *err)
 {
@@ -79,13 +118,17 @@ static bool add_lease(const struct stk_state *s, const struct stk_job *j, struct
         const struct stk_use u = stk_use_of(&s->shapes[j->shape].demand, p);
         struct stk_tally *t = &s->tally[p->node.i];
 
-        if (t->mask & p->mask)
+        if ((u.milli ? t->mask & ~t->part : t->mask) & p->mask)
             return BAD("node %u: a GPU of job %u has another owner", p->node.i, j->number);
-        t->gpus += p->gpus;
+        if (!part_lease(s, j, p, &u, err))
+            return false;
+        t->gpus += (uint32_t)__builtin_popcountll(p->mask & ~t->mask);
+        t->gpus += s->nodes[p->node.i].aggregate ? p->gpus : 0;
+        t->part |= u.milli ? p->mask : 0;
         t->mask |= p->mask;
         t->cpu += u.cpu;
         t->mem += u.mem;
-        for (uint32_t k = 0; j->state != STK_JOB_STOPPING && k <= j->level; k++)
+        for (uint32_t k = 0; !u.milli && j->state != STK_JOB_STOPPING && k <= j->level; k++)
             t->fast[k] += stk_index_back(s, p);
     }
     return true;
@@ -109,6 +152,8 @@ static bool node_sound(const struct stk_state *s, uint32_t node, struct stk_err 
     if (!n->aggregate && (n->mask_free != (all & ~t->mask & ~n->mask_off) ||
                           n->mask_used != t->mask || (n->mask_off & ~all) != 0))
         return BAD("node %u: free GPUs are wrong", node);
+    if (n->mask_part != t->part || !parts_sound(s, node, err))
+        return n->mask_part != t->part ? BAD("node %u: other GPUs are shared", node) : false;
     if (n->mask_wake != stk_shape_pinned(s, node))
         return BAD("node %u: jobs sleep on other GPUs", node);
     if (n->cpu_limited && t->cpu + n->cpu_free != n->cpu_milli)
@@ -155,6 +200,8 @@ static bool nodes_sound(const struct stk_state *s, struct stk_err *err)
 {
     for (uint32_t node = 0; node < s->n_nodes; node++)
         s->tally[node] = (struct stk_tally){0};
+    for (uint32_t i = 0; i < s->n_parts; i++)
+        s->part_left[i] = 0;
     for (uint32_t i = 0; i < s->n_jobs; i++)
         if (has_lease(&s->jobs[i]) && !add_lease(s, &s->jobs[i], err))
             return false;

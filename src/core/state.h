@@ -88,20 +88,32 @@ enum stk_parked {
                           reservation moves, or by a new job of the shape */
 };
 
+/* What is left of a GPU that several may share. Of use only while somebody does. */
+struct stk_part {
+    uint16_t milli;    /* thousandths left */
+    uint8_t share;     /* how those who are there share it, and how many may: enum stk_share */
+    uint8_t share_max; /* 0: as many as fit */
+    uint32_t n;        /* pieces there */
+    uint32_t mem_mib;  /* memory left; of no use where the GPU's is not known */
+};
+
 struct stk_node {
     uint32_t pool, group;
     uint32_t pos; /* among the group's nodes */
     uint32_t gpus, gpus_free;
     uint64_t mask_free; /* aggregate nodes: 0 */
     uint64_t mask_all;  /* likewise */
-    uint64_t mask_used; /* leased, likewise */
+    uint64_t mask_used; /* leased, likewise; those in mask_part included */
+    uint64_t mask_part; /* leased in parts: what is left is in state.parts */
     uint64_t mask_off;  /* take no new jobs; free is what is neither used nor off */
     uint64_t mask_wake; /* cache: GPUs on which jobs sleep; others are given first */
     uint32_t gpu_type, gpu_mem_mib;
     bool up, aggregate;
     bool cpu_limited, mem_limited;
     uint64_t cpu_milli, cpu_free, mem_mib, mem_free;
-    int64_t extra; /* cache: GPUs of a reserved node that its reservation leaves free */
+    int64_t extra;       /* cache: GPUs of a reserved node that its reservation leaves free */
+    uint32_t first_part; /* in state.parts, its first GPU's */
+    uint32_t part_level; /* cache: bucket among nodes with shared GPUs; 0: it has none */
 };
 
 /* The nodes of one pool with one GPU type, bucketed by free GPUs. */
@@ -113,6 +125,7 @@ struct stk_group {
     size_t words; /* in state.words: bucket b's set at words + b * nodes_layout.n_words */
     size_t used;  /* in state.words: which buckets are not empty */
     size_t count; /* in state.counts: nodes per bucket */
+    size_t parts; /* in state.words: nodes with shared GPUs, by the most left of one (part.h) */
 };
 
 struct stk_rated { /* active jobs whose rank moves at one rate; row 0 of a pool: those that wait */
@@ -135,6 +148,7 @@ struct stk_pool {
     uint32_t n_asleep;                 /* jobs with 'slept' set */
     uint32_t n_shapes, first_shape;    /* shape + 1 */
     bool cpu_limited, mem_limited;     /* some node has a limit */
+    bool aggregate;                    /* its node only counts GPUs: parts are whole ones there */
     uint64_t max_cpu, max_mem;         /* most of one node; no use where not limited */
     uint32_t level_waiting[STK_LEVEL_MAX]; /* jobs by level, as above */
     uint32_t level_leased[STK_LEVEL_MAX], level_gpus_leased[STK_LEVEL_MAX];
@@ -175,13 +189,22 @@ struct stk_edge { /* "child waits for the job in whose list this is" */
 };
 
 struct stk_tally { /* scratch of sound(): what leases use of one node */
-    uint64_t gpus, mask, cpu, mem;
+    uint64_t gpus, mask, part, cpu, mem;
     uint32_t fast[STK_LEVEL_MAX]; /* GPUs that jobs of this level cannot have by eviction */
 };
 
-struct stk_undo { /* a tentative change of one node */
-    uint32_t node, gpus;
+/* What a piece uses on its node. */
+struct stk_use {
+    uint32_t gpus;
     uint64_t mask, cpu, mem;
+    uint32_t gpu_mem;         /* of each GPU of the mask */
+    uint16_t milli;           /* of each; 0: all of it */
+    uint8_t share, share_max; /* of parts */
+};
+
+struct stk_undo { /* a tentative change of one node */
+    struct stk_use use;
+    uint32_t node;
     bool took;
 };
 
@@ -225,6 +248,8 @@ struct stk_state {
 
     struct stk_node *nodes;
     uint32_t n_nodes;
+    struct stk_part *parts; /* one per GPU of every node that tells its GPUs apart */
+    uint32_t n_parts;
     struct stk_group *groups;
     uint32_t n_groups;
     struct stk_pool *pools;
@@ -265,6 +290,7 @@ struct stk_state {
     uint32_t *sim_free; /* per node, valid where node_stamp == stamp: free GPUs later on */
     uint64_t stamp, *node_stamp;
     struct stk_tally *tally; /* per node */
+    uint32_t *part_left;     /* per GPU: scratch, pieces or thousandths */
 };
 
 /* Time the job has run in all, up to now. */

@@ -15,6 +15,11 @@ int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
     if (d->gpus > STK_MAX_GPUS || (uint64_t)d->gpus * d->tasks > STK_MAX_GPUS)
         return stk_err_set(err, -EINVAL, "a job may ask for at most %d GPUs, got %u x %u",
                            STK_MAX_GPUS, d->tasks, d->gpus);
+    if (d->gpu_milli >= 1000 || (d->gpu_milli && (d->gpus != 1 || d->cut)))
+        return stk_err_set(err, -EINVAL, "1 to 999 thousandths of one GPU per task, got %u of %u",
+                           d->gpu_milli, d->gpus);
+    if (d->share >= STK_SHARE_MAX || (!d->gpu_milli && (d->share || d->share_max)))
+        return stk_err_set(err, -EINVAL, "only parts of a GPU are shared");
     if (d->cut && d->tasks != 1)
         return stk_err_set(err, -EINVAL, "a job that may be cut has one task, got %u", d->tasks);
     if (d->pin || d->pin_mask)

@@ -16,7 +16,7 @@ stk_txn_mark stk_txn_begin(struct stk_state *s)
 static void log_change(struct stk_state *s, uint32_t node, const struct stk_use *u, bool took)
 {
     assert(s->n_undo < s->cap_undo);
-    s->undo[s->n_undo++] = (struct stk_undo){node, u->gpus, u->mask, u->cpu, u->mem, took};
+    s->undo[s->n_undo++] = (struct stk_undo){*u, node, took};
 }
 
 void stk_txn_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
@@ -35,12 +35,11 @@ void stk_txn_rollback(struct stk_state *s, stk_txn_mark mark)
 {
     while (s->n_undo > mark) {
         const struct stk_undo *c = &s->undo[--s->n_undo];
-        const struct stk_use u = {c->gpus, c->mask, c->cpu, c->mem};
 
         if (c->took)
-            stk_index_give(s, c->node, &u);
+            stk_index_give(s, c->node, &c->use);
         else
-            stk_index_take(s, c->node, &u);
+            stk_index_take(s, c->node, &c->use);
     }
 }
 

@@ -6,8 +6,12 @@
  * node of the pool is large enough, otherwise it is cut into whole nodes and a remainder, and CPU
  * and memory are cut in proportion.
  *
- * Fractions of a GPU, MIG profiles and topology wishes get their members here when placement can
- * honour them; a demand that cannot be honoured must not be expressible.
+ * A task may ask for part of one GPU: then gpus is 1 and gpu_milli says how much. Tasks of one job
+ * never share a GPU with each other. Who shares a GPU has asked for the same way of sharing and the
+ * same number of sharers.
+ *
+ * MIG profiles and topology wishes get their members here when placement can honour them; a demand
+ * that cannot be honoured must not be expressible.
  */
 #ifndef STK_MODEL_DEMAND_H
 #define STK_MODEL_DEMAND_H
@@ -20,13 +24,25 @@
 #define STK_MAX_GPU_TYPES 64
 #define STK_ANY_GPU_TYPE UINT64_MAX
 
+/* How those who share a GPU are kept apart. */
+enum stk_share {
+    STK_SHARE_NONE, /* not at all: they see all of it and are trusted */
+    STK_SHARE_MPS,  /* CUDA MPS: a cap on threads and memory of each */
+    STK_SHARE_TIME, /* in turns: all but one are suspended */
+    STK_SHARE_MAX
+};
+
 struct stk_demand {
-    uint32_t tasks;     /* >= 1 */
-    uint32_t gpus;      /* per task; 0 for a CPU job */
-    uint64_t gpu_types; /* bit per type of the cluster's type table; STK_ANY_GPU_TYPE: all */
-    uint32_t cpu_milli; /* per task; 0: does not matter */
-    uint32_t mem_mib;   /* per task; 0: does not matter */
-    bool cut;           /* tasks == 1, and may be cut over several nodes */
+    uint32_t tasks;       /* >= 1 */
+    uint32_t gpus;        /* per task; 0 for a CPU job */
+    uint64_t gpu_types;   /* bit per type of the cluster's type table; STK_ANY_GPU_TYPE: all */
+    uint32_t cpu_milli;   /* per task; 0: does not matter */
+    uint32_t mem_mib;     /* per task; 0: does not matter */
+    uint32_t gpu_mem_mib; /* memory on each GPU: of all of it, or of the part; 0: does not matter */
+    uint16_t gpu_milli;   /* 0: whole GPUs; 1 to 999: so many thousandths of one */
+    uint8_t share;        /* enum stk_share, of a part */
+    uint8_t share_max;    /* at most so many share a GPU; 0: as many as fit */
+    bool cut;             /* tasks == 1, and may be cut over several nodes */
     /* Set by the core alone, for a job whose processes sleep: they can wake where they are only. */
     uint32_t pin;      /* node + 1; 0: not pinned */
     uint64_t pin_mask; /* exactly these GPUs of it; 0 on aggregate nodes */

@@ -26,6 +26,12 @@ void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d)
     stk_put_u(b, ~d->gpu_types); /* any: short */
     stk_put_u(b, d->cpu_milli);
     stk_put_u(b, d->mem_mib);
+    stk_put_u(b, d->gpu_mem_mib);
+    stk_put_u(b, d->gpu_milli);
+    if (d->gpu_milli) {
+        stk_put_u(b, d->share);
+        stk_put_u(b, d->share_max);
+    }
     stk_put_u(b, d->cut);
 }
 
@@ -145,13 +151,21 @@ void stk_wire_done(struct stk_wire *w)
     stk_mem_drop(&w->mem, &w->pieces, &w->cap_pieces, sizeof(*w->pieces));
 }
 
-void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret)
+void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, bool parts)
 {
     *ret = (struct stk_demand){.tasks = stk_get_u32(r)};
     ret->gpus = stk_get_u32(r);
     ret->gpu_types = ~stk_get_u(r, UINT64_MAX);
     ret->cpu_milli = stk_get_u32(r);
     ret->mem_mib = stk_get_u32(r);
+    if (parts) {
+        ret->gpu_mem_mib = stk_get_u32(r);
+        ret->gpu_milli = (uint16_t)stk_get_u(r, 999);
+    }
+    if (ret->gpu_milli) {
+        ret->share = (uint8_t)stk_get_u(r, STK_SHARE_MAX - 1);
+        ret->share_max = (uint8_t)stk_get_u(r, UINT8_MAX);
+    }
     ret->cut = stk_get_bool(r);
 }
 
@@ -172,12 +186,12 @@ static uint32_t get_count(struct stk_reader *r, uint64_t max, uint32_t least)
     return (uint32_t)n;
 }
 
-static int get_spec(struct stk_reader *r, struct stk_wire *w)
+static int get_spec(struct stk_reader *r, struct stk_wire *w, uint64_t version)
 {
     struct stk_job_spec *j = &w->spec;
 
     *j = (struct stk_job_spec){.kind = STK_KIND_TRAIN};
-    stk_wire_get_demand(r, &j->demand);
+    stk_wire_get_demand(r, &j->demand, version > 2);
     j->kind = (enum stk_job_kind)stk_get_u(r, STK_KIND_MAX - 1);
     j->tier = (enum stk_tier)stk_get_u(r, STK_TIER_MAX - 1);
     j->priority = get_i32(r);
@@ -243,7 +257,7 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
 
     switch (ev->type) {
     case STK_EV_SUBMIT:
-        return get_spec(r, w);
+        return get_spec(r, w, version);
     case STK_EV_PLACE:
         return get_pieces(r, w);
     case STK_EV_EVICT:

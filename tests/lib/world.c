@@ -81,12 +81,14 @@ void world_cluster(struct world *w, struct stk_rng *r)
         n = pools;
     w->cpu_jobs = limits;
     w->types = percent(r, 25);
+    w->parts = percent(r, 40);
     for (uint32_t i = 0; i < n; i++) {
         struct stk_node_spec *k = &w->nodes[i];
 
         *k = (struct stk_node_spec){.pool = {i < pools ? i : below(r, pools)}};
         k->gpus = mixed ? sizes[below(r, 8)] : same;
         k->gpu_type = w->types ? below(r, 3) : 0;
+        k->gpu_mem_mib = percent(r, 50) ? 0 : 8192 << below(r, 3);
         k->cpu_milli = limits && percent(r, 80) ? 1000 * (1 + below(r, 16)) : 0;
         k->mem_mib = limits && percent(r, 80) ? 1024 * (1 + below(r, 64)) : 0;
         if (stk_place_find(w->setup.place)->aggregate) {
@@ -161,6 +163,15 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
     }
     if (w->types && percent(r, 50))
         d->gpu_types = 1 + below(r, 7);
+    if (w->parts && percent(r, 50)) {
+        d->cut = false;
+        d->gpus = 1;
+        d->gpu_milli = (uint16_t)(percent(r, 50) ? 250 * (1 + below(r, 3)) : 1 + below(r, 999));
+        d->share = (uint8_t)(percent(r, 80) ? STK_SHARE_NONE : below(r, STK_SHARE_MAX));
+        d->share_max = (uint8_t)(percent(r, 80) ? 0 : 2 + below(r, 2));
+    }
+    if (percent(r, 15))
+        d->gpu_mem_mib = 1024 * below(r, 20);
     spec.tier = (enum stk_tier)below(r, STK_TIER_MAX);
     spec.priority = classes[below(r, 6)];
     spec.priority += percent(r, 50) ? 0 : (int32_t)below(r, 7) - 3;
@@ -268,6 +279,12 @@ static void odd_spec(const struct fx *f, struct stk_rng *r, struct stk_job_spec 
         break;
     case 8:
         spec->demand.gpu_types = percent(r, 50) ? 0 : stk_rng_next(r);
+        break;
+    case 10:
+        spec->demand.gpu_milli = (uint16_t)stk_rng_next(r);
+        spec->demand.share = (uint8_t)stk_rng_next(r);
+        spec->demand.share_max = (uint8_t)stk_rng_next(r);
+        spec->demand.gpu_mem_mib = odd_number(r, 100);
         break;
     case 9:
         spec->demand.cpu_milli = odd_number(r, 100);

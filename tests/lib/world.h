@@ -13,6 +13,7 @@ struct world {
     char params[128];
     bool cpu_jobs; /* jobs ask for CPU and memory too */
     bool types;    /* ... and for GPU types */
+    bool parts;    /* ... and for parts of GPUs */
     bool exact;    /* estimates are right */
 };
 

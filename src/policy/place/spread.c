@@ -35,6 +35,7 @@ uint32_t stk_place_emptiest(const struct stk_state *s, const struct stk_want *w)
 const struct stk_place_ops stk_place_spread = {
     .name = "spread",
     .help = "the emptiest node",
+    .apart = true,
     .pick = stk_place_emptiest,
     .pick_rest = stk_place_emptiest,
 };

@@ -239,8 +239,9 @@ static void check_counters(struct fx *f, void *ctx)
         fits = fits_alone(s, j);
         fx_must(could || !fits, "job %u fits, the counters say no (%s)", j->number,
                 world_name(seen->w));
-        /* CPU, memory and the very GPUs of one that sleeps are not counted */
-        fx_must(fits || !could || seen->w->cpu_jobs || j->slept,
+        /* CPU, memory, who shares and the very GPUs of one that sleeps are not counted */
+        fx_must(fits || !could || seen->w->cpu_jobs || seen->w->parts || j->slept ||
+                    s->shapes[j->shape].demand.gpu_mem_mib,
                 "job %u does not fit, the counters say yes (%s)", j->number, world_name(seen->w));
         seen->yes += could;
         seen->no += !could;

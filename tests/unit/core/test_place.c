@@ -26,6 +26,7 @@ static bool room_on(const struct stk_node *n, const struct stk_demand *d, uint32
                     uint64_t cpu, uint64_t mem)
 {
     return n->up && ((d->gpu_types >> n->gpu_type) & 1) && n->gpus_free >= gpus &&
+           (n->gpu_mem_mib == 0 || gpus == 0 || d->gpu_mem_mib <= n->gpu_mem_mib) &&
            (!n->cpu_limited || n->cpu_free >= cpu) && (!n->mem_limited || n->mem_free >= mem);
 }
 
@@ -95,6 +96,7 @@ static void one_node_jobs_go_where_the_rule_says(void **state)
 
         spec.demand.cut = false;
         spec.demand.tasks = 1;
+        spec.demand.gpu_milli = spec.demand.share = spec.demand.share_max = 0;
         spec.n_deps = 0;
         spec.held = false;
         spec.begin = 0;
@@ -233,6 +235,8 @@ static void admitted_means_it_fits_an_empty_cluster(void **state)
         world_cluster(&w, &r);
         f = fx_new(&w.setup);
         spec = world_job(&w, f, &r, deps);
+        if (seed % 4 == 3) /* parts are whole ones there */
+            spec.demand.gpu_milli = spec.demand.share = spec.demand.share_max = 0;
         (void)fx_submit(f, (struct stk_job_spec){.demand = {.tasks = 1, .gpu_types = ~UINT64_C(0)},
                                                  .pool = spec.pool}); /* makes room for a shape */
         ok = stk_place_possible(f->s, &spec.demand, spec.pool.i, NULL) == 0;

@@ -20,9 +20,10 @@ static struct stk_use some_use(const struct stk_state *s, uint32_t node, struct 
     uint32_t gpus = (uint32_t)stk_rng_below(r, s->nodes[node].gpus_free + 1u);
     const struct stk_node *n = &s->nodes[node];
 
-    return (struct stk_use){gpus, stk_index_lowest(s, node, gpus),
-                            n->cpu_limited ? stk_rng_below(r, n->cpu_free + 1) : 7,
-                            n->mem_limited ? stk_rng_below(r, n->mem_free + 1) : 7};
+    return (struct stk_use){.gpus = gpus,
+                            .mask = stk_index_lowest(s, node, gpus),
+                            .cpu = n->cpu_limited ? stk_rng_below(r, n->cpu_free + 1) : 7,
+                            .mem = n->mem_limited ? stk_rng_below(r, n->mem_free + 1) : 7};
 }
 
 static void tamper(struct stk_state *s, struct stk_rng *r, int depth)
@@ -66,7 +67,7 @@ static void a_rollback_restores_everything(void **state)
         before = fx_digest(f);
         assert_int_equal(stk_txn_reserve(writable(f), 10000), 0);
         outer = stk_txn_begin(writable(f));
-        stk_txn_take(writable(f), 0, &(struct stk_use){0, 0, 0, 0});
+        stk_txn_take(writable(f), 0, &(struct stk_use){0});
         tamper(writable(f), &r, 2);
         stk_txn_rollback(writable(f), outer);
         assert_true(fx_digest(f) == before);
@@ -80,7 +81,7 @@ static void a_job_taken_off_can_be_put_back_unless_its_place_is_taken(void **sta
     struct fx *f = fx_new(&(struct fx_setup){.order = "fifo"});
     uint32_t job = fx_submit(f, fx_job(12, 10));
     struct stk_state *s = writable(f);
-    const struct stk_use one = {1, 1, 0, 0};
+    const struct stk_use one = {.gpus = 1, .mask = 1};
     stk_txn_mark mark;
     uint32_t used;
 

@@ -17,10 +17,12 @@ static bool same_spec(const struct stk_job_spec *a, const struct stk_job_spec *b
     const struct stk_demand *d = &a->demand, *e = &b->demand;
     bool same = d->tasks == e->tasks && d->gpus == e->gpus && d->gpu_types == e->gpu_types &&
                 d->cpu_milli == e->cpu_milli && d->mem_mib == e->mem_mib && d->cut == e->cut &&
-                a->kind == b->kind && a->tier == b->tier && a->priority == b->priority &&
-                a->pool.i == b->pool.i && a->tenant == b->tenant && a->tag == b->tag &&
-                a->estimate == b->estimate && a->begin == b->begin && a->array == b->array &&
-                a->array_index == b->array_index && a->held == b->held && a->n_deps == b->n_deps &&
+                d->gpu_mem_mib == e->gpu_mem_mib && d->gpu_milli == e->gpu_milli &&
+                d->share == e->share && d->share_max == e->share_max && a->kind == b->kind &&
+                a->tier == b->tier && a->priority == b->priority && a->pool.i == b->pool.i &&
+                a->tenant == b->tenant && a->tag == b->tag && a->estimate == b->estimate &&
+                a->begin == b->begin && a->array == b->array && a->array_index == b->array_index &&
+                a->held == b->held && a->n_deps == b->n_deps &&
                 memcmp(a->retry, b->retry, sizeof(a->retry)) == 0;
 
     for (uint32_t i = 0; same && i < a->n_deps; i++)
@@ -79,6 +81,12 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         spec->demand.gpu_types = stk_rng_below(r, 2) ? stk_rng_next(r) : STK_ANY_GPU_TYPE;
         spec->demand.cpu_milli = (uint32_t)stk_rng_next(r);
         spec->demand.mem_mib = (uint32_t)stk_rng_next(r);
+        spec->demand.gpu_mem_mib = (uint32_t)stk_rng_next(r);
+        spec->demand.gpu_milli = (uint16_t)(stk_rng_below(r, 2) * stk_rng_below(r, 1000));
+        if (spec->demand.gpu_milli) {
+            spec->demand.share = (uint8_t)stk_rng_below(r, STK_SHARE_MAX);
+            spec->demand.share_max = (uint8_t)stk_rng_below(r, 256);
+        }
         spec->kind = (enum stk_job_kind)stk_rng_below(r, STK_KIND_MAX);
         spec->tier = (enum stk_tier)stk_rng_below(r, STK_TIER_MAX);
         spec->priority = (int32_t)stk_rng_next(r);
@@ -169,7 +177,7 @@ static void what_is_no_event_is_refused(void **state)
         int rc;
     } bad[] = {
         {"", 0, -EBADMSG},
-        {"\3\1\0\0\0", 5, -EPROTONOSUPPORT},
+        {"\4\1\0\0\0", 5, -EPROTONOSUPPORT},
         {"\0\1\0\0\0", 5, -EPROTONOSUPPORT},
         {"\1\15\0\0\0", 5, -EBADMSG},                    /* type 13 */
         {"\1\200\0\0\0\0", 6, -EBADMSG},                 /* a longer way to write 0 */
@@ -220,7 +228,7 @@ static void the_format_stands_still(void **state)
     const struct stk_piece piece = {{2}, 3, 1, 0x85};
     const struct stk_event place = {
         .at = 1000000, .type = STK_EV_PLACE, .job = {7}, .lease = 300, .u.place = {&piece, 1}};
-    static const unsigned char want[] = {2, 4, 0x80, 0x89, 0x7a, 7, 0xac, 2, 1, 2, 3, 1, 0x85, 1};
+    static const unsigned char want[] = {3, 4, 0x80, 0x89, 0x7a, 7, 0xac, 2, 1, 2, 3, 1, 0x85, 1};
     unsigned char buf[STK_WIRE_SMALL];
     size_t len = 0;
 

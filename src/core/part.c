@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/part.h"
+
+#include <assert.h>
+
+bool stk_part_fits(const struct stk_state *s, uint32_t node, uint32_t gpu, const struct stk_use *u)
+{
+    const struct stk_node *n = &s->nodes[node];
+    const struct stk_part *p = &s->parts[n->first_part + gpu];
+    uint64_t bit = UINT64_C(1) << gpu;
+
+    if (n->mask_free & bit)
+        return n->gpu_mem_mib == 0 || u->gpu_mem <= n->gpu_mem_mib;
+    return (n->mask_part & bit) && p->milli >= u->milli && p->share == u->share &&
+           p->share_max == u->share_max && (p->share_max == 0 || p->n < p->share_max) &&
+           (n->gpu_mem_mib == 0 || u->gpu_mem <= p->mem_mib);
+}
+
+uint64_t stk_part_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
+{
+    struct stk_node *n = &s->nodes[node];
+    uint64_t first = u->mask & ~n->mask_part;
+
+    for (uint64_t left = u->mask; left; left &= left - 1) {
+        struct stk_part *p = &s->parts[n->first_part + (uint32_t)__builtin_ctzll(left)];
+
+        if (first & left & -left)
+            *p = (struct stk_part){.milli = 1000,
+                                   .share = u->share,
+                                   .share_max = u->share_max,
+                                   .mem_mib = n->gpu_mem_mib};
+        assert(p->milli >= u->milli);
+        p->milli = (uint16_t)(p->milli - u->milli);
+        p->mem_mib -= n->gpu_mem_mib ? u->gpu_mem : 0;
+        p->n++;
+    }
+    n->mask_part |= first;
+    return first;
+}
+
+uint64_t stk_part_give(struct stk_state *s, uint32_t node, const struct stk_use *u)
+{
+    struct stk_node *n = &s->nodes[node];
+    uint64_t last = 0;
+
+    for (uint64_t left = u->mask; left; left &= left - 1) {
+        struct stk_part *p = &s->parts[n->first_part + (uint32_t)__builtin_ctzll(left)];
+
+        p->milli = (uint16_t)(p->milli + u->milli);
+        p->mem_mib += n->gpu_mem_mib ? u->gpu_mem : 0;
+        if (--p->n == 0)
+            last |= left & -left;
+    }
+    n->mask_part &= ~last;
+    return last;
+}
+
+static uint32_t level_of(const struct stk_state *s, const struct stk_node *n)
+{
+    uint32_t most = 0;
+
+    if (!n->up || (n->mask_part & ~n->mask_off) == 0)
+        return 0;
+    for (uint64_t left = n->mask_part & ~n->mask_off; left; left &= left - 1) {
+        uint32_t milli = s->parts[n->first_part + (uint32_t)__builtin_ctzll(left)].milli;
+
+        most = milli > most ? milli : most;
+    }
+    return 1 + most * STK_PART_LEVELS / 1000;
+}
+
+static uint64_t *bucket(const struct stk_state *s, const struct stk_group *g, uint32_t level)
+{
+    return s->words + g->parts + (size_t)(level - 1) * g->nodes_layout.n_words;
+}
+
+void stk_part_file(struct stk_state *s, uint32_t node)
+{
+    struct stk_node *n = &s->nodes[node];
+    const struct stk_group *g = &s->groups[n->group];
+    uint32_t level = level_of(s, n);
+
+    if (level == n->part_level)
+        return;
+    if (n->part_level)
+        stk_bits_clear(&g->nodes_layout, bucket(s, g, n->part_level), n->pos);
+    n->part_level = level;
+    if (level)
+        stk_bits_set(&g->nodes_layout, bucket(s, g, level), n->pos);
+}
+
+uint32_t stk_part_gpu(const struct stk_state *s, uint32_t node, const struct stk_use *u,
+                      uint64_t but)
+{
+    const struct stk_node *n = &s->nodes[node];
+    uint32_t best = UINT32_MAX, best_left = 0;
+
+    for (uint64_t m = ((n->mask_part & ~n->mask_off) | n->mask_free) & ~but; m; m &= m - 1) {
+        uint32_t gpu = (uint32_t)__builtin_ctzll(m), left = stk_part_left(s, n, gpu);
+        bool better = s->place->apart ? left > best_left : left < best_left;
+
+        if ((best == UINT32_MAX || better) && stk_part_fits(s, node, gpu, u)) {
+            best = gpu;
+            best_left = left;
+        }
+    }
+    return best;
+}
+
+static bool node_fits(const struct stk_state *s, uint32_t node, const struct stk_want *w)
+{
+    const struct stk_use u = {.milli = w->gpu_milli,
+                              .gpu_mem = w->gpu_mem_mib,
+                              .share = w->share,
+                              .share_max = w->share_max};
+    const struct stk_node *n = &s->nodes[node];
+    uint64_t m = n->mask_part & ~n->mask_off;
+
+    for (uint32_t i = 0; i < w->n_mine; i++)
+        m &= w->mine[i].node.i == node ? ~w->mine[i].mask : ~UINT64_C(0);
+    for (; m; m &= m - 1)
+        if (stk_part_fits(s, node, (uint32_t)__builtin_ctzll(m), &u))
+            return true;
+    return false;
+}
+
+uint32_t stk_part_pick(const struct stk_state *s, const struct stk_want *w)
+{
+    const struct stk_pool *p = &s->pools[w->pool];
+    uint32_t first = 1 + w->gpu_milli * STK_PART_LEVELS / 1000U;
+
+    for (uint32_t level = first; level <= STK_PART_LEVELS; level++)
+        for (uint32_t i = 0; i < p->n_groups; i++) {
+            const struct stk_group *g = &s->groups[p->first_group + i];
+            const uint64_t *set = bucket(s, g, level);
+
+            if (!stk_group_accepts(g, w->gpu_types))
+                continue;
+            for (uint32_t pos = stk_bits_next(&g->nodes_layout, set, 0); pos != UINT32_MAX;
+                 pos = stk_bits_next(&g->nodes_layout, set, pos + 1)) {
+                uint32_t node = s->group_nodes[g->first + pos];
+
+                if (stk_index_has_room(s, node, w) && node_fits(s, node, w))
+                    return node;
+            }
+        }
+    return STK_NONE;
+}
