@@ -6,6 +6,7 @@
 
 #include "base/sort.h"
 #include "core/part.h"
+#include "core/score.h"
 
 #define ALLOC(s, n, type)                                                                          \
     ((type *)(s)->mem.resize((s)->mem.ctx, NULL, 0, (size_t)(n) * sizeof(type)))
@@ -314,6 +315,13 @@ static void shift(struct stk_state *s, uint32_t node, const struct stk_use *u, b
         bucket_add(s, node);
 }
 
+static void take_or_give(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
+{
+    assert(take ? u->gpus <= s->nodes[node].gpus_free
+                : s->nodes[node].gpus_free + u->gpus <= s->nodes[node].gpus);
+    shift(s, node, u, take);
+}
+
 /* Some of the GPUs are off: they are used or not, but never free. */
 static void shift_off(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
 {
@@ -323,13 +331,18 @@ static void shift_off(struct stk_state *s, uint32_t node, const struct stk_use *
     const struct stk_use on = {
         .gpus = u->gpus - n_off, .mask = u->mask & ~off, .cpu = u->cpu, .mem = u->mem};
 
-    if (take)
-        stk_index_take(s, node, &on);
-    else
-        stk_index_give(s, node, &on);
+    take_or_give(s, node, &on, take);
     n->mask_used = take ? n->mask_used | off : n->mask_used & ~off;
     if (n->up)
         s->pools[n->pool].gpus_idle_off += take ? 0 - (uint64_t)n_off : n_off;
+}
+
+static void shift_whole(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
+{
+    if (u->mask & s->nodes[node].mask_off)
+        shift_off(s, node, u, take);
+    else
+        take_or_give(s, node, u, take);
 }
 
 /* GPUs come and go as wholes with the first and the last part. */
@@ -339,39 +352,39 @@ static void shift_parts(struct stk_state *s, uint32_t node, const struct stk_use
 
     whole.mask = take ? stk_part_take(s, node, u) : stk_part_give(s, node, u);
     whole.gpus = (uint32_t)__builtin_popcountll(whole.mask);
-    if (take)
-        stk_index_take(s, node, &whole);
-    else
-        stk_index_give(s, node, &whole);
+    shift_whole(s, node, &whole, take);
     stk_part_file(s, node);
+}
+
+static void count_tag(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
+{
+    uint32_t tag = u->milli ? 0 : u->gpus < STK_TAGS ? u->gpus : STK_TAGS - 1;
+    uint16_t *n = &s->tags[(size_t)node * STK_TAGS + tag];
+
+    if (u->gpus > 0)
+        *n = (uint16_t)(take ? *n + 1 : *n - 1);
 }
 
 void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
-    if (u->milli) {
+    if (u->milli)
         shift_parts(s, node, u, true);
-        return;
-    }
-    if (u->mask & s->nodes[node].mask_off) {
-        shift_off(s, node, u, true);
-        return;
-    }
-    assert(u->gpus <= s->nodes[node].gpus_free);
-    shift(s, node, u, true);
+    else
+        shift_whole(s, node, u, true);
+    if (s->tags)
+        count_tag(s, node, u, true);
+    stk_score_changed(s, node);
 }
 
 void stk_index_give(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
-    if (u->milli) {
+    if (u->milli)
         shift_parts(s, node, u, false);
-        return;
-    }
-    if (u->mask & s->nodes[node].mask_off) {
-        shift_off(s, node, u, false);
-        return;
-    }
-    assert(s->nodes[node].gpus_free + u->gpus <= s->nodes[node].gpus);
-    shift(s, node, u, false);
+    else
+        shift_whole(s, node, u, false);
+    if (s->tags)
+        count_tag(s, node, u, false);
+    stk_score_changed(s, node);
 }
 
 void stk_index_gpus_off(struct stk_state *s, uint32_t node, uint64_t off)
@@ -411,6 +424,7 @@ void stk_index_node_up(struct stk_state *s, uint32_t node, bool up)
         p->gpus_idle_off -= idle_off;
     }
     stk_part_file(s, node);
+    stk_score_changed(s, node);
 }
 
 uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n)

@@ -6,6 +6,7 @@
 
 #include "core/evictable.h"
 #include "core/index.h"
+#include "core/score.h"
 #include "core/txn.h"
 #include "core/verbs.h"
 #include "core/walk.h"
@@ -19,20 +20,26 @@ const struct stk_param stk_core_params[] = {
     {0},
 };
 
+static int policy_memory(struct stk_state *s, size_t size, void **ret)
+{
+    *ret = size ? s->mem.resize(s->mem.ctx, NULL, 0, size) : NULL;
+    return size && !*ret ? -ENOMEM : 0;
+}
+
 static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, struct stk_err *err)
 {
     int rc = 0;
 
-    if (cfg->order->state_size)
-        s->order_st = s->mem.resize(s->mem.ctx, NULL, 0, cfg->order->state_size);
-    if (cfg->preempt->state_size)
-        s->preempt_st = s->mem.resize(s->mem.ctx, NULL, 0, cfg->preempt->state_size);
-    if ((cfg->order->state_size && !s->order_st) || (cfg->preempt->state_size && !s->preempt_st))
+    if (policy_memory(s, cfg->order->state_size, &s->order_st) < 0 ||
+        policy_memory(s, cfg->preempt->state_size, &s->preempt_st) < 0 ||
+        policy_memory(s, cfg->place->state_size, &s->place_st) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     if (cfg->order->init)
         rc = cfg->order->init(s->order_st, cfg->params, err);
     if (rc == 0 && cfg->preempt->init)
         rc = cfg->preempt->init(s->preempt_st, cfg->params, err);
+    if (rc == 0 && cfg->place->init)
+        rc = cfg->place->init(s->place_st, cfg->params, err);
     if (rc < 0)
         return rc;
     s->round = stk_params_seconds(cfg->params, &stk_core_params[P_ROUND]);
@@ -44,6 +51,11 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
         return stk_err_set(err, -EINVAL, "rounds must be at least 0.001 s");
     s->backfill_depth = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEPTH]);
     return 0;
+}
+
+static size_t tags_size(const struct stk_state *s)
+{
+    return (s->n_nodes + (size_t)1) * STK_TAGS * sizeof(*s->tags);
 }
 
 /* What follows from the policies, and memory for the nodes. */
@@ -58,7 +70,11 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
     s->whole_pool = s->preempt->pass != NULL;
     s->n_levels = s->preempt->room ? s->preempt->levels(s->preempt_st) : 1;
     s->keep_ends = s->backfill->reserve_one || s->backfill->reserve_all || s->preempt->room;
-    if ((s->preempt->room && stk_evictable_init(s) < 0) ||
+    s->mix = mem->resize(mem->ctx, NULL, 0, sizeof(*s->mix));
+    if (s->place->tags)
+        s->tags = mem->resize(mem->ctx, NULL, 0, tags_size(s));
+    if (!s->mix || (s->place->tags && !s->tags) || stk_score_init(s) < 0 ||
+        (s->preempt->room && stk_evictable_init(s) < 0) ||
         stk_mem_grow(mem, &s->try_pieces, &s->cap_try, n + 1, sizeof(*s->try_pieces)) < 0 ||
         stk_mem_grow(mem, &s->list_a, &s->cap_list_a, n + 1, sizeof(*s->list_a)) < 0 ||
         stk_mem_grow(mem, &s->batch, &s->cap_batch, n + STK_BATCH, sizeof(*s->batch)) < 0 ||
@@ -89,6 +105,8 @@ int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
         stk_timeline_init(&s->pools[p].plan, &s->mem);
     rc = rc < 0 ? rc : policy_init(s, cfg, err);
     rc = rc < 0 ? rc : finish_new(s, err);
+    if (rc == 0 && cfg->mix)
+        *s->mix = *cfg->mix;
     if (rc < 0) {
         stk_core_free(c);
         return rc;
@@ -154,9 +172,12 @@ int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk
         stk_timeline_init(&c->s.pools[p].plan, mem);
     if (rc == 0 &&
         (copy_policy(from, from->order->state_size, from->order_st, &c->s.order_st) < 0 ||
-         copy_policy(from, from->preempt->state_size, from->preempt_st, &c->s.preempt_st) < 0))
+         copy_policy(from, from->preempt->state_size, from->preempt_st, &c->s.preempt_st) < 0 ||
+         copy_policy(from, from->place->state_size, from->place_st, &c->s.place_st) < 0))
         rc = stk_err_set(err, -ENOMEM, "out of memory");
     rc = rc < 0 ? rc : finish_new(&c->s, err);
+    if (rc == 0)
+        *c->s.mix = *from->mix;
     if (specs)
         (void)mem->resize(mem->ctx, specs, (from->n_nodes + (size_t)1) * sizeof(*specs), 0);
     if (rc < 0) {
@@ -191,11 +212,18 @@ void stk_core_free(struct stk_core *c)
     m = s->mem;
     free_pools(s);
     stk_evictable_done(s);
+    stk_score_done(s);
+    if (s->mix)
+        (void)m.resize(m.ctx, s->mix, sizeof(*s->mix), 0);
+    if (s->tags)
+        (void)m.resize(m.ctx, s->tags, tags_size(s), 0);
     stk_index_done(s);
     if (s->order_st)
         (void)m.resize(m.ctx, s->order_st, s->order->state_size, 0);
     if (s->preempt_st)
         (void)m.resize(m.ctx, s->preempt_st, s->preempt->state_size, 0);
+    if (s->place_st)
+        (void)m.resize(m.ctx, s->place_st, s->place->state_size, 0);
     stk_mem_drop(&m, &s->jobs, &s->cap_jobs, sizeof(*s->jobs));
     stk_mem_drop(&m, &s->edges, &s->cap_edges, sizeof(*s->edges));
     stk_mem_drop(&m, &s->pieces, &s->cap_pieces, sizeof(*s->pieces));

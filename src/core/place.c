@@ -2,6 +2,7 @@
 #include "core/place.h"
 
 #include "core/part.h"
+#include "core/score.h"
 #include "core/txn.h"
 
 static uint32_t largest_node(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
@@ -81,18 +82,25 @@ static struct stk_want want_of(const struct stk_demand *d, uint32_t pool, uint32
                              .share_max = d->share_max};
 }
 
+/* The policy's node; of a part that it scores, also its GPU. */
+static uint32_t pick(struct stk_state *s, const struct stk_want *w, uint32_t *ret_gpu)
+{
+    *ret_gpu = UINT32_MAX;
+    return s->place->score ? stk_score_pick(s, w, ret_gpu) : s->place->pick(s, w);
+}
+
 /* Whole nodes, then the rest by the policy's own rule. */
 static bool place_cut(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                       const uint64_t *avoid, uint32_t *ret_n)
 {
-    uint32_t whole, size, rest, n = 0;
+    uint32_t whole, size, rest, gpu, n = 0;
 
     stk_place_cut(s, d, pool, &whole, &size, &rest);
     if (count_pieces(s, d, pool, size, whole) < whole)
         return false;
     while (n < whole) {
         const struct stk_want w = want_of(d, pool, size, 1, avoid);
-        uint32_t node = s->place->pick(s, &w);
+        uint32_t node = pick(s, &w, &gpu);
 
         if (node == STK_NONE)
             return false;
@@ -125,12 +133,12 @@ static bool place_tasks(struct stk_state *s, const struct stk_demand *d, uint32_
     if (d->gpus > 0 && count_pieces(s, d, pool, d->gpus, left) < left)
         return false;
     while (left > 0) {
-        uint32_t t = left < most ? left : most, node = STK_NONE;
+        uint32_t t = left < most ? left : most, node = STK_NONE, gpu;
 
         for (; t > 0 && node == STK_NONE; t -= node == STK_NONE) {
             const struct stk_want w = want_of(d, pool, t * d->gpus, t, avoid);
 
-            node = s->place->pick(s, &w);
+            node = pick(s, &w, &gpu);
         }
         if (node == STK_NONE)
             return false;
@@ -143,9 +151,14 @@ static bool place_tasks(struct stk_state *s, const struct stk_demand *d, uint32_
 }
 
 /* Where a part goes: beside others, or on a free GPU, as the policy likes it. */
-static uint32_t pick_part(const struct stk_state *s, const struct stk_want *w)
+static uint32_t pick_part(struct stk_state *s, const struct stk_want *w, uint32_t *ret_gpu)
 {
-    uint32_t node = s->place->apart ? s->place->pick(s, w) : stk_part_pick(s, w);
+    uint32_t node;
+
+    *ret_gpu = UINT32_MAX;
+    if (s->place->score && w->n_mine == 0)
+        return stk_score_pick(s, w, ret_gpu);
+    node = s->place->apart ? s->place->pick(s, w) : stk_part_pick(s, w);
 
     if (node != STK_NONE)
         return node;
@@ -177,11 +190,12 @@ static bool place_parts(struct stk_state *s, const struct stk_demand *d, uint32_
         struct stk_piece *p;
 
         w.n_mine = n;
-        node = pick_part(s, &w);
+        node = pick_part(s, &w, &gpu);
         if (node == STK_NONE)
             return false;
         p = piece_on(s, node, &n);
-        gpu = stk_part_gpu(s, node, &u, p->mask);
+        if (gpu == UINT32_MAX)
+            gpu = stk_part_gpu(s, node, &u, p->mask);
         if (gpu == UINT32_MAX)
             return false;
         u.mask = UINT64_C(1) << gpu;
@@ -219,7 +233,7 @@ bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, u
     if (!d->gpu_milli && d->tasks == 1 &&
         d->gpus <= s->pools[sh->pool].max_gpus) { /* the common case */
         const struct stk_want w = want_of(d, sh->pool, d->gpus, 1, avoid);
-        uint32_t node = s->place->pick(s, &w);
+        uint32_t gpu, node = pick(s, &w, &gpu);
 
         if (node != STK_NONE) {
             s->try_pieces[0] =

@@ -18,6 +18,7 @@
 #include "base/sort.h"
 #include "core/policy.h"
 #include "core/timeline.h"
+#include "model/mix.h"
 #include "model/node.h"
 
 /* In order of use: what a start and an end touch lies in the first two cache lines. */
@@ -202,6 +203,20 @@ struct stk_use {
     uint8_t share, share_max; /* of parts */
 };
 
+#define STK_SCORE_LOG 4096 /* a power of two */
+
+struct stk_score_row { /* the scores of all nodes for one thing wanted (core/score.h) */
+    struct stk_want want;
+    uint64_t used; /* when it was last; 0: never */
+    uint64_t seen; /* changes it knows of */
+    double *score; /* -INFINITY: no room */
+    double *best;  /* of each block of nodes */
+    uint8_t *gpu;
+};
+
+/* Kinds of pieces counted per node: parts, then by GPUs on one node, 8 and more together. */
+#define STK_TAGS 10
+
 struct stk_undo { /* a tentative change of one node */
     struct stk_use use;
     uint32_t node;
@@ -216,7 +231,7 @@ struct stk_state {
     const struct stk_place_ops *place;
     const struct stk_preempt_ops *preempt;
     const struct stk_admit_ops *admit;
-    void *order_st, *preempt_st;
+    void *order_st, *preempt_st, *place_st;
     stk_time round; /* > 0: decide at its multiples only */
     uint32_t retain_done, backfill_depth;
     uint32_t n_levels; /* of the preempt policy; at least 1 */
@@ -264,6 +279,9 @@ struct stk_state {
     uint32_t *evictable;       /* n_levels per node: GPUs that are free or held by lower levels */
     uint32_t *evictable_nodes; /* nodes by that; for each level laid out like 'counts' */
 
+    struct stk_mix *mix; /* what jobs usually ask for; may be empty */
+    uint16_t *tags;      /* STK_TAGS per node: pieces there by kind; NULL: not counted */
+
     struct stk_opool trees;
     struct stk_heap timers; /* begin times, key changes */
     uint32_t *timer_pos, *due_pos;
@@ -271,6 +289,14 @@ struct stk_state {
 
     uint64_t history; /* hash of every event applied */
     uint64_t n_events;
+
+    /* caches (core/score.h) */
+    struct stk_score_row *scores;
+    uint32_t n_scores;
+    uint8_t score_hint[1024]; /* by hash of what is wanted: its row, perhaps */
+    uint32_t *score_log;
+    uint64_t n_score_log, score_round, score_clock, *score_stamp;
+    void *score_space;
 
     /* caches and scratch */
     uint32_t *dirty;

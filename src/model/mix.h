@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mix.h - what jobs usually ask for: kinds of tasks, each with its share of all. Placement that
+ * looks ahead judges what it leaves by who could still use it. */
+#ifndef STK_MODEL_MIX_H
+#define STK_MODEL_MIX_H
+
+#include <stdint.h>
+
+#define STK_MAX_MIX 256
+
+struct stk_kind {
+    uint32_t cpu_milli;
+    uint32_t gpus;      /* 0: none */
+    uint32_t gpu_milli; /* of each: 1 to 1000 */
+    uint64_t gpu_types; /* as in stk_demand */
+    double share;       /* all kinds together: 1 */
+};
+
+struct stk_mix {
+    struct stk_kind kind[STK_MAX_MIX];
+    uint32_t n;
+};
+
+#endif
