@@ -79,9 +79,10 @@ struct stk_place_ops { /* which node */
     bool aggregate; /* the simulator joins each pool's nodes into one that only counts GPUs */
     bool apart;     /* a part of a GPU gets a free one if it can; else it joins others if it can */
     bool tags;      /* the core counts who is on each node (state.tags) */
-    /* Optional, in place of pick: how well the node suits, larger is better; not NaN. It has room. Of
-     * a part, *io_gpu is the GPU with the least left that fits; another may be chosen. Depends on the
-     * node and on 'w' without mem_mib, avoid and mine, and on nothing that changes (core/score.h). */
+    /* Optional, in place of pick: how well the node suits, larger is better; not NaN. It has room.
+     * Of a part, *io_gpu is the GPU with the least left that fits; another may be chosen. Depends
+     * on the node and on 'w' without mem_mib, avoid and mine, and on nothing that changes
+     * (core/score.h). */
     double (*score)(const void *st, const struct stk_state *s, uint32_t node,
                     const struct stk_want *w, uint32_t *io_gpu);
     /* A node that has room for all of 'w', or STK_NONE. Uses the index (core/index.h). */

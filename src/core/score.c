@@ -58,8 +58,8 @@ void stk_score_done(struct stk_state *s)
     if (s->score_stamp)
         (void)m->resize(m->ctx, s->score_stamp, (s->n_nodes + (size_t)1) * sizeof(uint64_t), 0);
     if (s->score_space)
-        (void)m->resize(m->ctx, s->score_space,
-                        s->n_scores * ((bytes_of(s) + 7) & ~(size_t)7) + 1, 0);
+        (void)m->resize(m->ctx, s->score_space, s->n_scores * ((bytes_of(s) + 7) & ~(size_t)7) + 1,
+                        0);
 }
 
 /* Of what is wanted, all that a score may depend on. Memory and nodes to avoid are looked at when

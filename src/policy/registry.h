@@ -12,7 +12,8 @@ extern const struct stk_order_ops stk_order_fifo, stk_order_priority, stk_order_
 extern const struct stk_backfill_ops stk_backfill_none, stk_backfill_skip, stk_backfill_easy,
     stk_backfill_conservative;
 extern const struct stk_place_ops stk_place_first_fit, stk_place_pack, stk_place_spread,
-    stk_place_count;
+    stk_place_count, stk_place_bestfit, stk_place_dotprod, stk_place_gpupacking,
+    stk_place_gpuclustering, stk_place_fgd;
 extern const struct stk_preempt_ops stk_preempt_none, stk_preempt_tier, stk_preempt_afresh,
     stk_preempt_lucid;
 extern const struct stk_admit_ops stk_admit_possible;
@@ -36,6 +37,8 @@ const struct stk_param *stk_param_find(const char *name, const struct stk_param 
 
 /* Shared by placement policies: the node with most free GPUs. */
 uint32_t stk_place_emptiest(const struct stk_state *s, const struct stk_want *w);
+/* ... with least that suffices. */
+uint32_t stk_place_fullest(const struct stk_state *s, const struct stk_want *w);
 
 /* A named choice of one policy for each decision. Sharing a GPU between jobs has no policy yet:
  * every bundle says "none", one owner per GPU. */

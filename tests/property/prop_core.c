@@ -303,7 +303,7 @@ static void nobody_idles(struct fx *f, void *ctx)
 
 static void busy_run(uint64_t seed)
 {
-    static const char *const place[] = {"pack", "spread", "first_fit"};
+    static const char *const place[] = {"pack", "spread", "first_fit", "fgd", "gpupacking"};
     struct world w;
     struct stk_rng r;
     struct fx *f;
@@ -312,11 +312,11 @@ static void busy_run(uint64_t seed)
     w.setup.place = "pack";
     world_cluster(&w, &r);
     for (uint32_t i = 0; i < w.setup.n_nodes; i++)
-        w.nodes[i].cpu_milli = w.nodes[i].mem_mib = 0;
-    w.types = w.cpu_jobs = false;
+        w.nodes[i].cpu_milli = w.nodes[i].mem_mib = w.nodes[i].gpu_mem_mib = 0;
+    w.types = w.cpu_jobs = w.parts = false;
     w.setup.order = seed % 2 ? "fifo" : "sjf";
     w.setup.backfill = "skip";
-    w.setup.place = place[seed % 3];
+    w.setup.place = place[seed % 5];
     w.setup.preempt = "none";
     w.setup.params = "";
     w.setup.sleep_pct = 0; /* who sleeps waits for its own GPUs */

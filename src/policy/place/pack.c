@@ -6,7 +6,7 @@
 
 #include "core/index.h"
 
-static uint32_t pick(const struct stk_state *s, const struct stk_want *w)
+uint32_t stk_place_fullest(const struct stk_state *s, const struct stk_want *w)
 {
     const struct stk_pool *p = &s->pools[w->pool];
     uint32_t best = STK_NONE, best_free = UINT32_MAX;
@@ -35,6 +35,6 @@ static uint32_t pick(const struct stk_state *s, const struct stk_want *w)
 const struct stk_place_ops stk_place_pack = {
     .name = "pack",
     .help = "the fullest node that fits; large jobs get whole nodes",
-    .pick = pick,
+    .pick = stk_place_fullest,
     .pick_rest = stk_place_emptiest,
 };

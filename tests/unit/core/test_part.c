@@ -210,12 +210,12 @@ static bool fits_somewhere(const struct fx *f, const struct stk_demand *d, uint3
 
 static void room_is_found_when_there_is_any(void **state)
 {
-    static const char *const names[] = {"pack", "spread", "first_fit"};
+    static const char *const names[] = {"pack", "spread", "first_fit", "fgd", "gpuclustering"};
     uint32_t yes = 0, no = 0;
 
     (void)state;
     for (uint64_t seed = 0; seed < 1500; seed++) {
-        struct world w = {.setup = {.place = names[seed % 3], .backfill = "skip"}};
+        struct world w = {.setup = {.place = names[seed % 5], .backfill = "skip"}};
         struct stk_rng r;
         struct fx *f;
 
