@@ -17,6 +17,7 @@
 #include "sim/out_html.h"
 #include "sim/out_json.h"
 #include "sim/out_table.h"
+#include "sim/sequence.h"
 
 #define MAX_RUNS 32
 #define MAX_PARAMS 64
@@ -25,6 +26,7 @@ struct options {
     struct stk_setup_words words;
     const char *params[MAX_PARAMS];
     const char *compare, *cluster, *generate, *split_by, *pools, *jobs_out, *html, *trace_out;
+    const char *sequence;
     const char *const *traces;
     int n_traces;
     struct stk_trace_options read;
@@ -39,6 +41,10 @@ static const struct stk_option workload_options[] = {
     {"seed", 0, "N", "the default seed of --generate", NULL},
     {"lenient", 0, NULL, "skip malformed lines and jobs that can never run; count\nthem", NULL},
     {"throughputs", 0, "FILE", "steps per second for Gavel traces", "@files"},
+    {"sequence", 0, "FILE",
+     "jobs come one at a time in this order, times do not matter,\nnothing ends: how full does it "
+     "get?",
+     "@files"},
     {"trace-out", 0, "FILE", "also write the workload as JSON Lines", "@files"},
     {0},
 };
@@ -130,7 +136,7 @@ static void take_simple(const struct stk_args *a, struct options *o)
         {"jobs-out", &o->jobs_out},   {"html", &o->html},
         {"format", &o->read.format},  {"split-by", &o->split_by},
         {"pools", &o->pools},         {"throughputs", &o->read.throughputs},
-        {"trace-out", &o->trace_out},
+        {"trace-out", &o->trace_out}, {"sequence", &o->sequence},
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
@@ -161,6 +167,10 @@ static int check_options(const struct options *o, struct stk_err *err)
         return stk_err_set(err, -EINVAL,
                            "--compare names whole bundles: leave out --bundle, --order, --backfill "
                            "and --preempt");
+    if (o->sequence && (o->jobs_out || o->html || o->split_by || o->run.paranoid))
+        return stk_err_set(err, -EINVAL,
+                           "--sequence has no times: leave out --jobs-out, --html, --split-by and "
+                           "--paranoid");
     if (o->json && (to_stdout(o->jobs_out) || to_stdout(o->html) || to_stdout(o->trace_out)))
         return stk_err_set(err, -EINVAL,
                            "--json writes to standard output; name a file for the rest");
@@ -185,6 +195,7 @@ static int take_options(const struct stk_args *a, struct options *o, struct stk_
     o->run.lenient = o->read.lenient;
     o->run.split = o->split_by != NULL;
     o->run.samples = o->html != NULL;
+    o->read.untimed = o->sequence != NULL;
     return rc < 0 || o->list ? rc : check_options(o, err);
 }
 
@@ -264,10 +275,6 @@ static void say_notes(const struct stk_trace *t, const struct stk_run_result *r)
     if (t->n_skipped > 0)
         (void)fprintf(stderr, "stoker sim: %u malformed lines were left out; the first: %s\n",
                       t->n_skipped, t->first_skip.text);
-    if (t->n_fractions > 0)
-        (void)fprintf(stderr,
-                      "stoker sim: %u jobs asked for part of a GPU; each was given a whole one\n",
-                      t->n_fractions);
     if (r->finished < r->n_jobs)
         (void)fprintf(stderr, "stoker sim: %u of %u jobs never ran\n", r->n_jobs - r->finished,
                       r->n_jobs);
@@ -291,6 +298,25 @@ static int write_outputs(const struct options *o, const struct stk_trace *t,
     return rc;
 }
 
+static int fill(const struct options *o, const struct stk_trace *t, const struct stk_cluster *c,
+                const struct stk_setup *setups, uint32_t n, struct stk_err *err)
+{
+    struct stk_sequence_result *runs = calloc(n, sizeof(*runs));
+    struct stk_sequence q = {0};
+    int rc = runs ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+
+    rc = rc < 0 ? rc : stk_sequence_read(&q, o->sequence, t, c, err);
+    for (uint32_t i = 0; rc == 0 && i < n; i++)
+        rc = stk_sequence_run(t, c, &setups[i], &q, &runs[i], err);
+    if (rc == 0 && o->json)
+        rc = stk_sequence_json(stdout, runs, n, err);
+    else if (rc == 0)
+        stk_sequence_table(stdout, runs, n);
+    stk_sequence_done(&q);
+    free(runs);
+    return rc;
+}
+
 static int run_setups(const struct options *o, const struct stk_setup *setups, uint32_t n,
                       struct stk_run_result *results, struct stk_err *err)
 {
@@ -304,6 +330,12 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
                                   .progress = isatty(STDERR_FILENO) == 1};
     int rc = read_inputs(o, &trace, &cluster, err);
 
+    if (rc == 0 && o->sequence) {
+        rc = fill(o, &trace, &cluster, setups, n, err);
+        stk_trace_done(&trace);
+        stk_cluster_done(&cluster);
+        return rc;
+    }
     rc = rc < 0 ? rc : stk_compare_run(&c, results, err);
     if (rc == 0) {
         say_notes(&trace, &results[0]);

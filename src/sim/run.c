@@ -15,6 +15,7 @@
 #include "core/state.h"
 #include "drive/loop.h"
 #include "engine/sim/sim.h"
+#include "sim/mix.h"
 #include "sys/big.h"
 
 #define MAX_SAMPLES 65536u
@@ -62,18 +63,6 @@ static stk_time next_submit(void *ctx)
     return x->next_job < x->t->n_jobs ? x->t->jobs[x->next_job].submit : STK_NEVER_TIME;
 }
 
-static uint64_t map_types(const struct sim_run *x, uint64_t types)
-{
-    uint64_t out = 0;
-
-    if (types == STK_ANY_GPU_TYPE)
-        return types;
-    for (uint32_t i = 0; i < x->t->gpu_types.n && i < STK_MAX_GPU_TYPES; i++)
-        if ((types >> i) & 1)
-            out |= x->type_of[i];
-    return out;
-}
-
 static int fill_deps(struct sim_run *x, const struct stk_trace_job *j, struct stk_job_spec *spec)
 {
     if (stk_mem_grow(&stk_big_mem, &x->deps, &x->cap_deps, j->n_deps, sizeof(*x->deps)) < 0)
@@ -92,12 +81,7 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
 {
     const struct stk_trace_job *j = &x->t->jobs[i];
     struct stk_job_spec spec = {
-        .demand = {.tasks = j->tasks ? j->tasks : 1,
-                   .gpus = j->gpus,
-                   .gpu_types = map_types(x, j->gpu_types),
-                   .cpu_milli = j->cpu_milli,
-                   .mem_mib = j->mem_mib,
-                   .cut = j->tasks == 0},
+        .demand = stk_trace_demand(j, x->type_of),
         .kind = (enum stk_job_kind)j->kind,
         .tier = (enum stk_tier)j->tier,
         .priority = j->priority,
@@ -195,7 +179,10 @@ static void watch_exit(struct sim_run *x, const struct stk_event *ev)
     const struct stk_job *j = &x->s->jobs[ev->job.i]; /* the last to end is still known */
     const struct live *l = &x->live[ev->job.i];
 
-    x->busy_gpu_us += (u128)(ev->at - j->started) * j->gpus;
+    x->busy_gpu_us +=
+        (u128)(ev->at - j->started) * j->gpus *
+        (x->s->shapes[j->shape].demand.gpu_milli ? x->s->shapes[j->shape].demand.gpu_milli : 1000) /
+        1000;
     if (ev->u.exit.cause == STK_CAUSE_EVICTED) {
         x->r->preemptions++;
         if (++x->evicted_since_end > MAX_EVICTIONS)
@@ -314,12 +301,7 @@ static int map_names(struct sim_run *x, const struct stk_cluster *c, struct stk_
 {
     const struct stk_trace *t = x->t;
 
-    for (uint32_t i = 0; i < t->gpu_types.n && i < STK_MAX_GPU_TYPES; i++) {
-        const char *name = stk_names_get(&t->gpu_types, i);
-        int64_t n = stk_names_find(&c->gpu_types, name, strlen(name));
-
-        x->type_of[i] = n >= 0 ? UINT64_C(1) << n : 0;
-    }
+    stk_trace_map_types(t, c, x->type_of);
     if (!x->o->split)
         return 0;
     x->pool_of_group = calloc(t->groups.n + 1u, sizeof(*x->pool_of_group));

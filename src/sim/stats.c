@@ -85,7 +85,8 @@ static double percentile(const stk_time *sorted, size_t n, unsigned num, unsigne
 
 static double gpu_us(const struct stk_trace_job *j)
 {
-    return (double)j->gpus * (double)(j->tasks ? j->tasks : 1) * (double)j->duration;
+    return (double)j->gpus * (double)(j->tasks ? j->tasks : 1) * (double)j->duration *
+           (j->gpu_milli ? j->gpu_milli / 1000.0 : 1);
 }
 
 struct sums {

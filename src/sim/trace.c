@@ -57,6 +57,7 @@ void stk_trace_done(struct stk_trace *t)
     stk_names_done(&t->tenants);
     stk_names_done(&t->groups);
     stk_names_done(&t->gpu_types);
+    stk_names_done(&t->types_texts);
     *t = (struct stk_trace){0};
 }
 

@@ -41,10 +41,13 @@ struct stk_trace_job {
     stk_time duration;  /* how long it really runs, >= 0 */
     stk_time estimate;  /* what the scheduler is told, 0: the true duration */
     uint64_t gpu_types; /* bit per trace->gpu_types entry; STK_ANY_GPU_TYPE */
-    uint32_t gpus;      /* per task */
-    uint32_t tasks;     /* 0: one task that may be cut over nodes (the demand's 'cut') */
+    uint32_t
+        types_text; /* in trace->types_texts, + 1: gpu_types as the trace wrote it; 0: nothing */
+    uint32_t gpus;  /* per task */
+    uint32_t tasks; /* 0: one task that may be cut over nodes (the demand's 'cut') */
     uint32_t cpu_milli; /* per task */
     uint32_t mem_mib;   /* per task */
+    uint16_t gpu_milli; /* 0: whole GPUs; else thousandths of the one GPU of each task */
     uint32_t tenant;    /* in trace->tenants */
     uint32_t group; /* in trace->groups: virtual cluster, partition; what --split-by vc splits */
     int32_t priority;
@@ -69,9 +72,8 @@ struct stk_trace {
     uint32_t n_jobs, cap_jobs;
     struct stk_trace_dep *deps;
     uint32_t n_deps, cap_deps;
-    struct stk_names ids, tenants, groups, gpu_types;
+    struct stk_names ids, tenants, groups, gpu_types, types_texts;
     uint32_t n_skipped;        /* malformed lines left out (--lenient) */
-    uint32_t n_fractions;      /* jobs that asked for part of a GPU and count as one whole GPU */
     struct stk_err first_skip; /* what was wrong with the first of them, with file:line */
     bool times_in_trace;       /* submit times are the trace's own (always true for readers) */
 };
@@ -96,6 +98,7 @@ int stk_trace_sort(struct stk_trace *t);
 struct stk_trace_options {
     const char *format;      /* NULL: detect; else a name from stk_trace_formats[] */
     bool lenient;            /* skip malformed lines and count them */
+    bool untimed;            /* times are not read, and need not be there */
     const char *throughputs; /* gavel: path of simulation_throughputs.json; NULL: the one that lies
                                 beside the trace */
 };

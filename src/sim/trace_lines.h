@@ -33,6 +33,7 @@ struct stk_trace_lines {
     uint32_t number;         /* of the current line, from 1 */
     char comment;            /* lines that begin with this are passed over; 0: none do */
     bool lenient;
+    bool untimed; /* as in struct stk_trace_options */
     uint32_t n_skipped;
     struct stk_err first_skip; /* what was wrong with the first skipped line */
     struct stk_err bad;        /* written by stk_lines_bad() */

@@ -2,8 +2,8 @@
 /* trace_openb.c - the pods of Alibaba's 2023 GPU-sharing trace.
  *
  * Columns are found by their header, as the trace's variants leave some out. A pod lives on one
- * node. Part of a GPU counts as a whole one, and is counted so that the user can be told. A pod
- * runs from its scheduled time (creation time where it was never scheduled) to its deletion.
+ * node. A pod runs from its scheduled time (creation time where it was never scheduled) to its
+ * deletion.
  *
  * See: Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation
  * Gradient Descent", ATC 2023.
@@ -38,7 +38,6 @@ struct reader {
 /* The fields of one line, by column; a column the file has not is an empty field. */
 struct pod {
     struct stk_field f[N_COLUMNS];
-    uint32_t milli; /* of each GPU */
 };
 
 static int read_header(struct reader *r, struct stk_trace_lines *in, struct stk_err *err)
@@ -55,7 +54,7 @@ static int read_header(struct reader *r, struct stk_trace_lines *in, struct stk_
                 r->place[c] = i + 1;
     r->n_fields = n;
     for (uint32_t c = 0; c < N_COLUMNS; c++) {
-        bool needed = c == NAME || c == GPUS || c == CREATED || c == DELETED;
+        bool needed = c == NAME || c == GPUS || (!in->untimed && (c == CREATED || c == DELETED));
 
         if (needed && !r->place[c])
             return stk_err_set(err, -EINVAL, "%s:%u: the header has no column \"%s\"", in->name,
@@ -97,7 +96,13 @@ static int get_demand(struct stk_trace_lines *in, const struct reader *r, struct
         return rc;
     if (p->f[MILLI].len > 0)
         rc = stk_lines_whole(in, p->f[MILLI], r->place[MILLI], "GPU thousandths", 1000, &milli);
-    p->milli = (uint32_t)milli;
+    j->gpu_milli = (uint16_t)(milli % 1000);
+    if (rc == 0 && milli < 1000 && j->gpus > 1)
+        rc = stk_lines_bad(in, "expected parts of one GPU, got parts of %u", j->gpus);
+    if (rc == 0 && milli == 0 && j->gpus > 0)
+        rc = stk_lines_bad(in, "expected some of the GPU in field %u, got 0", r->place[MILLI]);
+    if (j->gpus == 0)
+        j->gpu_milli = 0;
     return rc;
 }
 
@@ -107,6 +112,8 @@ static int get_times(struct stk_trace_lines *in, const struct reader *r, const s
     stk_time deleted, start;
     int rc;
 
+    if (in->untimed)
+        return 0;
     if ((rc = stk_lines_seconds(in, p->f[CREATED], r->place[CREATED], &j->submit)) < 0 ||
         (rc = stk_lines_seconds(in, p->f[DELETED], r->place[DELETED], &deleted)) < 0)
         return rc;
@@ -140,20 +147,26 @@ static int get_class(struct stk_trace_lines *in, const struct reader *r, const s
                          r->place[QOS], stk_field_show(p->f[QOS]).text);
 }
 
-/* "V100M16|V100M32": any of these; nothing: any at all. */
+/* "V100M16|V100M32": any of these; nothing: any at all, and so is a pod without GPUs. */
 static int get_types(struct stk_trace_lines *in, struct stk_trace *t, struct stk_field spec,
-                     uint64_t *ret)
+                     struct stk_trace_job *j)
 {
     const char *end = spec.s + spec.len;
     uint64_t types = 0;
 
-    if (spec.len == 0)
+    uint32_t text = 0;
+    int rc;
+
+    if (spec.len == 0 || j->gpus == 0)
         return 0;
+    rc = stk_lines_name(in, &t->types_texts, STK_TRACE_MAX_NAMES, spec, NULL, &text);
+    if (rc < 0)
+        return rc;
+    j->types_text = text + 1;
     for (const char *p = spec.s; p <= end;) {
         const char *bar = memchr(p, '|', (size_t)(end - p));
         struct stk_field name = {p, (uint32_t)((bar ? bar : end) - p)};
         uint32_t number = 0;
-        int rc;
 
         if (name.len == 0)
             return stk_lines_bad(in, "expected GPU types joined by |, got \"%s\"",
@@ -164,7 +177,7 @@ static int get_types(struct stk_trace_lines *in, struct stk_trace *t, struct stk
         types |= UINT64_C(1) << number;
         p += name.len + 1;
     }
-    *ret = types;
+    j->gpu_types = types;
     return 0;
 }
 
@@ -174,20 +187,17 @@ static int one(struct stk_trace_lines *in, void *ctx)
     struct stk_trace *t = r->t;
     struct stk_trace_job j = stk_lines_job();
     struct stk_field none = {"", 0};
-    struct pod p = {.milli = 0};
+    struct pod p = {{{0}}};
     int rc;
 
     if ((rc = get_fields(in, r, &p)) < 0 || (rc = get_demand(in, r, &p, &j)) < 0 ||
         (rc = get_times(in, r, &p, &j)) < 0 || (rc = get_class(in, r, &p, &j)) < 0 ||
         (rc = stk_lines_id(in, t, p.f[NAME], &j.id)) < 0 ||
-        (rc = get_types(in, t, p.f[SPEC], &j.gpu_types)) < 0 ||
+        (rc = get_types(in, t, p.f[SPEC], &j)) < 0 ||
         (rc = stk_lines_name(in, &t->groups, STK_TRACE_MAX_NAMES, none, NULL, &j.group)) < 0 ||
         (rc = stk_lines_name(in, &t->tenants, STK_TRACE_MAX_NAMES, none, NULL, &j.tenant)) < 0)
         return rc;
-    rc = stk_lines_push(t, &j);
-    if (rc == 0 && j.gpus > 0 && p.milli < 1000)
-        t->n_fractions++;
-    return rc;
+    return stk_lines_push(t, &j);
 }
 
 static int parse(struct stk_trace *t, struct stk_trace_lines *in, struct stk_err *err)

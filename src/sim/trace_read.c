@@ -75,6 +75,7 @@ int stk_trace_parse(struct stk_trace *t, const char *name, const char *data, siz
 
     stk_lines_init(&in, name, data, len);
     in.lenient = o && o->lenient;
+    in.untimed = o && o->untimed;
     in.throughputs = o ? o->throughputs : NULL;
     return parse(t, &in, o ? o->format : NULL, err);
 }
@@ -92,6 +93,7 @@ int stk_trace_read(struct stk_trace *t, const char *path, const struct stk_trace
         return rc;
     stk_lines_init(&in, is_stdin ? "stdin" : path, data, len);
     in.lenient = o && o->lenient;
+    in.untimed = o && o->untimed;
     in.throughputs = o ? o->throughputs : NULL;
     in.path = is_stdin ? NULL : path;
     rc = parse(t, &in, o ? o->format : NULL, err);

@@ -88,7 +88,7 @@ static void venus_lines_become_jobs(void **state)
     stk_trace_done(&t);
 }
 
-static void openb_pods_become_jobs_of_whole_gpus(void **state)
+static void openb_pods_become_jobs(void **state)
 {
     struct stk_trace t = {0};
 
@@ -100,7 +100,9 @@ static void openb_pods_become_jobs_of_whole_gpus(void **state)
                            false),
                      0);
     assert_int_equal(t.n_jobs, 3);
-    assert_int_equal(t.n_fractions, 1);
+    assert_int_equal(t.jobs[0].gpu_milli, 0);
+    assert_int_equal(t.jobs[1].gpu_milli, 460);
+    assert_int_equal(t.jobs[2].gpu_milli, 0);
     assert_int_equal(t.jobs[0].submit, 10 * STK_SECOND);
     assert_int_equal(t.jobs[0].duration, 60 * STK_SECOND);
     assert_int_equal(t.jobs[0].tasks, 1);
@@ -416,7 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(philly_lines_become_jobs),
         cmocka_unit_test(venus_lines_become_jobs),
-        cmocka_unit_test(openb_pods_become_jobs_of_whole_gpus),
+        cmocka_unit_test(openb_pods_become_jobs),
         cmocka_unit_test(blox_durations_keep_their_microseconds),
         cmocka_unit_test(gavel_steps_become_time_on_v100),
         cmocka_unit_test(gavel_without_throughputs_says_what_to_pass),

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/mix.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COVER 0.95 /* of all jobs */
+
+void stk_trace_map_types(const struct stk_trace *t, const struct stk_cluster *c,
+                         uint64_t types[STK_MAX_GPU_TYPES])
+{
+    for (uint32_t i = 0; i < STK_MAX_GPU_TYPES; i++) {
+        const char *name = stk_names_get(&t->gpu_types, i);
+        int64_t n =
+            i < t->gpu_types.n ? stk_names_find(&c->gpu_types, name, strlen(name)) : -ENOENT;
+
+        types[i] = n >= 0 ? UINT64_C(1) << n : 0;
+    }
+}
+
+struct stk_demand stk_trace_demand(const struct stk_trace_job *j,
+                                   const uint64_t types[STK_MAX_GPU_TYPES])
+{
+    struct stk_demand d = {.tasks = j->tasks ? j->tasks : 1,
+                           .gpus = j->gpus,
+                           .gpu_types = j->gpu_types,
+                           .cpu_milli = j->cpu_milli,
+                           .mem_mib = j->mem_mib,
+                           .gpu_milli = j->gpu_milli,
+                           .cut = j->tasks == 0};
+
+    if (j->gpu_types == STK_ANY_GPU_TYPE)
+        return d;
+    d.gpu_types = 0;
+    for (uint32_t i = 0; i < STK_MAX_GPU_TYPES; i++)
+        d.gpu_types |= (j->gpu_types >> i) & 1 ? types[i] : 0;
+    return d;
+}
+
+struct counted {
+    struct stk_kind kind;
+    const char *text; /* the types as the trace wrote them */
+    uint32_t n;
+};
+
+static int by_demand(const struct counted *x, const struct counted *y)
+{
+    if (x->kind.cpu_milli != y->kind.cpu_milli)
+        return x->kind.cpu_milli > y->kind.cpu_milli ? -1 : 1;
+    if (x->kind.gpu_milli != y->kind.gpu_milli)
+        return x->kind.gpu_milli > y->kind.gpu_milli ? -1 : 1;
+    if (x->kind.gpus != y->kind.gpus)
+        return x->kind.gpus > y->kind.gpus ? -1 : 1;
+    if (strcmp(x->text, y->text) != 0)
+        return -strcmp(x->text, y->text);
+    return (x->kind.gpu_types < y->kind.gpu_types) - (x->kind.gpu_types > y->kind.gpu_types);
+}
+
+static int order_demand(const void *a, const void *b)
+{
+    return by_demand(a, b);
+}
+
+/* The most frequent first; the order of the rest makes sums come out the same everywhere. */
+static int order_count(const void *a, const void *b)
+{
+    const struct counted *x = a, *y = b;
+
+    if (x->n != y->n)
+        return x->n > y->n ? -1 : 1;
+    return by_demand(x, y);
+}
+
+static uint32_t join(struct counted *list, uint32_t n)
+{
+    uint32_t kinds = 0;
+
+    qsort(list, n, sizeof(*list), order_demand);
+    for (uint32_t i = 0; i < n; i++) {
+        if (kinds > 0 && by_demand(&list[kinds - 1], &list[i]) == 0)
+            list[kinds - 1].n++;
+        else
+            list[kinds++] = list[i];
+    }
+    return kinds;
+}
+
+int stk_mix_of(const struct stk_trace *t, const uint64_t types[STK_MAX_GPU_TYPES],
+               struct stk_mix *ret, struct stk_err *err)
+{
+    struct counted *list = calloc(t->n_jobs + 1u, sizeof(*list));
+    uint32_t kinds;
+    double sum = 0;
+
+    if (!list)
+        return stk_err_set(err, -ENOMEM, "out of memory for %u jobs", t->n_jobs);
+    for (uint32_t i = 0; i < t->n_jobs; i++) {
+        const struct stk_trace_job *j = &t->jobs[i];
+        const struct stk_demand d = stk_trace_demand(j, types);
+
+        list[i] = (struct counted){
+            .kind = {.cpu_milli = d.cpu_milli,
+                     .gpus = d.gpus,
+                     .gpu_milli = d.gpus == 0   ? 0
+                                  : d.gpu_milli ? d.gpu_milli
+                                                : 1000,
+                     .gpu_types = d.gpus ? d.gpu_types : STK_ANY_GPU_TYPE},
+            .text = j->types_text ? stk_names_get(&t->types_texts, j->types_text - 1) : "",
+            .n = 1};
+    }
+    kinds = join(list, t->n_jobs);
+    qsort(list, kinds, sizeof(*list), order_count);
+    ret->n = 0;
+    while (ret->n < kinds && ret->n < STK_MAX_MIX && sum < COVER * t->n_jobs) {
+        ret->kind[ret->n] = list[ret->n].kind;
+        ret->kind[ret->n].share = list[ret->n].n / (double)t->n_jobs;
+        sum += list[ret->n++].n;
+    }
+    for (uint32_t i = 0; ret->n < kinds && i < ret->n; i++)
+        ret->kind[i].share /= sum / t->n_jobs;
+    free(list);
+    return 0;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/sequence.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/core.h"
+#include "policy/place/frag.h"
+#include "policy/registry.h"
+#include "sim/emit.h"
+#include "sim/mix.h"
+#include "sim/slurp.h"
+#include "sys/big.h"
+
+/* ---- the file ---- */
+
+struct numbers {
+    const char *name, *at, *end;
+    uint32_t line;
+};
+
+static int next_number(struct numbers *in, uint64_t max, const char *what, uint32_t *ret,
+                       struct stk_err *err)
+{
+    uint64_t v = 0;
+
+    while (in->at < in->end && (*in->at == ' ' || *in->at == '\n' || *in->at == '\r'))
+        in->line += *in->at++ == '\n';
+    if (in->at == in->end || *in->at < '0' || *in->at > '9')
+        return stk_err_set(err, -EINVAL, "%s:%u: expected %s", in->name, in->line, what);
+    while (in->at < in->end && *in->at >= '0' && *in->at <= '9' && v <= max)
+        v = v * 10 + (uint64_t)(*in->at++ - '0');
+    if (v > max)
+        return stk_err_set(err, -EINVAL, "%s:%u: expected %s of at most %llu", in->name, in->line,
+                           what, (unsigned long long)max);
+    *ret = (uint32_t)v;
+    return 0;
+}
+
+/* Every rank once. */
+static int read_ranks(struct numbers *in, struct stk_sequence *q, struct stk_err *err)
+{
+    bool *seen = calloc(q->n_nodes + 1u, 1);
+    int rc = seen ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+
+    for (uint32_t i = 0; rc == 0 && i < q->n_nodes; i++) {
+        rc = next_number(in, q->n_nodes - 1u, "the rank of a node", &q->ranks[i], err);
+        if (rc == 0 && seen[q->ranks[i]])
+            rc = stk_err_set(err, -EINVAL, "%s:%u: rank %u comes twice", in->name, in->line,
+                             q->ranks[i]);
+        if (rc == 0)
+            seen[q->ranks[i]] = true;
+    }
+    free(seen);
+    return rc;
+}
+
+static int read_all(struct numbers *in, struct stk_sequence *q, uint32_t n_jobs, uint32_t n_nodes,
+                    struct stk_err *err)
+{
+    uint32_t all;
+    int rc = next_number(in, STK_TRACE_MAX_JOBS, "how many jobs come", &q->n_jobs, err);
+
+    rc = rc < 0 ? rc : next_number(in, STK_MAX_NODES, "how many nodes there are", &q->n_nodes, err);
+    rc = rc < 0 ? rc : next_number(in, UINT32_MAX, "thousandths of GPUs", &all, err);
+    if (rc == 0 && q->n_nodes != n_nodes)
+        rc = stk_err_set(err, -EINVAL, "%s:%u: it is for %u nodes, the cluster has %u", in->name,
+                         in->line, q->n_nodes, n_nodes);
+    if (rc == 0 && q->n_jobs > (size_t)(in->end - in->at))
+        rc = stk_err_set(err, -EINVAL, "%s:%u: it ends before %u jobs", in->name, in->line,
+                         q->n_jobs);
+    if (rc < 0)
+        return rc;
+    q->jobs = malloc((q->n_jobs + 1u) * sizeof(*q->jobs));
+    q->ranks = malloc((q->n_nodes + 1u) * sizeof(*q->ranks));
+    if (!q->jobs || !q->ranks)
+        return stk_err_set(err, -ENOMEM, "out of memory for %u jobs", q->n_jobs);
+    for (uint32_t i = 0; rc == 0 && i < q->n_jobs; i++)
+        rc = next_number(in, n_jobs - 1u, "the index of a job", &q->jobs[i], err);
+    return rc < 0 ? rc : read_ranks(in, q, err);
+}
+
+int stk_sequence_parse(struct stk_sequence *q, const char *name, const char *data, size_t len,
+                       uint32_t n_jobs, uint32_t n_nodes, struct stk_err *err)
+{
+    struct numbers in = {name, data, data + len, 1};
+    int rc;
+
+    *q = (struct stk_sequence){0};
+    rc = read_all(&in, q, n_jobs, n_nodes, err);
+    if (rc < 0)
+        stk_sequence_done(q);
+    return rc;
+}
+
+int stk_sequence_read(struct stk_sequence *q, const char *path, const struct stk_trace *t,
+                      const struct stk_cluster *c, struct stk_err *err)
+{
+    char *data = NULL;
+    size_t len = 0;
+    int rc = stk_slurp(path, &data, &len, err);
+
+    rc = rc < 0 ? rc : stk_sequence_parse(q, path, data, len, t->n_jobs, c->n_nodes, err);
+    free(data);
+    return rc;
+}
+
+void stk_sequence_done(struct stk_sequence *q)
+{
+    free(q->jobs);
+    free(q->ranks);
+    *q = (struct stk_sequence){0};
+}
+
+/* ---- the run ---- */
+
+struct filling {
+    const struct stk_trace *t;
+    struct stk_core *core;
+    const struct stk_state *s;
+    struct stk_mix *mix;
+    uint64_t types[STK_MAX_GPU_TYPES]; /* of the trace, as bits of the cluster's */
+    double *frag;                      /* of each node */
+    double sum;
+    uint64_t arrived;
+    struct stk_sequence_result *r;
+};
+
+static int make_core(struct filling *x, const struct stk_cluster *c, const struct stk_setup *setup,
+                     const struct stk_sequence *q, struct stk_err *err)
+{
+    struct stk_node_spec *nodes = malloc((c->n_nodes + 1u) * sizeof(*nodes));
+    const struct stk_core_config cfg = {.nodes = nodes,
+                                        .n_nodes = c->n_nodes,
+                                        .n_pools = c->pools.n,
+                                        .order = &stk_order_fifo,
+                                        .backfill = &stk_backfill_skip,
+                                        .place = setup->place,
+                                        .preempt = &stk_preempt_none,
+                                        .admit = &stk_admit_possible,
+                                        .params = &setup->params,
+                                        .mix = x->mix,
+                                        .retain_done = 1};
+    int rc;
+
+    if (!nodes)
+        return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", c->n_nodes);
+    for (uint32_t i = 0; i < c->n_nodes; i++)
+        nodes[q->ranks[i]] = c->nodes[i];
+    rc = stk_core_new(&cfg, &stk_big_mem, &x->core, err);
+    free(nodes);
+    return rc;
+}
+
+/* Proposals are accepted until there are none. True: the job was placed. */
+static bool place(struct filling *x, stk_time now, uint32_t *ret_node)
+{
+    struct stk_event out[4];
+    bool placed = false;
+    uint32_t n;
+
+    while ((n = stk_core_decide(x->core, now, out, 4)) > 0)
+        for (uint32_t i = 0; i < n; i++) {
+            *ret_node = out[i].u.place.pieces[0].node.i;
+            placed |= stk_core_apply(x->core, &out[i], NULL) == 0;
+        }
+    return placed;
+}
+
+static int arrive(struct filling *x, uint32_t job, stk_time now, struct stk_err *err)
+{
+    const struct stk_trace_job *j = &x->t->jobs[job];
+    const struct stk_job_spec spec = {
+        .demand = stk_trace_demand(j, x->types), .tag = job, .estimate = STK_SECOND};
+    struct stk_event ev = {
+        .at = now, .type = STK_EV_SUBMIT, .job = stk_core_next_job(x->core), .u.spec = &spec};
+    uint64_t milli = (uint64_t)j->gpus * (j->gpu_milli ? j->gpu_milli : 1000);
+    int rc = stk_core_apply(x->core, &ev, err);
+    uint32_t node = 0;
+
+    x->arrived += milli;
+    if (rc == -ERANGE) { /* no node could ever take it */
+        x->r->dropped++;
+        return 0;
+    }
+    if (rc < 0)
+        return rc;
+    if (place(x, now, &node)) {
+        struct stk_frag f;
+
+        stk_frag_see(&f, x->s, node);
+        x->sum -= x->frag[node];
+        x->frag[node] = stk_frag(&f, x->mix);
+        x->sum += x->frag[node];
+        x->r->placed++;
+        x->r->used_milli += milli;
+        return 0;
+    }
+    x->r->dropped++;
+    ev = (struct stk_event){.at = now, .type = STK_EV_CANCEL, .job = ev.job};
+    return stk_core_apply(x->core, &ev, err);
+}
+
+/* To the percent of the cluster that has been asked for so far, half to even. */
+static void count(struct filling *x)
+{
+    struct stk_sequence_result *r = x->r;
+    double all = (double)r->gpu_milli;
+    long pct = lrint((double)x->arrived / all * 100);
+    struct stk_arrival *a = &r->at[pct < STK_MAX_ARRIVAL_PCT ? pct : STK_MAX_ARRIVAL_PCT];
+
+    a->n++;
+    a->alloc_pct += rint((double)r->used_milli / all * 10000) / 100;
+    a->frag_pct += rint(x->sum * 100) / 100;
+    if ((uint32_t)(a - r->at) >= r->n_at)
+        r->n_at = (uint32_t)(a - r->at) + 1;
+}
+
+/* Sums become means. A percent at which nothing came gets the mean of its neighbours' arrivals. */
+static void finish(struct stk_sequence_result *r)
+{
+    struct stk_arrival *sums = malloc(sizeof(r->at));
+
+    if (!sums)
+        return;
+    memcpy(sums, r->at, sizeof(r->at));
+    for (uint32_t i = 0; i < r->n_at; i++) {
+        struct stk_arrival a = sums[i];
+
+        for (uint32_t k = i > 0 ? i - 1 : i + 1; sums[i].n == 0 && k <= i + 1 && k < r->n_at;
+             k += 2) {
+            a.n += sums[k].n;
+            a.alloc_pct += sums[k].alloc_pct;
+            a.frag_pct += sums[k].frag_pct;
+        }
+        if (a.n > 0)
+            r->at[i] = (struct stk_arrival){
+                a.alloc_pct / a.n, a.frag_pct / a.n / (double)r->gpu_milli * 100, sums[i].n};
+    }
+    free(sums);
+}
+
+static int fill(struct filling *x, const struct stk_sequence *q, struct stk_err *err)
+{
+    clock_t start;
+    int rc = 0;
+
+    x->s = stk_core_state(x->core);
+    x->frag = calloc(x->s->n_nodes + 1u, sizeof(*x->frag));
+    if (!x->frag)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < x->s->n_nodes; i++) {
+        struct stk_frag f;
+
+        stk_frag_see(&f, x->s, i);
+        x->frag[i] = stk_frag(&f, x->mix);
+        x->sum += x->frag[i];
+        x->r->gpu_milli += (uint64_t)x->s->nodes[i].gpus * 1000;
+    }
+    if (x->r->gpu_milli == 0)
+        return stk_err_set(err, -EINVAL, "the cluster has no GPU");
+    start = clock();
+    for (uint32_t i = 0; i < q->n_jobs && rc == 0; i++) {
+        rc = arrive(x, q->jobs[i], (stk_time)(i + 1) * STK_SECOND, err);
+        count(x);
+    }
+    x->r->cpu_s = (double)(clock() - start) / CLOCKS_PER_SEC;
+    x->r->frag_milli = x->sum;
+    finish(x->r);
+    return rc;
+}
+
+int stk_sequence_run(const struct stk_trace *t, const struct stk_cluster *c,
+                     const struct stk_setup *setup, const struct stk_sequence *q,
+                     struct stk_sequence_result *ret, struct stk_err *err)
+{
+    struct filling x = {.t = t, .r = ret, .mix = calloc(1, sizeof(*x.mix))};
+    int rc = x.mix ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+
+    *ret = (struct stk_sequence_result){0};
+    (void)snprintf(ret->place, sizeof(ret->place), "%s", setup->place->name);
+    stk_setup_describe(setup, ret->policies, sizeof(ret->policies));
+    stk_trace_map_types(t, c, x.types);
+    rc = rc < 0 ? rc : stk_mix_of(t, x.types, x.mix, err);
+    rc = rc < 0 ? rc : make_core(&x, c, setup, q, err);
+    rc = rc < 0 ? rc : fill(&x, q, err);
+    stk_core_free(x.core);
+    free(x.frag);
+    free(x.mix);
+    return rc;
+}
+
+/* ---- output ---- */
+
+int stk_sequence_json(FILE *f, const struct stk_sequence_result *runs, uint32_t n,
+                      struct stk_err *err)
+{
+    int rc = 0;
+
+    (void)fprintf(f, "{\"runs\":[");
+    for (uint32_t i = 0; i < n; i++) {
+        const struct stk_sequence_result *r = &runs[i];
+
+        (void)fprintf(f,
+                      "%s{\"place\":\"%s\",\"policies\":\"%s\",\"placed\":%u,\"dropped\":%u,"
+                      "\"gpu_milli\":%llu,\"used_milli\":%llu,\"frag_milli\":%.2f,\"cpu_s\":%.6f,"
+                      "\"arrivals\":[",
+                      i ? ",\n" : "\n", r->place, r->policies, r->placed, r->dropped,
+                      (unsigned long long)r->gpu_milli, (unsigned long long)r->used_milli,
+                      r->frag_milli, r->cpu_s);
+        for (uint32_t k = 0; k < r->n_at; k++)
+            (void)fprintf(f, "%s{\"pct\":%u,\"alloc_pct\":%.4f,\"frag_pct\":%.4f}", k ? "," : "", k,
+                          r->at[k].alloc_pct, r->at[k].frag_pct);
+        (void)fprintf(f, "]}");
+    }
+    (void)fprintf(f, "\n]}\n");
+    if (fflush(f) != 0 || ferror(f))
+        rc = stk_err_set(err, -EIO, "cannot write JSON");
+    return rc;
+}
+
+void stk_sequence_table(FILE *f, const struct stk_sequence_result *runs, uint32_t n)
+{
+    static const uint32_t shown[] = {50, 80, 90, 95, 100, 110, 120, 130};
+
+    (void)fprintf(f, "GPU given away, and GPU left that is of no use, in percent of all\n\n");
+    (void)fprintf(f, "%-14s %8s %8s %8s", "asked for", "placed", "dropped", "jobs/s");
+    for (size_t k = 0; k < sizeof(shown) / sizeof(*shown); k++)
+        (void)fprintf(f, "        %4u%%", shown[k]);
+    (void)fprintf(f, "\n");
+    for (uint32_t i = 0; i < n; i++) {
+        const struct stk_sequence_result *r = &runs[i];
+        double rate = r->cpu_s > 0 ? (r->placed + r->dropped) / r->cpu_s : 0;
+
+        (void)fprintf(f, "%-14s %8u %8u %8.0f", r->place, r->placed, r->dropped, rate);
+        for (size_t k = 0; k < sizeof(shown) / sizeof(*shown); k++)
+            if (shown[k] < r->n_at)
+                (void)fprintf(f, "  %5.2f %5.2f", r->at[shown[k]].alloc_pct,
+                              r->at[shown[k]].frag_pct);
+        (void)fprintf(f, "\n");
+    }
+}

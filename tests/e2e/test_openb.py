@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The experiment of FGD (ATC 2023): pods come one at a time, nothing ends. The rules published there give the
+published figures at every level of arrivals, for every trace and seed that the data has."""
+import concurrent.futures
+import csv
+import json
+import os
+import statistics
+import subprocess
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+STOKER = os.path.join(ROOT, "build", "stoker")
+DATA = os.path.join(os.environ.get("STOKER_DATA", os.path.join(ROOT, "..", "shared", "data")), "openb")
+TRACES = ["cpu100", "default", "gpushare40", "gpushare80", "gpuspec20", "multigpu20"]
+SEEDS = range(42, 52)
+NAMES = {"BestFit": "bestfit", "DotProd": "dotprod", "GpuPacking": "gpupacking",
+         "GpuClustering": "gpuclustering", "FGD": "fgd"}
+
+pytestmark = pytest.mark.skipif(not os.path.isdir(DATA), reason=f"no openb data at {DATA}")
+
+
+def fill(place, trace, seed, *options):
+    out = subprocess.run([STOKER, "sim", "--format", "openb", f"{DATA}/pods_{trace}.csv", "--cluster",
+                          f"{DATA}/nodes.csv", "--sequence", f"{DATA}/seq/{trace}.{seed}.gz", "--place", place,
+                          "--json", *options], capture_output=True, text=True, check=True)
+    return json.loads(out.stdout)["runs"][0]
+
+
+def expected():
+    with open(f"{DATA}/expected.csv", encoding="ascii") as f:
+        return list(csv.DictReader(f))
+
+
+def test_seed_42_to_the_last_digit():
+    fgd = fill("fgd", "default", 42)
+    assert (fgd["placed"], fgd["dropped"], fgd["used_milli"], fgd["frag_milli"]) == (8334, 2532, 5919410, 291361.65)
+    at = fgd["arrivals"][100]
+    assert at["pct"] == 100 and round(at["alloc_pct"], 2) == 95.14 and round(at["frag_pct"], 2) == 4.83
+    best = fill("bestfit", "default", 42)
+    assert (best["dropped"], best["used_milli"], best["frag_milli"]) == (2676, 5785450, 422360.83)
+    assert round(best["arrivals"][100]["alloc_pct"], 2) == 92.94
+
+
+@pytest.mark.parametrize("published", NAMES)
+def test_published_figures(published):
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        runs = {t: list(pool.map(lambda s, t=t: fill(NAMES[published], t, s), SEEDS)) for t in TRACES}
+    checked = 0
+    for row in expected():
+        if row["policy"] != published or row["trace"] not in runs:
+            continue
+        pct = int(row["arrived_pct"])
+        at = [r["arrivals"][pct] for r in runs[row["trace"]]]
+        alloc = statistics.mean(a["alloc_pct"] for a in at)
+        frag = statistics.mean(a["frag_pct"] for a in at)
+        assert abs(alloc - float(row["alloc_pct_mean"])) <= 0.01, (row, alloc)
+        assert abs(frag - float(row["frag_pct_of_total_mean"])) <= 0.01, (row, frag)
+        checked += 1
+    assert checked >= 6 * 9
