@@ -79,6 +79,7 @@ struct stk_place_ops { /* which node */
     bool aggregate; /* the simulator joins each pool's nodes into one that only counts GPUs */
     bool apart;     /* a part of a GPU gets a free one if it can; else it joins others if it can */
     bool tags;      /* the core counts who is on each node (state.tags) */
+    bool fleeting;  /* scores depend on other things too and are never kept: O(nodes) a decision */
     /* Optional, in place of pick: how well the node suits, larger is better; not NaN. It has room.
      * Of a part, *io_gpu is the GPU with the least left that fits; another may be chosen. Depends
      * on the node and on 'w' without mem_mib, avoid and mine, and on nothing that changes

@@ -144,7 +144,7 @@ static void fill(const struct stk_state *s, struct stk_score_row *r)
         r->score[i] = -INFINITY;
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         uint32_t node = s->pool_nodes[p->first_node + i], k = n_seen;
-        bool fresh = untouched(&s->nodes[node]);
+        bool fresh = !s->place->fleeting && untouched(&s->nodes[node]);
 
         for (k = 0; fresh && k < n_seen && !alike(&s->nodes[node], &s->nodes[seen[k]]); k++)
             ;
@@ -211,6 +211,8 @@ static struct stk_score_row *row_of(struct stk_state *s, const struct stk_want *
         r->want = *w;
         fill(s, r);
         r->seen = s->n_score_log;
+    } else if (s->place->fleeting) {
+        fill(s, r);
     } else if (r->seen != s->n_score_log) {
         refresh(s, r);
     }

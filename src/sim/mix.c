@@ -32,8 +32,8 @@ struct stk_demand stk_trace_demand(const struct stk_trace_job *j,
     if (j->gpu_types == STK_ANY_GPU_TYPE)
         return d;
     d.gpu_types = 0;
-    for (uint32_t i = 0; i < STK_MAX_GPU_TYPES; i++)
-        d.gpu_types |= (j->gpu_types >> i) & 1 ? types[i] : 0;
+    for (uint64_t m = j->gpu_types; m; m &= m - 1)
+        d.gpu_types |= types[__builtin_ctzll(m)];
     return d;
 }
 

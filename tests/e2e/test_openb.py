@@ -59,3 +59,16 @@ def test_published_figures(published):
         assert abs(frag - float(row["frag_pct_of_total_mean"])) <= 0.01, (row, frag)
         checked += 1
     assert checked >= 6 * 9
+
+
+def test_chance_is_fair():
+    """Its own numbers, so the published mean is met within what ten runs may differ by."""
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for trace in ("default", "multigpu20"):
+            runs = list(pool.map(lambda s, t=trace: fill("random", t, s, "--param", f"random.seed={s}"), SEEDS))
+            for row in expected():
+                if row["policy"] != "Random" or row["trace"] != trace or int(row["arrived_pct"]) < 100:
+                    continue
+                at = [r["arrivals"][int(row["arrived_pct"])]["alloc_pct"] for r in runs]
+                spread = max(float(row["alloc_pct_std"]), statistics.stdev(at)) * (2 / 10) ** 0.5
+                assert abs(statistics.mean(at) - float(row["alloc_pct_mean"])) < 4 * spread + 0.01, (row, at)
