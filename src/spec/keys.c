@@ -133,7 +133,7 @@ static const struct stk_key job_keys[] = {
     {"log_max_mib", STK_KEY_INT, 1, 1 << 20, 0, NULL, NULL, "1024", "an output file beyond this loses its middle"},
     {"setup", STK_KEY_TEXT, 0, STK_MAX_TEXT, 0, NULL, NULL, "none", "shell lines run before the command, in its environment"},
     {"venv", STK_KEY_PATH, 1, STK_MAX_PATH, 0, NULL, NULL, "none", "Python environment to activate"},
-    {"image", STK_KEY_LINE, 1, 1024, 0, NULL, NULL, "none", "container image to run in"},
+    {"image", STK_KEY_LINE, 1, 1024, 0, NULL, NULL, "none", "container image to run in, or the path of a folder that holds a root file system"},
     {"image_runtime", STK_KEY_WORD, 0, 0, 0, "auto|podman|docker|apptainer", NULL, "auto", "what runs the image"},
     {"idle", STK_KEY_OBJECT, 0, 0, 0, NULL, idle_keys, "the site's", "what happens when its GPUs are idle"},
     {"interactive", STK_KEY_BOOL, 0, 1, 0, NULL, NULL, "false", "wants a terminal; without a command: the user's shell"},
