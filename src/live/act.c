@@ -84,10 +84,23 @@ static bool is_adopted(struct stk_live *l, stk_job_number number)
     return adopted;
 }
 
+/* It makes room already, and says on its signal that it has saved: it need not be waited for. Only
+ * the engine hears of it; should that be lost, the wait is longer and nothing else. */
+static int no_more_waiting(struct stk_live *l, uint32_t slot, const struct stk_job *j)
+{
+    const struct stk_stop stop = {
+        .job = {slot}, .lease = j->lease, .cause = STK_CAUSE_EVICTED, .suspend = false};
+
+    l->cfg.engine->ops->stop(l->cfg.engine, l->now, &stop);
+    return 0;
+}
+
 static int do_requeue(struct stk_live *l, uint32_t slot, struct stk_err *err)
 {
     const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
 
+    if (j->state == STK_JOB_STOPPING && !j->cancel_wanted)
+        return no_more_waiting(l, slot, j);
     if (!has_gpus(j) && !j->slept)
         return stk_err_set(err, -EPROTO, "it does not run: it is %s", stk_job_state_name(j->state));
     if (is_adopted(l, j->number))

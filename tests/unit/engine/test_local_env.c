@@ -124,6 +124,8 @@ static void each_task_of_a_gang_knows_its_rank_and_its_gpus(void **state)
         has(env, "MASTER_PORT=15043");
         has(env, "JAX_COORDINATOR_ADDRESS=127.0.0.1:15043");
         has(env, "JAX_NUM_PROCESSES=3");
+        has(env, "JAX_LOCAL_DEVICE_IDS=0,1"); /* of those that it sees */
+        has(env, "SLURM_STEP_NODELIST=n1");
         has(env, "SLURM_NTASKS=3");
         has(env, "SLURM_NTASKS_PER_NODE=3");
         has(env, "SLURM_JOB_ID=43");
