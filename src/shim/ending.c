@@ -291,6 +291,14 @@ static void task_ended(struct stk_shim *s, struct stk_task *t, int status)
         stk_shim_begin_step(s, STK_STEP_TERM);
 }
 
+/* Podman may have left a process behind that waits for its next command. */
+static void helper_ended(struct stk_shim *s)
+{
+    s->helper = 0;
+    if (s->runtime == STK_PODMAN)
+        stk_shim_signal_all(s, SIGTERM, 0);
+}
+
 void stk_shim_reap(struct stk_shim *s)
 {
     int status;
@@ -299,6 +307,8 @@ void stk_shim_reap(struct stk_shim *s)
     if (s->report >= 0)
         stk_task_report(s); /* why a task did not start is said before it dies */
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == s->helper)
+            helper_ended(s);
         for (uint32_t i = 0; i < s->n_tasks; i++)
             if (s->tasks[i].pid == pid && !s->tasks[i].ended) {
                 task_ended(s, &s->tasks[i], status);

@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -288,3 +289,67 @@ def test_a_terminal_inside(machine):
         assert process.wait(60) == 4, said
     assert b"got words" in said
     assert machine.containers() == ""
+
+
+# What podman misses on small machines, in a mount namespace of the daemon's own: /dev/mqueue.
+PREPARE = f"""umount {UNIFIED} 2>/dev/null
+if [ ! -e /dev/mqueue ]; then
+    mount -t tmpfs none "$1" && mkdir "$1/up" "$1/work" "$1/pts" "$1/shm"
+    mount --bind /dev/pts "$1/pts" && mount --bind /dev/shm "$1/shm"
+    mount -t overlay none -o "lowerdir=/dev,upperdir=$1/up,workdir=$1/work" /dev
+    mount --move "$1/pts" /dev/pts && mount --move "$1/shm" /dev/shm
+    mkdir /dev/mqueue && mount -t mqueue none /dev/mqueue
+fi
+shift
+exec "$@"
+"""
+
+
+class Prepared(Daemon):
+    def command(self):
+        (self.folder / "over").mkdir(exist_ok=True)
+        return ["unshare", "--mount", "sh", "-c", PREPARE, "prepare", str(self.folder / "over"), *super().command()]
+
+
+def processes_of(uid):
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):
+            text = path.read_text()
+            if f"Uid:\t{uid}\t" in text and "State:\tZ" not in text:
+                found.append(int(path.parent.name))
+    return found
+
+
+def test_a_user_that_is_not_root(parts):
+    """Podman without root: root inside is the user outside, and nothing of podman is left when the job has ended."""
+    with tempfile.TemporaryDirectory() as name, Prepared(name) as daemon:
+        folder, home, uid = pathlib.Path(name), pathlib.Path(name, "home"), 54321
+        folder.chmod(0o755)
+        shutil.copytree(parts[0], home / "root")
+        (home / "run").mkdir(mode=0o700)
+        subprocess.run(["chown", "-R", f"{uid}:{uid}", home], check=True)
+        become = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+        env = {"STOKER_SOCKET": str(daemon.socket), "HOME": str(home), "XDG_RUNTIME_DIR": str(home / "run"),
+               "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+
+        def as_user(*words):
+            return subprocess.run([*become, *words], cwd=home, env=env, capture_output=True, text=True, check=False)
+
+        tried = as_user("unshare", "--user", "true")
+        if tried.returncode != 0:
+            pytest.skip("no user namespaces here: " + tried.stderr.strip())
+        done = as_user(STOKER, "run", "--gpus", "2", "--image", home / "root", "--", "/bin/sh", "-c",
+                       "id -u; echo $CUDA_VISIBLE_DEVICES; echo x >made; exit 3")
+        assert done.returncode == 3, done
+        assert done.stdout.endswith("\n0\n0,1\n")
+        assert (home / "made").stat().st_uid == uid
+        assert as_user(STOKER, "submit", "--image", home / "root", "--grace", "600s", "--", "/bin/sh", "-c",
+                       "echo up; sleep 1000").stdout == "Submitted job 2\n"
+        Machine(daemon, *parts).log_with(2, "up\n")
+        daemon.post("/v1/jobs/2/cancel")
+        assert daemon.wait(2)["cause"] == "cancelled"
+        assert processes_of(uid) == []
+        assert as_user("podman", "ps", "--all", "--noheading").stdout == ""
+        for pid in processes_of(uid):  # what that last command of ours left
+            os.kill(pid, signal.SIGTERM)
