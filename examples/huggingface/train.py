@@ -65,7 +65,8 @@ def main():
     model = GPT2LMHeadModel(GPT2Config(vocab_size=256, n_positions=64, n_embd=64, n_layer=2, n_head=2))
     hook = Stoker()
     args = TrainingArguments(output_dir=OUT, num_train_epochs=3, per_device_train_batch_size=16,
-                             save_strategy="no", save_total_limit=2, logging_steps=20, report_to=[])
+                             save_strategy="no", save_total_limit=2, logging_steps=20, report_to=[],
+                             use_cpu=not torch.cuda.is_available())     # or a gang on CPUs would not meet
     trainer = Trainer(model=model, args=args, train_dataset=Tokens(), callbacks=[hook])
     last = get_last_checkpoint(OUT) if os.path.isdir(OUT) else None
     trainer.train(resume_from_checkpoint=last)

@@ -20,9 +20,14 @@ if [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
 fi
 cpus=${SLURM_CPUS_PER_TASK:-1}
 
+# It answers before it has a node to run anything on.
+head_is_up() {
+    ray status --address="$head:$port" 2>/dev/null | grep -q node_
+}
+
 if [ "$rank" -ne 0 ]; then
     # Waits for the head, then stays until the head has gone, which is no failure.
-    until ray status --address="$head:$port" >/dev/null 2>&1; do sleep 1; done
+    until head_is_up; do sleep 1; done
     # shellcheck disable=SC2086 # two words
     ray start --address="$head:$port" --num-gpus="$gpus" --num-cpus="$cpus" $workers --disable-usage-stats \
         --block || true
@@ -36,7 +41,7 @@ ray start --head --node-ip-address="$head" --port="$port" --num-gpus="$gpus" --n
     --include-dashboard=false --disable-usage-stats --block &
 ray=$!
 trap 'kill "$ray" 2>/dev/null; wait "$ray" 2>/dev/null || true' EXIT
-until ray status --address="$head:$port" >/dev/null 2>&1; do
+until head_is_up; do
     kill -0 "$ray" 2>/dev/null || exit 1
     sleep 1
 done
