@@ -201,7 +201,7 @@ def test_elements_of_an_array(slurm):
     rows = slurm.out("squeue", "-h", "-j", job, "-o", "%i %K %F").split("\n")[:-1]
     assert rows == [f"{job}_1 1 {job}", f"{job}_3 3 {job}", f"{job}_4 4 {job}"]
     slurm.run("scancel", f"{job}_[1,4]")
-    slurm.d.wait(job)
+    slurm.d.wait(f"{job}_1")
     slurm.d.wait(job + 2)
     assert slurm.state(job) == ["CANCELLED", "RUNNING", "CANCELLED"]
     assert slurm.state(f"{job}_3") == ["RUNNING"]
