@@ -141,7 +141,7 @@ class Run:
     def look(self, number):
         """What has no reason to change is to be found again."""
         job = self.ask("GET", f"/v1/jobs/{number}")
-        if job["state"] in ("held", "suspended", "done"):
+        if job["state"] == "done" or job.get("reason", {}).get("code") == "held":
             self.fixed[number] = (job, self.starts_of(number))
 
     def backup(self):
