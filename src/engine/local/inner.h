@@ -94,6 +94,7 @@ struct stk_local_job {
     int pidfd;
     uv_pipe_t *conn;
     uv_process_t *helper; /* stoker-gpu at work for it */
+    int helper_runs;      /* how often it has just died without an answer */
     char *in;
     size_t n_in, cap_in;
     struct stk_local_task *shown; /* for stk_local_info() */
