@@ -363,6 +363,7 @@ void stk_local_asleep(struct stk_local_job *j)
     j->again_at = 0;
     j->stopping = false;
     j->asleep_wanted = true;
+    stk_local_emit_started(j); /* if nobody knows of it: from here on it is too late */
     (void)snprintf(j->sentence, sizeof(j->sentence), "suspended");
     j->m->base.emit(j->m->base.emit_ctx, &ev);
 }

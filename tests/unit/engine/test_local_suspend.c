@@ -209,7 +209,12 @@ static void a_suspend_that_was_under_way_is_finished(void **state)
     lw_adopt(&w, 1, 5, STK_JOB_STOPPING, false, false, &stop, lw_sh(&w, COUNTS, ""));
     (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
     sleeps(&w);
-    end(&w, 5);
+    while (lw_has(&w, 1, STK_EV_STARTED))
+        (void)lw_wait(&w, 1, STK_EV_STARTED);
+    lw_stop(&w, 1, 5, STK_CAUSE_CANCELLED, false);
+    assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_CANCELLED);
+    assert_false(lw_has(&w, 1, STK_EV_STARTED)); /* that was told before it slept, or never */
+    lw_close(&w);
 }
 
 static void a_resume_that_was_under_way_is_finished(void **state)
