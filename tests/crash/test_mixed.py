@@ -174,6 +174,41 @@ def test_every_kind_of_job_survives(seed, tmp_path):
         run.d.close()
 
 
+class Gpus(Run):
+    """GPUs, or what it takes for them: jobs are suspended through stoker-gpu, which is killed as well."""
+
+    def __init__(self, seed, folder):
+        super().__init__(seed, folder)
+        self.fakes = self.d.folder / "fake"
+        self.fakes.mkdir()
+        self.d.gpus = None
+        self.d.config = self.d.folder / "stoker.yaml"
+        self.d.config.write_text("gpus: {interval_ms: 200}\n")
+        self.d.env.update(STOKER_GPU_LIB_DIR=str(BUILD / "tests" / "lib"), STOKER_FAKE_DIR=str(self.fakes))
+
+    def describe(self):
+        job = super().describe()
+        return job | {"gpus": min(job["gpus"], 2), "envs": {"GPUJOB_CUDA": str(self.fakes)}}
+
+    def step(self):
+        if self.r.random() < 0.15:
+            for pid in self.d.children("stoker-gpu"):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+                    COUNTS["GPU helpers killed"] += 1
+        super().step()
+
+
+@pytest.mark.skipif(not (BUILD / "tests/lib/libcuda.so.1").exists(), reason="not built with tests")
+@pytest.mark.parametrize("seed", range(SEED, SEED + max(RUNS // 3, 1)))
+def test_a_helper_that_is_killed_costs_no_job(seed, tmp_path):
+    run = Gpus(seed, tmp_path)
+    try:
+        run.go()
+    finally:
+        run.d.close()
+
+
 class Full(Mixed):
     """The state folder lies on a small disk that is filled and emptied again."""
 

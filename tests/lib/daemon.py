@@ -162,13 +162,18 @@ class Daemon:
     def __exit__(self, *_):
         self.close()
 
+    def children(self, word):
+        """Processes of the daemon's own that have this word in their command."""
+        found = []
+        with contextlib.suppress(OSError):
+            for pid in pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+                if word.encode() in pathlib.Path("/proc", pid, "cmdline").read_bytes():
+                    found.append(int(pid))
+        return found
+
     def nursery(self):
         """The process that makes supervisors; None: there is none."""
-        for pid in pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
-            with contextlib.suppress(OSError):
-                if b"--nursery" in pathlib.Path("/proc", pid, "cmdline").read_bytes().split(b"\0"):
-                    return int(pid)
-        return None
+        return next(iter(self.children("--nursery")), None)
 
     def processes(self):
         """pid -> job, of supervisors and of what they started."""

@@ -9,6 +9,7 @@
  * - another process uses one of its GPUs at the same time: each writes its pid into DIR/mark-N
  *   again and again, and may find somebody else's there once in the beginning, and once more each
  *   time it was woken.
+ * With $GPUJOB_CUDA it uses CUDA, as far as tests/lib/fake.h is concerned: that is its folder.
  * Linked statically, so that thousands start quickly. */
 #include <fcntl.h>
 #include <signal.h>
@@ -78,7 +79,7 @@ static void find_gpus(void)
     static char list[512];
     char *save = NULL;
 
-    (void)snprintf(list, sizeof(list), "%s", env("CUDA_VISIBLE_DEVICES"));
+    (void)snprintf(list, sizeof(list), "%s", env("STOKER_GPUS"));
     for (char *g = strtok_r(list, ",", &save); g && n_gpus < MAX_GPUS;
          g = strtok_r(NULL, ",", &save)) {
         int fd = open_in("mark-", g);
@@ -91,6 +92,17 @@ static void find_gpus(void)
         (void)snprintf(gpus[n_gpus].name, sizeof(gpus->name), "%s", g);
         gpus[n_gpus++].mark = page;
     }
+}
+
+static void use_cuda(const char *fakes)
+{
+    char path[8192];
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/%d.state", fakes, getpid());
+    f = fopen(path, "w");
+    if (!f || fputs("running\n", f) < 0 || fclose(f) != 0)
+        _exit(97);
 }
 
 static void use_gpus(void)
@@ -118,11 +130,13 @@ int main(int argc, char **argv)
     dir = argc > 1 ? argv[1] : ".";
     (void)signal(SIGCONT, on_cont);
     (void)snprintf(text, sizeof(text), "%s %s %d %s", env("STOKER_RESTARTS"), env("STOKER_LEASE"),
-                   getpid(), env("CUDA_VISIBLE_DEVICES"));
+                   getpid(), env("STOKER_GPUS"));
     say("start", text);
     (void)snprintf(text, sizeof(text), "%s.%s", env("STOKER_JOB_ID"), env("STOKER_TASK"));
     lock("job-", text);
     find_gpus();
+    if (n_gpus > 0 && getenv("GPUJOB_CUDA"))
+        use_cuda(getenv("GPUJOB_CUDA"));
     for (int i = 0; i < n_gpus && argc <= 3; i++)
         lock("gpu-", gpus[i].name);
     for (last = now_ms(); ms > 0;) { /* time asleep does not count */
