@@ -703,8 +703,14 @@ def test_a_job_that_cannot_be_started_for_lack_of_room_waits(tmp_path):
         d.kill()
         d.start()
         assert d.job(n)["state"] != "done"
-        (d.state / "run" / "ballast").unlink()
+        os.truncate(d.state / "run" / "ballast", 4096)  # room for the one, not for the other's script
+        big = d.submit(script="#!/bin/sh\nexit 0\n" + "#" * 100_000, stdout="/dev/null", gpus=0)
         assert d.wait(n)["cause"] == "completed"
+        while "No space left" not in d.job(big).get("engine_text", ""):
+            assert time.monotonic() < end, d.job(big)
+            time.sleep(0.05)
+        subprocess.run(["mount", "-o", "remount,size=1m", d.state / "run"], check=True)
+        assert d.wait(big)["cause"] == "completed"
     finally:
         d.close()
         subprocess.run(["umount", "-l", d.state / "run"], check=True)
