@@ -121,6 +121,7 @@ static void load_drained(struct stk_live *l)
         char key[64], *value = NULL;
         size_t len;
 
+        l->off[i].drained = 0;
         (void)snprintf(key, sizeof(key), "drained.%u", i);
         if (stk_store_meta_get(l->cfg.store, key, &value, &len, NULL) == 0)
             l->off[i].drained = strtoull(value, NULL, 16);
