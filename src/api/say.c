@@ -141,8 +141,8 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
                                  : "it is on hold until somebody releases it");
         break;
     case STK_WHY_DEPENDENCY:
-        (void)snprintf(buf, size, "waits for %" PRIu64 " job%s that it depends on", w->missing,
-                       plural(w->missing));
+        (void)snprintf(buf, size, "waits for %" PRIu64 " job%s or array%s that it depends on",
+                       w->missing, plural(w->missing), plural(w->missing));
         break;
     case STK_WHY_BEGIN:
         stk_say_when(w->until, s->now, when, sizeof(when));

@@ -9,6 +9,7 @@
 #include "api/say.h"
 #include "api/show.h"
 #include "base/sort.h"
+#include "core/array.h"
 #include "core/state.h"
 
 #define MAX_HOLDERS 8u
@@ -97,7 +98,9 @@ static json_t *show_waits_for(struct stk_api *a, const struct stk_entry *e)
     {
         json_int_t on = json_integer_value(json_object_get(dep, "job"));
 
-        if (on > 0 && on < UINT32_MAX && stk_live_entry(a->cfg.live, (stk_job_number)on))
+        if (on > 0 && on < UINT32_MAX &&
+            (stk_live_entry(a->cfg.live, (stk_job_number)on) ||
+             stk_array_find(stk_core_state(stk_live_core(a->cfg.live)), (stk_job_number)on)))
             (void)json_array_append_new(out, json_integer(on));
     }
     json_decref(spec);

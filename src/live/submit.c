@@ -218,9 +218,10 @@ static int make_one(struct making *m, uint32_t i, struct stk_err *err)
     shared = deps->n;
     if (s->array_limit > 0 && i >= s->array_limit && deps->n < STK_MAX_DEPS &&
         stk_core_find(l->core, number - s->array_limit) != STK_NONE)
-        deps->deps[deps->n++] = (struct stk_dep){number - s->array_limit, STK_DEP_AFTERANY};
+        deps->deps[deps->n++] =
+            (struct stk_dep){.on = number - s->array_limit, .type = STK_DEP_AFTERANY};
     if (m->after && deps->n < STK_MAX_DEPS && stk_core_find(l->core, m->after) != STK_NONE)
-        deps->deps[deps->n++] = (struct stk_dep){m->after, STK_DEP_AFTERANY};
+        deps->deps[deps->n++] = (struct stk_dep){.on = m->after, .type = STK_DEP_AFTERANY};
     job.deps = deps->deps;
     job.n_deps = deps->n;
     name_logs(m, &rec, out, err_out);

@@ -68,6 +68,28 @@ def test_a_named_output_file_is_appended_to_unless_it_is_to_be_emptied(daemon):
     assert (daemon.folder / "out").read_text() == "a\nb\nc\n"
 
 
+# ---- dependencies ----
+
+def test_a_job_may_depend_on_an_array_of_any_size(daemon):
+    array = daemon.post("/v1/jobs", {"command": ["true"], "array": {"last": 4999}, "hold": True})["id"]
+    on = lambda kind: {"command": ["true"], "depends": [{"type": kind, "job": array}]}  # noqa: E731
+    well, ended = daemon.post("/v1/jobs", on("afterok"))["id"], daemon.post("/v1/jobs", on("afterany"))["id"]
+    many = daemon.post("/v1/jobs", {**on("afterok"), "array": {"last": 999}})
+    assert many["count"] == 1000
+    daemon.kill()
+    daemon.start()
+    daemon.restart()  # once from the journal, once from a snapshot
+    assert daemon.get(f"/v1/jobs/{well}/why")["waits_for"] == [array]
+    daemon.post(f"/v1/jobs/{array + 4321}/cancel")
+    assert daemon.wait(well)["cause"] == daemon.wait(many["id"] + 999)["cause"] == "dependency_failed"
+    assert daemon.job(ended)["state"] == "blocked"
+    daemon.post("/v1/jobs/act", {"verb": "cancel", "ids": [array + i for i in range(5000) if i != 4321]})
+    assert daemon.wait(ended)["cause"] == "completed"
+    late = daemon.client().post("/v1/jobs", on("afterok"))  # none is left, and some have ended badly
+    assert late.status == 400 or daemon.wait(late.json["id"])["cause"] == "dependency_failed"
+    assert daemon.wait(daemon.post("/v1/jobs", on("afternotok"))["id"])["cause"] == "completed"
+
+
 # ---- limits of processes ----
 
 def limits_of(daemon, n):

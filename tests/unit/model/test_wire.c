@@ -24,7 +24,8 @@ static bool same_spec(const struct stk_job_spec *a, const struct stk_job_spec *b
                 memcmp(a->retry, b->retry, sizeof(a->retry)) == 0;
 
     for (uint32_t i = 0; same && i < a->n_deps; i++)
-        same = a->deps[i].on == b->deps[i].on && a->deps[i].type == b->deps[i].type;
+        same = a->deps[i].on == b->deps[i].on && a->deps[i].whole == b->deps[i].whole &&
+               a->deps[i].type == b->deps[i].type;
     return same;
 }
 
@@ -95,7 +96,8 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         spec->deps = deps;
         for (uint32_t i = 0; i < spec->n_deps; i++)
             deps[i] = (struct stk_dep){(uint32_t)stk_rng_next(r),
-                                       (enum stk_dep_type)stk_rng_below(r, STK_DEP_TYPE_MAX)};
+                                       (enum stk_dep_type)stk_rng_below(r, STK_DEP_TYPE_MAX),
+                                       stk_rng_below(r, 2)};
         ev.u.spec = spec;
     } else if (type == STK_EV_PLACE) {
         ev.u.place.n = (uint32_t)stk_rng_below(r, 5);
