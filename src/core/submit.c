@@ -79,7 +79,7 @@ static int reserve(struct stk_state *s, const struct stk_job_spec *spec)
 }
 
 /* A new edge at the front of a list (edge + 1). */
-static void add_edge(struct stk_state *s, const struct stk_job *j, uint32_t job,
+static void add_edge(struct stk_state *s, uint32_t job, stk_job_number number,
                      enum stk_dep_type type, uint32_t *list)
 {
     uint32_t e;
@@ -90,14 +90,14 @@ static void add_edge(struct stk_state *s, const struct stk_job *j, uint32_t job,
     } else {
         e = s->n_edges++;
     }
-    s->edges[e] = (struct stk_edge){job, j->number, type, *list};
+    s->edges[e] = (struct stk_edge){job, number, type, *list};
     *list = e + 1;
 }
 
 /* Ties the job to those it depends on; false when one of them has already ended the wrong way. */
-static bool tie(struct stk_state *s, uint32_t job, const struct stk_job_spec *spec)
+static bool tie(struct stk_state *s, struct stk_job *j, const struct stk_job_spec *spec)
 {
-    struct stk_job *j = &s->jobs[job];
+    uint32_t job = (uint32_t)(j - s->jobs);
 
     for (uint32_t i = 0; i < spec->n_deps; i++) {
         const struct stk_dep *d = &spec->deps[i];
@@ -110,7 +110,7 @@ static bool tie(struct stk_state *s, uint32_t job, const struct stk_job_spec *sp
                 return false;
             continue;
         }
-        add_edge(s, j, job, d->type, list);
+        add_edge(s, job, j->number, d->type, list);
         j->unmet++;
     }
     return true;
@@ -170,7 +170,7 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     s->n_live++;
     s->pools[j->pool].n_live++;
     stk_map_put(&s->by_number, j->number, job);
-    dead = !tie(s, job, spec);
+    dead = !tie(s, j, spec);
     stk_array_join(s, j->array);
     if (dead) {
         j->state = STK_JOB_HELD; /* never seen: it ends at once */
