@@ -136,6 +136,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     const struct stk_reason *w = &say.why;
     char sentence[640], change[200];
     json_t *held;
+    stk_job_number last;
     struct stk_err err = {""};
     int rc = slot == STK_NONE ? stk_err_set(&err, -ENOENT, "there is no job %u", e->number)
                               : stk_core_why(core, (stk_job_id){slot}, &say.why, &err);
@@ -144,6 +145,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
         stk_api_fail(r, rc, &err);
         return;
     }
+    (void)stk_live_schedule(a->cfg.live, e->number, &say.next, &last);
     held = show_holders(a, s, &s->jobs[slot], &say);
     stk_say_why(&say, sentence, sizeof(sentence));
     stk_say_change(&say, change, sizeof(change));

@@ -113,8 +113,16 @@ static int do_signal(struct stk_live *l, uint32_t slot, const json_t *args, stru
 static int do_verb(struct stk_live *l, const struct stk_live_request *r, uint32_t slot,
                    struct stk_err *err)
 {
+    stk_job_number number = stk_core_state(l->core)->jobs[slot].number, last;
+    stk_time next;
+
     if (strcmp(r->verb, "cancel") == 0)
         return apply(l, slot, STK_EV_CANCEL, false, err);
+    if (stk_live_schedule(l, number, &next, &last))
+        return stk_err_set(err, -EPROTO,
+                           "it is a schedule, which submits jobs by the clock; to stop that: "
+                           "stoker cancel %u",
+                           number);
     if (strcmp(r->verb, "hold") == 0)
         return do_hold(l, slot, err);
     if (strcmp(r->verb, "release") == 0 || strcmp(r->verb, "resume") == 0)

@@ -64,6 +64,7 @@ void stk_live_close(struct stk_live *l)
     free(l->off);
     stk_live_items_free(l);
     free(l->waiting);
+    free(l->schedules);
     free(l->wire);
     free(l);
 }
@@ -144,7 +145,7 @@ stk_time stk_live_wake(const struct stk_live *l)
 
     for (uint32_t i = 0; i < l->n_waiting; i++)
         wake = l->waiting[i].until < wake ? l->waiting[i].until : wake;
-    return wake;
+    return l->cron_wake < wake ? l->cron_wake : wake;
 }
 
 int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struct stk_err *err)

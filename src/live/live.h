@@ -119,6 +119,10 @@ int stk_live_adopt(struct stk_live *live, const struct stk_asker *by,
 /* Operators: GPUs that take no new jobs; kept over restarts. mask: the GPUs to change. */
 int stk_live_drain(struct stk_live *live, const struct stk_asker *by, uint32_t node, uint64_t mask,
                    bool on);
+/* When a schedule submits its next job, and which it submitted last (0: none). False: the job is no
+ * schedule. */
+bool stk_live_schedule(const struct stk_live *live, stk_job_number number, stk_time *ret_next,
+                       stk_job_number *ret_last);
 /* GPUs that cannot be used for now: foreign use, faults. Replaces what was said before. */
 void stk_live_gpus_off(struct stk_live *live, uint32_t node, uint64_t mask);
 uint64_t stk_live_drained(const struct stk_live *live, uint32_t node);

@@ -158,6 +158,8 @@ int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err
         else
             rc = stk_live_do_drain(l, r, err);
     }
+    if (rc == 0 && l->cron_wake <= now)
+        rc = stk_live_cron_fire(l, err);
     if (rc == 0 && stk_live_waiting_due(l, now))
         rc = stk_live_waiting_apply(l, err);
     if (rc == 0 && l->off_changed)

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "drive/loop.h"
 #include "live/entries.h"
+#include "spec/cron.h"
 #include "spec/spec.h"
 #include "sys/user.h"
 
@@ -69,6 +70,12 @@ struct stk_live_items {
     char *text; /* of the last item that was given */
 };
 
+struct stk_live_schedule {       /* of the job 'number', which is held for ever */
+    stk_job_number number, last; /* last: the job it made last; 0: none */
+    struct stk_cron cron;
+    stk_time from, next; /* the first time after 'from' */
+};
+
 struct stk_live_waiting { /* an end whose cause is not known yet */
     struct stk_event ev;
     stk_time until; /* no longer than this */
@@ -101,6 +108,9 @@ struct stk_live {
     bool making;               /* jobs: nothing is refused any more */
     uint64_t effort;           /* of this request: what was looked at to take it in */
 
+    struct stk_live_schedule *schedules;
+    uint32_t n_schedules, cap_schedules;
+    stk_time cron_wake;       /* the earliest of them */
     struct stk_live_off *off; /* by node */
     struct stk_live_waiting *waiting;
     uint32_t n_waiting, cap_waiting;
@@ -132,6 +142,14 @@ void stk_live_items_judge(struct stk_live *l, const struct stk_job *j, struct st
 bool stk_live_reported(void *ctx, struct stk_event *ev);
 bool stk_live_waiting_due(const struct stk_live *l, stk_time now);
 int stk_live_waiting_apply(struct stk_live *l, struct stk_err *err);
+
+/* cron.c */
+int stk_live_cron_room(const struct stk_live *l, struct stk_err *err); /* for one more */
+int stk_live_cron_add(struct stk_live *l, stk_job_number number, const struct stk_cron *cron,
+                      struct stk_err *err);
+int stk_live_cron_load(struct stk_live *l, struct stk_err *err);
+void stk_live_cron_forget(struct stk_live *l);
+int stk_live_cron_fire(struct stk_live *l, struct stk_err *err); /* those that are due */
 
 /* requests.c: takes in everything that was asked for up to now. */
 int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err);
