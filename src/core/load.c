@@ -47,7 +47,7 @@ struct load {
     uint32_t n_arrays, cap_arrays;
     uint64_t version;
     uint32_t *heard;        /* by slot: edges that lead to it */
-    struct stk_node *nodes; /* 'up' and 'mask_off' as saved */
+    struct stk_node *nodes; /* 'up' and masks as saved */
     uint32_t *claims;
     uint32_t cap_live, n_pieces, cap_pieces, n_edges, cap_edges, cap_heard, n_nodes, cap_nodes;
     uint32_t n_claims, cap_claims;
@@ -111,6 +111,7 @@ static int get_head(struct load *l)
     for (uint32_t i = 0; i < l->n_nodes; i++) {
         l->nodes[i].up = stk_get_bool(r);
         l->nodes[i].mask_off = stk_get_u(r, UINT64_MAX);
+        l->nodes[i].mask_last = l->version > 1 ? stk_get_u(r, UINT64_MAX) : 0;
     }
     l->n_claims = get_count(r);
     if (stk_mem_grow(&s->mem, &l->claims, &l->cap_claims, l->n_claims, sizeof(*l->claims)) < 0)
@@ -463,6 +464,7 @@ static int set_nodes(struct load *l)
     for (uint32_t i = 0; i < s->n_nodes && i < l->n_nodes; i++) {
         uint64_t off = l->nodes[i].mask_off & s->nodes[i].mask_all;
 
+        s->nodes[i].mask_last = l->nodes[i].mask_last & s->nodes[i].mask_all;
         if (off && !s->nodes[i].aggregate) {
             stk_index_gpus_off(s, i, off);
             stk_evictable_recount(s, i);

@@ -46,6 +46,7 @@ static void put_head(struct stk_bytes *b, const struct stk_state *s)
     for (uint32_t i = 0; i < s->n_nodes; i++) {
         stk_put_u(b, s->nodes[i].up);
         stk_put_u(b, s->nodes[i].mask_off);
+        stk_put_u(b, s->nodes[i].mask_last);
     }
     stk_put_u(b, s->n_pools);
     for (uint32_t i = 0; i < s->n_pools; i++)

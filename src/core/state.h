@@ -96,6 +96,7 @@ struct stk_node {
     uint64_t mask_all;  /* likewise */
     uint64_t mask_used; /* leased, likewise */
     uint64_t mask_off;  /* take no new jobs; free is what is neither used nor off */
+    uint64_t mask_last; /* given when no others are free */
     uint64_t mask_wake; /* cache: GPUs on which jobs sleep; others are given first */
     uint32_t gpu_type, gpu_mem_mib;
     bool up, aggregate;

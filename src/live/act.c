@@ -243,12 +243,13 @@ int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk
     return keep_drained(l, r->node, err);
 }
 
-void stk_live_gpus_off(struct stk_live *l, uint32_t node, uint64_t mask)
+void stk_live_gpus_off(struct stk_live *l, uint32_t node, uint64_t mask, uint64_t last)
 {
     l->gpus_seen = true;
-    if (node >= l->cfg.core.n_nodes || l->off[node].unusable == mask)
+    if (node >= l->cfg.core.n_nodes || (l->off[node].unusable == mask && l->off[node].last == last))
         return;
     l->off[node].unusable = mask;
+    l->off[node].last = last;
     l->off_changed = true;
 }
 

@@ -123,8 +123,9 @@ int stk_live_drain(struct stk_live *live, const struct stk_asker *by, uint32_t n
  * schedule. */
 bool stk_live_schedule(const struct stk_live *live, stk_job_number number, stk_time *ret_next,
                        stk_job_number *ret_last);
-/* GPUs that cannot be used for now: foreign use, faults. Replaces what was said before. */
-void stk_live_gpus_off(struct stk_live *live, uint32_t node, uint64_t mask);
+/* GPUs that cannot be used for now: foreign use, faults; and those that are used only when no other
+ * is free. Replaces what was said before. */
+void stk_live_gpus_off(struct stk_live *live, uint32_t node, uint64_t mask, uint64_t last);
 uint64_t stk_live_drained(const struct stk_live *live, uint32_t node);
 /* A sentence about how a job ended; call before the engine emits its end. */
 void stk_live_note(struct stk_live *live, stk_job_number number, const char *sentence);

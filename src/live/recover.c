@@ -129,6 +129,7 @@ static void load_drained(struct stk_live *l)
             l->off[i].drained = strtoull(value, NULL, 16);
         free(value);
         l->off[i].applied = stk_core_state(l->core)->nodes[i].mask_off;
+        l->off[i].applied_last = stk_core_state(l->core)->nodes[i].mask_last;
     }
     l->off_changed = true;
 }

@@ -125,13 +125,15 @@ static int apply_off(struct stk_live *l, struct stk_loop *loop, stk_time now, st
         struct stk_live_off *o = &l->off[i];
         uint64_t mask = o->drained | o->unusable;
         const struct stk_event ev = {
-            .at = now, .type = STK_EV_GPUS_OFF, .u.off = {.node = {i}, .mask = mask}};
+            .at = now, .type = STK_EV_GPUS_OFF, .u.off = {{i}, mask, o->last}};
 
-        if (mask == o->applied)
+        if (mask == o->applied && o->last == o->applied_last)
             continue;
         rc = stk_loop_apply(loop, &ev, err);
-        if (rc == 0)
+        if (rc == 0) {
             o->applied = mask;
+            o->applied_last = o->last;
+        }
     }
     return rc;
 }

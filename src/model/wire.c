@@ -98,6 +98,7 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
     case STK_EV_GPUS_OFF:
         stk_put_u(b, ev->u.off.node.i);
         stk_put_u(b, ev->u.off.mask);
+        stk_put_u(b, ev->u.off.last);
         return 0;
     case STK_EV_HOLD:
     case STK_EV_RELEASE:
@@ -262,6 +263,7 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
     case STK_EV_GPUS_OFF:
         ev->u.off.node.i = stk_get_u32(r);
         ev->u.off.mask = stk_get_u(r, UINT64_MAX);
+        ev->u.off.last = version > 1 ? stk_get_u(r, UINT64_MAX) : 0;
         return 0;
     case STK_EV_HOLD:
     case STK_EV_RELEASE:

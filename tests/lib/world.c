@@ -348,6 +348,7 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     } else if (ev.type == STK_EV_GPUS_OFF) {
         ev.u.off.node.i = odd_number(r, below(r, f->s->n_nodes));
         ev.u.off.mask = percent(r, 60) ? below(r, 256) : odd_number(r, 0);
+        ev.u.off.last = percent(r, 30) ? below(r, 256) : 0;
     }
     if (fx_apply(f, &ev) == 0)
         return true;

@@ -60,7 +60,8 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
     case STK_EV_NODE_UP:
         return a->u.node.i == b->u.node.i;
     case STK_EV_GPUS_OFF:
-        return a->u.off.node.i == b->u.off.node.i && a->u.off.mask == b->u.off.mask;
+        return a->u.off.node.i == b->u.off.node.i && a->u.off.mask == b->u.off.mask &&
+               a->u.off.last == b->u.off.last;
     default:
         return true;
     }
@@ -119,6 +120,7 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
     } else if (type == STK_EV_GPUS_OFF) {
         ev.u.off.node.i = (uint32_t)stk_rng_next(r);
         ev.u.off.mask = stk_rng_next(r);
+        ev.u.off.last = stk_rng_next(r);
     } else {
         ev.u.node.i = (uint32_t)stk_rng_next(r);
     }
