@@ -235,7 +235,7 @@ int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk
     if (rc < 0)
         return rc;
     o->drained = r->on ? o->drained | r->mask : o->drained & ~r->mask;
-    l->off_changed = l->moved = true;
+    l->off_changed = true;
     if (!r->on && l->cfg.gpus_resumed)
         l->cfg.gpus_resumed(l->cfg.ctx, r->node, r->mask);
     r->status = 200;

@@ -169,10 +169,6 @@ json_t *stk_live_spec(struct stk_live *live, int64_t spec_id);
 bool stk_live_may(const struct stk_who *who,
                   uint32_t owner_uid); /* act on, and see all of, a job */
 
-/* Called after every commit that had events; at most 16 watchers. */
-typedef void (*stk_live_watch_fn)(void *ctx, uint64_t seq);
-int stk_live_watch(struct stk_live *live, stk_live_watch_fn fn, void *ctx);
-
 /* Another policy or other limits (config reload). Applied between turns; on failure nothing has
  * changed. */
 int stk_live_reload(struct stk_live *live, const struct stk_live_config *cfg, struct stk_err *err);

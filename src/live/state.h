@@ -10,7 +10,6 @@
 #include "spec/spec.h"
 #include "sys/user.h"
 
-#define STK_LIVE_WATCHERS 16
 #define STK_LIVE_USERS 32
 
 enum stk_request_kind { STK_REQ_SUBMIT, STK_REQ_ACT, STK_REQ_DRAIN, STK_REQ_ADOPT };
@@ -94,7 +93,6 @@ struct stk_live {
     struct stk_live_request *taken;         /* by this turn; answered at its end */
 
     bool in_txn, off_changed, closing;
-    bool moved;   /* something was written this turn */
     bool trouble; /* the last turn could not be committed */
     int failed;   /* a write that could not be made; found by commit */
     struct stk_err failed_err;
@@ -121,11 +119,6 @@ struct stk_live {
     struct stk_live_items items;
     unsigned char *wire;
     size_t cap_wire;
-    struct {
-        stk_live_watch_fn fn;
-        void *ctx;
-    } watchers[STK_LIVE_WATCHERS];
-    uint32_t n_watchers;
 };
 
 /* items.c: outcomes that could not be written down yet. */
