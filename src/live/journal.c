@@ -140,7 +140,6 @@ void stk_live_journal(void *ctx, const struct stk_event *ev)
         rc = stk_live_items_back(l, j, &err);
     if (rc == 0)
         rc = finish_all(l, &err);
-    l->moved = true;
     l->since_snapshot++;
     if (rc < 0)
         fail(l, rc, &err);

@@ -7,6 +7,7 @@
 
 #include "base/near.h"
 #include "model/job.h"
+#include "spec/cron.h"
 #include "spec/words.h"
 #include "sys/rlimits.h"
 
@@ -77,6 +78,13 @@ static const struct stk_key rlimit_keys[] = {
     {0},
 };
 
+static const struct stk_key schedule_keys[] = {
+    {"cron", STK_KEY_LINE, 1, STK_MAX_CRON, 0, NULL, NULL, "needed",
+     "minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, "
+     "@monthly, @yearly"},
+    {0},
+};
+
 static const struct stk_key idle_keys[] = {
     {"warn_s", STK_KEY_INT, 0, STK_MAX_SECONDS, 0, NULL, NULL, "none",
      "say so after its GPUs were idle this long"},
@@ -116,6 +124,7 @@ static const struct stk_key job_keys[] = {
     {"hold", STK_KEY_BOOL, 0, 1, 0, NULL, NULL, "false", "wait until it is released"},
     {"begin", STK_KEY_INT, 0, MAX_UNIX_S, 0, NULL, NULL, "at once", "not before, Unix seconds"},
     {"deadline", STK_KEY_INT, 0, MAX_UNIX_S, 0, NULL, NULL, "none", "wanted by, Unix seconds; shown, not enforced"},
+    {"schedule", STK_KEY_OBJECT, 0, 0, 0, NULL, schedule_keys, "none", "submit it again and again, by the clock"},
     {"depends", STK_KEY_OBJECTS, 0, STK_MAX_DEPS, 0, NULL, depend_keys, "none", "other jobs that must end first, all of them"},
     {"singleton", STK_KEY_BOOL, 0, 1, 0, NULL, NULL, "false", "wait for the user's earlier jobs of the same name"},
     {"array", STK_KEY_OBJECT, 0, 0, 0, NULL, array_keys, "none", "submit it once per element"},

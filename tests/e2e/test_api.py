@@ -405,13 +405,25 @@ def test_the_login_link_sets_a_cookie_that_only_our_pages_can_use(daemon):
     a = daemon.web().get(path)
     assert a.status == 303 and a.headers["Location"] == "/"
     cookie = a.headers["Set-Cookie"]
-    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Max-Age=43200" in cookie
     cookie = cookie.split(";")[0]
     assert daemon.web().get("/v1/jobs", Cookie=cookie).status == 200
+    for page in ["/", "/v1/cluster"]:  # whoever looks on stays logged in
+        assert daemon.web().get(page, Cookie=cookie).headers["Set-Cookie"].startswith(cookie + ";")
+        assert "Set-Cookie" not in daemon.web().get(page).headers
     body = json.dumps({"verb": "cancel", "ids": [999999]})
     assert daemon.web().ask("POST", "/v1/jobs/act", body, {"Cookie": cookie, "Origin": "http://evil.example"}).status == 401
     assert daemon.web().ask("POST", "/v1/jobs/act", body, {"Cookie": cookie, "Origin": daemon.url}).status != 401
     assert daemon.web().get("/?token=wrong").status == 401
+
+
+def test_a_cookie_lasts_no_longer_than_its_token(daemon):
+    made = daemon.post("/v1/tokens", {"expires_s": 100})
+    cookie = daemon.web().get("/?token=" + made["token"]).headers["Set-Cookie"]
+    assert int(cookie.split("Max-Age=")[1].split(";")[0]) <= 100
+    assert "Set-Cookie" not in daemon.web(made["token"]).get("/v1/cluster").headers  # no browser
+    daemon.client().ask("DELETE", f"/v1/tokens/{made['id']}")
+    assert daemon.web().get("/v1/jobs", Cookie=cookie.split(";")[0]).status == 401
 
 
 @needs_root

@@ -90,8 +90,6 @@ struct stk_local_job {
     int64_t again_at;  /* no room to resume it: ms when that is tried again; 0: not waiting */
     int64_t pause_ms;  /* before that */
     bool child;        /* the shim is a child of this process */
-    uv_poll_t *watch;  /* on the shim's pidfd */
-    int pidfd;
     uv_pipe_t *conn;
     uv_process_t *helper; /* stoker-gpu at work for it */
     int helper_runs;      /* how often it has just died without an answer */
