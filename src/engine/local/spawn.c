@@ -217,11 +217,13 @@ static uint32_t ports_wanted(const struct stk_local_job *j)
     return __builtin_popcountll(j->mask) > 1 ? 1 : 0;
 }
 
-/* Want of room, or of anything else that others give back, passes. */
+/* Want of room, or of anything else that others give back, passes; so does a nursery that was
+ * killed. */
 static bool passes(int error)
 {
     return error == ENOSPC || error == EDQUOT || error == EMFILE || error == ENFILE ||
-           error == ENOMEM || error == ENOBUFS || error == EAGAIN;
+           error == ENOMEM || error == ENOBUFS || error == EAGAIN || error == EPIPE ||
+           error == ECONNRESET;
 }
 
 static void failed(struct stk_local_job *j, const char *what, int error)
