@@ -200,7 +200,7 @@ void stk_live_answer(struct stk_live *l, int rc, const struct stk_err *err)
     while (order) {
         struct stk_live_request *next = order->next;
 
-        if (rc < 0)
+        if (rc < 0 && !order->durable)
             fail_one(order, rc, err);
         order->reply(order->ctx, order->status, order->answer);
         order->answer = NULL;

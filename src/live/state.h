@@ -30,7 +30,8 @@ struct stk_live_request {
     struct stk_live_adoption adopt; /* its job is the body */
     stk_reply_fn reply;
     void *ctx;
-    int status; /* the answer, once there is one */
+    bool durable; /* what it asked for was committed */
+    int status;   /* the answer, once there is one */
     json_t *answer;
     struct stk_live_request *next;
 };
@@ -147,7 +148,7 @@ int stk_live_cron_fire(struct stk_live *l, struct stk_err *err); /* those that a
 
 /* requests.c: takes in everything that was asked for up to now. */
 int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err);
-/* Sends the answers of this turn; with an error instead when 'rc' < 0. */
+/* Sends the answers of this turn; when 'rc' < 0 with an error instead, but for what is durable. */
 void stk_live_answer(struct stk_live *l, int rc, const struct stk_err *err);
 /* {"error": {"code", "message"}} */
 json_t *stk_live_error(const char *code, const char *message);
