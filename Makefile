@@ -57,7 +57,7 @@ test-digests: build
 
 test-python: build
 	@$(BOOTSTRAP) test
-	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/golden tests/e2e tests/crash/test_crash.py
+	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/golden tests/e2e tests/crash
 
 soak: test-plain ## long runs: 10 minutes of each fuzzer, 5000 rounds of each property, the package in a fresh Debian
 	@$(MAKE) fuzz FUZZ_SECONDS=600

@@ -100,6 +100,7 @@ void stk_do_cluster(void *ctx, struct stk_request *r)
                                (json_int_t)cfg->core.n_nodes, "jobs", show_counts(&c), "gpus",
                                show_gpu_counts(&v), "gpu_list", list_gpus(&v), "running", running,
                                "waiting", waiting));
+    stk_api_stay_logged_in(a, r);
     stk_owners_done(&v);
 }
 

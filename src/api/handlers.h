@@ -41,7 +41,11 @@ struct stk_api {
 /* users.c */
 int stk_api_identify(void *ctx, const struct stk_peer *peer, struct stk_who *ret);
 void stk_api_fill_who(struct stk_api *a, uint32_t uid, uint32_t gid, struct stk_who *ret);
-int stk_api_secret(char *buf, size_t size, struct stk_err *err); /* a new random one */
+int64_t stk_api_token_left_s(const struct stk_api *a, const char *token); /* until it expires */
+int stk_api_secret(char *buf, size_t size, struct stk_err *err);          /* a new random one */
+
+/* page.c: a browser that is logged in stays so; adds to an answer that was given. */
+void stk_api_stay_logged_in(struct stk_api *a, struct stk_request *r);
 
 /* api.c */
 stk_time stk_api_now(const struct stk_api *a); /* the scheduler's own is that of its last turn */

@@ -113,6 +113,8 @@ const char *stk_request_query(const struct stk_request *r, const char *name); /*
 const char *stk_request_header(const struct stk_request *r, const char *name);
 /* Who asks; NULL: a stranger (only where the route needs none). */
 const struct stk_who *stk_request_who(const struct stk_request *r);
+/* The secret of a browser that is logged in; NULL: who asks did not use one. */
+const char *stk_request_cookie(const struct stk_request *r);
 const struct stk_route *stk_request_route(const struct stk_request *r);
 bool stk_request_has_body(const struct stk_request *r);
 bool stk_request_is_unix(const struct stk_request *r);

@@ -96,9 +96,9 @@ static void copy(json_t *to, const json_t *from, const char *const *names)
 json_t *stk_owners_show(const struct stk_owners *v, uint32_t node, uint32_t gpu)
 {
     static const char *const fixed[] = {"uuid", "pci", "numa", "mem_mib", NULL};
-    static const char *const measured[] = {"util",     "mem_util", "mem_used_mib", "power_w",
-                                           "energy_j", "temp_c",   "off",          NULL};
-    static const char *const named[] = {"foreign", NULL};
+    static const char *const measured[] = {
+        "util", "mem_util", "mem_used_mib", "power_w", "energy_j", "temp_c", "off", "last", NULL};
+    static const char *const named[] = {"foreign", "processes", "xids", NULL};
     const struct stk_live_config *cfg = stk_live_config(v->api->cfg.live);
     const struct stk_node *n = &stk_core_state(stk_live_core(v->api->cfg.live))->nodes[node];
     stk_job_number job = v->owner[(size_t)node * STK_MAX_NODE_GPUS + gpu];

@@ -127,6 +127,13 @@ bool stk_request_has_body(const struct stk_request *r)
     return r->body.len > 0;
 }
 
+const char *stk_request_cookie(const struct stk_request *r)
+{
+    if (!r->known || stk_request_is_unix(r) || stk_request_header(r, "Authorization"))
+        return NULL;
+    return MHD_lookup_connection_value(r->mhd, MHD_COOKIE_KIND, "stoker");
+}
+
 bool stk_request_is_unix(const struct stk_request *r)
 {
     return r->conn && r->conn->door->is_unix;

@@ -136,13 +136,17 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
         (void)snprintf(buf, size, "can never run here: no machine has what it asks for");
         break;
     case STK_WHY_HELD:
-        (void)snprintf(buf, size,
-                       s->asleep ? "it is suspended and sleeps until somebody resumes it"
-                                 : "it is on hold until somebody releases it");
+        stk_say_when(s->next, s->now, when, sizeof(when));
+        if (s->next)
+            (void)snprintf(buf, size, "a schedule: submits its next job %s", when);
+        else
+            (void)snprintf(buf, size,
+                           s->asleep ? "it is suspended and sleeps until somebody resumes it"
+                                     : "it is on hold until somebody releases it");
         break;
     case STK_WHY_DEPENDENCY:
-        (void)snprintf(buf, size, "waits for %" PRIu64 " job%s that it depends on", w->missing,
-                       plural(w->missing));
+        (void)snprintf(buf, size, "waits for %" PRIu64 " job%s or array%s that it depends on",
+                       w->missing, plural(w->missing), plural(w->missing));
         break;
     case STK_WHY_BEGIN:
         stk_say_when(w->until, s->now, when, sizeof(when));
@@ -174,7 +178,7 @@ void stk_say_change(const struct stk_say *s, char *buf, size_t size)
     char span[40];
 
     buf[0] = '\0';
-    if (w->code == STK_WHY_HELD)
+    if (w->code == STK_WHY_HELD && s->next == 0)
         (void)snprintf(buf, size,
                        s->asleep ? "resume it: stoker resume %u" : "release it: stoker release %u",
                        s->number);

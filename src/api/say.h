@@ -16,6 +16,7 @@ struct stk_say { /* what is known beside the reason */
     stk_job_number number;
     uint32_t tasks;           /* of the job */
     bool asleep;              /* its processes sleep */
+    stk_time next;            /* it is a schedule: when it submits its next job; 0: it is none */
     const char *off;          /* why a GPU is not used, when one is not; or NULL */
     stk_time now;             /* microseconds since 1970 */
     stk_time room_at;         /* when enough GPUs are expected to be free; 0: not known */

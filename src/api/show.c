@@ -164,6 +164,12 @@ static void set_reason(const struct stk_show *v, json_t *o, const struct stk_job
     char sentence[256];
     const struct stk_reason *w = &say.why;
 
+    stk_job_number last;
+
+    if (stk_live_schedule(v->api->cfg.live, j->number, &say.next, &last))
+        set(o, "schedule",
+            json_pack("{s:o,s:o}", "next", stk_show_time(say.next), "last_job",
+                      last ? json_integer(last) : json_null()));
     if (stk_core_why(core, (stk_job_id){slot}, &say.why, NULL) < 0)
         return;
     stk_say_why(&say, sentence, sizeof(sentence));

@@ -109,6 +109,18 @@ int stk_api_identify(void *ctx, const struct stk_peer *peer, struct stk_who *ret
     return 0;
 }
 
+int64_t stk_api_token_left_s(const struct stk_api *a, const char *token)
+{
+    stk_time now = stk_api_now(a);
+    struct stk_token t;
+
+    if (same_secret(token, a->login))
+        return INT64_MAX;
+    if (stk_store_token_find(stk_live_store(a->cfg.live), token, now, &t, NULL) < 0)
+        return 0;
+    return t.expires ? (t.expires - now) / STK_SECOND : INT64_MAX;
+}
+
 int stk_api_secret(char *buf, size_t size, struct stk_err *err)
 {
     unsigned char raw[32];

@@ -9,6 +9,7 @@
 #include "api/say.h"
 #include "api/show.h"
 #include "base/sort.h"
+#include "core/array.h"
 #include "core/state.h"
 
 #define MAX_HOLDERS 8u
@@ -97,7 +98,9 @@ static json_t *show_waits_for(struct stk_api *a, const struct stk_entry *e)
     {
         json_int_t on = json_integer_value(json_object_get(dep, "job"));
 
-        if (on > 0 && on < UINT32_MAX && stk_live_entry(a->cfg.live, (stk_job_number)on))
+        if (on > 0 && on < UINT32_MAX &&
+            (stk_live_entry(a->cfg.live, (stk_job_number)on) ||
+             stk_array_find(stk_core_state(stk_live_core(a->cfg.live)), (stk_job_number)on)))
             (void)json_array_append_new(out, json_integer(on));
     }
     json_decref(spec);
@@ -133,6 +136,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     const struct stk_reason *w = &say.why;
     char sentence[640], change[200];
     json_t *held;
+    stk_job_number last;
     struct stk_err err = {""};
     int rc = slot == STK_NONE ? stk_err_set(&err, -ENOENT, "there is no job %u", e->number)
                               : stk_core_why(core, (stk_job_id){slot}, &say.why, &err);
@@ -141,6 +145,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
         stk_api_fail(r, rc, &err);
         return;
     }
+    (void)stk_live_schedule(a->cfg.live, e->number, &say.next, &last);
     held = show_holders(a, s, &s->jobs[slot], &say);
     stk_say_why(&say, sentence, sizeof(sentence));
     stk_say_change(&say, change, sizeof(change));

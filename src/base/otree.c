@@ -275,28 +275,6 @@ bool stk_otree_remove(struct stk_opool *p, struct stk_otree *t, int64_t key, uin
     return true;
 }
 
-void stk_otree_clear(struct stk_opool *p, struct stk_otree *t)
-{
-    uint32_t row = t->root - 1;
-
-    if (t->root == 0)
-        return;
-    for (;;) { /* level by level, from the leftmost block of each */
-        uint32_t below = p->block[row].level > 0 ? p->block[row].e[0].id : NIL;
-
-        for (uint32_t b = row; b != NIL;) {
-            uint32_t next = p->block[b].next;
-
-            block_free(p, b);
-            b = next;
-        }
-        if (below == NIL)
-            break;
-        row = below;
-    }
-    *t = (struct stk_otree){0};
-}
-
 const struct stk_oent *stk_otree_first(const struct stk_opool *p, const struct stk_otree *t,
                                        int64_t max_aux)
 {

@@ -61,7 +61,6 @@ void stk_opool_done(struct stk_opool *p, const struct stk_mem *mem);
 void stk_otree_insert(struct stk_opool *p, struct stk_otree *t, struct stk_oent e);
 /* False when there is no such entry. */
 bool stk_otree_remove(struct stk_opool *p, struct stk_otree *t, int64_t key, uint32_t tie);
-void stk_otree_clear(struct stk_opool *p, struct stk_otree *t);
 
 /* First entry in order with aux <= max_aux; INT64_MAX: simply the first. NULL: none. */
 const struct stk_oent *stk_otree_first(const struct stk_opool *p, const struct stk_otree *t,

@@ -43,7 +43,7 @@ const struct stk_option stk_describe_how[] = {
     {"no-env", 0, NULL, "do not pass this environment along", NULL},
     {"setup", 0, "LINES", "shell lines to run first", NULL},
     {"venv", 0, "DIR", "Python environment to activate", "@dirs"},
-    {"image", 0, "REF", "container image to run in", NULL},
+    {"image", 0, "REF", "container image to run in, or a folder with a root file system", NULL},
     {"image-runtime", 0, "NAME", "auto, podman, docker or apptainer",
      "auto podman docker apptainer"},
     {"secret", 0, "NAME=FILE", "a variable with the contents of a file", "@files"},

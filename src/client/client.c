@@ -53,11 +53,6 @@ void stk_client_free(struct stk_client *c)
     free(c);
 }
 
-const char *stk_client_path(const struct stk_client *c)
-{
-    return c->path;
-}
-
 static int unreachable(const struct stk_client *c, int e, struct stk_err *err)
 {
     switch (e) {

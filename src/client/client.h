@@ -42,7 +42,6 @@ int stk_client_find(const char *option, char *ret_path, size_t size, struct stk_
 
 struct stk_client *stk_client_new(const char *path); /* NULL: out of memory */
 void stk_client_free(struct stk_client *c);          /* NULL is fine */
-const char *stk_client_path(const struct stk_client *c);
 
 struct stk_call {
     const char *method; /* NULL: GET */

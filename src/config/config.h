@@ -32,6 +32,8 @@ struct stk_config {
     struct {
         uint64_t foreign;     /* 0 block, 1 pack, 2 ignore */
         uint64_t idle_s;      /* a foreign process that did nothing for so long does not count */
+        uint64_t pack_mib;    /* memory that must be left beside foreign processes */
+        uint64_t quiet_s;     /* a GPU that had an error is used again after this; 0: never */
         uint64_t interval_ms; /* between two looks */
     } gpus;
     struct {

@@ -323,7 +323,7 @@ static bool spare_on(struct stk_state *s, const struct stk_shape *sh, uint32_t n
     if (d->pin)
         piece = stk_place_pin(d);
     else if (!n->aggregate)
-        piece.mask = stk_mask_choose(n->mask_free & ~keep, n->mask_wake, d->gpus);
+        piece.mask = stk_mask_choose(n->mask_free & ~keep, stk_node_shy(n), d->gpus);
     u = stk_use_of(d, &piece);
     if (n->extra < (int64_t)piece.gpus || (piece.mask & keep) || !stk_index_fits(s, node, &u) ||
         !((d->gpu_types >> n->gpu_type) & 1))

@@ -161,9 +161,10 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
         return stk_err_set(err, -EINVAL, "there is no node %u", node);
     pool = s->nodes[node].pool;
     if (ev->type == STK_EV_GPUS_OFF) {
-        rc = check_off(&s->nodes[node], ev->u.off.mask, err);
+        rc = check_off(&s->nodes[node], ev->u.off.mask | ev->u.off.last, err);
         if (rc < 0)
             return rc;
+        s->nodes[node].mask_last = ev->u.off.last;
         stk_index_gpus_off(s, node, ev->u.off.mask);
         stk_evictable_recount(s, node);
     } else {

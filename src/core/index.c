@@ -433,8 +433,8 @@ uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n)
         return 0;
     if (n == s->nodes[node].gpus_free)
         return s->nodes[node].mask_free;
-    if (s->nodes[node].mask_wake)
-        return stk_mask_choose(s->nodes[node].mask_free, s->nodes[node].mask_wake, n);
+    if (stk_node_shy(&s->nodes[node]))
+        return stk_mask_choose(s->nodes[node].mask_free, stk_node_shy(&s->nodes[node]), n);
     return stk_mask_lowest(s->nodes[node].mask_free, n);
 }
 

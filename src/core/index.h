@@ -27,6 +27,12 @@ void stk_index_gpus_off(struct stk_state *s, uint32_t node, uint64_t off);
  * those of its GPUs that are off. */
 bool stk_index_fits_again(const struct stk_state *s, uint32_t node, const struct stk_use *u);
 
+/* GPUs of the node that are given when no others are free. */
+static inline uint64_t stk_node_shy(const struct stk_node *n)
+{
+    return n->mask_wake | n->mask_last;
+}
+
 /* GPUs that become free when the piece's lease ends, if its node is up; of one in parts, when the
  * last of those who share it has gone. */
 static inline uint32_t stk_index_back(const struct stk_state *s, const struct stk_piece *p)

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "core/array.h"
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/queue.h"
@@ -29,17 +30,24 @@ struct saved_edge {
     uint32_t child, type;
 };
 
+struct saved_array {
+    stk_job_number number;
+    struct loaded by[STK_DEP_TYPE_MAX]; /* edges only */
+};
+
 struct load {
     struct stk_state *s;
     struct stk_reader r;
     struct stk_err *err;
     bool same_order, same_settings;
-    bool parts;          /* of a version that knows parts of GPUs */
     struct loaded *live; /* by slot */
     struct stk_piece *pieces;
     struct saved_edge *edges;
+    struct saved_array *arrays;
+    uint32_t n_arrays, cap_arrays;
+    uint64_t version;
     uint32_t *heard;        /* by slot: edges that lead to it */
-    struct stk_node *nodes; /* 'up' and 'mask_off' as saved */
+    struct stk_node *nodes; /* 'up' and masks as saved */
     uint32_t *claims;
     uint32_t cap_live, n_pieces, cap_pieces, n_edges, cap_edges, cap_heard, n_nodes, cap_nodes;
     uint32_t n_claims, cap_claims;
@@ -66,16 +74,15 @@ static uint32_t get_count(struct stk_reader *r)
 static int get_order(struct load *l)
 {
     const unsigned char *magic = stk_get_raw(&l->r, 4), *name;
-    uint64_t version = stk_get_u(&l->r, UINT64_MAX);
     uint32_t len;
 
     if (!magic || memcmp(magic, "stkC", 4) != 0)
         return bad(l, "it starts with something else");
-    if (!l->r.bad && (version == 0 || version > STK_SAVE_VERSION))
+    l->version = stk_get_u(&l->r, UINT64_MAX);
+    if (!l->r.bad && (l->version == 0 || l->version > STK_SAVE_VERSION))
         return stk_err_set(l->err, -EPROTONOSUPPORT,
                            "state of format %llu; this program reads up to %d",
-                           (unsigned long long)version, STK_SAVE_VERSION);
-    l->parts = version >= 2;
+                           (unsigned long long)l->version, STK_SAVE_VERSION);
     len = get_count(&l->r);
     name = stk_get_raw(&l->r, len);
     l->same_order =
@@ -104,6 +111,7 @@ static int get_head(struct load *l)
     for (uint32_t i = 0; i < l->n_nodes; i++) {
         l->nodes[i].up = stk_get_bool(r);
         l->nodes[i].mask_off = stk_get_u(r, UINT64_MAX);
+        l->nodes[i].mask_last = l->version > 1 ? stk_get_u(r, UINT64_MAX) : 0;
     }
     l->n_claims = get_count(r);
     if (stk_mem_grow(&s->mem, &l->claims, &l->cap_claims, l->n_claims, sizeof(*l->claims)) < 0)
@@ -155,6 +163,24 @@ static int get_edges(struct load *l, struct loaded *v)
     return 0;
 }
 
+/* Version 1 has none: there every element had an edge of its own. */
+static int get_arrays(struct load *l)
+{
+    uint32_t n = l->version > 1 ? get_count(&l->r) : 0;
+    int rc = stk_mem_grow(&l->s->mem, &l->arrays, &l->cap_arrays, n, sizeof(*l->arrays));
+
+    if (rc < 0)
+        return no_memory(l);
+    for (; l->n_arrays < n && rc == 0; l->n_arrays++) {
+        struct saved_array *a = &l->arrays[l->n_arrays];
+
+        *a = (struct saved_array){.number = stk_get_u32(&l->r)};
+        for (uint32_t t = 0; t < STK_DEP_TYPE_MAX && rc == 0; t++)
+            rc = get_edges(l, &a->by[t]);
+    }
+    return rc;
+}
+
 static int get_live(struct load *l, uint32_t job)
 {
     struct stk_job *j = &l->s->jobs[job];
@@ -162,7 +188,7 @@ static int get_live(struct load *l, uint32_t job)
     struct stk_reader *r = &l->r;
     int rc;
 
-    stk_wire_get_demand(r, &v->demand, l->parts);
+    stk_wire_get_demand(r, &v->demand, l->version > 2);
     if (r->bad || stk_demand_check(&v->demand, l->err) < 0 ||
         v->demand.gpus * v->demand.tasks != j->gpus)
         return bad(l, "what a job asks for");
@@ -368,9 +394,48 @@ static int settle_job(struct load *l, uint32_t job)
     s->pools[j->pool].n_live++;
     s->pools[j->pool].n_asleep += j->slept != 0;
     j->expected_end = j->started; /* of one that is stopping: at any time */
+    if (stk_array_reserve(s) < 0)
+        return no_memory(l);
+    stk_array_join(s, j->array);
     rc = j->lease ? take_lease(l, job) : 0;
     if (rc == 0)
         enter(l, job);
+    return rc;
+}
+
+/* Edges into a list (first + 1); of jobs that were submitted after 'number'. */
+static int tie_list(struct load *l, const struct loaded *v, stk_job_number number, uint32_t *list)
+{
+    struct stk_state *s = l->s;
+
+    for (uint32_t k = v->n_edges; k-- > 0;) { /* the last first: each goes to the front */
+        const struct saved_edge *e = &l->edges[v->first_edge + k];
+        const struct stk_job *c = &s->jobs[e->child];
+
+        if (c->number <= number || c->unmet == 0)
+            return bad(l, "a dependency");
+        s->edges[s->n_edges] = (struct stk_edge){e->child, c->number, e->type, *list};
+        *list = ++s->n_edges;
+        l->heard[e->child]++;
+    }
+    return 0;
+}
+
+static int tie_arrays(struct load *l)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < l->n_arrays && rc == 0; i++) {
+        const struct saved_array *v = &l->arrays[i];
+        struct stk_array *a = stk_array_find(l->s, v->number);
+
+        for (uint32_t t = 0; t < STK_DEP_TYPE_MAX && rc == 0; t++) {
+            rc = a ? tie_list(l, &v->by[t], v->number, &a->first_edge[t]) : bad(l, "an array");
+            for (uint32_t k = 0; k < v->by[t].n_edges && rc == 0; k++)
+                if (l->edges[v->by[t].first_edge + k].type != t)
+                    rc = bad(l, "a dependency");
+        }
+    }
     return rc;
 }
 
@@ -378,28 +443,17 @@ static int settle_job(struct load *l, uint32_t job)
 static int tie_edges(struct load *l)
 {
     struct stk_state *s = l->s;
+    int rc = 0;
 
     if (stk_mem_grow(&s->mem, &s->edges, &s->cap_edges, l->n_edges, sizeof(*s->edges)) < 0)
         return no_memory(l);
-    for (uint32_t i = 0; i < s->n_jobs; i++) {
-        const struct loaded *v = &l->live[i];
-
-        for (uint32_t k = v->n_edges; k-- > 0;) { /* the last first: each goes to the front */
-            const struct saved_edge *e = &l->edges[v->first_edge + k];
-            const struct stk_job *c = &s->jobs[e->child];
-
-            if (c->number <= s->jobs[i].number || c->unmet == 0)
-                return bad(l, "a dependency");
-            s->edges[s->n_edges] =
-                (struct stk_edge){e->child, c->number, e->type, s->jobs[i].first_edge};
-            s->jobs[i].first_edge = ++s->n_edges;
-            l->heard[e->child]++;
-        }
-    }
-    for (uint32_t i = 0; i < s->n_jobs; i++)
+    for (uint32_t i = 0; i < s->n_jobs && rc == 0; i++)
+        rc = tie_list(l, &l->live[i], s->jobs[i].number, &s->jobs[i].first_edge);
+    rc = rc < 0 ? rc : tie_arrays(l);
+    for (uint32_t i = 0; i < s->n_jobs && rc == 0; i++)
         if (s->jobs[i].state != STK_JOB_DONE && s->jobs[i].unmet != l->heard[i])
-            return bad(l, "a dependency");
-    return 0;
+            rc = bad(l, "a dependency");
+    return rc;
 }
 
 /* Nodes are as they were, as far as they are the same. */
@@ -410,6 +464,7 @@ static int set_nodes(struct load *l)
     for (uint32_t i = 0; i < s->n_nodes && i < l->n_nodes; i++) {
         uint64_t off = l->nodes[i].mask_off & s->nodes[i].mask_all;
 
+        s->nodes[i].mask_last = l->nodes[i].mask_last & s->nodes[i].mask_all;
         if (off && !s->nodes[i].aggregate) {
             stk_index_gpus_off(s, i, off);
             stk_evictable_recount(s, i);
@@ -440,6 +495,7 @@ static int load(struct load *l)
     rc = rc < 0 ? rc : get_jobs(l);
     rc = rc < 0 ? rc : get_row(l, STK_JOB_NONE, &s->free_job, &last, &n);
     rc = rc < 0 ? rc : get_row(l, STK_JOB_DONE, &s->done_head, &s->done_tail, &s->n_done);
+    rc = rc < 0 ? rc : get_arrays(l);
     if (rc == 0 && (l->r.bad || l->r.at != l->r.end))
         rc = bad(l, l->r.bad ? "it is cut short" : "something is left over");
     for (uint32_t i = 0; i < s->n_jobs && rc == 0; i++) {
@@ -469,6 +525,7 @@ int stk_core_load(struct stk_core *fresh, const unsigned char *buf, size_t len, 
     stk_mem_drop(&s->mem, &l.live, &l.cap_live, sizeof(*l.live));
     stk_mem_drop(&s->mem, &l.pieces, &l.cap_pieces, sizeof(*l.pieces));
     stk_mem_drop(&s->mem, &l.edges, &l.cap_edges, sizeof(*l.edges));
+    stk_mem_drop(&s->mem, &l.arrays, &l.cap_arrays, sizeof(*l.arrays));
     stk_mem_drop(&s->mem, &l.heard, &l.cap_heard, sizeof(*l.heard));
     stk_mem_drop(&s->mem, &l.nodes, &l.cap_nodes, sizeof(*l.nodes));
     stk_mem_drop(&s->mem, &l.claims, &l.cap_claims, sizeof(*l.claims));

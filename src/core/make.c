@@ -225,6 +225,8 @@ void stk_core_free(struct stk_core *c)
     if (s->place_st)
         (void)m.resize(m.ctx, s->place_st, s->place->state_size, 0);
     stk_mem_drop(&m, &s->jobs, &s->cap_jobs, sizeof(*s->jobs));
+    stk_mem_drop(&m, &s->arrays, &s->cap_arrays, sizeof(*s->arrays));
+    stk_map_done(&s->by_array, &m);
     stk_mem_drop(&m, &s->edges, &s->cap_edges, sizeof(*s->edges));
     stk_mem_drop(&m, &s->pieces, &s->cap_pieces, sizeof(*s->pieces));
     stk_mem_drop(&m, &s->shapes, &s->cap_shapes, sizeof(*s->shapes));

@@ -3,6 +3,7 @@
  */
 #include "core/verbs.h"
 
+#include "core/array.h"
 #include "core/queue.h"
 #include "core/txn.h"
 
@@ -236,46 +237,69 @@ static void mark_done(struct stk_state *s, uint32_t job, enum stk_cause cause, s
     s->n_done++;
 }
 
-/* One dependency of 'child' is settled. True: it can no longer run and must end. */
-static bool settle_edge(struct stk_state *s, const struct stk_edge *e, enum stk_cause cause)
+/* Those in a list of edges (first + 1) are told that what they wait for is settled; the rest of the
+ * list is free again. Jobs that can no longer run end. */
+static void settle_edges(struct stk_state *s, uint32_t first, bool met)
 {
-    struct stk_job *c = &s->jobs[e->child];
+    while (first) {
+        const struct stk_edge e = s->edges[first - 1];
+        struct stk_job *c = &s->jobs[e.child];
 
-    if (c->number != e->child_number || c->state == STK_JOB_DONE || c->state == STK_JOB_NONE)
-        return false; /* ended meanwhile */
-    if (!stk_dep_met((enum stk_dep_type)e->type, cause))
-        return true;
-    if (--c->unmet == 0 && c->state == STK_JOB_BLOCKED) {
-        stk_unblock(s, e->child);
-        stk_enqueue(s, e->child);
+        s->edges[first - 1].next = s->free_edge;
+        s->free_edge = first;
+        first = e.next;
+        if (c->number != e.child_number || c->state == STK_JOB_DONE || c->state == STK_JOB_NONE)
+            continue; /* ended meanwhile */
+        if (!met) {
+            stk_unblock(s, e.child);
+            mark_done(s, e.child, STK_CAUSE_DEPENDENCY, s->now);
+        } else if (--c->unmet == 0 && c->state == STK_JOB_BLOCKED) {
+            stk_unblock(s, e.child);
+            stk_enqueue(s, e.child);
+        }
     }
-    return false;
+}
+
+/* Those that wait for this one job: each by its own type. */
+static void settle_own(struct stk_state *s, struct stk_job *j)
+{
+    uint32_t e = j->first_edge;
+
+    j->first_edge = 0;
+    while (e) {
+        uint32_t next = s->edges[e - 1].next;
+
+        s->edges[e - 1].next = 0;
+        settle_edges(
+            s, e, stk_dep_met((enum stk_dep_type)s->edges[e - 1].type, (enum stk_cause)j->cause));
+        e = next;
+    }
+}
+
+/* Those that wait for all of its array. */
+static void settle_array(struct stk_state *s, const struct stk_job *j)
+{
+    struct stk_array *a = stk_array_find(s, j->array);
+    uint32_t first;
+    bool met;
+
+    if (!a)
+        return;
+    while ((first = stk_array_take(a, (enum stk_cause)j->cause, &met)) != 0)
+        settle_edges(s, first, met);
+    stk_array_leave(s, a);
 }
 
 void stk_release_finish(struct stk_state *s, uint32_t job, enum stk_cause cause, stk_time ended)
 {
-    uint32_t first = job + 1, last = job + 1;
+    uint32_t at = job + 1;
 
     mark_done(s, job, cause, ended);
-    /* jobs ended here and not yet told to their dependents are a run of the row of finished jobs */
-    while (first) {
-        struct stk_job *j = &s->jobs[first - 1];
-        uint32_t e = j->first_edge;
-
-        j->first_edge = 0;
-        while (e) {
-            const struct stk_edge edge = s->edges[e - 1];
-
-            s->edges[e - 1].next = s->free_edge;
-            s->free_edge = e;
-            if (settle_edge(s, &edge, (enum stk_cause)j->cause)) {
-                stk_unblock(s, edge.child);
-                mark_done(s, edge.child, STK_CAUSE_DEPENDENCY, s->now);
-                last = edge.child + 1;
-            }
-            e = edge.next;
-        }
-        first = first == last ? 0 : j->link;
+    /* whoever ends by this is added to the row of finished jobs, and told on from there */
+    while (at) {
+        settle_own(s, &s->jobs[at - 1]);
+        settle_array(s, &s->jobs[at - 1]);
+        at = s->jobs[at - 1].link;
     }
     while (s->n_done > s->retain_done)
         forget_oldest(s);

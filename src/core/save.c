@@ -46,6 +46,7 @@ static void put_head(struct stk_bytes *b, const struct stk_state *s)
     for (uint32_t i = 0; i < s->n_nodes; i++) {
         stk_put_u(b, s->nodes[i].up);
         stk_put_u(b, s->nodes[i].mask_off);
+        stk_put_u(b, s->nodes[i].mask_last);
     }
     stk_put_u(b, s->n_pools);
     for (uint32_t i = 0; i < s->n_pools; i++)
@@ -130,15 +131,15 @@ static bool edge_holds(const struct stk_state *s, const struct stk_edge *e)
     return c->number == e->child_number && c->state != STK_JOB_DONE && c->state != STK_JOB_NONE;
 }
 
-/* The jobs that wait for this one, in the order in which they are told. */
-static void put_edges(struct stk_bytes *b, const struct stk_state *s, const struct stk_job *j)
+/* The jobs in a list of edges (first + 1), in the order in which they are told. */
+static void put_edges(struct stk_bytes *b, const struct stk_state *s, uint32_t first)
 {
     uint32_t n = 0;
 
-    for (uint32_t e = j->first_edge; e; e = s->edges[e - 1].next)
+    for (uint32_t e = first; e; e = s->edges[e - 1].next)
         n += edge_holds(s, &s->edges[e - 1]);
     stk_put_u(b, n);
-    for (uint32_t e = j->first_edge; e; e = s->edges[e - 1].next) {
+    for (uint32_t e = first; e; e = s->edges[e - 1].next) {
         if (!edge_holds(s, &s->edges[e - 1]))
             continue;
         stk_put_u(b, s->edges[e - 1].child);
@@ -168,7 +169,7 @@ static void put_live(struct stk_bytes *b, const struct stk_state *s, uint32_t jo
         stk_put_u(b, p->tasks);
         stk_put_u(b, p->mask);
     }
-    put_edges(b, s, j);
+    put_edges(b, s, j->first_edge);
     stk_put_u(b, timer != STK_HEAP_OUT);
     if (timer != STK_HEAP_OUT)
         stk_put_s(b, s->timers.item[timer - 1].key);
@@ -184,6 +185,19 @@ static void put_row(struct stk_bytes *b, const struct stk_state *s, uint32_t fir
     stk_put_u(b, n);
     for (uint32_t at = first; at; at = s->jobs[at - 1].link)
         stk_put_u(b, at - 1);
+}
+
+/* Who waits for all of an array. */
+static void put_arrays(struct stk_bytes *b, const struct stk_state *s)
+{
+    stk_put_u(b, s->by_array.n);
+    for (uint32_t i = 0; i < s->n_arrays; i++) {
+        if (s->arrays[i].open == 0)
+            continue;
+        stk_put_u(b, s->arrays[i].number);
+        for (uint32_t t = 0; t < STK_DEP_TYPE_MAX; t++)
+            put_edges(b, s, s->arrays[i].first_edge[t]);
+    }
 }
 
 int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk_err *err)
@@ -203,6 +217,7 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
     }
     put_row(out, s, s->free_job);
     put_row(out, s, s->done_head);
+    put_arrays(out, s);
     if (out->failed)
         return stk_err_set(err, out->failed, "out of memory for the state of %u jobs", s->n_jobs);
     return 0;

@@ -3,6 +3,7 @@
  * twice, gangs whole, counters and indexes in step with the tables. Slow on purpose: it trusts no
  * counter and no index. Reservations and plans are not checked here; the tests of backfill do that.
  */
+#include "core/array.h"
 #include "core/core.h"
 #include "core/evictable.h"
 #include "core/part.h"
@@ -287,6 +288,28 @@ static bool pool_sound(const struct stk_state *s, uint32_t pool, struct stk_err 
     return true;
 }
 
+/* Arrays count those of their jobs that have not ended. */
+static bool arrays_sound(const struct stk_state *s, struct stk_err *err)
+{
+    uint64_t jobs = 0, counted = 0;
+
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+
+        if (j->state == STK_JOB_NONE || j->state == STK_JOB_DONE || j->array == 0)
+            continue;
+        jobs++;
+        if (!stk_array_find(s, j->array))
+            return BAD("job %u: its array is not known", j->number);
+    }
+    for (uint32_t i = 0; i < s->n_arrays; i++)
+        counted += s->arrays[i].open;
+    if (jobs != counted)
+        return BAD("%llu jobs of arrays have not ended, counted %llu", (unsigned long long)jobs,
+                   (unsigned long long)counted);
+    return true;
+}
+
 bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
 {
     const struct stk_state *s = stk_core_state(c);
@@ -307,7 +330,7 @@ bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
     if (live != s->n_live || done != s->n_done || s->n_undo != 0)
         return BAD("%u live and %u finished jobs, counters say %u and %u", live, done, s->n_live,
                    s->n_done);
-    if (!nodes_sound(s, err))
+    if (!nodes_sound(s, err) || !arrays_sound(s, err))
         return false;
     for (uint32_t p = 0; p < s->n_pools; p++)
         if (!pool_sound(s, p, err) || !levels_sound(s, p, err))

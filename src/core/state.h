@@ -107,6 +107,7 @@ struct stk_node {
     uint64_t mask_used; /* leased, likewise; those in mask_part included */
     uint64_t mask_part; /* leased in parts: what is left is in state.parts */
     uint64_t mask_off;  /* take no new jobs; free is what is neither used nor off */
+    uint64_t mask_last; /* given when no others are free */
     uint64_t mask_wake; /* cache: GPUs on which jobs sleep; others are given first */
     uint32_t gpu_type, gpu_mem_mib;
     bool up, aggregate;
@@ -189,6 +190,12 @@ struct stk_edge { /* "child waits for the job in whose list this is" */
     uint32_t next; /* edge + 1 */
 };
 
+struct stk_array { /* some of its jobs have not ended; core/array.h */
+    stk_job_number number;
+    uint32_t open;                         /* jobs that have not ended */
+    uint32_t first_edge[STK_DEP_TYPE_MAX]; /* who waits for all of them; edge + 1 */
+};
+
 struct stk_tally { /* scratch of sound(): what leases use of one node */
     uint64_t gpus, mask, part, cpu, mem;
     uint32_t fast[STK_LEVEL_MAX]; /* GPUs that jobs of this level cannot have by eviction */
@@ -250,6 +257,9 @@ struct stk_state {
     uint32_t next_queue_seq;
     uint32_t done_head, done_tail, n_done; /* finished jobs, oldest first; slot + 1 */
 
+    struct stk_array *arrays;
+    uint32_t n_arrays, cap_arrays, free_array; /* free_array: place + 1, on by first_edge[0] */
+    struct stk_map by_array;                   /* by the array's number */
     struct stk_edge *edges;
     uint32_t n_edges, cap_edges, free_edge;
     struct stk_piece *pieces;

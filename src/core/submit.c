@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/array.h"
 #include "core/evictable.h"
 #include "core/queue.h"
 #include "core/txn.h"
@@ -47,7 +48,9 @@ static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, s
     for (uint32_t i = 0; i < j->n_deps; i++) {
         if ((unsigned)j->deps[i].type >= STK_DEP_TYPE_MAX)
             return stk_err_set(err, -EINVAL, "unknown kind of dependency");
-        if (stk_map_get(&s->by_number, j->deps[i].on) == UINT32_MAX)
+        if (j->deps[i].whole && !stk_array_find(s, j->deps[i].on))
+            return stk_err_set(err, -ENOENT, "depends on array %u, which has ended", j->deps[i].on);
+        if (!j->deps[i].whole && stk_map_get(&s->by_number, j->deps[i].on) == UINT32_MAX)
             return stk_err_set(err, -ENOENT, "depends on job %u, which is not known (any more)",
                                j->deps[i].on);
     }
@@ -76,31 +79,43 @@ static int reserve(struct stk_state *s, const struct stk_job_spec *spec)
     rc = rc < 0 ? rc
                 : stk_mem_grow(m, &s->edges, &s->cap_edges, s->n_edges + spec->n_deps,
                                sizeof(*s->edges));
+    rc = rc < 0 || !spec->array ? rc : stk_array_reserve(s);
     return rc < 0 ? rc : stk_queue_reserve(s, spec->pool.i);
 }
 
-/* Ties the job to those it depends on; false when one of them has already ended the wrong way. */
-static bool tie(struct stk_state *s, uint32_t job, const struct stk_job_spec *spec)
+/* A new edge at the front of a list (edge + 1). */
+static void add_edge(struct stk_state *s, uint32_t job, stk_job_number number,
+                     enum stk_dep_type type, uint32_t *list)
 {
-    struct stk_job *j = &s->jobs[job];
+    uint32_t e;
+
+    if (s->free_edge) {
+        e = s->free_edge - 1;
+        s->free_edge = s->edges[e].next;
+    } else {
+        e = s->n_edges++;
+    }
+    s->edges[e] = (struct stk_edge){job, number, type, *list};
+    *list = e + 1;
+}
+
+/* Ties the job to those it depends on; false when one of them has already ended the wrong way. */
+static bool tie(struct stk_state *s, struct stk_job *j, const struct stk_job_spec *spec)
+{
+    uint32_t job = (uint32_t)(j - s->jobs);
 
     for (uint32_t i = 0; i < spec->n_deps; i++) {
-        struct stk_job *on = &s->jobs[stk_map_get(&s->by_number, spec->deps[i].on)];
-        uint32_t e;
+        const struct stk_dep *d = &spec->deps[i];
+        struct stk_job *on = d->whole ? NULL : &s->jobs[stk_map_get(&s->by_number, d->on)];
+        uint32_t *list =
+            on ? &on->first_edge : &stk_array_find(s, d->on)->first_edge[(unsigned)d->type];
 
-        if (on->state == STK_JOB_DONE) {
-            if (!stk_dep_met(spec->deps[i].type, (enum stk_cause)on->cause))
+        if (on && on->state == STK_JOB_DONE) {
+            if (!stk_dep_met(d->type, (enum stk_cause)on->cause))
                 return false;
             continue;
         }
-        if (s->free_edge) {
-            e = s->free_edge - 1;
-            s->free_edge = s->edges[e].next;
-        } else {
-            e = s->n_edges++;
-        }
-        s->edges[e] = (struct stk_edge){job, j->number, spec->deps[i].type, on->first_edge};
-        on->first_edge = e + 1;
+        add_edge(s, job, j->number, d->type, list);
         j->unmet++;
     }
     return true;
@@ -138,6 +153,7 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     const struct stk_job_spec *spec = ev->u.spec;
     uint32_t job = ev->job.i;
     struct stk_job *j;
+    bool dead;
     int rc = stk_submit_check(s, spec, err);
 
     if (rc < 0)
@@ -159,7 +175,9 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     s->n_live++;
     s->pools[j->pool].n_live++;
     stk_map_put(&s->by_number, j->number, job);
-    if (!tie(s, job, spec)) {
+    dead = !tie(s, j, spec);
+    stk_array_join(s, j->array);
+    if (dead) {
         j->state = STK_JOB_HELD; /* never seen: it ends at once */
         stk_release_finish(s, job, STK_CAUSE_DEPENDENCY, s->now);
     } else if (spec->held) {

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/state.h"
 #include "daemon/daemon.h"
 #include "daemon/faults.h"
 
@@ -22,6 +23,8 @@ struct stk_gpuwatch {
     uv_process_t process;
     uv_pipe_t out, in;              /* a byte into the latter asks for a line at once */
     uint32_t kept[STK_GPUVIEW_MAX]; /* faults as the store has them */
+    uint64_t seen[STK_GPUVIEW_MAX]; /* jobs on GPUs that they were not given, at the last reading */
+    stk_job_number stray[STK_GPUVIEW_MAX]; /* those that were told of it */
     uv_timer_t again;
     bool running, closing;
     int open_handles;
@@ -32,65 +35,87 @@ struct stk_gpuwatch {
 
 static int start(struct stk_gpuwatch *w);
 
-static uint64_t owner(void *ctx, const struct stk_gpu_proc *p)
+/* Which GPUs a running job has; false: it does not run. */
+static bool given_to(const struct stk_gpuwatch *w, stk_job_number number, uint64_t *ret_mask)
+{
+    const struct stk_core *core = stk_live_core(w->d->live);
+    const struct stk_state *s = stk_core_state(core);
+    uint32_t slot = stk_core_find(core, number);
+    const struct stk_job *j = slot == STK_NONE ? NULL : &s->jobs[slot];
+
+    if (!j || j->state != STK_JOB_RUNNING)
+        return false;
+    *ret_mask = 0;
+    for (uint32_t i = 0; i < j->n_pieces; i++)
+        *ret_mask |= s->pieces[j->first_piece + i].mask;
+    return true;
+}
+
+/* A process of a job on a GPU that is not the job's counts as foreign. A job that does not run has
+ * none: what is left of it is just going. */
+static struct stk_gpu_owner owner(void *ctx, uint32_t gpu, const struct stk_gpu_proc *p)
 {
     struct stk_gpuwatch *w = ctx;
+    struct stk_gpu_owner own = {.job = stk_daemon_job_of(w->d, p->pid, p->uid)};
+    uint64_t mask = 0;
 
-    return stk_daemon_job_of(w->d, p->pid, p->uid);
+    own.given = own.job != 0 && (!given_to(w, (stk_job_number)own.job, &mask) || mask >> gpu & 1);
+    return own;
 }
 
-/* Processes that are none of ours, for the API. */
-static json_t *foreign(struct stk_gpuwatch *w, const struct stk_gpu_sample *s)
+/* Says it with the job, and once in the log, when a job begins to use a GPU that it was not given,
+ * and takes it back when it does no more. */
+static void tell_stray(struct stk_gpuwatch *w, uint32_t gpu, stk_job_number job)
 {
-    json_t *list = json_array();
+    stk_job_number before = w->stray[gpu];
+    char text[160];
 
-    for (uint32_t i = 0; i < s->n_procs; i++) {
-        const struct stk_gpu_proc *p = &s->proc[i];
-        json_t *o;
+    if (job == before)
+        return;
+    w->stray[gpu] = job;
+    if (before)
+        stk_live_warn(w->d->live, before, NULL);
+    if (!job)
+        return;
+    (void)snprintf(text, sizeof(text),
+                   "uses GPU %u, which it was not given; jobs must heed CUDA_VISIBLE_DEVICES", gpu);
+    stk_live_warn(w->d->live, job, text);
+    stk_log(STK_LOG_WARN, "job %u %s", job, text);
+}
 
-        if (owner(w, p) != 0)
+/* A job whose lease has just begun or ended may be seen on its GPU at the wrong side of that: what
+ * counts is what two readings in a row show. */
+static struct stk_gpu_verdict judge(struct stk_gpuwatch *w, uint32_t gpu,
+                                    const struct stk_gpu_rule *rule)
+{
+    struct stk_gpu_verdict v;
+
+    stk_gpuview_judge(&w->d->machine.gpus, gpu, rule, owner, w, &v);
+    if (v.stray != 0 && v.stray != w->seen[gpu]) {
+        w->seen[gpu] = v.stray;
+        if (v.n_foreign == 1)
+            v.off = v.last = false;
+        v.stray = 0;
+    } else {
+        w->seen[gpu] = v.stray;
+    }
+    tell_stray(w, gpu, (stk_job_number)v.stray);
+    return v;
+}
+
+/* GPUs that had an error and have been well for long enough are used again. */
+static void forgive(struct stk_gpuwatch *w)
+{
+    struct stk_gpus *t = &w->d->machine.gpus;
+    double quiet_s = (double)w->d->config.gpus.quiet_s;
+
+    for (uint32_t i = 0; quiet_s > 0 && i < t->n && i < STK_GPUVIEW_MAX; i++) {
+        if (!stk_gpuview_is_well(t, i, quiet_s))
             continue;
-        o = json_pack("{s:i,s:s,s:s}", "pid", p->pid, "user", p->user, "name", p->name);
-        if (p->mem_mib.known)
-            (void)json_object_set_new(o, "mem_mib", json_real(p->mem_mib.v));
-        if (p->age_s.known)
-            (void)json_object_set_new(o, "age_s", json_real(p->age_s.v));
-        (void)json_array_append_new(list, o);
+        stk_log(STK_LOG_INFO, "GPU %u is used again: well since its error, XID %u", i,
+                t->gpu[i].fault_xid);
+        stk_gpuview_clear(t, i);
     }
-    return list;
-}
-
-static json_t *judge(struct stk_gpuwatch *w, const struct stk_gpu_rule *rule, uint64_t *off)
-{
-    const struct stk_gpus *t = &w->d->machine.gpus;
-    json_t *list = json_array();
-
-    for (uint32_t i = 0; i < t->n && i < STK_MAX_NODE_GPUS; i++) {
-        struct stk_gpu_verdict v;
-        json_t *o, *strangers;
-
-        stk_gpuview_judge(t, i, rule, owner, w, &v);
-        if (v.state == STK_GPU_FOREIGN_IDLE && w->d->config.gpus.idle_s > 0)
-            v.off = false; /* it has done nothing for so long that it does not count */
-        *off |= v.off ? UINT64_C(1) << i : 0;
-        o = json_pack("{s:i}", "index", (int)i);
-        for (int m = 0; m < STK_GPU_METRIC_MAX; m++)
-            if (t->gpu[i].now.value[m].known)
-                (void)json_object_set_new(o, stk_gpu_metric_name((enum stk_gpu_metric)m),
-                                          json_real(t->gpu[i].now.value[m].v));
-        if (v.off && t->gpu[i].fault_xid != 0)
-            (void)json_object_set_new(
-                o, "off",
-                json_sprintf("%s; when it is well again: stoker undrain --gpu %u", v.text, i));
-        else if (v.off)
-            (void)json_object_set_new(o, "off", json_string(v.text));
-        strangers = foreign(w, &t->gpu[i].now);
-        if (json_array_size(strangers) > 0)
-            (void)json_object_set(o, "foreign", strangers);
-        json_decref(strangers);
-        (void)json_array_append_new(list, o);
-    }
-    return list;
 }
 
 /* A GPU that has failed stays out of use over restarts. */
@@ -148,13 +173,22 @@ void stk_gpuwatch_resumed(void *ctx, uint32_t node, uint64_t mask)
 static void judge_all(struct stk_gpuwatch *w)
 {
     const struct stk_config *c = &w->d->config;
+    const struct stk_gpus *t = &w->d->machine.gpus;
     const struct stk_gpu_rule rule = {.foreign = (enum stk_foreign)c->gpus.foreign,
-                                      .stale_s =
-                                          c->gpus.idle_s > 0 ? (double)c->gpus.idle_s : 1e18};
-    uint64_t off = 0;
-    json_t *list = judge(w, &rule, &off);
+                                      .stale_s = c->gpus.idle_s > 0 ? (double)c->gpus.idle_s : 1e18,
+                                      .min_free_mib = (double)c->gpus.pack_mib,
+                                      .quiet_s = (double)c->gpus.quiet_s};
+    uint64_t off = 0, last = 0;
+    json_t *list = json_array();
 
-    stk_live_gpus_off(w->d->live, 0, off);
+    for (uint32_t i = 0; i < t->n && i < STK_MAX_NODE_GPUS; i++) {
+        struct stk_gpu_verdict v = judge(w, i, &rule);
+
+        off |= (uint64_t)v.off << i;
+        last |= (uint64_t)v.last << i;
+        (void)json_array_append_new(list, stk_gpuview_show(t, i, &v, owner, w));
+    }
+    stk_live_gpus_off(w->d->live, 0, off, last);
     stk_api_take_sample(w->d->api, json_pack("{s:o}", "gpus", list));
 }
 
@@ -167,6 +201,7 @@ static void take_line(struct stk_gpuwatch *w, const char *line, size_t len)
         return;
     }
     w->pause_ms = FIRST_PAUSE_MS;
+    forgive(w);
     keep_faults(w);
     judge_all(w);
 }

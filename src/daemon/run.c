@@ -136,6 +136,8 @@ static void on_prepare(uv_prepare_t *h)
     }
     if (d->retry_ms != 0 || stk_live_pending(d->live))
         turn(d);
+    else
+        stk_store_idle(d->store); /* what was put off when there were replies to send */
     if (!d->failed)
         arm(d);
 }

@@ -89,14 +89,6 @@ int stk_nvml_open(struct stk_nvml *nv, struct stk_err *err)
     return -EIO;
 }
 
-void stk_nvml_close(struct stk_nvml *nv)
-{
-    if (nv->lib)
-        (void)nv->call.shutdown();
-    stk_lib_close(nv->lib);
-    *nv = (struct stk_nvml){.n = 0};
-}
-
 bool stk_nvml_memory(const struct stk_nvml *nv, void *dev, struct stk_nvml_mem *ret)
 {
     struct nvml_memory_v2 two = {.version = NVML_MEMORY_V2};

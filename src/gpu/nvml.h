@@ -23,7 +23,6 @@ struct stk_nvml {
 #define STK_NVML(nv, fn, ...) ((nv)->call.fn != NULL && (nv)->call.fn(__VA_ARGS__) == NVML_SUCCESS)
 
 int stk_nvml_open(struct stk_nvml *nv, struct stk_err *err);
-void stk_nvml_close(struct stk_nvml *nv);
 
 /* The library's words for a code. */
 const char *stk_nvml_error(const struct stk_nvml *nv, int rc);

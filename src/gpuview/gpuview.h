@@ -102,9 +102,10 @@ struct stk_gpu {
         int64_t at_us;
     } xid[STK_GPUVIEW_XIDS]; /* the latest; n_xids % STK_GPUVIEW_XIDS is the next place */
     uint64_t n_xids;         /* seen in all */
-    uint32_t fault_xid;      /* first hardware error since it was cleared; 0: none */
-    int64_t fault_us;
-    uint32_t unseen_rounds; /* readings in a row with memory that no process accounts for */
+    uint32_t fault_xid;      /* hardware error since it was cleared: the first, or the first that
+                              * does not go away by itself; 0: none */
+    int64_t fault_us;        /* the latest of them */
+    uint32_t unseen_rounds;  /* readings in a row with memory that no process accounts for */
 };
 
 struct stk_gpus {
@@ -131,6 +132,10 @@ int stk_gpuview_sample(struct stk_gpus *t, const char *line, size_t len, struct 
 /* After a probe or a reset that went well: forgets the hardware error that made the GPU faulty. */
 void stk_gpuview_clear(struct stk_gpus *t, uint32_t gpu);
 
+/* A GPU with a hardware error that can go away by itself has been well for so long: it answers,
+ * without another error, and neither the driver nor its memory say that something is wrong. */
+bool stk_gpuview_is_well(const struct stk_gpus *t, uint32_t gpu, double quiet_s);
+
 enum stk_gpu_state {
     STK_GPU_UNKNOWN,
     STK_GPU_FAULTY,
@@ -146,26 +151,30 @@ const char *stk_gpu_state_name(enum stk_gpu_state s);
 /* What to do about a GPU that somebody uses without asking us. */
 enum stk_foreign {
     STK_FOREIGN_BLOCK,  /* start nothing on it */
-    STK_FOREIGN_PACK,   /* start work around it while enough memory is free */
+    STK_FOREIGN_PACK,   /* use it last, and only while enough memory is left */
     STK_FOREIGN_IGNORE, /* as if nobody were there */
     STK_FOREIGN_MAX,
 };
-const char *stk_foreign_name(enum stk_foreign f);
-/* False: there is no policy of that name. */
-bool stk_foreign_find(const char *name, enum stk_foreign *ret);
 
 struct stk_gpu_rule {
     enum stk_foreign foreign;
-    double stale_s;      /* without activity for as long: foreign-idle */
-    double min_free_mib; /* pack: off below this */
+    double stale_s;      /* without activity for as long: foreign-idle, and as under 'pack' */
+    double min_free_mib; /* pack: off when foreign processes leave less */
+    double quiet_s;      /* a GPU that was faulty is used again after this; 0: never */
 };
 
-/* The number of the job a process belongs to, 0 for none of ours. */
-typedef uint64_t (*stk_gpu_owner_fn)(void *ctx, const struct stk_gpu_proc *p);
+struct stk_gpu_owner { /* of a process */
+    uint64_t job;      /* 0: none of ours */
+    bool given;        /* the job was given this GPU; else it is as foreign as any */
+};
+typedef struct stk_gpu_owner (*stk_gpu_owner_fn)(void *ctx, uint32_t gpu,
+                                                 const struct stk_gpu_proc *p);
 
 struct stk_gpu_verdict {
     enum stk_gpu_state state;
     bool off;           /* start nothing new on it */
+    bool last;          /* only when no other GPU is free */
+    uint64_t stray;     /* a job that uses it and was not given it; 0: none */
     uint32_t n_ours;    /* processes */
     uint32_t n_foreign; /* processes, without displays */
     double foreign_mib; /* memory of those, as far as known */
@@ -176,13 +185,10 @@ struct stk_gpu_verdict {
 void stk_gpuview_judge(const struct stk_gpus *t, uint32_t gpu, const struct stk_gpu_rule *rule,
                        stk_gpu_owner_fn owner, void *ctx, struct stk_gpu_verdict *ret);
 
-/* The GPUs that are off, a bit each. 'rules' has one per GPU. */
-uint64_t stk_gpuview_off(const struct stk_gpus *t, const struct stk_gpu_rule *rules,
-                         stk_gpu_owner_fn owner, void *ctx);
-
 /* An object with everything that is known of a GPU: readings, "processes" (with "job" where they
- * are of one), "foreign" (those that are not ours), "xids"; with a verdict also "state",
- * "state_text", "release" and, when it is off, "off": why. 'v' and 'owner' may be NULL. */
+ * are of one), "foreign" (those that are not ours, and those of jobs that were not given it),
+ * "xids"; with a verdict also "state", "state_text", "release" and, when it is off, "off": why. 'v'
+ * and 'owner' may be NULL. */
 json_t *stk_gpuview_show(const struct stk_gpus *t, uint32_t gpu, const struct stk_gpu_verdict *v,
                          stk_gpu_owner_fn owner, void *ctx);
 

@@ -26,24 +26,6 @@ const char *stk_gpu_state_name(enum stk_gpu_state s)
     return (unsigned)s < STK_GPU_STATE_MAX ? names[s] : "?";
 }
 
-const char *stk_foreign_name(enum stk_foreign f)
-{
-    static const char *const names[] = {"block", "pack", "ignore"};
-
-    return (unsigned)f < STK_FOREIGN_MAX ? names[f] : "?";
-}
-
-bool stk_foreign_find(const char *name, enum stk_foreign *ret)
-{
-    for (unsigned i = 0; i < STK_FOREIGN_MAX; i++) {
-        if (strcmp(name, stk_foreign_name((enum stk_foreign)i)) == 0) {
-            *ret = (enum stk_foreign)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 static void say(struct stk_gpu_verdict *v, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -58,8 +40,40 @@ static void say(struct stk_gpu_verdict *v, const char *fmt, ...)
     va_end(ap);
 }
 
+static void say_fault(const struct stk_gpu *g, uint32_t gpu, const struct stk_gpu_rule *rule,
+                      struct stk_gpu_verdict *v)
+{
+    char quiet[48];
+
+    say(v, " had a hardware error, XID %u: %s", g->fault_xid, stk_xid_find(g->fault_xid)->text);
+    if (rule->quiet_s > 0 && stk_xid_recovers(g->fault_xid)) {
+        stk_gpu_text_age(quiet, sizeof(quiet), rule->quiet_s);
+        say(v, "; it is used again after %s without another", quiet);
+    }
+    say(v, "; when it is well again: stoker undrain --gpu %u", gpu);
+}
+
+bool stk_gpuview_is_well(const struct stk_gpus *t, uint32_t gpu, double quiet_s)
+{
+    const struct stk_gpu *g = &t->gpu[gpu];
+    const struct stk_gpu_sample *s = &g->now;
+    const struct stk_gpu_value *v = s->value;
+    bool advised = s->recovery[0] != '\0';
+
+    if (g->fault_xid == 0 || !stk_xid_recovers(g->fault_xid) || !g->present || s->lost[0] != '\0')
+        return false;
+    if ((double)(s->at_us - g->fault_us) < quiet_s * 1e6)
+        return false;
+    if (v[STK_GPU_ROWS_FAILED].v > 0)
+        return false;
+    if (advised)
+        return strcmp(s->recovery, "none") == 0;
+    return v[STK_GPU_ECC_VOLATILE_UNCORRECTED].v <= 0 && v[STK_GPU_ROWS_PENDING].v <= 0;
+}
+
 /* Fills the sentence and returns true when the GPU is not to be trusted. */
-static bool is_faulty(const struct stk_gpu *g, struct stk_gpu_verdict *v)
+static bool is_faulty(const struct stk_gpu *g, uint32_t gpu, const struct stk_gpu_rule *rule,
+                      struct stk_gpu_verdict *v)
 {
     const struct stk_gpu_sample *s = &g->now;
     const struct stk_gpu_value *ecc = &s->value[STK_GPU_ECC_VOLATILE_UNCORRECTED];
@@ -71,7 +85,7 @@ static bool is_faulty(const struct stk_gpu *g, struct stk_gpu_verdict *v)
     else if (s->lost[0] != '\0')
         say(v, " is lost: %s", s->lost);
     else if (g->fault_xid != 0)
-        say(v, " had a hardware error, XID %u: %s", g->fault_xid, stk_xid_find(g->fault_xid)->text);
+        say_fault(g, gpu, rule, v);
     else if (advised && strcmp(s->recovery, "none") != 0)
         say(v, " is not well, the driver advises: %s", s->recovery);
     else if (rows->known && rows->v > 0)
@@ -86,10 +100,11 @@ static bool is_faulty(const struct stk_gpu *g, struct stk_gpu_verdict *v)
 /* What the foreign processes come to. */
 struct foreign {
     const struct stk_gpu_proc *largest;
+    uint64_t job;    /* of the largest; 0: none of ours */
     int64_t idle_us; /* the latest start of idleness among them; 0: one is active */
 };
 
-static void count(const struct stk_gpu_sample *s, stk_gpu_owner_fn owner, void *ctx,
+static void count(const struct stk_gpu_sample *s, uint32_t gpu, stk_gpu_owner_fn owner, void *ctx,
                   struct stk_gpu_verdict *v, struct foreign *f)
 {
     bool active = false;
@@ -98,19 +113,26 @@ static void count(const struct stk_gpu_sample *s, stk_gpu_owner_fn owner, void *
     *f = (struct foreign){.largest = NULL};
     for (uint32_t i = 0; i < s->n_procs; i++) {
         const struct stk_gpu_proc *p = &s->proc[i];
+        struct stk_gpu_owner own = {0};
 
-        if (owner && owner(ctx, p) != 0) {
+        if (owner)
+            own = owner(ctx, gpu, p);
+        if (own.job != 0 && own.given) {
             v->n_ours++;
             continue;
         }
         if (!p->compute)
             continue;
+        if (own.job != 0)
+            v->stray = own.job;
         v->n_foreign++;
         v->foreign_mib += p->mem_mib.known ? p->mem_mib.v : 0;
         active |= p->idle_us == 0;
         f->idle_us = p->idle_us > f->idle_us ? p->idle_us : f->idle_us;
-        if (!f->largest || p->mem_mib.v > f->largest->mem_mib.v)
+        if (!f->largest || p->mem_mib.v > f->largest->mem_mib.v) {
             f->largest = p;
+            f->job = own.job;
+        }
         if (v->n_foreign <= NAMED && p->uid != UINT32_MAX)
             at += (size_t)snprintf(v->release + at, sizeof(v->release) - at, "%s %d",
                                    at ? "" : "kill", p->pid);
@@ -155,7 +177,9 @@ static void judge_foreign(const struct stk_gpu *g, const struct stk_gpu_rule *ru
     }
     if (v->n_foreign > 1)
         say(v, ", and %u more", v->n_foreign - 1 + g->now.more_procs);
-    if (v->release[0] == '\0')
+    if (v->stray != 0)
+        say(v, "; job %llu uses it and was not given it", (unsigned long long)v->stray);
+    if (v->release[0] == '\0' || f->job != 0)
         return;
     if (v->n_foreign == 1 && f->largest->user[0] != '\0' && strcmp(f->largest->user, "root") != 0)
         say(v, "; %s or root can release it with: %s", f->largest->user, v->release);
@@ -177,21 +201,28 @@ static void judge_unseen(const struct stk_gpu *g, struct stk_gpu_verdict *v)
         v->foreign_mib);
 }
 
-static bool is_off(const struct stk_gpu *g, const struct stk_gpu_rule *rule,
-                   const struct stk_gpu_verdict *v)
+/* Whether foreign processes leave enough memory for work beside them. */
+static bool has_room(const struct stk_gpu *g, const struct stk_gpu_rule *rule,
+                     const struct stk_gpu_verdict *v)
 {
-    const struct stk_gpu_value *free_mib = &g->now.value[STK_GPU_MEM_FREE_MIB];
+    const struct stk_gpu_value *total = &g->now.value[STK_GPU_MEM_TOTAL_MIB];
 
-    if (v->state == STK_GPU_FAULTY || v->state == STK_GPU_MIG)
-        return true;
-    if (rule->foreign == STK_FOREIGN_IGNORE)
-        return false;
-    if (v->state == STK_GPU_UNKNOWN)
-        return true;
-    if (v->state != STK_GPU_FOREIGN_BUSY && v->state != STK_GPU_FOREIGN_IDLE && v->n_foreign == 0)
-        return false;
-    return rule->foreign == STK_FOREIGN_BLOCK || !free_mib->known ||
-           free_mib->v < rule->min_free_mib;
+    return total->known && total->v - v->foreign_mib >= rule->min_free_mib;
+}
+
+static void decide(const struct stk_gpu *g, const struct stk_gpu_rule *rule,
+                   struct stk_gpu_verdict *v)
+{
+    bool idle = v->state == STK_GPU_FOREIGN_IDLE,
+         foreign = idle || v->state == STK_GPU_FOREIGN_BUSY;
+
+    if (v->state == STK_GPU_FAULTY || v->state == STK_GPU_MIG ||
+        (v->state == STK_GPU_UNKNOWN && rule->foreign != STK_FOREIGN_IGNORE)) {
+        v->off = true;
+    } else if (foreign && rule->foreign != STK_FOREIGN_IGNORE) {
+        v->last = (rule->foreign == STK_FOREIGN_PACK || idle) && has_room(g, rule, v);
+        v->off = !v->last;
+    }
 }
 
 void stk_gpuview_judge(const struct stk_gpus *t, uint32_t gpu, const struct stk_gpu_rule *rule,
@@ -202,8 +233,8 @@ void stk_gpuview_judge(const struct stk_gpus *t, uint32_t gpu, const struct stk_
 
     *ret = (struct stk_gpu_verdict){.state = STK_GPU_FREE};
     say(ret, "GPU %u", gpu);
-    count(&g->now, owner, ctx, ret, &f);
-    if (is_faulty(g, ret)) {
+    count(&g->now, gpu, owner, ctx, ret, &f);
+    if (is_faulty(g, gpu, rule, ret)) {
         ret->state = STK_GPU_FAULTY;
     } else if (g->now.at_us == 0) {
         ret->state = STK_GPU_UNKNOWN;
@@ -221,19 +252,5 @@ void stk_gpuview_judge(const struct stk_gpus *t, uint32_t gpu, const struct stk_
     } else {
         say(ret, " is free");
     }
-    ret->off = is_off(g, rule, ret);
-}
-
-uint64_t stk_gpuview_off(const struct stk_gpus *t, const struct stk_gpu_rule *rules,
-                         stk_gpu_owner_fn owner, void *ctx)
-{
-    struct stk_gpu_verdict v;
-    uint64_t mask = 0;
-
-    for (uint32_t i = 0; i < t->n; i++) {
-        stk_gpuview_judge(t, i, &rules[i], owner, ctx, &v);
-        if (v.off)
-            mask |= UINT64_C(1) << i;
-    }
-    return mask;
+    decide(g, rule, ret);
 }

@@ -299,8 +299,9 @@ static void take_xids(struct stk_gpu *g, const json_t *o)
         g->xid[place].code = code;
         g->xid[place].at_us = at_us;
         g->n_xids++;
-        if (g->fault_xid == 0 && stk_xid_find(code)->kind == STK_XID_HARDWARE) {
-            g->fault_xid = code;
+        if (stk_xid_find(code)->kind == STK_XID_HARDWARE) {
+            if (g->fault_xid == 0 || (stk_xid_recovers(g->fault_xid) && !stk_xid_recovers(code)))
+                g->fault_xid = code;
             g->fault_us = at_us;
         }
     }

@@ -67,17 +67,20 @@ static void show_sample(json_t *o, const struct stk_gpu_sample *s)
     put_text(o, "throttle", s->throttle);
 }
 
-static void show_procs(json_t *o, const struct stk_gpu_sample *s, stk_gpu_owner_fn owner, void *ctx)
+static void show_procs(json_t *o, const struct stk_gpu_sample *s, uint32_t gpu,
+                       stk_gpu_owner_fn owner, void *ctx)
 {
     json_t *all = json_array(), *foreign = json_array();
 
     for (uint32_t i = 0; i < s->n_procs; i++) {
-        uint64_t job = owner ? owner(ctx, &s->proc[i]) : 0;
+        struct stk_gpu_owner own = {0};
         json_t *p = show_proc(s, &s->proc[i]);
 
-        if (job != 0)
-            put(p, "job", json_integer((json_int_t)job));
-        else if (s->proc[i].compute)
+        if (owner)
+            own = owner(ctx, gpu, &s->proc[i]);
+        if (own.job != 0)
+            put(p, "job", json_integer((json_int_t)own.job));
+        if (!own.given && s->proc[i].compute)
             (void)json_array_append(foreign, p);
         (void)json_array_append_new(all, p);
     }
@@ -105,13 +108,15 @@ json_t *stk_gpuview_show(const struct stk_gpus *t, uint32_t gpu, const struct st
         put(o, "state", json_string(stk_gpu_state_name(v->state)));
         if (v->off)
             put(o, "off", json_string(v->text));
+        if (v->last)
+            put(o, "last", json_string(v->text));
         put(o, "state_text", json_string(v->text));
         put_text(o, "release", v->release);
     }
     if (g->now.at_us > 0)
         show_sample(o, &g->now);
     if (g->now.procs_known)
-        show_procs(o, &g->now, owner, ctx);
+        show_procs(o, &g->now, gpu, owner, ctx);
     put(o, "xids", show_xids(g));
     return o;
 }

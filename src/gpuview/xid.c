@@ -102,6 +102,17 @@ const struct stk_xid *stk_xid_find(uint32_t code)
     return &unlisted;
 }
 
+bool stk_xid_recovers(uint32_t code)
+{
+    static const uint32_t never[] = {48,  54,  64,  79,  95,  140, 143, 151,
+                                     157, 158, 161, 167, 168, 169, 171, 172};
+
+    for (size_t i = 0; i < sizeof(never) / sizeof(*never); i++)
+        if (never[i] == code)
+            return false;
+    return true;
+}
+
 const char *stk_xid_class_name(enum stk_xid_class kind)
 {
     static const char *const names[] = {"app", "transient", "hardware"};

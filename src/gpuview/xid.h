@@ -4,6 +4,7 @@
 #ifndef STK_GPUVIEW_XID_H
 #define STK_GPUVIEW_XID_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum stk_xid_class {
@@ -21,6 +22,10 @@ struct stk_xid {
 
 /* Never NULL. */
 const struct stk_xid *stk_xid_find(uint32_t code);
+
+/* Whether a GPU may be used again by itself once it has been well for a while: not after an error
+ * that somebody must look into, or that only a restart of the machine ends. */
+bool stk_xid_recovers(uint32_t code);
 
 /* app, transient, hardware; "?" for other values. */
 const char *stk_xid_class_name(enum stk_xid_class kind);

@@ -84,10 +84,23 @@ static bool is_adopted(struct stk_live *l, stk_job_number number)
     return adopted;
 }
 
+/* It makes room already, and says on its signal that it has saved: it need not be waited for. Only
+ * the engine hears of it; should that be lost, the wait is longer and nothing else. */
+static int no_more_waiting(struct stk_live *l, uint32_t slot, const struct stk_job *j)
+{
+    const struct stk_stop stop = {
+        .job = {slot}, .lease = j->lease, .cause = STK_CAUSE_EVICTED, .suspend = false};
+
+    l->cfg.engine->ops->stop(l->cfg.engine, l->now, &stop);
+    return 0;
+}
+
 static int do_requeue(struct stk_live *l, uint32_t slot, struct stk_err *err)
 {
     const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
 
+    if (j->state == STK_JOB_STOPPING && !j->cancel_wanted)
+        return no_more_waiting(l, slot, j);
     if (!has_gpus(j) && !j->slept)
         return stk_err_set(err, -EPROTO, "it does not run: it is %s", stk_job_state_name(j->state));
     if (is_adopted(l, j->number))
@@ -113,8 +126,16 @@ static int do_signal(struct stk_live *l, uint32_t slot, const json_t *args, stru
 static int do_verb(struct stk_live *l, const struct stk_live_request *r, uint32_t slot,
                    struct stk_err *err)
 {
+    stk_job_number number = stk_core_state(l->core)->jobs[slot].number, last;
+    stk_time next;
+
     if (strcmp(r->verb, "cancel") == 0)
         return apply(l, slot, STK_EV_CANCEL, false, err);
+    if (stk_live_schedule(l, number, &next, &last))
+        return stk_err_set(err, -EPROTO,
+                           "it is a schedule, which submits jobs by the clock; to stop that: "
+                           "stoker cancel %u",
+                           number);
     if (strcmp(r->verb, "hold") == 0)
         return do_hold(l, slot, err);
     if (strcmp(r->verb, "release") == 0 || strcmp(r->verb, "resume") == 0)
@@ -227,7 +248,7 @@ int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk
     if (rc < 0)
         return rc;
     o->drained = r->on ? o->drained | r->mask : o->drained & ~r->mask;
-    l->off_changed = l->moved = true;
+    l->off_changed = true;
     if (!r->on && l->cfg.gpus_resumed)
         l->cfg.gpus_resumed(l->cfg.ctx, r->node, r->mask);
     r->status = 200;
@@ -235,12 +256,13 @@ int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk
     return keep_drained(l, r->node, err);
 }
 
-void stk_live_gpus_off(struct stk_live *l, uint32_t node, uint64_t mask)
+void stk_live_gpus_off(struct stk_live *l, uint32_t node, uint64_t mask, uint64_t last)
 {
     l->gpus_seen = true;
-    if (node >= l->cfg.core.n_nodes || l->off[node].unusable == mask)
+    if (node >= l->cfg.core.n_nodes || (l->off[node].unusable == mask && l->off[node].last == last))
         return;
     l->off[node].unusable = mask;
+    l->off[node].last = last;
     l->off_changed = true;
 }
 

@@ -48,7 +48,7 @@ static int place(struct stk_live *l, uint32_t slot, uint64_t mask, struct stk_er
     const struct stk_piece piece = {
         .gpus = (uint32_t)__builtin_popcountll(mask), .tasks = 1, .mask = mask};
     const struct stk_event on = {
-        .at = l->now, .type = STK_EV_GPUS_OFF, .u.off = {.mask = n->mask_off & ~mask}};
+        .at = l->now, .type = STK_EV_GPUS_OFF, .u.off = {{0}, n->mask_off & ~mask, n->mask_last}};
     const struct stk_event ev = {.at = l->now,
                                  .type = STK_EV_PLACE,
                                  .job = {slot},

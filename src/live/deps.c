@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* deps.c - what a description says it depends on, as the jobs the core knows.
  *
- * The number of an array means all its elements; "aftercorr" means, for each element of the new
+ * The number of an array means all its elements: those that have not ended are one dependency on
+ * the array, those that have are looked at here. "aftercorr" means, for each element of the new
  * array, the one with the same index. Jobs that have ended and that the core has forgotten are
  * settled from history: met ones go, unmet ones refuse the submission.
  */
@@ -55,8 +56,34 @@ static int add_one(struct stk_live *l, struct stk_live_deps *d, enum stk_dep_typ
         return 0;
     }
     if (d->n == STK_MAX_DEPS)
-        return stk_err_set(err, -EINVAL, "depends on more than %d jobs", STK_MAX_DEPS);
-    d->deps[d->n++] = (struct stk_dep){on, type};
+        return stk_err_set(err, -EINVAL, "has more than %d dependencies", STK_MAX_DEPS);
+    d->deps[d->n++] = (struct stk_dep){.on = on, .type = type};
+    return 0;
+}
+
+/* All elements of an array, of which 's' is the first. */
+static int add_array(struct stk_live *l, struct stk_live_deps *d, const struct stk_spec_dep *w,
+                     struct seen s, struct stk_err *err)
+{
+    bool open = false, dead = false;
+    int rc = 0;
+
+    for (stk_job_number on = w->job; rc == 0 && s.array == w->job; on++) {
+        open |= !s.ended;
+        if (s.ended && !dead && !stk_dep_met(w->type, s.cause)) {
+            dead = true; /* one is enough */
+            rc = add_one(l, d, w->type, on, &s, err);
+        }
+        s.array = 0;
+        rc = rc < 0 ? rc : look(l, on + 1, &s, err);
+    }
+    if (rc < 0 && rc != -ENOENT)
+        return rc;
+    if (!open)
+        return 0;
+    if (d->n == STK_MAX_DEPS)
+        return stk_err_set(err, -EINVAL, "has more than %d dependencies", STK_MAX_DEPS);
+    d->deps[d->n++] = (struct stk_dep){.on = w->job, .type = w->type, .whole = true};
     return 0;
 }
 
@@ -119,16 +146,7 @@ static int add_word(struct stk_live *l, const struct stk_spec_dep *w, uint32_t o
     }
     if (w->corresponding || w->index >= 0)
         return add_element(l, w, w->corresponding ? own : (uint32_t)w->index, d, err);
-    for (stk_job_number on = w->job; rc == 0 && s.array == w->job; on++) {
-        rc = add_one(l, d, w->type, on, &s, err);
-        s.array = 0;
-        if (rc == 0) {
-            rc = look(l, on + 1, &s, err);
-            if (rc == -ENOENT)
-                return 0;
-        }
-    }
-    return rc;
+    return add_array(l, d, w, s, err);
 }
 
 int stk_live_find_deps(struct stk_live *l, const struct stk_spec *spec, uint32_t own,
@@ -152,11 +170,11 @@ void stk_live_renew_deps(struct stk_live *l, struct stk_live_deps *d)
         struct stk_dep dep = d->deps[i];
         struct seen s = {.cause = STK_CAUSE_UNKNOWN};
 
-        if (stk_core_find(l->core, dep.on) == STK_NONE) {
+        if (!dep.whole && stk_core_find(l->core, dep.on) == STK_NONE) {
             (void)stk_store_job_get(l->cfg.store, dep.on, see, &s, NULL);
             if (stk_dep_met(dep.type, s.cause) || l->done_number == 0)
                 continue;
-            dep = (struct stk_dep){l->done_number, STK_DEP_AFTEROK};
+            dep = (struct stk_dep){.on = l->done_number, .type = STK_DEP_AFTEROK};
         }
         d->deps[kept++] = dep;
     }

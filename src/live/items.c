@@ -262,7 +262,6 @@ static int end_item(struct stk_live *l, const struct stk_live_late *o, struct st
     b->n[it.state]++;
     rc = stk_live_begin(l, err);
     rc = rc < 0 ? rc : stk_store_item_set(l->cfg.store, &it, err);
-    l->moved = true;
     return finish(l, rc, it.job, err);
 }
 

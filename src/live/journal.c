@@ -140,7 +140,6 @@ void stk_live_journal(void *ctx, const struct stk_event *ev)
         rc = stk_live_items_back(l, j, &err);
     if (rc == 0)
         rc = finish_all(l, &err);
-    l->moved = true;
     l->since_snapshot++;
     if (rc < 0)
         fail(l, rc, &err);
@@ -158,11 +157,14 @@ int stk_live_commit(void *ctx, struct stk_err *err)
     if (!l->in_txn)
         return 0;
     rc = stk_store_commit(l->cfg.store, err);
-    if (rc == 0) {
-        l->in_txn = false;
-        l->durable = l->seq;
-    }
-    return rc;
+    if (rc < 0)
+        return rc;
+    l->in_txn = false;
+    l->durable = l->seq;
+    /* a later commit of this turn may fail: that is not their failure */
+    for (struct stk_live_request *r = l->taken; r; r = r->next)
+        r->durable = true;
+    return 0;
 }
 
 int stk_live_snapshot(struct stk_live *l, struct stk_err *err)

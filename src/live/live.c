@@ -64,6 +64,7 @@ void stk_live_close(struct stk_live *l)
     free(l->off);
     stk_live_items_free(l);
     free(l->waiting);
+    free(l->schedules);
     free(l->wire);
     free(l);
 }
@@ -78,7 +79,6 @@ static int undo(struct stk_live *l, int rc, struct stk_err *err)
         stk_store_rollback(l->cfg.store);
     l->in_txn = false;
     l->failed = 0;
-    l->moved = false;
     l->trouble = true;
     stk_live_refuse(l, rc, err); /* nobody waits for a disk that may stay full */
     if (stk_live_recover(l, &again) < 0) {
@@ -116,11 +116,6 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
         return undo(l, rc, err);
     l->trouble = false;
     stk_live_answer(l, 0, NULL);
-    if (l->moved) {
-        l->moved = false;
-        for (uint32_t i = 0; i < l->n_watchers; i++)
-            l->watchers[i].fn(l->watchers[i].ctx, l->durable);
-    }
     rc = stk_live_snapshot(l, err);
     if (rc < 0) { /* the journal is all that is needed; another try comes */
         if (l->in_txn)
@@ -144,7 +139,7 @@ stk_time stk_live_wake(const struct stk_live *l)
 
     for (uint32_t i = 0; i < l->n_waiting; i++)
         wake = l->waiting[i].until < wake ? l->waiting[i].until : wake;
-    return wake;
+    return l->cron_wake < wake ? l->cron_wake : wake;
 }
 
 int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struct stk_err *err)
@@ -285,13 +280,4 @@ json_t *stk_live_spec(struct stk_live *l, int64_t spec_id)
     json = json_loads(text, 0, NULL);
     free(text);
     return json;
-}
-
-int stk_live_watch(struct stk_live *l, stk_live_watch_fn fn, void *ctx)
-{
-    if (l->n_watchers == STK_LIVE_WATCHERS)
-        return -ENOSPC;
-    l->watchers[l->n_watchers].fn = fn;
-    l->watchers[l->n_watchers++].ctx = ctx;
-    return 0;
 }

@@ -119,8 +119,13 @@ int stk_live_adopt(struct stk_live *live, const struct stk_asker *by,
 /* Operators: GPUs that take no new jobs; kept over restarts. mask: the GPUs to change. */
 int stk_live_drain(struct stk_live *live, const struct stk_asker *by, uint32_t node, uint64_t mask,
                    bool on);
-/* GPUs that cannot be used for now: foreign use, faults. Replaces what was said before. */
-void stk_live_gpus_off(struct stk_live *live, uint32_t node, uint64_t mask);
+/* When a schedule submits its next job, and which it submitted last (0: none). False: the job is no
+ * schedule. */
+bool stk_live_schedule(const struct stk_live *live, stk_job_number number, stk_time *ret_next,
+                       stk_job_number *ret_last);
+/* GPUs that cannot be used for now: foreign use, faults; and those that are used only when no other
+ * is free. Replaces what was said before. */
+void stk_live_gpus_off(struct stk_live *live, uint32_t node, uint64_t mask, uint64_t last);
 uint64_t stk_live_drained(const struct stk_live *live, uint32_t node);
 /* A sentence about how a job ended; call before the engine emits its end. */
 void stk_live_note(struct stk_live *live, stk_job_number number, const char *sentence);
@@ -163,10 +168,6 @@ uint32_t stk_live_count(const struct stk_live *live);
 json_t *stk_live_spec(struct stk_live *live, int64_t spec_id);
 bool stk_live_may(const struct stk_who *who,
                   uint32_t owner_uid); /* act on, and see all of, a job */
-
-/* Called after every commit that had events; at most 16 watchers. */
-typedef void (*stk_live_watch_fn)(void *ctx, uint64_t seq);
-int stk_live_watch(struct stk_live *live, stk_live_watch_fn fn, void *ctx);
 
 /* Another policy or other limits (config reload). Applied between turns; on failure nothing has
  * changed. */

@@ -14,7 +14,9 @@ static stk_time no_time(void *ctx)
 {
     const struct stk_live *l = ctx;
 
-    return l->first || l->off_changed || stk_live_waiting_due(l, l->now) ? 0 : STK_NEVER_TIME;
+    return l->first || l->off_changed || l->cron_wake <= l->now || stk_live_waiting_due(l, l->now)
+               ? 0
+               : STK_NEVER_TIME;
 }
 
 /* Kept with the job: while the engine takes over after a restart it looks at all of them. */
@@ -44,6 +46,7 @@ void stk_live_drop(struct stk_live *l)
     stk_core_free(l->core);
     stk_entries_done(&l->entries);
     stk_live_items_forget(l);
+    stk_live_cron_forget(l);
     l->n_waiting = 0; /* the engine reports them again */
     l->loop = NULL;
     l->core = NULL;
@@ -121,11 +124,13 @@ static void load_drained(struct stk_live *l)
         char key[64], *value = NULL;
         size_t len;
 
+        l->off[i].drained = 0;
         (void)snprintf(key, sizeof(key), "drained.%u", i);
         if (stk_store_meta_get(l->cfg.store, key, &value, &len, NULL) == 0)
             l->off[i].drained = strtoull(value, NULL, 16);
         free(value);
         l->off[i].applied = stk_core_state(l->core)->nodes[i].mask_off;
+        l->off[i].applied_last = stk_core_state(l->core)->nodes[i].mask_last;
     }
     l->off_changed = true;
 }
@@ -166,6 +171,7 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     free(r);
     rc = rc < 0 ? rc : stk_store_live(l->cfg.store, load_entry, l, err);
     rc = rc < 0 ? rc : check_entries(l, err);
+    rc = rc < 0 ? rc : stk_live_cron_load(l, err);
     rc = rc < 0 ? rc : make(l, err);
     if (rc < 0)
         return rc;

@@ -125,13 +125,15 @@ static int apply_off(struct stk_live *l, struct stk_loop *loop, stk_time now, st
         struct stk_live_off *o = &l->off[i];
         uint64_t mask = o->drained | o->unusable;
         const struct stk_event ev = {
-            .at = now, .type = STK_EV_GPUS_OFF, .u.off = {.node = {i}, .mask = mask}};
+            .at = now, .type = STK_EV_GPUS_OFF, .u.off = {{i}, mask, o->last}};
 
-        if (mask == o->applied)
+        if (mask == o->applied && o->last == o->applied_last)
             continue;
         rc = stk_loop_apply(loop, &ev, err);
-        if (rc == 0)
+        if (rc == 0) {
             o->applied = mask;
+            o->applied_last = o->last;
+        }
     }
     return rc;
 }
@@ -158,6 +160,8 @@ int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err
         else
             rc = stk_live_do_drain(l, r, err);
     }
+    if (rc == 0 && l->cron_wake <= now)
+        rc = stk_live_cron_fire(l, err);
     if (rc == 0 && stk_live_waiting_due(l, now))
         rc = stk_live_waiting_apply(l, err);
     if (rc == 0 && l->off_changed)
@@ -196,7 +200,7 @@ void stk_live_answer(struct stk_live *l, int rc, const struct stk_err *err)
     while (order) {
         struct stk_live_request *next = order->next;
 
-        if (rc < 0)
+        if (rc < 0 && !order->durable)
             fail_one(order, rc, err);
         order->reply(order->ctx, order->status, order->answer);
         order->answer = NULL;

@@ -6,10 +6,10 @@
 #include "base/map.h"
 #include "drive/loop.h"
 #include "live/entries.h"
+#include "spec/cron.h"
 #include "spec/spec.h"
 #include "sys/user.h"
 
-#define STK_LIVE_WATCHERS 16
 #define STK_LIVE_USERS 32
 
 enum stk_request_kind { STK_REQ_SUBMIT, STK_REQ_ACT, STK_REQ_DRAIN, STK_REQ_ADOPT };
@@ -30,7 +30,8 @@ struct stk_live_request {
     struct stk_live_adoption adopt; /* its job is the body */
     stk_reply_fn reply;
     void *ctx;
-    int status; /* the answer, once there is one */
+    bool durable; /* what it asked for was committed */
+    int status;   /* the answer, once there is one */
     json_t *answer;
     struct stk_live_request *next;
 };
@@ -42,6 +43,7 @@ struct stk_live_deps {
 
 struct stk_live_off { /* GPUs of a node that take no new jobs, and why */
     uint64_t drained, unusable, applied;
+    uint64_t last, applied_last; /* used when no other is free */
 };
 
 /* ---- batches of items ---- */
@@ -69,6 +71,12 @@ struct stk_live_items {
     char *text; /* of the last item that was given */
 };
 
+struct stk_live_schedule {       /* of the job 'number', which is held for ever */
+    stk_job_number number, last; /* last: the job it made last; 0: none */
+    struct stk_cron cron;
+    stk_time from, next; /* the first time after 'from' */
+};
+
 struct stk_live_waiting { /* an end whose cause is not known yet */
     struct stk_event ev;
     stk_time until; /* no longer than this */
@@ -86,7 +94,6 @@ struct stk_live {
     struct stk_live_request *taken;         /* by this turn; answered at its end */
 
     bool in_txn, off_changed, closing;
-    bool moved;   /* something was written this turn */
     bool trouble; /* the last turn could not be committed */
     int failed;   /* a write that could not be made; found by commit */
     struct stk_err failed_err;
@@ -101,6 +108,9 @@ struct stk_live {
     bool making;               /* jobs: nothing is refused any more */
     uint64_t effort;           /* of this request: what was looked at to take it in */
 
+    struct stk_live_schedule *schedules;
+    uint32_t n_schedules, cap_schedules;
+    stk_time cron_wake;       /* the earliest of them */
     struct stk_live_off *off; /* by node */
     struct stk_live_waiting *waiting;
     uint32_t n_waiting, cap_waiting;
@@ -110,11 +120,6 @@ struct stk_live {
     struct stk_live_items items;
     unsigned char *wire;
     size_t cap_wire;
-    struct {
-        stk_live_watch_fn fn;
-        void *ctx;
-    } watchers[STK_LIVE_WATCHERS];
-    uint32_t n_watchers;
 };
 
 /* items.c: outcomes that could not be written down yet. */
@@ -133,9 +138,17 @@ bool stk_live_reported(void *ctx, struct stk_event *ev);
 bool stk_live_waiting_due(const struct stk_live *l, stk_time now);
 int stk_live_waiting_apply(struct stk_live *l, struct stk_err *err);
 
+/* cron.c */
+int stk_live_cron_room(const struct stk_live *l, struct stk_err *err); /* for one more */
+int stk_live_cron_add(struct stk_live *l, stk_job_number number, const struct stk_cron *cron,
+                      struct stk_err *err);
+int stk_live_cron_load(struct stk_live *l, struct stk_err *err);
+void stk_live_cron_forget(struct stk_live *l);
+int stk_live_cron_fire(struct stk_live *l, struct stk_err *err); /* those that are due */
+
 /* requests.c: takes in everything that was asked for up to now. */
 int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err);
-/* Sends the answers of this turn; with an error instead when 'rc' < 0. */
+/* Sends the answers of this turn; when 'rc' < 0 with an error instead, but for what is durable. */
 void stk_live_answer(struct stk_live *l, int rc, const struct stk_err *err);
 /* {"error": {"code", "message"}} */
 json_t *stk_live_error(const char *code, const char *message);

@@ -131,7 +131,12 @@ static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft
     d->each = false;
     for (uint32_t i = 0; i < d->spec.n_deps; i++)
         d->each |= d->spec.deps[i].corresponding;
+    if (d->spec.scheduled) { /* what it makes has them */
+        d->spec.n_indices = d->spec.n_items = d->spec.array_limit = 0;
+        d->spec.job.held = true;
+    }
     rc = resolve(l, &d->spec, err);
+    rc = rc < 0 || !d->spec.scheduled ? rc : stk_live_cron_room(l, err);
     rc = rc < 0 ? rc : check_deps(l, d, err);
     rc = rc < 0 ? rc : st->admit->check(st, &d->spec.job, err);
     if (rc == 0 && sign(d->json, stk_live_user(l, who->uid)) < 0)
@@ -218,12 +223,14 @@ static int make_one(struct making *m, uint32_t i, struct stk_err *err)
     shared = deps->n;
     if (s->array_limit > 0 && i >= s->array_limit && deps->n < STK_MAX_DEPS &&
         stk_core_find(l->core, number - s->array_limit) != STK_NONE)
-        deps->deps[deps->n++] = (struct stk_dep){number - s->array_limit, STK_DEP_AFTERANY};
+        deps->deps[deps->n++] =
+            (struct stk_dep){.on = number - s->array_limit, .type = STK_DEP_AFTERANY};
     if (m->after && deps->n < STK_MAX_DEPS && stk_core_find(l->core, m->after) != STK_NONE)
-        deps->deps[deps->n++] = (struct stk_dep){m->after, STK_DEP_AFTERANY};
+        deps->deps[deps->n++] = (struct stk_dep){.on = m->after, .type = STK_DEP_AFTERANY};
     job.deps = deps->deps;
     job.n_deps = deps->n;
-    name_logs(m, &rec, out, err_out);
+    if (!s->scheduled)
+        name_logs(m, &rec, out, err_out);
     job.array = rec.array;
     job.array_index = rec.array_index;
     ev.job = stk_core_next_job(l->core);
@@ -265,6 +272,8 @@ static int make_all(struct stk_live *l, const struct stk_who *who, struct draft 
         m.after = same_name(l, who->uid, d->spec.name);
     for (uint32_t i = 0; i < d->n && rc == 0; i++)
         rc = make_one(&m, i, err);
+    if (rc == 0 && d->spec.scheduled)
+        rc = stk_live_cron_add(l, m.first, &d->spec.cron, err);
     if (rc == 0 && d->spec.n_items > 0)
         rc = put_items(l, m.first, json_object_get(d->json, "items"), err);
     return rc;
@@ -340,6 +349,16 @@ static json_t *gpu_list(uint64_t mask)
         if ((mask >> i) & 1)
             (void)json_array_append_new(list, json_integer(i));
     return list;
+}
+
+static int answer_scheduled(struct stk_live *l, struct stk_live_request *r, const struct draft *d)
+{
+    r->status = 200;
+    r->answer =
+        json_pack("{s:b, s:s, s:b, s:I, s:i}", "dry_run", 1, "answer", "later", "starts_now", 0,
+                  "expected_start", (json_int_t)stk_cron_next(&d->spec.cron, l->now / STK_SECOND),
+                  "evicts", 0);
+    return r->answer ? 0 : refuse(r, 500, "no_memory", "out of memory");
 }
 
 static int answer_dry(struct stk_live *l, struct stk_live_request *r, struct draft *d)
@@ -476,7 +495,8 @@ int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct st
     rc = check_all(l, r, drafts, n);
     l->effort = 0; /* the same again, for what is made */
     if (rc == 0 && r->dry_run)
-        rc = answer_dry(l, r, &drafts[0]);
+        rc = drafts[0].spec.scheduled ? answer_scheduled(l, r, &drafts[0])
+                                      : answer_dry(l, r, &drafts[0]);
     else if (rc == 0) {
         l->making = true;
         rc = make_jobs(l, r, drafts, n, err);

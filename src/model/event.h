@@ -64,7 +64,8 @@ struct stk_event {
         struct {
             stk_node_id node;
             uint64_t mask;
-        } off; /* GPUS_OFF: all GPUs of the node that are off from now on */
+            uint64_t last; /* used only when no other GPU of the node is free */
+        } off;             /* GPUS_OFF: all GPUs of the node that are off from now on */
     } u;
 };
 

@@ -68,6 +68,7 @@ enum stk_dep_type { STK_DEP_AFTEROK, STK_DEP_AFTERANY, STK_DEP_AFTERNOTOK, STK_D
 struct stk_dep {
     stk_job_number on;
     enum stk_dep_type type;
+    bool whole; /* 'on' is an array: all its jobs that have not ended */
 };
 
 #define STK_MAX_DEPS 1024

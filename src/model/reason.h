@@ -10,7 +10,7 @@ enum stk_reason_code {
     STK_WHY_RUNNING,    /* it does run, or is about to */
     STK_WHY_ENDED,      /* it has ended */
     STK_WHY_HELD,       /* on hold; release it */
-    STK_WHY_DEPENDENCY, /* 'missing' jobs it depends on have not ended */
+    STK_WHY_DEPENDENCY, /* 'missing' jobs or arrays it depends on have not ended */
     STK_WHY_BEGIN,      /* 'until' has not come */
     STK_WHY_STOPPING,   /* being stopped */
     STK_WHY_GPUS,       /* the pool has 'have' GPUs free, 'missing' too few */

@@ -11,7 +11,7 @@ size_t stk_wire_bound(const struct stk_event *ev)
     size_t n = STK_WIRE_SMALL;
 
     if (ev->type == STK_EV_SUBMIT)
-        n += (size_t)ev->u.spec->n_deps * 2 * STK_MAX_VARINT;
+        n += (size_t)ev->u.spec->n_deps * 3 * STK_MAX_VARINT;
     if (ev->type == STK_EV_PLACE)
         n += (size_t)ev->u.place.n * 4 * STK_MAX_VARINT;
     return n;
@@ -60,6 +60,7 @@ static int put_spec(struct stk_bytes *b, const struct stk_job_spec *j)
             return -EINVAL;
         stk_put_u(b, j->deps[i].on);
         stk_put_u(b, j->deps[i].type);
+        stk_put_u(b, j->deps[i].whole);
     }
     return 0;
 }
@@ -103,6 +104,7 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
     case STK_EV_GPUS_OFF:
         stk_put_u(b, ev->u.off.node.i);
         stk_put_u(b, ev->u.off.mask);
+        stk_put_u(b, ev->u.off.last);
         return 0;
     case STK_EV_HOLD:
     case STK_EV_RELEASE:
@@ -211,6 +213,7 @@ static int get_spec(struct stk_reader *r, struct stk_wire *w, uint64_t version)
     for (uint32_t i = 0; i < j->n_deps; i++) {
         w->deps[i].on = stk_get_u32(r);
         w->deps[i].type = (enum stk_dep_type)stk_get_u(r, STK_DEP_TYPE_MAX - 1);
+        w->deps[i].whole = version > 1 && stk_get_bool(r);
     }
     j->deps = w->deps;
     w->ev.u.spec = j;
@@ -274,6 +277,7 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
     case STK_EV_GPUS_OFF:
         ev->u.off.node.i = stk_get_u32(r);
         ev->u.off.mask = stk_get_u(r, UINT64_MAX);
+        ev->u.off.last = version > 1 ? stk_get_u(r, UINT64_MAX) : 0;
         return 0;
     case STK_EV_HOLD:
     case STK_EV_RELEASE:

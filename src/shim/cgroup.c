@@ -192,7 +192,9 @@ int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struc
         return stk_err_set(err, -ENOMEM, "out of memory");
     cg->fence = -1;
     cg->v2 = access(ROOT "/cgroup.controllers", F_OK) == 0;
-    (void)snprintf(cg->name, sizeof(cg->name), "%.40s/%u.%u", l->cgroup, l->number, l->launch);
+    /* the mark begins with a random number: other daemons have jobs of the same number */
+    (void)snprintf(cg->name, sizeof(cg->name), "%.20s/%u.%u-%.16s", l->cgroup, l->number, l->launch,
+                   l->mark);
     rc = cg->v2 ? make_v2(cg, l) : make_v1(cg, l);
     if (rc < 0) {
         free(cg);

@@ -23,7 +23,6 @@
 
 #define LEFTOVER_GRACE_MS 5000 /* for processes that outlive the command */
 #define KILL_AGAIN_MS 100
-#define SPARE_KILLS 100 /* so long a process that helps to end the job is left alone */
 
 /* An adopted process is not below us: it is itself a member, then those below it, for as long as
  * it is that very process. */
@@ -60,12 +59,14 @@ void stk_shim_signal_all(const struct stk_shim *s, int sig, int sig2)
     if (stk_shim_members(s, &list, &n) < 0)
         return;
     for (size_t i = 0; i < n; i++) {
-        if (list[i].pid == s->helper && s->kills < SPARE_KILLS)
-            continue;
-        (void)stk_proc_signal(list[i].pid, list[i].start, sig);
-        if (sig2)
+        bool spared = stk_container_spares(s, &list[i]);
+
+        (void)stk_proc_signal(list[i].pid, list[i].start, spared ? SIGCONT : sig);
+        if (sig2 && !spared)
             (void)stk_proc_signal(list[i].pid, list[i].start, sig2);
     }
+    if (sig == SIGTERM)
+        stk_container_shielded(s, list, n, sig);
     free(list);
 }
 
@@ -98,7 +99,8 @@ static void signal_steps(const struct stk_shim *s, int sig)
     for (size_t i = 0; below && i < n; i++) {
         for (size_t k = 0; k < i && !below[i]; k++)
             below[i] = below[k] && list[k].pid == list[i].ppid;
-        if (below[i] || list[i].pid != list[i].pgid || is_task(s, list[i].pid))
+        if (below[i] || list[i].pid != list[i].pgid || is_task(s, list[i].pid) ||
+            stk_container_spares(s, &list[i]) || stk_container_first(&list[i]))
             continue;
         below[i] = true;
         (void)stk_proc_signal(list[i].pid, list[i].start, sig);
@@ -141,15 +143,18 @@ void stk_shim_begin_step(struct stk_shim *s, enum stk_step step)
             grace = LEFTOVER_GRACE_MS;
         if (s->pty) /* shells do not heed SIGTERM, but a terminal that is gone */
             stk_shim_signal_all(s, SIGHUP, SIGCONT);
+        if (s->live > 0 && stk_container_none(s))
+            signal_tasks(s, SIGTERM); /* podman itself: it is still on its way */
         stk_shim_signal_all(s, SIGTERM, SIGCONT);
         s->step_at = now + grace;
         break;
     }
     case STK_STEP_KILL:
-        if (s->kills++ == 0)
-            stk_image_kill(s);
+        if (s->kills++ == 0 && s->runtime == STK_DOCKER)
+            stk_image_remove(s); /* the daemon that runs its containers is not below us */
         stk_shim_signal_all(s, SIGKILL, 0);
-        stk_cgroup_kill(s->cg);
+        if (s->runtime != STK_PODMAN)
+            stk_cgroup_kill(s->cg);
         s->step_at = now + KILL_AGAIN_MS;
         break;
     }
@@ -286,6 +291,14 @@ static void task_ended(struct stk_shim *s, struct stk_task *t, int status)
         stk_shim_begin_step(s, STK_STEP_TERM);
 }
 
+/* Podman may have left a process behind that waits for its next command. */
+static void helper_ended(struct stk_shim *s)
+{
+    s->helper = 0;
+    if (s->runtime == STK_PODMAN)
+        stk_shim_signal_all(s, SIGTERM, 0);
+}
+
 void stk_shim_reap(struct stk_shim *s)
 {
     int status;
@@ -294,6 +307,8 @@ void stk_shim_reap(struct stk_shim *s)
     if (s->report >= 0)
         stk_task_report(s); /* why a task did not start is said before it dies */
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == s->helper)
+            helper_ended(s);
         for (uint32_t i = 0; i < s->n_tasks; i++)
             if (s->tasks[i].pid == pid && !s->tasks[i].ended) {
                 task_ended(s, &s->tasks[i], status);
@@ -306,12 +321,26 @@ void stk_shim_reap(struct stk_shim *s)
         s->childless = false;
 }
 
+/* Nothing lives. Podman may have been ended while it made a container: none is left behind. */
+static void end_of_containers(struct stk_shim *s)
+{
+    bool cut_short = s->stop_cause != STK_CAUSE_NONE || s->timed_out || s->shutdown || s->kills > 0;
+
+    s->finished = s->runtime != STK_PODMAN || s->removed || !cut_short;
+    if (s->finished)
+        return;
+    s->removed = true;
+    s->childless = false;
+    stk_image_remove(s);
+    s->finished = s->helper < 0;
+}
+
 void stk_shim_check_over(struct stk_shim *s)
 {
     if (s->live > 0 || !s->end.known || s->finished)
         return;
     if (s->childless && !s->l.adopt_pid) {
-        s->finished = true;
+        end_of_containers(s);
         return;
     }
     if (s->l.adopt_pid) {

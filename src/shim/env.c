@@ -11,8 +11,6 @@
 #include "shim/shim.h"
 #include "sys/procs.h"
 
-#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 static size_t find(const struct stk_envs *e, const char *name)
 {
     size_t len = strlen(name), i = 0;
@@ -110,7 +108,7 @@ static void base(struct stk_envs *e, const struct stk_launch *l)
     json_t *v;
 
     if (!json_object_get(envs, "PATH"))
-        stk_env_put(e, "PATH", DEFAULT_PATH);
+        stk_env_put(e, "PATH", STK_ENV_PATH);
     if (!json_object_get(envs, "HOME"))
         stk_env_put(e, "HOME", l->home);
     if (!json_object_get(envs, "SHELL"))

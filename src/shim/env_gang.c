@@ -32,6 +32,7 @@ static const char *const gang_names[] = {"RANK",
                                          "JAX_COORDINATOR_ADDRESS",
                                          "JAX_PROCESS_ID",
                                          "JAX_NUM_PROCESSES",
+                                         "JAX_LOCAL_DEVICE_IDS",
                                          "PET_MASTER_PORT",
                                          "PET_MASTER_ADDR"};
 
@@ -52,6 +53,17 @@ bool stk_env_is_ours(const char *name, bool from_a_job)
 }
 
 /* TensorFlow names every worker by address; each needs a port of its own. */
+/* A task sees its own GPUs alone, counted from 0; JAX would take the one of its rank. */
+static void jax_devices(struct stk_envs *e, const struct stk_launch *l)
+{
+    char list[STK_SHIM_MAX_GPUS * 4] = "", *p = list;
+
+    for (uint32_t i = 0; i < l->gpus_per_task; i++)
+        p += sprintf(p, "%s%u", i ? "," : "", i);
+    if (*list)
+        stk_env_put(e, "JAX_LOCAL_DEVICE_IDS", list);
+}
+
 static void tf_config(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
 {
     char *text = NULL;
@@ -95,6 +107,7 @@ void stk_env_gang(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
     stk_env_set(e, "JAX_COORDINATOR_ADDRESS", LOCAL ":%u", l->port);
     stk_env_set(e, "JAX_NUM_PROCESSES", "%u", l->tasks);
     stk_env_set(e, "JAX_PROCESS_ID", "%u", task);
+    jax_devices(e, l);
     tf_config(e, l, task);
 }
 
@@ -134,6 +147,8 @@ static void slurm_tasks(struct stk_envs *e, const struct stk_launch *l, uint32_t
     stk_env_put(e, "SLURM_NODEID", "0");
     stk_env_put(e, "SLURM_STEP_ID", "0");
     stk_env_put(e, "SLURM_STEPID", "0");
+    stk_env_put(e, "SLURM_STEP_NODELIST", l->node); /* without it JAX finds no Slurm */
+    stk_env_put(e, "SLURM_STEP_NUM_NODES", "1");
 }
 
 static void slurm_job(struct stk_envs *e, const struct stk_launch *l)

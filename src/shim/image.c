@@ -6,23 +6,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/env.h"
 #include "shim/shim.h"
 #include "shim/words.h"
 
-enum runtime { PODMAN, DOCKER, APPTAINER, N_RUNTIMES };
-static const char *const names[] = {"podman", "docker", "apptainer"};
+static const char *const names[] = {
+    [STK_PODMAN] = "podman", [STK_DOCKER] = "docker", [STK_APPTAINER] = "apptainer"};
 
-static bool in_path(char *const *env, const char *program)
+static bool in_path(const char *path, const char *program)
 {
-    const char *path = NULL;
-
-    for (; *env && !path; env++)
-        if (strncmp(*env, "PATH=", 5) == 0)
-            path = *env + 5;
-    while (path && *path) {
+    while (*path) {
         size_t len = strcspn(path, ":");
         char buf[4096];
 
@@ -36,53 +33,59 @@ static bool in_path(char *const *env, const char *program)
     return false;
 }
 
-static int choose(const struct stk_launch *l, char *const *env, enum runtime *ret_runtime,
-                  struct stk_err *err)
+void stk_image_choose(struct stk_shim *s)
 {
-    const char *want = stk_launch_str(l->spec, "image_runtime", "auto");
+    const json_t *spec = s->l.spec;
+    const char *want = stk_launch_str(spec, "image_runtime", "auto");
+    const char *path = stk_launch_str(json_object_get(spec, "envs"), "PATH", STK_ENV_PATH);
 
-    for (int i = 0; i < N_RUNTIMES; i++)
-        if (strcmp(want, "auto") == 0 ? in_path(env, names[i]) : strcmp(want, names[i]) == 0) {
-            *ret_runtime = (enum runtime)i;
-            return 0;
-        }
-    return stk_err_set(
-        err, -ENOENT, "it wants an image, but there is no podman, docker or apptainer in its PATH");
+    if (!stk_launch_str(spec, "image", NULL))
+        return;
+    for (int r = STK_PODMAN; r <= STK_APPTAINER && s->runtime == STK_RUNTIME_NONE; r++)
+        if (strcmp(want, "auto") == 0 ? in_path(path, names[r]) : strcmp(want, names[r]) == 0)
+            s->runtime = (enum stk_runtime)r;
 }
 
-static void add_gpus(const struct stk_launch *l, enum runtime r, struct stk_words *w)
+static const char *value_of(char *const *env, const char *name)
 {
-    char list[4096] = "", inside[STK_SHIM_MAX_GPUS * 4] = "", *p = inside;
-    size_t used = 0;
+    size_t len = strlen(name);
 
-    if (l->n_gpus == 0 || l->virtual_gpus)
-        return;
-    for (uint32_t i = 0; i < l->n_gpus; i++) {
-        if (r == PODMAN) {
-            stk_words_add(w, "--device");
-            stk_words_add(w, "nvidia.com/gpu=%s", l->gpus[i].uuid);
-        }
-        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? "," : "",
-                                 l->gpus[i].uuid);
-        used = used < sizeof(list) ? used : sizeof(list) - 1;
-        p += sprintf(p, "%s%u", i ? "," : "", i);
-    }
-    if (r == DOCKER) {
+    for (; *env; env++)
+        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
+            return *env + len + 1;
+    return NULL;
+}
+
+/* The task's own GPUs. Inside there are no others, so they are counted from 0. */
+static void add_gpus(enum stk_runtime r, const char *uuids, struct stk_words *w)
+{
+    char inside[STK_SHIM_MAX_GPUS * 4] = "", *p = inside;
+    unsigned n = 0;
+
+    if (r == STK_DOCKER) {
         stk_words_add(w, "--gpus");
-        stk_words_add(w, "\"device=%s\"", list);
+        stk_words_add(w, "\"device=%s\"", uuids);
     }
-    stk_words_add(w, "--env"); /* inside there are no others: they are counted from 0 */
+    for (size_t len; *uuids && n < STK_SHIM_MAX_GPUS; uuids += len + (uuids[len] == ',')) {
+        len = strcspn(uuids, ",");
+        if (r == STK_PODMAN) {
+            stk_words_add(w, "--device");
+            stk_words_add(w, "nvidia.com/gpu=%.*s", (int)len, uuids);
+        }
+        p += sprintf(p, "%s%u", n ? "," : "", n);
+        n++;
+    }
+    stk_words_add(w, "--env");
     stk_words_add(w, "CUDA_VISIBLE_DEVICES=%s", inside);
 }
 
-static void add_env(const struct stk_launch *l, char *const *env, struct stk_words *w)
+static void add_env(char *const *env, bool gpus, struct stk_words *w)
 {
     static const char *const host_only[] = {"PATH", "HOME", "SHELL", "PWD", "LD_LIBRARY_PATH"};
 
     for (; *env; env++) {
         size_t len = strcspn(*env, "=");
-        bool skip =
-            strncmp(*env, "CUDA_VISIBLE_DEVICES=", 21) == 0 && !l->virtual_gpus && l->n_gpus > 0;
+        bool skip = gpus && strncmp(*env, "CUDA_VISIBLE_DEVICES=", 21) == 0;
 
         for (size_t i = 0; i < sizeof(host_only) / sizeof(host_only[0]); i++)
             skip = skip || (strlen(host_only[i]) == len && memcmp(*env, host_only[i], len) == 0);
@@ -121,72 +124,141 @@ static void bind_mount(struct stk_words *w, const char *path)
     stk_words_add(w, "%s:%s", path, path);
 }
 
+/* The daemon's socket, so that a program inside can report. Its folder, because a daemon that
+ * starts again makes another socket. */
+static void add_socket(const char *path, struct stk_words *w)
+{
+    const char *end = path && *path == '/' ? strrchr(path, '/') : NULL;
+
+    if (!end || end == path)
+        return;
+    stk_words_add(w, "--volume");
+    stk_words_add(w, "%.*s:%.*s", (int)(end - path), path, (int)(end - path), path);
+}
+
+/* Podman has limits of its own for what runs inside; the job's are wanted. It lowers its own
+ * number of processes to the kernel's greatest pid, and cannot give more than it has. */
+static void add_limits(struct stk_words *w)
+{
+    unsigned long long most = 32768;
+    struct rlimit files, procs;
+    FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
+    char text[32];
+
+    if (f && fgets(text, sizeof(text), f))
+        most = strtoull(text, NULL, 10);
+    if (f)
+        (void)fclose(f);
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || getrlimit(RLIMIT_NPROC, &procs) < 0)
+        return;
+    procs.rlim_max = procs.rlim_max < most ? procs.rlim_max : (rlim_t)most;
+    procs.rlim_cur = procs.rlim_cur < procs.rlim_max ? procs.rlim_cur : procs.rlim_max;
+    stk_words_add(w, "--ulimit");
+    stk_words_add(w, "nofile=%llu:%llu", (unsigned long long)files.rlim_cur,
+                  (unsigned long long)files.rlim_max);
+    stk_words_add(w, "--ulimit");
+    stk_words_add(w, "nproc=%llu:%llu", (unsigned long long)procs.rlim_cur,
+                  (unsigned long long)procs.rlim_max);
+}
+
+/* Without a cgroup of its own a container is in the job's, limits included; and its output goes
+ * straight to the job's log, whatever happens to podman. */
+static void podman(const struct stk_shim *s, struct stk_words *w)
+{
+    stk_words_add(w, "--replace");
+    stk_words_add(w, "--cgroups=disabled");
+    add_limits(w);
+    if (!s->l.interactive)
+        stk_words_add(w, "--log-driver=passthrough");
+}
+
+static void docker(const struct stk_shim *s, struct stk_words *w)
+{
+    stk_words_add(w, "--init");
+    stk_words_add(w, "--user=%u:%u", (unsigned)s->l.uid, (unsigned)s->l.gid);
+}
+
+/* A root file system in a folder is left as it is: what the job writes to it is thrown away. */
+static int add_image(const struct stk_shim *s, struct stk_words *w, struct stk_err *err)
+{
+    const char *image = stk_launch_str(s->l.spec, "image", "");
+    struct stat st;
+
+    if (image[0] != '/' || stat(image, &st) < 0 || !S_ISDIR(st.st_mode)) {
+        stk_words_add(w, "%s", image);
+        return 0;
+    }
+    if (s->runtime != STK_PODMAN)
+        return stk_err_set(err, -EINVAL, "only podman and apptainer run an image that is a folder");
+    stk_words_add(w, "--rootfs");
+    stk_words_add(w, "%s:O", image);
+    return 0;
+}
+
 int stk_image_words(const struct stk_shim *s, uint32_t task, char *const *env, struct stk_words *w,
                     struct stk_err *err)
 {
-    const char *image = stk_launch_str(s->l.spec, "image", "");
-    enum runtime r = PODMAN;
-    struct stat st;
-    int rc = choose(&s->l, env, &r, err);
+    const char *uuids = value_of(env, "STOKER_GPU_UUIDS"); /* NULL: none, or virtual ones */
 
-    if (rc < 0)
-        return rc;
-    if (r == APPTAINER) {
-        apptainer(s, image, w);
+    if (s->runtime == STK_RUNTIME_NONE)
+        return stk_err_set(
+            err, -ENOENT,
+            "it wants an image, but there is no podman, docker or apptainer in its PATH");
+    if (s->runtime == STK_APPTAINER) {
+        apptainer(s, stk_launch_str(s->l.spec, "image", ""), w);
         return 0;
     }
-    stk_words_add(w, "%s", names[r]);
+    stk_words_add(w, "%s", names[s->runtime]);
     stk_words_add(w, "run");
     stk_words_add(w, "--rm");
     stk_words_add(w, "--name");
     add_name(&s->l, task, w);
     stk_words_add(w, "--network=host");
     stk_words_add(w, "--ipc=host");
-    if (r == DOCKER) {
-        stk_words_add(w, "--init");
-        stk_words_add(w, "--user=%u:%u", (unsigned)s->l.uid, (unsigned)s->l.gid);
-    }
+    if (s->runtime == STK_PODMAN)
+        podman(s, w);
+    else
+        docker(s, w);
     if (s->l.interactive)
         stk_words_add(w, "-it");
-    add_gpus(&s->l, r, w);
-    add_env(&s->l, env, w);
+    if (uuids)
+        add_gpus(s->runtime, uuids, w);
+    add_env(env, uuids != NULL, w);
+    add_socket(value_of(env, "STOKER_SOCKET"), w);
     bind_mount(w, s->l.workdir);
     if (s->script[0])
         bind_mount(w, s->script);
     stk_words_add(w, "--workdir");
     stk_words_add(w, "%s", s->l.workdir);
-    if (image[0] == '/' && stat(image, &st) == 0 && S_ISDIR(st.st_mode)) {
-        if (r != PODMAN)
-            return stk_err_set(err, -EINVAL,
-                               "only podman and apptainer run an image that is a folder");
-        stk_words_add(w, "--rootfs");
-    }
-    stk_words_add(w, "%s", image);
-    return 0;
+    return add_image(s, w, err);
 }
 
-/* Docker's client can be killed without its container: the daemon that runs it is not below us. */
-void stk_image_kill(struct stk_shim *s)
+void stk_image_remove(struct stk_shim *s)
 {
-    const struct stk_launch *l = &s->l;
-    const char *want = stk_launch_str(l->spec, "image_runtime", "auto");
     struct stk_words w = {0};
     sigset_t none;
+    char **env;
 
-    if (!stk_launch_str(l->spec, "image", NULL) ||
-        (strcmp(want, "docker") != 0 && strcmp(want, "auto") != 0))
-        return;
     s->helper = fork();
     if (s->helper != 0)
         return;
-    stk_words_add(&w, "docker");
-    stk_words_add(&w, "kill");
-    for (uint32_t i = 0; i < l->procs; i++)
-        add_name(l, i, &w);
+    stk_words_add(&w, "%s", names[s->runtime]);
+    stk_words_add(&w, "rm");
+    stk_words_add(&w, "--force");
+    if (s->runtime == STK_PODMAN) {
+        stk_words_add(&w, "--ignore");
+        stk_words_add(&w, "--time=0");
+    }
+    for (uint32_t i = 0; i < s->l.procs; i++)
+        add_name(&s->l, i, &w);
     (void)close_range(3, ~0U, 0);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    if (stk_child_become(l) == 0 && !w.failed)
+    if (stk_child_become(&s->l) == 0 && !w.failed) {
+        env = stk_shim_env(&s->l, 0, false, NULL);
+        if (env)
+            environ = env;
         (void)execvp(w.word[0], w.word);
+    }
     _exit(1);
 }

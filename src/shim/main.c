@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "shim/shim.h"
+#include "shim/words.h"
 #include "sys/procs.h"
 
 #define MAX_POLL 32
@@ -137,6 +138,8 @@ static int begin(struct stk_shim *s, json_t *msg, struct stk_err *err)
         rc = stk_err_set(err, -ENOSPC, "cannot write its run file: %s", strerror(errno));
     if (rc == 0)
         rc = stk_command_script(s, err);
+    if (rc == 0)
+        stk_image_choose(s);
     if (rc == 0 && s->l.interactive && !s->l.adopt_pid)
         rc = stk_pty_new(&s->l, &s->pty, err);
     if (rc == 0)

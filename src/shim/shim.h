@@ -81,6 +81,8 @@ struct stk_end { /* how it ended, once that is known */
     char note[256];
 };
 
+enum stk_runtime { STK_RUNTIME_NONE, STK_PODMAN, STK_DOCKER, STK_APPTAINER };
+
 struct stk_cgroup;
 struct stk_pty;
 
@@ -102,9 +104,11 @@ struct stk_shim {
     char *in;                    /* half a line from the connection */
     size_t n_in, cap_in;
     bool started, finished, childless;
-    uint32_t kills;     /* how often everything was killed */
-    pid_t helper;       /* a process of ours that the steps must spare */
-    int64_t started_us; /* Unix time */
+    uint32_t kills;           /* how often everything was killed */
+    pid_t helper;             /* a process of ours that the steps must spare */
+    enum stk_runtime runtime; /* what runs its image */
+    bool removed;             /* what might be left of its containers has been seen to */
+    int64_t started_us;       /* Unix time */
     struct stk_end end;
 
     enum stk_step step;
@@ -190,6 +194,13 @@ void stk_shim_signal_all(const struct stk_shim *s, int sig, int sig2); /* sig2 0
 struct stk_proc;
 int stk_shim_members(const struct stk_shim *s, struct stk_proc **ret_list, size_t *ret_n);
 void stk_shim_check_over(struct stk_shim *s);
+
+/* container.c: the processes of containers. */
+bool stk_container_spares(const struct stk_shim *s, const struct stk_proc *p); /* not to be hit */
+bool stk_container_first(const struct stk_proc *p); /* it is the first process of one */
+bool stk_container_none(const struct stk_shim *s);  /* podman has started none yet */
+void stk_container_shielded(const struct stk_shim *s, const struct stk_proc *list, size_t n,
+                            int sig); /* ends those that cannot hear the signal */
 
 /* freeze.c */
 void stk_shim_freeze(struct stk_shim *s, uint32_t lease, json_t *memo); /* memo: kept for later */

@@ -22,7 +22,9 @@ void stk_words_add(struct stk_words *w, const char *fmt, ...) __attribute__((for
 /* image.c: the words that begin a container around the command; 'env' is what it will have. */
 int stk_image_words(const struct stk_shim *s, uint32_t task, char *const *env, struct stk_words *w,
                     struct stk_err *err);
-/* Starts what ends a container that does not end with its client; the reaper waits for it. */
-void stk_image_kill(struct stk_shim *s);
+/* What runs the image of the job: chosen once, before any task starts. */
+void stk_image_choose(struct stk_shim *s);
+/* Starts what removes the job's containers, whatever state they are in; the reaper waits for it. */
+void stk_image_remove(struct stk_shim *s);
 
 #endif

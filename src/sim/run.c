@@ -70,7 +70,7 @@ static int fill_deps(struct sim_run *x, const struct stk_trace_job *j, struct st
     for (uint32_t i = 0; i < j->n_deps; i++) {
         const struct stk_trace_dep *d = &x->t->deps[j->first_dep + i];
 
-        x->deps[i] = (struct stk_dep){x->numbers[d->on], d->type};
+        x->deps[i] = (struct stk_dep){.on = x->numbers[d->on], .type = d->type};
     }
     spec->deps = x->deps;
     spec->n_deps = j->n_deps;

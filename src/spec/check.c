@@ -314,7 +314,7 @@ static int unknown_key(struct checker *c, const struct stk_key *keys, const char
     const char *near = stk_key_nearest(keys, name, &best);
 
     if (keys == stk_spec_keys() &&
-        stk_words_among(name, "uid|gid|groups|user|home|shell|host|submitted"))
+        stk_words_among(name, "uid|gid|groups|user|home|shell|host|submitted|schedule_id"))
         return wrong(c, "is set by the server and cannot be asked for");
     if (near)
         return wrong(c, "is not a known key; did you mean \"%s\"?", near);

@@ -7,6 +7,7 @@
 
 #include "base/near.h"
 #include "model/job.h"
+#include "spec/cron.h"
 #include "spec/words.h"
 #include "sys/rlimits.h"
 
@@ -77,6 +78,13 @@ static const struct stk_key rlimit_keys[] = {
     {0},
 };
 
+static const struct stk_key schedule_keys[] = {
+    {"cron", STK_KEY_LINE, 1, STK_MAX_CRON, 0, NULL, NULL, "needed",
+     "minute, hour, day of the month, month, day of the week; or @hourly, @daily, @weekly, "
+     "@monthly, @yearly"},
+    {0},
+};
+
 static const struct stk_key idle_keys[] = {
     {"warn_s", STK_KEY_INT, 0, STK_MAX_SECONDS, 0, NULL, NULL, "none",
      "say so after its GPUs were idle this long"},
@@ -116,6 +124,7 @@ static const struct stk_key job_keys[] = {
     {"hold", STK_KEY_BOOL, 0, 1, 0, NULL, NULL, "false", "wait until it is released"},
     {"begin", STK_KEY_INT, 0, MAX_UNIX_S, 0, NULL, NULL, "at once", "not before, Unix seconds"},
     {"deadline", STK_KEY_INT, 0, MAX_UNIX_S, 0, NULL, NULL, "none", "wanted by, Unix seconds; shown, not enforced"},
+    {"schedule", STK_KEY_OBJECT, 0, 0, 0, NULL, schedule_keys, "none", "submit it again and again, by the clock"},
     {"depends", STK_KEY_OBJECTS, 0, STK_MAX_DEPS, 0, NULL, depend_keys, "none", "other jobs that must end first, all of them"},
     {"singleton", STK_KEY_BOOL, 0, 1, 0, NULL, NULL, "false", "wait for the user's earlier jobs of the same name"},
     {"array", STK_KEY_OBJECT, 0, 0, 0, NULL, array_keys, "none", "submit it once per element"},
@@ -133,7 +142,7 @@ static const struct stk_key job_keys[] = {
     {"log_max_mib", STK_KEY_INT, 1, 1 << 20, 0, NULL, NULL, "1024", "an output file beyond this loses its middle"},
     {"setup", STK_KEY_TEXT, 0, STK_MAX_TEXT, 0, NULL, NULL, "none", "shell lines run before the command, in its environment"},
     {"venv", STK_KEY_PATH, 1, STK_MAX_PATH, 0, NULL, NULL, "none", "Python environment to activate"},
-    {"image", STK_KEY_LINE, 1, 1024, 0, NULL, NULL, "none", "container image to run in"},
+    {"image", STK_KEY_LINE, 1, 1024, 0, NULL, NULL, "none", "container image to run in, or the path of a folder that holds a root file system"},
     {"image_runtime", STK_KEY_WORD, 0, 0, 0, "auto|podman|docker|apptainer", NULL, "auto", "what runs the image"},
     {"idle", STK_KEY_OBJECT, 0, 0, 0, NULL, idle_keys, "the site's", "what happens when its GPUs are idle"},
     {"interactive", STK_KEY_BOOL, 0, 1, 0, NULL, NULL, "false", "wants a terminal; without a command: the user's shell"},

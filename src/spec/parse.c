@@ -186,6 +186,9 @@ static const char *standard_name(const json_t *o)
 
 static void read_rest(const json_t *o, struct stk_spec *s)
 {
+    const char *cron = string(json_object_get(o, "schedule"), "cron", NULL);
+
+    s->scheduled = cron && stk_cron_parse(cron, &s->cron, NULL) == 0;
     s->name = string(o, "name", standard_name(o));
     s->pool = string(o, "pool", NULL);
     s->singleton = json_is_true(json_object_get(o, "singleton"));

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spec/cron.h"
 #include "spec/words.h"
 
 /* 'path' begins with the key. */
@@ -158,6 +159,24 @@ static int depends(const json_t *spec, struct stk_fault *f)
     return 0;
 }
 
+static int schedule(const json_t *spec, struct stk_fault *f)
+{
+    static const char *const others[] = {"begin",   "deadline",  "hold",
+                                         "depends", "singleton", "interactive"};
+    const json_t *o = json_object_get(spec, "schedule");
+    struct stk_cron c;
+    struct stk_err err;
+
+    if (!o)
+        return 0;
+    if (stk_cron_parse(json_string_value(json_object_get(o, "cron")), &c, &err) < 0)
+        return blame(f, "schedule.cron", "%s", err.text);
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        if (given(spec, others[i]))
+            return blame(f, others[i], "cannot be given together with schedule");
+    return 0;
+}
+
 static int retry(const json_t *spec, struct stk_fault *f)
 {
     const json_t *o = json_object_get(spec, "retry"), *error = json_object_get(o, "error");
@@ -203,7 +222,7 @@ static int secrets(const json_t *spec, struct stk_fault *f)
 int stk_spec_rules(const json_t *spec, struct stk_fault *ret)
 {
     static int (*const rules[])(const json_t *, struct stk_fault *) = {
-        exclusive, needed, kind, amount, array, depends, retry, rlimits, secrets};
+        exclusive, needed, kind, amount, array, depends, schedule, retry, rlimits, secrets};
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < sizeof(rules) / sizeof(*rules); i++)

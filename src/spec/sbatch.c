@@ -62,18 +62,6 @@ static int set_flag(struct stk_sbatch *s, const struct stk_flag *f, const char *
     return rc;
 }
 
-int stk_sbatch_set(struct stk_sbatch *s, const char *name, const char *value, const char *origin,
-                   struct stk_err *err)
-{
-    char shown[48];
-
-    (void)snprintf(shown, sizeof(shown), "--%.40s", name);
-    for (const struct stk_flag *f = stk_flags; f->name; f++)
-        if ((f->tools & (unsigned)s->tool) && strcmp(f->name, name) == 0)
-            return set_flag(s, f, value, origin, shown, err);
-    return stk_err_set(err, -EINVAL, "%sunknown flag %s", origin, shown);
-}
-
 /* The flags of this tool as a table of options. */
 static void make_table(const struct stk_sbatch *s, struct stk_opt *table)
 {

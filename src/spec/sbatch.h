@@ -59,10 +59,6 @@ int stk_sbatch_env(struct stk_sbatch *s, char *const *environment, struct stk_er
 int stk_sbatch_args(struct stk_sbatch *s, int argc, char **argv, int *ret_rest,
                     struct stk_err *err);
 
-/* One flag, as if "--name=value" had been given; 'origin' begins the message. */
-int stk_sbatch_set(struct stk_sbatch *s, const char *name, const char *value, const char *origin,
-                   struct stk_err *err);
-
 /* The description, which passes the check. Its envs are only what sbatch tells a script about its
  * tasks (stk_sbatch_export() adds the rest), and without --chdir it has no workdir. A new
  * reference.

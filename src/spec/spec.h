@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "model/job.h"
+#include "spec/cron.h"
 
 #define STK_MAX_JOB_FILE (4 << 20) /* bytes of a job file */
 
@@ -58,6 +59,8 @@ struct stk_spec {
     uint32_t array_limit; /* 0: none */
     struct stk_spec_dep *deps;
     uint32_t n_deps;
+    bool scheduled; /* 'cron' says when */
+    struct stk_cron cron;
     bool singleton;
     bool interactive;
     bool requeue;

@@ -424,7 +424,6 @@ const struct stk_yaml_word stk_yaml_words[] = {
     {"resources.ports", refuse, service},
     {"utilization_policy.min_gpu_utilization", least_utilization, NULL},
     {"utilization_policy.time_window", time_window, NULL},
-    {"schedule", refuse, "a job cannot be repeated by the clock; begin says when it starts, once"},
     {"file_mounts", refuse, "jobs see the files of the machine"},
     {"storage_mounts", refuse, "jobs see the files of the machine"},
     {"repos", refuse, "jobs see the files of the machine"},

@@ -7,14 +7,16 @@
  * spoils nothing.
  *
  * SQLite would copy a long WAL into the database inside the commit that made it long. Here that is
- * put off until after the replies: to stk_store_idle(), or at the latest to the next begin. On a
- * disk that is full the WAL may be what fills it, and the room it has is all there is: for some
- * time after such an error it is emptied before every transaction, and cut when it was long.
+ * put off until after the replies: to stk_store_idle(), or at the latest to the next begin. The
+ * copy needs room in the file, so on a disk with little room left that comes earlier; and for some
+ * time after the disk was full, when the room that the WAL has may be all there is, before every
+ * transaction. A long WAL is cut then.
  */
 #include "store/db.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #define CHECKPOINT_PAGES 2048
 #define TIGHT_COMMITS 1000 /* after the disk was full */
@@ -241,12 +243,21 @@ bool stk_db_fits(const char *s)
     return !s || strnlen(s, STK_STORE_MAX_TEXT + 1) <= STK_STORE_MAX_TEXT;
 }
 
+/* The WAL must not take the room that copying it needs. */
+static bool little_room(const struct stk_store *st)
+{
+    struct statvfs v;
+
+    return st->wal_pages > TIGHT_PAGES / 2 && fstatvfs(st->dir_fd, &v) == 0 &&
+           v.f_bavail * v.f_frsize / STK_STORE_PAGE_BYTES < 4 * (uint64_t)st->wal_pages;
+}
+
 void stk_store_idle(struct stk_store *st)
 {
     int mode = st->tight > 0 && st->wal_pages > TIGHT_PAGES ? SQLITE_CHECKPOINT_TRUNCATE
                                                             : SQLITE_CHECKPOINT_PASSIVE;
 
-    if (st->in_txn || (st->wal_pages < CHECKPOINT_PAGES && st->tight == 0))
+    if (st->in_txn || (st->wal_pages < CHECKPOINT_PAGES && st->tight == 0 && !little_room(st)))
         return;
     /* A failure is no harm: the WAL stays, and the next commit brings us here again. A reader that
      * is in the way is not waited for. */

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "store/store.h"
 
+#define STK_STORE_PAGE_BYTES 8192
 #define STK_STORE_BUSY_MS 5000 /* how long another program is waited for */
 
 /* Statements that are prepared once. Those that call back are prepared anew each time, so that a

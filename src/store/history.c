@@ -67,31 +67,3 @@ int stk_store_history(struct stk_store *st, const struct stk_history_query *q, s
     (void)sqlite3_bind_int64(s, 8, limit);
     return stk_record_each(st, s, fn, ctx, err);
 }
-
-int stk_store_usage(struct stk_store *st, stk_time since, stk_time until, stk_usage_fn fn,
-                    void *ctx, struct stk_err *err)
-{
-    sqlite3_stmt *s;
-    int rc = stk_db_once(st,
-                         "SELECT uid, user, count(*), sum(served * 1e-6 * gpus) AS gpu_s FROM job"
-                         " INDEXED BY job_ended WHERE ended >= ?1 AND ended < ?2"
-                         " GROUP BY uid, user ORDER BY gpu_s DESC, uid, user",
-                         &s, err);
-
-    if (rc < 0)
-        return rc;
-    (void)sqlite3_bind_int64(s, 1, since);
-    (void)sqlite3_bind_int64(s, 2, until ? until : STK_NEVER_TIME);
-    while ((rc = stk_db_row(st, s, "read jobs", err)) > 0) {
-        struct stk_usage u = {.uid = stk_db_u32(s, 0),
-                              .user = stk_db_str(s, 1),
-                              .jobs = (uint64_t)sqlite3_column_int64(s, 2),
-                              .gpu_s = sqlite3_column_double(s, 3)};
-
-        rc = fn(ctx, &u);
-        if (rc != 0)
-            break;
-    }
-    (void)sqlite3_finalize(s);
-    return rc < 0 ? rc : 0;
-}

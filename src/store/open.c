@@ -74,8 +74,8 @@ static void drop_new(const struct stk_store *st)
 static int make(struct stk_store *st, const struct stk_schema *schema, struct stk_err *err)
 {
     char *id = sqlite3_mprintf(
-        "PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = %d",
-        STK_SCHEMA_APPLICATION);
+        "PRAGMA page_size = %d; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA application_id = %d",
+        STK_STORE_PAGE_BYTES, STK_SCHEMA_APPLICATION);
     sqlite3 *db = NULL;
     int fd, rc;
 
@@ -133,6 +133,7 @@ static int find(struct stk_store *st, const struct stk_schema *schema, int64_t *
                            "restore a backup (stoker store restore FILE)",
                            st->dir);
     *ret_size = (int64_t)(size + wal);
+    st->wal_pages = (int)(wal / STK_STORE_PAGE_BYTES);
     return 0;
 }
 

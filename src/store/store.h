@@ -181,19 +181,6 @@ struct stk_history_query {
 int stk_store_history(struct stk_store *st, const struct stk_history_query *q, stk_record_fn fn,
                       void *ctx, struct stk_err *err);
 
-struct stk_usage {
-    uint32_t uid;
-    const char *user;
-    uint64_t jobs;
-    double gpu_s; /* GPUs x seconds run */
-};
-
-typedef int (*stk_usage_fn)(void *ctx, const struct stk_usage *u);
-
-/* Per user, over the jobs that ended in [since, until); 0: no bound. Largest first. */
-int stk_store_usage(struct stk_store *st, stk_time since, stk_time until, stk_usage_fn fn,
-                    void *ctx, struct stk_err *err);
-
 /* ---- tokens: only the SHA-256 of the secret is stored ---- */
 
 struct stk_token {

@@ -65,6 +65,46 @@ int stk_proc_read(pid_t pid, struct stk_proc *ret_proc)
     return 0;
 }
 
+static void look_line(struct stk_proc_look *l, const char *line)
+{
+    const char *s = strchr(line, '\t');
+    char *end;
+
+    if (!s)
+        return;
+    if (strncmp(line, "Name:", 5) == 0) {
+        (void)snprintf(l->name, sizeof(l->name), "%.*s", (int)strcspn(s + 1, "\n"), s + 1);
+    } else if (strncmp(line, "NSpid:", 6) == 0) {
+        for (long pid = strtol(s, &end, 10); end != s; pid = strtol(s, &end, 10), l->depth++) {
+            l->inner = (pid_t)pid;
+            s = end;
+        }
+    } else if (strncmp(line, "SigIgn:", 7) == 0 || strncmp(line, "SigCgt:", 7) == 0) {
+        l->handled |= strtoull(s, NULL, 16);
+    }
+}
+
+int stk_proc_look(pid_t pid, struct stk_proc_look *ret_look)
+{
+    struct stk_proc_look l = {0};
+    char path[64], *line = NULL;
+    size_t size = 0;
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    f = fopen(path, "re");
+    if (!f)
+        return -ESRCH;
+    while (getline(&line, &size, f) > 0)
+        look_line(&l, line);
+    free(line);
+    (void)fclose(f);
+    if (!l.name[0])
+        return -ESRCH;
+    *ret_look = l;
+    return 0;
+}
+
 bool stk_proc_alive(pid_t pid, uint64_t start)
 {
     struct stk_proc p;

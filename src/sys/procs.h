@@ -25,6 +25,15 @@ struct stk_proc {
 /* One process. -ESRCH: there is none. */
 int stk_proc_read(pid_t pid, struct stk_proc *ret_proc);
 
+/* What more there is to know of a process, at a higher price. */
+struct stk_proc_look {
+    char name[16];
+    uint32_t depth;   /* how many pid namespaces it is in, from ours inwards; 1: only in ours */
+    pid_t inner;      /* its pid in the innermost of them */
+    uint64_t handled; /* signals it catches or ignores, SIGHUP being the lowest bit */
+};
+int stk_proc_look(pid_t pid, struct stk_proc_look *ret_look); /* -ESRCH: there is none */
+
 /* True when that very process still lives; a zombie does not. */
 bool stk_proc_alive(pid_t pid, uint64_t start);
 

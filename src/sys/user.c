@@ -44,15 +44,3 @@ int stk_user_by_id(uint32_t uid, struct stk_user *ret)
     fill(ret, found);
     return 0;
 }
-
-int stk_user_by_name(const char *name, struct stk_user *ret)
-{
-    char buf[16384];
-    struct passwd pw, *found = NULL;
-
-    if (getpwnam_r(name, &pw, buf, sizeof(buf), &found) != 0 || !found)
-        return -ENOENT;
-    *ret = (struct stk_user){0};
-    fill(ret, found);
-    return 0;
-}

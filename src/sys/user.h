@@ -18,6 +18,5 @@ struct stk_user {
 
 /* -ENOENT: no such user; then name is the number, home "/" and shell "/bin/sh". */
 int stk_user_by_id(uint32_t uid, struct stk_user *ret);
-int stk_user_by_name(const char *name, struct stk_user *ret);
 
 #endif

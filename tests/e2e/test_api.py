@@ -405,13 +405,25 @@ def test_the_login_link_sets_a_cookie_that_only_our_pages_can_use(daemon):
     a = daemon.web().get(path)
     assert a.status == 303 and a.headers["Location"] == "/"
     cookie = a.headers["Set-Cookie"]
-    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Max-Age=43200" in cookie
     cookie = cookie.split(";")[0]
     assert daemon.web().get("/v1/jobs", Cookie=cookie).status == 200
+    for page in ["/", "/v1/cluster"]:  # whoever looks on stays logged in
+        assert daemon.web().get(page, Cookie=cookie).headers["Set-Cookie"].startswith(cookie + ";")
+        assert "Set-Cookie" not in daemon.web().get(page).headers
     body = json.dumps({"verb": "cancel", "ids": [999999]})
     assert daemon.web().ask("POST", "/v1/jobs/act", body, {"Cookie": cookie, "Origin": "http://evil.example"}).status == 401
     assert daemon.web().ask("POST", "/v1/jobs/act", body, {"Cookie": cookie, "Origin": daemon.url}).status != 401
     assert daemon.web().get("/?token=wrong").status == 401
+
+
+def test_a_cookie_lasts_no_longer_than_its_token(daemon):
+    made = daemon.post("/v1/tokens", {"expires_s": 100})
+    cookie = daemon.web().get("/?token=" + made["token"]).headers["Set-Cookie"]
+    assert int(cookie.split("Max-Age=")[1].split(";")[0]) <= 100
+    assert "Set-Cookie" not in daemon.web(made["token"]).get("/v1/cluster").headers  # no browser
+    daemon.client().ask("DELETE", f"/v1/tokens/{made['id']}")
+    assert daemon.web().get("/v1/jobs", Cookie=cookie.split(";")[0]).status == 401
 
 
 @needs_root
@@ -616,6 +628,14 @@ def test_launches_that_die_with_the_nursery_are_made_again(tmp_path):
         assert d.nursery() not in (None, nursery)
 
 
+def ok(d):
+    end = time.monotonic() + 30
+    while d.get("/v1/health")["status"] != "ok":
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    return True
+
+
 def fill(disk):
     """Leaves no room on the disk, whatever was given back since the last time."""
     fd = os.open(disk / "ballast", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -657,15 +677,19 @@ def test_a_full_disk_is_said_and_survived(size, tmp_path):
                 time.sleep(0.1)
             assert d.job(first)["state"] == "done"  # reading goes on
             (disk / "ballast").unlink()
-            end = time.monotonic() + 30
-            while d.get("/v1/health")["status"] != "ok":
-                assert time.monotonic() < end
-                time.sleep(0.1)
-            n = d.submit(command=["/bin/true"], stdout="/dev/null")
+            assert ok(d)
+            n = d.submit(command=["/bin/true"], stdout="/dev/null", gpus=1)
             assert d.wait(n)["cause"] == "completed"
             assert sorted(j["id"] for j in d.jobs()) == sorted(made)
             assert d.restart().job(n)["cause"] == "completed"
             assert sorted(j["id"] for j in d.jobs()) == sorted(made)
+            fill(disk)
+            a = d.client().post("/v1/gpus/0/drain", {})
+            assert a.status == 507, a  # so it is not drained
+            (disk / "ballast").unlink()
+            assert ok(d)
+            n = d.submit(command=["/bin/true"], stdout="/dev/null", gpus=1)
+            assert d.wait(n)["cause"] == "completed"
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
 
@@ -691,8 +715,14 @@ def test_a_job_that_cannot_be_started_for_lack_of_room_waits(tmp_path):
         d.kill()
         d.start()
         assert d.job(n)["state"] != "done"
-        (d.state / "run" / "ballast").unlink()
+        os.truncate(d.state / "run" / "ballast", 4096)  # room for the one, not for the other's script
+        big = d.submit(script="#!/bin/sh\nexit 0\n" + "#" * 100_000, stdout="/dev/null", gpus=0)
         assert d.wait(n)["cause"] == "completed"
+        while "No space left" not in d.job(big).get("engine_text", ""):
+            assert time.monotonic() < end, d.job(big)
+            time.sleep(0.05)
+        subprocess.run(["mount", "-o", "remount,size=1m", d.state / "run"], check=True)
+        assert d.wait(big)["cause"] == "completed"
     finally:
         d.close()
         subprocess.run(["umount", "-l", d.state / "run"], check=True)

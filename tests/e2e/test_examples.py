@@ -128,7 +128,7 @@ def test_every_example_compiles_and_says_how_to_run_it(path):
     compile(tree, str(path), "exec")
     assert ast.get_docstring(tree)
     if (path.parent / "job.yaml").exists() and path.name != "best.py":
-        assert "stoker submit job.yaml" in ast.get_docstring(tree)
+        assert "stoker submit " in ast.get_docstring(tree)
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.sh")) + sorted(EXAMPLES.rglob("*.sbatch")),

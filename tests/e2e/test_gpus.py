@@ -159,6 +159,55 @@ def test_with_ignore_it_is_named_and_its_gpu_used(world):
         assert d.until(n, "running")["gpu_indices"] == [0, 1]
 
 
+def test_with_pack_it_is_used_last_and_only_with_room(world):
+    w = world(", foreign: pack, pack_mib: 20000")
+    with w.daemon as d:
+        w.until_gpu(0, free)
+        w.foreign(0, mib=50000)
+        w.until_gpu(0, lambda g: g.get("last"))
+        n = d.submit(command=SLEEP, gpus=1)
+        assert d.until(n, "running")["gpu_indices"] == [1]
+        n = d.submit(command=SLEEP, gpus=1)
+        assert d.until(n, "running")["gpu_indices"] == [0]
+        w.foreign(0, mib=70000)
+        w.until_gpu(0, lambda g: g.get("off"))
+        d.post(f"/v1/jobs/{n}/cancel")
+        d.wait(n)
+        waits = d.submit(command=["/bin/true"], gpus=1)
+        assert d.job(waits)["state"] == "waiting"
+
+
+def test_a_job_on_a_gpu_that_is_not_its_own_is_told_so(world):
+    w = world()
+    with w.daemon as d:
+        w.until_gpu(0, free)
+        w.until_gpu(1, free)
+        n = d.submit(command=["/bin/sh", "-c", f"echo 1 $$ 500 3 > {w.dir}/new; mv {w.dir}/new {w.dir}/procs; exec sleep 1000"], gpus=1)
+        assert d.until(n, "running")["gpu_indices"] == [0]
+        gpu = w.until_gpu(1, lambda g: g.get("off"))
+        assert f"job {n} uses it and was not given it" in gpu["off"] and gpu["foreign"][0]["job"] == n
+        assert "GPU 1, which it was not given" in d.job(n)["warning"]
+        d.errors_with("which it was not given")
+        waits = d.submit(command=["/bin/true"], gpus=1)
+        assert d.job(waits)["state"] == "waiting"
+        (w.dir / "procs").unlink()
+        assert d.wait(waits)["cause"] == "completed"
+        assert not d.job(n).get("warning")
+
+
+def test_a_gpu_that_is_well_again_is_used_again(world):
+    w = world(", quiet: 2")
+    with w.daemon as d:
+        w.until_gpu(0, free)
+        d.wait(d.submit(**fails(w, 62)))
+        gpu = w.until_gpu(0, lambda g: g["state"] == "off")
+        assert "used again after" in gpu["off"] and gpu["xids"][-1]["code"] == 62
+        w.until_gpu(0, free)
+        d.errors_with("GPU 0 is used again")
+        d.restart()
+        w.until_gpu(0, free)
+
+
 def test_an_adopted_process_has_the_gpus_it_uses(world):
     w = world()
     p = w.foreign(1)

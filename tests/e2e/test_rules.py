@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import sqlite3
 import subprocess
 import time
 
@@ -68,6 +69,28 @@ def test_a_named_output_file_is_appended_to_unless_it_is_to_be_emptied(daemon):
     assert (daemon.folder / "out").read_text() == "a\nb\nc\n"
 
 
+# ---- dependencies ----
+
+def test_a_job_may_depend_on_an_array_of_any_size(daemon):
+    array = daemon.post("/v1/jobs", {"command": ["true"], "array": {"last": 4999}, "hold": True})["id"]
+    on = lambda kind: {"command": ["true"], "depends": [{"type": kind, "job": array}]}  # noqa: E731
+    well, ended = daemon.post("/v1/jobs", on("afterok"))["id"], daemon.post("/v1/jobs", on("afterany"))["id"]
+    many = daemon.post("/v1/jobs", {**on("afterok"), "array": {"last": 999}})
+    assert many["count"] == 1000
+    daemon.kill()
+    daemon.start()
+    daemon.restart()  # once from the journal, once from a snapshot
+    assert daemon.get(f"/v1/jobs/{well}/why")["waits_for"] == [array]
+    daemon.post(f"/v1/jobs/{array + 4321}/cancel")
+    assert daemon.wait(well)["cause"] == daemon.wait(many["id"] + 999)["cause"] == "dependency_failed"
+    assert daemon.job(ended)["state"] == "blocked"
+    daemon.post("/v1/jobs/act", {"verb": "cancel", "ids": [array + i for i in range(5000) if i != 4321]})
+    assert daemon.wait(ended)["cause"] == "completed"
+    late = daemon.client().post("/v1/jobs", on("afterok"))  # none is left, and some have ended badly
+    assert late.status == 400 or daemon.wait(late.json["id"])["cause"] == "dependency_failed"
+    assert daemon.wait(daemon.post("/v1/jobs", on("afternotok"))["id"])["cause"] == "completed"
+
+
 # ---- limits of processes ----
 
 def limits_of(daemon, n):
@@ -115,3 +138,70 @@ def test_bad_limits_are_refused(daemon):
                        ({"nofile": [-2, 5]}, "-1"), ({"files": [1, 2]}, "not a known key")]:
         a = daemon.client().post("/v1/jobs", {"command": SHOW, "rlimits": bad})
         assert a.status == 400 and words in a.json["error"]["message"], a
+
+
+# ---- schedules ----
+
+def children(daemon, n):
+    """Jobs that the schedule has submitted, ended or not, in their order."""
+    every = daemon.jobs() + daemon.get("/v1/history")["jobs"]
+    return sorted(j["id"] for j in every if daemon.job(j["id"])["spec"].get("schedule_id") == n)
+
+
+def until_children(daemon, n, count, timeout=150):
+    end = time.monotonic() + timeout
+    while len(children(daemon, n)) < count:
+        assert time.monotonic() < end, daemon.errors
+        time.sleep(0.2)
+    return children(daemon, n)
+
+
+def test_a_schedule_submits_jobs_by_the_clock_until_it_is_cancelled(daemon):
+    n = daemon.submit(command=["sh", "-c", "date >> ran"], schedule={"cron": "* * * * *"}, name="beat")
+    seen = daemon.job(n)
+    assert seen["state"] == "held" and seen["schedule"]["next"] - time.time() <= 60
+    assert "next job" in daemon.get(f"/v1/jobs/{n}/why")["sentence"]
+    for verb in ["hold", "release", "suspend", "requeue"]:
+        a = daemon.client().post(f"/v1/jobs/{n}/{verb}")
+        assert a.status == 409 and "schedule" in a.json["error"]["message"], a
+    (child,) = until_children(daemon, n, 1)
+    job = daemon.wait(child)
+    assert (job["cause"], job["name"]) == ("completed", "beat")
+    assert daemon.job(n)["schedule"]["last_job"] == child
+    daemon.post(f"/v1/jobs/{n}/cancel")
+    assert daemon.wait(n)["cause"] == "cancelled"
+
+
+def test_times_that_passed_without_a_daemon_come_to_one_job(daemon):
+    n = daemon.submit(command=["sleep", "1000"], schedule={"cron": "* * * * *"}, array={"last": 1})
+    waits = daemon.submit(command=["true"], schedule={"cron": "0 0 29 2 *"})
+    daemon.kill()
+    with sqlite3.connect(daemon.state / "stoker.db") as db:
+        (text,) = db.execute("select value from meta where name = 'schedules'").fetchone()
+        old = json.loads(text)
+        assert [x[0] for x in old] == [n, waits]
+        old[0][1] -= 3600 * 1000000  # it waits since an hour ago
+        db.execute("update meta set value = ? where name = 'schedules'", [json.dumps(old).encode()])
+    db.close()
+    daemon.start()
+    first = until_children(daemon, n, 2)
+    assert len(first) == 2  # one array of two
+    daemon.until(first[0], "running")
+    old_next = daemon.job(n)["schedule"]["next"]
+    daemon.kill()
+    daemon.start()  # the same jobs go on
+    end = time.monotonic() + 150
+    while daemon.job(n)["schedule"]["next"] == old_next:
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    assert children(daemon, n) == first  # left out while they run
+    assert daemon.job(waits)["schedule"]["last_job"] is None
+
+
+def test_bad_schedules_are_refused(daemon):
+    for more, words in [({"schedule": {"cron": "0 0 30 2 *"}}, "never comes"), ({"schedule": {"cron": "x"}}, "minute"),
+                        ({"schedule": {}}, "needs \"cron\""), ({"schedule": {"cron": "@daily"}, "hold": True}, "together with schedule")]:
+        a = daemon.client().post("/v1/jobs", {"command": ["true"], **more})
+        assert a.status == 400 and words in a.json["error"]["message"], a
+    a = daemon.client().post("/v1/jobs?dry_run=1", {"command": ["true"], "schedule": {"cron": "@yearly"}})
+    assert a.status == 200 and a.json["answer"] == "later" and a.json["expected_start"] > time.time(), a

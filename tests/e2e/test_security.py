@@ -112,6 +112,11 @@ def memory(daemon, what="VmRSS"):
     raise AssertionError(what)
 
 
+def cpu_s(daemon):
+    words = pathlib.Path(f"/proc/{daemon.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def bounded(daemon, mib):
     """The most memory the daemon ever had; a sanitizer needs its own and is not asked."""
     if not SANITIZED:
@@ -221,7 +226,7 @@ def test_nothing_in_the_state_folder_can_be_read_or_reached(daemon):
     assert daemon.job(script)["state"] == "running"
 
 
-@pytest.mark.parametrize("trick", ["owner", "run", "attach", "script", "db", "others"])
+@pytest.mark.parametrize("trick", ["owner", "run", "attach", "script", "db", "db-wal", "lock", "others"])
 def test_a_state_folder_that_was_tampered_with_is_refused(trick, yard):
     place = pathlib.Path(tempfile.mkdtemp(prefix="stk-sec-"))
     place.chmod(0o755)
@@ -232,8 +237,8 @@ def test_a_state_folder_that_was_tampered_with_is_refused(trick, yard):
             os.chown(d.state, OTHER, OTHER)
         elif trick == "others":
             d.state.chmod(0o777)
-        elif trick == "db":
-            (d.state / "stoker.db").symlink_to(yard / "mine.db")
+        elif trick.startswith("db"):
+            (d.state / f"stoker.{trick}").symlink_to(yard / "mine.db")
         else:
             (d.state / trick).symlink_to(yard)
         with pytest.raises(RuntimeError, match="stokerd: .*(state|%s|folder|link|belongs|write)" % trick):
@@ -607,6 +612,9 @@ def test_ten_thousand_idle_connections(daemon):
             if i % 3 == 0:
                 door.send(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
             idle.append(door)
+        before = cpu_s(daemon)
+        time.sleep(2)
+        assert cpu_s(daemon) - before < 1, "they cost time although they are idle"
         n = daemon.submit(command=["/bin/true"], stdout="/dev/null")
         assert daemon.wait(n)["cause"] == "completed"
         assert daemon.web().get("/v1/health").status == 200

@@ -201,7 +201,7 @@ def test_elements_of_an_array(slurm):
     rows = slurm.out("squeue", "-h", "-j", job, "-o", "%i %K %F").split("\n")[:-1]
     assert rows == [f"{job}_1 1 {job}", f"{job}_3 3 {job}", f"{job}_4 4 {job}"]
     slurm.run("scancel", f"{job}_[1,4]")
-    slurm.d.wait(job)
+    slurm.d.wait(f"{job}_1")
     slurm.d.wait(job + 2)
     assert slurm.state(job) == ["CANCELLED", "RUNNING", "CANCELLED"]
     assert slurm.state(f"{job}_3") == ["RUNNING"]
@@ -401,6 +401,25 @@ def test_submitit_checkpoints_and_is_queued_again(slurm, timeout):
             print(job.result())
     """)
     assert out == "(2, '1')\n"
+
+
+def test_a_job_that_makes_room_says_that_it_has_saved(slurm):
+    """Lightning's way: on the signal save, `scontrol requeue`, go on. It is not waited for any longer."""
+    slurm.script("""
+        #!/bin/sh
+        trap 'scontrol requeue $STOKER_JOB_ID && echo asked' USR1
+        echo up $STOKER_RESTARTS
+        [ $STOKER_RESTARTS = 1 ] && exit
+        while :; do sleep 0.1; done
+    """, "saves.sh")
+    job = int(re.search(r"\d+", slurm.out(daemon_lib.STOKER, "submit", "--queue", "batch", "--no-suspend", "--gpus", "4",
+                                          "--signal", "B:USR1@600", "saves.sh"))[0])
+    log = slurm.folder / f"stoker-{job}.out"
+    slurm.until_text(log, "up 0")
+    urgent = slurm.d.submit(command=["/bin/true"], gpus=4, queue="express")
+    assert slurm.d.wait(urgent)["cause"] == "completed"
+    assert slurm.d.wait(job)["cause"] == "completed"
+    assert log.read_text() == "up 0\nasked\nup 1\n"
 
 
 # ---- Lightning ----

@@ -86,7 +86,7 @@ static void submit(const struct world *w, struct fx *f, struct input *in)
     struct stk_job_spec spec = fx_job(sizes[b & 7], 1 + (b >> 3));
     uint32_t on = c & 16 ? read_slot(f, in) : STK_NONE, job = stk_core_next_job(f->core).i;
     const struct stk_dep dep = {on < f->s->n_jobs ? f->s->jobs[on].number : 9999,
-                                (enum stk_dep_type)(c >> 5 & 3)};
+                                (enum stk_dep_type)(c >> 5 & 3), false};
 
     spec.demand.cut = c & 1;
     spec.demand.tasks = c & 1 ? 1 : 1 + (c >> 1 & 3);

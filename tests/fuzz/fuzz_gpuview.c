@@ -10,15 +10,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static uint64_t owner(void *ctx, const struct stk_gpu_proc *p)
+static struct stk_gpu_owner owner(void *ctx, uint32_t gpu, const struct stk_gpu_proc *p)
 {
     (void)ctx;
-    return p->pid % 2 == 0 ? 1 : 0;
+    (void)gpu;
+    return (struct stk_gpu_owner){p->pid % 2 == 0 ? 1 : 0, p->pid % 4 == 0};
 }
 
 static void look(const struct stk_gpus *t)
 {
-    static const struct stk_gpu_rule rule = {STK_FOREIGN_PACK, 1, 1};
+    static const struct stk_gpu_rule rule = {STK_FOREIGN_PACK, 1, 1, 1};
 
     for (uint32_t i = 0; i < t->n; i++) {
         struct stk_gpu_verdict v;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crash_at.c - a library to preload into the daemon: it counts the calls that change something
  * outside the process and kills it, as kill -9 would, just before the one numbered CRASH_AT (or
- * just after, with CRASH_AFTER=1). So a test can stop the daemon at every single step.
- *
- * Counted: write, writev, pwrite64, fsync, fdatasync, sendto, sendmsg, rename, unlink, ftruncate64,
- * posix_spawn, connect, bind. CRASH_COUNT=FILE: at exit, the number of calls is written there. */
+ * just after, with CRASH_AFTER=1). So a test can stop the daemon at every single step. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -81,3 +81,36 @@ STEP(int, posix_spawn,
      (p, path, fa, attr, argv, envp))
 STEP(int, connect, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
 STEP(int, bind, (int fd, const struct sockaddr *a, socklen_t n), (fd, a, n))
+STEP(int, listen, (int fd, int n), (fd, n))
+STEP(ssize_t, sendto,
+     (int fd, const void *b, size_t n, int f, const struct sockaddr *a, socklen_t len),
+     (fd, b, n, f, a, len))
+STEP(int, ftruncate64, (int fd, off64_t n), (fd, n))
+STEP(int, fallocate64, (int fd, int mode, off64_t from, off64_t n), (fd, mode, from, n))
+STEP(int, renameat, (int d, const char *a, int e, const char *b), (d, a, e, b))
+STEP(int, mkdir, (const char *a, mode_t m), (a, m))
+STEP(int, fchmod, (int fd, mode_t m), (fd, m))
+STEP(int, flock, (int fd, int op), (fd, op))
+STEP(pid_t, fork, (void), ())
+
+/* Opening counts when it may make the file. */
+#define OPEN(name, params, args)                                                                   \
+    int name params                                                                                \
+    {                                                                                              \
+        static int(*next) params;                                                                  \
+        int r, now = (flags & O_CREAT) && step();                                                  \
+        va_list ap;                                                                                \
+        mode_t mode;                                                                               \
+                                                                                                   \
+        va_start(ap, flags);                                                                       \
+        mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(ap, mode_t) : 0;                             \
+        va_end(ap);                                                                                \
+        if (!next)                                                                                 \
+            next = NEXT(name);                                                                     \
+        r = next args;                                                                             \
+        stepped(now);                                                                              \
+        return r;                                                                                  \
+    }
+
+OPEN(open64, (const char *path, int flags, ...), (path, flags, mode))
+OPEN(openat64, (int dir, const char *path, int flags, ...), (dir, path, flags, mode))

@@ -29,6 +29,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 STOKER = pathlib.Path(os.environ.get("STOKER", ROOT / "build/stoker"))
 STOKERD = pathlib.Path(os.environ.get("STOKERD", STOKER.parent / "stokerd"))
 COMPLAINT = re.compile(r"ERROR: \w+Sanitizer|runtime error:|WARNING: \w+Sanitizer")
+SHIM = re.compile(rb"stoker-shim\0--nursery\0(\d+)\.\d+[\0 ]*")  # of a launch; the nursery's has no number
+JOB_ID = b"STOKER_JOB_ID="
 SANITIZED = "ASAN_OPTIONS" in os.environ or "UBSAN_OPTIONS" in os.environ
 
 
@@ -144,7 +146,7 @@ class Daemon:
                 self.stop(10)
         if self.alive():
             self.kill()
-        for pid in self.leftovers():
+        for pid in self.processes():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.short, ignore_errors=True)
@@ -160,27 +162,34 @@ class Daemon:
     def __exit__(self, *_):
         self.close()
 
+    def children(self, word):
+        """Processes of the daemon's own that have this word in their command."""
+        found = []
+        with contextlib.suppress(OSError):
+            for pid in pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+                if word.encode() in pathlib.Path("/proc", pid, "cmdline").read_bytes():
+                    found.append(int(pid))
+        return found
+
     def nursery(self):
         """The process that makes supervisors; None: there is none."""
-        for pid in pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
-            with contextlib.suppress(OSError):
-                if b"--nursery" in pathlib.Path("/proc", pid, "cmdline").read_bytes().split(b"\0"):
-                    return int(pid)
-        return None
+        return next(iter(self.children("--nursery")), None)
 
-    def leftovers(self):
-        """Processes that have this daemon's socket in their environment."""
-        mark = b"STOKER_SOCKET=" + str(self.socket).encode()
-        mine = str(self.state).encode()
-        found = []
-        for entry in os.listdir("/proc"):
-            if not entry.isdigit() or int(entry) == os.getpid():
-                continue
+    def processes(self):
+        """pid -> job, of supervisors and of what they started."""
+        mark = b"STOKER_SOCKET=" + os.fsencode(self.socket)
+        found = {}
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
             with contextlib.suppress(OSError):
-                environ = pathlib.Path("/proc", entry, "environ").read_bytes().split(b"\0")
-                command = pathlib.Path("/proc", entry, "cmdline").read_bytes()
-                if mark in environ or (b"stoker-shim" in command and mine in command):
-                    found.append(int(entry))
+                command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+                if m := SHIM.fullmatch(command):
+                    if any(os.readlink(f).startswith(str(self.state)) for f in pathlib.Path(f"/proc/{pid}/fd").iterdir()):
+                        found[pid] = int(m[1])
+                    continue
+                environ = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                number = [v[len(JOB_ID):] for v in environ if v.startswith(JOB_ID)]
+                if mark in environ and number and pid != os.getpid():
+                    found[pid] = int(number[0])
         return found
 
     # ---- talking to it ----
@@ -212,6 +221,15 @@ class Daemon:
 
     def jobs(self, query=""):
         return self.get("/v1/jobs" + query)["jobs"]
+
+    def history(self, query=""):
+        """Every job that has ended, by number; follows the pages."""
+        found, before = {}, ""
+        while before is not None:
+            page = self.get(f"/v1/history?limit=1000{query}{before}")
+            found.update((j["id"], j) for j in page["jobs"])
+            before = None if page["next"] is None else f"&before={page['next']}"
+        return found
 
     def job(self, number):
         return self.get(f"/v1/jobs/{number}")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/world.h"
+#include "core/array.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -127,6 +128,13 @@ static uint32_t random_slot(const struct fx *f, struct stk_rng *r)
     return f->s->n_jobs ? below(r, f->s->n_jobs) : 0;
 }
 
+#define BLOCK 8 /* numbers of an array: every third block is one */
+
+static stk_job_number array_of(stk_job_number n)
+{
+    return (n - 1) / BLOCK % 3 == 0 ? (n - 1) / BLOCK * BLOCK + 1 : 0;
+}
+
 static void random_deps(const struct fx *f, struct stk_rng *r, struct stk_job_spec *spec,
                         struct stk_dep *deps)
 {
@@ -137,10 +145,18 @@ static void random_deps(const struct fx *f, struct stk_rng *r, struct stk_job_sp
 
         if (f->s->jobs[on].state == STK_JOB_NONE)
             continue;
-        deps[spec->n_deps++] =
-            (struct stk_dep){f->s->jobs[on].number, (enum stk_dep_type)below(r, STK_DEP_TYPE_MAX)};
+        deps[spec->n_deps++] = (struct stk_dep){
+            f->s->jobs[on].number, (enum stk_dep_type)below(r, STK_DEP_TYPE_MAX), false};
+    }
+    if (percent(r, 5)) { /* on an array that grows no more */
+        uint32_t on = 1 + 3 * BLOCK * below(r, 1 + f->s->next_number / (3 * BLOCK));
+
+        if (stk_array_find(f->s, on) && array_of(f->s->next_number) != on)
+            deps[spec->n_deps++] =
+                (struct stk_dep){on, (enum stk_dep_type)below(r, STK_DEP_TYPE_MAX), true};
     }
     spec->deps = deps;
+    spec->array = array_of(f->s->next_number);
 }
 
 struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct stk_rng *r,
@@ -349,6 +365,7 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     } else if (ev.type == STK_EV_GPUS_OFF) {
         ev.u.off.node.i = odd_number(r, below(r, f->s->n_nodes));
         ev.u.off.mask = percent(r, 60) ? below(r, 256) : odd_number(r, 0);
+        ev.u.off.last = percent(r, 30) ? below(r, 256) : 0;
     }
     if (fx_apply(f, &ev) == 0)
         return true;

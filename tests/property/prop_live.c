@@ -4,8 +4,8 @@
  * The engine here is a list of processes that outlive everything, as real ones do; it starts, ends
  * and reports them at random. Files may not grow at random times (RLIMIT_FSIZE), so commits fail.
  * What must hold after every turn: a copy of the folder, as kill -9 would leave it, opens to the
- * same state; every request was answered once; what was acknowledged is there; no GPU has two
- * owners as far as processes go.
+ * same state; every request was answered once; what was acknowledged is there, and what was refused
+ * is not; no GPU has two owners as far as processes go.
  *
  * STOKER_RUNS (default 20) worlds from STOKER_SEED (default 1) on.
  */
@@ -379,6 +379,7 @@ static void set_trouble(const struct world *w, bool on)
 static void turn(struct world *w, bool trouble)
 {
     struct stk_err err = {""};
+    uint32_t n = 0;
     int rc;
 
     set_trouble(w, trouble);
@@ -388,6 +389,8 @@ static void turn(struct world *w, bool trouble)
         (void)fprintf(stderr, "%s\n", err.text);
     MUST(rc == 0 || (trouble && rc != -ENOTRECOVERABLE));
     MUST(w->asked == w->answered);
+    /* what was refused has not happened */
+    MUST(stk_store_job_get(w->store, w->known + 1, count_one, &n, NULL) == -ENOENT);
 }
 
 static void reopen(struct world *w)

@@ -76,13 +76,13 @@ struct stk_local_job {
     bool settled;       /* nobody asks for it any more; goes with its shim */
     bool wake_on_hello; /* resume as soon as the shim answers */
     bool asleep_wanted; /* the core has it suspended */
-    bool again;         /* its shim ended before it began, and another was made */
     struct stk_stop stop;
     uint64_t mask; /* GPUs it has now */
     bool real_gpus;
     enum stk_cause final_cause; /* not NONE: what to report instead of the shim's words */
     char *spec;                 /* kept until it has started */
     uint32_t restarts, tasks, port, n_ports;
+    uint32_t launches; /* shims that ended before they began */
     struct stk_run run;
     char sentence[256];
     int64_t kill_at;   /* orphaned and being stopped: ms; 0: not told yet */
@@ -90,10 +90,9 @@ struct stk_local_job {
     int64_t again_at;  /* no room to resume it: ms when that is tried again; 0: not waiting */
     int64_t pause_ms;  /* before that */
     bool child;        /* the shim is a child of this process */
-    uv_poll_t *watch;  /* on the shim's pidfd */
-    int pidfd;
     uv_pipe_t *conn;
     uv_process_t *helper; /* stoker-gpu at work for it */
+    int helper_runs;      /* how often it has just died without an answer */
     char *in;
     size_t n_in, cap_in;
     struct stk_local_task *shown; /* for stk_local_info() */

@@ -11,6 +11,8 @@
 
 #include "engine/local/inner.h"
 
+#define MAX_LAUNCHES 5 /* of shims that end before they begin */
+
 static void free_handle(uv_handle_t *h)
 {
     free(h);
@@ -253,16 +255,15 @@ int stk_local_link_open(struct stk_local_job *j, int take_fd)
     return 0;
 }
 
-/* It died before it did anything: once more, for the nursery may have been killed. */
+/* It died before it did anything: another is made, for the nursery may have been killed. */
 static void never_began(struct stk_local_job *j)
 {
     if (j->stray) {
         j->where = STK_W_ENDED;
         return;
     }
-    if (j->spec && !j->stopping && !j->again) {
+    if (j->spec && !j->stopping && ++j->launches < MAX_LAUNCHES) {
         j->adopted = false;
-        j->again = true;
         stk_local_unlink(j);
         j->where = STK_W_WAITING;
         if (j->m->strays == 0)

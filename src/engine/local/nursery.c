@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nursery.c - the process that makes shims (src/shim/nursery.c). It is started when the first one
- * is wanted, and again when it was killed; a launch that was on its way to it then is made once
- * more. Shims live on without it. */
+ * is wanted, and again when it was killed; a launch that was on its way to it then is made
+ * again. Shims live on without it. */
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>

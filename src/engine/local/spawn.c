@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -43,22 +44,31 @@ void stk_local_unlink(const struct stk_local_job *j)
     (void)unlinkat(j->m->run_dir, name, 0);
 }
 
+/* Room for what the shim writes down, or else it is not started: a job whose start is not on record
+ * would be started again. And room for its script, which is no longer than its description. */
+static int make_room(const struct stk_local_job *j, int fd)
+{
+    struct statvfs v;
+
+    if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, RUN_FILE_ROOM) < 0 && errno != EOPNOTSUPP)
+        return -errno;
+    if (j->spec && fstatvfs(j->m->run_dir, &v) == 0 && v.f_bfree * v.f_frsize < strlen(j->spec))
+        return -ENOSPC;
+    return 0;
+}
+
 static int make_run_file(const struct stk_local_job *j)
 {
     char name[64];
-    int fd;
+    int fd, e;
 
     stk_local_run_name(j, "", name, sizeof(name));
     fd = openat(j->m->run_dir, name, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
                 0600);
     if (fd < 0)
         return -1;
-    /* Room for what the shim writes down, or else it is not started: a job whose start is not on
-     * record would be started again. */
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0 ||
-        (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, RUN_FILE_ROOM) < 0 && errno != EOPNOTSUPP)) {
-        int e = errno;
-
+    e = flock(fd, LOCK_EX | LOCK_NB) < 0 ? errno : -make_room(j, fd);
+    if (e) {
         (void)unlinkat(j->m->run_dir, name, 0);
         (void)close(fd);
         errno = e;
@@ -207,11 +217,13 @@ static uint32_t ports_wanted(const struct stk_local_job *j)
     return __builtin_popcountll(j->mask) > 1 ? 1 : 0;
 }
 
-/* Want of room, or of anything else that others give back, passes. */
+/* Want of room, or of anything else that others give back, passes; so does a nursery that was
+ * killed. */
 static bool passes(int error)
 {
     return error == ENOSPC || error == EDQUOT || error == EMFILE || error == ENFILE ||
-           error == ENOMEM || error == ENOBUFS || error == EAGAIN;
+           error == ENOMEM || error == ENOBUFS || error == EAGAIN || error == EPIPE ||
+           error == ECONNRESET;
 }
 
 static void failed(struct stk_local_job *j, const char *what, int error)

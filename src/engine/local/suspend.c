@@ -10,8 +10,8 @@
  * either, and whoever is to have it tells the job to sleep, as at any time.
  *
  * Without a real GPU the middle step is left out. What cannot be suspended is stopped like any
- * other job: its checkpoint signal, SIGTERM, SIGKILL. Each step can be done again, so a daemon that
- * died in the middle goes on from the shim's state. */
+ * other job: its checkpoint signal, SIGTERM, SIGKILL. Each step can be done again: a daemon that
+ * died in the middle goes on from the shim's state, and a stoker-gpu that died is run again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +22,7 @@
 #define MAX_ARGS 4096
 #define FIRST_PAUSE_MS 500
 #define MAX_PAUSE_MS 300000
+#define MAX_RUNS 3           /* of a stoker-gpu that dies without an answer */
 #define ROOM_WAIT_MS "60000" /* for GPU memory that another is just giving back */
 
 static void order(struct stk_local_job *j, const char *op, json_t *take_memo)
@@ -162,12 +163,23 @@ static double driver_s(const json_t *answer, const char *step1, const char *step
     return ms / 1000;
 }
 
+/* It died before it had answered. */
+static bool once_more(struct stk_local_job *j, const json_t *answer)
+{
+    j->helper_runs = answer ? 0 : (j->helper_runs + 1) % MAX_RUNS;
+    return j->helper_runs > 0;
+}
+
 static void saved(struct stk_local_job *j, const json_t *answer)
 {
     const char *why = json_string_value(json_object_get(answer, "why"));
 
     if (j->where != STK_W_SAVING)
         return; /* its shim is gone */
+    if (j->stop.suspend && once_more(j, answer)) {
+        stk_local_suspend(j);
+        return;
+    }
     if (!json_is_true(json_object_get(answer, "ok"))) {
         fall_back(j, why ? why : "stoker-gpu gave no answer");
         return;
@@ -243,6 +255,11 @@ static void restored(struct stk_local_job *j, const json_t *answer)
         return; /* its shim is gone */
     if (json_object_get(answer, "no_room")) {
         try_later(j, why ? why : "the GPU has no room");
+        return;
+    }
+    if (once_more(j, answer)) {
+        j->where = STK_W_THAWING;
+        order(j, "prepare", NULL); /* for the pids */
         return;
     }
     if (!json_is_true(json_object_get(answer, "ok"))) {
@@ -346,6 +363,7 @@ void stk_local_asleep(struct stk_local_job *j)
     j->again_at = 0;
     j->stopping = false;
     j->asleep_wanted = true;
+    stk_local_emit_started(j); /* if nobody knows of it: from here on it is too late */
     (void)snprintf(j->sentence, sizeof(j->sentence), "suspended");
     j->m->base.emit(j->m->base.emit_ctx, &ev);
 }

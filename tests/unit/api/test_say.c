@@ -62,7 +62,7 @@ static void turns_name_who_is_first(void **state)
     says(&(struct stk_say){.why = {.code = STK_WHY_HELD}, .number = 5, .now = NOW},
          "it is on hold until somebody releases it", "release it: stoker release 5");
     says(&(struct stk_say){.why = {STK_WHY_DEPENDENCY, .missing = 1}, .now = NOW},
-         "waits for 1 job that it depends on", "");
+         "waits for 1 job or array that it depends on", "");
 }
 
 static void every_reason_has_a_sentence(void **state)

@@ -29,8 +29,9 @@ static void a_bad_submit_is_refused_with_a_sentence_and_changes_nothing(void **s
 {
     struct fx *f = fx_plain();
     static struct stk_dep many[STK_MAX_DEPS + 1];
-    const struct stk_dep unknown = {77, STK_DEP_AFTERANY}, zero = {0, STK_DEP_AFTERANY};
-    const struct stk_dep odd = {1, (enum stk_dep_type)9};
+    const struct stk_dep unknown = {77, STK_DEP_AFTERANY, false},
+                         zero = {0, STK_DEP_AFTERANY, false};
+    const struct stk_dep odd = {1, (enum stk_dep_type)9, false};
 
     (void)state;
     (void)fx_submit(f, fx_job(1, 10));

@@ -12,7 +12,7 @@
 static uint32_t after(struct fx *f, uint32_t on, enum stk_dep_type type)
 {
     struct stk_job_spec spec = fx_job(1, 10);
-    const struct stk_dep dep = {fx_of(f, on)->number, type};
+    const struct stk_dep dep = {fx_of(f, on)->number, type, false};
 
     spec.deps = &dep;
     spec.n_deps = 1;
@@ -102,7 +102,8 @@ static void all_dependencies_must_be_met(void **state)
 {
     struct fx *f = fx_new(&(struct fx_setup){.order = "fifo"});
     uint32_t a = fx_submit(f, fx_job(1, 10)), b = fx_submit(f, fx_job(1, 10)), c, d;
-    struct stk_dep deps[3] = {{1, STK_DEP_AFTEROK}, {2, STK_DEP_AFTERANY}, {1, STK_DEP_AFTERANY}};
+    struct stk_dep deps[3] = {
+        {1, STK_DEP_AFTEROK, false}, {2, STK_DEP_AFTERANY, false}, {1, STK_DEP_AFTERANY, false}};
     struct stk_job_spec spec = fx_job(1, 10);
 
     (void)state;
@@ -151,7 +152,7 @@ static void dependents_in_another_pool_are_woken(void **state)
                                                  .order = k < 4 ? "fifo" : "las",
                                                  .preempt = k < 4 ? "none" : "afresh"});
         struct stk_job_spec spec = fx_job(1, 10);
-        const struct stk_dep dep = {1, STK_DEP_AFTEROK};
+        const struct stk_dep dep = {1, STK_DEP_AFTEROK, false};
         uint32_t on = fx_submit(f, spec), last = on;
 
         spec.pool.i = 1;
@@ -170,7 +171,7 @@ static void a_job_begins_at_its_time_not_before(void **state)
     struct fx *f = fx_new(&(struct fx_setup){.order = "fifo"});
     struct stk_job_spec spec = fx_job(1, 10);
     uint32_t on = fx_submit(f, fx_job(1, 30)), job, dep;
-    const struct stk_dep after_on = {1, STK_DEP_AFTERANY};
+    const struct stk_dep after_on = {1, STK_DEP_AFTERANY, false};
 
     (void)state;
     spec.begin = 20 * STK_SECOND;
@@ -191,7 +192,7 @@ static void finished_jobs_are_forgotten_oldest_first(void **state)
 {
     struct fx *f = fx_new(&(struct fx_setup){.forget = true, .retain = 3});
     struct stk_job_spec spec = fx_job(1, 10);
-    struct stk_dep dep = {1, STK_DEP_AFTERANY};
+    struct stk_dep dep = {1, STK_DEP_AFTERANY, false};
 
     (void)state;
     for (int i = 0; i < 10; i++)
@@ -224,6 +225,79 @@ static void with_nothing_retained_a_chain_still_ends_whole(void **state)
     fx_finish(f);
 }
 
+/* Elements of an array of 'n', of one GPU each; the first one's slot. */
+static uint32_t submit_array(struct fx *f, uint32_t n)
+{
+    stk_job_number first = f->s->next_number;
+    uint32_t slot = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct stk_job_spec spec = fx_job(1, 10);
+        uint32_t at;
+
+        spec.array = first;
+        spec.array_index = i;
+        at = fx_submit(f, spec);
+        slot = i == 0 ? at : slot;
+    }
+    return slot;
+}
+
+static uint32_t after_all(struct fx *f, uint32_t first, enum stk_dep_type type)
+{
+    struct stk_job_spec spec = fx_job(1, 10);
+    const struct stk_dep dep = {fx_of(f, first)->number, type, true};
+
+    spec.deps = &dep;
+    spec.n_deps = 1;
+    return fx_submit(f, spec);
+}
+
+static void an_array_is_one_dependency(void **state)
+{
+    struct fx *f = fx_plain();
+    uint32_t first = submit_array(f, 3);
+    uint32_t ok = after_all(f, first, STK_DEP_AFTEROK), any = after_all(f, first, STK_DEP_AFTERANY),
+             bad = after_all(f, first, STK_DEP_AFTERNOTOK);
+
+    (void)state;
+    assert_int_equal(fx_of(f, ok)->unmet, 1);
+    (void)fx_decide(f);
+    assert_int_equal(fx_exit(f, first + 1, STK_CAUSE_OK), 0);
+    assert_int_equal(fx_state(f, bad), STK_JOB_DONE); /* at once: it cannot be met any more */
+    assert_int_equal(fx_of(f, bad)->cause, STK_CAUSE_DEPENDENCY);
+    assert_int_equal(fx_exit(f, first, STK_CAUSE_OK), 0);
+    assert_int_equal(fx_state(f, ok), STK_JOB_BLOCKED);
+    assert_int_equal(fx_exit(f, first + 2, STK_CAUSE_OK), 0);
+    assert_int_equal(fx_state(f, ok), STK_JOB_WAITING);
+    assert_int_equal(fx_state(f, any), STK_JOB_WAITING);
+    assert_int_equal(f->s->by_array.n, 0); /* and is forgotten */
+    fx_finish(f);
+}
+
+static void one_bad_end_settles_an_array(void **state)
+{
+    struct fx *f = fx_plain();
+    uint32_t first = submit_array(f, 3), ok = after_all(f, first, STK_DEP_AFTEROK),
+             any = after_all(f, first, STK_DEP_AFTERANY), on = after(f, ok, STK_DEP_AFTEROK);
+    struct stk_job_spec spec = fx_job(1, 10);
+    const struct stk_dep gone = {99, STK_DEP_AFTEROK, true};
+
+    (void)state;
+    (void)fx_decide(f);
+    assert_int_equal(fx_exit(f, first + 2, STK_CAUSE_FAILED), 0);
+    assert_int_equal(fx_state(f, ok), STK_JOB_DONE);
+    assert_int_equal(fx_state(f, on), STK_JOB_DONE); /* and those that wait for it */
+    assert_int_equal(fx_state(f, any), STK_JOB_BLOCKED);
+    assert_int_equal(fx_exit(f, first, STK_CAUSE_OK), 0);
+    assert_int_equal(fx_exit(f, first + 1, STK_CAUSE_OK), 0);
+    assert_int_equal(fx_state(f, any), STK_JOB_WAITING);
+    spec.deps = &gone;
+    spec.n_deps = 1;
+    assert_int_equal(fx_try_submit(f, &spec), -ENOENT);
+    fx_finish(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +310,8 @@ int main(void)
         cmocka_unit_test(a_job_begins_at_its_time_not_before),
         cmocka_unit_test(finished_jobs_are_forgotten_oldest_first),
         cmocka_unit_test(with_nothing_retained_a_chain_still_ends_whole),
+        cmocka_unit_test(an_array_is_one_dependency),
+        cmocka_unit_test(one_bad_end_settles_an_array),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

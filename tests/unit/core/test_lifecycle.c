@@ -82,7 +82,7 @@ static uint32_t in_none(struct fx *f, int way)
 static uint32_t in_held(struct fx *f, int way)
 {
     struct stk_job_spec spec = fx_job(1, 10);
-    const struct stk_dep dep = {1, STK_DEP_AFTERANY};
+    const struct stk_dep dep = {1, STK_DEP_AFTERANY, false};
     uint32_t job;
 
     if (way >= 4)
@@ -103,7 +103,7 @@ static uint32_t in_held(struct fx *f, int way)
 static uint32_t in_blocked(struct fx *f, int way)
 {
     struct stk_job_spec spec = fx_job(1, 10);
-    const struct stk_dep dep = {1, STK_DEP_AFTEROK};
+    const struct stk_dep dep = {1, STK_DEP_AFTEROK, false};
 
     if (way == 0)
         spec.begin = f->now + HOUR;
@@ -215,7 +215,7 @@ static stk_job_number failed_job(struct fx *f)
 static int try_submit(struct fx *f, uint32_t *job, int variant)
 {
     struct stk_job_spec spec = fx_job(1, 10);
-    struct stk_dep dep = {0, STK_DEP_AFTEROK};
+    struct stk_dep dep = {0, STK_DEP_AFTEROK, false};
     struct stk_event ev = {.at = f->now, .type = STK_EV_SUBMIT, .u.spec = &spec};
 
     spec.held = variant == 1;

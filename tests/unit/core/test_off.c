@@ -32,6 +32,26 @@ static void gpus_that_are_off_take_no_jobs(void **state)
     fx_finish(f);
 }
 
+static void gpus_to_be_used_last_are(void **state)
+{
+    struct fx *f = fx_plain();
+    const struct stk_event ev = {.at = f->now, .type = STK_EV_GPUS_OFF, .u.off = {{0}, 0, 0x33}};
+    uint32_t one, two, all;
+
+    (void)state;
+    assert_int_equal(fx_gpus_off(f, 1, 0xff), 0);
+    assert_int_equal(fx_apply(f, &ev), 0);
+    one = fx_submit(f, fx_job(1, 10));
+    two = fx_submit(f, fx_job(2, 10));
+    assert_int_equal(fx_decide(f), 2);
+    assert_int_equal(f->s->pieces[fx_of(f, one)->first_piece].mask, 0x04);
+    assert_int_equal(f->s->pieces[fx_of(f, two)->first_piece].mask, 0x48);
+    all = fx_submit(f, fx_job(3, 10));
+    assert_int_equal(fx_decide(f), 1);
+    assert_int_equal(f->s->pieces[fx_of(f, all)->first_piece].mask, 0x83);
+    fx_finish(f);
+}
+
 static void leases_go_on_and_their_gpus_stay_off(void **state)
 {
     struct fx *f = fx_plain();
@@ -147,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpus_that_are_off_take_no_jobs),
+        cmocka_unit_test(gpus_to_be_used_last_are),
         cmocka_unit_test(leases_go_on_and_their_gpus_stay_off),
         cmocka_unit_test(what_cannot_be_off),
         cmocka_unit_test(admission_counts_them_and_why_tells),

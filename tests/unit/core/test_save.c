@@ -18,7 +18,7 @@ static struct fx *busy(const struct fx_setup *setup)
 {
     struct fx *f = fx_new(setup);
     struct stk_job_spec spec = fx_job(2, 100);
-    struct stk_dep dep = {0, STK_DEP_AFTERANY};
+    struct stk_dep dep = {0, STK_DEP_AFTERANY, false};
     uint32_t first, asleep, stopping;
 
     spec.retry[STK_RETRY_OOM] = 3;

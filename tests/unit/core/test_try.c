@@ -79,7 +79,7 @@ static void it_would_take_the_place_of_another(void **state)
 
 static void it_could_never_start(void **state)
 {
-    const struct stk_dep dep = {1, STK_DEP_AFTERNOTOK};
+    const struct stk_dep dep = {1, STK_DEP_AFTERNOTOK, false};
     struct stk_job_spec spec = fx_job(1, 10);
 
     (void)state;
@@ -100,7 +100,7 @@ static void when_it_cannot_be_foreseen(void **state)
 {
     struct fx *f = fx_plain();
     struct stk_job_spec spec = fx_job(1, 10);
-    const struct stk_dep deps[2] = {{1, STK_DEP_AFTEROK}, {1, STK_DEP_AFTERNOTOK}};
+    const struct stk_dep deps[2] = {{1, STK_DEP_AFTEROK, false}, {1, STK_DEP_AFTERNOTOK, false}};
     struct stk_try t;
 
     (void)state;
@@ -136,7 +136,7 @@ static void what_is_refused_is_refused(void **state)
 {
     struct fx *f = fx_plain();
     struct stk_job_spec spec = fx_job(17, 10);
-    const struct stk_dep dep = {7, STK_DEP_AFTEROK};
+    const struct stk_dep dep = {7, STK_DEP_AFTEROK, false};
     struct stk_try t;
 
     (void)state;

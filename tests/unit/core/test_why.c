@@ -28,7 +28,7 @@ static void jobs_that_do_not_wait_for_room(void **state)
 {
     struct fx *f = fx_new(&(struct fx_setup){.order = "fifo"});
     struct stk_job_spec spec = fx_job(1, 10);
-    const struct stk_dep deps[2] = {{1, STK_DEP_AFTERANY}, {2, STK_DEP_AFTERANY}};
+    const struct stk_dep deps[2] = {{1, STK_DEP_AFTERANY, false}, {2, STK_DEP_AFTERANY, false}};
     struct stk_reason r;
     uint32_t a = fx_submit(f, spec), b = fx_submit(f, spec), job;
 

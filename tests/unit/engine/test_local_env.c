@@ -124,6 +124,8 @@ static void each_task_of_a_gang_knows_its_rank_and_its_gpus(void **state)
         has(env, "MASTER_PORT=15043");
         has(env, "JAX_COORDINATOR_ADDRESS=127.0.0.1:15043");
         has(env, "JAX_NUM_PROCESSES=3");
+        has(env, "JAX_LOCAL_DEVICE_IDS=0,1"); /* of those that it sees */
+        has(env, "SLURM_STEP_NODELIST=n1");
         has(env, "SLURM_NTASKS=3");
         has(env, "SLURM_NTASKS_PER_NODE=3");
         has(env, "SLURM_JOB_ID=43");
@@ -452,41 +454,103 @@ static void umask_limits_and_groups_are_the_jobs(void **state)
     lw_close(&w);
 }
 
-/* A stand-in for podman that says what it was told. */
+/* A stand-in for what runs images, which says what it was told. */
+static void stand_in(const struct lw *w, const char *name)
+{
+    char path[256];
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", w->home, name);
+    f = fopen(path, "we");
+    assert_non_null(f);
+    (void)fputs("#!/bin/sh\necho \"$@\" $CUDA_VISIBLE_DEVICES\n", f);
+    (void)fclose(f);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+/* What it was told about job 'number', which has the GPUs of 'mask'. */
+static char *told(struct lw *w, uint32_t number, const char *image, const char *more, uint64_t mask,
+                  uint32_t tasks)
+{
+    lw_start_on(w, number, 5,
+                lw_spec(w,
+                        "\"command\":[\"train\",\"--lr\",\"1\"],\"image\":\"%s\",\"envs\":{"
+                        "\"PATH\":\"%s\",\"TOKEN\":\"abc\"}%s",
+                        image, w->home, more),
+                mask, tasks, 0);
+    if (lw_wait(w, number, STK_EV_EXITED).u.exit.cause != STK_CAUSE_OK)
+        fail_msg("job %u: %s", number, w->note);
+    lw_settle(w, number, 5);
+    return lw_log(w, number);
+}
+
 static void an_image_is_run_by_the_users_runtime(void **state)
 {
     struct lw w;
-    char path[256], *log;
-    FILE *f;
+    char words[256], *log;
 
     (void)state;
     lw_open(&w);
-    (void)snprintf(path, sizeof(path), "%s/podman", w.home);
-    f = fopen(path, "we");
-    assert_non_null(f);
-    (void)fputs("#!/bin/sh\necho \"$@\"\n", f);
-    (void)fclose(f);
-    assert_int_equal(chmod(path, 0755), 0);
-    lw_start_on(
-        &w, 1, 5,
-        lw_spec(&w,
-                "\"command\":[\"train\",\"--lr\",\"1\"],\"image\":\"%s\",\"envs\":{\"PATH\":"
-                "\"%s:/bin\",\"TOKEN\":\"abc\"}",
-                w.home, w.home),
-        1, 1, 0);
-    assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_OK);
-    log = lw_log(&w, 1);
-    assert_non_null(strstr(log, "run --rm --name stoker-1-5-0 "));
+    stand_in(&w, "podman");
+    log = told(&w, 1, w.home, "", 1, 1);
+    assert_non_null(strstr(log, "run --rm --name stoker-1-5-0 --network=host --ipc=host "));
+    assert_non_null(strstr(log, "--cgroups=disabled --ulimit nofile="));
     assert_non_null(strstr(log, "--env TOKEN "));
+    assert_non_null(strstr(log, "--env CUDA_VISIBLE_DEVICES "));
+    assert_non_null(strstr(log, "--volume /run:/run ")); /* the daemon's socket */
     assert_null(strstr(log, "abc"));
-    (void)snprintf(path, sizeof(path), "--rootfs %s train --lr 1\n", w.home);
-    assert_non_null(strstr(log, path));
+    assert_null(strstr(log, "--device")); /* virtual GPUs are numbers */
+    (void)snprintf(words, sizeof(words), "--workdir %s --rootfs %s:O train --lr 1 0\n", w.home,
+                   w.home);
+    assert_non_null(strstr(log, words));
     free(log);
     assert_int_equal(lw_run(&w, 2,
                             lw_spec(&w, "\"command\":[\"true\"],\"image\":\"x\",\"envs\":{\"PATH\":"
                                         "\"/nowhere\"}"))
                          .u.exit.cause,
                      STK_CAUSE_NOT_STARTED);
+    lw_close(&w);
+}
+
+static void each_runtime_is_given_the_tasks_gpus_in_its_own_way(void **state)
+{
+    struct lw w;
+    char *log;
+
+    (void)state;
+    lw_open(&w);
+    w.real_gpus = true;
+    lw_engine_close(&w);
+    lw_engine_open(&w);
+    stand_in(&w, "apptainer");
+    log = told(&w, 1, "a.sif", "", 0xc, 1);
+    assert_non_null(strstr(log, "exec --nv --bind "));
+    assert_non_null(strstr(log, " a.sif train --lr 1 "));
+    free(log);
+    stand_in(&w, "docker"); /* is looked for first */
+    log = told(&w, 2, "repo/name:tag", "", 0xc, 1);
+    assert_non_null(strstr(log, "--init --user="));
+    assert_non_null(strstr(log, "--gpus \"device=GPU-2,GPU-3\" --env CUDA_VISIBLE_DEVICES=0,1 "));
+    assert_null(strstr(log, "--env CUDA_VISIBLE_DEVICES "));
+    assert_non_null(strstr(log, " repo/name:tag train --lr 1 "));
+    free(log);
+    stand_in(&w, "podman");
+    log = told(&w, 3, "repo/name:tag", ",\"tasks\":2,\"gpus\":1,\"stdout\":\"log.%t\"", 0xc, 2);
+    free(log);
+    for (uint32_t t = 0; t < 2; t++) { /* each container has its own alone */
+        char words[128];
+
+        log = lw_read(&w, t ? "log.1" : "log.0");
+        (void)snprintf(words, sizeof(words),
+                       "--device nvidia.com/gpu=GPU-%u --env CUDA_VISIBLE_DEVICES=0 ", 2 + t);
+        assert_non_null(strstr(log, words));
+        (void)snprintf(words, sizeof(words), "gpu=GPU-%u", 3 - t);
+        assert_null(strstr(log, words));
+        free(log);
+    }
+    log = told(&w, 4, "x", ",\"image_runtime\":\"docker\"", 1, 1);
+    assert_non_null(strstr(log, "--gpus \"device=GPU-0\""));
+    free(log);
     lw_close(&w);
 }
 
@@ -508,6 +572,7 @@ int main(void)
         cmocka_unit_test(a_secret_that_is_none_is_refused),
         cmocka_unit_test(umask_limits_and_groups_are_the_jobs),
         cmocka_unit_test(an_image_is_run_by_the_users_runtime),
+        cmocka_unit_test(each_runtime_is_given_the_tasks_gpus_in_its_own_way),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

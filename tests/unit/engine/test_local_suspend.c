@@ -209,7 +209,12 @@ static void a_suspend_that_was_under_way_is_finished(void **state)
     lw_adopt(&w, 1, 5, STK_JOB_STOPPING, false, false, &stop, lw_sh(&w, COUNTS, ""));
     (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
     sleeps(&w);
-    end(&w, 5);
+    while (lw_has(&w, 1, STK_EV_STARTED))
+        (void)lw_wait(&w, 1, STK_EV_STARTED);
+    lw_stop(&w, 1, 5, STK_CAUSE_CANCELLED, false);
+    assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_CANCELLED);
+    assert_false(lw_has(&w, 1, STK_EV_STARTED)); /* that was told before it slept, or never */
+    lw_close(&w);
 }
 
 static void a_resume_that_was_under_way_is_finished(void **state)
@@ -432,6 +437,42 @@ static void a_restart_while_saving_does_it_again(void **state)
     end(&w, 5);
 }
 
+/* Nothing is lost with it: what it has done half can be done again. */
+static void a_helper_that_is_killed_is_run_again(void **state)
+{
+    struct lw w;
+    char body[512];
+
+    (void)state;
+    lw_open(&w);
+    (void)snprintf(body, sizeof(body),
+                   "[ -e %s/$1.killed ] || { >%s/$1.killed; kill -9 $$; }; " OK_HELPER, w.dir,
+                   w.dir);
+    helper(&w, body);
+    begin(&w, "");
+    lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
+    (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
+    sleeps(&w);
+    lw_resume(&w, 1, 6, 3);
+    (void)lw_wait(&w, 1, STK_EV_STARTED);
+    runs(&w);
+    end(&w, 6);
+}
+
+static void a_helper_that_always_dies_is_given_up(void **state)
+{
+    struct lw w;
+
+    (void)state;
+    lw_open(&w);
+    helper(&w, "kill -9 $$");
+    begin(&w, "");
+    lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
+    assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_EVICTED);
+    assert_non_null(strstr(w.notes, "not suspended: stoker-gpu gave no answer"));
+    lw_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +493,8 @@ int main(void)
         cmocka_unit_test(a_job_that_waits_for_room_sleeps_and_can_be_told_to_sleep),
         cmocka_unit_test(a_cancel_while_saving_waits_for_the_helper),
         cmocka_unit_test(a_restart_while_saving_does_it_again),
+        cmocka_unit_test(a_helper_that_is_killed_is_run_again),
+        cmocka_unit_test(a_helper_that_always_dies_is_given_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

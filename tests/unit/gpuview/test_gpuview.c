@@ -21,7 +21,8 @@
     "{\"index\":1,\"uuid\":\"GPU-b\",\"name\":\"NVIDIA H200\",\"mem_mib\":143771,\"mig\":false}]}"
 #define MINUTE INT64_C(60000000)
 
-static const struct stk_gpu_rule block = {STK_FOREIGN_BLOCK, 600, 0};
+static const struct stk_gpu_rule block = {
+    .foreign = STK_FOREIGN_BLOCK, .stale_s = 600, .min_free_mib = 0};
 
 static int list(struct stk_gpus *t, const char *line)
 {
@@ -55,11 +56,12 @@ static int sample(struct stk_gpus *t, int64_t at_us, const char *members)
     return stk_gpuview_sample(t, line, strlen(line), NULL);
 }
 
-/* PIDs from 1000 on are of our jobs. */
-static uint64_t owner(void *ctx, const struct stk_gpu_proc *p)
+/* PIDs from 1000 on are of our jobs; those from 2000 on of one that was not given the GPU. */
+static struct stk_gpu_owner owner(void *ctx, uint32_t gpu, const struct stk_gpu_proc *p)
 {
     (void)ctx;
-    return p->pid >= 1000 ? 7 : 0;
+    (void)gpu;
+    return (struct stk_gpu_owner){p->pid >= 1000 ? 7 : 0, p->pid >= 1000 && p->pid < 2000};
 }
 
 static struct stk_gpu_verdict judge(const struct stk_gpus *t, const struct stk_gpu_rule *rule)
@@ -92,7 +94,6 @@ static void no_driver_is_a_table_without_gpus(void **state)
     assert_int_equal(list(t, "{\"gpus\":[],\"suspend\":false,\"why\":\"no NVIDIA driver: x\"}"), 0);
     assert_int_equal(t->n, 0);
     assert_string_equal(t->why, "no NVIDIA driver: x");
-    assert_int_equal(stk_gpuview_off(t, NULL, owner, NULL), 0);
 }
 
 static void wrong_lines_change_nothing(void **state)
@@ -163,7 +164,8 @@ static void absent_values_are_not_known(void **state)
 
 static void a_gpu_without_reading_is_off_unless_ignored(void **state)
 {
-    static const struct stk_gpu_rule ignore = {STK_FOREIGN_IGNORE, 600, 0};
+    static const struct stk_gpu_rule ignore = {
+        .foreign = STK_FOREIGN_IGNORE, .stale_s = 600, .min_free_mib = 0};
     struct stk_gpu_verdict v = judge(*state, &block);
 
     assert_int_equal(v.state, STK_GPU_UNKNOWN);
@@ -195,7 +197,7 @@ static int alice(struct stk_gpus *t, int64_t at_us, const char *sm, int age_s)
 {
     char p[512];
 
-    (void)snprintf(p, sizeof(p), "\"mem_free_mib\":1000,\"processes\":[" ALICE "]", sm, age_s);
+    (void)snprintf(p, sizeof(p), "\"mem_total_mib\":1642,\"processes\":[" ALICE "]", sm, age_s);
     return sample(t, at_us, p);
 }
 
@@ -223,7 +225,6 @@ static void idle_for_long_is_stale_and_activity_ends_that(void **state)
     assert_int_equal(alice(t, 11 * MINUTE, "0", 700), 0);
     assert_int_equal(judge(t, &block).state, STK_GPU_FOREIGN_IDLE);
     assert_non_null(strstr(judge(t, &block).text, "no GPU activity for 10 min"));
-    assert_true(judge(t, &block).off);
     assert_int_equal(alice(t, 12 * MINUTE, "1", 760), 0);
     assert_int_equal(judge(t, &block).state, STK_GPU_FOREIGN_BUSY);
     assert_int_equal(alice(t, 13 * MINUTE, "0", 820), 0);
@@ -251,28 +252,68 @@ static void without_any_sign_of_activity_nothing_is_called_stale(void **state)
 
 static void pack_blocks_only_when_memory_is_short(void **state)
 {
-    struct stk_gpu_rule pack = {STK_FOREIGN_PACK, 600, 1000};
+    struct stk_gpu_rule pack = {.foreign = STK_FOREIGN_PACK, .stale_s = 600, .min_free_mib = 1000};
     struct stk_gpus *t = *state;
 
     assert_int_equal(alice(t, MINUTE, "12", 5), 0);
-    assert_false(judge(t, &pack).off);
+    assert_true(judge(t, &pack).last && !judge(t, &pack).off);
     pack.min_free_mib = 1001;
     assert_true(judge(t, &pack).off);
     assert_int_equal(sample(t, 2 * MINUTE, "\"processes\":[{\"pid\":42}]"), 0);
     pack.min_free_mib = 0;
-    assert_true(judge(t, &pack).off); /* free memory is not known */
+    assert_true(judge(t, &pack).off); /* how much there is is not known */
 }
 
-static void the_mask_has_a_bit_for_each_gpu_that_is_off(void **state)
+static void a_gpu_that_nobody_has_used_for_long_is_used_last(void **state)
 {
-    struct stk_gpu_rule rules[2] = {block, {STK_FOREIGN_IGNORE, 600, 0}};
+    struct stk_gpu_rule rule = block;
     struct stk_gpus *t = *state;
 
-    assert_int_equal(stk_gpuview_off(t, rules, owner, NULL), 1);
-    rules[1].foreign = STK_FOREIGN_BLOCK;
-    assert_int_equal(stk_gpuview_off(t, rules, owner, NULL), 3);
-    assert_int_equal(sample(t, 1, "\"processes\":[]"), 0);
-    assert_int_equal(stk_gpuview_off(t, rules, owner, NULL), 2);
+    rule.min_free_mib = 100;
+    assert_int_equal(alice(t, MINUTE, "0", 100), 0);
+    assert_int_equal(alice(t, 11 * MINUTE, "0", 700), 0);
+    assert_true(judge(t, &rule).last && !judge(t, &rule).off);
+    rule.min_free_mib = 100000;
+    assert_true(judge(t, &rule).off);
+}
+
+static void a_job_on_a_gpu_that_it_was_not_given_is_foreign(void **state)
+{
+    struct stk_gpus *t = *state;
+    struct stk_gpu_verdict v;
+
+    assert_int_equal(sample(t, 1, "\"processes\":[{\"pid\":1000},{\"pid\":2000,\"uid\":5}]"), 0);
+    v = judge(t, &block);
+    assert_int_equal(v.state, STK_GPU_FOREIGN_BUSY);
+    assert_int_equal(v.stray, 7);
+    assert_true(v.off && v.n_ours == 1 && v.n_foreign == 1);
+    assert_non_null(strstr(v.text, "job 7 uses it and was not given it"));
+    assert_null(strstr(v.text, "release"));
+}
+
+static void a_gpu_is_well_after_a_quiet_time(void **state)
+{
+    struct stk_gpu_rule rule = block;
+    struct stk_gpus *t = *state;
+
+    rule.quiet_s = 60;
+    assert_int_equal(sample(t, 1, "\"recovery\":\"reset\",\"xid\":[{\"code\":62,\"at_us\":1}]"), 0);
+    assert_non_null(strstr(judge(t, &rule).text, "used again after 1 min"));
+    assert_false(stk_gpuview_is_well(t, 0, 60));
+    assert_int_equal(sample(t, 2 * MINUTE, "\"recovery\":\"reset\""), 0);
+    assert_false(stk_gpuview_is_well(t, 0, 60)); /* not reset yet */
+    assert_int_equal(sample(t, 3 * MINUTE, "\"rows_pending\":true"), 0);
+    assert_false(stk_gpuview_is_well(t, 0, 60));
+    assert_int_equal(sample(t, 4 * MINUTE, "\"recovery\":\"none\""), 0);
+    assert_false(stk_gpuview_is_well(t, 0, 600));
+    assert_true(stk_gpuview_is_well(t, 0, 60));
+    assert_int_equal(sample(t, 5 * MINUTE, "\"xid\":[{\"code\":62,\"at_us\":299000000}]"), 0);
+    assert_false(stk_gpuview_is_well(t, 0, 60)); /* once more */
+    assert_int_equal(sample(t, 6 * MINUTE, "\"xid\":[{\"code\":79,\"at_us\":300000000}]"), 0);
+    assert_int_equal(t->gpu[0].fault_xid, 79); /* the worse one counts */
+    assert_int_equal(sample(t, 90 * MINUTE, "\"recovery\":\"none\""), 0);
+    assert_false(stk_gpuview_is_well(t, 0, 60));
+    assert_null(strstr(judge(t, &rule).text, "used again after"));
 }
 
 static void a_display_is_not_foreign_work(void **state)
@@ -299,7 +340,8 @@ static void memory_nobody_accounts_for_counts_after_three_readings(void **state)
 
 static void only_hardware_errors_make_a_gpu_faulty(void **state)
 {
-    static const struct stk_gpu_rule ignore = {STK_FOREIGN_IGNORE, 600, 0};
+    static const struct stk_gpu_rule ignore = {
+        .foreign = STK_FOREIGN_IGNORE, .stale_s = 600, .min_free_mib = 0};
     struct stk_gpus *t = *state;
 
     assert_int_equal(sample(t, 1,
@@ -419,16 +461,9 @@ static void ages_have_two_units(void **state)
     }
 }
 
-static void names_are_found_again(void **state)
+static void words_have_names(void **state)
 {
-    enum stk_foreign f;
-
     (void)state;
-    for (unsigned i = 0; i < STK_FOREIGN_MAX; i++) {
-        assert_true(stk_foreign_find(stk_foreign_name((enum stk_foreign)i), &f));
-        assert_int_equal(f, i);
-    }
-    assert_false(stk_foreign_find("blocks", &f));
     assert_string_equal(stk_gpu_state_name(STK_GPU_FOREIGN_IDLE), "foreign-idle");
     assert_string_equal(stk_gpu_state_name(STK_GPU_STATE_MAX), "?");
     assert_string_equal(stk_gpu_metric_name(STK_GPU_RETIRED_PAGES), "retired_pages");
@@ -480,7 +515,9 @@ int main(void)
         TEST(another_process_with_the_same_pid_starts_anew),
         TEST(without_any_sign_of_activity_nothing_is_called_stale),
         TEST(pack_blocks_only_when_memory_is_short),
-        TEST(the_mask_has_a_bit_for_each_gpu_that_is_off),
+        TEST(a_gpu_that_nobody_has_used_for_long_is_used_last),
+        TEST(a_job_on_a_gpu_that_it_was_not_given_is_foreign),
+        TEST(a_gpu_is_well_after_a_quiet_time),
         TEST(a_display_is_not_foreign_work),
         TEST(memory_nobody_accounts_for_counts_after_three_readings),
         TEST(only_hardware_errors_make_a_gpu_faulty),
@@ -490,7 +527,7 @@ int main(void)
         TEST(many_processes_are_counted_and_long_text_is_cut),
         cmocka_unit_test(text_is_cut_between_characters),
         cmocka_unit_test(ages_have_two_units),
-        cmocka_unit_test(names_are_found_again),
+        cmocka_unit_test(words_have_names),
         TEST(shown_is_what_is_known),
     };
 

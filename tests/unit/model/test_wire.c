@@ -26,7 +26,8 @@ static bool same_spec(const struct stk_job_spec *a, const struct stk_job_spec *b
                 memcmp(a->retry, b->retry, sizeof(a->retry)) == 0;
 
     for (uint32_t i = 0; same && i < a->n_deps; i++)
-        same = a->deps[i].on == b->deps[i].on && a->deps[i].type == b->deps[i].type;
+        same = a->deps[i].on == b->deps[i].on && a->deps[i].whole == b->deps[i].whole &&
+               a->deps[i].type == b->deps[i].type;
     return same;
 }
 
@@ -61,7 +62,8 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
     case STK_EV_NODE_UP:
         return a->u.node.i == b->u.node.i;
     case STK_EV_GPUS_OFF:
-        return a->u.off.node.i == b->u.off.node.i && a->u.off.mask == b->u.off.mask;
+        return a->u.off.node.i == b->u.off.node.i && a->u.off.mask == b->u.off.mask &&
+               a->u.off.last == b->u.off.last;
     default:
         return true;
     }
@@ -103,7 +105,8 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         spec->deps = deps;
         for (uint32_t i = 0; i < spec->n_deps; i++)
             deps[i] = (struct stk_dep){(uint32_t)stk_rng_next(r),
-                                       (enum stk_dep_type)stk_rng_below(r, STK_DEP_TYPE_MAX)};
+                                       (enum stk_dep_type)stk_rng_below(r, STK_DEP_TYPE_MAX),
+                                       stk_rng_below(r, 2)};
         ev.u.spec = spec;
     } else if (type == STK_EV_PLACE) {
         ev.u.place.n = (uint32_t)stk_rng_below(r, 5);
@@ -125,6 +128,7 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
     } else if (type == STK_EV_GPUS_OFF) {
         ev.u.off.node.i = (uint32_t)stk_rng_next(r);
         ev.u.off.mask = stk_rng_next(r);
+        ev.u.off.last = stk_rng_next(r);
     } else {
         ev.u.node.i = (uint32_t)stk_rng_next(r);
     }

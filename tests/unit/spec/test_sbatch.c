@@ -305,11 +305,14 @@ static json_t *exported(const char *what)
                          (char[]){"BAD=\xff"},
                          NULL};
     json_t *job = json_object(), *envs;
+    char flag[256], program[] = "sbatch", *argv[] = {program, flag, NULL};
     struct stk_sbatch s;
+    int rest;
 
     stk_sbatch_init(&s, STK_TOOL_SBATCH, 0);
+    (void)snprintf(flag, sizeof(flag), "--export=%s", what ? what : "");
     if (what)
-        assert_int_equal(stk_sbatch_set(&s, "export", what, "", &err), 0);
+        assert_int_equal(stk_sbatch_args(&s, 2, argv, &rest, &err), 0);
     assert_int_equal(stk_sbatch_export(&s, job, env, &err), 0);
     envs = json_incref(json_object_get(job, "envs"));
     json_decref(job);

@@ -66,6 +66,13 @@ static void skypilot_words(void **state)
            "\"#!/usr/bin/env bash\\ncd x\\npython x.py\\n\"}");
 }
 
+static void schedules(void **state)
+{
+    (void)state;
+    expect("schedule: {cron: '0 8 * * mon-fri'}\nrun: x\n",
+           "{\"schedule\":{\"cron\":\"0 8 * * mon-fri\"},\"script\":\"#!/usr/bin/env bash\\nx\"}");
+}
+
 static void dstack_words(void **state)
 {
     (void)state;
@@ -190,10 +197,8 @@ static void refusals_name_line_and_key(void **state)
         {"run: x\nresources: 5\n", "job.yaml:2: resources: must be a mapping"},
         {"run: x\nresources:\n  cloud: aws\n",
          "job.yaml:3: resources.cloud: is not supported: jobs run on the machines of this cluster"},
-        {"run: x\nschedule:\n  cron: '0 8 * * *'\n",
-         "job.yaml:2: schedule: is not supported: a job cannot be repeated by the clock; begin "
-         "says "
-         "when it starts, once"},
+        {"run: x\nschedule:\n  cron: '0 8 30 2 *'\n",
+         "job.yaml:3: schedule.cron: names a day that never comes"},
         {"run: x\ntime: 90\n", "job.yaml:2: time: needs a unit, as in 90m or 90s"},
         {"run: x\ntime: soon\n",
          "job.yaml:2: time: must be a time such as 90m, 1h30m, 1:30:00 or 2d, got \"soon\""},
@@ -254,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(skypilot_words),
+        cmocka_unit_test(schedules),
         cmocka_unit_test(dstack_words),
         cmocka_unit_test(accelerators_of_every_form),
         cmocka_unit_test(our_own_words),

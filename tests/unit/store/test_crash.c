@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "store/db.h"
+#include "store/schema.h"
 #include "store_fixture.h"
 
 #define PER_TURN 3 /* events; the turn's job has the number of the last of them */
@@ -245,12 +246,56 @@ static void a_wal_cut_anywhere_gives_whole_turns(void **state)
     b->dir = outer;
 }
 
+/* Killed while it is brought forward: the next daemon goes on, and what was before is kept. */
+static void a_migration_that_is_killed_is_finished(void **state)
+{
+    const char *const steps[] = {stk_schema.step[0],
+                                 "CREATE TABLE more (n INTEGER); INSERT INTO more VALUES (1)",
+                                 "ALTER TABLE job ADD COLUMN place TEXT NOT NULL DEFAULT ''"};
+    const struct stk_schema next = {steps, 3};
+    struct box *b = *state;
+    struct fx_dir outer = b->dir;
+    char path[256];
+    struct stk_rng r;
+
+    stk_rng_init(&r, (uint64_t)time(NULL) + 3);
+    for (int i = 0; i < rounds() / 4; i++) {
+        const struct timespec t = {.tv_nsec = (long)stk_rng_below(&r, 8000000)};
+        int status;
+        pid_t child;
+
+        (void)snprintf(b->dir.path, sizeof(b->dir.path), "%.100s/%d", outer.path, i);
+        box_open(b);
+        for (int k = 0; k < 10; k++)
+            turn(b, k == 5);
+        box_close(b);
+        child = fork();
+        if (child == 0)
+            _exit(stk_store_open_schema(b->dir.path, 0, &next, &b->st, &b->err) == 0 ? pause() : 1);
+        (void)nanosleep(&t, NULL);
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        ok(b, stk_store_open_schema(b->dir.path, 0, &next, &b->st, &b->err));
+        assert_int_equal(expect_whole(b), 10 * PER_TURN);
+        ok(b, stk_db_exec(b->st, "SELECT place FROM job, more", "look", &b->err));
+        box_close(b);
+        (void)fx_dir_at(&b->dir, "stoker.db.backup-v1", path, sizeof(path));
+        ok(b, stk_store_restore(b->dir.path, path, NULL, NULL, &b->err));
+        box_open(b);
+        assert_int_equal(expect_whole(b), 10 * PER_TURN);
+        box_close(b);
+    }
+    b->dir = outer;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         boxed(nothing_acknowledged_is_lost_when_killed),
         boxed(a_creation_that_is_killed_is_begun_again),
         boxed(a_wal_cut_anywhere_gives_whole_turns),
+        boxed(a_migration_that_is_killed_is_finished),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

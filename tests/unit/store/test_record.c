@@ -257,48 +257,6 @@ static void a_page_after_a_job_that_was_pruned_is_empty(void **state)
     assert_int_equal(l.len, 0);
 }
 
-struct bill {
-    double gpu_s[2]; /* odd, even */
-    uint64_t jobs;
-    double previous;
-};
-
-static int add_up(void *ctx, const struct stk_usage *u)
-{
-    struct bill *bill = ctx;
-
-    assert_true(bill->jobs == 0 || u->gpu_s <= bill->previous);
-    bill->previous = u->gpu_s;
-    bill->gpu_s[strcmp(u->user, "odd") != 0] += u->gpu_s;
-    bill->jobs += u->jobs;
-    return 0;
-}
-
-static void usage_is_gpus_times_seconds(void **state)
-{
-    struct box *b = *state;
-    struct bill bill = {.jobs = 0};
-    struct stk_record r;
-
-    begin(b);
-    r = put_job(b, 1, 1001);
-    end_job(b, &r, r.submitted + 10 * STK_SECOND, STK_CAUSE_OK);
-    r = put_job(b, 2, 1001);
-    end_job(b, &r, r.submitted + 5 * STK_SECOND, STK_CAUSE_FAILED);
-    r = put_job(b, 3, 1002);
-    end_job(b, &r, r.submitted + 3600 * STK_SECOND, STK_CAUSE_OK);
-    (void)put_job(b, 4, 1002);
-    commit(b);
-    ok(b, stk_store_usage(b->st, 0, 0, add_up, &bill, &b->err));
-    assert_true(bill.gpu_s[0] > 59.999 && bill.gpu_s[0] < 60.001);
-    assert_true(bill.gpu_s[1] > 14399.999 && bill.gpu_s[1] < 14400.001);
-    assert_int_equal(bill.jobs, 3);
-    bill = (struct bill){.jobs = 0};
-    ok(b,
-       stk_store_usage(b->st, T0 + 6 * STK_SECOND, T0 + 20 * STK_SECOND, add_up, &bill, &b->err));
-    assert_int_equal(bill.jobs, 1);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,7 +265,6 @@ int main(void)
         boxed_open(live_jobs_are_those_that_have_not_ended),
         boxed_open(history_is_what_a_plain_search_finds),
         boxed_open(a_page_after_a_job_that_was_pruned_is_empty),
-        boxed_open(usage_is_gpus_times_seconds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

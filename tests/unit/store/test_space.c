@@ -212,6 +212,25 @@ static int in_child_wal_fills_disk(struct box *b)
     return 0;
 }
 
+/* What is written fits easily; a WAL that takes the rest would leave no room to copy it. */
+static int in_child_store_grows(struct box *b)
+{
+    int rc = on_tmpfs(b, "size=3m,mode=0700");
+
+    if (rc)
+        return rc;
+    box_open(b);
+    for (int i = 0; i < 150; i++) {
+        begin(b);
+        append_bytes(b, 8000, &rc);
+        ok(b, rc);
+        commit(b);
+    }
+    assert_int_equal(last_of(b), 150);
+    box_close(b);
+    return 0;
+}
+
 static int in_child_no_room_to_create(struct box *b)
 {
     int rc = on_tmpfs(b, "size=16k,mode=0700");
@@ -272,6 +291,11 @@ static void a_wal_that_fills_the_disk_is_emptied(void **state)
     run_child(*state, in_child_wal_fills_disk, NULL);
 }
 
+static void the_wal_leaves_room_for_the_store(void **state)
+{
+    run_child(*state, in_child_store_grows, NULL);
+}
+
 static void a_store_that_cannot_be_made_leaves_nothing(void **state)
 {
     run_child(*state, in_child_no_room_to_create, NULL);
@@ -285,6 +309,7 @@ int main(void)
         boxed(a_turn_that_fails_before_its_commit_is_rolled_back),
         boxed(a_full_disk_loses_nothing_that_was_committed),
         boxed(a_wal_that_fills_the_disk_is_emptied),
+        boxed(the_wal_leaves_room_for_the_store),
         boxed(a_store_that_cannot_be_made_leaves_nothing),
     };
 
