@@ -143,7 +143,7 @@ static void fill(const struct stk_state *s, struct stk_score_row *r)
     for (uint32_t i = 0; i < s->n_nodes; i++)
         r->score[i] = -INFINITY;
     for (uint32_t i = 0; i < p->n_nodes; i++) {
-        uint32_t node = s->pool_nodes[p->first_node + i], k = n_seen;
+        uint32_t node = s->pool_nodes[p->first_node + i], k;
         bool fresh = !s->place->fleeting && untouched(&s->nodes[node]);
 
         for (k = 0; fresh && k < n_seen && !alike(&s->nodes[node], &s->nodes[seen[k]]); k++)

@@ -43,8 +43,10 @@ static int next_number(struct numbers *in, uint64_t max, const char *what, uint3
 static int read_ranks(struct numbers *in, struct stk_sequence *q, struct stk_err *err)
 {
     bool *seen = calloc(q->n_nodes + 1u, 1);
-    int rc = seen ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+    int rc = 0;
 
+    if (!seen)
+        return stk_err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; rc == 0 && i < q->n_nodes; i++) {
         rc = next_number(in, q->n_nodes - 1u, "the rank of a node", &q->ranks[i], err);
         if (rc == 0 && seen[q->ranks[i]])
@@ -57,17 +59,16 @@ static int read_ranks(struct numbers *in, struct stk_sequence *q, struct stk_err
     return rc;
 }
 
-static int read_all(struct numbers *in, struct stk_sequence *q, uint32_t n_jobs, uint32_t n_nodes,
-                    struct stk_err *err)
+static int read_all(struct numbers *in, struct stk_sequence *q, struct stk_err *err)
 {
-    uint32_t all;
+    uint32_t all, nodes = 0;
     int rc = next_number(in, STK_TRACE_MAX_JOBS, "how many jobs come", &q->n_jobs, err);
 
-    rc = rc < 0 ? rc : next_number(in, STK_MAX_NODES, "how many nodes there are", &q->n_nodes, err);
+    rc = rc < 0 ? rc : next_number(in, STK_MAX_NODES, "how many nodes there are", &nodes, err);
     rc = rc < 0 ? rc : next_number(in, UINT32_MAX, "thousandths of GPUs", &all, err);
-    if (rc == 0 && q->n_nodes != n_nodes)
+    if (rc == 0 && q->n_nodes != nodes)
         rc = stk_err_set(err, -EINVAL, "%s:%u: it is for %u nodes, the cluster has %u", in->name,
-                         in->line, q->n_nodes, n_nodes);
+                         in->line, nodes, q->n_nodes);
     if (rc == 0 && q->n_jobs > (size_t)(in->end - in->at))
         rc = stk_err_set(err, -EINVAL, "%s:%u: it ends before %u jobs", in->name, in->line,
                          q->n_jobs);
@@ -78,18 +79,19 @@ static int read_all(struct numbers *in, struct stk_sequence *q, uint32_t n_jobs,
     if (!q->jobs || !q->ranks)
         return stk_err_set(err, -ENOMEM, "out of memory for %u jobs", q->n_jobs);
     for (uint32_t i = 0; rc == 0 && i < q->n_jobs; i++)
-        rc = next_number(in, n_jobs - 1u, "the index of a job", &q->jobs[i], err);
+        rc = next_number(in, q->trace_jobs - 1u, "the index of a job", &q->jobs[i], err);
     return rc < 0 ? rc : read_ranks(in, q, err);
 }
 
 int stk_sequence_parse(struct stk_sequence *q, const char *name, const char *data, size_t len,
-                       uint32_t n_jobs, uint32_t n_nodes, struct stk_err *err)
+                       struct stk_err *err)
 {
     struct numbers in = {name, data, data + len, 1};
     int rc;
 
-    *q = (struct stk_sequence){0};
-    rc = read_all(&in, q, n_jobs, n_nodes, err);
+    if (q->trace_jobs == 0 || q->n_nodes == 0)
+        return stk_err_set(err, -EINVAL, "%s: there are no jobs, or no nodes", name);
+    rc = read_all(&in, q, err);
     if (rc < 0)
         stk_sequence_done(q);
     return rc;
@@ -102,7 +104,8 @@ int stk_sequence_read(struct stk_sequence *q, const char *path, const struct stk
     size_t len = 0;
     int rc = stk_slurp(path, &data, &len, err);
 
-    rc = rc < 0 ? rc : stk_sequence_parse(q, path, data, len, t->n_jobs, c->n_nodes, err);
+    *q = (struct stk_sequence){.trace_jobs = t->n_jobs, .n_nodes = c->n_nodes};
+    rc = rc < 0 ? rc : stk_sequence_parse(q, path, data, len, err);
     free(data);
     return rc;
 }

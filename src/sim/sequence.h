@@ -15,15 +15,16 @@
 
 struct stk_sequence {
     uint32_t *jobs, *ranks;
-    uint32_t n_jobs, n_nodes;
+    uint32_t n_jobs;
+    uint32_t trace_jobs, n_nodes; /* what it must be for; set before it is read */
 };
 
 /* A file, plain or .gz. 0, or -Exxx with a sentence. */
 int stk_sequence_read(struct stk_sequence *q, const char *path, const struct stk_trace *t,
                       const struct stk_cluster *c, struct stk_err *err);
-/* The same over a buffer, for tests and fuzzers. */
+/* The same over a buffer, for tests and fuzzers: 'q' says what it must be for. */
 int stk_sequence_parse(struct stk_sequence *q, const char *name, const char *data, size_t len,
-                       uint32_t n_jobs, uint32_t n_nodes, struct stk_err *err);
+                       struct stk_err *err);
 void stk_sequence_done(struct stk_sequence *q);
 
 struct stk_arrival { /* means over the arrivals of one percent of the cluster's GPUs */
