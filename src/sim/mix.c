@@ -26,8 +26,9 @@ struct stk_demand stk_trace_demand(const struct stk_trace_job *j,
                            .gpu_types = j->gpu_types,
                            .cpu_milli = j->cpu_milli,
                            .mem_mib = j->mem_mib,
-                           .gpu_milli = j->gpu_milli,
-                           .cut = j->tasks == 0};
+                           .gpu_mem_mib = j->gpu_mem_mib,
+                           .gpu_milli = (uint16_t)j->gpu_milli,
+                           .cut = j->tasks == 0 && j->gpu_milli == 0};
 
     if (j->gpu_types == STK_ANY_GPU_TYPE)
         return d;

@@ -48,12 +48,13 @@ static int read_ranks(struct numbers *in, struct stk_sequence *q, struct stk_err
     if (!seen)
         return stk_err_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; rc == 0 && i < q->n_nodes; i++) {
-        rc = next_number(in, q->n_nodes - 1u, "the rank of a node", &q->ranks[i], err);
-        if (rc == 0 && seen[q->ranks[i]])
-            rc = stk_err_set(err, -EINVAL, "%s:%u: rank %u comes twice", in->name, in->line,
-                             q->ranks[i]);
-        if (rc == 0)
-            seen[q->ranks[i]] = true;
+        uint32_t rank = 0;
+
+        rc = next_number(in, q->n_nodes - 1u, "the rank of a node", &rank, err);
+        if (rc == 0 && seen[rank])
+            rc = stk_err_set(err, -EINVAL, "%s:%u: rank %u comes twice", in->name, in->line, rank);
+        seen[rank] = true;
+        q->ranks[i] = rank;
     }
     free(seen);
     return rc;

@@ -45,10 +45,11 @@ struct stk_trace_job {
         types_text; /* in trace->types_texts, + 1: gpu_types as the trace wrote it; 0: nothing */
     uint32_t gpus;  /* per task */
     uint32_t tasks; /* 0: one task that may be cut over nodes (the demand's 'cut') */
-    uint32_t cpu_milli; /* per task */
-    uint32_t mem_mib;   /* per task */
-    uint16_t gpu_milli; /* 0: whole GPUs; else thousandths of the one GPU of each task */
-    uint32_t tenant;    /* in trace->tenants */
+    uint32_t cpu_milli;   /* per task */
+    uint32_t mem_mib;     /* per task */
+    uint32_t gpu_milli;   /* 0: whole GPUs; else thousandths of the one GPU of each task */
+    uint32_t gpu_mem_mib; /* on each GPU, or of the part; 0: does not matter */
+    uint32_t tenant;      /* in trace->tenants */
     uint32_t group; /* in trace->groups: virtual cluster, partition; what --split-by vc splits */
     int32_t priority;
     uint32_t first_dep; /* in trace->deps */

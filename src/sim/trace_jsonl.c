@@ -305,6 +305,8 @@ static const struct key keys[] = {
     {"tasks", read_u32, AT(tasks), STK_MAX_TASKS, NULL, false},
     {"cpus", read_cpus, 0, 0, NULL, false},
     {"mem_mib", read_u32, AT(mem_mib), UINT32_MAX, NULL, false},
+    {"gpu_milli", read_u32, AT(gpu_milli), 1000, NULL, false},
+    {"gpu_mem_mib", read_u32, AT(gpu_mem_mib), UINT32_MAX, NULL, false},
     {"priority", read_priority, 0, 0, NULL, false},
     {"kind", read_choice, AT(kind), STK_KIND_MAX, kind_name, false},
     {"tier", read_choice, AT(tier), STK_TIER_MAX, tier_name, false},
@@ -360,6 +362,11 @@ static int read_object(struct reader *r, json_t *o)
     }
     if (rc == 0 && (uint64_t)r->j.gpus * r->j.tasks > STK_MAX_GPUS)
         rc = stk_lines_bad(r->in, "\"gpus\" times \"tasks\" must be at most %d", STK_MAX_GPUS);
+    if (rc == 0 && json_object_get(o, "gpu_milli") && r->j.gpu_milli == 0)
+        rc = stk_lines_bad(r->in, "\"gpu_milli\" must be 1 to 1000");
+    r->j.gpu_milli %= 1000;
+    if (rc == 0 && r->j.gpu_milli && r->j.gpus != 1)
+        rc = stk_lines_bad(r->in, "with \"gpu_milli\" below 1000, \"gpus\" must be 1");
     if (rc == 0 && !json_object_get(o, "tenant"))
         rc = stk_lines_name(r->in, &r->t->tenants, STK_TRACE_MAX_NAMES, none, NULL, &r->j.tenant);
     if (rc == 0 && !json_object_get(o, "group") && !json_object_get(o, "pool"))

@@ -96,7 +96,7 @@ static int get_demand(struct stk_trace_lines *in, const struct reader *r, struct
         return rc;
     if (p->f[MILLI].len > 0)
         rc = stk_lines_whole(in, p->f[MILLI], r->place[MILLI], "GPU thousandths", 1000, &milli);
-    j->gpu_milli = (uint16_t)(milli % 1000);
+    j->gpu_milli = (uint32_t)(milli % 1000);
     if (rc == 0 && milli < 1000 && j->gpus > 1)
         rc = stk_lines_bad(in, "expected parts of one GPU, got parts of %u", j->gpus);
     if (rc == 0 && milli == 0 && j->gpus > 0)

@@ -62,6 +62,8 @@ static void put_demand(struct stk_emit *e, const struct stk_trace *t, const stru
     put_u32(e, "tasks", j->tasks);
     put_time(e, "cpus", (stk_time)j->cpu_milli * 1000); /* thousandths, as microseconds are */
     put_u32(e, "mem_mib", j->mem_mib);
+    put_u32(e, "gpu_milli", j->gpu_milli);
+    put_u32(e, "gpu_mem_mib", j->gpu_mem_mib);
     if (j->gpu_types == STK_ANY_GPU_TYPE)
         return;
     key(e, "gpu_types");
