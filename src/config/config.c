@@ -22,7 +22,7 @@ void stk_config_init(struct stk_config *c)
 {
     *c = (struct stk_config){.virtual_gpus = STK_CONFIG_NO_GPUS,
                              .retention = {90 * UINT64_C(86400), UINT64_C(10) << 30},
-                             .gpus = {0, 0, 5000},
+                             .gpus = {.pack_mib = 5000},
                              .idle = {.shell_suspend_s = 1800},
                              .limits = {2000000, 1000000}};
 }
