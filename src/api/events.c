@@ -71,6 +71,7 @@ static void add_detail(const struct stk_api *a, json_t *o, const struct stk_even
         set(o, "code", json_integer(ev->u.exit.code));
     } else if (ev->type == STK_EV_EVICT) {
         set(o, "suspend", json_boolean(ev->u.evict.suspend));
+        set(o, "by_hand", json_boolean(ev->u.evict.by_hand));
     } else if (ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_NODE_UP) {
         set(o, "node", json_string(node_name(a, ev->u.node)));
     } else if (ev->type == STK_EV_GPUS_OFF) {

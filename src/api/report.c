@@ -108,13 +108,14 @@ void stk_do_control(void *ctx, struct stk_request *r)
     stop = j->state == STK_JOB_STOPPING;
     spec = stk_live_spec(a->cfg.live, e->rec.spec);
     grace = json_object_get(spec, "grace_s");
-    stk_request_json(
-        r, 200,
-        json_pack("{s:b,s:o,s:o,s:f}", "checkpoint", stop, "reason",
-                  !stop              ? json_null()
-                  : j->cancel_wanted ? json_string("the job was cancelled")
-                                     : json_string("its GPUs are needed by another job"),
-                  "grace_s", json_is_number(grace) ? json_incref(grace) : json_integer(GRACE_S),
-                  "interrupt_rate_per_h", interrupt_rate(j, stk_api_now(a))));
+    stk_request_json(r, 200,
+                     json_pack("{s:b,s:o,s:o,s:f}", "checkpoint", stop, "reason",
+                               !stop              ? json_null()
+                               : j->cancel_wanted ? json_string("the job was cancelled")
+                               : j->by_hand       ? json_string("somebody asked for it")
+                                            : json_string("its GPUs are needed by another job"),
+                               "grace_s",
+                               json_is_number(grace) ? json_incref(grace) : json_integer(GRACE_S),
+                               "interrupt_rate_per_h", interrupt_rate(j, stk_api_now(a))));
     json_decref(spec);
 }

@@ -189,7 +189,9 @@ static void say_running(const struct stk_job *j, stk_time now, char *buf, size_t
     stk_say_span(now > j->started ? now - j->started : 0, span, sizeof(span));
     if (j->state == STK_JOB_STOPPING)
         (void)snprintf(buf, size, "is being stopped%s",
-                       j->cancel_wanted ? " (cancelled)" : " to make room");
+                       j->cancel_wanted ? " (cancelled)"
+                       : j->by_hand     ? ""
+                                        : " to make room");
     else if (j->state == STK_JOB_PLACED)
         (void)snprintf(buf, size, "is being started");
     else

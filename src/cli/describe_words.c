@@ -89,18 +89,27 @@ static int command(const struct stk_args *a, const char *program, json_t **ret, 
     return 0;
 }
 
+static void say_notes(const struct stk_args *a, const char *where, const json_t *notes)
+{
+    for (size_t i = 0; i < json_array_size(notes); i++)
+        (void)fprintf(stderr, "stoker %s: %.100s: %s\n", a->cmd->name, where,
+                      json_string_value(json_array_get(notes, i)));
+}
+
 static int script(const struct stk_args *a, const char *text, size_t n, bool sbatch, json_t **ret,
                   struct stk_err *err)
 {
     const char *where = strcmp(a->words[0], "-") == 0 ? "standard input" : a->words[0];
-    json_t *args = words_from(a, 1), *body, *spec = NULL;
+    json_t *args = words_from(a, 1), *body, *spec = NULL, *notes = NULL;
 
     if (sbatch)
-        spec = stk_spec_from_sbatch(text, n, where, err);
+        spec = stk_spec_from_sbatch(text, n, where, &notes, err);
     else if ((body = json_stringn(text, n)) != NULL)
         spec = json_pack("{s:o}", "script", body);
     else
         (void)stk_err_set(err, -EINVAL, "%.100s is not text in UTF-8", where);
+    say_notes(a, where, notes);
+    json_decref(notes);
     if (!spec || !args) {
         json_decref(args);
         json_decref(spec);

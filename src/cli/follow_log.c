@@ -42,16 +42,16 @@ static int hold(struct stk_follow_log *l, const char *data, size_t n)
         l->held = more;
         l->cap_held = l->n_held + n;
     }
-    for (size_t i = 0; i < n; i++)
-        l->held[l->n_held++] = data[i];
+    memcpy(l->held + l->n_held, data, n);
+    l->n_held += n;
     return 0;
 }
 
 static int copy(void *ctx, const char *data, size_t n)
 {
     struct stk_follow_log *l = ctx;
-    const char *end = l->lines ? memrchr(data, '\n', n) : data + n - 1;
-    size_t whole = n == 0 || !end ? 0 : (size_t)(end - data) + 1;
+    const char *end = l->lines ? memrchr(data, '\n', n) : NULL;
+    size_t whole = end ? (size_t)(end - data) + 1 : l->lines ? 0 : n;
     int rc = 0;
 
     l->offset += n;

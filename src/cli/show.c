@@ -52,9 +52,24 @@ static void show_command(const struct stk_ask *k, const json_t *job)
     }
 }
 
+static void show_interruptions(const struct stk_ask *k, const json_t *job)
+{
+    int64_t restarts = stk_int(job, "restarts", 0), lost = stk_int(job, "preemptions", 0);
+    char text[64] = "";
+    size_t n = 0;
+
+    if (restarts > 0)
+        n = (size_t)snprintf(text, sizeof(text), "%" PRId64 " restart%s", restarts,
+                             restarts == 1 ? "" : "s");
+    if (lost > 0)
+        (void)snprintf(text + n, sizeof(text) - n, "%s%" PRId64 " preemption%s", n > 0 ? ", " : "",
+                       lost, lost == 1 ? "" : "s");
+    field(k, "interrupted", text);
+}
+
 static void show_times(const struct stk_ask *k, const json_t *job)
 {
-    char text[64], time[32];
+    char time[32];
 
     field_time(k, "submitted", job, "submitted");
     field_time(k, "started", job, "started");
@@ -66,13 +81,7 @@ static void show_times(const struct stk_ask *k, const json_t *job)
     if (stk_num(job, "time_limit_s", 0) > 0)
         field(k, "time limit",
               stk_text_duration(stk_num(job, "time_limit_s", 0), time, sizeof(time)));
-    if (stk_int(job, "restarts", 0) > 0 || stk_int(job, "preemptions", 0) > 0) {
-        int64_t restarts = stk_int(job, "restarts", 0), lost = stk_int(job, "preemptions", 0);
-
-        (void)snprintf(text, sizeof(text), "%" PRId64 " restart%s, %" PRId64 " preemption%s",
-                       restarts, restarts == 1 ? "" : "s", lost, lost == 1 ? "" : "s");
-        field(k, "interrupted", text);
-    }
+    show_interruptions(k, job);
 }
 
 static void show_end(const struct stk_ask *k, const json_t *job)

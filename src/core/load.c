@@ -297,7 +297,7 @@ static int check_state(struct load *l, const struct stk_job *j, const struct loa
     ok &= leased ? j->lease != 0 : stopping ? j->lease != 0 || j->slept != 0 : j->lease == 0;
     ok &= j->slept == 0 || can_sleep;
     ok &= j->unmet == 0 || j->state == STK_JOB_HELD || j->state == STK_JOB_BLOCKED;
-    ok &= stopping || (!j->cancel_wanted && !j->suspend_wanted);
+    ok &= stopping || (!j->cancel_wanted && !j->suspend_wanted && !j->by_hand);
     ok &= !j->suspend_wanted || v->n_pieces == 1;
     ok &= v->timer == STK_NEVER_TIME || leased || j->state == STK_JOB_WAITING ||
           (j->state == STK_JOB_BLOCKED && j->unmet == 0);

@@ -91,7 +91,7 @@ static bool comes_back(struct stk_job *j, const struct stk_event *ev)
     if (j->cancel_wanted)
         return false;
     if (cause == STK_CAUSE_EVICTED) {
-        j->preemptions++;
+        j->preemptions += !j->by_hand;
         return true;
     }
     if (ev->u.exit.final || r == STK_RETRY_MAX || j->retry[r] == 0)
@@ -118,10 +118,13 @@ void stk_release_exited(struct stk_state *s, const struct stk_event *ev)
 {
     struct stk_job *j = &s->jobs[ev->job.i];
     enum stk_cause cause = ev->u.exit.cause;
+    bool back;
 
     j->hold_wanted |= j->state == STK_JOB_HELD; /* it slept, and stays held */
     end_processes(s, ev->job.i, ev);
-    if (comes_back(j, ev)) {
+    back = comes_back(j, ev);
+    j->by_hand = false;
+    if (back) {
         j->restarts++;
         queue_again(s, ev->job.i);
         return;
@@ -148,8 +151,9 @@ void stk_release_suspended(struct stk_state *s, const struct stk_event *ev)
     end_lease(s, ev->job.i, s->now);
     stk_shape_pin(s, j, at.node.i + 1, at.mask);
     if (j->cancel_wanted)
-        return;                        /* asleep, and stopping until its processes are gone */
-    j->preemptions += !j->hold_wanted; /* else a person asked for it */
+        return; /* asleep, and stopping until its processes are gone */
+    j->preemptions += !j->by_hand && !j->hold_wanted;
+    j->by_hand = false;
     queue_again(s, ev->job.i);
 }
 

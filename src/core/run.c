@@ -187,6 +187,7 @@ void stk_run_evict(struct stk_state *s, const struct stk_event *ev)
 {
     struct stk_job *j = &s->jobs[ev->job.i];
 
+    j->by_hand = ev->u.evict.by_hand;
     if (j->lease == 0) { /* it sleeps: its processes are ended */
         if (j->state == STK_JOB_WAITING)
             stk_queue_leave(s, ev->job.i, false);

@@ -61,7 +61,7 @@ static void put_common(struct stk_bytes *b, const struct stk_job *j)
     stk_put_u(b, j->kind);
     stk_put_u(b, j->tier);
     stk_put_u(b, (uint64_t)j->cancel_wanted | (uint64_t)j->hold_wanted << 1 |
-                     (uint64_t)j->suspend_wanted << 2);
+                     (uint64_t)j->suspend_wanted << 2 | (uint64_t)j->by_hand << 3);
     for (int i = 0; i < STK_RETRY_MAX; i++)
         stk_put_u(b, j->retry[i]);
     stk_put_s(b, j->priority);
@@ -95,10 +95,11 @@ void stk_save_get_job(struct stk_reader *r, const struct stk_state *s, struct st
     j->cause = (uint8_t)stk_get_u(r, STK_CAUSE_MAX - 1);
     j->kind = (unsigned)stk_get_u(r, STK_KIND_MAX - 1) & 15;
     j->tier = (unsigned)stk_get_u(r, STK_TIER_MAX - 1) & 15;
-    wishes = (uint32_t)stk_get_u(r, 7);
+    wishes = (uint32_t)stk_get_u(r, 15);
     j->cancel_wanted = wishes & 1;
     j->hold_wanted = wishes & 2;
     j->suspend_wanted = wishes & 4;
+    j->by_hand = wishes & 8;
     for (int i = 0; i < STK_RETRY_MAX; i++)
         j->retry[i] = (uint8_t)stk_get_u(r, UINT8_MAX);
     j->priority = (int32_t)stk_get_i(r, -STK_MAX_PRIORITY, STK_MAX_PRIORITY);

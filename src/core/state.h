@@ -27,7 +27,8 @@ struct stk_job {
     uint32_t tag;
     uint8_t state, cause;
     unsigned kind : 4, tier : 4;
-    bool cancel_wanted : 1, hold_wanted : 1, suspend_wanted : 1;
+    bool cancel_wanted : 1, hold_wanted : 1, suspend_wanted : 1, by_hand : 1; /* by_hand: stopped
+        because somebody said so, not to make room */
     unsigned level : 4; /* cache: the preempt policy's, for good: neither tier nor priority change.
                            0 where the policy has none */
     uint8_t retry[STK_RETRY_MAX]; /* how often it may still be queued again, by what ended it */

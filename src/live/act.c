@@ -23,6 +23,7 @@ static int apply(struct stk_live *l, uint32_t slot, enum stk_event_type type, bo
     if (type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = STK_NONE;
         ev.u.evict.suspend = suspend;
+        ev.u.evict.by_hand = true;
     }
     return stk_loop_apply(l->loop, &ev, err);
 }
@@ -95,9 +96,11 @@ static int no_more_waiting(struct stk_live *l, uint32_t slot, const struct stk_j
     return 0;
 }
 
-static int do_requeue(struct stk_live *l, uint32_t slot, struct stk_err *err)
+static int do_requeue(struct stk_live *l, const char *user, uint32_t slot, struct stk_err *err)
 {
     const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
+    char text[96];
+    int rc;
 
     if (j->state == STK_JOB_STOPPING && !j->cancel_wanted)
         return no_more_waiting(l, slot, j);
@@ -108,7 +111,11 @@ static int do_requeue(struct stk_live *l, uint32_t slot, struct stk_err *err)
                            "it was started by hand: once stopped it could not be started again; to "
                            "end it: stoker cancel %u",
                            j->number);
-    return apply(l, slot, STK_EV_EVICT, false, err);
+    rc = apply(l, slot, STK_EV_EVICT, false, err);
+    (void)snprintf(text, sizeof(text), "requeued by %s", user);
+    if (rc == 0)
+        stk_live_blame(l, j->number, text);
+    return rc;
 }
 
 static int do_signal(struct stk_live *l, uint32_t slot, const json_t *args, struct stk_err *err)
@@ -143,7 +150,7 @@ static int do_verb(struct stk_live *l, const struct stk_live_request *r, uint32_
     if (strcmp(r->verb, "suspend") == 0)
         return do_suspend(l, slot, err);
     if (strcmp(r->verb, "requeue") == 0)
-        return do_requeue(l, slot, err);
+        return do_requeue(l, r->who.user, slot, err);
     return do_signal(l, slot, r->body, err);
 }
 

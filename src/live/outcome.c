@@ -56,14 +56,18 @@ static int look_at_gpus(struct stk_live *l, const struct stk_job *j, struct stk_
 /* False: not known yet. */
 static bool judge(struct stk_live *l, const struct stk_job *j, struct stk_event *ev)
 {
-    const struct stk_entry *e = stk_entries_find(&l->entries, j->number);
+    struct stk_entry *e = stk_entries_find(&l->entries, j->number);
 
     if (j->kind == STK_KIND_BATCH)
         stk_live_items_judge(l, j, ev);
     if (look_at_gpus(l, j, ev) == -EAGAIN)
         return false;
-    if (e && e->why)
-        stk_live_note(l, j->number, e->why);
+    if (e && (e->why || (j->by_hand && ev->u.exit.cause == STK_CAUSE_EVICTED)))
+        stk_live_note(l, j->number, e->why ? e->why : "stopped by hand");
+    if (e) { /* it may come back, and end in another way */
+        free(e->why);
+        e->why = NULL;
+    }
     return true;
 }
 

@@ -59,6 +59,7 @@ struct stk_event {
         struct {
             stk_job_id for_job; /* EVICT: who needs the room; STK_NONE: nobody in particular */
             bool suspend;       /* keep its processes asleep if that can be done */
+            bool by_hand;       /* somebody asked for it: it is not to make room */
         } evict;
         stk_node_id node; /* NODE_DOWN, NODE_UP */
         struct {

@@ -86,7 +86,7 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         return 0;
     case STK_EV_EVICT:
         stk_put_u(b, ev->u.evict.for_job.i);
-        stk_put_u(b, ev->u.evict.suspend);
+        stk_put_u(b, (uint64_t)ev->u.evict.suspend | (uint64_t)ev->u.evict.by_hand << 1);
         return 0;
     case STK_EV_EXITED:
         if ((unsigned)ev->u.exit.cause >= STK_CAUSE_MAX)
@@ -257,6 +257,7 @@ static void get_exit(struct stk_reader *r, struct stk_event *ev, uint64_t versio
 static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t version)
 {
     struct stk_event *ev = &w->ev;
+    unsigned how;
 
     switch (ev->type) {
     case STK_EV_SUBMIT:
@@ -265,7 +266,9 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
         return get_pieces(r, w);
     case STK_EV_EVICT:
         ev->u.evict.for_job.i = stk_get_u32(r);
-        ev->u.evict.suspend = stk_get_bool(r);
+        how = (unsigned)stk_get_u(r, 3);
+        ev->u.evict.suspend = how & 1;
+        ev->u.evict.by_hand = how & 2;
         return 0;
     case STK_EV_EXITED:
         get_exit(r, ev, version);

@@ -3,10 +3,12 @@
  * daemon's own environment never reaches a job. */
 #include "shim/env.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/shim.h"
 #include "sys/procs.h"
@@ -201,11 +203,29 @@ static void venv(struct stk_envs *e, const struct stk_launch *l)
     stk_env_drop(e, "PYTHONHOME");
 }
 
+/* A batch script made for Slurm finds srun and its kin, which lie in a folder beside us. */
+static void slurm_commands(struct stk_envs *e, const struct stk_launch *l)
+{
+    const char *path = stk_env_get(e, "PATH");
+    char dir[PATH_MAX], srun[PATH_MAX + 16], *slash;
+    ssize_t n = l->slurm ? readlink("/proc/self/exe", dir, sizeof(dir) - 8) : 0;
+
+    dir[n > 0 ? n : 0] = '\0';
+    slash = strrchr(dir, '/');
+    if (!slash)
+        return;
+    (void)strcpy(slash, "/slurm");
+    (void)snprintf(srun, sizeof(srun), "%s/srun", dir);
+    if (access(srun, X_OK) == 0 && !(path && strstr(path, dir)))
+        stk_env_set(e, "PATH", "%s%s%s", dir, path && *path ? ":" : "", path ? path : "");
+}
+
 char **stk_shim_env(const struct stk_launch *l, uint32_t task, bool fenced, struct stk_err *err)
 {
     struct stk_envs e = {0};
 
     base(&e, l);
+    slurm_commands(&e, l);
     venv(&e, l);
     gpus(&e, l, task, fenced);
     stk_env_gang(&e, l, task);

@@ -293,7 +293,8 @@ static void put_exported(const struct stk_sbatch *s, json_t *envs)
     free(list);
 }
 
-json_t *stk_spec_from_sbatch(const char *text, size_t len, const char *where, struct stk_err *err)
+json_t *stk_spec_from_sbatch(const char *text, size_t len, const char *where, json_t **ret_notes,
+                             struct stk_err *err)
 {
     struct stk_sbatch s;
     struct stk_err why = {""};
@@ -308,6 +309,8 @@ json_t *stk_spec_from_sbatch(const char *text, size_t len, const char *where, st
         if (!job)
             (void)stk_err_set(err, -EINVAL, "%s: %.180s", s.where, why.text);
     }
+    if (job && ret_notes)
+        *ret_notes = json_incref(s.notes);
     stk_sbatch_done(&s);
     return job;
 }

@@ -86,7 +86,9 @@ void stk_spec_add_rlimits(json_t *job);
  * or NULL with "where:line: key: what is wrong". */
 json_t *stk_spec_from_yaml(const char *text, size_t len, const char *where, struct stk_err *err);
 
-/* A script with #SBATCH lines, without a command line and environment; spec/sbatch.h has more. */
-json_t *stk_spec_from_sbatch(const char *text, size_t len, const char *where, struct stk_err *err);
+/* A script with #SBATCH lines, without a command line and environment; spec/sbatch.h has more.
+ * 'ret_notes' (may be NULL): a new list of strings, what was accepted and will not be done. */
+json_t *stk_spec_from_sbatch(const char *text, size_t len, const char *where, json_t **ret_notes,
+                             struct stk_err *err);
 
 #endif

@@ -139,6 +139,36 @@ def test_scripts_and_job_files(cli):
     assert out.stdout == "from stdin\n", out
 
 
+def test_batch_scripts_say_what_is_not_done_and_find_srun(cli):
+    (cli.folder / "x.sbatch").write_text("#!/bin/sh\n#SBATCH --mail-type=END\n#SBATCH --gpus=1\nsrun echo from srun\n")
+    out = cli("run", "--quiet", "x.sbatch")
+    assert (out.returncode, out.stdout) == (0, "from srun\n"), out
+    assert out.stderr == "stoker run: x.sbatch: --mail-type: no mail is sent\n"
+    out = cli("submit", "x.sbatch", "--json")
+    assert "stoker submit: x.sbatch: --mail-type" in out.stderr and "Submitted" in out.stdout
+
+
+def test_a_requeue_by_hand_is_no_preemption(cli):
+    number = submit(cli, "--gpus", "1", "--", "sh", "-c", "[ -e again ] || { touch again; sleep 600; }")
+    cli.daemon.until(number, "running")
+    while not (cli.folder / "again").exists():
+        time.sleep(0.02)
+    assert cli("requeue", number).returncode == 0
+    job = cli.daemon.wait(number)
+    assert (job["restarts"], job["preemptions"], job["cause"]) == (1, 0, "completed"), job
+    (cli.folder / "again").unlink()
+    number = submit(cli, "--gpus", "1", "--", "sh", "-c", "sleep 600")
+    cli.daemon.until(number, "running")
+    assert cli("hold", number).returncode == 1 and cli("requeue", number).returncode == 0
+    cli("hold", number)
+    note = cli.daemon.until(number, "held", "waiting", "starting", "running")["note"]
+    while note is None:
+        note = cli.daemon.job(number)["note"]
+    assert note.startswith("requeued by ")
+    assert "preemption" not in cli("show", number).stdout
+    cli("cancel", number)
+
+
 def test_bad_descriptions_are_exit_2(cli):
     out = cli("submit", "--gpus", "999", "--", "true")
     assert out.returncode == 2 and out.stderr.startswith("stoker submit: ") and out.stderr.count("\n") == 1

@@ -48,7 +48,7 @@ static json_t *read_input(const char *data, size_t size, struct stk_err *err)
 #if defined(STK_FUZZ_YAML)
     return stk_spec_from_yaml(data, size, "fuzz", err);
 #elif defined(STK_FUZZ_SBATCH)
-    return stk_spec_from_sbatch(data, size, "fuzz", err);
+    return stk_spec_from_sbatch(data, size, "fuzz", NULL, err);
 #else
     json_t *job = json_loadb(data, size, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
 

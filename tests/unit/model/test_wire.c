@@ -53,7 +53,7 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
         return same_pieces(a, b);
     case STK_EV_EVICT:
         return a->u.evict.for_job.i == b->u.evict.for_job.i &&
-               a->u.evict.suspend == b->u.evict.suspend;
+               a->u.evict.suspend == b->u.evict.suspend && a->u.evict.by_hand == b->u.evict.by_hand;
     case STK_EV_EXITED:
         return a->u.exit.cause == b->u.exit.cause && a->u.exit.code == b->u.exit.code &&
                a->u.exit.lost == b->u.exit.lost && a->u.exit.final == b->u.exit.final &&
@@ -119,6 +119,7 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
     } else if (type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = stk_rng_below(r, 2) ? STK_NONE : (uint32_t)stk_rng_next(r);
         ev.u.evict.suspend = stk_rng_below(r, 2);
+        ev.u.evict.by_hand = stk_rng_below(r, 2);
     } else if (type == STK_EV_EXITED) {
         ev.u.exit.cause = (enum stk_cause)stk_rng_below(r, STK_CAUSE_MAX);
         ev.u.exit.code = (int32_t)stk_rng_next(r);

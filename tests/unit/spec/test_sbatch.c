@@ -27,7 +27,7 @@ static json_t *job_of(const char *header)
     json_t *job;
 
     (void)snprintf(text, sizeof(text), "#!/bin/bash\n%s\necho hello\n", header);
-    job = stk_spec_from_sbatch(text, strlen(text), "dir/job.sh", &err);
+    job = stk_spec_from_sbatch(text, strlen(text), "dir/job.sh", NULL, &err);
     if (!job)
         return NULL;
     assert_string_equal(json_string_value(json_object_get(job, "script")), text);
@@ -174,7 +174,7 @@ static void refusals_name_line_and_flag(void **state)
 
         (void)snprintf(text, sizeof(text), "#!/bin/sh\n%s\n", bad[i].header);
         (void)snprintf(want, sizeof(want), "%s", bad[i].sentence);
-        job = stk_spec_from_sbatch(text, strlen(text), "job.sh", &err);
+        job = stk_spec_from_sbatch(text, strlen(text), "job.sh", NULL, &err);
         if (job)
             fail_msg("accepted: %s", bad[i].header);
         assert_string_equal(err.text, want);
@@ -184,14 +184,14 @@ static void refusals_name_line_and_flag(void **state)
 static void scripts_must_be_scripts(void **state)
 {
     (void)state;
-    assert_null(stk_spec_from_sbatch("echo\n", 5, "j", &err));
+    assert_null(stk_spec_from_sbatch("echo\n", 5, "j", NULL, &err));
     assert_string_equal(err.text, "j:1: a batch script must begin with #! and the path of an "
                                   "interpreter, such as #!/bin/bash");
-    assert_null(stk_spec_from_sbatch("#!/bin/sh\r\necho\r\n", 17, "j", &err));
+    assert_null(stk_spec_from_sbatch("#!/bin/sh\r\necho\r\n", 17, "j", NULL, &err));
     assert_non_null(strstr(err.text, "DOS line ends"));
-    assert_null(stk_spec_from_sbatch("#!/bin/sh\n\0", 11, "j", &err));
-    assert_null(stk_spec_from_sbatch("#!/bin/sh\n\xff", 11, "j", &err));
-    assert_null(stk_spec_from_sbatch("", 0, "j", &err));
+    assert_null(stk_spec_from_sbatch("#!/bin/sh\n\0", 11, "j", NULL, &err));
+    assert_null(stk_spec_from_sbatch("#!/bin/sh\n\xff", 11, "j", NULL, &err));
+    assert_null(stk_spec_from_sbatch("", 0, "j", NULL, &err));
 }
 
 static void command_line_beats_environment_beats_script(void **state)
@@ -260,7 +260,7 @@ static void script_is_told_of_tasks_it_asked_for(void **state)
 {
     static const char with[] = "#!/bin/sh\n#SBATCH --ntasks-per-node=3 --gpus=1\n";
     static const char without[] = "#!/bin/sh\n#SBATCH --gpus=1\n";
-    json_t *job = stk_spec_from_sbatch(with, strlen(with), "j", &err), *envs;
+    json_t *job = stk_spec_from_sbatch(with, strlen(with), "j", NULL, &err), *envs;
 
     (void)state;
     assert_non_null(job);
@@ -270,7 +270,7 @@ static void script_is_told_of_tasks_it_asked_for(void **state)
     assert_string_equal(json_string_value(json_object_get(envs, "SLURM_PROCID")), "0");
     assert_int_equal(json_integer_value(json_object_get(job, "tasks")), 1); /* they share a GPU */
     json_decref(job);
-    job = stk_spec_from_sbatch(without, strlen(without), "j", &err);
+    job = stk_spec_from_sbatch(without, strlen(without), "j", NULL, &err);
     envs = json_object_get(job, "envs");
     assert_null(json_object_get(envs, "SLURM_NTASKS"));
     assert_null(json_object_get(envs, "SLURM_PROCID"));
