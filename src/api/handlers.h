@@ -31,6 +31,10 @@ struct stk_api {
         char *text;
         size_t len;
     } feed_text;
+    struct { /* of the array that was looked at last */
+        stk_job_number array;
+        uint32_t at_once;
+    } array_limit;
     json_t *sample;
     char trouble[256];
     char login[80]; /* secret of the login link */

@@ -30,65 +30,66 @@ static json_t *show_node(const struct stk_owners *v, uint32_t i)
         n->mem_limited ? json_integer((json_int_t)n->mem_free) : json_null());
 }
 
-/* "limit" and "after", which counts rows. */
-static int read_page(struct stk_request *r, uint32_t *limit, uint64_t *after)
-{
-    int rc = stk_api_limit(r, limit);
+struct page {
+    struct stk_owners v;
+    uint64_t after; /* counts rows */
+    uint32_t limit;
+    json_t *list;
+};
 
-    return rc < 0 ? rc : stk_request_number(r, "after", 0, UINT32_MAX, after);
+/* < 0: the request has been answered. */
+static int open_page(struct stk_api *a, struct stk_request *r, struct page *p)
+{
+    int rc = stk_api_limit(r, &p->limit);
+
+    rc = rc < 0 ? rc : stk_request_number(r, "after", 0, UINT32_MAX, &p->after);
+    if (rc < 0)
+        return rc;
+    rc = stk_owners_look(&p->v, a, stk_request_who(r));
+    if (rc < 0)
+        stk_request_error(r, 503, "busy", "out of memory");
+    else
+        p->list = json_array();
+    return rc;
 }
 
-static void answer_page(struct stk_request *r, const char *name, json_t *take_list, uint64_t at,
-                        bool more)
+static void answer_page(struct stk_request *r, const char *name, struct page *p, uint64_t rows)
 {
+    uint64_t at = p->after + p->limit;
+
+    stk_owners_done(&p->v);
     stk_request_json(r, 200,
-                     json_pack("{s:o,s:o}", name, take_list, "next",
-                               more ? json_integer((json_int_t)at) : json_null()));
+                     json_pack("{s:o,s:o}", name, p->list, "next",
+                               rows > at ? json_integer((json_int_t)at) : json_null()));
 }
 
 void stk_do_nodes(void *ctx, struct stk_request *r)
 {
     struct stk_api *a = ctx;
-    uint32_t n = stk_core_state(stk_live_core(a->cfg.live))->n_nodes, limit;
-    struct stk_owners v;
-    uint64_t after, i;
-    json_t *list;
+    uint32_t n = stk_core_state(stk_live_core(a->cfg.live))->n_nodes;
+    struct page p;
 
-    if (read_page(r, &limit, &after) < 0)
+    if (open_page(a, r, &p) < 0)
         return;
-    if (stk_owners_look(&v, a, stk_request_who(r)) < 0) {
-        stk_request_error(r, 503, "busy", "out of memory");
-        return;
-    }
-    list = json_array();
-    for (i = after; i < n && i < after + limit; i++)
-        (void)json_array_append_new(list, show_node(&v, (uint32_t)i));
-    stk_owners_done(&v);
-    answer_page(r, "nodes", list, i, i < n);
+    for (uint64_t i = p.after; i < n && i < p.after + p.limit; i++)
+        (void)json_array_append_new(p.list, show_node(&p.v, (uint32_t)i));
+    answer_page(r, "nodes", &p, n);
 }
 
 void stk_do_gpus(void *ctx, struct stk_request *r)
 {
     struct stk_api *a = ctx;
     const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
-    struct stk_owners v;
-    uint64_t after, at = 0;
-    uint32_t limit;
-    json_t *list;
+    uint64_t at = 0;
+    struct page p;
 
-    if (read_page(r, &limit, &after) < 0)
+    if (open_page(a, r, &p) < 0)
         return;
-    if (stk_owners_look(&v, a, stk_request_who(r)) < 0) {
-        stk_request_error(r, 503, "busy", "out of memory");
-        return;
-    }
-    list = json_array();
     for (uint32_t n = 0; n < s->n_nodes; n++)
         for (uint32_t g = 0; g < s->nodes[n].gpus && g < STK_MAX_NODE_GPUS; g++, at++)
-            if (at >= after && at < after + limit)
-                (void)json_array_append_new(list, stk_owners_show(&v, n, g));
-    stk_owners_done(&v);
-    answer_page(r, "gpus", list, after + limit, at > after + limit);
+            if (at >= p.after && at < p.after + p.limit)
+                (void)json_array_append_new(p.list, stk_owners_show(&p.v, n, g));
+    answer_page(r, "gpus", &p, at);
 }
 
 /* ---- out of use and back ---- */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/show.h"
 #include "core/state.h"
 
 int stk_owners_look(struct stk_owners *v, struct stk_api *a, const struct stk_who *who)
@@ -109,6 +110,8 @@ json_t *stk_owners_show(const struct stk_owners *v, uint32_t node, uint32_t gpu)
         n->gpu_mem_mib ? json_integer(n->gpu_mem_mib) : json_null(), "job",
         job ? json_integer(job) : json_null(), "user", e ? json_string(e->rec.user) : json_null());
 
+    if (e)
+        stk_show_element(o, &e->rec);
     copy(o, row_of(json_object_get(v->api->cfg.gpus, "gpus"), gpu), fixed);
     copy(o, stk_owners_sample(v->api, gpu), measured);
     if (v->who)

@@ -16,11 +16,16 @@ function span(s) {
     return Math.floor(s / 86400) + " days";
 }
 
+/* Elements of an array are called by it, as everywhere. */
+function jobName(o, number) {
+    return o.array_id ? o.array_id + "_" + o.array_index : number;
+}
+
 function gpu(g) {
     const box = el("div", "", "gpu " + g.state);
     box.append(el("strong", "GPU " + g.index), " ", g.state);
     box.append(el("small", g.name));
-    if (g.job) box.append(el("small", "job " + g.job + " of " + g.user));
+    if (g.job) box.append(el("small", "job " + jobName(g, g.job) + " of " + g.user));
     if (g.util !== undefined) box.append(el("small", g.util + " % busy"));
     if (g.mem_used_mib !== undefined && g.mem_mib)
         box.append(el("small", Math.round(g.mem_used_mib / 1024) + " of " + Math.round(g.mem_mib / 1024) + " GiB"));
@@ -49,7 +54,7 @@ function show(c) {
     at("line").textContent = c.version + ", policy " + c.policy + (c.virtual ? ", virtual GPUs" : "") + ": " +
         c.gpus.busy + " of " + c.gpus.total + " GPUs busy, " + c.jobs.running + " jobs run, " + c.jobs.waiting + " wait";
     at("gpus").replaceChildren(...c.gpu_list.map(gpu));
-    const common = [["job", (j) => j.id, "n"], ["name", (j) => j.name], ["user", (j) => j.user], ["GPUs", (j) => j.gpus, "n"]];
+    const common = [["job", (j) => jobName(j, j.id), "n"], ["name", (j) => j.name], ["user", (j) => j.user], ["GPUs", (j) => j.gpus, "n"]];
     table("running", c.running, [...common, ["on", (j) => (j.gpu_indices || []).join(", ")],
         ["for", (j) => j.started ? span(c.now - j.started) : ""], ["state", (j) => j.state]]);
     table("waiting", c.waiting, [...common, ["since", (j) => span(c.now - j.submitted)], ["state", (j) => j.state],

@@ -56,9 +56,9 @@ static void say_outlook(const struct stk_say *s, char *buf, size_t size)
     if (s->room_at > 0) {
         stk_say_when(s->room_at, s->now, when, sizeof(when));
         (void)snprintf(buf, size, "; enough are expected to be free %s", when);
-    } else if (s->first_out > 0 && s->first_out_at > 0) {
+    } else if (s->first_out && s->first_out_at > 0) {
         stk_say_when(s->first_out_at, s->now, when, sizeof(when));
-        (void)snprintf(buf, size, "; job %u is expected to end first, %s", s->first_out, when);
+        (void)snprintf(buf, size, "; job %s is expected to end first, %s", s->first_out, when);
     }
 }
 
@@ -77,12 +77,12 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
                        plural(w->need), w->have, w->have == 1 ? "is" : "are", off, outlook);
     else if (w->code == STK_WHY_FRAGMENTS)
         (void)snprintf(buf, size,
-                       "enough GPUs are free, but not together: at most %" PRIu64
+                       "finds enough GPUs free, but not together: at most %" PRIu64
                        " on one node, and %" PRIu64 " %s needed there%s",
                        w->have, w->have + w->missing, w->have + w->missing == 1 ? "is" : "are",
                        outlook);
     else
-        (void)snprintf(buf, size, "GPUs are free, but not enough CPUs or memory beside them%s",
+        (void)snprintf(buf, size, "finds GPUs free, but not enough CPUs or memory beside them%s",
                        outlook);
 }
 
@@ -90,34 +90,42 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
 static void say_turn(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
-    char when[80] = "";
+    char when[80] = "", number[16];
+    const char *other = s->other ? s->other : number;
 
+    (void)snprintf(number, sizeof(number), "%u", w->other);
     if (w->until > 0)
         stk_say_when(w->until, s->now, when, sizeof(when));
     switch ((int)w->code) {
     case STK_WHY_CLAIMED:
-        (void)snprintf(buf, size, "GPUs are being cleared for job %u, which comes first", w->other);
+        (void)snprintf(buf, size, "waits: GPUs are being cleared for job %s, which comes first",
+                       other);
         break;
     case STK_WHY_BEHIND:
         (void)snprintf(buf, size,
-                       "would fit, but job %u is first in line and cannot start yet; the queue is "
+                       "would fit, but job %s is first in line and cannot start yet; the queue is "
                        "strict",
-                       w->other);
+                       other);
         break;
     case STK_WHY_RESERVED:
-        (void)snprintf(buf, size, "would fit, but would delay job %u%s%s", w->other,
+        (void)snprintf(buf, size, "would fit, but would delay job %s%s%s", other,
                        *when ? ", which is promised to start " : "", when);
         break;
     case STK_WHY_PINNED:
-        (void)snprintf(buf, size, "sleeps, and must wake on its own GPUs, which job %u has%s%s",
-                       w->other, *when ? " and is expected to give back " : "", when);
+        (void)snprintf(buf, size, "sleeps, and must wake on its own GPUs, which job %s has%s%s",
+                       other, *when ? " and is expected to give back " : "", when);
         break;
     case STK_WHY_ROUND:
         (void)snprintf(buf, size, "would fit; the scheduler decides again %s", when);
         break;
     default:
-        (void)snprintf(buf, size, "jobs ranked before it use the GPUs");
+        (void)snprintf(buf, size, "waits: jobs ranked before it use the GPUs");
     }
+}
+
+const char *stk_say_code(const struct stk_say *s)
+{
+    return s->at_once > 0 ? "array_limit" : stk_reason_name(s->why.code);
 }
 
 void stk_say_why(const struct stk_say *s, char *buf, size_t size)
@@ -127,10 +135,10 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
 
     switch (w->code) {
     case STK_WHY_RUNNING:
-        (void)snprintf(buf, size, "it is running, or about to");
+        (void)snprintf(buf, size, "is running, or about to");
         break;
     case STK_WHY_ENDED:
-        (void)snprintf(buf, size, "it has ended");
+        (void)snprintf(buf, size, "has ended");
         break;
     case STK_WHY_NEVER:
         (void)snprintf(buf, size, "can never run here: no machine has what it asks for");
@@ -138,22 +146,25 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
     case STK_WHY_HELD:
         stk_say_when(s->next, s->now, when, sizeof(when));
         if (s->next)
-            (void)snprintf(buf, size, "a schedule: submits its next job %s", when);
+            (void)snprintf(buf, size, "is a schedule: it submits its next job %s", when);
         else
             (void)snprintf(buf, size,
-                           s->asleep ? "it is suspended and sleeps until somebody resumes it"
-                                     : "it is on hold until somebody releases it");
+                           s->asleep ? "is suspended and sleeps until somebody resumes it"
+                                     : "is on hold until somebody releases it");
         break;
     case STK_WHY_DEPENDENCY:
-        (void)snprintf(buf, size, "waits for %" PRIu64 " job%s or array%s that it depends on",
-                       w->missing, plural(w->missing), plural(w->missing));
+        if (s->at_once > 0)
+            (void)snprintf(buf, size, "is kept back: its array runs %u at a time", s->at_once);
+        else
+            (void)snprintf(buf, size, "waits for %" PRIu64 " job%s or array%s that it depends on",
+                           w->missing, plural(w->missing), plural(w->missing));
         break;
     case STK_WHY_BEGIN:
         stk_say_when(w->until, s->now, when, sizeof(when));
         (void)snprintf(buf, size, "may begin %s, not before", when);
         break;
     case STK_WHY_STOPPING:
-        (void)snprintf(buf, size, "it is being stopped");
+        (void)snprintf(buf, size, "is being stopped");
         break;
     case STK_WHY_GPUS:
     case STK_WHY_FRAGMENTS:

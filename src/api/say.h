@@ -14,18 +14,22 @@
 struct stk_say { /* what is known beside the reason */
     struct stk_reason why;
     stk_job_number number;
-    uint32_t tasks;           /* of the job */
-    bool asleep;              /* its processes sleep */
-    stk_time next;            /* it is a schedule: when it submits its next job; 0: it is none */
-    const char *off;          /* why a GPU is not used, when one is not; or NULL */
-    stk_time now;             /* microseconds since 1970 */
-    stk_time room_at;         /* when enough GPUs are expected to be free; 0: not known */
-    stk_job_number first_out; /* who is expected to end first; 0: not known */
+    uint32_t tasks;        /* of the job */
+    uint32_t at_once;      /* it waits because so many of its array run; 0: not for that */
+    const char *other;     /* what the job of the reason is called; NULL: by its number */
+    bool asleep;           /* its processes sleep */
+    stk_time next;         /* it is a schedule: when it submits its next job; 0: it is none */
+    const char *off;       /* why a GPU is not used, when one is not; or NULL */
+    stk_time now;          /* microseconds since 1970 */
+    stk_time room_at;      /* when enough GPUs are expected to be free; 0: not known */
+    const char *first_out; /* who is expected to end first; NULL: not known */
     stk_time first_out_at;
 };
 
 /* "needs 4 GPUs, 2 are free; ..." */
 void stk_say_why(const struct stk_say *s, char *buf, size_t size);
+/* What kind of reason it is, in a word: "gpus". */
+const char *stk_say_code(const struct stk_say *s);
 /* The smallest change that would start it, or let it fit: "with 2 GPUs it would fit now"; "" when
  * there is nothing a user could do. */
 void stk_say_change(const struct stk_say *s, char *buf, size_t size);

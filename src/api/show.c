@@ -113,6 +113,12 @@ static void set_end(json_t *o, const struct stk_record *rec)
         ended && rec->cause == STK_CAUSE_SIGNAL ? json_integer(rec->code) : json_null());
 }
 
+void stk_show_element(json_t *o, const struct stk_record *rec)
+{
+    set(o, "array_id", rec->array ? json_integer(rec->array) : json_null());
+    set(o, "array_index", rec->array ? json_integer(rec->array_index) : json_null());
+}
+
 /* What both kinds have. */
 static json_t *common(const struct stk_record *rec)
 {
@@ -135,8 +141,7 @@ static json_t *common(const struct stk_record *rec)
     set(o, "run_s", json_real((double)rec->served / 1e6));
     set(o, "restarts", json_integer(rec->restarts));
     set(o, "preemptions", json_integer(rec->preemptions));
-    set(o, "array_id", rec->array ? json_integer(rec->array) : json_null());
-    set(o, "array_index", rec->array ? json_integer(rec->array_index) : json_null());
+    stk_show_element(o, rec);
     set(o, "comment", text(rec->comment));
     set(o, "note", rec->note && *rec->note ? text(rec->note) : json_null());
     return o;
@@ -156,12 +161,48 @@ static void set_place(const struct stk_show *v, json_t *o, const struct stk_stat
     set(o, "node", n > 0 ? text(cfg->nodes[s->pieces[j->first_piece].node.i].name) : json_null());
 }
 
-static void set_reason(const struct stk_show *v, json_t *o, const struct stk_job *j, uint32_t slot)
+const char *stk_show_name(const struct stk_api *a, stk_job_number number, char *buf, size_t size)
+{
+    const struct stk_entry *e = stk_live_entry(a->cfg.live, number);
+
+    if (e && e->rec.array)
+        (void)snprintf(buf, size, "%u_%u", e->rec.array, e->rec.array_index);
+    else
+        (void)snprintf(buf, size, "%u", number);
+    return buf;
+}
+
+/* The limit is kept by a dependency on the element so many places before (live/submit.c). */
+uint32_t stk_show_at_once(struct stk_api *a, const struct stk_entry *e, const struct stk_reason *w)
+{
+    json_t *spec;
+    uint32_t n;
+
+    if (w->code != STK_WHY_DEPENDENCY || w->missing != 1 || !e->rec.array)
+        return 0;
+    if (a->array_limit.array != e->rec.array) {
+        spec = stk_live_spec(a->cfg.live, e->rec.spec);
+        a->array_limit.array = e->rec.array;
+        a->array_limit.at_once =
+            (uint32_t)json_integer_value(json_object_get(json_object_get(spec, "array"), "limit"));
+        json_decref(spec);
+    }
+    n = a->array_limit.at_once;
+    return n > 0 && e->number - e->rec.array >= n && stk_live_entry(a->cfg.live, e->number - n) ? n
+                                                                                                : 0;
+}
+
+static void set_reason(const struct stk_show *v, json_t *o, const struct stk_entry *e,
+                       uint32_t slot)
 {
     struct stk_core *core = stk_live_core(v->api->cfg.live);
-    struct stk_say say = {
-        .number = j->number, .tasks = 1, .now = stk_api_now(v->api), .asleep = j->slept != 0};
-    char sentence[256];
+    const struct stk_job *j = &stk_core_state(core)->jobs[slot];
+    char sentence[256], other[32];
+    struct stk_say say = {.number = j->number,
+                          .tasks = 1,
+                          .now = stk_api_now(v->api),
+                          .asleep = j->slept != 0,
+                          .other = other};
     const struct stk_reason *w = &say.why;
 
     stk_job_number last;
@@ -172,10 +213,12 @@ static void set_reason(const struct stk_show *v, json_t *o, const struct stk_job
                       last ? json_integer(last) : json_null()));
     if (stk_core_why(core, (stk_job_id){slot}, &say.why, NULL) < 0)
         return;
+    (void)stk_show_name(v->api, w->other, other, sizeof(other));
+    say.at_once = stk_show_at_once(v->api, e, w);
     stk_say_why(&say, sentence, sizeof(sentence));
     set(o, "state_text", json_string(sentence));
     set(o, "reason",
-        json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o}", "code", stk_reason_name(w->code), "sentence",
+        json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o}", "code", stk_say_code(&say), "sentence",
                   sentence, "need", (json_int_t)w->need, "have", (json_int_t)w->have, "missing",
                   (json_int_t)w->missing, "off", (json_int_t)w->off, "other",
                   w->other ? json_integer(w->other) : json_null(), "until",
@@ -269,11 +312,11 @@ static void set_private(const struct stk_show *v, json_t *o, const struct stk_re
         set_description(v, o, rec);
 }
 
-static void set_core(const struct stk_show *v, json_t *o, stk_job_number number)
+static void set_core(const struct stk_show *v, json_t *o, const struct stk_entry *e)
 {
     const struct stk_core *core = stk_live_core(v->api->cfg.live);
     const struct stk_state *s = stk_core_state(core);
-    uint32_t slot = stk_core_find(core, number);
+    uint32_t slot = stk_core_find(core, e->number);
     stk_time now = stk_api_now(v->api);
     const struct stk_job *j;
     char sentence[200];
@@ -296,7 +339,7 @@ static void set_core(const struct stk_show *v, json_t *o, stk_job_number number)
         set(o, "state_text", json_string(sentence));
         set(o, "expected_end", left > 0 ? stk_show_time(now + left) : json_null());
     } else {
-        set_reason(v, o, j, slot);
+        set_reason(v, o, e, slot);
     }
 }
 
@@ -306,7 +349,7 @@ json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e)
 
     if (!o)
         return NULL;
-    set_core(v, o, e->number);
+    set_core(v, o, e);
     set_items(v, o, &e->rec);
     if (e->note && *e->note)
         set(o, "note", text(e->note));

@@ -4,6 +4,7 @@
 #define STK_API_SHOW_H
 
 #include "api/handlers.h"
+#include "model/reason.h"
 
 struct stk_show {
     struct stk_api *api;
@@ -30,9 +31,16 @@ const char *stk_show_cause(enum stk_cause c);
 /* The cause of such a word; STK_CAUSE_NONE: there is none. */
 enum stk_cause stk_show_cause_of(const char *word);
 
-/* Seconds since 1970; null for 0. */
+/* "12", or "12_3" for an element of an array. Returns 'buf'. */
+const char *stk_show_name(const struct stk_api *a, stk_job_number number, char *buf, size_t size);
+/* Sets the members that say which element of an array it is. */
+void stk_show_element(json_t *o, const struct stk_record *rec);
+/* How many of its array may run at once, when that is why it waits; else 0. */
+uint32_t stk_show_at_once(struct stk_api *a, const struct stk_entry *e, const struct stk_reason *w);
+
 /* The counts of a batch's items, or NULL: it has none. */
 json_t *stk_show_items(struct stk_live *live, const struct stk_record *rec);
+/* Seconds since 1970; null for 0. */
 json_t *stk_show_time(stk_time t);
 
 #endif

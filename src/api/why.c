@@ -14,10 +14,13 @@
 
 #define MAX_HOLDERS 8u
 
+#define NOT_KNOWN INT64_MAX
+
 struct holder {
     stk_job_number number;
     uint32_t gpus;
-    stk_time end;
+    stk_time estimate; /* how long it would run; 0: it has no time limit */
+    stk_time end;      /* NOT_KNOWN: nobody knows, or it should be over by now */
 };
 
 static int by_end(const void *a, const void *b)
@@ -29,7 +32,7 @@ static int by_end(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* The jobs that have GPUs of the pool, in order of their expected end. */
+/* The jobs that have GPUs of the pool, those that should end first first. */
 static struct holder *holders(const struct stk_state *s, uint32_t pool, stk_time now,
                               uint32_t *ret_n)
 {
@@ -40,8 +43,12 @@ static struct holder *holders(const struct stk_state *s, uint32_t pool, stk_time
     for (uint32_t i = 0; list && i < s->n_jobs && n < cap; i++) {
         const struct stk_job *j = &s->jobs[i];
 
-        if (j->lease && j->pool == pool && j->gpus > 0)
-            list[n++] = (struct holder){j->number, j->gpus, now + stk_job_remaining(j, now)};
+        if (j->lease && j->pool == pool && j->gpus > 0) {
+            stk_time left = stk_job_remaining(j, now);
+
+            list[n++] =
+                (struct holder){j->number, j->gpus, j->estimate, left > 0 ? now + left : NOT_KNOWN};
+        }
     }
     if (n > 1)
         qsort(list, n, sizeof(*list), by_end);
@@ -50,21 +57,33 @@ static struct holder *holders(const struct stk_state *s, uint32_t pool, stk_time
 }
 
 /* Who is in the way, and when enough is expected to be free. */
-static json_t *show_holder(const struct stk_api *a, const struct holder *h, stk_time now)
+static json_t *show_holder(const struct stk_api *a, const struct holder *h)
 {
     const struct stk_entry *e = stk_live_entry(a->cfg.live, h->number);
+    json_t *o = json_pack(
+        "{s:I,s:s,s:s,s:I,s:o,s:o}", "id", (json_int_t)h->number, "name", e ? e->rec.name : "",
+        "user", e ? e->rec.user : "", "gpus", (json_int_t)h->gpus, "estimate_s",
+        h->estimate > 0 ? json_real((double)h->estimate / 1e6) : json_null(), "expected_end",
+        h->end != NOT_KNOWN ? stk_show_time(h->end) : json_null());
 
-    return json_pack("{s:I,s:s,s:s,s:I,s:o}", "id", (json_int_t)h->number, "name",
-                     e ? e->rec.name : "", "user", e ? e->rec.user : "", "gpus",
-                     (json_int_t)h->gpus, "expected_end",
-                     h->end > now ? stk_show_time(h->end) : json_null());
+    if (e)
+        stk_show_element(o, &e->rec);
+    return o;
+}
+
+/* Whether it would run if others gave back GPUs. */
+static bool wants_room(enum stk_reason_code code)
+{
+    return code == STK_WHY_GPUS || code == STK_WHY_FRAGMENTS || code == STK_WHY_CPU_MEM ||
+           code == STK_WHY_CLAIMED || code == STK_WHY_BEHIND || code == STK_WHY_RESERVED ||
+           code == STK_WHY_RANK || code == STK_WHY_PINNED;
 }
 
 static json_t *show_holders(const struct stk_api *a, const struct stk_state *s,
-                            const struct stk_job *j, struct stk_say *say)
+                            const struct stk_job *j, struct stk_say *say, char first[32])
 {
     uint32_t n = 0;
-    struct holder *list = holders(s, j->pool, say->now, &n);
+    struct holder *list = wants_room(say->why.code) ? holders(s, j->pool, say->now, &n) : NULL;
     uint64_t freed = 0;
     json_t *out = json_array();
 
@@ -75,14 +94,14 @@ static json_t *show_holders(const struct stk_api *a, const struct stk_state *s,
         if (say->why.code == STK_WHY_GPUS && !say->room_at && freed >= say->why.missing)
             say->room_at = h->end;
         if (i < MAX_HOLDERS)
-            (void)json_array_append_new(out, show_holder(a, h, say->now));
+            (void)json_array_append_new(out, show_holder(a, h));
     }
-    if (n > 0 && list[0].end > say->now) {
-        say->first_out = list[0].number;
+    if (n > 0 && list[0].end != NOT_KNOWN) {
+        say->first_out = stk_show_name(a, list[0].number, first, 32);
         say->first_out_at = list[0].end;
     }
-    if (say->room_at <= say->now)
-        say->room_at = 0; /* an estimate that is over says nothing */
+    if (say->room_at == NOT_KNOWN)
+        say->room_at = 0;
     free(list);
     return out;
 }
@@ -128,14 +147,16 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     struct stk_core *core = stk_live_core(a->cfg.live);
     const struct stk_state *s = stk_core_state(core);
     uint32_t slot = stk_core_find(core, e->number);
+    char other[32];
     struct stk_say say = {.number = e->number,
                           .tasks = e->rec.tasks,
                           .now = stk_api_now(a),
                           .asleep = slot != STK_NONE && s->jobs[slot].slept != 0,
-                          .off = why_off(a)};
+                          .off = why_off(a),
+                          .other = other};
     const struct stk_reason *w = &say.why;
-    char sentence[640], change[200];
-    json_t *held;
+    char sentence[640], change[200], first[32];
+    json_t *held, *out;
     stk_job_number last;
     struct stk_err err = {""};
     int rc = slot == STK_NONE ? stk_err_set(&err, -ENOENT, "there is no job %u", e->number)
@@ -146,18 +167,20 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
         return;
     }
     (void)stk_live_schedule(a->cfg.live, e->number, &say.next, &last);
-    held = show_holders(a, s, &s->jobs[slot], &say);
+    (void)stk_show_name(a, w->other, other, sizeof(other));
+    say.at_once = stk_show_at_once(a, e, w);
+    held = show_holders(a, s, &s->jobs[slot], &say, first);
     stk_say_why(&say, sentence, sizeof(sentence));
     stk_say_change(&say, change, sizeof(change));
-    stk_request_json(r, 200,
-                     json_pack("{s:I,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "id",
-                               (json_int_t)e->number, "state", stk_show_state(&s->jobs[slot]),
-                               "code", stk_reason_name(w->code), "sentence", sentence, "change",
-                               change, "need", (json_int_t)w->need, "have", (json_int_t)w->have,
-                               "missing", (json_int_t)w->missing, "off", (json_int_t)w->off,
-                               "other", w->other ? json_integer(w->other) : json_null(), "until",
-                               stk_show_time(w->until), "expected", stk_show_time(say.room_at),
-                               "holders", held, "waits_for", show_waits_for(a, e)));
+    out = json_pack(
+        "{s:I,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "id", (json_int_t)e->number,
+        "state", stk_show_state(&s->jobs[slot]), "code", stk_say_code(&say), "sentence", sentence,
+        "change", change, "need", (json_int_t)w->need, "have", (json_int_t)w->have, "missing",
+        (json_int_t)w->missing, "off", (json_int_t)w->off, "other",
+        w->other ? json_integer(w->other) : json_null(), "until", stk_show_time(w->until),
+        "expected", stk_show_time(say.room_at), "holders", held, "waits_for", show_waits_for(a, e));
+    stk_show_element(out, &e->rec);
+    stk_request_json(r, 200, out);
 }
 
 /* A job that has ended: how. */
@@ -172,12 +195,13 @@ static void explain_ended(struct stk_api *a, struct stk_request *r, stk_job_numb
         stk_api_fail(r, rc, &err);
         return;
     }
-    stk_request_json(r, 200,
-                     json_pack("{s:I,s:s,s:s,s:O,s:s,s:i,s:i,s:i,s:i,s:n,s:n,s:n,s:[],s:[]}", "id",
-                               (json_int_t)number, "state", "done", "code", "ended", "sentence",
-                               json_object_get(job, "state_text"), "change", "", "need", 0, "have",
-                               0, "missing", 0, "off", 0, "other", "until", "expected", "holders",
-                               "waits_for"));
+    stk_request_json(
+        r, 200,
+        json_pack("{s:I,s:O,s:O,s:s,s:s,s:O,s:s,s:i,s:i,s:i,s:i,s:n,s:n,s:n,s:[],s:[]}", "id",
+                  (json_int_t)number, "array_id", json_object_get(job, "array_id"), "array_index",
+                  json_object_get(job, "array_index"), "state", "done", "code", "ended", "sentence",
+                  json_object_get(job, "state_text"), "change", "", "need", 0, "have", 0, "missing",
+                  0, "off", 0, "other", "until", "expected", "holders", "waits_for"));
     json_decref(job);
 }
 

@@ -65,17 +65,20 @@ static const char *done_word(const char *verb)
 static bool report_one(const struct stk_ask *k, const json_t *r)
 {
     const char *wrong = refusal(r);
-    long long id = (long long)stk_int(r, "id", 0);
-    char clean[512];
+    char clean[512], id[40];
 
+    (void)stk_view_id(r, id, sizeof(id));
     if (wrong) {
+        bool names = strncmp(wrong, "job ", 4) == 0 || strncmp(wrong, "there is no job", 15) == 0;
+
         (void)fflush(stdout);
-        (void)fprintf(stderr, "stoker %s: job %lld: %s\n", k->name, id,
+        (void)fprintf(stderr, "stoker %s: %s%s%s%s\n", k->name, names ? "" : "job ",
+                      names ? "" : id, names ? "" : ": ",
                       stk_text_clean(clean, sizeof(clean), wrong, false));
         return false;
     }
     if (!k->json)
-        (void)printf("job %lld: %s\n", id, done_word(k->name));
+        (void)printf("job %s: %s\n", id, done_word(k->name));
     return true;
 }
 

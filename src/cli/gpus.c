@@ -53,11 +53,14 @@ static void put_memory(const struct stk_term *t, const json_t *gpu)
 static void put_owner(const struct stk_term *t, const json_t *gpu)
 {
     const char *state = stk_str(gpu, "state"), *off = stk_str(gpu, "off");
-    char line[160];
+    char line[160], id[40];
 
     if (stk_int(gpu, "job", 0) > 0) {
-        (void)snprintf(line, sizeof(line), "  job %" PRId64 " %.60s", stk_int(gpu, "job", 0),
-                       stk_str(gpu, "user"));
+        if (stk_int(gpu, "array_id", 0) > 0)
+            (void)stk_view_id(gpu, id, sizeof(id));
+        else
+            (void)snprintf(id, sizeof(id), "%" PRId64, stk_int(gpu, "job", 0));
+        (void)snprintf(line, sizeof(line), "  job %s %.60s", id, stk_str(gpu, "user"));
         put(t, STK_GREEN, "%s", line);
     }
     if (strcmp(state, "off") == 0 || strcmp(state, "drained") == 0)

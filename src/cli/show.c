@@ -214,22 +214,25 @@ const struct stk_command stk_cmd_show = {
 static void print_holders(const json_t *why)
 {
     const json_t *list = json_object_get(why, "holders");
-    char name[128], user[64], end[32];
+    char id[40], name[128], user[64], end[32];
 
     if (json_array_size(list) == 0)
         return;
     (void)printf("Who has the GPUs:\n");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *h = json_array_get(list, i);
-        double at = stk_num(h, "expected_end", stk_num(h, "end", stk_num(h, "until", 0)));
+        double at = stk_num(h, "expected_end", 0);
 
-        (void)printf("  job %" PRId64 "  %s  %s  %" PRId64 " GPU%s",
-                     stk_int(h, "id", stk_int(h, "job", 0)),
+        (void)printf("  job %s  %s  %s  %" PRId64 " GPU%s", stk_view_id(h, id, sizeof(id)),
                      stk_text_clean(name, sizeof(name), stk_str(h, "name"), false),
                      stk_text_clean(user, sizeof(user), stk_str(h, "user"), false),
                      stk_int(h, "gpus", 0), stk_int(h, "gpus", 0) == 1 ? "" : "s");
         if (at > 0)
             (void)printf(", until about %s", stk_text_time(at, end, sizeof(end)));
+        else if (stk_num(h, "estimate_s", 0) > 0)
+            (void)printf(", longer than it was expected to");
+        else
+            (void)printf(", no time limit");
         (void)putchar('\n');
     }
 }
@@ -237,7 +240,7 @@ static void print_holders(const json_t *why)
 static int why_one(struct stk_ask *k, uint32_t id, json_t *all)
 {
     json_t *why = NULL;
-    char text[2048];
+    char text[2048], name[40];
     int rc = stk_ask_get(k, &why, "/v1/jobs/%u/why", id);
 
     if (rc != STK_EXIT_OK)
@@ -245,13 +248,12 @@ static int why_one(struct stk_ask *k, uint32_t id, json_t *all)
     if (!k->json) {
         if (json_array_size(all) > 0)
             (void)putchar('\n');
-        (void)printf("job %u %s.\n", id,
+        (void)printf("job %s %s.\n", stk_view_id(why, name, sizeof(name)),
                      stk_text_clean(text, sizeof(text), stk_str(why, "sentence"), false));
         (void)stk_text_clean(text, sizeof(text), stk_str(why, "change"), false);
         if (*text != '\0')
             (void)printf("%s.\n", text);
-        if (strcmp(stk_str(why, "code"), "running") != 0)
-            print_holders(why);
+        print_holders(why);
     }
     (void)json_array_append_new(all, why);
     return STK_EXIT_OK;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/place.h"
 
+#include <stdio.h>
+
 #include "core/part.h"
 #include "core/score.h"
 #include "core/txn.h"
@@ -285,6 +287,51 @@ static uint64_t count_tasks(const struct stk_state *s, const struct stk_demand *
     return sum;
 }
 
+/* "2 GPUs, 1.5 CPUs and 3.5 GiB of memory": what is there of what is asked for. */
+static void name_amount(char *buf, size_t size, const struct stk_demand *asked,
+                        const struct stk_demand *there)
+{
+    const char *gpus_end = asked->cpu_milli == 0 && asked->mem_mib == 0 ? ""
+                           : asked->cpu_milli > 0 && asked->mem_mib > 0 ? ", "
+                                                                        : " and ";
+    size_t n = 0;
+
+    if (asked->gpus > 0)
+        n += (size_t)snprintf(buf, size, "%u GPU%s%s", there->gpus, there->gpus == 1 ? "" : "s",
+                              gpus_end);
+    if (asked->cpu_milli > 0)
+        n += (size_t)snprintf(buf + n, size - n, "%g CPU%s%s", (double)there->cpu_milli / 1000,
+                              there->cpu_milli == 1000 ? "" : "s",
+                              asked->mem_mib > 0 ? " and " : "");
+    if (asked->mem_mib > 0)
+        (void)snprintf(buf + n, size - n, "%.0f GiB of memory", (double)there->mem_mib / 1024);
+}
+
+/* No node has what one task asks for: the most there is of each. */
+static int refuse_task(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                       uint32_t gpus, struct stk_err *err)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    struct stk_demand there = {.gpus = gpus};
+    char asked[128] = "", most[128] = "";
+
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const struct stk_node *n = &s->nodes[s->pool_nodes[p->first_node + i]];
+        uint32_t cpu_milli = n->cpu_limited ? (uint32_t)n->cpu_milli : d->cpu_milli;
+        uint32_t mem_mib = n->mem_limited ? (uint32_t)n->mem_mib : d->mem_mib;
+
+        if (cpu_milli > there.cpu_milli)
+            there.cpu_milli = cpu_milli;
+        if (mem_mib > there.mem_mib)
+            there.mem_mib = mem_mib;
+    }
+    name_amount(asked, sizeof(asked), d, d);
+    name_amount(most, sizeof(most), d, &there);
+    return stk_err_set(err, -ERANGE,
+                       "asks for %s on one node; the most that a node it may use has is %s", asked,
+                       most);
+}
+
 int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                        struct stk_err *err)
 {
@@ -309,10 +356,7 @@ int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, ui
         return stk_err_set(err, -ERANGE, "asks for GPUs of a type that pool %u does not have",
                            pool);
     if (can == 0)
-        return stk_err_set(err, -ERANGE,
-                           "asks for %u GPUs, %u milli-CPUs and %u MiB on one node; no node of "
-                           "pool %u has that (the largest it may use has %u GPUs)",
-                           d->gpus, d->cpu_milli, d->mem_mib, pool, size);
+        return refuse_task(s, d, pool, size, err);
     return stk_err_set(err, -ERANGE, "asks for %u tasks of %u GPUs; pool %u can hold %llu",
                        d->tasks, d->gpus, pool, (unsigned long long)can);
 }

@@ -199,9 +199,16 @@ int stk_live_do_act(struct stk_live *l, struct stk_live_request *r, struct stk_e
     int worst = 200;
 
     for (uint32_t i = 0; results && i < r->n_numbers; i++) {
+        const struct stk_entry *e = stk_entries_find(&l->entries, r->numbers[i]);
+        stk_job_number array = e ? e->rec.array : 0;
+        uint32_t index = e ? e->rec.array_index : 0;
         struct stk_err why = {{0}};
         int rc = act_on(l, r, r->numbers[i], &why);
         json_t *one = json_pack("{s:I, s:b}", "id", (json_int_t)r->numbers[i], "ok", rc == 0);
+
+        if (array)
+            (void)json_object_update_new(one, json_pack("{s:I, s:I}", "array_id", (json_int_t)array,
+                                                        "array_index", (json_int_t)index));
 
         if (rc == -ENOMEM) {
             json_decref(one);

@@ -207,14 +207,14 @@ static void venv(struct stk_envs *e, const struct stk_launch *l)
 static void slurm_commands(struct stk_envs *e, const struct stk_launch *l)
 {
     const char *path = stk_env_get(e, "PATH");
-    char dir[PATH_MAX], srun[PATH_MAX + 16], *slash;
-    ssize_t n = l->slurm ? readlink("/proc/self/exe", dir, sizeof(dir) - 8) : 0;
+    char self[PATH_MAX], dir[PATH_MAX + 16], srun[PATH_MAX + 32], *slash;
+    ssize_t n = l->slurm ? readlink("/proc/self/exe", self, sizeof(self) - 1) : 0;
 
-    dir[n > 0 ? n : 0] = '\0';
-    slash = strrchr(dir, '/');
+    self[n > 0 ? n : 0] = '\0';
+    slash = strrchr(self, '/');
     if (!slash)
         return;
-    (void)strcpy(slash, "/slurm");
+    (void)snprintf(dir, sizeof(dir), "%.*s/slurm", (int)(slash - self), self);
     (void)snprintf(srun, sizeof(srun), "%s/srun", dir);
     if (access(srun, X_OK) == 0 && !(path && strstr(path, dir)))
         stk_env_set(e, "PATH", "%s%s%s", dir, path && *path ? ":" : "", path ? path : "");

@@ -224,9 +224,16 @@ FIELD(alloc_tres)
 FIELD(reason)
 {
     static const char *const codes[][2] = {
-        {"held", "JobHeldUser"},     {"dependency", "Dependency"}, {"begin", "BeginTime"},
-        {"never", "BadConstraints"}, {"node", "ReqNodeNotAvail"},  {"drain", "ReqNodeNotAvail"},
-        {"behind", "Priority"},      {"priority", "Priority"},     {"reserved", "Priority"},
+        {"held", "JobHeldUser"},
+        {"dependency", "Dependency"},
+        {"array_limit", "JobArrayTaskLimit"},
+        {"begin", "BeginTime"},
+        {"never", "BadConstraints"},
+        {"node", "ReqNodeNotAvail"},
+        {"drain", "ReqNodeNotAvail"},
+        {"behind", "Priority"},
+        {"priority", "Priority"},
+        {"reserved", "Priority"},
     };
     const char *state = stk_slurm_str(job, "state"), *cause = stk_slurm_str(job, "cause");
     const char *code = stk_slurm_str(json_object_get(job, "reason"), "code"), *say = "Resources";

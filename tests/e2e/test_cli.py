@@ -208,11 +208,48 @@ def test_arrays_by_element(cli):
     first = submit(cli, "--array", "2-8:3%1", "--gpus", "1", "--", "sh", "-c", "echo $SLURM_ARRAY_TASK_ID; sleep 600")
     cli.daemon.until(first, "running")
     assert f"{first}_8" in cli("queue").stdout
-    assert cli("cancel", f"{first}_8").stdout == f"job {first + 2}: cancelled\n"
+    assert cli("cancel", f"{first}_8").stdout == f"job {first}_8: cancelled\n"
     assert "no element 3" in cli("cancel", f"{first}_3").stderr
     assert cli("cancel", first).returncode == 0
     assert cli("wait", first, "-q").returncode == 143
     assert all(cli.daemon.job(first + k)["cause"] == "cancelled" for k in range(3))
+
+
+def test_who_ends_first_comes_first_and_who_has_no_limit_last(cli):
+    jobs = [submit(cli, "--gpus", "1", *limit, "--", "sleep", "600") for limit in (["--time", "2h"], [], ["--time", "1h"])]
+    pair = submit(cli, "--gpus", "1", "--array", "0-1", "--time", "3h", "--", "sleep", "600")
+    for n in [*jobs, pair]:
+        cli.daemon.until(n, "running")
+    big = submit(cli, "--gpus", "4", "--", "true")
+    why = cli("why", big).stdout.splitlines()
+    assert why[0].startswith(f"job {big} needs 4 GPUs and 0 are free; job {jobs[2]} is expected to end first, ")
+    assert [re.match(r"  job (\S+) ", line)[1] for line in why[2:]] == [str(jobs[2]), str(jobs[0]), f"{pair}_0", str(jobs[1])], why
+    assert why[-1].endswith("1 GPU, no time limit") and "until about" in why[-2]
+    assert f"job {pair}_0 " in cli("gpus").stdout
+    assert cli("suspend", jobs[0]).returncode == 0
+    cli.daemon.until(jobs[0], "suspended")
+    assert cli("why", jobs[0]).stdout.startswith(f"job {jobs[0]} is suspended and sleeps until somebody resumes it.\n")
+    assert cli("cancel", f"{pair}_1").stdout == f"job {pair}_1: cancelled\n"
+    cli("cancel", *jobs, pair, big)
+    cli("wait", "-q", *jobs, pair)
+
+
+def test_an_arrays_limit_is_no_dependency(cli):
+    number = submit(cli, "--array", "0-3%2", "--", "sleep", "600")
+    cli.daemon.until(number, "running")
+    assert cli("why", f"{number}_3").stdout == f"job {number}_3 is kept back: its array runs 2 at a time.\n"
+    assert json.loads(cli("why", f"{number}_2", "--json").stdout)["code"] == "array_limit"
+    assert "its array runs 2 at a time" in cli("queue").stdout
+    after = submit(cli, "--after", number, "--array", "0-3%2", "--", "true")
+    assert "that it depends on" in cli("why", f"{after}_3").stdout
+    cli("cancel", number, after)
+
+
+def test_refusals_have_units_for_people(cli):
+    for words, text in [(["--cpus", "99999"], "asks for 99999 CPUs on one node; "), (["--mem", "90000G"], "asks for 90000 GiB of memory"),
+                        (["--gpus", "9", "--cpus", "1", "--mem", "1G"], "asks for 9 GPUs, 1 CPU and 1 GiB of memory on one node; ")]:
+        out = cli("submit", *words, "--", "true")
+        assert out.returncode == 2 and text in out.stderr and "milli" not in out.stderr and "pool 0" not in out.stderr, out
 
 
 def test_dependencies_and_names(cli):

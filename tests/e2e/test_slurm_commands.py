@@ -202,7 +202,7 @@ def test_elements_of_an_array(slurm):
     assert rows == [f"{job}_1 1 {job}", f"{job}_3 3 {job}", f"{job}_4 4 {job}"]
     slurm.run("scancel", f"{job}_[1,4]")
     slurm.d.wait(f"{job}_1")
-    slurm.d.wait(job + 2)
+    slurm.d.wait(f"{job}_4")
     assert slurm.state(job) == ["CANCELLED", "RUNNING", "CANCELLED"]
     assert slurm.state(f"{job}_3") == ["RUNNING"]
     slurm.run("scancel", job)

@@ -41,9 +41,9 @@ static void missing_gpus_are_counted(void **state)
     says(&(struct stk_say){.why = {STK_WHY_GPUS, .need = 8, .have = 7, .missing = 1},
                            .tasks = 4,
                            .now = NOW,
-                           .first_out = 12,
+                           .first_out = "12_3",
                            .first_out_at = NOW + 60 * STK_SECOND},
-         "needs 8 GPUs and 7 are free; job 12 is expected to end first, at 22:14 (in 60 s)", "");
+         "needs 8 GPUs and 7 are free; job 12_3 is expected to end first, at 22:14 (in 60 s)", "");
 }
 
 static void turns_name_who_is_first(void **state)
@@ -56,13 +56,15 @@ static void turns_name_who_is_first(void **state)
          "0 "
          "min)",
          "with a time limit below 3 h 0 min it would start now");
-    says(&(struct stk_say){.why = {STK_WHY_BEHIND, .other = 9}, .now = NOW},
-         "would fit, but job 9 is first in line and cannot start yet; the queue is strict",
+    says(&(struct stk_say){.why = {STK_WHY_BEHIND, .other = 9}, .other = "8_1", .now = NOW},
+         "would fit, but job 8_1 is first in line and cannot start yet; the queue is strict",
          "with a higher priority it would come first");
     says(&(struct stk_say){.why = {.code = STK_WHY_HELD}, .number = 5, .now = NOW},
-         "it is on hold until somebody releases it", "release it: stoker release 5");
+         "is on hold until somebody releases it", "release it: stoker release 5");
     says(&(struct stk_say){.why = {STK_WHY_DEPENDENCY, .missing = 1}, .now = NOW},
          "waits for 1 job or array that it depends on", "");
+    says(&(struct stk_say){.why = {STK_WHY_DEPENDENCY, .missing = 1}, .at_once = 2, .now = NOW},
+         "is kept back: its array runs 2 at a time", "");
 }
 
 static void every_reason_has_a_sentence(void **state)
