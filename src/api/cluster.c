@@ -40,7 +40,7 @@ static json_t *show_counts(const struct counts *c)
 /* A few of the running and of the others, oldest first. */
 static void list_jobs(struct stk_api *a, json_t *running, json_t *waiting)
 {
-    const struct stk_show view = {a, NULL, false};
+    const struct stk_show view = {.api = a};
     const struct stk_core *core = stk_live_core(a->cfg.live);
     const struct stk_entry *e = stk_live_next(a->cfg.live, 0);
 

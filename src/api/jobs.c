@@ -47,14 +47,16 @@ void stk_do_submit(void *ctx, struct stk_request *r)
 
 void stk_do_job(void *ctx, struct stk_request *r)
 {
-    struct stk_show view = {ctx, stk_request_who(r), true};
+    struct stk_show view = {.api = ctx, .who = stk_request_who(r), .detail = true};
     struct stk_err err = {""};
     stk_job_number number;
+    uint64_t env;
     json_t *job;
     int rc;
 
-    if (stk_api_job_number(ctx, r, &number) < 0)
+    if (stk_api_job_number(ctx, r, &number) < 0 || stk_request_number(r, "env", 0, 1, &env) < 0)
         return;
+    view.env = env != 0;
     job = stk_show_number(&view, number, &rc, &err);
     if (job)
         stk_request_json(r, 200, job);
@@ -108,7 +110,7 @@ static int read_filter(struct stk_request *r, struct filter *f)
 void stk_do_jobs(void *ctx, struct stk_request *r)
 {
     struct stk_api *a = ctx;
-    struct stk_show view = {a, stk_request_who(r), false};
+    struct stk_show view = {.api = a, .who = stk_request_who(r), .detail = false};
     const struct stk_entry *e;
     struct filter f;
     json_t *list;

@@ -17,6 +17,7 @@ static const struct {
     {"before", "integer", "go on before this job: \"next\" of the page before"},
     {"detail", "integer", "1: with the description, where you may see it"},
     {"dry_run", "integer", "1: only check"},
+    {"env", "integer", "1: with its environment, where you may see it"},
     {"follow", "integer", "1: go on as it grows, until the job has ended"},
     {"limit", "integer", "rows at most (100; 1000 at the most), or bytes of a log"},
     {"name", "string", "only jobs of this name"},

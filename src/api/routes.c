@@ -19,7 +19,7 @@ const struct stk_route stk_api_routes[] = {
      "jobs that have not ended, by number"},
     {"POST", "/v1/jobs/act", stk_do_act, STK_NEED_USER, "", "Act", "Acted", NULL, 200,
      "do the same to many jobs"},
-    {"GET", "/v1/jobs/{id}", stk_do_job, STK_NEED_USER, "", NULL, "Job", NULL, 200,
+    {"GET", "/v1/jobs/{id}", stk_do_job, STK_NEED_USER, "env", NULL, "Job", NULL, 200,
      "one job, ended or not"},
     VERB("cancel", "end it, or take it out of the queue"),
     VERB("hold", "do not start it until it is released"),

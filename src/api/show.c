@@ -274,6 +274,8 @@ static void set_description(const struct stk_show *v, json_t *o, const struct st
     if (stk_logpath(v->api, &(struct stk_logpath){rec, copy, true, 0}, path, sizeof(path)) == 0)
         set(o, "stderr", text(path));
     hide_secrets(copy);
+    if (!v->env)
+        (void)json_object_del(copy, "envs");
     for (size_t i = 0; i < sizeof(top) / sizeof(*top); i++)
         if (json_object_get(copy, top[i]))
             (void)json_object_set(o, top[i], json_object_get(copy, top[i]));

@@ -10,6 +10,7 @@ struct stk_show {
     struct stk_api *api;
     const struct stk_who *who; /* who looks; NULL: a stranger */
     bool detail;               /* read its description too */
+    bool env;                  /* ... with the environment */
 };
 
 /* A job that has not ended; new reference, NULL: out of memory. */

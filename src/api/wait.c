@@ -74,7 +74,7 @@ static int see_end(void *ctx, const struct stk_record *rec)
 
 static void answer(struct stk_wait *w)
 {
-    struct stk_show view = {w->api, stk_request_who(w->req), true};
+    struct stk_show view = {.api = w->api, .who = stk_request_who(w->req), .detail = true};
     const struct stk_entry *e = living(w);
     struct worst worst = {e ? e->number : w->number, 0};
     struct stk_err err = {""};

@@ -186,7 +186,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
 /* A job that has ended: how. */
 static void explain_ended(struct stk_api *a, struct stk_request *r, stk_job_number number)
 {
-    struct stk_show view = {a, stk_request_who(r), false};
+    struct stk_show view = {.api = a, .who = stk_request_who(r), .detail = false};
     struct stk_err err = {""};
     int rc;
     json_t *job = stk_show_number(&view, number, &rc, &err);

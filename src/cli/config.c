@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.c - "stoker config": checks a configuration file of the daemon, shows what it amounts to,
- * lists the keys. Reads the file with the daemon's own code; no daemon is needed. */
+ * lists the keys. What is shown is a file that says the same. Reads the file with the daemon's own
+ * code; no daemon is needed. */
 #include "config/config.h"
 
 #include <inttypes.h>
@@ -9,12 +10,48 @@
 #include "cli/cli.h"
 #include "cli/term.h"
 
+/* A text as YAML: as it is where that is no question, else in quotes. */
+static void print_text(const char *text)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:-";
+    size_t n = strspn(text, plain);
+    bool quote =
+        n == 0 || text[n] != '\0' || text[0] == '-' || text[0] == ':' || text[n - 1] == ':';
+
+    if (quote)
+        (void)putchar('"');
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c < 0x20 || c == 0x7f)
+            (void)printf("\\x%02x", c);
+        else
+            (void)printf("%s%c", c == '"' || c == '\\' ? "\\" : "", c);
+    }
+    if (quote)
+        (void)putchar('"');
+}
+
 static void print_names(char *const *names)
 {
-    for (; names && *names; names++) {
-        char clean[256];
+    (void)putchar('[');
+    for (size_t i = 0; names && names[i]; i++) {
+        (void)fputs(i > 0 ? ", " : "", stdout);
+        print_text(names[i]);
+    }
+    (void)putchar(']');
+}
 
-        (void)printf(" %s", stk_text_clean(clean, sizeof(clean), *names, false));
+/* "policy.params" is a map of its own. */
+static void print_params(const struct stk_config *c)
+{
+    (void)fputs(c->policy.n_params == 0 ? "{}" : "", stdout);
+    for (uint32_t i = 0; i < c->policy.n_params; i++) {
+        const char *eq = strchr(c->policy.params[i], '=');
+
+        (void)printf("\n    %.*s: ", (int)(eq - c->policy.params[i]), c->policy.params[i]);
+        print_text(eq + 1);
     }
 }
 
@@ -23,41 +60,90 @@ static void print_word(const char *words, uint64_t place)
 {
     for (; place > 0 && strchr(words, '|'); place--)
         words = strchr(words, '|') + 1;
-    (void)printf(" %.*s", (int)strcspn(words, "|"), words);
+    (void)printf("%.*s", (int)strcspn(words, "|"), words);
 }
 
+/* In the largest unit that leaves no rest. */
+static void print_units(uint64_t n, bool bytes)
+{
+    static const struct {
+        uint64_t size;
+        char letter;
+    } times[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}},
+      sizes[] = {{UINT64_C(1) << 40, 'T'}, {1 << 30, 'G'}, {1 << 20, 'M'}, {1, 0}}, *unit;
+
+    unit = bytes ? sizes : times;
+    while (n % unit->size != 0)
+        unit++;
+    if (n == 0 || unit->letter == 0)
+        (void)printf("%" PRIu64, n);
+    else
+        (void)printf("%" PRIu64 "%c", n / unit->size, unit->letter);
+}
+
+static void print_number(const struct stk_config_key *k, uint64_t n)
+{
+    if (k->type == STK_CONFIG_WORD)
+        print_word(k->words, n);
+    else if (k->type == STK_CONFIG_BOOL)
+        (void)fputs(n ? "yes" : "no", stdout);
+    else if (k->type == STK_CONFIG_SECONDS || k->type == STK_CONFIG_BYTES)
+        print_units(n, k->type == STK_CONFIG_BYTES);
+    else
+        (void)printf("%" PRIu64, n);
+}
+
+/* A key as a line of a file that would say the same; what was not said is a comment. */
 static void print_key(const struct stk_config *c, const struct stk_config_key *k)
 {
-    const char *at = (const char *)c + k->offset;
-    char *text = NULL, **names = NULL, clean[1024];
+    const char *at = (const char *)c + k->offset, *dot = strchr(k->path, '.');
+    bool texts = k->type == STK_CONFIG_TEXT || k->type == STK_CONFIG_POLICY;
+    const char *text = NULL;
+    char **names = NULL;
     uint64_t n = 0;
 
-    (void)printf("%s:", k->path);
-    switch (k->type) {
-    case STK_CONFIG_TEXT:
-    case STK_CONFIG_POLICY:
+    if (texts)
         memcpy(&text, at, sizeof(text));
-        (void)printf(" %s", text ? stk_text_clean(clean, sizeof(clean), text, false) : k->def);
-        break;
-    case STK_CONFIG_NAMES:
+    else if (k->type == STK_CONFIG_NAMES)
         memcpy(&names, at,
                sizeof(names)); // NOLINT(bugprone-multi-level-implicit-pointer-conversion)
-        print_names(names);
-        break;
-    case STK_CONFIG_PARAMS:
-        for (uint32_t i = 0; i < c->policy.n_params; i++)
-            (void)printf(" %s", stk_text_clean(clean, sizeof(clean), c->policy.params[i], false));
-        break;
-    default:
+    else if (k->type != STK_CONFIG_PARAMS)
         memcpy(&n, at, sizeof(n));
-        if (k->type == STK_CONFIG_WORD)
-            print_word(k->words, n);
-        else if (n == STK_CONFIG_NO_GPUS)
-            (void)printf(" %s", k->def);
-        else
-            (void)printf(" %" PRIu64 "%s", n, k->type == STK_CONFIG_SECONDS ? "s" : "");
+    if (!text && *k->def)
+        text = k->def;
+    if ((texts && !text) || n == STK_CONFIG_NO_GPUS) {
+        (void)printf("%s# %s: %s\n", dot ? "  " : "", dot ? dot + 1 : k->path,
+                     *k->def ? k->def : "not set");
+        return;
     }
+    (void)printf("%s%s: ", dot ? "  " : "", dot ? dot + 1 : k->path);
+    if (texts)
+        print_text(text);
+    else if (k->type == STK_CONFIG_NAMES)
+        print_names(names);
+    else if (k->type == STK_CONFIG_PARAMS)
+        print_params(c);
+    else
+        print_number(k, n);
     (void)putchar('\n');
+}
+
+/* Keys of a group come one after the other; a group of which nothing was said has no line. */
+static void print_all(const struct stk_config *c)
+{
+    const char *group = "";
+
+    for (const struct stk_config_key *k = stk_config_keys; k->path; k++) {
+        size_t n = strcspn(k->path, ".");
+
+        if (k->path[n] == '.' && strncmp(group, k->path, n + 1) != 0) {
+            bool empty = strncmp(k->path, "tls.", 4) == 0 && !c->tls.cert && !c->tls.key;
+
+            (void)printf("%s%.*s:\n", empty ? "# " : "", (int)n, k->path);
+            group = k->path;
+        }
+        print_key(c, k);
+    }
 }
 
 static int run_config(const struct stk_args *a)
@@ -85,8 +171,8 @@ static int run_config(const struct stk_args *a)
         rc = stk_misused(a, "%s", err.text);
     else if (check)
         (void)printf("%s is right\n", file);
-    for (const struct stk_config_key *k = stk_config_keys; rc == 0 && show && k->path; k++)
-        print_key(&c, k);
+    if (rc == 0 && show)
+        print_all(&c);
     stk_config_done(&c);
     return rc;
 }

@@ -55,10 +55,28 @@ static int run(const struct stk_command *cmd, int argc, char **argv)
     return rc;
 }
 
+/* "--socket PATH" and "--json" may come before the command: how many words these are. */
+static int leading(int argc, char **argv)
+{
+    int i = 1;
+
+    while (i < argc) {
+        if (strcmp(argv[i], "--json") == 0 || strncmp(argv[i], "--socket=", 9) == 0)
+            i++;
+        else if (strcmp(argv[i], "--socket") == 0 && i + 1 < argc)
+            i += 2;
+        else
+            break;
+    }
+    return i - 1;
+}
+
 int main(int argc, char **argv)
 {
-    const char *word = argc > 1 ? argv[1] : "";
+    int n = leading(argc, argv);
+    const char *word = argc > 1 + n ? argv[1 + n] : "";
     const struct stk_command *cmd;
+    char *name = argv[1 + n];
 
     if (*word == '\0') {
         stk_usage(stderr);
@@ -69,5 +87,7 @@ int main(int argc, char **argv)
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
         word = "version";
     cmd = stk_command_find(word);
+    memmove(argv + 2, argv + 1, (size_t)n * sizeof(*argv)); /* options follow the command */
+    argv[1] = name;
     return cmd ? run(cmd, argc - 1, argv + 1) : unknown(word);
 }

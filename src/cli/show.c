@@ -96,6 +96,19 @@ static void show_end(const struct stk_ask *k, const json_t *job)
     field(k, "note", stk_str(job, "note"));
 }
 
+static void show_env(const struct stk_ask *k, json_t *envs)
+{
+    char line[4096];
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(envs, name, value)
+    {
+        (void)snprintf(line, sizeof(line), "%s=%s", name, json_string_value(value));
+        field(k, "environment", line);
+    }
+}
+
 static void show_job(const struct stk_ask *k, const json_t *job)
 {
     const char *state = stk_view_state(job);
@@ -133,13 +146,14 @@ static void show_job(const struct stk_ask *k, const json_t *job)
     if (strcmp(stk_str(job, "stdout"), stk_str(job, "stderr")) != 0)
         field(k, "stderr", stk_str(job, "stderr"));
     field(k, "comment", stk_str(job, "comment"));
+    show_env(k, json_object_get(job, "envs"));
 }
 
 static int one(struct stk_ask *k, uint32_t id, json_t *all)
 {
     json_t *job = NULL;
     const json_t *script;
-    int rc = stk_ask_get(k, &job, "/v1/jobs/%u", id);
+    int rc = stk_ask_get(k, &job, "/v1/jobs/%u%s", id, stk_arg_is(k->a, "env") ? "?env=1" : "");
 
     if (rc != STK_EXIT_OK)
         return rc;
@@ -197,6 +211,7 @@ static int run_show(const struct stk_args *a)
 
 static const struct stk_option show_options[] = {
     {"script", 0, NULL, "only its script, as it was submitted", NULL},
+    {"env", 0, NULL, "also its environment, as it was submitted", NULL},
     {0},
 };
 static const struct stk_options show_groups[] = {{"options", show_options}, {0}};

@@ -148,6 +148,14 @@ def test_batch_scripts_say_what_is_not_done_and_find_srun(cli):
     assert "stoker submit: x.sbatch: --mail-type" in out.stderr and "Submitted" in out.stdout
 
 
+def test_show_has_the_environment_only_when_asked(cli):
+    number = submit(cli, "--hold", "--env", "SPECIAL=s3cret", "--", "true")
+    assert "s3cret" not in cli("show", number, "--json").stdout and "s3cret" not in cli("show", number).stdout
+    assert json.loads(cli("show", number, "--json", "--env").stdout)["envs"]["SPECIAL"] == "s3cret"
+    assert "SPECIAL=s3cret" in cli("show", "--env", number).stdout
+    cli("cancel", number)
+
+
 def test_a_requeue_by_hand_is_no_preemption(cli):
     number = submit(cli, "--gpus", "1", "--", "sh", "-c", "[ -e again ] || { touch again; sleep 600; }")
     cli.daemon.until(number, "running")

@@ -506,5 +506,39 @@ def test_config_is_checked_and_shown(tmp_path):
     assert stoker_run("config", "check", good).returncode == 0
     out = stoker_run("config", "check", bad)
     assert out.returncode == 2 and "polcy" in out.stderr and out.stderr.count("\n") == 1
-    shown = stoker_run("config", "show", good).stdout.splitlines()
-    assert {"virtual_gpus: 4", "policy.bundle: easy", "idle.warn: 600s", "gpus.foreign: block"} <= set(shown)
+    shown = stoker_run("config", "show", good).stdout
+    assert {"virtual_gpus: 4", "  bundle: easy", "  warn: 10m", "  foreign: block"} <= set(shown.splitlines())
+
+
+def test_what_config_shows_can_be_read_back(tmp_path):
+    first, again = tmp_path / "first.yaml", tmp_path / "again.yaml"
+    for text in ["{}\n", "policy: sjf\n", """\
+listen: "[::1]:0"
+state: "/tmp/with a \\"quote\\" and: colon"
+hosts: [a.example, "b c"]
+admins: []
+insecure: yes
+tls: {cert: /c.pem, key: /k.pem}
+policy:
+  bundle: easy
+  order: fifo
+  params: {backfill.depth: 7}
+retention: {age: 36h, size: 1536M}
+idle: {warn: 90s}
+"""]:
+        first.write_text(text)
+        out = stoker_run("config", "show", first)
+        assert out.returncode == 0, out
+        again.write_text(out.stdout)
+        assert stoker_run("config", "check", again).returncode == 0, stoker_run("config", "check", again)
+        assert stoker_run("config", "show", again).stdout == out.stdout
+    assert "age: 36h" in out.stdout and "size: 1536M" in out.stdout and 'hosts: [a.example, "b c"]' in out.stdout
+
+
+def test_socket_and_json_may_come_before_the_command():
+    with FakeDaemon({"GET /v1/jobs": lambda r: {"jobs": [], "next": None}}) as d:
+        for words in (["--json", "queue"], ["--json", "--socket", d.socket, "queue", "--mine"], [f"--socket={d.socket}", "queue", "--json"]):
+            out = stoker_run(*words, env={**os.environ, "STOKER_SOCKET": d.socket if "--socket" not in " ".join(words) else "/nowhere"})
+            assert (out.returncode, out.stdout) == (0, '{"jobs":[]}\n'), out
+    assert stoker_run("--json").returncode == 2
+    assert stoker_run("--sockt", "x", "queue").returncode == 2

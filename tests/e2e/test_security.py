@@ -138,11 +138,12 @@ def test_nobody_else_can_touch_a_job(daemon):
     for path in [f"/v1/jobs/{n}/log", f"/v1/jobs/{n}/log?stream=stderr&follow=1", f"/v1/jobs/{n}/control"]:
         assert ask_as(OTHER, daemon, "GET", path)[0] == 403, path
     assert ask_as(OTHER, daemon, "POST", f"/v1/jobs/{n}/report", {"step": 1})[0] == 403
-    for path in [f"/v1/jobs/{n}", f"/v1/jobs/{held}", "/v1/jobs?detail=1", f"/v1/jobs/{n}/why", "/v1/history?detail=1", "/v1/cluster", "/v1/gpus",
+    for path in [f"/v1/jobs/{n}", f"/v1/jobs/{n}?env=1", f"/v1/jobs/{held}", "/v1/jobs?detail=1", f"/v1/jobs/{n}/why", "/v1/history?detail=1", "/v1/cluster", "/v1/gpus",
                  f"/v1/jobs/{n}/wait?timeout_s=0"]:
         status, seen = ask_as(OTHER, daemon, "GET", path)
         assert status == 200 and "s3cret" not in json.dumps(seen) and "/bin/sleep" not in json.dumps(seen), path
-    assert "s3cret" in json.dumps(ask_as(OWNER, daemon, "GET", f"/v1/jobs/{n}")[1])
+    assert "s3cret" not in json.dumps(ask_as(OWNER, daemon, "GET", f"/v1/jobs/{n}")[1])
+    assert "s3cret" in json.dumps(ask_as(OWNER, daemon, "GET", f"/v1/jobs/{n}?env=1")[1])
     assert daemon.job(n)["state"] == "running" and daemon.job(held)["state"] == "held"
     daemon.post(f"/v1/jobs/{n}/cancel")
     daemon.wait(n)
@@ -344,7 +345,7 @@ def test_tokens_stand_for_their_user_and_end(daemon):
     assert web.get("/v1/health").json["you"]["uid"] == OTHER
     assert web.post(f"/v1/jobs/{n}/cancel").status == 403 and "s3cret" not in web.get(f"/v1/jobs/{n}").body.decode()
     status, own = ask_as(OWNER, daemon, "POST", "/v1/tokens", {"name": "w"})
-    assert daemon.web(own["token"]).get(f"/v1/jobs/{n}").json["envs"] == {"KEY": "s3cret"}
+    assert daemon.web(own["token"]).get(f"/v1/jobs/{n}?env=1").json["envs"] == {"KEY": "s3cret"}
     assert ask_as(OTHER, daemon, "DELETE", f"/v1/tokens/{own['id']}")[0] == 404  # not theirs to take
     assert daemon.web(own["token"]).get("/v1/jobs").status == 200
     short = ask_as(OWNER, daemon, "POST", "/v1/tokens", {"expires_s": 1})[1]["token"]
