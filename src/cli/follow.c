@@ -145,6 +145,8 @@ static void say_state(struct state *s, bool changed)
     if (s->err.tty)
         (void)snprintf(line, sizeof(line), "job %u %s %s  %s", s->f->id, state,
                        stk_text_duration(waited, time, sizeof(time)), why);
+    else if (strncmp(why, "is ", 3) == 0 && !starts) /* "is on hold until ..." */
+        (void)snprintf(line, sizeof(line), "stoker: job %u %s", s->f->id, why);
     else
         (void)snprintf(line, sizeof(line), "stoker: job %u is %s%s%s", s->f->id, state,
                        starts ? "" : ": ", starts ? "" : why);

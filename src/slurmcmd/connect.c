@@ -40,6 +40,16 @@ int stk_slurm_misuse(const char *name, const char *fmt, ...)
     return 2;
 }
 
+int stk_slurm_flags_only(const struct stk_opts *o, int rc, const struct stk_err *err)
+{
+    if (rc < 0)
+        return stk_slurm_misuse(o->argv[0], "%s", err->text);
+    if (o->at < o->argc)
+        return stk_slurm_misuse(o->argv[0], "expected flags, got \"%s\"",
+                                stk_words_show(o->argv[o->at]).text);
+    return 0;
+}
+
 int stk_slurm_fail(const struct stk_slurm *s, const struct stk_err *err)
 {
     (void)stk_slurm_misuse(s->name, "%s", err->text);

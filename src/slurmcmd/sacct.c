@@ -131,11 +131,9 @@ static int read_options(int argc, char **argv, struct asked *a)
         if (rc < 0)
             return stk_slurm_misuse(argv[0], "%s is not understood", o.shown);
     }
-    if (rc < 0)
-        return stk_slurm_misuse(argv[0], "%s", err.text);
-    if (o.at < argc)
-        return stk_slurm_misuse(argv[0], "expected flags, got \"%s\"",
-                                stk_words_show(argv[o.at]).text);
+    rc = stk_slurm_flags_only(&o, rc, &err);
+    if (rc != 0)
+        return rc;
     if (a->states && stk_slurm_state_in(NULL, a->states, &known) < 0)
         return stk_slurm_misuse(argv[0], "Invalid state: %s", stk_words_show(a->states).text);
     return 0;

@@ -44,6 +44,9 @@ int stk_slurm_fail(const struct stk_slurm *s, const struct stk_err *err);
 int stk_slurm_misuse(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void stk_slurm_say(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The options have been read, with 'rc' from the last: 0 when no words are left over, else 2. */
+int stk_slurm_flags_only(const struct stk_opts *o, int rc, const struct stk_err *err);
+
 /* The nodes, read once. */
 int stk_slurm_nodes(struct stk_slurm *s, struct stk_err *err);
 

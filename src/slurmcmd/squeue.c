@@ -73,12 +73,7 @@ static int read_options(int argc, char **argv, struct asked *a)
         if (word[o.opt->id])
             *word[o.opt->id] = o.value;
     }
-    if (rc < 0)
-        return stk_slurm_misuse(argv[0], "%s", err.text);
-    if (o.at < argc)
-        return stk_slurm_misuse(argv[0], "expected flags, got \"%s\"",
-                                stk_words_show(argv[o.at]).text);
-    return 0;
+    return stk_slurm_flags_only(&o, rc, &err);
 }
 
 /* Is the word in the list "a,b,c"? No list has everything. */

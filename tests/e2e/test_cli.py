@@ -372,6 +372,19 @@ def test_a_shell_can_be_left_and_come_back_to(cli):
     assert t.end() == 5
 
 
+def test_attach_says_what_a_job_waits_for(cli):
+    leader, follower = pty.openpty()
+    made = cli("run", "--json", "--hold", "--interactive", "--detach", "--", "sh", stdin=follower)
+    number = json.loads(made.stdout)["id"]
+    p = subprocess.Popen([program(), "attach", str(number)], stdin=follower, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                         env={**os.environ, "STOKER_SOCKET": str(cli.daemon.socket)})
+    assert p.stderr.readline() == f"stoker: job {number} is on hold until somebody releases it\n"
+    assert cli("cancel", number).returncode == 0
+    assert p.stderr.readline() == f"stoker: job {number} was cancelled\n" and p.wait(60) == 143
+    os.close(leader)
+    os.close(follower)
+
+
 def test_demo_day_is_as_it_should_be():
     out = stoker_run("demo")
     assert out.returncode == 0, out.stdout + out.stderr
