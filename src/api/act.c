@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* act.c - things done to jobs: cancel, hold, release, suspend, resume, requeue, signal. */
+/* act.c - things done to jobs: cancel, hold, release, suspend, resume, requeue, signal,
+ * update. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #define MAX_ACT 100000u /* jobs of one request */
 
 static const char *const verbs[] = {"cancel", "hold",    "release", "suspend",
-                                    "resume", "requeue", "signal"};
+                                    "resume", "requeue", "signal",  "update"};
 
 static bool known_verb(const char *v)
 {
@@ -113,8 +114,8 @@ void stk_do_act(void *ctx, struct stk_request *r)
     verb = json_string_value(json_object_get(body, "verb"));
     if (!verb || !known_verb(verb)) {
         stk_request_error(r, 400, NULL,
-                          "\"verb\" must be cancel, hold, release, suspend, resume, requeue or "
-                          "signal");
+                          "\"verb\" must be cancel, hold, release, suspend, resume, requeue, "
+                          "signal or update");
         json_decref(body);
         return;
     }

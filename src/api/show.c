@@ -204,7 +204,6 @@ static void set_reason(const struct stk_show *v, json_t *o, const struct stk_ent
                           .asleep = j->slept != 0,
                           .other = other};
     const struct stk_reason *w = &say.why;
-
     stk_job_number last;
 
     if (stk_live_schedule(v->api->cfg.live, j->number, &say.next, &last))

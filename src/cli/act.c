@@ -3,8 +3,7 @@
  * request for all of them; what happened is said job by job. */
 #include <string.h>
 
-#include "cli/ask.h"
-#include "cli/ids.h"
+#include "cli/act.h"
 #include "cli/view.h"
 
 #define BATCH 10000 /* jobs per request */
@@ -54,6 +53,7 @@ static const char *done_word(const char *verb)
         {"suspend", "is being suspended"},
         {"resume", "goes on when there is room"},
         {"requeue", "goes back to the queue"},
+        {"update", "changed"},
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
@@ -82,7 +82,8 @@ static bool report_one(const struct stk_ask *k, const json_t *r)
     return true;
 }
 
-static int send(struct stk_ask *k, const struct stk_ids *ids, size_t from, json_t *all)
+static int send(struct stk_ask *k, const struct stk_ids *ids, size_t from, json_t *args,
+                json_t *all)
 {
     json_t *list = json_array(), *body, *reply = NULL, *results;
     size_t to = ids->n - from > BATCH ? from + BATCH : ids->n, i;
@@ -91,6 +92,7 @@ static int send(struct stk_ask *k, const struct stk_ids *ids, size_t from, json_
     for (i = from; i < to; i++)
         (void)json_array_append_new(list, json_integer(ids->list[i].job));
     body = json_pack("{s:s, s:o}", "verb", k->name, "ids", list);
+    (void)json_object_update(body, args);
     rc = stk_ask_do(k, "POST", "/v1/jobs/act", body, &reply);
     json_decref(body);
     if (rc != STK_EXIT_OK)
@@ -111,13 +113,13 @@ static int send(struct stk_ask *k, const struct stk_ids *ids, size_t from, json_
     return worst;
 }
 
-static int act_on(struct stk_ask *k, struct stk_ids *ids)
+int stk_act(struct stk_ask *k, const struct stk_ids *ids, json_t *args)
 {
     json_t *all = json_array();
     int worst = STK_EXIT_OK;
 
     for (size_t i = 0; i < ids->n && worst != STK_EXIT_UNREACHABLE; i += BATCH) {
-        int rc = send(k, ids, i, all);
+        int rc = send(k, ids, i, args, all);
 
         worst = rc > worst ? rc : worst;
     }
@@ -149,7 +151,7 @@ static int run_act(const struct stk_args *a)
     if (rc == STK_EXIT_OK && ids.n == 0 && !k.json)
         (void)printf("no such jobs\n");
     if (rc == STK_EXIT_OK)
-        rc = act_on(&k, &ids);
+        rc = stk_act(&k, &ids, NULL);
     stk_ids_done(&ids);
     stk_ask_close(&k);
     return rc;

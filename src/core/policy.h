@@ -112,8 +112,8 @@ struct stk_preempt_ops { /* who must give way */
     int (*init)(void *st, const struct stk_params *p, struct stk_err *err); /* optional */
     /* With room(): how many levels there are, at most STK_LEVEL_MAX, and a job's, from 0. room()
      * evicts for a job others of lower levels only; the core counts by level what that could bring.
-     * Asked when the job comes in or is loaded: a level follows from the tier and the priority of
-     * the submit, which nothing changes afterwards. */
+     * Asked when the job comes in, is loaded or updated: a level follows from tier and priority,
+     * which do not change while it has GPUs. */
     uint32_t (*levels)(const void *st);
     uint32_t (*level)(const void *st, const struct stk_job *j);
     /* Optional: decides a whole pool, starts and evictions, in place of the queue walk. Returns the

@@ -29,8 +29,8 @@ struct stk_job {
     unsigned kind : 4, tier : 4;
     bool cancel_wanted : 1, hold_wanted : 1, suspend_wanted : 1, by_hand : 1; /* by_hand: stopped
         because somebody said so, not to make room */
-    unsigned level : 4; /* cache: the preempt policy's, for good: neither tier nor priority change.
-                           0 where the policy has none */
+    unsigned level : 4;           /* cache: the preempt policy's, from tier and priority.
+                                     0 where the policy has none */
     uint8_t retry[STK_RETRY_MAX]; /* how often it may still be queued again, by what ended it */
     int32_t priority;
     uint32_t pool, shape;

@@ -27,7 +27,9 @@ void stk_unhold(struct stk_state *s, uint32_t job);    /* submit.c */
 void stk_enqueue(struct stk_state *s, uint32_t job); /* submit.c */
 /* Out of the blocked, if it is there. */
 void stk_unblock(struct stk_state *s, uint32_t job); /* submit.c */
-void stk_tick(struct stk_state *s);                  /* submit.c */
+/* Another priority and estimate for a job that has not started. */
+int stk_update(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* submit.c */
+void stk_tick(struct stk_state *s);                                                   /* submit.c */
 
 /* Takes all pieces for the job, or none. Needs stk_txn_reserve() before. */
 int stk_run_take(struct stk_state *s, const struct stk_job *j, const struct stk_piece *pieces,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* act.c - what people do to jobs: cancel, hold, release, suspend, resume, requeue, signal; and to
+/* act.c - what people do to jobs: cancel, hold, release, suspend, resume, requeue, signal,
+ * update; and to
  * GPUs: drain. Each verb is one or two events; whether it is possible is the core's to say. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +131,7 @@ static int do_signal(struct stk_live *l, uint32_t slot, const json_t *args, stru
     return l->cfg.signal(l->cfg.ctx, j->number, (int)sig, err);
 }
 
-static int do_verb(struct stk_live *l, const struct stk_live_request *r, uint32_t slot,
+static int do_verb(struct stk_live *l, struct stk_live_request *r, uint32_t slot,
                    struct stk_err *err)
 {
     stk_job_number number = stk_core_state(l->core)->jobs[slot].number, last;
@@ -151,6 +152,8 @@ static int do_verb(struct stk_live *l, const struct stk_live_request *r, uint32_
         return do_suspend(l, slot, err);
     if (strcmp(r->verb, "requeue") == 0)
         return do_requeue(l, r->who.user, slot, err);
+    if (strcmp(r->verb, "update") == 0)
+        return stk_live_update(l, r, slot, err);
     return do_signal(l, slot, r->body, err);
 }
 
@@ -160,7 +163,7 @@ int stk_live_see_cause(void *ctx, const struct stk_record *r)
     return 0;
 }
 
-static int act_on(struct stk_live *l, const struct stk_live_request *r, stk_job_number number,
+static int act_on(struct stk_live *l, struct stk_live_request *r, stk_job_number number,
                   struct stk_err *err)
 {
     const struct stk_entry *e = stk_entries_find(&l->entries, number);

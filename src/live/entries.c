@@ -13,6 +13,7 @@ static void entry_free(struct stk_entry *e)
     free(e->warning);
     free(e->why);
     free(e->text);
+    free(e->renamed);
     free(e); /* its strings lie behind it */
 }
 

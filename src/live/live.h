@@ -70,6 +70,7 @@ struct stk_entry {
     char *warning;         /* sentence about what may happen to it, or NULL */
     char *why;             /* why it is being ended, said once it has; or NULL */
     char *text;            /* its description, once it was started; else NULL */
+    char *renamed;         /* its name, when it was changed in this life of ours; or NULL */
     int32_t adopted;       /* pid of the process it was made of in this life of ours; 0: none */
 };
 
@@ -101,7 +102,8 @@ struct stk_asker { /* who asks, and how they are answered */
 /* Descriptions (docs/spec/job.md); all or none. 'key' may be NULL. */
 int stk_live_submit(struct stk_live *live, const struct stk_asker *by, json_t *take_jobs,
                     const char *key, bool dry_run);
-/* cancel hold release suspend resume requeue signal ("signal": number in args). */
+/* cancel hold release suspend resume requeue, signal ("signal": number in args), update
+ * ("time_limit_s", "priority", "name"). */
 int stk_live_act(struct stk_live *live, const struct stk_asker *by, const char *verb,
                  const stk_job_number *numbers, uint32_t n, json_t *take_args);
 /* A process that runs already becomes a job of 'owner' and has the GPUs of the mask (of node 0) at

@@ -62,7 +62,7 @@ int stk_live_act(struct stk_live *l, const struct stk_asker *by, const char *ver
                  const stk_job_number *numbers, uint32_t n, json_t *take_args)
 {
     static const char *const verbs[] = {"cancel", "hold",    "release", "suspend",
-                                        "resume", "requeue", "signal"};
+                                        "resume", "requeue", "signal",  "update"};
     struct stk_live_request *r = request_new(by, STK_REQ_ACT);
 
     if (r) {

@@ -21,7 +21,8 @@ struct stk_live_request {
     uint8_t hash[32]; /* of the body, with a key */
     char *key;
     bool dry_run;
-    const char *verb; /* static */
+    const char *verb;           /* static */
+    int64_t spec_of, spec_made; /* update: the description that was changed last, and what from */
     stk_job_number *numbers;
     uint32_t n_numbers;
     uint32_t node; /* drain */
@@ -158,6 +159,9 @@ int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct st
 int stk_live_do_act(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_adopt(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+/* update.c: another time limit, priority or name for a job that has not started. */
+int stk_live_update(struct stk_live *l, struct stk_live_request *r, uint32_t slot,
+                    struct stk_err *err);
 /* One job of r->body, which the server has made. > 0: refused, and answered. */
 int stk_live_submit_made(struct stk_live *l, struct stk_live_request *r,
                          const struct stk_who *owner, const char *key, json_t *take_value,

@@ -26,6 +26,7 @@ enum stk_event_type {
     STK_EV_GPUS_OFF, /* which GPUs of a node take no new jobs: foreign use, a fault, drained */
     /* the clock reached a time the core asked for */
     STK_EV_TICK,
+    STK_EV_UPDATE, /* from users: a job that has not started gets another priority or estimate */
     STK_EV_TYPE_MAX
 };
 
@@ -61,6 +62,10 @@ struct stk_event {
             bool suspend;       /* keep its processes asleep if that can be done */
             bool by_hand;       /* somebody asked for it: it is not to make room */
         } evict;
+        struct {
+            int32_t priority;
+            stk_time estimate;
+        } update;
         stk_node_id node; /* NODE_DOWN, NODE_UP */
         struct {
             stk_node_id node;

@@ -97,6 +97,10 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         stk_put_u(b, ev->u.exit.final);
         stk_put_s(b, ev->u.exit.ended);
         return 0;
+    case STK_EV_UPDATE:
+        stk_put_s(b, ev->u.update.priority);
+        stk_put_s(b, ev->u.update.estimate);
+        return 0;
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
         stk_put_u(b, ev->u.node.i);
@@ -264,6 +268,10 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
         return get_spec(r, w, version);
     case STK_EV_PLACE:
         return get_pieces(r, w);
+    case STK_EV_UPDATE:
+        ev->u.update.priority = get_i32(r);
+        ev->u.update.estimate = stk_get_i(r, INT64_MIN, INT64_MAX);
+        return 0;
     case STK_EV_EVICT:
         ev->u.evict.for_job.i = stk_get_u32(r);
         how = (unsigned)stk_get_u(r, 3);

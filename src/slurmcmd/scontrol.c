@@ -6,17 +6,19 @@
 #include <string.h>
 #include <strings.h>
 
+#include "model/job.h"
 #include "slurmcmd/fields.h"
+#include "spec/spec.h"
 #include "spec/words.h"
 
-static int each_job(struct stk_slurm *s, const char *verb, const json_t *jobs)
+static int each_job(struct stk_slurm *s, const char *verb, const json_t *args, const json_t *jobs)
 {
     int bad = 0;
 
     for (size_t i = 0; i < json_array_size(jobs); i++) {
         json_t *answer = NULL;
         char path[80], id[48];
-        struct stk_call call = {.method = "POST", .path = path};
+        struct stk_call call = {.method = "POST", .path = path, .body = args};
         struct stk_err err = {""};
 
         (void)snprintf(path, sizeof(path), "/v1/jobs/%" PRId64 "/%s",
@@ -32,7 +34,8 @@ static int each_job(struct stk_slurm *s, const char *verb, const json_t *jobs)
 }
 
 /* "requeue 12,13_4" and the like; several words are several lists. */
-static int act(struct stk_slurm *s, const char *verb, int argc, const char *const *argv)
+static int act(struct stk_slurm *s, const char *verb, const json_t *args, int argc,
+               const char *const *argv)
 {
     int bad = 0;
 
@@ -50,7 +53,7 @@ static int act(struct stk_slurm *s, const char *verb, int argc, const char *cons
                           stk_words_show(ids).text);
             bad = 1;
         } else {
-            bad |= each_job(s, verb, jobs);
+            bad |= each_job(s, verb, args, jobs);
         }
         json_decref(jobs);
     }
@@ -192,25 +195,65 @@ static int show(struct stk_slurm *s, int argc, char **argv)
                             stk_words_show(what).text);
 }
 
-/* A job cannot be changed once it is submitted, but priority 0 is a hold. */
+/* "TimeLimit=2:00:00" and the like into what the daemon takes. -EINVAL: the value is wrong;
+ * -ENOENT: there is no such word. */
+static int change(const char *word, json_t *changes)
+{
+    const char *eq = strchr(word, '='), *v = eq ? eq + 1 : "";
+    size_t n = eq ? (size_t)(eq - word) : strlen(word);
+    int64_t number = 0;
+
+    if (n == 9 && strncasecmp(word, "TimeLimit", n) == 0) {
+        bool none = strcasecmp(v, "UNLIMITED") == 0 || strcasecmp(v, "INFINITE") == 0;
+
+        if (!none && stk_words_duration(v, 60, &number) < 0)
+            return -EINVAL;
+        return json_object_set_new(changes, "time_limit_s", json_integer(number));
+    }
+    if (n == 8 && strncasecmp(word, "Priority", n) == 0)
+        return stk_words_signed(v, -STK_MAX_PRIORITY, STK_MAX_PRIORITY, &number) < 0
+                   ? -EINVAL
+                   : json_object_set_new(changes, "priority", json_integer(number));
+    if (n == 4 && strncasecmp(word, "Nice", n) == 0) /* less of what jobs have */
+        return stk_words_signed(v, -1000000, 1000000, &number) < 0
+                   ? -EINVAL
+                   : json_object_set_new(changes, "priority",
+                                         json_integer(stk_queue_priority("standard") - number));
+    if ((n == 7 && strncasecmp(word, "JobName", n) == 0) ||
+        (n == 4 && strncasecmp(word, "Name", n) == 0))
+        return *v ? json_object_set_new(changes, "name", json_string(v)) : -EINVAL;
+    return -ENOENT;
+}
+
+/* Priority 0 is a hold. Jobs that have started cannot be changed. */
 static int update(struct stk_slurm *s, int argc, char **argv)
 {
-    const char *ids = NULL, *verb = NULL;
+    json_t *changes = json_object();
+    const char *ids = NULL, *verb = "update";
+    int rc = 0;
 
-    for (int i = 0; i < argc; i++) {
+    for (int i = 0; i < argc && rc == 0; i++) {
         if (strncasecmp(argv[i], "jobid=", 6) == 0)
             ids = argv[i] + 6;
         else if (strcasecmp(argv[i], "priority=0") == 0)
             verb = "hold";
-        else
-            return stk_slurm_misuse(s->name,
-                                    "update %s is not supported: a submitted job can be held "
-                                    "(Priority=0), released, requeued or cancelled, not changed",
-                                    stk_words_show(argv[i]).text);
+        else if ((rc = change(argv[i], changes)) == -ENOENT)
+            rc = stk_slurm_misuse(s->name,
+                                  "update %s is not supported: a job that has not started can get "
+                                  "another TimeLimit, Priority, Nice or JobName",
+                                  stk_words_show(argv[i]).text);
+        else if (rc < 0)
+            rc = stk_slurm_misuse(s->name, "update: %s is not understood",
+                                  stk_words_show(argv[i]).text);
     }
-    if (!ids || !verb)
-        return stk_slurm_misuse(s->name, "update needs JobId=N and what to change");
-    return act(s, verb, 1, &ids);
+    if (rc == 0 && (!ids || (json_object_size(changes) == 0 && strcmp(verb, "update") == 0)))
+        rc = stk_slurm_misuse(s->name, "update needs JobId=N and what to change");
+    if (rc == 0 && json_object_size(changes) > 0)
+        rc = act(s, "update", changes, 1, &ids);
+    if (rc == 0 && strcmp(verb, "hold") == 0)
+        rc = act(s, verb, NULL, 1, &ids);
+    json_decref(changes);
+    return rc;
 }
 
 static int command(struct stk_slurm *s, int argc, char **argv)
@@ -221,7 +264,7 @@ static int command(struct stk_slurm *s, int argc, char **argv)
 
     for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
         if (strcasecmp(argv[0], verbs[i][0]) == 0)
-            return act(s, verbs[i][1], argc - 1, (const char *const *)(argv + 1));
+            return act(s, verbs[i][1], NULL, argc - 1, (const char *const *)(argv + 1));
     if (strcasecmp(argv[0], "show") == 0)
         return show(s, argc - 1, argv + 1);
     if (strcasecmp(argv[0], "update") == 0)

@@ -70,6 +70,15 @@ static int delete_one(struct stk_store *st, enum stk_slot slot, const char *sql,
     return stk_db_run(st, s, "delete an old job", err);
 }
 
+/* When no job has it. */
+static int forget_spec(struct stk_store *st, int64_t spec, struct stk_err *err)
+{
+    return delete_one(st, STK_SLOT_OLD_SPEC,
+                      "DELETE FROM spec WHERE id = ?1"
+                      " AND NOT EXISTS (SELECT 1 FROM job WHERE spec = ?1)",
+                      spec, err);
+}
+
 /* A job, its items, and its description when no other job has it. */
 static int forget(struct stk_store *st, int64_t number, int64_t spec, struct stk_err *err)
 {
@@ -77,12 +86,22 @@ static int forget(struct stk_store *st, int64_t number, int64_t spec, struct stk
 
     if (rc == 0)
         rc = delete_one(st, STK_SLOT_OLD_JOB, "DELETE FROM job WHERE number = ?1", number, err);
-    if (rc == 0)
-        rc = delete_one(st, STK_SLOT_OLD_SPEC,
-                        "DELETE FROM spec WHERE id = ?1"
-                        " AND NOT EXISTS (SELECT 1 FROM job WHERE spec = ?1)",
-                        spec, err);
-    return rc;
+    return rc == 0 ? forget_spec(st, spec, err) : rc;
+}
+
+int stk_store_job_respec(struct stk_store *st, const struct stk_record *r, int64_t spec,
+                         struct stk_err *err)
+{
+    sqlite3_stmt *s = NULL;
+    int rc =
+        stk_db_write(st, STK_SLOT_JOB_SPEC, "UPDATE job SET spec = ?2 WHERE number = ?1", &s, err);
+
+    if (rc < 0)
+        return rc;
+    (void)sqlite3_bind_int64(s, 1, r->number);
+    (void)sqlite3_bind_int64(s, 2, spec);
+    rc = stk_db_run(st, s, "write a job", err);
+    return rc < 0 ? rc : forget_spec(st, r->spec, err);
 }
 
 /* Jobs that ended at 'until' or before, the oldest first. 1: there may be more. */

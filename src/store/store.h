@@ -153,8 +153,13 @@ typedef int (*stk_record_fn)(void *ctx, const struct stk_record *r);
 
 int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct stk_err *err);
 
-/* All but number, uid, gid, user, kind, array, index, submitted and spec, which never change. */
+/* All but number, uid, gid, user, kind, array, index and submitted, which never change, and spec.
+ */
 int stk_store_job_update(struct stk_store *st, const struct stk_record *r, struct stk_err *err);
+
+/* Another description for it; that of r->spec is forgotten when no other job has it. */
+int stk_store_job_respec(struct stk_store *st, const struct stk_record *r, int64_t spec,
+                         struct stk_err *err);
 
 int stk_store_job_get(struct stk_store *st, stk_job_number number, stk_record_fn fn, void *ctx,
                       struct stk_err *err);

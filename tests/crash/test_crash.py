@@ -128,14 +128,15 @@ class Run:
         return self.ask("GET", "/v1/jobs?limit=1000")["jobs"]
 
     def act(self):
-        verb = self.r.choice(["cancel", "hold", "hold", "release", "suspend", "suspend", "resume", "requeue"])
+        verb = self.r.choice(["cancel", "hold", "hold", "release", "suspend", "suspend", "resume", "requeue", "update"])
         ids = [j["id"] for j in self.living()]
         if not ids:
             return
         number = self.r.choice(ids)
         self.fixed.pop(number, None)
         self.asked[number].add(verb)
-        self.ask("POST", f"/v1/jobs/{number}/{verb}", {}, ok=(200, 404, 409))
+        body = {"priority": self.r.randrange(400, 600)} if verb == "update" else {}
+        self.ask("POST", f"/v1/jobs/{number}/{verb}", body, ok=(200, 404, 409))
         self.look(number)
 
     def look(self, number):

@@ -156,6 +156,30 @@ def test_show_has_the_environment_only_when_asked(cli):
     cli("cancel", number)
 
 
+def test_a_job_that_has_not_started_can_be_changed(cli):
+    busy = submit(cli, "--gpus", "4", "--time", "10m", "--", "sleep", "600")
+    cli.daemon.until(busy, "running")
+    first, second = (submit(cli, "--gpus", "4", "--time", "5m", "--name", n, "--", "sh", "-c", "sleep 0.1") for n in ("first", "second"))
+    out = cli("update", second, "--time", "2h", "--priority", "600", "--name", "urgent")
+    assert (out.returncode, out.stdout) == (0, f"job {second}: changed\n"), out
+    job = cli.daemon.job(second)
+    assert (job["name"], job["priority"], job["time_limit_s"], job["estimate_s"]) == ("urgent", 600, 7200, 7200.0)
+    assert cli.daemon.job(first)["time_limit_s"] == 300
+    out = cli("update", busy, "--time", "2h")
+    assert out.returncode == 1 and "only jobs that have not started can be changed" in out.stderr
+    assert cli("update", first).returncode == 2
+    assert "priority" in cli("update", first, "--priority", "9999999999").stderr
+    array = submit(cli, "--gpus", "4", "--array", "0-2", "--", "true")
+    assert cli("update", array, "--time", "1h").stdout == "".join(f"job {array}_{i}: changed\n" for i in range(3))
+    cli.daemon.restart()
+    assert cli.daemon.job(second)["name"] == "urgent" and cli.daemon.job(array + 1)["time_limit_s"] == 3600
+    cli("cancel", busy)
+    cli("wait", "-q", first, second)
+    assert cli.daemon.job(second)["started"] < cli.daemon.job(first)["started"] and cli.daemon.job(second)["name"] == "urgent"
+    assert cli("wait", array).returncode == 0
+    assert cli("store", "check", "--state", str(cli.daemon.state)).returncode == 0
+
+
 def test_a_requeue_by_hand_is_no_preemption(cli):
     number = submit(cli, "--gpus", "1", "--", "sh", "-c", "[ -e again ] || { touch again; sleep 600; }")
     cli.daemon.until(number, "running")

@@ -131,7 +131,8 @@ def test_unknown_flags_fail_by_name_and_nothing_is_submitted(slurm):
         (["scancel"], "No job identification provided"),
         (["sinfo", "-o", "%Q"], "%Q, which is not known"),
         (["scontrol", "reconfigure"], "invalid keyword: reconfigure"),
-        (["scontrol", "update", "JobId=1", "TimeLimit=5"], "update TimeLimit=5 is not supported"),
+        (["scontrol", "update", "JobId=1", "NumNodes=5"], "update NumNodes=5 is not supported"),
+        (["scontrol", "update", "JobId=1", "TimeLimit=soon"], "update: TimeLimit=soon is not understood"),
     ]:
         a = slurm.run(*words, code=2)
         assert said in a.stderr and a.stderr.startswith(words[0] + ": error: "), a.stderr
@@ -190,6 +191,20 @@ def test_sinfo(slurm):
 def test_host_lists(slurm):
     assert slurm.out("scontrol", "show", "hostnames", "n[1-3,07],gpu2").split() == ["n1", "n2", "n3", "n07", "gpu2"]
     assert slurm.out("scontrol", "show", "hostnames", env={"SLURM_JOB_NODELIST": "a[1-2]"}).split() == ["a1", "a2"]
+
+
+def test_update_of_a_job_that_waits(slurm):
+    job = slurm.submit("--hold", "--time=10", "--wrap", "true")
+    slurm.run("scontrol", "update", f"JobId={job}", "TimeLimit=1-00:30:00", "Nice=100", "JobName=late")
+    now = slurm.d.job(job)
+    assert (now["time_limit_s"], now["priority"], now["name"]) == (88200, 400, "late")
+    shown = slurm.out("scontrol", "show", "job", job)
+    assert "JobName=late" in shown and "TimeLimit=1-00:30:00" in shown and "Priority=400" in shown
+    slurm.run("scontrol", "update", f"JobId={job}", "Priority=700")
+    assert slurm.d.job(job)["priority"] == 700
+    slurm.run("scontrol", "release", job)
+    assert slurm.d.wait(job)["cause"] == "completed"
+    slurm.run("scontrol", "update", f"JobId={job}", "Priority=700", code=1)
 
 
 # ---- arrays ----

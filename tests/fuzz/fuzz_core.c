@@ -184,6 +184,10 @@ static bool step(const struct world *w, struct fx *f, struct input *in)
         return false;
     case 7:
         return wild(f, in);
+    case 11:
+        (void)fx_update(f, read_slot(f, in), (int32_t)(b >> 4) * 100,
+                        (stk_time)next(in) * STK_SECOND);
+        return false;
     case 8:
         (void)fx_suspend(f, read_slot(f, in));
         return false;

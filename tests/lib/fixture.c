@@ -226,6 +226,17 @@ int fx_job_event(struct fx *f, enum stk_event_type type, uint32_t job)
     return fx_apply(f, &ev);
 }
 
+int fx_update(struct fx *f, uint32_t job, int32_t priority, stk_time estimate)
+{
+    const struct stk_event ev = {.at = f->now,
+                                 .type = STK_EV_UPDATE,
+                                 .job = {job},
+                                 .lease = lease_of(f, job),
+                                 .u.update = {priority, estimate}};
+
+    return fx_apply(f, &ev);
+}
+
 int fx_exit(struct fx *f, uint32_t job, enum stk_cause cause)
 {
     const struct stk_event ev = {.at = f->now,

@@ -232,6 +232,8 @@ void world_act(const struct world *w, struct fx *f, struct stk_rng *r)
         (void)fx_job_event(f, STK_EV_HOLD, job);
     else if (what < 94)
         (void)fx_job_event(f, STK_EV_RELEASE, job);
+    else if (what < 96)
+        (void)fx_update(f, job, (int32_t)below(r, 1200), (stk_time)below(r, 5000) * STK_SECOND);
     else if (what < 98)
         (void)fx_node(f, below(r, w->setup.n_nodes), percent(r, 60));
     else

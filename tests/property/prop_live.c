@@ -311,7 +311,7 @@ static json_t *describe(struct world *w)
 
 static void ask(struct world *w)
 {
-    static const char *const verbs[] = {"cancel", "hold", "release", "requeue"};
+    static const char *const verbs[] = {"cancel", "hold", "release", "requeue", "update"};
     struct stk_asker by = {{.uid = getuid(), .role = STK_ROLE_ADMIN, .user = "me"}, NULL, w};
 
     w->asked++;
@@ -327,7 +327,10 @@ static void ask(struct world *w)
         stk_job_number number = 1 + (stk_job_number)stk_rng_below(&w->rng, w->known);
 
         by.reply = on_acted;
-        MUST(stk_live_act(w->live, &by, verbs[stk_rng_below(&w->rng, 4)], &number, 1, NULL) == 0);
+        MUST(stk_live_act(w->live, &by, verbs[stk_rng_below(&w->rng, 5)], &number, 1,
+                          json_pack("{s:i,s:i,s:s}", "priority", (int)stk_rng_below(&w->rng, 1000),
+                                    "time_limit_s", (int)stk_rng_below(&w->rng, 100), "name",
+                                    "again")) == 0);
     }
 }
 

@@ -58,6 +58,9 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
         return a->u.exit.cause == b->u.exit.cause && a->u.exit.code == b->u.exit.code &&
                a->u.exit.lost == b->u.exit.lost && a->u.exit.final == b->u.exit.final &&
                a->u.exit.ended == b->u.exit.ended;
+    case STK_EV_UPDATE:
+        return a->u.update.priority == b->u.update.priority &&
+               a->u.update.estimate == b->u.update.estimate;
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
         return a->u.node.i == b->u.node.i;
@@ -126,6 +129,9 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         ev.u.exit.lost = (stk_time)stk_rng_next(r);
         ev.u.exit.final = stk_rng_below(r, 2);
         ev.u.exit.ended = (stk_time)stk_rng_next(r);
+    } else if (type == STK_EV_UPDATE) {
+        ev.u.update.priority = (int32_t)stk_rng_next(r);
+        ev.u.update.estimate = (stk_time)stk_rng_next(r);
     } else if (type == STK_EV_GPUS_OFF) {
         ev.u.off.node.i = (uint32_t)stk_rng_next(r);
         ev.u.off.mask = stk_rng_next(r);
