@@ -100,7 +100,7 @@ static int read_filter(struct stk_request *r, struct filter *f)
     if (f->state && !stk_show_is_state(f->state)) {
         stk_request_error(r, 400, NULL,
                           "state must be held, blocked, waiting, starting, running, suspended or "
-                          "stopping, got \"%.40s\"; jobs that have ended are under /v1/history",
+                          "stopping, got \"%.40s\"; jobs that have ended are in the history",
                           f->state);
         return -EINVAL;
     }

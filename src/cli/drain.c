@@ -17,6 +17,9 @@ static int drain_one(struct stk_ask *k, const char *word, const char *verb, json
     (void)snprintf(path, sizeof(path), "/v1/%s/%s/%s", gpu ? "gpus" : "nodes",
                    stk_client_escape(name, sizeof(name), word), verb);
     rc = stk_ask_do(k, "POST", path, NULL, &reply);
+    if (rc == STK_EXIT_FAILED && !gpu && word[strspn(word, "0123456789")] == '\0')
+        (void)fprintf(stderr, "stoker %s: for GPU %.20s: stoker %s --gpu %.20s\n", k->name, word,
+                      k->name, word);
     if (rc == STK_EXIT_OK && !k->json)
         (void)printf("%s %.100s: %s\n", gpu ? "GPU" : "node", word,
                      strcmp(verb, "drain") == 0 ? "takes no new jobs" : "takes jobs again");

@@ -86,6 +86,8 @@ static void show_times(const struct stk_ask *k, const json_t *job)
 
 static void show_end(const struct stk_ask *k, const json_t *job)
 {
+    const char *note = stk_str(job, "note"), *colon = strstr(note, ": ");
+    const char *more = colon ? colon + 2 : "";
     char text[32];
 
     if (json_is_integer(json_object_get(job, "exit_code"))) {
@@ -93,7 +95,8 @@ static void show_end(const struct stk_ask *k, const json_t *job)
         field(k, "exit code", text);
     }
     field_int(k, "signal", job, "signal");
-    field(k, "note", stk_str(job, "note"));
+    if (!strstr(stk_view_sentence(job), *more != '\0' ? more : note))
+        field(k, "note", note); /* else the sentence has it */
 }
 
 static void show_env(const struct stk_ask *k, json_t *envs)

@@ -70,6 +70,9 @@ def test_run_says_why_a_job_ended_that_did_not_end_by_itself(cli, words, code, s
     for quiet in ([], ["--quiet"]):
         out = cli("run", *quiet, *words)
         assert out.returncode == code and sentence in out.stderr.splitlines()[-1], out
+    number = submit(cli, "--", "no-such-command")
+    cli.daemon.wait(number)
+    assert cli("show", number).stdout.count("there is no command") == 1
     out = cli("run", "--", "sh", "-c", "kill -9 $$")
     assert out.returncode == 137 and "was killed by signal 9 (KILL)" in out.stderr
     out = cli("run", "--", "sh", "-c", "exit 3")
@@ -178,6 +181,11 @@ def test_a_job_that_has_not_started_can_be_changed(cli):
     assert cli.daemon.job(second)["started"] < cli.daemon.job(first)["started"] and cli.daemon.job(second)["name"] == "urgent"
     assert cli("wait", array).returncode == 0
     assert cli("store", "check", "--state", str(cli.daemon.state)).returncode == 0
+
+
+def test_drain_of_a_number_says_how_gpus_are_named(cli):
+    out = cli("drain", "3")
+    assert out.returncode == 1 and out.stderr.endswith("for GPU 3: stoker drain --gpu 3\n"), out
 
 
 def test_a_requeue_by_hand_is_no_preemption(cli):
