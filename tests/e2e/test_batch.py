@@ -127,9 +127,9 @@ def test_the_item_of_a_killed_worker_goes_back(daemon):
     holder = until(lambda: next((i["worker"] for i in items_of(daemon, n)["items"] if i["text"] == "slow" and i["state"] == "given"), None))
     until(lambda: "slow" in ran(daemon))
     other = next(w for w in workers if w != holder)
-    daemon.wait(other)
+    daemon.wait(f"{n}_{other - n}")
     daemon.post(f"/v1/jobs/{holder}/cancel")
-    daemon.wait(holder)
+    daemon.wait(n)
     assert daemon.job(n)["items"] == {"total": 2, "todo": 1, "given": 0, "done": 1, "failed": 0}
 
 
