@@ -75,11 +75,10 @@ def daemon(shared):
     """The daemon without jobs; still there afterwards."""
     yield shared
     assert shared.alive(), shared.errors
-    ids = [j["id"] for j in shared.jobs("?limit=1000")]
-    if ids:
+    while ids := [j["id"] for j in shared.jobs("?limit=1000")]:
         shared.post("/v1/jobs/act", {"verb": "cancel", "ids": ids})
         for i in ids:
-            shared.wait(i)
+            shared.until(i, "done")
 
 
 @pytest.fixture
@@ -526,9 +525,14 @@ def test_a_bad_element_refuses_its_own_request_only(daemon):
     """What is wrong with the dependencies of the last element must be found before the first is made."""
     many = daemon.post("/v1/jobs", {"command": SLEEP, "workdir": "/", "hold": True, "array": {"first": 1, "last": 1024}})["id"]
     five = daemon.post("/v1/jobs", {"command": SLEEP, "workdir": "/", "hold": True, "array": {"indices": [5]}})["id"]
-    depends = [{"type": "afterany", "job": many}, {"type": "aftercorr", "job": five}]
-    a = daemon.client().post("/v1/jobs", {"command": SLEEP, "workdir": "/", "array": {"indices": [0, 5]}, "depends": depends})
-    assert a.status == 400 and "depends on more than" in a.message, a
+    daemon.post("/v1/jobs", {"command": SLEEP, "workdir": "/", "hold": True, "name": "one"})
+    # 1,024 for the first, with the one of its name; one more for the last
+    depends = [{"type": "afterany", "job": many, "index": k} for k in range(1, 1024)] + [{"type": "aftercorr", "job": five}]
+    last = daemon.post("/v1/jobs", {"command": SLEEP, "workdir": "/", "hold": True})["id"]
+    a = daemon.client().post("/v1/jobs", {"command": SLEEP, "workdir": "/", "name": "one", "singleton": True,
+                                          "array": {"indices": [0, 5]}, "depends": depends})
+    assert a.status == 400 and "has more than 1024 dependencies" in a.message, a
+    assert daemon.client().get(f"/v1/jobs/{last + 1}").status == 404
     a = daemon.client().post("/v1/jobs", {"command": SLEEP, "workdir": "/", "depends": [{"type": "afterany", "job": five, "index": 4}]})
     assert a.status == 400 and f"{five}_4" in a.message, a
 
