@@ -17,23 +17,21 @@ struct stk_array *stk_array_find(const struct stk_state *s, stk_job_number array
 
 void stk_array_join(struct stk_state *s, stk_job_number array)
 {
-    struct stk_array *a = stk_array_find(s, array);
-    uint32_t at;
+    uint32_t at = array ? stk_map_get(&s->by_array, array) : UINT32_MAX;
 
     if (!array)
         return;
-    if (!a) {
+    if (at == UINT32_MAX) {
         if (s->free_array) {
             at = s->free_array - 1;
             s->free_array = s->arrays[at].first_edge[0];
         } else {
             at = s->n_arrays++;
         }
-        a = &s->arrays[at];
-        *a = (struct stk_array){.number = array};
+        s->arrays[at] = (struct stk_array){.number = array};
         stk_map_put(&s->by_array, array, at);
     }
-    a->open++;
+    s->arrays[at].open++;
 }
 
 uint32_t stk_array_take(struct stk_array *a, enum stk_cause cause, bool *ret_met)
