@@ -44,10 +44,10 @@ static void want_terminal(json_t *spec)
 /* Each job writes into a file of its own unless the pattern names neither job nor index. */
 static bool own_file(const json_t *spec, const char *key)
 {
-    const char *p = json_string_value(json_object_get(spec, key));
-    bool own = p == NULL;
+    const char *pattern = json_string_value(json_object_get(spec, key));
+    bool own = pattern == NULL;
 
-    while (p && !own && (p = strchr(p, '%')) != NULL) {
+    for (const char *p = pattern ? strchr(pattern, '%') : NULL; p && !own; p = strchr(p, '%')) {
         p += 1 + strspn(p + 1, "0123456789");
         own = *p == 'j' || *p == 'J' || *p == 'a';
     }
