@@ -200,21 +200,26 @@ static int flush(struct stk_loop *l, stk_time now, struct stk_err *err)
     return rc;
 }
 
+/* Where decisions are made durable, as many as there are share a commit. */
 static int decide(struct stk_loop *l, stk_time now, struct stk_err *err)
 {
-    uint32_t n;
+    uint32_t n, since = 0;
     int rc = 0;
 
     while ((n = stk_core_decide(l->cfg.core, now, l->out, MAX_DECISIONS)) > 0) {
         l->decisions += n;
+        since += n;
         for (uint32_t i = 0; i < n && rc == 0; i++)
             rc = stk_loop_apply(l, &l->out[i], err);
+        if (rc == 0 && l->cfg.watch->commit && since < MAX_DECISIONS)
+            continue;
+        since = 0;
         rc = rc < 0 ? rc : flush(l, now, err);
         rc = rc < 0 ? rc : drain(l, now, err);
         if (rc < 0)
             return rc;
     }
-    return 0;
+    return rc;
 }
 
 int stk_loop_adopt(struct stk_loop *l, stk_time now, struct stk_err *err)
