@@ -107,6 +107,8 @@ int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
     rc = rc < 0 ? rc : finish_new(s, err);
     if (rc == 0 && cfg->mix)
         *s->mix = *cfg->mix;
+    if (rc == 0 && s->place->learn)
+        s->place->learn(s->place_st, s);
     if (rc < 0) {
         stk_core_free(c);
         return rc;

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "model/event.h"
+#include "model/node.h"
 #include "model/params.h"
 
 struct stk_state;
@@ -71,6 +72,12 @@ struct stk_want {
     uint32_t n_mine;
 };
 
+/* What scarce things cost now, in the unit of scores. */
+struct stk_prices {
+    double type[STK_MAX_GPU_TYPES];     /* a thousandth of a GPU of this type */
+    double free[STK_MAX_NODE_GPUS + 1]; /* what a node with so many free GPUs is worth by them */
+};
+
 struct stk_place_ops { /* which node */
     const char *name, *help;
     const struct stk_param *params;
@@ -86,6 +93,10 @@ struct stk_place_ops { /* which node */
      * (core/score.h). */
     double (*score)(const void *st, const struct stk_state *s, uint32_t node,
                     const struct stk_want *w, uint32_t *io_gpu);
+    /* Optional: state.mix is another; 'st' may be written. */
+    void (*learn)(void *st, const struct stk_state *s);
+    /* Optional, with score: asked now and then; what a piece takes is taken off its score. */
+    void (*prices)(const void *st, const struct stk_state *s, struct stk_prices *ret);
     /* A node that has room for all of 'w', or STK_NONE. Uses the index (core/index.h). */
     uint32_t (*pick)(const struct stk_state *s, const struct stk_want *w);
     /* The same for what is left over when a job was cut into whole nodes. */

@@ -10,6 +10,7 @@
 #define MOST_ROWS 256
 #define LEAST_ROWS 4
 #define ROW_MEMORY (64u << 20) /* bytes for all rows */
+#define PRICES_EVERY 100       /* decisions */
 
 static uint32_t n_blocks(const struct stk_state *s)
 {
@@ -100,25 +101,36 @@ static double score(const struct stk_state *s, uint32_t node, const struct stk_w
     return v;
 }
 
+/* What the piece takes of scarce things on the node. */
+static double cost(const struct stk_state *s, const struct stk_score_row *r, uint32_t node)
+{
+    const struct stk_node *n = &s->nodes[node];
+    const struct stk_want *w = &r->want;
+    uint32_t taken = w->gpu_milli ? (uint32_t)(n->mask_free >> r->gpu[node] & 1) : w->gpus;
+    uint32_t milli = w->gpu_milli ? w->gpu_milli : 1000 * w->gpus;
+
+    if (!s->place->prices || n->gpus_free > STK_MAX_NODE_GPUS)
+        return 0;
+    return s->prices.type[n->gpu_type] * milli + s->prices.free[n->gpus_free] -
+           s->prices.free[n->gpus_free - taken];
+}
+
+static double value(const struct stk_state *s, const struct stk_score_row *r, uint32_t node)
+{
+    return r->score[node] == -INFINITY ? -INFINITY : r->score[node] - cost(s, r, node);
+}
+
 static void find_best(const struct stk_state *s, struct stk_score_row *r, uint32_t block)
 {
     uint32_t from = block * BLOCK, to = from + BLOCK < s->n_nodes ? from + BLOCK : s->n_nodes;
     double best = -INFINITY;
 
-    for (uint32_t i = from; i < to; i++)
-        best = r->score[i] > best ? r->score[i] : best;
+    for (uint32_t i = from; i < to; i++) {
+        double v = value(s, r, i);
+
+        best = v > best ? v : best;
+    }
     r->best[block] = best;
-}
-
-static void put(const struct stk_state *s, struct stk_score_row *r, uint32_t node)
-{
-    double old = r->score[node], *best = &r->best[node / BLOCK];
-
-    r->score[node] = score(s, node, &r->want, &r->gpu[node]);
-    if (r->score[node] > *best)
-        *best = r->score[node];
-    else if (old >= *best && r->score[node] < old)
-        find_best(s, r, node / BLOCK);
 }
 
 static bool untouched(const struct stk_node *n)
@@ -132,6 +144,13 @@ static bool alike(const struct stk_node *a, const struct stk_node *b)
     return a->gpus == b->gpus && a->gpu_type == b->gpu_type && a->gpu_mem_mib == b->gpu_mem_mib &&
            a->cpu_milli == b->cpu_milli && a->cpu_limited == b->cpu_limited &&
            a->aggregate == b->aggregate;
+}
+
+static void find_all(const struct stk_state *s, struct stk_score_row *r)
+{
+    for (uint32_t b = 0; b < n_blocks(s); b++)
+        find_best(s, r, b);
+    r->priced = s->priced;
 }
 
 /* All nodes of the pool, of those alike and untouched only the first; the others copy it. */
@@ -157,26 +176,34 @@ static void fill(const struct stk_state *s, struct stk_score_row *r)
         if (fresh)
             seen[n_seen < 8 ? n_seen++ : node % 8] = node;
     }
-    for (uint32_t b = 0; b < n_blocks(s); b++)
-        find_best(s, r, b);
+    find_all(s, r);
 }
 
+/* First the nodes, then their blocks: a value is of use only when the score is that of today. */
 static void refresh(struct stk_state *s, struct stk_score_row *r)
 {
     uint64_t to = s->n_score_log;
 
     if (to - r->seen > STK_SCORE_LOG || to - r->seen > s->n_nodes) {
         fill(s, r);
-    } else {
-        s->score_round++;
-        for (uint64_t i = r->seen; i < to; i++) {
-            uint32_t node = s->score_log[i & (STK_SCORE_LOG - 1)];
+        r->seen = to;
+        return;
+    }
+    s->score_round++;
+    for (uint64_t i = r->seen; i < to; i++) {
+        uint32_t node = s->score_log[i & (STK_SCORE_LOG - 1)];
 
-            if (s->score_stamp[node] == s->score_round || s->nodes[node].pool != r->want.pool)
-                continue;
-            s->score_stamp[node] = s->score_round;
-            put(s, r, node);
-        }
+        if (s->score_stamp[node] == s->score_round || s->nodes[node].pool != r->want.pool)
+            continue;
+        s->score_stamp[node] = s->score_round;
+        r->score[node] = score(s, node, &r->want, &r->gpu[node]);
+        r->best[node / BLOCK] = NAN; /* to be found */
+    }
+    for (uint64_t i = r->seen; i < to; i++) {
+        uint32_t block = s->score_log[i & (STK_SCORE_LOG - 1)] / BLOCK;
+
+        if (isnan(r->best[block]))
+            find_best(s, r, block);
     }
     r->seen = to;
 }
@@ -216,6 +243,8 @@ static struct stk_score_row *row_of(struct stk_state *s, const struct stk_want *
     } else if (r->seen != s->n_score_log) {
         refresh(s, r);
     }
+    if (r->priced != s->priced)
+        find_all(s, r);
     r->used = ++s->score_clock;
     return r;
 }
@@ -232,29 +261,39 @@ static bool may_use(const struct stk_state *s, uint32_t node, const struct stk_w
 static uint32_t next_best(const struct stk_state *s, const struct stk_score_row *r,
                           const struct stk_want *w)
 {
+    double most = -INFINITY;
     uint32_t best = STK_NONE;
 
     for (uint32_t b = 0; b < n_blocks(s); b++) {
-        if (r->best[b] == -INFINITY || (best != STK_NONE && r->best[b] <= r->score[best]))
+        if (r->best[b] == -INFINITY || (best != STK_NONE && r->best[b] <= most))
             continue;
-        for (uint32_t i = b * BLOCK; i < (b + 1) * BLOCK && i < s->n_nodes; i++)
-            if (r->score[i] > -INFINITY && (best == STK_NONE || r->score[i] > r->score[best]) &&
-                may_use(s, i, w))
+        for (uint32_t i = b * BLOCK; i < (b + 1) * BLOCK && i < s->n_nodes; i++) {
+            double v = value(s, r, i);
+
+            if (v > most && may_use(s, i, w)) {
                 best = i;
+                most = v;
+            }
+        }
     }
     return best;
 }
 
 uint32_t stk_score_pick(struct stk_state *s, const struct stk_want *w, uint32_t *ret_gpu)
 {
-    const struct stk_score_row *r = row_of(s, w);
+    const struct stk_score_row *r;
     uint32_t block = 0, node;
 
+    if (s->place->prices && s->score_clock % PRICES_EVERY == 0) {
+        s->place->prices(s->place_st, s, &s->prices);
+        s->priced++;
+    }
+    r = row_of(s, w);
     for (uint32_t b = 1; b < n_blocks(s); b++)
         block = r->best[b] > r->best[block] ? b : block;
     if (s->n_nodes == 0 || r->best[block] == -INFINITY)
         return STK_NONE;
-    for (node = block * BLOCK; r->score[node] < r->best[block]; node++)
+    for (node = block * BLOCK; value(s, r, node) < r->best[block]; node++)
         ;
     if (!may_use(s, node, w))
         node = next_best(s, r, w);

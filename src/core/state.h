@@ -218,8 +218,9 @@ struct stk_score_row { /* the scores of all nodes for one thing wanted (core/sco
     uint64_t used; /* when it was last; 0: never */
     uint64_t seen; /* changes it knows of */
     double *score; /* -INFINITY: no room */
-    double *best;  /* of each block of nodes */
+    double *best;  /* of each block of nodes, prices taken off */
     uint8_t *gpu;
+    uint64_t priced; /* prices as of */
 };
 
 /* Kinds of pieces counted per node: parts, then by GPUs on one node, 8 and more together. */
@@ -307,6 +308,8 @@ struct stk_state {
     uint8_t score_hint[1024]; /* by hash of what is wanted: its row, perhaps */
     uint32_t *score_log;
     uint64_t n_score_log, score_round, score_clock, *score_stamp;
+    struct stk_prices prices;
+    uint64_t priced; /* how often they were made */
     void *score_space;
 
     /* caches and scratch */
