@@ -51,7 +51,7 @@ void stk_do_history(void *ctx, struct stk_request *r)
     const struct stk_who *who = stk_request_who(r);
     struct stk_history_query q = {.user = stk_request_query(r, "user"),
                                   .name = stk_request_query(r, "name")};
-    struct page p = {.view = {a, who, false}};
+    struct page p = {.view = {.api = a, .who = who}};
     struct stk_err err = {""};
     uint64_t since, until, before, detail;
     int rc;

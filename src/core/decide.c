@@ -28,11 +28,12 @@ struct stk_event stk_decide_place(const struct stk_state *s, stk_time now, uint3
 struct stk_event stk_decide_evict(const struct stk_state *s, stk_time now, uint32_t job,
                                   uint32_t for_job)
 {
-    return (struct stk_event){.at = now,
-                              .type = STK_EV_EVICT,
-                              .job = {job},
-                              .lease = s->jobs[job].lease,
-                              .u.evict = {{for_job}, s->jobs[job].n_pieces == 1}};
+    return (struct stk_event){
+        .at = now,
+        .type = STK_EV_EVICT,
+        .job = {job},
+        .lease = s->jobs[job].lease,
+        .u.evict = {.for_job = {for_job}, .suspend = s->jobs[job].n_pieces == 1}};
 }
 
 static bool before(const struct stk_oent *e, const struct stk_job *j)

@@ -380,7 +380,7 @@ int fx_suspend(struct fx *f, uint32_t job)
                                  .type = STK_EV_EVICT,
                                  .job = {job},
                                  .lease = lease_of(f, job),
-                                 .u.evict = {{STK_NONE}, true}};
+                                 .u.evict = {.for_job = {STK_NONE}, .suspend = true}};
     int rc = fx_apply(f, &ev);
 
     if (rc < 0)

@@ -89,7 +89,7 @@ void world_cluster(struct world *w, struct stk_rng *r)
         *k = (struct stk_node_spec){.pool = {i < pools ? i : below(r, pools)}};
         k->gpus = mixed ? sizes[below(r, 8)] : same;
         k->gpu_type = w->types ? below(r, 3) : 0;
-        k->gpu_mem_mib = percent(r, 50) ? 0 : 8192 << below(r, 3);
+        k->gpu_mem_mib = percent(r, 50) ? 0 : 8192u << below(r, 3);
         k->cpu_milli = limits && percent(r, 80) ? 1000 * (1 + below(r, 16)) : 0;
         k->mem_mib = limits && percent(r, 80) ? 1024 * (1 + below(r, 64)) : 0;
         if (stk_place_find(w->setup.place)->aggregate) {

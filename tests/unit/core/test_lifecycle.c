@@ -57,7 +57,7 @@ static uint32_t sleep_one(struct fx *f, bool held)
                                  .type = STK_EV_EVICT,
                                  .job = {job},
                                  .lease = fx_of(f, job)->lease,
-                                 .u.evict = {{STK_NONE}, true}};
+                                 .u.evict = {.for_job = {STK_NONE}, .suspend = true}};
 
     assert_int_equal(fx_apply(f, &ev), 0);
     if (held)
@@ -125,12 +125,13 @@ static uint32_t in_stopping_asleep(struct fx *f, int way)
         return job;
     }
     job = run_one(f, fx_submit(f, fx_job(1, 10)));
-    assert_int_equal(fx_apply(f, &(struct stk_event){.at = f->now,
-                                                     .type = STK_EV_EVICT,
-                                                     .job = {job},
-                                                     .lease = fx_of(f, job)->lease,
-                                                     .u.evict = {{STK_NONE}, true}}),
-                     0);
+    assert_int_equal(
+        fx_apply(f, &(struct stk_event){.at = f->now,
+                                        .type = STK_EV_EVICT,
+                                        .job = {job},
+                                        .lease = fx_of(f, job)->lease,
+                                        .u.evict = {.for_job = {STK_NONE}, .suspend = true}}),
+        0);
     if (way & 1)
         assert_int_equal(fx_job_event(f, STK_EV_HOLD, job), 0);
     if (way & 2)

@@ -19,7 +19,7 @@ static int evict(struct fx *f, uint32_t job, bool suspend)
                                  .type = STK_EV_EVICT,
                                  .job = {job},
                                  .lease = j->lease ? j->lease : j->slept,
-                                 .u.evict = {{STK_NONE}, suspend}};
+                                 .u.evict = {.for_job = {STK_NONE}, .suspend = suspend}};
 
     return fx_apply(f, &ev);
 }
