@@ -17,6 +17,7 @@
 #include "core/index.h"
 #include "core/place.h"
 #include "core/queue.h"
+#include "model/mig.h"
 
 /* ---- easy ---- */
 
@@ -315,7 +316,7 @@ static bool spare_on(struct stk_state *s, const struct stk_shape *sh, uint32_t n
 {
     const struct stk_demand *d = &sh->demand;
     const struct stk_node *n = &s->nodes[node];
-    struct stk_piece piece = {{node}, d->gpus, 1, 0};
+    struct stk_piece piece = {.node = {node}, .gpus = d->gpus, .tasks = 1};
     struct stk_use u;
 
     if (d->pin && d->pin - 1 != node)
@@ -324,6 +325,8 @@ static bool spare_on(struct stk_state *s, const struct stk_shape *sh, uint32_t n
         piece = stk_place_pin(d);
     else if (!n->aggregate)
         piece.mask = stk_mask_choose(n->mask_free & ~keep, stk_node_shy(n), d->gpus);
+    if (d->mig && !d->pin && n->mig && !n->aggregate)
+        piece.slot = stk_mig_choose(n->mig, d->mig, 0);
     u = stk_use_of(d, &piece);
     if (n->extra < (int64_t)piece.gpus || (piece.mask & keep) || !stk_index_fits(s, node, &u) ||
         !((d->gpu_types >> n->gpu_type) & 1))

@@ -22,13 +22,14 @@ static uint64_t mix_job(uint64_t h, const struct stk_state *s, const struct stk_
     if (j->slept) {
         h = stk_hash_mix(h, (uint64_t)j->slept << 32 | s->shapes[j->shape].demand.pin);
         h = stk_hash_mix(h, s->shapes[j->shape].demand.pin_mask);
+        h ^= s->shapes[j->shape].demand.pin_slot;
     }
     h = stk_hash_mix(h, (uint64_t)j->restarts << 32 | (uint64_t)j->retry[0] << 24 |
                             (uint64_t)j->retry[1] << 16 | (uint64_t)j->retry[2] << 8 | j->retry[3]);
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
 
-        h = stk_hash_mix(h, (uint64_t)p->node.i << 32 | p->gpus);
+        h = stk_hash_mix(h, (uint64_t)p->node.i << 32 | (uint64_t)p->slot << 24 | p->gpus);
         h = stk_hash_mix(h, p->mask);
     }
     return h;

@@ -23,6 +23,27 @@ static int check_node(const struct stk_node_spec *n, uint32_t i, uint32_t n_pool
                            n->gpus, STK_MAX_NODE_GPUS);
     if (n->gpus > STK_MAX_GPUS)
         return stk_err_set(err, -EINVAL, "node %u: more than %d GPUs", i, STK_MAX_GPUS);
+    if (n->mig && (n->aggregate || !stk_mig_model_name(n->mig)))
+        return stk_err_set(err, -EINVAL, "node %u: its GPUs cannot be in MIG mode", i);
+    return 0;
+}
+
+/* A type is in MIG mode or is not. */
+static int check_types(struct stk_state *s, const struct stk_node_spec *specs, uint32_t n,
+                       struct stk_err *err)
+{
+    uint64_t seen = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t type = specs[i].gpu_type;
+
+        if ((seen >> type & 1) && s->mig[type] != specs[i].mig)
+            return stk_err_set(err, -EINVAL,
+                               "node %u: GPUs in MIG mode and others must not be of one type", i);
+        seen |= UINT64_C(1) << type;
+        s->mig[type] = specs[i].mig;
+        s->any_mig |= specs[i].mig != 0;
+    }
     return 0;
 }
 
@@ -33,6 +54,7 @@ static void fill_node(struct stk_node *n, const struct stk_node_spec *spec)
                            .gpus_free = spec->gpus,
                            .gpu_type = spec->gpu_type,
                            .gpu_mem_mib = spec->gpu_mem_mib,
+                           .mig = spec->mig,
                            .up = true,
                            .aggregate = spec->aggregate,
                            .cpu_limited = spec->cpu_milli > 0,
@@ -161,6 +183,15 @@ static void bucket_del(struct stk_state *s, uint32_t node)
         stk_bits_clear(&g->bucket_layout, s->words + g->used, b);
 }
 
+/* Where GPUs are only counted nobody knows which are in MIG mode. */
+static int check_apart(const struct stk_state *s, struct stk_err *err)
+{
+    for (uint32_t i = 0; s->any_mig && i < s->n_nodes; i++)
+        if (s->nodes[i].mig && s->pools[s->nodes[i].pool].aggregate)
+            return stk_err_set(err, -EINVAL, "node %u: GPUs in MIG mode must be told apart", i);
+    return 0;
+}
+
 int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint32_t n,
                     uint32_t n_pools, struct stk_err *err)
 {
@@ -175,6 +206,8 @@ int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint
         if (rc < 0)
             return rc;
     }
+    if (check_types(s, specs, n, err) < 0)
+        return -EINVAL;
     s->n_nodes = n;
     s->n_pools = n_pools;
     s->nodes = ALLOC(s, n + 1, struct stk_node);
@@ -208,7 +241,7 @@ int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint
         return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
     for (uint32_t i = 0; i < n; i++)
         bucket_add(s, i);
-    return 0;
+    return check_apart(s, err);
 }
 
 #define FREE(s, p, n)                                                                              \
@@ -236,6 +269,8 @@ void stk_index_done(struct stk_state *s)
 struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)
 {
     struct stk_use u = {.gpus = p->gpus,
+                        .mig = d->mig,
+                        .slot = (uint8_t)p->slot,
                         .mask = p->mask,
                         .gpu_mem = d->gpu_mem_mib,
                         .milli = d->gpu_milli,

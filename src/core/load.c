@@ -17,6 +17,7 @@
 #include "core/txn.h"
 #include "core/verbs.h"
 #include "core/walk.h"
+#include "model/mig.h"
 #include "model/wire.h"
 
 struct loaded { /* of a live job, between the passes */
@@ -138,6 +139,7 @@ static int get_pieces(struct load *l, struct loaded *v)
         p->node.i = stk_get_u32(r);
         p->gpus = stk_get_u32(r);
         p->tasks = stk_get_u32(r);
+        p->slot = l->version > 2 ? stk_get_u32(r) : 0;
         p->mask = stk_get_u(r, UINT64_MAX);
     }
     return 0;
@@ -197,6 +199,7 @@ static int get_live(struct load *l, uint32_t job)
     if (j->slept) {
         v->demand.pin = stk_get_u32(r);
         v->demand.pin_mask = stk_get_u(r, UINT64_MAX);
+        v->demand.pin_slot = l->version > 2 ? (uint8_t)stk_get_u(r, STK_MIG_SLICES - 1) : 0;
         r->bad |= v->demand.pin == 0;
     }
     rc = get_pieces(l, v);
@@ -275,7 +278,8 @@ static int check_pin(struct load *l, const struct stk_job *j, const struct stk_d
     if (!d->pin)
         return 0;
     n = d->pin <= s->n_nodes ? &s->nodes[d->pin - 1] : NULL;
-    if (!n || n->pool != j->pool || !((d->gpu_types >> n->gpu_type) & 1) ||
+    if (!n || n->pool != j->pool || !((stk_shape_types(s, d, j->pool) >> n->gpu_type) & 1) ||
+        (d->mig ? !stk_mig_slices(n->mig, d->mig, d->pin_slot) : d->pin_slot != 0) ||
         (n->aggregate ? d->pin_mask != 0
                       : (uint32_t)__builtin_popcountll(d->pin_mask) != j->gpus ||
                             (d->pin_mask & ~n->mask_all)))
@@ -506,7 +510,7 @@ static int load(struct load *l)
     }
     rc = rc < 0 ? rc : tie_edges(l);
     rc = rc < 0 ? rc : set_nodes(l);
-    if (rc == 0 && stk_txn_reserve(s, 4 * (s->n_pieces + s->n_nodes + STK_BATCH)) < 0)
+    if (rc == 0 && stk_txn_reserve(s, 4 * (s->n_pieces + s->n_nodes + STK_BATCH) + s->n_parts) < 0)
         rc = no_memory(l);
     return rc;
 }

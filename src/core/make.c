@@ -62,10 +62,11 @@ static size_t tags_size(const struct stk_state *s)
 static int finish_new(struct stk_state *s, struct stk_err *err)
 {
     const struct stk_mem *mem = &s->mem;
-    uint32_t n = s->n_nodes;
+    uint32_t n = s->n_nodes, pieces;
 
     s->next_number = s->next_lease = 1;
     s->round_at = INT64_MIN;
+    s->max_pieces = pieces = n + (s->any_mig ? s->n_parts : 0);
     s->kept_pool = STK_NONE;
     s->whole_pool = s->preempt->pass != NULL;
     s->n_levels = s->preempt->room ? s->preempt->levels(s->preempt_st) : 1;
@@ -75,10 +76,10 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
         s->tags = mem->resize(mem->ctx, NULL, 0, tags_size(s));
     if (!s->mix || (s->place->tags && !s->tags) || stk_score_init(s) < 0 ||
         (s->preempt->room && stk_evictable_init(s) < 0) ||
-        stk_mem_grow(mem, &s->try_pieces, &s->cap_try, n + 1, sizeof(*s->try_pieces)) < 0 ||
+        stk_mem_grow(mem, &s->try_pieces, &s->cap_try, pieces + 1, sizeof(*s->try_pieces)) < 0 ||
         stk_mem_grow(mem, &s->list_a, &s->cap_list_a, n + 1, sizeof(*s->list_a)) < 0 ||
-        stk_mem_grow(mem, &s->batch, &s->cap_batch, n + STK_BATCH, sizeof(*s->batch)) < 0 ||
-        stk_txn_reserve(s, 4 * n + 2 * STK_BATCH) < 0)
+        stk_mem_grow(mem, &s->batch, &s->cap_batch, pieces + STK_BATCH, sizeof(*s->batch)) < 0 ||
+        stk_txn_reserve(s, 4 * pieces + s->n_parts + 3 * STK_BATCH) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
     return 0;
 }
@@ -141,6 +142,7 @@ static struct stk_node_spec *describe(const struct stk_state *s)
                                           .gpu_type = n->gpu_type,
                                           .gpus = n->gpus,
                                           .gpu_mem_mib = n->gpu_mem_mib,
+                                          .mig = n->mig,
                                           .cpu_milli = (uint32_t)n->cpu_milli,
                                           .mem_mib = (uint32_t)n->mem_mib,
                                           .aggregate = n->aggregate};

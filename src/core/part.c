@@ -3,17 +3,49 @@
 
 #include <assert.h>
 
+/* Memory slices in use on a GPU in MIG mode; all of them when it is not to be had. */
+static uint8_t slices_on(const struct stk_state *s, const struct stk_node *n, uint32_t gpu)
+{
+    uint64_t bit = UINT64_C(1) << gpu;
+
+    return n->mask_free & bit ? 0 : n->mask_part & bit ? s->parts[n->first_part + gpu].slices : 255;
+}
+
+uint32_t stk_part_slot(const struct stk_state *s, uint32_t node, uint32_t gpu, uint16_t mig)
+{
+    const struct stk_node *n = &s->nodes[node];
+
+    return stk_mig_choose(n->mig, mig, slices_on(s, n, gpu));
+}
+
+static bool instance_fits(const struct stk_state *s, const struct stk_node *n, uint32_t gpu,
+                          const struct stk_use *u)
+{
+    uint32_t starts = stk_mig_starts(n->mig, u->mig, slices_on(s, n, gpu));
+
+    return u->slot == STK_MIG_ANY ? starts != 0 : starts >> u->slot & 1;
+}
+
 bool stk_part_fits(const struct stk_state *s, uint32_t node, uint32_t gpu, const struct stk_use *u)
 {
     const struct stk_node *n = &s->nodes[node];
     const struct stk_part *p = &s->parts[n->first_part + gpu];
     uint64_t bit = UINT64_C(1) << gpu;
 
+    if (u->mig || n->mig)
+        return instance_fits(s, n, gpu, u);
     if (n->mask_free & bit)
         return n->gpu_mem_mib == 0 || u->gpu_mem <= n->gpu_mem_mib;
     return (n->mask_part & bit) && p->milli >= u->milli && p->share == u->share &&
            p->share_max == u->share_max && (p->share_max == 0 || p->n < p->share_max) &&
            (n->gpu_mem_mib == 0 || u->gpu_mem <= p->mem_mib);
+}
+
+/* An instance comes or goes. */
+static void turn_slices(const struct stk_node *n, struct stk_part *p, const struct stk_use *u)
+{
+    p->slices ^= u->slices ? u->slices : stk_mig_slices(n->mig, u->mig, u->slot);
+    p->milli = (uint16_t)stk_mig_left(n->mig, p->slices);
 }
 
 uint64_t stk_part_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
@@ -30,7 +62,10 @@ uint64_t stk_part_take(struct stk_state *s, uint32_t node, const struct stk_use 
                                    .share_max = u->share_max,
                                    .mem_mib = n->gpu_mem_mib};
         assert(p->milli >= u->milli);
-        p->milli = (uint16_t)(p->milli - u->milli);
+        if (u->mig)
+            turn_slices(n, p, u);
+        else
+            p->milli = (uint16_t)(p->milli - u->milli);
         p->mem_mib -= n->gpu_mem_mib ? u->gpu_mem : 0;
         p->n++;
     }
@@ -46,13 +81,35 @@ uint64_t stk_part_give(struct stk_state *s, uint32_t node, const struct stk_use 
     for (uint64_t left = u->mask; left; left &= left - 1) {
         struct stk_part *p = &s->parts[n->first_part + (uint32_t)__builtin_ctzll(left)];
 
-        p->milli = (uint16_t)(p->milli + u->milli);
+        if (u->mig)
+            turn_slices(n, p, u);
+        else
+            p->milli = (uint16_t)(p->milli + u->milli);
         p->mem_mib += n->gpu_mem_mib ? u->gpu_mem : 0;
         if (--p->n == 0)
             last |= left & -left;
     }
     n->mask_part &= ~last;
     return last;
+}
+
+struct stk_use stk_part_keep(const struct stk_state *s, uint32_t node, uint32_t gpu,
+                             const struct stk_demand *d)
+{
+    const struct stk_node *n = &s->nodes[node];
+    const struct stk_part *p = &s->parts[n->first_part + gpu];
+    struct stk_use u = {.gpus = 1, .mask = UINT64_C(1) << gpu};
+    bool alike = p->share == d->share && p->share_max == d->share_max;
+
+    if (d->mig) {
+        u.mig = d->mig;
+        u.slices = (uint8_t)(stk_mig_slices(n->mig, d->mig, d->pin_slot) & ~p->slices);
+        u.milli = u.slices != 0;
+        return u;
+    }
+    u.milli = alike && d->gpu_milli < p->milli ? d->gpu_milli : p->milli;
+    u.gpu_mem = d->gpu_mem_mib < p->mem_mib ? d->gpu_mem_mib : p->mem_mib;
+    return u;
 }
 
 static uint32_t level_of(const struct stk_state *s, const struct stk_node *n)
@@ -89,14 +146,27 @@ void stk_part_file(struct stk_state *s, uint32_t node)
         stk_bits_set(&g->nodes_layout, bucket(s, g, level), n->pos);
 }
 
+/* Ways to put other instances there that are lost; any on a free GPU are more than all others. */
+static uint32_t ways_lost(const struct stk_state *s, const struct stk_node *n, uint32_t gpu,
+                          uint16_t mig)
+{
+    uint8_t used = slices_on(s, n, gpu);
+    uint32_t start = stk_mig_choose(n->mig, mig, used);
+
+    return (used ? 0 : 1000) + stk_mig_ways(n->mig, used) -
+           stk_mig_ways(n->mig, used | stk_mig_slices(n->mig, mig, start));
+}
+
 uint32_t stk_part_gpu(const struct stk_state *s, uint32_t node, const struct stk_use *u,
                       uint64_t but)
 {
     const struct stk_node *n = &s->nodes[node];
     uint32_t best = UINT32_MAX, best_left = 0;
+    bool by_ways = u->mig && !s->place->apart;
 
     for (uint64_t m = ((n->mask_part & ~n->mask_off) | n->mask_free) & ~but; m; m &= m - 1) {
-        uint32_t gpu = (uint32_t)__builtin_ctzll(m), left = stk_part_left(s, n, gpu);
+        uint32_t gpu = (uint32_t)__builtin_ctzll(m);
+        uint32_t left = by_ways ? ways_lost(s, n, gpu, u->mig) : stk_part_left(s, n, gpu);
         bool better = s->place->apart ? left > best_left : left < best_left;
 
         if ((best == UINT32_MAX || better) && stk_part_fits(s, node, gpu, u)) {
@@ -109,10 +179,7 @@ uint32_t stk_part_gpu(const struct stk_state *s, uint32_t node, const struct stk
 
 static bool node_fits(const struct stk_state *s, uint32_t node, const struct stk_want *w)
 {
-    const struct stk_use u = {.milli = w->gpu_milli,
-                              .gpu_mem = w->gpu_mem_mib,
-                              .share = w->share,
-                              .share_max = w->share_max};
+    const struct stk_use u = stk_want_use(w);
     const struct stk_node *n = &s->nodes[node];
     uint64_t m = n->mask_part & ~n->mask_off;
 

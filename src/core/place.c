@@ -5,6 +5,7 @@
 
 #include "core/part.h"
 #include "core/score.h"
+#include "core/shape.h"
 #include "core/txn.h"
 
 static uint32_t largest_node(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
@@ -59,7 +60,7 @@ static uint64_t count_pieces(const struct stk_state *s, const struct stk_demand 
 static void settle(struct stk_state *s, const struct stk_demand *d, uint32_t at, uint32_t node,
                    uint32_t gpus, uint32_t tasks)
 {
-    const struct stk_piece piece = {{node}, gpus, tasks, stk_index_lowest(s, node, gpus)};
+    const struct stk_piece piece = {{node}, gpus, tasks, 0, stk_index_lowest(s, node, gpus)};
     const struct stk_use u = stk_use_of(d, &piece);
 
     s->try_pieces[at] = piece;
@@ -69,7 +70,7 @@ static void settle(struct stk_state *s, const struct stk_demand *d, uint32_t at,
 static struct stk_want want_of(const struct stk_demand *d, uint32_t pool, uint32_t gpus,
                                uint32_t tasks, const uint64_t *avoid)
 {
-    const struct stk_piece piece = {{0}, gpus, tasks, 0};
+    const struct stk_piece piece = {.gpus = gpus, .tasks = tasks};
     const struct stk_use u = stk_use_of(d, &piece);
 
     return (struct stk_want){.pool = pool,
@@ -81,7 +82,8 @@ static struct stk_want want_of(const struct stk_demand *d, uint32_t pool, uint32
                              .gpu_mem_mib = d->gpu_mem_mib,
                              .gpu_milli = d->gpu_milli,
                              .share = d->share,
-                             .share_max = d->share_max};
+                             .share_max = d->share_max,
+                             .mig = d->mig};
 }
 
 /* The policy's node; of a part that it scores, also its GPU. */
@@ -167,14 +169,28 @@ static uint32_t pick_part(struct stk_state *s, const struct stk_want *w, uint32_
     return s->place->apart ? stk_part_pick(s, w) : s->place->pick(s, w);
 }
 
-/* The job's piece on the node; a new one at the end when there is none yet. */
-static struct stk_piece *piece_on(struct stk_state *s, uint32_t node, uint32_t *io_n)
+/* One more task on a GPU of the node: in the job's piece there, or in a new one at the end. */
+static void add_task(struct stk_state *s, uint32_t node, const struct stk_use *u, uint32_t *io_n)
 {
-    for (uint32_t i = 0; i < *io_n; i++)
-        if (s->try_pieces[i].node.i == node)
-            return &s->try_pieces[i];
-    s->try_pieces[*io_n] = (struct stk_piece){.node = {node}};
-    return &s->try_pieces[(*io_n)++];
+    uint32_t i = 0;
+
+    while (i < *io_n && (s->try_pieces[i].node.i != node || s->try_pieces[i].slot != u->slot))
+        i++;
+    if (i == *io_n)
+        s->try_pieces[(*io_n)++] = (struct stk_piece){.node = {node}, .slot = u->slot};
+    s->try_pieces[i].mask |= u->mask;
+    s->try_pieces[i].gpus++;
+    s->try_pieces[i].tasks++;
+}
+
+/* GPUs of the node that the job has already. */
+static uint64_t mine_on(const struct stk_want *w, uint32_t node)
+{
+    uint64_t mask = 0;
+
+    for (uint32_t i = 0; i < w->n_mine; i++)
+        mask |= w->mine[i].node.i == node ? w->mine[i].mask : 0;
+    return mask;
 }
 
 /* One task after the other, each on a GPU that no other task of the job is on. */
@@ -189,21 +205,19 @@ static bool place_parts(struct stk_state *s, const struct stk_demand *d, uint32_
         const struct stk_piece one = {.gpus = 1, .tasks = 1};
         struct stk_use u = stk_use_of(d, &one);
         uint32_t node, gpu;
-        struct stk_piece *p;
 
+        u.slot = STK_MIG_ANY;
         w.n_mine = n;
         node = pick_part(s, &w, &gpu);
         if (node == STK_NONE)
             return false;
-        p = piece_on(s, node, &n);
         if (gpu == UINT32_MAX)
-            gpu = stk_part_gpu(s, node, &u, p->mask);
+            gpu = stk_part_gpu(s, node, &u, mine_on(&w, node));
         if (gpu == UINT32_MAX)
             return false;
         u.mask = UINT64_C(1) << gpu;
-        p->mask |= u.mask;
-        p->gpus++;
-        p->tasks++;
+        u.slot = d->mig ? (uint8_t)stk_part_slot(s, node, gpu, d->mig) : 0;
+        add_task(s, node, &u, &n);
         stk_txn_take(s, node, &u);
     }
     *ret_n = n;
@@ -239,7 +253,7 @@ bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, u
 
         if (node != STK_NONE) {
             s->try_pieces[0] =
-                (struct stk_piece){{node}, d->gpus, 1, stk_index_lowest(s, node, d->gpus)};
+                (struct stk_piece){{node}, d->gpus, 1, 0, stk_index_lowest(s, node, d->gpus)};
             *ret_n = 1;
             return true;
         }
@@ -332,9 +346,11 @@ static int refuse_task(const struct stk_state *s, const struct stk_demand *d, ui
                        most);
 }
 
-int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                       struct stk_err *err)
+/* Of a demand for GPU types of the pool's own. */
+static int possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                    struct stk_err *err)
 {
+    char name[STK_MIG_NAME_LEN];
     uint32_t whole, size, rest;
     uint64_t can;
 
@@ -352,6 +368,10 @@ int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, ui
     can = count_tasks(s, d, pool, d->gpus);
     if (can >= d->tasks)
         return 0;
+    if (size == 0 && d->mig)
+        return stk_err_set(err, -ERANGE,
+                           "asks for a MIG instance %s that no GPU it may use in pool %u has",
+                           stk_mig_name(d->mig, name), pool);
     if (size == 0 && d->gpus > 0)
         return stk_err_set(err, -ERANGE, "asks for GPUs of a type that pool %u does not have",
                            pool);
@@ -359,4 +379,13 @@ int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, ui
         return refuse_task(s, d, pool, size, err);
     return stk_err_set(err, -ERANGE, "asks for %u tasks of %u GPUs; pool %u can hold %llu",
                        d->tasks, d->gpus, pool, (unsigned long long)can);
+}
+
+int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                       struct stk_err *err)
+{
+    struct stk_demand here = *d;
+
+    here.gpu_types = stk_shape_types(s, d, pool);
+    return possible(s, &here, pool, err);
 }

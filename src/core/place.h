@@ -14,7 +14,7 @@ bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, u
 /* The one place of a pinned demand. */
 static inline struct stk_piece stk_place_pin(const struct stk_demand *d)
 {
-    return (struct stk_piece){{d->pin - 1}, d->gpus * d->tasks, d->tasks, d->pin_mask};
+    return (struct stk_piece){{d->pin - 1}, d->gpus * d->tasks, d->tasks, d->pin_slot, d->pin_mask};
 }
 
 /* Whether it could be placed on an empty cluster; a reason for a person when not. O(nodes). */

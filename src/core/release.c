@@ -138,7 +138,7 @@ void stk_awake(struct stk_state *s, struct stk_job *j)
 {
     j->slept = 0;
     s->pools[j->pool].n_asleep--;
-    stk_shape_pin(s, j, 0, 0);
+    stk_shape_pin(s, j, NULL);
 }
 
 void stk_release_suspended(struct stk_state *s, const struct stk_event *ev)
@@ -149,7 +149,7 @@ void stk_release_suspended(struct stk_state *s, const struct stk_event *ev)
     s->pools[j->pool].n_asleep += j->slept == 0;
     j->slept = j->lease;
     end_lease(s, ev->job.i, s->now);
-    stk_shape_pin(s, j, at.node.i + 1, at.mask);
+    stk_shape_pin(s, j, &at);
     if (j->cancel_wanted)
         return; /* asleep, and stopping until its processes are gone */
     j->preemptions += !j->by_hand && !j->hold_wanted;

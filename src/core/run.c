@@ -5,6 +5,7 @@
 #include "core/queue.h"
 #include "core/txn.h"
 #include "core/walk.h"
+#include "model/mig.h"
 
 static uint32_t size_class(uint32_t n)
 {
@@ -68,7 +69,10 @@ static int check_piece(const struct stk_state *s, const struct stk_job *j,
     if (n->aggregate ? p->mask != 0 : bits_in(p->mask) != p->gpus)
         return stk_err_set(err, -EINVAL, "job %u: GPU mask does not name %u GPUs", j->number,
                            p->gpus);
-    if (d->pin && (p->node.i + 1 != d->pin || p->mask != d->pin_mask))
+    if (d->mig ? !stk_mig_slices(n->mig, d->mig, p->slot) : p->slot != 0)
+        return stk_err_set(err, -EINVAL, "job %u: no MIG instance of its may start at slice %u",
+                           j->number, p->slot);
+    if (d->pin && (p->node.i + 1 != d->pin || p->mask != d->pin_mask || p->slot != d->pin_slot))
         return stk_err_set(err, -EINVAL, "job %u sleeps on node %u and can wake on its GPUs only",
                            j->number, d->pin - 1);
     if (d->cut ? p->tasks != 1 || (p->gpus == 0 && d->gpus > 0)
@@ -135,13 +139,14 @@ int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_er
 
     if (ev->lease != s->next_lease)
         return stk_err_set(err, -ESTALE, "job %u: lease must be %u", j->number, s->next_lease);
-    if (n == 0 || n > s->n_nodes)
+    if (n == 0 || n > s->max_pieces)
         return stk_err_set(err, -EINVAL, "job %u: a lease has 1 to %u pieces, got %u", j->number,
-                           s->n_nodes, n);
+                           s->max_pieces, n);
     rc = stk_pieces_reserve(s, n);
     rc = rc < 0 ? rc : stk_queue_reserve(s, j->pool);
     /* a tentative session may give and take every piece, and those of a batch of new jobs */
-    rc = rc < 0 ? rc : stk_txn_reserve(s, 4 * (s->n_pieces + n + s->n_nodes + STK_BATCH));
+    rc = rc < 0 ? rc
+                : stk_txn_reserve(s, 4 * (s->n_pieces + n + s->n_nodes + STK_BATCH) + s->n_parts);
     if (rc < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for a lease of %u pieces", n);
     rc = stk_run_take(s, j, ev->u.place.pieces, n, err);

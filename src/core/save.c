@@ -160,6 +160,7 @@ static void put_live(struct stk_bytes *b, const struct stk_state *s, uint32_t jo
     if (j->slept) {
         stk_put_u(b, d->pin);
         stk_put_u(b, d->pin_mask);
+        stk_put_u(b, d->pin_slot);
     }
     stk_put_u(b, j->n_pieces);
     for (uint32_t i = 0; i < j->n_pieces; i++) {
@@ -168,6 +169,7 @@ static void put_live(struct stk_bytes *b, const struct stk_state *s, uint32_t jo
         stk_put_u(b, p->node.i);
         stk_put_u(b, p->gpus);
         stk_put_u(b, p->tasks);
+        stk_put_u(b, p->slot);
         stk_put_u(b, p->mask);
     }
     put_edges(b, s, j->first_edge);

@@ -14,7 +14,8 @@
  * - Another order policy: ranks are computed anew, and what the old one kept with each job (its
  *   word) is forgotten. Any other policies and parameters: nothing is lost.
  * - CPU and memory that no node of a job's pool limited when it was submitted are not known any
- *   more: it is taken to ask for none.
+ *   more: it is taken to ask for none. So are GPU types it would have accepted, had they not been
+ * in MIG mode, or had they been.
  * - Other nodes: a node is known by its place in the list. Waiting jobs stay, also those that can
  *   never run now. A lease, or the GPUs a job sleeps on, must exist with their CPU and memory;
  *   else the load is refused with a sentence that names the job. New nodes are up, and what is gone

@@ -69,17 +69,15 @@ static bool same(const struct stk_want *a, const struct stk_want *b)
 {
     return a->pool == b->pool && a->gpu_types == b->gpu_types && a->gpus == b->gpus &&
            a->cpu_milli == b->cpu_milli && a->gpu_mem_mib == b->gpu_mem_mib &&
-           a->gpu_milli == b->gpu_milli && a->share == b->share && a->share_max == b->share_max;
+           a->gpu_milli == b->gpu_milli && a->share == b->share && a->share_max == b->share_max &&
+           a->mig == b->mig;
 }
 
 /* The score, or -INFINITY: no room. */
 static double score(const struct stk_state *s, uint32_t node, const struct stk_want *w,
                     uint8_t *ret_gpu)
 {
-    const struct stk_use u = {.milli = w->gpu_milli,
-                              .gpu_mem = w->gpu_mem_mib,
-                              .share = w->share,
-                              .share_max = w->share_max};
+    const struct stk_use u = stk_want_use(w);
     const struct stk_node *n = &s->nodes[node];
     uint32_t gpu = 0;
     double v;
@@ -212,7 +210,7 @@ static uint8_t *hint_of(struct stk_state *s, const struct stk_want *w)
 {
     uint64_t h = stk_hash_mix(w->gpu_types ^ w->pool, (uint64_t)w->gpus << 48 ^ w->cpu_milli);
 
-    h = stk_hash_mix(h, (uint64_t)w->gpu_mem_mib << 16 ^ w->gpu_milli);
+    h = stk_hash_mix(h, (uint64_t)w->gpu_mem_mib << 16 ^ w->gpu_milli ^ (uint64_t)w->mig << 48);
     return &s->score_hint[h % sizeof(s->score_hint)];
 }
 

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "core/index.h"
 #include "core/place.h"
+#include "model/mig.h"
 
 /* Rows of shapes nobody uses are kept up to this many: they come back often. */
 #define KEEP_SHAPES 4096
@@ -17,9 +18,10 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool)
     h = stk_hash_mix(h, (uint64_t)d->tasks << 32 | d->gpus);
     h = stk_hash_mix(h, (uint64_t)d->cpu_milli << 32 | d->mem_mib);
     h = stk_hash_mix(h, (uint64_t)d->gpu_mem_mib << 32 | d->gpu_milli);
-    h = stk_hash_mix(h, (uint64_t)d->share << 16 | (uint64_t)d->share_max << 8 | d->cut);
+    h = stk_hash_mix(h, (uint64_t)d->mig << 32 | (uint64_t)d->share << 16 |
+                            (uint64_t)d->share_max << 8 | d->cut);
     if (d->pin)
-        h = stk_hash_mix(stk_hash_mix(h, d->pin), d->pin_mask);
+        h = stk_hash_mix(stk_hash_mix(h, (uint64_t)d->pin_slot << 32 | d->pin), d->pin_mask);
     return (uint32_t)(h >> 33); /* 31 bits: never UINT32_MAX */
 }
 
@@ -28,8 +30,8 @@ static bool same_demand(const struct stk_demand *a, const struct stk_demand *b)
     return a->tasks == b->tasks && a->gpus == b->gpus && a->gpu_types == b->gpu_types &&
            a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib && a->cut == b->cut &&
            a->gpu_mem_mib == b->gpu_mem_mib && a->gpu_milli == b->gpu_milli &&
-           a->share == b->share && a->share_max == b->share_max && a->pin == b->pin &&
-           a->pin_mask == b->pin_mask;
+           a->share == b->share && a->share_max == b->share_max && a->mig == b->mig &&
+           a->pin == b->pin && a->pin_mask == b->pin_mask && a->pin_slot == b->pin_slot;
 }
 
 /* GPUs on one node without which no piece can start. */
@@ -44,6 +46,18 @@ static uint32_t piece_need(const struct stk_state *s, const struct stk_demand *d
     return need < most ? need : most; /* more: it came from other nodes and can never run here */
 }
 
+uint64_t stk_shape_types(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    uint64_t types = d->gpu_types;
+
+    if (!d->gpus || s->pools[pool].aggregate || (!s->any_mig && !d->mig))
+        return types;
+    for (uint32_t t = 0; t < STK_MAX_GPU_TYPES; t++)
+        if (d->mig ? stk_mig_starts(s->mig[t], d->mig, 0) == 0 : s->mig[t] != 0)
+            types &= ~(UINT64_C(1) << t);
+    return types;
+}
+
 /* The demand without what no node of the pool limits: it makes no difference there. */
 static struct stk_demand relevant(const struct stk_state *s, const struct stk_demand *d,
                                   uint32_t pool)
@@ -52,8 +66,9 @@ static struct stk_demand relevant(const struct stk_state *s, const struct stk_de
 
     r.cpu_milli = s->pools[pool].cpu_limited ? d->cpu_milli : 0;
     r.mem_mib = s->pools[pool].mem_limited ? d->mem_mib : 0;
+    r.gpu_types = stk_shape_types(s, d, pool);
     if (s->pools[pool].aggregate)
-        r.gpu_milli = r.share = r.share_max = 0;
+        r.gpu_milli = r.mig = r.share = r.share_max = 0;
     return r;
 }
 
@@ -153,12 +168,13 @@ void stk_shape_drop(struct stk_state *s, uint32_t shape)
     s->free_shape = shape + 1;
 }
 
-void stk_shape_pin(struct stk_state *s, struct stk_job *j, uint32_t pin, uint64_t mask)
+void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piece *at)
 {
     struct stk_demand d = s->shapes[j->shape].demand;
-    uint32_t old = j->shape;
+    uint32_t old = j->shape, pin = at ? at->node.i + 1 : 0;
+    uint64_t mask = at ? at->mask : 0;
 
-    if (d.pin == pin && d.pin_mask == mask)
+    if (d.pin == pin && d.pin_mask == mask && d.pin_slot == (at ? at->slot : 0))
         return;
     if (d.pin) { /* others may sleep there, too */
         s->shapes[old].refs--;
@@ -169,6 +185,7 @@ void stk_shape_pin(struct stk_state *s, struct stk_job *j, uint32_t pin, uint64_
         s->nodes[pin - 1].mask_wake |= mask;
     d.pin = pin;
     d.pin_mask = mask;
+    d.pin_slot = at ? (uint8_t)at->slot : 0;
     j->shape = stk_shape_get(s, &d, j->pool);
     stk_shape_drop(s, old);
 }

@@ -18,9 +18,13 @@ uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t
 bool stk_shape_known(const struct stk_state *s, const struct stk_demand *d, uint32_t pool);
 void stk_shape_drop(struct stk_state *s, uint32_t shape); /* one job fewer needs it */
 
-/* The job, which lies in no shape's tree, gets the shape of its demand pinned to this node (+ 1)
- * and these GPUs; pin 0: not pinned. Needs stk_queue_reserve() before. */
-void stk_shape_pin(struct stk_state *s, struct stk_job *j, uint32_t pin, uint64_t mask);
+/* GPU types that can hold it: of those it accepts, in MIG mode with its profile, or not in that
+ * mode when it asks for no instance. The demand of a shape has these. */
+uint64_t stk_shape_types(const struct stk_state *s, const struct stk_demand *d, uint32_t pool);
+
+/* The job, which lies in no shape's tree, gets the shape of its demand pinned to this place; NULL:
+ * not pinned. Needs stk_queue_reserve() before. */
+void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piece *at);
 
 /* GPUs of the node on which jobs sleep. O(shapes). */
 uint64_t stk_shape_pinned(const struct stk_state *s, uint32_t node);

@@ -72,6 +72,22 @@ static bool job_sound(const struct stk_state *s, const struct stk_job *j, struct
     return true;
 }
 
+/* Puts an instance onto the empty copy of its GPU. */
+static bool instance_lease(const struct stk_state *s, const struct stk_job *j,
+                           const struct stk_piece *p, uint32_t at, struct stk_err *err)
+{
+    const struct stk_node *n = &s->nodes[p->node.i];
+    uint8_t slices = stk_mig_slices(n->mig, s->shapes[j->shape].demand.mig, p->slot);
+
+    if (!slices)
+        return BAD("node %u: an instance of job %u starts at slice %u", p->node.i, j->number,
+                   p->slot);
+    if (s->part_left[at] & slices)
+        return BAD("node %u: two instances have the same slices of a GPU", p->node.i);
+    s->part_left[at] |= slices;
+    return true;
+}
+
 /* Puts parts onto the empty copies of their GPUs. */
 static bool part_lease(const struct stk_state *s, const struct stk_job *j,
                        const struct stk_piece *p, const struct stk_use *u, struct stk_err *err)
@@ -87,6 +103,14 @@ static bool part_lease(const struct stk_state *s, const struct stk_job *j,
         if (part->share != u->share || part->share_max != u->share_max ||
             (part->share_max && part->n > part->share_max))
             return BAD("node %u: job %u shares a GPU in another way", p->node.i, j->number);
+        if ((n->mig != 0) != (u->mig != 0))
+            return BAD("node %u: job %u has a MIG instance where there are none", p->node.i,
+                       j->number);
+        if (u->mig) {
+            if (!instance_lease(s, j, p, at, err))
+                return false;
+            continue;
+        }
         s->part_left[at] += u->milli;
         if (s->part_left[at] > 1000 || s->part_left[at] + part->milli > 1000)
             return BAD("node %u: more than one GPU is given away in parts", p->node.i);
@@ -102,9 +126,13 @@ static bool parts_sound(const struct stk_state *s, uint32_t node, struct stk_err
     for (uint64_t m = n->mask_part; m; m &= m - 1) {
         uint32_t at = n->first_part + (uint32_t)__builtin_ctzll(m);
 
-        if (s->part_left[at] + s->parts[at].milli != 1000 || s->parts[at].n == 0)
-            return BAD("node %u: %u thousandths of a GPU used and %u left, by %u", node,
-                       s->part_left[at], s->parts[at].milli, s->parts[at].n);
+        if (n->mig ? s->part_left[at] != s->parts[at].slices ||
+                         s->parts[at].milli != stk_mig_left(n->mig, s->parts[at].slices)
+                   : s->part_left[at] + s->parts[at].milli != 1000)
+            return BAD("node %u: %u of a GPU used and %u left", node, s->part_left[at],
+                       s->parts[at].milli);
+        if (s->parts[at].n == 0)
+            return BAD("node %u: a GPU is shared by nobody", node);
         if (s->parts[at].mem_mib > n->gpu_mem_mib)
             return BAD("node %u: a GPU has more memory left than it has", node);
     }

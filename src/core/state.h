@@ -97,6 +97,7 @@ struct stk_part {
     uint8_t share_max; /* 0: as many as fit */
     uint32_t n;        /* pieces there */
     uint32_t mem_mib;  /* memory left; of no use where the GPU's is not known */
+    uint8_t slices;    /* of a GPU in MIG mode: memory slices in use, a bit each */
 };
 
 struct stk_node {
@@ -112,6 +113,7 @@ struct stk_node {
     uint64_t mask_wake; /* cache: GPUs on which jobs sleep; others are given first */
     uint32_t gpu_type, gpu_mem_mib;
     bool up, aggregate;
+    uint8_t mig; /* model of its GPUs, which are in MIG mode; 0: they are not */
     bool cpu_limited, mem_limited;
     uint64_t cpu_milli, cpu_free, mem_mib, mem_free;
     int64_t extra;       /* cache: GPUs of a reserved node that its reservation leaves free */
@@ -205,6 +207,9 @@ struct stk_tally { /* scratch of sound(): what leases use of one node */
 /* What a piece uses on its node. */
 struct stk_use {
     uint32_t gpus;
+    uint16_t mig;   /* profile of an instance on each GPU of the mask; 0: none */
+    uint8_t slot;   /* where each starts; STK_MIG_ANY while that is open */
+    uint8_t slices; /* 0: those of the profile from there on; else these, kept for one that comes */
     uint64_t mask, cpu, mem;
     uint32_t gpu_mem;         /* of each GPU of the mask */
     uint16_t milli;           /* of each; 0: all of it */
@@ -275,6 +280,8 @@ struct stk_state {
 
     struct stk_node *nodes;
     uint32_t n_nodes;
+    uint8_t mig[STK_MAX_GPU_TYPES]; /* model of each type in MIG mode; 0: it is not */
+    bool any_mig;
     struct stk_part *parts; /* one per GPU of every node that tells its GPUs apart */
     uint32_t n_parts;
     struct stk_group *groups;
@@ -318,7 +325,7 @@ struct stk_state {
     struct stk_undo *undo;
     uint32_t n_undo, cap_undo;
     struct stk_piece *try_pieces;
-    uint32_t cap_try;
+    uint32_t cap_try, max_pieces; /* of one lease */
     struct stk_sort_item *sort, *sort_tmp;
     uint32_t cap_sort, cap_sort_tmp;
     uint32_t *list_a, *list_b;

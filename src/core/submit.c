@@ -8,6 +8,7 @@
 #include "core/evictable.h"
 #include "core/queue.h"
 #include "core/txn.h"
+#include "model/mig.h"
 
 int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
 {
@@ -19,11 +20,14 @@ int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
     if (d->gpu_milli >= 1000 || (d->gpu_milli && (d->gpus != 1 || d->cut)))
         return stk_err_set(err, -EINVAL, "1 to 999 thousandths of one GPU per task, got %u of %u",
                            d->gpu_milli, d->gpus);
+    if (d->mig && (d->gpu_milli != stk_mig_milli(d->mig) || !d->gpu_milli || d->gpu_mem_mib ||
+                   d->share || d->share_max))
+        return stk_err_set(err, -EINVAL, "a MIG instance is what its profile says, and not shared");
     if (d->share >= STK_SHARE_MAX || (!d->gpu_milli && (d->share || d->share_max)))
         return stk_err_set(err, -EINVAL, "only parts of a GPU are shared");
     if (d->cut && d->tasks != 1)
         return stk_err_set(err, -EINVAL, "a job that may be cut has one task, got %u", d->tasks);
-    if (d->pin || d->pin_mask)
+    if (d->pin || d->pin_mask || d->pin_slot)
         return stk_err_set(err, -EINVAL, "a new job cannot be pinned to GPUs");
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/decide.h"
+#include "core/part.h"
 #include "core/place.h"
 #include "core/queue.h"
 #include "core/txn.h"
@@ -196,25 +197,44 @@ static bool fits_when_gone(struct stk_state *s, const struct stk_job *j)
     return fits;
 }
 
+/* The same of GPUs that others share. How many. */
+static uint32_t hold_shared(struct stk_state *s, const struct stk_demand *d, uint32_t node)
+{
+    uint64_t m = d->gpu_milli ? d->pin_mask & s->nodes[node].mask_part : 0;
+    uint32_t n = 0;
+
+    for (; m; m &= m - 1) {
+        const struct stk_use u = stk_part_keep(s, node, (uint32_t)__builtin_ctzll(m), d);
+
+        if (u.milli == 0)
+            continue;
+        stk_txn_take(s, node, &u);
+        n++;
+    }
+    return n;
+}
+
 uint32_t stk_walk_hold(struct stk_state *s, const struct stk_job *j)
 {
     const struct stk_demand *d = &s->shapes[j->shape].demand;
     const struct stk_node *n;
     struct stk_piece at;
     struct stk_use u;
+    uint32_t shared;
 
     if (!d->pin || d->gpus == 0 || s->pools[j->pool].n_stopping == 0 || !fits_when_gone(s, j))
         return 0;
     at = stk_place_pin(d);
     u = stk_use_of(d, &at);
     n = &s->nodes[at.node.i];
+    shared = hold_shared(s, d, at.node.i);
     u.mask &= n->mask_free;
     u.gpus = n->aggregate ? (u.gpus < n->gpus_free ? u.gpus : n->gpus_free)
                           : (uint32_t)__builtin_popcountll(u.mask);
     u.cpu = n->cpu_limited && u.cpu > n->cpu_free ? n->cpu_free : u.cpu;
     u.mem = n->mem_limited && u.mem > n->mem_free ? n->mem_free : u.mem;
     stk_txn_take(s, at.node.i, &u);
-    return 1;
+    return shared + 1;
 }
 
 uint32_t stk_walk_place(struct stk_ask *ask, const uint32_t *jobs, uint32_t n)

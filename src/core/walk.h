@@ -30,7 +30,7 @@ uint32_t stk_walk_least(const struct stk_state *s, const struct stk_pool *p);
 
 /* A sleeping job that was chosen and does not fit, but will when those being stopped are gone:
  * takes what is free of its place, in the transaction that is open, so that nobody ranked behind it
- * gets it. How many such places were taken: 0 or 1; a transaction has room for STK_BATCH. */
+ * gets it. How many times something was taken; a transaction has room for STK_BATCH. */
 uint32_t stk_walk_hold(struct stk_state *s, const struct stk_job *j);
 
 /* PLACE events for as many of the jobs as fit now, one after the other. Those that do not fit are

@@ -10,8 +10,12 @@
  * never share a GPU with each other. Who shares a GPU has asked for the same way of sharing and the
  * same number of sharers.
  *
- * MIG profiles and topology wishes get their members here when placement can honour them; a demand
- * that cannot be honoured must not be expressible.
+ * Or it asks for a MIG instance of one GPU (mig.h): 'mig' is the profile, gpu_milli is what that
+ * counts as, and memory follows from it. GPUs in MIG mode are given in instances alone, and no
+ * other GPU is.
+ *
+ * Topology wishes get their members here when placement can honour them; a demand that cannot be
+ * honoured must not be expressible.
  */
 #ifndef STK_MODEL_DEMAND_H
 #define STK_MODEL_DEMAND_H
@@ -43,9 +47,11 @@ struct stk_demand {
     uint8_t share;        /* enum stk_share, of a part */
     uint8_t share_max;    /* at most so many share a GPU; 0: as many as fit */
     bool cut;             /* tasks == 1, and may be cut over several nodes */
+    uint8_t pin_slot;     /* of a MIG instance; see pin */
+    uint16_t mig;         /* 0: no MIG instance; else its profile, and gpu_milli is its milli */
     /* Set by the core alone, for a job whose processes sleep: they can wake where they are only. */
     uint32_t pin;      /* node + 1; 0: not pinned */
-    uint64_t pin_mask; /* exactly these GPUs of it; 0 on aggregate nodes */
+    uint64_t pin_mask; /* exactly these GPUs of it; 0 on aggregate nodes. And pin_slot */
 };
 
 #endif

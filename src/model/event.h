@@ -30,11 +30,12 @@ enum stk_event_type {
     STK_EV_TYPE_MAX
 };
 
-/* The part of a lease that lies on one node. */
+/* The part of a lease that lies on one node; of MIG instances, with one start on each GPU. */
 struct stk_piece {
     stk_node_id node;
     uint32_t gpus;
     uint32_t tasks; /* tasks of the gang here; 1 for each piece of a cut job */
+    uint32_t slot;  /* of MIG instances: the first memory slice of each; else 0 */
     uint64_t mask;  /* which GPUs of the node; 0 on aggregate nodes */
 };
 

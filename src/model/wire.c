@@ -13,7 +13,7 @@ size_t stk_wire_bound(const struct stk_event *ev)
     if (ev->type == STK_EV_SUBMIT)
         n += (size_t)ev->u.spec->n_deps * 3 * STK_MAX_VARINT;
     if (ev->type == STK_EV_PLACE)
-        n += (size_t)ev->u.place.n * 4 * STK_MAX_VARINT;
+        n += (size_t)ev->u.place.n * 5 * STK_MAX_VARINT;
     return n;
 }
 
@@ -31,6 +31,7 @@ void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d)
     if (d->gpu_milli) {
         stk_put_u(b, d->share);
         stk_put_u(b, d->share_max);
+        stk_put_u(b, d->mig);
     }
     stk_put_u(b, d->cut);
 }
@@ -72,6 +73,7 @@ static void put_pieces(struct stk_bytes *b, const struct stk_piece *p, uint32_t 
         stk_put_u(b, p[i].node.i);
         stk_put_u(b, p[i].gpus);
         stk_put_u(b, p[i].tasks);
+        stk_put_u(b, p[i].slot);
         stk_put_u(b, p[i].mask);
     }
 }
@@ -171,6 +173,7 @@ void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, bool part
     if (ret->gpu_milli) {
         ret->share = (uint8_t)stk_get_u(r, STK_SHARE_MAX - 1);
         ret->share_max = (uint8_t)stk_get_u(r, UINT8_MAX);
+        ret->mig = (uint16_t)stk_get_u(r, UINT16_MAX);
     }
     ret->cut = stk_get_bool(r);
 }
@@ -224,7 +227,7 @@ static int get_spec(struct stk_reader *r, struct stk_wire *w, uint64_t version)
     return 0;
 }
 
-static int get_pieces(struct stk_reader *r, struct stk_wire *w)
+static int get_pieces(struct stk_reader *r, struct stk_wire *w, uint64_t version)
 {
     uint32_t n = get_count(r, UINT32_MAX, LEAST_PIECE);
 
@@ -234,6 +237,7 @@ static int get_pieces(struct stk_reader *r, struct stk_wire *w)
         w->pieces[i].node.i = stk_get_u32(r);
         w->pieces[i].gpus = stk_get_u32(r);
         w->pieces[i].tasks = stk_get_u32(r);
+        w->pieces[i].slot = version > 2 ? stk_get_u32(r) : 0;
         w->pieces[i].mask = stk_get_u(r, UINT64_MAX);
     }
     w->ev.u.place.pieces = w->pieces;
@@ -267,7 +271,7 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
     case STK_EV_SUBMIT:
         return get_spec(r, w, version);
     case STK_EV_PLACE:
-        return get_pieces(r, w);
+        return get_pieces(r, w, version);
     case STK_EV_UPDATE:
         ev->u.update.priority = get_i32(r);
         ev->u.update.estimate = stk_get_i(r, INT64_MIN, INT64_MAX);

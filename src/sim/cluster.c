@@ -5,9 +5,11 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/mig.h"
 #include "sim/slurp.h"
 #include "sim/trace_lines.h"
 
@@ -57,11 +59,27 @@ static int reserve(struct stk_cluster *c, uint64_t more, struct stk_err *err)
     return 0;
 }
 
+/* The type of GPUs in MIG mode, in 'buf'. */
+static int mig_type(struct stk_field *type, struct stk_node_spec *node, char *buf, size_t size,
+                    struct stk_err *err)
+{
+    node->mig = stk_mig_model(type->s, type->len, node->gpu_mem_mib);
+    if (!node->mig)
+        return stk_err_set(err, -EINVAL,
+                           "mig: no model of GPU with MIG is known as \"%s\" with %s memory",
+                           stk_field_show(*type).text, node->gpu_mem_mib ? "that" : "unknown");
+    type->len = (uint32_t)snprintf(buf, size, "%.*s" STK_GPU_TYPE_MIG "%s", (int)type->len, type->s,
+                                   stk_mig_model_name(node->mig));
+    type->s = buf;
+    return 0;
+}
+
 int stk_cluster_add(struct stk_cluster *c, const struct stk_node_row *row, struct stk_err *err)
 {
     const char *no_type = row->node.gpus > 0 ? STK_GPU_TYPE_DEFAULT : STK_GPU_TYPE_NONE;
     struct stk_field pool = text_or(row->pool, row->pool_len, STK_POOL_DEFAULT);
     struct stk_field type = text_or(row->gpu_type, row->gpu_type_len, no_type);
+    char mig[STK_TRACE_MAX_NAME_LEN + 32];
     struct stk_node_spec node = row->node;
     int rc;
 
@@ -71,6 +89,8 @@ int stk_cluster_add(struct stk_cluster *c, const struct stk_node_row *row, struc
         return stk_err_set(err, -EINVAL, "a node has 0 to %d GPUs, got %" PRIu32, STK_MAX_NODE_GPUS,
                            node.gpus);
     rc = reserve(c, row->count, err);
+    if (rc == 0 && row->mig && type.len <= STK_TRACE_MAX_NAME_LEN)
+        rc = mig_type(&type, &node, mig, sizeof(mig), err);
     if (rc == 0)
         rc = name_of(&c->pools, STK_MAX_POOLS, "pool", pool, &node.pool.i, err);
     if (rc == 0)
@@ -223,6 +243,7 @@ int stk_cluster_aggregate(struct stk_cluster *c, struct stk_err *err)
         }
         c->nodes[n] = *node; /* n <= i: nothing is overwritten before it is read */
         c->nodes[n].aggregate = true;
+        c->nodes[n].mig = 0; /* an instance is a whole GPU there */
         *at = ++n;
     }
     c->n_nodes = n;

@@ -3,6 +3,8 @@
  *
  * A cluster that was parsed is valid: 1 to STK_MAX_NODES nodes, each in a pool and with a GPU type
  * that has a name here. Nodes for which no pool is named are in STK_POOL_DEFAULT.
+ *
+ * GPUs in MIG mode are of a type of their own, named like the GPU, STK_GPU_TYPE_MIG and the model.
  */
 #ifndef STK_SIM_CLUSTER_H
 #define STK_SIM_CLUSTER_H
@@ -17,6 +19,7 @@
 #define STK_POOL_DEFAULT "default"
 #define STK_GPU_TYPE_DEFAULT "gpu"
 #define STK_GPU_TYPE_NONE "none" /* of a node without GPUs */
+#define STK_GPU_TYPE_MIG "/mig-"
 
 struct stk_cluster { /* zeroed: empty */
     struct stk_node_spec *nodes;
@@ -27,9 +30,9 @@ struct stk_cluster { /* zeroed: empty */
 
 /* Fills an empty cluster from what follows --cluster:
  *   NODESxGPUS[:TYPE], several joined by '+', for example 16x8:A100+4x4:V100; or
- *   the path of a YAML file, nodes: [{count, gpus, gpu_type, gpu_mem_gib, cpus, mem_gib, pool}]; or
- *   the path of a CSV file with a header of name,gpus,gpu_type,cpus,mem_gib,pool (any order, only
- *   gpus must be there) or that of the Alibaba traces, sn,cpu_milli,memory_mib,gpu,model.
+ *   the path of a YAML file, nodes: [{count, gpus, gpu_type, gpu_mem_gib, mig, cpus, mem_gib,
+ * pool}]; or the path of a CSV file with a header of name,gpus,gpu_type,cpus,mem_gib,pool (any
+ * order, only gpus must be there) or that of the Alibaba traces, sn,cpu_milli,memory_mib,gpu,model.
  * 0, or -Exxx with a sentence; then 'c' is empty. */
 int stk_cluster_parse(struct stk_cluster *c, const char *spec, struct stk_err *err);
 
@@ -55,6 +58,7 @@ struct stk_node_row {
     struct stk_node_spec node; /* pool and gpu_type are set by stk_cluster_add() */
     const char *pool, *gpu_type;
     size_t pool_len, gpu_type_len; /* 0: the default name */
+    bool mig;                      /* its GPUs are in MIG mode */
 };
 int stk_cluster_add(struct stk_cluster *c, const struct stk_node_row *row, struct stk_err *err);
 int stk_cluster_parse_yaml(struct stk_cluster *c, const char *name, const char *data, size_t len,

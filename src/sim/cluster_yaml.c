@@ -4,6 +4,7 @@
  *     nodes:
  *       - {count: 16, gpus: 8, gpu_type: A100, gpu_mem_gib: 80, cpus: 128, mem_gib: 1024}
  *       - {count: 4, gpus: 4, gpu_type: V100, pool: old}
+ *       - {count: 2, gpus: 8, gpu_type: H200, mig: true}
  *
  * libfyaml keeps where each value stood, so that errors name the line. Only plain values are read:
  * aliases would let a short file grow without bound, and are refused. So is, before libfyaml sees
@@ -39,18 +40,19 @@ static struct stk_field scalar(struct fy_node *n)
     return (struct stk_field){s ? s : "", s && len <= STK_TRACE_MAX_LINE ? (uint32_t)len : 0};
 }
 
-enum meaning { COUNT, GPUS, GPU_TYPE, GPU_MEM, CPUS, MEM, POOL };
+enum meaning { COUNT, GPUS, GPU_TYPE, GPU_MEM, MIG, CPUS, MEM, POOL };
 
 static const struct key {
     const char *name;
     enum meaning meaning;
-    uint32_t scale; /* 0: a name; 1: a whole number; else what one is in our unit */
+    uint32_t scale; /* 0: a word; 1: a whole number; else what one is in our unit */
     uint32_t max;
 } keys[] = {
     {"count", COUNT, 1, STK_MAX_NODES},
     {"gpus", GPUS, 1, STK_MAX_NODE_GPUS},
     {"gpu_type", GPU_TYPE, 0, 0},
     {"gpu_mem_gib", GPU_MEM, 1024, 1 << 20},
+    {"mig", MIG, 0, 0},
     {"cpus", CPUS, 1000, 1 << 20},
     {"mem_gib", MEM, 1024, 1 << 20},
     {"pool", POOL, 0, 0},
@@ -102,6 +104,11 @@ static int read_value(const struct reader *r, const struct key *k, struct fy_nod
     case GPU_MEM:
         row->node.gpu_mem_mib = n;
         break;
+    case MIG:
+        if (!stk_field_is(f, "true") && !stk_field_is(f, "false"))
+            return bad(r, v, "mig must be true (its GPUs are in MIG mode) or false");
+        row->mig = stk_field_is(f, "true");
+        break;
     case CPUS:
         row->node.cpu_milli = n;
         break;
@@ -125,10 +132,10 @@ static int read_pair(const struct reader *r, struct fy_node_pair *pair, struct s
     for (size_t i = 0; i < N_KEYS; i++)
         if (stk_field_is(f, keys[i].name))
             return read_value(r, &keys[i], value ? value : key, row);
-    (void)snprintf(
-        what, sizeof(what),
-        "unknown key \"%s\"; a node has count, gpus, gpu_type, gpu_mem_gib, cpus, mem_gib, pool",
-        stk_field_show(f).text);
+    (void)snprintf(what, sizeof(what),
+                   "unknown key \"%s\"; a node has count, gpus, gpu_type, gpu_mem_gib, mig, cpus, "
+                   "mem_gib, pool",
+                   stk_field_show(f).text);
     return bad(r, key, what);
 }
 

@@ -6,15 +6,26 @@
 
 #define COVER 0.95 /* of all jobs */
 
+/* A type of the cluster is of this name, also where it is in MIG mode. */
+static bool is_type(const char *type, const char *name)
+{
+    size_t len = strlen(name);
+
+    return strncmp(type, name, len) == 0 &&
+           (type[len] == '\0' ||
+            strncmp(type + len, STK_GPU_TYPE_MIG, strlen(STK_GPU_TYPE_MIG)) == 0);
+}
+
 void stk_trace_map_types(const struct stk_trace *t, const struct stk_cluster *c,
                          uint64_t types[STK_MAX_GPU_TYPES])
 {
     for (uint32_t i = 0; i < STK_MAX_GPU_TYPES; i++) {
         const char *name = stk_names_get(&t->gpu_types, i);
-        int64_t n =
-            i < t->gpu_types.n ? stk_names_find(&c->gpu_types, name, strlen(name)) : -ENOENT;
 
-        types[i] = n >= 0 ? UINT64_C(1) << n : 0;
+        types[i] = 0;
+        for (uint32_t n = 0; i < t->gpu_types.n && n < c->gpu_types.n; n++)
+            if (is_type(stk_names_get(&c->gpu_types, n), name))
+                types[i] |= UINT64_C(1) << n;
     }
 }
 
@@ -28,6 +39,7 @@ struct stk_demand stk_trace_demand(const struct stk_trace_job *j,
                            .mem_mib = j->mem_mib,
                            .gpu_mem_mib = j->gpu_mem_mib,
                            .gpu_milli = (uint16_t)j->gpu_milli,
+                           .mig = (uint16_t)j->mig,
                            .cut = j->tasks == 0 && j->gpu_milli == 0};
 
     if (j->gpu_types == STK_ANY_GPU_TYPE)

@@ -167,11 +167,19 @@ static int watch_submit(struct sim_run *x, const struct stk_event *ev)
 static void watch_place(struct sim_run *x, const struct stk_event *ev)
 {
     struct live *l = &x->live[ev->job.i];
+    const struct stk_piece *p = ev->u.place.pieces;
+    uint32_t n = ev->u.place.n, same = 0;
 
     if (l->first_start < 0)
         l->first_start = ev->at;
-    if (ev->u.place.n > l->nodes)
-        l->nodes = ev->u.place.n;
+    for (uint32_t i = 1; x->s->any_mig && i < n; i++) /* instances may have several on a node */
+        for (uint32_t k = 0; k < i; k++)
+            if (p[k].node.i == p[i].node.i) {
+                same++;
+                break;
+            }
+    if (n - same > l->nodes)
+        l->nodes = n - same;
 }
 
 static void watch_exit(struct sim_run *x, const struct stk_event *ev)

@@ -49,6 +49,7 @@ struct stk_trace_job {
     uint32_t mem_mib;     /* per task */
     uint32_t gpu_milli;   /* 0: whole GPUs; else thousandths of the one GPU of each task */
     uint32_t gpu_mem_mib; /* on each GPU, or of the part; 0: does not matter */
+    uint32_t mig;         /* 0: no MIG instance; else its profile, and gpu_milli is its milli */
     uint32_t tenant;      /* in trace->tenants */
     uint32_t group; /* in trace->groups: virtual cluster, partition; what --split-by vc splits */
     int32_t priority;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/mig.h"
 #include "sim/trace_formats.h"
 #include "sim/trace_ids.h"
 #include "sim/trace_lines.h"
@@ -95,6 +96,32 @@ static int read_cpus(struct reader *r, const struct key *k, json_t *v)
     if (!json_is_number(v) || !(n >= 0 && n * 1000 < UINT32_MAX + 0.5))
         return wrong(r, k, "a number of CPUs (0 to 4294967.295)", v);
     r->j.cpu_milli = (uint32_t)llround(n * 1000);
+    return 0;
+}
+
+static int read_mig(struct reader *r, const struct key *k, json_t *v)
+{
+    const char *s = json_string_value(v);
+
+    r->j.mig = s ? stk_mig_parse(s, json_string_length(v)) : 0;
+    return r->j.mig ? 0 : wrong(r, k, "the name of a MIG profile such as \"1g.10gb\"", v);
+}
+
+/* A part of a GPU: a MIG instance, or thousandths of one. */
+static int check_part(struct reader *r, json_t *o)
+{
+    const json_t *milli = json_object_get(o, "gpu_milli");
+
+    if (r->j.mig && (milli || json_object_get(o, "gpu_mem_mib")))
+        return stk_lines_bad(r->in, "\"mig\" says it all: no \"gpu_milli\", no \"gpu_mem_mib\"");
+    if (r->j.mig)
+        r->j.gpu_milli = stk_mig_milli((uint16_t)r->j.mig);
+    if (milli && r->j.gpu_milli == 0)
+        return stk_lines_bad(r->in, "\"gpu_milli\" must be 1 to 1000");
+    r->j.gpu_milli %= 1000;
+    if (r->j.gpu_milli && r->j.gpus != 1)
+        return stk_lines_bad(r->in, r->j.mig ? "with \"mig\", \"gpus\" must be 1"
+                                             : "with \"gpu_milli\" below 1000, \"gpus\" must be 1");
     return 0;
 }
 
@@ -307,6 +334,7 @@ static const struct key keys[] = {
     {"mem_mib", read_u32, AT(mem_mib), UINT32_MAX, NULL, false},
     {"gpu_milli", read_u32, AT(gpu_milli), 1000, NULL, false},
     {"gpu_mem_mib", read_u32, AT(gpu_mem_mib), UINT32_MAX, NULL, false},
+    {"mig", read_mig, 0, 0, NULL, false},
     {"priority", read_priority, 0, 0, NULL, false},
     {"kind", read_choice, AT(kind), STK_KIND_MAX, kind_name, false},
     {"tier", read_choice, AT(tier), STK_TIER_MAX, tier_name, false},
@@ -362,11 +390,7 @@ static int read_object(struct reader *r, json_t *o)
     }
     if (rc == 0 && (uint64_t)r->j.gpus * r->j.tasks > STK_MAX_GPUS)
         rc = stk_lines_bad(r->in, "\"gpus\" times \"tasks\" must be at most %d", STK_MAX_GPUS);
-    if (rc == 0 && json_object_get(o, "gpu_milli") && r->j.gpu_milli == 0)
-        rc = stk_lines_bad(r->in, "\"gpu_milli\" must be 1 to 1000");
-    r->j.gpu_milli %= 1000;
-    if (rc == 0 && r->j.gpu_milli && r->j.gpus != 1)
-        rc = stk_lines_bad(r->in, "with \"gpu_milli\" below 1000, \"gpus\" must be 1");
+    rc = rc < 0 ? rc : check_part(r, o);
     if (rc == 0 && !json_object_get(o, "tenant"))
         rc = stk_lines_name(r->in, &r->t->tenants, STK_TRACE_MAX_NAMES, none, NULL, &r->j.tenant);
     if (rc == 0 && !json_object_get(o, "group") && !json_object_get(o, "pool"))

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/mig.h"
 #include "sim/emit.h"
 #include "sim/trace.h"
 #include "sim/trace_ids.h"
@@ -55,6 +56,7 @@ static void put_text(struct stk_emit *e, const char *name, const char *v)
 
 static void put_demand(struct stk_emit *e, const struct stk_trace *t, const struct stk_trace_job *j)
 {
+    char mig[STK_MIG_NAME_LEN];
     const char *sep = "";
 
     key(e, "gpus");
@@ -62,7 +64,10 @@ static void put_demand(struct stk_emit *e, const struct stk_trace *t, const stru
     put_u32(e, "tasks", j->tasks);
     put_time(e, "cpus", (stk_time)j->cpu_milli * 1000); /* thousandths, as microseconds are */
     put_u32(e, "mem_mib", j->mem_mib);
-    put_u32(e, "gpu_milli", j->gpu_milli);
+    if (j->mig)
+        put_text(e, "mig", stk_mig_name((uint16_t)j->mig, mig));
+    else
+        put_u32(e, "gpu_milli", j->gpu_milli);
     put_u32(e, "gpu_mem_mib", j->gpu_mem_mib);
     if (j->gpu_types == STK_ANY_GPU_TYPE)
         return;

@@ -138,6 +138,36 @@ def test_gangs_start_whole_and_gpu_types_are_kept(tmp_path):
     assert r["gang"]["nodes"] == "2" and r["v"]["nodes"] == "1"
 
 
+def mig_cluster(tmp_path):
+    path = tmp_path / "mig.yaml"
+    path.write_text("nodes:\n  - {gpus: 1, gpu_type: H200, mig: true}\n  - {gpus: 1, gpu_type: H200}\n")
+    return path
+
+
+@pytest.mark.parametrize("place", ["pack", "spread", "fgd", "count"])
+def test_mig_instances_share_a_gpu_that_whole_jobs_do_not_get(tmp_path, place):
+    one = {"submit_s": 0, "duration_s": 10}
+    trace = jsonl(tmp_path, *[{"id": i, **one, "mig": "1g.18gb"} for i in range(8)],
+                  {"id": 8, **one}, {"id": 9, **one, "gpu_types": ["H200"]})
+    r = rows(tmp_path, trace, "--cluster", mig_cluster(tmp_path), "--place", place, "--order", "fifo",
+             "--backfill", "skip", "--paranoid")
+    starts = [r[str(i)]["first_start_s"] for i in range(10)]
+    if place != "count":
+        assert starts == ["0"] * 7 + ["10", "0", "10"]
+
+
+@pytest.mark.parametrize("job,says", [
+    ({"mig": "1g.10gb"}, "asks for a MIG instance 1g.10gb that no GPU"),
+    ({"mig": "1g"}, "the name of a MIG profile such as"),
+    ({"mig": "1g.18gb", "gpus": 2}, '"gpus" must be 1'),
+    ({"mig": "1g.18gb", "gpu_milli": 100}, "says it all"),
+    ({"gpus": 2}, "the most that a node it may use has is 1 GPU"),
+])
+def test_what_no_gpu_in_mig_mode_can_give_is_refused(tmp_path, job, says):
+    trace = jsonl(tmp_path, {"id": 1, "submit_s": 0, "duration_s": 1, "tasks": 1, **job})
+    assert says in refused(trace, "--cluster", mig_cluster(tmp_path))
+
+
 def test_a_trace_survives_being_written_and_read(tmp_path):
     out = tmp_path / "copy.jsonl"
     a = simulate("--generate", "mix=sample,jobs=200,estimate_factor=2", "--cluster", "8x8",

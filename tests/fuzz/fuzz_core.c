@@ -128,7 +128,7 @@ static bool wild(struct fx *f, struct input *in)
             uint32_t m = next(in);
 
             pieces[i] =
-                (struct stk_piece){{m & 7}, (uint32_t)__builtin_popcount(m), 1 + (b >> 6), m};
+                (struct stk_piece){{m & 7}, (uint32_t)__builtin_popcount(m), 1 + (b >> 6), 0, m};
         }
         ev.lease = f->s->next_lease;
         ev.u.place.pieces = pieces;

@@ -628,7 +628,7 @@ void fx_finish(struct fx *f)
 uint32_t fx_run_on(struct fx *f, uint32_t node, uint32_t gpus, uint64_t mask)
 {
     uint32_t job = fx_submit(f, fx_job(gpus, 10));
-    const struct stk_piece p = {{node}, gpus, 1, mask};
+    const struct stk_piece p = {{node}, gpus, 1, 0, mask};
 
     fx_must(fx_place(f, job, &p, 1) == 0, "place: %s", f->err.text);
     fx_must(fx_job_event(f, STK_EV_STARTED, job) == 0, "started: %s", f->err.text);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/mig.h"
 #include "policy/registry.h"
 
 static uint32_t below(struct stk_rng *r, uint32_t n)
@@ -71,6 +72,32 @@ void world_policies(struct world *w, struct stk_rng *r)
     w->exact = percent(r, 40);
 }
 
+#define MIG_TYPE 3 /* types from here on are in MIG mode */
+static const char *const mig_gpus[] = {"A100-40GB", "A30", "B200"};
+#define N_MIG_GPUS 3
+
+static uint8_t mig_model(uint32_t i)
+{
+    return stk_mig_model(mig_gpus[i], strlen(mig_gpus[i]), 0);
+}
+
+/* From a stream of its own: worlds without MIG stay what they were. */
+static void some_mig_nodes(struct world *w, struct stk_rng *r)
+{
+    struct stk_rng side = *r;
+
+    r = &side;
+    w->mig = percent(r, 25) && !stk_place_find(w->setup.place)->aggregate;
+    for (uint32_t i = 0; w->mig && i < w->setup.n_nodes; i++) {
+        uint32_t type = below(r, N_MIG_GPUS);
+
+        if (percent(r, 40))
+            continue;
+        w->nodes[i].gpu_type = MIG_TYPE + type;
+        w->nodes[i].mig = mig_model(type);
+    }
+}
+
 void world_cluster(struct world *w, struct stk_rng *r)
 {
     static const uint32_t sizes[] = {0, 1, 2, 4, 8, 8, 8, 64};
@@ -100,6 +127,17 @@ void world_cluster(struct world *w, struct stk_rng *r)
     w->setup.nodes = w->nodes;
     w->setup.n_nodes = n;
     w->setup.n_pools = pools;
+    some_mig_nodes(w, r);
+}
+
+void world_no_mig(struct world *w)
+{
+    w->mig = false;
+    for (uint32_t i = 0; i < w->setup.n_nodes; i++)
+        if (w->nodes[i].mig) {
+            w->nodes[i].mig = 0;
+            w->nodes[i].gpu_type = 0;
+        }
 }
 
 void world_delays(struct world *w, struct stk_rng *r)
@@ -159,6 +197,20 @@ static void random_deps(const struct fx *f, struct stk_rng *r, struct stk_job_sp
     spec->array = array_of(f->s->next_number);
 }
 
+static void ask_instance(struct stk_demand *d, struct stk_rng *r)
+{
+    uint8_t model = mig_model(below(r, N_MIG_GPUS));
+
+    do
+        d->mig = stk_mig_profile(model, below(r, 6));
+    while (!d->mig);
+    d->cut = false;
+    d->gpus = 1;
+    d->gpu_milli = (uint16_t)stk_mig_milli(d->mig);
+    d->gpu_mem_mib = d->share = d->share_max = 0;
+    d->gpu_types = percent(r, 80) ? STK_ANY_GPU_TYPE : below(r, 8) << MIG_TYPE | 1;
+}
+
 struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct stk_rng *r,
                               struct stk_dep *deps)
 {
@@ -188,6 +240,8 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
     }
     if (percent(r, 15))
         d->gpu_mem_mib = 1024 * below(r, 20);
+    if (w->mig && percent(r, 60))
+        ask_instance(d, r);
     spec.tier = (enum stk_tier)below(r, STK_TIER_MAX);
     spec.priority = classes[below(r, 6)];
     spec.priority += percent(r, 50) ? 0 : (int32_t)below(r, 7) - 3;
@@ -303,6 +357,7 @@ static void odd_spec(const struct fx *f, struct stk_rng *r, struct stk_job_spec 
         spec->demand.share = (uint8_t)stk_rng_next(r);
         spec->demand.share_max = (uint8_t)stk_rng_next(r);
         spec->demand.gpu_mem_mib = odd_number(r, 100);
+        spec->demand.mig = percent(r, 50) ? (uint16_t)stk_rng_next(r) : spec->demand.mig;
         break;
     case 9:
         spec->demand.cpu_milli = odd_number(r, 100);
@@ -316,6 +371,7 @@ static void odd_spec(const struct fx *f, struct stk_rng *r, struct stk_job_spec 
 static void odd_piece(const struct fx *f, struct stk_rng *r, const struct stk_job *j,
                       struct stk_piece *p)
 {
+    bool instances = f->s->shapes && f->s->shapes[j->shape].demand.mig;
     const struct stk_node *n;
     uint64_t mask = 0, left;
 
@@ -323,7 +379,8 @@ static void odd_piece(const struct fx *f, struct stk_rng *r, const struct stk_jo
     p->gpus = percent(r, 80) ? j->gpus : below(r, 9);
     p->tasks = percent(r, 60) ? 1 : odd_number(r, below(r, 5));
     n = &f->s->nodes[p->node.i < f->s->n_nodes ? p->node.i : 0];
-    left = percent(r, 70) ? n->mask_free : stk_rng_next(r);
+    p->slot = instances ? below(r, 9) : percent(r, 5);
+    left = percent(r, 70) ? n->mask_free | (instances ? n->mask_part : 0) : stk_rng_next(r);
     for (uint32_t i = 0; i < p->gpus && left; i++, left &= left - 1)
         mask |= left & (~left + 1);
     p->mask = percent(r, 10) ? stk_rng_next(r) : n->aggregate ? 0 : mask;

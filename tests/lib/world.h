@@ -14,6 +14,7 @@ struct world {
     bool cpu_jobs; /* jobs ask for CPU and memory too */
     bool types;    /* ... and for GPU types */
     bool parts;    /* ... and for parts of GPUs */
+    bool mig;      /* ... and for MIG instances: some nodes have them */
     bool exact;    /* estimates are right */
 };
 
@@ -23,6 +24,8 @@ bool world_combination(struct world *w, uint32_t i);
 void world_policies(struct world *w, struct stk_rng *r);
 /* Random nodes in one to three pools. After the policies: "count" wants nodes that only count. */
 void world_cluster(struct world *w, struct stk_rng *r);
+/* The same without MIG. */
+void world_no_mig(struct world *w);
 void world_delays(struct world *w, struct stk_rng *r);
 const char *world_name(const struct world *w); /* for messages; until the next call */
 

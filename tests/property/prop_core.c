@@ -313,6 +313,7 @@ static void busy_run(uint64_t seed)
     world_cluster(&w, &r);
     for (uint32_t i = 0; i < w.setup.n_nodes; i++)
         w.nodes[i].cpu_milli = w.nodes[i].mem_mib = w.nodes[i].gpu_mem_mib = 0;
+    world_no_mig(&w);
     w.types = w.cpu_jobs = w.parts = false;
     w.setup.order = seed % 2 ? "fifo" : "sjf";
     w.setup.backfill = "skip";

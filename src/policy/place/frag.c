@@ -77,10 +77,7 @@ void stk_frag_take(struct stk_frag *f, const struct stk_want *w)
 uint64_t stk_frag_choices(const struct stk_frag *f, const struct stk_state *s, uint32_t node,
                           const struct stk_want *w)
 {
-    const struct stk_use u = {.milli = w->gpu_milli,
-                              .gpu_mem = w->gpu_mem_mib,
-                              .share = w->share,
-                              .share_max = w->share_max};
+    const struct stk_use u = stk_want_use(w);
     uint64_t all = 0;
 
     for (uint32_t g = 0; g < f->gpus; g++) {

@@ -26,10 +26,7 @@ static int init(void *st, const struct stk_params *p, struct stk_err *err)
 static double score(const void *st, const struct stk_state *s, uint32_t node,
                     const struct stk_want *w, uint32_t *io_gpu)
 {
-    const struct stk_use u = {.milli = w->gpu_milli,
-                              .gpu_mem = w->gpu_mem_mib,
-                              .share = w->share,
-                              .share_max = w->share_max};
+    const struct stk_use u = stk_want_use(w);
     uint64_t h = stk_hash_mix(stk_hash_mix(((const struct chance *)st)->seed, s->n_events), node);
     const struct stk_node *n = &s->nodes[node];
     uint64_t most = 0;

@@ -121,7 +121,8 @@ static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
         return 0;
     mark = stk_txn_begin(s);
     could += give_stopping(s, ask->pool);
-    n = could < j->gpus ? 0 : candidates(s, p, j);
+    /* whole GPUs are counted; a part may fit beside others */
+    n = could < j->gpus && !s->shapes[j->shape].demand.gpu_milli ? 0 : candidates(s, p, j);
     fits = n == 0 || stk_place_try(s, j->shape, NULL, &pieces);
     while (used < n && !fits) {
         stk_txn_give_job(s, &s->jobs[s->sort[used++].id]);

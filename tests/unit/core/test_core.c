@@ -151,10 +151,10 @@ static void a_gang_starts_whole_or_not_at_all(void **state)
 {
     struct fx *f = fx_plain();
     struct stk_job_spec spec = fx_job(4, 10);
-    const struct stk_piece good[2] = {{{0}, 4, 1, 0x0f}, {{1}, 8, 2, 0xff}};
-    const struct stk_piece twice[2] = {{{0}, 4, 1, 0x0f}, {{0}, 8, 2, 0xff}};
-    const struct stk_piece more[2] = {{{0}, 8, 2, 0xff}, {{1}, 8, 2, 0xff}};
-    const struct stk_piece none[2] = {{{1}, 8, 2, 0xff}, {{0}, 0, 0, 0}};
+    const struct stk_piece good[2] = {{{0}, 4, 1, 0, 0x0f}, {{1}, 8, 2, 0, 0xff}};
+    const struct stk_piece twice[2] = {{{0}, 4, 1, 0, 0x0f}, {{0}, 8, 2, 0, 0xff}};
+    const struct stk_piece more[2] = {{{0}, 8, 2, 0, 0xff}, {{1}, 8, 2, 0, 0xff}};
+    const struct stk_piece none[2] = {{{1}, 8, 2, 0, 0xff}, {{0}, 0, 0, 0, 0}};
     uint32_t job;
 
     (void)state;
@@ -179,11 +179,12 @@ static void a_piece_must_name_free_gpus_of_a_node_that_is_up(void **state)
     struct fx *f = fx_plain();
     uint32_t job = (fx_run_on(f, 0, 2, 0x03), fx_submit(f, fx_job(2, 10)));
     const struct stk_piece bad[] = {
-        {{0}, 2, 1, 0x06}, {{0}, 2, 1, 0x300}, {{0}, 2, 1, 0x04}, {{0}, 2, 1, 0},
-        {{2}, 2, 1, 0x0c}, {{0}, 2, 2, 0x0c},  {{0}, 2, 0, 0x0c}, {{UINT32_MAX}, 2, 1, 0x0c},
-        {{0}, 3, 1, 0x1c}, {{0}, 1, 1, 0x04},
+        {{0}, 2, 1, 0, 0x06}, {{0}, 2, 1, 0, 0x300},         {{0}, 2, 1, 0, 0x04},
+        {{0}, 2, 1, 0, 0},    {{2}, 2, 1, 0, 0x0c},          {{0}, 2, 2, 0, 0x0c},
+        {{0}, 2, 0, 0, 0x0c}, {{UINT32_MAX}, 2, 1, 0, 0x0c}, {{0}, 3, 1, 0, 0x1c},
+        {{0}, 1, 1, 0, 0x04},
     };
-    const struct stk_piece good = {{0}, 2, 1, 0x0c};
+    const struct stk_piece good = {{0}, 2, 1, 0, 0x0c};
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
@@ -198,8 +199,8 @@ static void a_piece_must_name_free_gpus_of_a_node_that_is_up(void **state)
 static void empty_pieces_are_refused(void **state)
 {
     struct fx *f = fx_plain();
-    const struct stk_piece p[2] = {{{0}, 2, 1, 0x03}, {{1}, 0, 1, 0}};
-    const struct stk_piece cpu[2] = {{{0}, 0, 1, 0}, {{1}, 0, 1, 0}};
+    const struct stk_piece p[2] = {{{0}, 2, 1, 0, 0x03}, {{1}, 0, 1, 0, 0}};
+    const struct stk_piece cpu[2] = {{{0}, 0, 1, 0, 0}, {{1}, 0, 1, 0, 0}};
     uint32_t job = fx_submit(f, fx_job(2, 10)), no_gpu = fx_submit(f, fx_job(0, 10));
 
     (void)state;
@@ -213,7 +214,7 @@ static void a_lease_is_new_and_an_older_one_is_stale(void **state)
 {
     struct fx *f = fx_plain();
     uint32_t job = fx_submit(f, fx_job(1, 10));
-    const struct stk_piece p = {{0}, 1, 1, 1};
+    const struct stk_piece p = {{0}, 1, 1, 0, 1};
     struct stk_event ev = {.type = STK_EV_PLACE, .job = {job}, .u.place = {&p, 1}};
     static const enum stk_event_type of_lease[] = {STK_EV_STARTED, STK_EV_EXITED, STK_EV_EVICT};
 
@@ -327,7 +328,7 @@ static void time_served_counts_from_started_not_from_placed(void **state)
 {
     struct fx *f = fx_plain();
     uint32_t job = fx_submit(f, fx_job(1, 10));
-    const struct stk_piece p = {{0}, 1, 1, 1};
+    const struct stk_piece p = {{0}, 1, 1, 0, 1};
     struct stk_event ev = {.type = STK_EV_EXITED, .job = {job}, .lease = 1};
 
     (void)state;
@@ -348,7 +349,7 @@ static void lost_work_never_makes_a_job_longer_than_is_allowed(void **state)
 {
     struct fx *f = fx_new(&(struct fx_setup){.order = "srsf", .preempt = "afresh"});
     struct stk_job_spec spec = fx_job(1, 10);
-    const struct stk_piece p = {{0}, 1, 1, 1};
+    const struct stk_piece p = {{0}, 1, 1, 0, 1};
     uint32_t job;
 
     (void)state;

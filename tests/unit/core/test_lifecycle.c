@@ -36,7 +36,7 @@ static unsigned reached[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX];
 
 static uint32_t place_one(struct fx *f, uint32_t job)
 {
-    const struct stk_piece piece = {{0}, 1, 1, 1};
+    const struct stk_piece piece = {{0}, 1, 1, 0, 1};
 
     assert_int_equal(fx_place(f, job, &piece, 1), 0);
     return job;
@@ -233,7 +233,8 @@ static int try_submit(struct fx *f, uint32_t *job, int variant)
 
 static int try_event(struct fx *f, uint32_t *job, enum stk_event_type t, int variant)
 {
-    const struct stk_piece piece = {{fx_state(f, *job) && fx_of(f, *job)->slept ? 0 : 1}, 1, 1, 1};
+    const struct stk_piece piece = {
+        {fx_state(f, *job) && fx_of(f, *job)->slept ? 0 : 1}, 1, 1, 0, 1};
 
     if (t == STK_EV_SUBMIT)
         return try_submit(f, job, variant);

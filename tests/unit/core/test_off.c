@@ -21,7 +21,7 @@ static void gpus_that_are_off_take_no_jobs(void **state)
     assert_int_equal(f->s->pools[0].gpus_free, 4);
     assert_int_equal(f->s->pools[0].gpus_off, 12);
     job = fx_submit(f, fx_job(4, 10));
-    assert_int_equal(fx_place(f, job, &(struct stk_piece){{0}, 4, 1, 0x1e}, 1), -ENOSPC);
+    assert_int_equal(fx_place(f, job, &(struct stk_piece){{0}, 4, 1, 0, 0x1e}, 1), -ENOSPC);
     assert_int_equal(fx_decide(f), 1);
     assert_int_equal(f->s->pieces[fx_of(f, job)->first_piece].mask, 0xf0);
     job = fx_submit(f, fx_job(1, 10));

@@ -208,6 +208,56 @@ static bool fits_somewhere(const struct fx *f, const struct stk_demand *d, uint3
     return tasks >= d->tasks;
 }
 
+static void all_that_are_in_the_way_go_one_after_the_other(void **state)
+{
+    static const struct stk_node_spec three = {.gpus = 3};
+    struct fx *f = fx_new(&(struct fx_setup){.nodes = &three,
+                                             .n_nodes = 1,
+                                             .order = "fifo",
+                                             .backfill = "skip",
+                                             .place = "pack",
+                                             .preempt = "tier",
+                                             .cap = 2});
+    struct stk_job_spec low = part(600, 50), beside = part(300, 50), gang = part(500, 10);
+    uint32_t job;
+
+    (void)state;
+    beside.tier = gang.tier = STK_TIER_CRITICAL;
+    low.tier = STK_TIER_BEST_EFFORT;
+    beside.demand.tasks = gang.demand.tasks = 3;
+    (void)fx_submit(f, beside);
+    fx_turn(f);
+    for (int i = 0; i < 3; i++)
+        (void)fx_submit(f, low);
+    fx_turn(f);
+    job = fx_submit(f, gang);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, job), STK_JOB_RUNNING);
+    fx_drain(f);
+    fx_finish(f);
+}
+
+/* One task per GPU: more of them than nodes. */
+static void a_gang_may_have_many_parts(void **state)
+{
+    struct stk_node_spec nodes[10];
+    struct stk_job_spec gang = part(500, 10);
+    struct fx *f;
+    uint32_t job;
+
+    (void)state;
+    for (uint32_t i = 0; i < 10; i++)
+        nodes[i] = (struct stk_node_spec){.gpus = 64};
+    f = fx_new(&(struct fx_setup){
+        .nodes = nodes, .n_nodes = 10, .order = "fifo", .backfill = "skip", .place = "pack"});
+    gang.demand.tasks = 640;
+    job = fx_submit(f, gang);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, job), STK_JOB_RUNNING);
+    fx_drain(f);
+    fx_finish(f);
+}
+
 static void room_is_found_when_there_is_any(void **state)
 {
     static const char *const names[] = {"pack", "spread", "first_fit", "fgd", "gpuclustering"};
@@ -222,6 +272,7 @@ static void room_is_found_when_there_is_any(void **state)
         stk_rng_init(&r, seed);
         world_cluster(&w, &r);
         w.parts = true;
+        world_no_mig(&w); /* test_slice.c */
         f = fx_new(&w.setup);
         for (int i = 0; i < 25; i++) {
             struct stk_dep deps[4];
@@ -260,6 +311,8 @@ int main(void)
         cmocka_unit_test(only_the_same_way_of_sharing_meets),
         cmocka_unit_test(tasks_of_one_job_get_gpus_of_their_own),
         cmocka_unit_test(what_is_no_part_is_refused),
+        cmocka_unit_test(all_that_are_in_the_way_go_one_after_the_other),
+        cmocka_unit_test(a_gang_may_have_many_parts),
         cmocka_unit_test(room_is_found_when_there_is_any),
     };
 

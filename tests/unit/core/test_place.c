@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/place.h"
+#include "core/shape.h"
 #include "lib/world.h"
 
 #define MAX_PIECES 64
@@ -64,6 +65,7 @@ static struct fx *filled(struct world *w, struct stk_rng *r, const char *place, 
     *w = (struct world){.setup = {.place = place}};
     stk_rng_init(r, seed);
     world_cluster(w, r);
+    world_no_mig(w);
     if (seed % 2) { /* equally large nodes of several types, in mixed order */
         w->types = true;
         for (uint32_t i = 0; i < w->setup.n_nodes; i++)
@@ -243,6 +245,7 @@ static void admitted_means_it_fits_an_empty_cluster(void **state)
         s = writable(f);
         s->shapes[fx_of(f, 0)->shape].demand = spec.demand; /* as if it were that one */
         shape = fx_of(f, 0)->shape;
+        s->shapes[shape].demand.gpu_types = stk_shape_types(s, &spec.demand, spec.pool.i);
         assert_int_equal(stk_place_try(s, shape, NULL, &n), ok);
         admitted += ok;
         refused += !ok;

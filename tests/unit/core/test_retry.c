@@ -19,7 +19,7 @@ static uint32_t submit_retry(struct fx *f, enum stk_retry r, uint8_t n)
 
 static void start(struct fx *f, uint32_t job)
 {
-    const struct stk_piece piece = {{0}, 1, 1, 1};
+    const struct stk_piece piece = {{0}, 1, 1, 0, 1};
 
     assert_int_equal(fx_place(f, job, &piece, 1), 0);
     assert_int_equal(fx_job_event(f, STK_EV_STARTED, job), 0);

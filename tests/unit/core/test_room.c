@@ -76,7 +76,7 @@ static void a_job_takes_only_gpu_types_it_accepts(void **state)
     const struct stk_node_spec nodes[] = {{.gpus = 8}, {.gpus = 8, .gpu_type = 63}};
     struct fx *f = fx_new(&(struct fx_setup){.nodes = nodes, .n_nodes = 2});
     struct stk_job_spec spec = fx_job(1, 10);
-    const struct stk_piece wrong = {{0}, 1, 1, 1};
+    const struct stk_piece wrong = {{0}, 1, 1, 0, 1};
     uint32_t job;
 
     (void)state;
@@ -96,7 +96,7 @@ static void pools_are_independent(void **state)
     struct fx *f =
         fx_new(&(struct fx_setup){.nodes = nodes, .n_nodes = 2, .n_pools = 3, .backfill = "none"});
     struct stk_job_spec spec = fx_job(4, 10);
-    const struct stk_piece wrong = {{0}, 4, 1, 0x0f};
+    const struct stk_piece wrong = {{0}, 4, 1, 0, 0x0f};
     uint32_t a, b, c;
 
     (void)state;

@@ -40,7 +40,7 @@ static void a_sleeping_job_holds_nothing_and_loses_nothing(void **state)
     const struct stk_node_spec node = {.gpus = 8, .cpu_milli = 8000, .mem_mib = 1000};
     struct fx *f = fx_new(&(struct fx_setup){.nodes = &node, .n_nodes = 1});
     struct stk_job_spec spec = fx_job(2, 10);
-    const struct stk_piece at = {{0}, 2, 1, 0x30};
+    const struct stk_piece at = {{0}, 2, 1, 0, 0x30};
     uint32_t job;
 
     (void)state;
@@ -81,7 +81,8 @@ static void it_wakes_on_its_own_gpus_only(void **state)
 {
     struct fx *f = fx_plain();
     uint32_t job = put_to_sleep(f, 2, 0x0c), other = fx_run_on(f, 0, 1, 0x08);
-    const struct stk_piece wrong[] = {{{1}, 2, 1, 0x0c}, {{0}, 2, 1, 0x30}, {{0}, 2, 1, 0x0c}};
+    const struct stk_piece wrong[] = {
+        {{1}, 2, 1, 0, 0x0c}, {{0}, 2, 1, 0, 0x30}, {{0}, 2, 1, 0, 0x0c}};
     struct stk_reason why;
 
     (void)state;
@@ -128,7 +129,7 @@ static void gone_from_its_lease_it_is_an_ordinary_job_again(void **state)
 {
     struct fx *f = fx_plain();
     uint32_t job = put_to_sleep(f, 2, 0x0c);
-    const struct stk_piece elsewhere = {{1}, 2, 1, 0x03};
+    const struct stk_piece elsewhere = {{1}, 2, 1, 0, 0x03};
 
     (void)state;
     assert_int_equal(fx_decide(f), 1);
@@ -345,9 +346,9 @@ static void a_higher_tier_wakes_in_the_place_of_a_lower_one(void **state)
     (void)state;
     spec.tier = STK_TIER_BEST_EFFORT;
     low = fx_submit(f, spec);
-    assert_int_equal(fx_place(f, low, &(struct stk_piece){{0}, 1, 1, 0x2}, 1), 0);
+    assert_int_equal(fx_place(f, low, &(struct stk_piece){{0}, 1, 1, 0, 0x2}, 1), 0);
     beside = fx_submit(f, spec);
-    assert_int_equal(fx_place(f, beside, &(struct stk_piece){{0}, 1, 1, 0x4}, 1), 0);
+    assert_int_equal(fx_place(f, beside, &(struct stk_piece){{0}, 1, 1, 0, 0x4}, 1), 0);
     assert_int_equal(stk_core_decide(f->core, f->now, out, 4), 1);
     assert_int_equal(out[0].type, STK_EV_EVICT);
     assert_int_equal(out[0].job.i, low);

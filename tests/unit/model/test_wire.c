@@ -18,11 +18,11 @@ static bool same_spec(const struct stk_job_spec *a, const struct stk_job_spec *b
     bool same = d->tasks == e->tasks && d->gpus == e->gpus && d->gpu_types == e->gpu_types &&
                 d->cpu_milli == e->cpu_milli && d->mem_mib == e->mem_mib && d->cut == e->cut &&
                 d->gpu_mem_mib == e->gpu_mem_mib && d->gpu_milli == e->gpu_milli &&
-                d->share == e->share && d->share_max == e->share_max && a->kind == b->kind &&
-                a->tier == b->tier && a->priority == b->priority && a->pool.i == b->pool.i &&
-                a->tenant == b->tenant && a->tag == b->tag && a->estimate == b->estimate &&
-                a->begin == b->begin && a->array == b->array && a->array_index == b->array_index &&
-                a->held == b->held && a->n_deps == b->n_deps &&
+                d->share == e->share && d->share_max == e->share_max && d->mig == e->mig &&
+                a->kind == b->kind && a->tier == b->tier && a->priority == b->priority &&
+                a->pool.i == b->pool.i && a->tenant == b->tenant && a->tag == b->tag &&
+                a->estimate == b->estimate && a->begin == b->begin && a->array == b->array &&
+                a->array_index == b->array_index && a->held == b->held && a->n_deps == b->n_deps &&
                 memcmp(a->retry, b->retry, sizeof(a->retry)) == 0;
 
     for (uint32_t i = 0; same && i < a->n_deps; i++)
@@ -39,7 +39,7 @@ static bool same_pieces(const struct stk_event *a, const struct stk_event *b)
         const struct stk_piece *p = &a->u.place.pieces[i], *q = &b->u.place.pieces[i];
 
         same = p->node.i == q->node.i && p->gpus == q->gpus && p->tasks == q->tasks &&
-               p->mask == q->mask;
+               p->slot == q->slot && p->mask == q->mask;
     }
     return same;
 }
@@ -91,6 +91,7 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         if (spec->demand.gpu_milli) {
             spec->demand.share = (uint8_t)stk_rng_below(r, STK_SHARE_MAX);
             spec->demand.share_max = (uint8_t)stk_rng_below(r, 256);
+            spec->demand.mig = (uint16_t)stk_rng_below(r, 65536);
         }
         spec->kind = (enum stk_job_kind)stk_rng_below(r, STK_KIND_MAX);
         spec->tier = (enum stk_tier)stk_rng_below(r, STK_TIER_MAX);
@@ -118,6 +119,7 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
             pieces[i] = (struct stk_piece){{(uint32_t)stk_rng_next(r)},
                                            (uint32_t)stk_rng_below(r, 65),
                                            (uint32_t)stk_rng_below(r, 9),
+                                           (uint32_t)stk_rng_below(r, 8),
                                            stk_rng_next(r)};
     } else if (type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = stk_rng_below(r, 2) ? STK_NONE : (uint32_t)stk_rng_next(r);
@@ -236,10 +238,11 @@ static void what_cannot_be_said_is_not_put(void **state)
 /* Journals of old must stay readable: these bytes are for ever. */
 static void the_format_stands_still(void **state)
 {
-    const struct stk_piece piece = {{2}, 3, 1, 0x85};
+    const struct stk_piece piece = {{2}, 3, 1, 4, 0x85};
     const struct stk_event place = {
         .at = 1000000, .type = STK_EV_PLACE, .job = {7}, .lease = 300, .u.place = {&piece, 1}};
-    static const unsigned char want[] = {3, 4, 0x80, 0x89, 0x7a, 7, 0xac, 2, 1, 2, 3, 1, 0x85, 1};
+    static const unsigned char want[] = {3, 4, 0x80, 0x89, 0x7a, 7,    0xac, 2,
+                                         1, 2, 3,    1,    4,    0x85, 1};
     unsigned char buf[STK_WIRE_SMALL];
     size_t len = 0;
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "model/mig.h"
 #include "sim/cluster.h"
 
 static struct stk_err err;
@@ -113,6 +114,28 @@ static void yaml_makes_nodes(void **state)
     stk_cluster_done(&c);
 }
 
+static void gpus_in_mig_mode_are_of_a_type_of_their_own(void **state)
+{
+    struct stk_cluster c = {0};
+
+    (void)state;
+    assert_int_equal(text(&c, "nodes:\n"
+                              "  - {gpus: 8, gpu_type: A100, gpu_mem_gib: 80}\n"
+                              "  - {gpus: 8, gpu_type: A100, gpu_mem_gib: 80, mig: true}\n"
+                              "  - {gpus: 8, gpu_type: A100, gpu_mem_gib: 40, mig: true}\n"
+                              "  - {gpus: 8, gpu_type: H200, mig: true}\n"
+                              "  - {gpus: 8, gpu_type: H200, mig: false}\n"),
+                     0);
+    assert_int_equal(c.gpu_types.n, 5);
+    assert_int_equal(c.nodes[0].mig, 0);
+    assert_string_equal(stk_mig_model_name(c.nodes[1].mig), "A100-80GB");
+    assert_string_equal(stk_names_get(&c.gpu_types, c.nodes[1].gpu_type), "A100/mig-A100-80GB");
+    assert_string_equal(stk_mig_model_name(c.nodes[2].mig), "A100-40GB");
+    assert_string_equal(stk_mig_model_name(c.nodes[3].mig), "H200-141GB");
+    assert_int_equal(c.nodes[4].mig, 0);
+    stk_cluster_done(&c);
+}
+
 static void csv_makes_nodes(void **state)
 {
     struct stk_cluster c = {0};
@@ -153,6 +176,12 @@ static void malformed_files_are_refused_with_their_line(void **state)
         {"nodes:\n  - count: 8\n", "c.yaml:2: a node must say how many gpus it has"},
         {"nodes:\n  - {gpus: 8, count: 0}\n", "c.yaml:2: there must be at least one node"},
         {"nodes:\n  - {gpus: 8, cpus: [1]}\n", "c.yaml:2: cpus must have a plain value"},
+        {"nodes:\n  - {gpus: 8, gpu_type: V100, mig: true}\n",
+         "c.yaml:2: mig: no model of GPU with MIG is known as \"V100\" with unknown memory"},
+        {"nodes:\n  - {gpus: 8, gpu_type: H200, gpu_mem_gib: 80, mig: true}\n",
+         "c.yaml:2: mig: no model of GPU with MIG is known as \"H200\" with that memory"},
+        {"nodes:\n  - {gpus: 8, gpu_type: H200, mig: 2}\n",
+         "c.yaml:2: mig must be true (its GPUs are in MIG mode) or false"},
         {"nodes:\n  - {gpus: 8}\npools: 3\n", "c.yaml:3: unknown key; expected only \"nodes\""},
         {"nodes:\n  - {gpus: &a 8}\n  - {gpus: *a}\n", "c.yaml:3: "},
         {"nodes:\n  - {gpus: 8\n", "not valid YAML"},
@@ -268,6 +297,7 @@ int main(void)
         cmocka_unit_test(words_make_nodes),
         cmocka_unit_test(bad_words_are_refused_with_a_sentence),
         cmocka_unit_test(yaml_makes_nodes),
+        cmocka_unit_test(gpus_in_mig_mode_are_of_a_type_of_their_own),
         cmocka_unit_test(csv_makes_nodes),
         cmocka_unit_test(malformed_files_are_refused_with_their_line),
         cmocka_unit_test(more_gpu_types_than_allowed_are_refused),

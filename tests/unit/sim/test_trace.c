@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "model/mig.h"
 #include "sim/trace.h"
 #include "sim/trace_ids.h"
 #include "sim/trace_lines.h"
@@ -314,6 +315,8 @@ static void files_that_cannot_be_read_say_so(void **state)
 }
 
 static const char everything[] =
+    "{\"id\":2,\"submit_s\":0,\"duration_s\":0,\"gpu_milli\":250,\"gpu_mem_mib\":1000}\n"
+    "{\"id\":3,\"submit_s\":0,\"duration_s\":0,\"mig\":\"3g.40gb\",\"tasks\":2}\n"
     "{\"id\":1,\"submit_s\":0,\"duration_s\":0,\"array\":{\"of\":1,\"index\":7}}\n"
     "{\"id\":9223372036854775807,\"submit_s\":0.000001,\"duration_s\":3155760000,\"gpus\":0}\n"
     "{\"id\":\"a \\\"b\\\" \\\\ <\\u00fc>\",\"submit_s\":3155759999.999999,\"duration_s\":1.5,"
@@ -337,9 +340,11 @@ static void what_is_written_reads_back_the_same(void **state)
     assert_int_equal(stk_trace_write_jsonl(&t, path, &err), 0);
     assert_int_equal(stk_trace_read(&back, path, NULL, &err), 0);
     assert_null(traces_differ(&t, &back));
-    assert_int_equal(back.jobs[2].submit, STK_MAX_DURATION - 1);
-    assert_int_equal(back.jobs[2].cpu_milli, UINT32_MAX);
-    assert_int_equal(back.jobs[2].n_deps, 2);
+    assert_int_equal(back.jobs[1].mig, STK_MIG(3, 40));
+    assert_int_equal(back.jobs[1].gpu_milli, 375);
+    assert_int_equal(back.jobs[4].submit, STK_MAX_DURATION - 1);
+    assert_int_equal(back.jobs[4].cpu_milli, UINT32_MAX);
+    assert_int_equal(back.jobs[4].n_deps, 2);
     stk_trace_done(&t);
     stk_trace_done(&back);
     assert_int_equal(unlink(path), 0);
