@@ -10,6 +10,12 @@
 #define MOST_CPU 128000.0
 #define MOST_GPU 8000.0
 
+/* A node that does not limit CPU has none to spare or to lack. */
+static double cpu_of(const struct stk_state *s, uint32_t node, const struct stk_frag *f)
+{
+    return s->nodes[node].cpu_limited ? (double)f->cpu : 0;
+}
+
 static double bestfit(const void *st, const struct stk_state *s, uint32_t node,
                       const struct stk_want *w, uint32_t *io_gpu)
 {
@@ -19,7 +25,8 @@ static double bestfit(const void *st, const struct stk_state *s, uint32_t node,
     (void)st;
     (void)io_gpu;
     stk_frag_see(&f, s, node);
-    sum += (double)(int64_t)(f.cpu - w->cpu_milli) / MOST_CPU * 0.5;
+    if (s->nodes[node].cpu_limited)
+        sum += (cpu_of(s, node, &f) - (double)w->cpu_milli) / MOST_CPU * 0.5;
     sum += ((double)stk_frag_free(&f) - (double)w->gpus * stk_want_milli(w)) / MOST_GPU * 0.5;
     return (int)((1.0 - sum) * 100.0);
 }
@@ -33,7 +40,7 @@ static double dotprod(const void *st, const struct stk_state *s, uint32_t node,
     (void)st;
     (void)io_gpu;
     stk_frag_see(&f, s, node);
-    sum += (double)f.cpu / MOST_CPU * ((double)w->cpu_milli / MOST_CPU);
+    sum += cpu_of(s, node, &f) / MOST_CPU * ((double)w->cpu_milli / MOST_CPU);
     sum += stk_frag_free(&f) / MOST_GPU * ((double)w->gpus * stk_want_milli(w) / MOST_GPU);
     return (int)(100.0 * (1 - sum / 2.0));
 }
