@@ -4,13 +4,16 @@
  * Options are gathered into one struct and checked, the workload is read or generated, runs are
  * made (sim/compare.h) and written in the forms asked for.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/programs.h"
 #include "cli/sim_list.h"
+#include "hetero/hetero.h"
 #include "sim/compare.h"
 #include "sim/generate.h"
 #include "sim/out_csv.h"
@@ -31,6 +34,7 @@ struct options {
     int n_traces;
     struct stk_trace_options read;
     struct stk_run_options run;
+    char solver[PATH_MAX];
     uint64_t seed;
     bool json, list;
 };
@@ -270,6 +274,21 @@ static int check_params(const struct options *o, const struct stk_setup *setups,
     return 0;
 }
 
+/* Objectives for unlike GPUs that take a solver find it beside this program. */
+static int find_solver(struct options *o, const struct stk_setup *setups, uint32_t n,
+                       struct stk_err *err)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!setups[i].order->advised || !stk_adviser_solves(&setups[i].params))
+            continue;
+        if (stk_find_program("stoker-lp", o->solver, sizeof(o->solver)) != STK_EXIT_OK)
+            return stk_err_set(err, -ENXIO, "%s cannot be run without it", setups[i].name);
+        o->run.solver = o->solver;
+        return 0;
+    }
+    return 0;
+}
+
 static void say_notes(const struct stk_trace *t, const struct stk_run_result *r)
 {
     if (t->n_skipped > 0)
@@ -359,6 +378,7 @@ static int simulate(struct options *o, struct stk_err *err)
     }
     rc = make_setups(o, setups, &n, err);
     rc = rc < 0 ? rc : check_params(o, setups, n, err);
+    rc = rc < 0 ? rc : find_solver(o, setups, n, err);
     rc = rc < 0 ? rc : run_setups(o, setups, n, results, err);
     for (uint32_t i = 0; i < n; i++)
         stk_run_result_done(&results[i]);

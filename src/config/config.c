@@ -312,5 +312,10 @@ int stk_config_setup(const struct stk_config *c, struct stk_setup *ret, struct s
                                       c->policy.preempt,  (const char *const *)c->policy.params,
                                       c->policy.n_params};
 
-    return stk_setup_resolve(&w, ret, err);
+    int rc = stk_setup_resolve(&w, ret, err);
+
+    if (rc == 0 && ret->order->advised)
+        return stk_err_set(err, -EINVAL, "order %s has no adviser here yet: it is for stoker sim",
+                           ret->order->name);
+    return rc;
 }

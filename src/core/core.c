@@ -133,6 +133,8 @@ static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk
         return apply_suspended(s, ev, err);
     case STK_EV_UPDATE:
         return stk_update(s, ev, err);
+    case STK_EV_ADVISE:
+        return stk_advise(s, ev, err);
     case STK_EV_SUBMIT:
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
@@ -245,6 +247,7 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
     case STK_EV_EXITED:
     case STK_EV_SUSPENDED:
     case STK_EV_UPDATE:
+    case STK_EV_ADVISE:
     case STK_EV_TYPE_MAX:
         rc = apply_job(s, ev, err);
         break;

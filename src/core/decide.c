@@ -236,7 +236,7 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
 
         if (!s->preempt->pass)
             n = pool_step(s, ask.pool, now, out, cap);
-        else if (s->pools[ask.pool].n_waiting > 0)
+        else if (s->pools[ask.pool].n_waiting > 0 || s->order->types) /* a running one may move */
             n = s->preempt->pass(s->preempt_st, &ask);
         if (n == 0 || ask.done) { /* deciding cannot add pools: it is still the last one */
             s->pools[ask.pool].dirty = false;

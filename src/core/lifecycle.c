@@ -33,17 +33,20 @@ static const unsigned char table[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX] = {
         [STK_EV_EVICT]   = STOPPING,        /* only when it sleeps */
         [STK_EV_EXITED]  = WAITING | DONE,  /* only when it sleeps */
         [STK_EV_UPDATE]  = WAITING,
+        [STK_EV_ADVISE]  = WAITING,
     },
     [STK_JOB_PLACED] = {
         [STK_EV_CANCEL]  = STOPPING,
         [STK_EV_EVICT]   = STOPPING,
         [STK_EV_STARTED] = RUNNING,
         [STK_EV_EXITED]  = WAITING | DONE,
+        [STK_EV_ADVISE]  = PLACED,
     },
     [STK_JOB_RUNNING] = {
         [STK_EV_CANCEL]  = STOPPING,
         [STK_EV_EVICT]   = STOPPING,
         [STK_EV_EXITED]  = WAITING | DONE,
+        [STK_EV_ADVISE]  = RUNNING,
     },
     [STK_JOB_STOPPING] = {
         [STK_EV_HOLD]    = STOPPING, /* remembered: it is held instead of queued when it is gone */

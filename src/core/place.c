@@ -237,18 +237,17 @@ static bool place_pinned(struct stk_state *s, const struct stk_demand *d, const 
     return true;
 }
 
-bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n)
+static bool try_demand(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                       const uint64_t *avoid, uint32_t *ret_n)
 {
-    const struct stk_shape *sh = &s->shapes[shape];
-    const struct stk_demand *d = &sh->demand;
     stk_txn_mark mark;
     bool ok;
 
     if (d->pin)
         return place_pinned(s, d, avoid, ret_n);
     if (!d->gpu_milli && d->tasks == 1 &&
-        d->gpus <= s->pools[sh->pool].max_gpus) { /* the common case */
-        const struct stk_want w = want_of(d, sh->pool, d->gpus, 1, avoid);
+        d->gpus <= s->pools[pool].max_gpus) { /* the common case */
+        const struct stk_want w = want_of(d, pool, d->gpus, 1, avoid);
         uint32_t gpu, node = pick(s, &w, &gpu);
 
         if (node != STK_NONE) {
@@ -257,17 +256,29 @@ bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, u
             *ret_n = 1;
             return true;
         }
-        if (!d->cut || d->gpus <= largest_node(s, d, sh->pool))
+        if (!d->cut || d->gpus <= largest_node(s, d, pool))
             return false;
     }
     mark = stk_txn_begin(s);
     if (d->gpu_milli)
-        ok = place_parts(s, d, sh->pool, avoid, ret_n);
+        ok = place_parts(s, d, pool, avoid, ret_n);
     else
-        ok = d->cut ? place_cut(s, d, sh->pool, avoid, ret_n)
-                    : place_tasks(s, d, sh->pool, avoid, ret_n);
+        ok = d->cut ? place_cut(s, d, pool, avoid, ret_n) : place_tasks(s, d, pool, avoid, ret_n);
     stk_txn_rollback(s, mark);
     return ok;
+}
+
+bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n)
+{
+    return try_demand(s, &s->shapes[shape].demand, s->shapes[shape].pool, avoid, ret_n);
+}
+
+bool stk_place_try_types(struct stk_state *s, uint32_t shape, uint64_t types, uint32_t *ret_n)
+{
+    struct stk_demand d = s->shapes[shape].demand;
+
+    d.gpu_types &= types;
+    return d.gpu_types && try_demand(s, &d, s->shapes[shape].pool, NULL, ret_n);
 }
 
 static bool node_could(const struct stk_node *n, const struct stk_want *w)

@@ -11,6 +11,9 @@
  * One-node jobs: a few looks at the index. Gangs: that much per piece. */
 bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n);
 
+/* The same on GPUs of these types only. */
+bool stk_place_try_types(struct stk_state *s, uint32_t shape, uint64_t types, uint32_t *ret_n);
+
 /* The one place of a pinned demand. */
 static inline struct stk_piece stk_place_pin(const struct stk_demand *d)
 {

@@ -42,6 +42,11 @@ struct stk_order_ops { /* which job comes first */
     stk_time (*next_change)(const void *st, const struct stk_job *j, stk_time now);
     /* Optional: at that time, the job's new policy word; key() is asked again afterwards. */
     int64_t (*on_change)(const void *st, const struct stk_job *j, stk_time now);
+    /* Optional, both or neither: an adviser outside says where each job belongs (the event ADVISE).
+     * The job's policy word from what it said, and the GPU types that follow from the word; 0: the
+     * job is not to run now. */
+    int64_t (*advised)(uint32_t where, int32_t rank);
+    uint64_t (*types)(const struct stk_job *j);
     /* Optional: > 0: decide only at multiples of this. */
     stk_time (*round)(const void *st);
 };

@@ -271,6 +271,23 @@ int stk_update(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     return 0;
 }
 
+int stk_advise(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
+{
+    struct stk_job *j = &s->jobs[ev->job.i];
+
+    if (!s->order->advised)
+        return stk_err_set(err, -EINVAL, "job %u: order %s takes no advice", j->number,
+                           s->order->name);
+    if (ev->u.advice.where > STK_MAX_GPU_TYPES)
+        return stk_err_set(err, -EINVAL, "job %u: there is no GPU type %u", j->number,
+                           ev->u.advice.where - 1);
+    if (stk_queue_reserve(s, j->pool) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    j->word = s->order->advised(ev->u.advice.where, ev->u.advice.rank);
+    stk_queue_rekey(s, ev->job.i);
+    return 0;
+}
+
 void stk_tick(struct stk_state *s)
 {
     while (s->timers.n > 0 && s->timers.item[0].key <= s->now) {

@@ -29,6 +29,8 @@ void stk_enqueue(struct stk_state *s, uint32_t job); /* submit.c */
 void stk_unblock(struct stk_state *s, uint32_t job); /* submit.c */
 /* Another priority and estimate for a job that has not started. */
 int stk_update(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* submit.c */
+/* Where the job belongs, as an adviser says. */
+int stk_advise(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* submit.c */
 void stk_tick(struct stk_state *s);                                                   /* submit.c */
 
 /* Takes all pieces for the job, or none. Needs stk_txn_reserve() before. */

@@ -248,7 +248,8 @@ uint32_t stk_walk_place(struct stk_ask *ask, const uint32_t *jobs, uint32_t n)
         const struct stk_job *j = &s->jobs[jobs[i]];
         uint32_t k;
 
-        if (!stk_place_try(s, j->shape, NULL, &k)) {
+        if (!stk_place_try_types(s, j->shape, s->order->types ? s->order->types(j) : UINT64_MAX,
+                                 &k)) {
             passed_over = true;
             held += held < STK_BATCH ? stk_walk_hold(s, j) : 0;
             continue;

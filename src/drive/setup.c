@@ -111,6 +111,8 @@ static int no_such(const char *what, const char *name, const char *(*nth)(size_t
 /* Policies that cannot work together. */
 static int check_together(const struct stk_setup *s, struct stk_err *err)
 {
+    if ((s->order == &stk_order_advised) != (s->preempt == &stk_preempt_advised))
+        return stk_err_set(err, -EINVAL, "--order advised and --preempt advised go together");
     if (s->preempt->pass && !s->order->preemptive)
         return stk_err_set(err, -EINVAL,
                            "--preempt %s needs an order that ranks running jobs too (srtf, srsf, "

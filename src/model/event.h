@@ -27,6 +27,8 @@ enum stk_event_type {
     /* the clock reached a time the core asked for */
     STK_EV_TICK,
     STK_EV_UPDATE, /* from users: a job that has not started gets another priority or estimate */
+    /* from an adviser: where the job belongs from now on, for policies that ask for that */
+    STK_EV_ADVISE,
     STK_EV_TYPE_MAX
 };
 
@@ -67,6 +69,10 @@ struct stk_event {
             int32_t priority;
             stk_time estimate;
         } update;
+        struct {
+            uint32_t where; /* GPU type + 1; 0: nowhere */
+            int32_t rank;   /* smaller first */
+        } advice;
         stk_node_id node; /* NODE_DOWN, NODE_UP */
         struct {
             stk_node_id node;

@@ -99,6 +99,10 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         stk_put_u(b, ev->u.exit.final);
         stk_put_s(b, ev->u.exit.ended);
         return 0;
+    case STK_EV_ADVISE:
+        stk_put_u(b, ev->u.advice.where);
+        stk_put_s(b, ev->u.advice.rank);
+        return 0;
     case STK_EV_UPDATE:
         stk_put_s(b, ev->u.update.priority);
         stk_put_s(b, ev->u.update.estimate);
@@ -272,6 +276,10 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
         return get_spec(r, w, version);
     case STK_EV_PLACE:
         return get_pieces(r, w, version);
+    case STK_EV_ADVISE:
+        ev->u.advice.where = stk_get_u32(r);
+        ev->u.advice.rank = get_i32(r);
+        return 0;
     case STK_EV_UPDATE:
         ev->u.update.priority = get_i32(r);
         ev->u.update.estimate = stk_get_i(r, INT64_MIN, INT64_MAX);

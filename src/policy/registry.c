@@ -6,8 +6,8 @@
 #include "core/core.h"
 
 const struct stk_order_ops *const stk_orders[] = {
-    &stk_order_fifo, &stk_order_priority, &stk_order_sjf, &stk_order_ssf,
-    &stk_order_srtf, &stk_order_srsf,     &stk_order_las, NULL,
+    &stk_order_fifo, &stk_order_priority, &stk_order_sjf,     &stk_order_ssf, &stk_order_srtf,
+    &stk_order_srsf, &stk_order_las,      &stk_order_advised, NULL,
 };
 const struct stk_backfill_ops *const stk_backfills[] = {
     &stk_backfill_none, &stk_backfill_skip, &stk_backfill_easy, &stk_backfill_conservative, NULL,
@@ -18,7 +18,8 @@ const struct stk_place_ops *const stk_places[] = {
     &stk_place_fgd,     &stk_place_random,    &stk_place_stoker,     NULL,
 };
 const struct stk_preempt_ops *const stk_preempts[] = {
-    &stk_preempt_none, &stk_preempt_tier, &stk_preempt_afresh, &stk_preempt_lucid, NULL,
+    &stk_preempt_none,  &stk_preempt_tier,    &stk_preempt_afresh,
+    &stk_preempt_lucid, &stk_preempt_advised, NULL,
 };
 const struct stk_admit_ops *const stk_admits[] = {&stk_admit_possible, NULL};
 
@@ -53,6 +54,32 @@ const struct stk_bundle stk_bundles[] = {
     {"lucid-tiresias", "las",      "possible", "skip",         "pack", "lucid",  "none",
      "las.thresholds=18001 las.round_s=60 lucid.list=running-first restart_s=8:40,*:60 sim.late_s=1",
      "Tiresias exactly as in Lucid's simulator, for comparison"},
+    {"hetero",         "advised",  "possible", "skip",         "pack", "advised", "none", "",
+     "unlike GPUs: each job where its speed counts most, no estimates needed"},
+    {"gavel-fifo", "advised", "possible", "skip", "pack", "advised", "none",
+     "hetero.objective=fifo sim.steps_s=360 sim.spread=off",
+     "Gavel, for comparison: first come, any type"},
+    {"gavel-fifo_perf", "advised", "possible", "skip", "pack", "advised", "none",
+     "hetero.objective=fifo_perf sim.steps_s=360 sim.spread=off",
+     "Gavel, for comparison: first come, each on the fastest type that is free"},
+    {"gavel-max_min_fairness", "advised", "possible", "skip", "pack", "advised", "none",
+     "hetero.objective=max_min_fairness sim.steps_s=360 sim.spread=off",
+     "Gavel, for comparison: equal time for all"},
+    {"gavel-max_min_fairness_perf", "advised", "possible", "skip", "pack", "advised", "none",
+     "hetero.objective=max_min_fairness_perf sim.steps_s=360 sim.spread=off",
+     "Gavel, for comparison: equal progress for all"},
+    {"gavel-finish_time_fairness", "advised", "possible", "skip", "pack", "advised", "none",
+     "hetero.objective=finish_time_fairness sim.steps_s=360 sim.spread=off",
+     "Gavel, for comparison: equal delay against an equal part of the cluster"},
+    {"gavel-finish_time_fairness_perf", "advised", "possible", "skip", "pack", "advised", "none",
+     "hetero.objective=finish_time_fairness_perf sim.steps_s=360 sim.spread=off",
+     "Gavel, for comparison: the same, with measured speeds"},
+    {"gavel-min_total_duration", "advised", "possible", "skip", "pack", "advised", "none",
+     "hetero.objective=min_total_duration sim.steps_s=360 sim.spread=off",
+     "Gavel, for comparison: the last job ends early"},
+    {"gavel-min_total_duration_perf", "advised", "possible", "skip", "pack", "advised", "none",
+     "hetero.objective=min_total_duration_perf sim.steps_s=360 sim.spread=off",
+     "Gavel, for comparison: the same, with measured speeds"},
     {0},
 };
 /* clang-format on */

@@ -8,15 +8,17 @@
 #include "core/policy.h"
 
 extern const struct stk_order_ops stk_order_fifo, stk_order_priority, stk_order_sjf, stk_order_ssf,
-    stk_order_srtf, stk_order_srsf, stk_order_las;
+    stk_order_srtf, stk_order_srsf, stk_order_las, stk_order_advised;
 extern const struct stk_backfill_ops stk_backfill_none, stk_backfill_skip, stk_backfill_easy,
     stk_backfill_conservative;
 extern const struct stk_place_ops stk_place_first_fit, stk_place_pack, stk_place_spread,
     stk_place_count, stk_place_bestfit, stk_place_dotprod, stk_place_gpupacking,
     stk_place_gpuclustering, stk_place_fgd, stk_place_random, stk_place_stoker;
 extern const struct stk_preempt_ops stk_preempt_none, stk_preempt_tier, stk_preempt_afresh,
-    stk_preempt_lucid;
+    stk_preempt_lucid, stk_preempt_advised;
 extern const struct stk_admit_ops stk_admit_possible;
+
+extern const struct stk_param *const stk_hetero_objective; /* of order advised, for advisers */
 
 /* Tables, each ends with NULL. */
 extern const struct stk_order_ops *const stk_orders[];

@@ -15,7 +15,9 @@
 #include "core/state.h"
 #include "drive/loop.h"
 #include "engine/sim/sim.h"
+#include "hetero/hetero.h"
 #include "sim/mix.h"
+#include "sim/speeds.h"
 #include "sys/big.h"
 
 #define MAX_SAMPLES 65536u
@@ -37,6 +39,9 @@ struct sim_run {
     struct stk_core *core, *shadow;
     const struct stk_state *s;
     struct stk_engine *engine;
+    struct stk_speed_table speeds; /* by the cluster's GPU types; none: jobs have durations */
+    struct stk_adviser *adviser;   /* NULL: the policies take no advice */
+    stk_time advised;              /* the round it last spoke in */
     struct live *live;
     uint32_t cap_live;
     uint32_t next_job;
@@ -56,11 +61,38 @@ struct sim_run {
 
 /* ---- source: the trace ---- */
 
+/* The next arrival, or the next round of the adviser. */
 static stk_time next_submit(void *ctx)
 {
     const struct sim_run *x = ctx;
+    stk_time at = x->next_job < x->t->n_jobs ? x->t->jobs[x->next_job].submit : STK_NEVER_TIME;
+    stk_time round = STK_NEVER_TIME;
 
-    return x->next_job < x->t->n_jobs ? x->t->jobs[x->next_job].submit : STK_NEVER_TIME;
+    if (x->adviser && x->s->n_live > 0) {
+        round = (x->s->now + x->s->round - 1) / x->s->round * x->s->round;
+        if (round <= x->advised)
+            round = x->advised + x->s->round;
+    }
+    return at < round ? at : round;
+}
+
+/* Whether the job's work is counted in steps here. */
+static bool counts_steps(const struct sim_run *x, const struct stk_trace_job *j)
+{
+    return x->speeds.s.types > 0 && j->steps > 0;
+}
+
+/* The GPU types it runs on at all. */
+static uint64_t types_it_runs_on(const struct sim_run *x, const struct stk_trace_job *j)
+{
+    uint64_t types = 0;
+
+    if (!counts_steps(x, j))
+        return STK_ANY_GPU_TYPE;
+    for (uint32_t t = 0; t < x->speeds.s.types; t++)
+        if (stk_speed_alone(&x->speeds.s, j->speed_row, t, false) > 0)
+            types |= UINT64_C(1) << t;
+    return types;
 }
 
 static int fill_deps(struct sim_run *x, const struct stk_trace_job *j, struct stk_job_spec *spec)
@@ -96,6 +128,7 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
     const struct stk_event ev = {
         .at = j->submit, .type = STK_EV_SUBMIT, .job = stk_core_next_job(x->core), .u.spec = &spec};
 
+    spec.demand.gpu_types &= types_it_runs_on(x, j);
     if (j->n_deps > 0 && fill_deps(x, j, &spec) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     if (x->numbers) {
@@ -138,6 +171,10 @@ static int feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *
         if (rc < 0)
             return stk_err_set(err, rc, "job %s: %.180s", id_of(x->t, i, id), why.text);
     }
+    if (x->adviser && now % x->s->round == 0 && now > x->advised) {
+        x->advised = now;
+        return stk_adviser_round(x->adviser, loop, now, err);
+    }
     return 0;
 }
 
@@ -161,6 +198,10 @@ static int watch_submit(struct sim_run *x, const struct stk_event *ev)
     if (stk_mem_grow(&stk_big_mem, &x->live, &x->cap_live, slot + 1, sizeof(*x->live)) < 0)
         return -ENOMEM;
     x->live[slot] = (struct live){.first_start = -1};
+    if (x->adviser && stk_adviser_job(x->adviser, ev->job, j->speed_row, j->steps) < 0)
+        return -ENOMEM;
+    if (counts_steps(x, j))
+        return stk_engine_sim_steps(x->engine, ev->job, j->speed_row, j->steps, ends);
     return stk_engine_sim_work(x->engine, ev->job, j->duration, ends);
 }
 
@@ -367,13 +408,46 @@ static int make_rows(struct sim_run *x, struct stk_err *err)
     return 0;
 }
 
-static int drive(struct sim_run *x, const struct stk_setup *setup, struct stk_err *err)
+static uint64_t steps_left(void *ctx, stk_job_id job, stk_time now)
 {
-    const struct stk_sim_config ec = {
-        .params = &setup->params, .round = stk_params_seconds(&setup->params, &stk_core_params[0])};
+    return stk_engine_sim_steps_left(((const struct sim_run *)ctx)->engine, job, now);
+}
+
+static int make_adviser(struct sim_run *x, const struct stk_setup *setup, struct stk_err *err)
+{
+    const struct stk_adviser_config ac = {.core = x->core,
+                                          .params = &setup->params,
+                                          .speeds = &x->speeds.s,
+                                          .solver = x->o->solver,
+                                          .left = steps_left,
+                                          .ctx = x};
+
+    if (!setup->order->advised)
+        return 0;
+    for (uint32_t i = 0; i < x->t->n_jobs; i++)
+        if (!counts_steps(x, &x->t->jobs[i]))
+            return stk_err_set(
+                err, -EINVAL,
+                "order %s needs a trace that counts steps (gavel), and the speeds of "
+                "its jobs on every GPU type of the cluster",
+                setup->order->name);
+    x->advised = -1;
+    return stk_adviser_new(&ac, &x->adviser, err);
+}
+
+static int drive(struct sim_run *x, const struct stk_cluster *c, const struct stk_setup *setup,
+                 struct stk_err *err)
+{
+    const struct stk_sim_config ec = {.params = &setup->params,
+                                      .round =
+                                          stk_params_seconds(&setup->params, &stk_core_params[0]),
+                                      .speeds = x->speeds.s.types > 0 ? &x->speeds.s : NULL,
+                                      .nodes = c->nodes,
+                                      .n_nodes = c->n_nodes};
     struct stk_loop *loop = NULL;
     int rc = stk_engine_sim_new(&ec, &stk_big_mem, &x->engine, err);
 
+    rc = rc < 0 ? rc : make_adviser(x, setup, err);
     if (rc == 0) {
         const struct stk_loop_config lc = {x->core, x->engine, &source_ops, x, &watch_ops, x};
 
@@ -385,6 +459,7 @@ static int drive(struct sim_run *x, const struct stk_setup *setup, struct stk_er
         x->r->restarts_cost_gpu_s = stk_engine_sim_restart_cost(x->engine);
     }
     stk_loop_free(loop);
+    stk_adviser_free(x->adviser);
     if (x->engine)
         x->engine->ops->close(x->engine);
     return rc;
@@ -410,6 +485,7 @@ static void clean_up(struct sim_run *x)
 {
     stk_core_free(x->core);
     stk_core_free(x->shadow);
+    stk_speed_table_done(&x->speeds);
     free(x->numbers);
     free(x->pool_of_group);
     stk_mem_drop(&stk_big_mem, &x->live, &x->cap_live, sizeof(*x->live));
@@ -433,13 +509,15 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
         rc = stk_cluster_aggregate(&joined, err);
     }
     rc = rc < 0 ? rc : map_names(&x, c, err);
+    if (rc == 0 && t->speeds)
+        rc = stk_speed_table_fit(t->speeds, c, &x.speeds, err);
     rc = rc < 0 ? rc : make_rows(&x, err);
     rc = rc < 0 ? rc : make_core(&x, &joined, setup, &x.core, err);
     if (rc == 0 && o->paranoid)
         rc = make_core(&x, &joined, setup, &x.shadow, err);
     if (rc == 0) {
         x.s = stk_core_state(x.core);
-        rc = drive(&x, setup, err);
+        rc = drive(&x, &joined, setup, err);
     }
     if (rc == 0) {
         (void)memcpy(r.bundle, setup->name, sizeof(r.bundle));

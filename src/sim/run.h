@@ -17,6 +17,7 @@ struct stk_run_options {
     uint32_t first_id, last_id; /* the run ends when the jobs with these ids have; 0 to UINT32_MAX:
                                    when all have */
     struct stk_progress *progress; /* NULL: none */
+    const char *solver;            /* path of stoker-lp, for objectives that need it; may be NULL */
 };
 
 /* Fills everything in 'ret' but the totals that stk_run_result_sum() makes, and cpu_s and rss_mib.

@@ -6,6 +6,7 @@
  * skipped when the file was in order, as most are.
  */
 #include "sim/trace.h"
+#include "sim/speeds.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ void stk_trace_done(struct stk_trace *t)
     stk_names_done(&t->groups);
     stk_names_done(&t->gpu_types);
     stk_names_done(&t->types_texts);
+    stk_speed_table_free(t->speeds);
     *t = (struct stk_trace){0};
 }
 

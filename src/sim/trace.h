@@ -15,6 +15,8 @@
 #include "base/err.h"
 #include "model/job.h"
 
+struct stk_speed_table;
+
 /* A set of names, each with a dense number in order of first sight. */
 struct stk_names {
     char *text; /* all names, each NUL terminated */
@@ -61,7 +63,9 @@ struct stk_trace_job {
     bool held;
     uint32_t array; /* index + 1 of the array's first job in jobs[]; 0: none */
     uint32_t array_index;
-    stk_time begin; /* not before; 0: at once */
+    stk_time begin;     /* not before; 0: at once */
+    uint64_t steps;     /* where speeds are known, the work; 0: it is the duration */
+    uint32_t speed_row; /* in trace->speeds */
 };
 
 struct stk_trace_dep {
@@ -75,9 +79,10 @@ struct stk_trace {
     struct stk_trace_dep *deps;
     uint32_t n_deps, cap_deps;
     struct stk_names ids, tenants, groups, gpu_types, types_texts;
-    uint32_t n_skipped;        /* malformed lines left out (--lenient) */
-    struct stk_err first_skip; /* what was wrong with the first of them, with file:line */
-    bool times_in_trace;       /* submit times are the trace's own (always true for readers) */
+    uint32_t n_skipped;             /* malformed lines left out (--lenient) */
+    struct stk_err first_skip;      /* what was wrong with the first of them, with file:line */
+    struct stk_speed_table *speeds; /* measured, of its jobs (sim/speeds.h); NULL: none */
+    bool times_in_trace;            /* submit times are the trace's own (always true for readers) */
 };
 
 #define STK_TRACE_MAX_JOBS 100000000u

@@ -2,21 +2,21 @@
 /* trace_gavel.c - the traces of Gavel: tab separated, work given in training steps.
  *
  * Steps become time through Gavel's table of measured throughputs, which comes with its traces: the
- * duration is the one the job has alone on V100s. Without that table there is no duration, and the
- * reader says which file it wants. Jobs have no id there; they are numbered from 0 in file order.
- * The SLO is checked but has no member in a trace yet.
+ * simulator advances a job at the speed of where it is. The duration is the one the job has alone
+ * on V100s: what the scheduler expects, and all there is on a cluster of GPUs that are not in the
+ * table. Without the table the reader says which file it wants. Jobs have no id there; they are
+ * numbered from 0 in file order. The SLO is checked but has no member in a trace yet.
  *
  * See: Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning
  * Workloads", OSDI 2020.
  */
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/slurp.h"
+#include "sim/speeds.h"
 #include "sim/trace_formats.h"
 #include "sim/trace_lines.h"
 
@@ -31,7 +31,7 @@ enum { TYPE, STEPS = 5, SCALE, PRIORITY, SLO, ARRIVAL, N_FIELDS };
 
 struct reader {
     struct stk_trace *t;
-    json_t *alone; /* borrowed from the table: "('type', scale)" -> {"null": steps per second} */
+    uint32_t usual; /* column of the GPU that durations are for */
     uint64_t next_id;
 };
 
@@ -54,64 +54,61 @@ static char *table_path(const struct stk_trace_lines *in)
     return path;
 }
 
-static int load_table(const struct stk_trace_lines *in, json_t **ret, struct stk_err *err)
+/* The table, kept with the trace; one that came with another file of it stays. */
+static int load_table(struct stk_trace *t, const struct stk_trace_lines *in, struct stk_err *err)
 {
-    char *path = table_path(in), *text = NULL;
+    char *path = table_path(in);
     struct stk_err why;
-    json_error_t where;
-    json_t *table;
-    size_t len;
     int rc;
 
+    if (t->speeds) {
+        free(path);
+        return 0;
+    }
     if (!path)
         return stk_err_set(err, -EINVAL,
                            "%s: a gavel trace counts steps; pass the throughputs file (" THROUGHPUTS
                            ") that turns them into time",
                            in->name);
-    rc = stk_slurp(path, &text, &len, &why);
-    if (rc < 0) {
+    rc = stk_speed_table_read(path, &t->speeds, &why);
+    if (rc == -EINVAL)
+        (void)stk_err_set(err, rc, "%.250s", why.text);
+    else if (rc < 0)
         (void)stk_err_set(err, rc,
                           "%s: a gavel trace counts steps; put " THROUGHPUTS
                           " beside it or pass the throughputs file (%.80s)",
                           in->name, why.text);
-        goto out;
-    }
-    table = json_loadb(text, len, 0, &where);
-    if (!table || !json_is_object(json_object_get(table, GPU))) {
-        rc = stk_err_set(err, -EINVAL, "%.100s:%d: expected a JSON object with \"" GPU "\": %s",
-                         path, table ? 1 : where.line, table ? "there is none" : where.text);
-        json_decref(table);
-        goto out;
-    }
-    *ret = table;
-out:
-    free(text);
     free(path);
     return rc;
 }
 
-static int get_duration(struct stk_trace_lines *in, const struct reader *r,
-                        const struct stk_field *f, uint32_t gpus, stk_time *ret)
+/* Steps, and the time they take alone on the usual GPU: what the scheduler expects. */
+static int get_work(struct stk_trace_lines *in, const struct reader *r, const struct stk_field *f,
+                    struct stk_trace_job *j)
 {
     char key[160];
     uint64_t steps;
-    double rate, us;
+    double us;
+    int64_t row;
     int rc = stk_lines_whole(in, f[STEPS], STEPS + 1, "steps", MAX_STEPS, &steps);
 
     if (rc < 0)
         return rc;
     (void)snprintf(key, sizeof(key), "('%.*s', %" PRIu32 ")",
-                   f[TYPE].len < 100 ? (int)f[TYPE].len : 100, f[TYPE].s, gpus);
-    rate = json_number_value(json_object_get(json_object_get(r->alone, key), "null"));
-    if (!(rate > 0))
+                   f[TYPE].len < 100 ? (int)f[TYPE].len : 100, f[TYPE].s, j->gpus);
+    row = stk_speed_table_row(r->t->speeds, key);
+    us = row < 0 ? 0 : stk_speed_alone(&r->t->speeds->s, (uint32_t)row, r->usual, false);
+    if (!(us > 0))
         return stk_lines_bad(
             in, "the throughputs have no \"" GPU "\" entry for job type \"%s\" on %" PRIu32 " GPUs",
-            stk_field_show(f[TYPE]).text, gpus);
-    us = (double)steps / rate * (double)STK_SECOND;
+            stk_field_show(f[TYPE]).text, j->gpus);
+    us = (double)steps / us * (double)STK_SECOND;
     if (!(us <= (double)STK_MAX_DURATION))
         return stk_lines_bad(in, "the job would run longer than %" PRId64 " s",
                              STK_MAX_DURATION / STK_SECOND);
-    *ret = llround(us);
+    j->duration = llround(us);
+    j->steps = steps;
+    j->speed_row = (uint32_t)row;
     return 0;
 }
 
@@ -155,7 +152,7 @@ static int one(struct stk_trace_lines *in, void *ctx)
     if (n != N_FIELDS)
         return stk_lines_bad_count(in, COLUMNS, N_FIELDS, n);
     if ((rc = stk_lines_gpus(in, f[SCALE], SCALE + 1, &j.gpus)) < 0 ||
-        (rc = get_duration(in, r, f, j.gpus, &j.duration)) < 0 ||
+        (rc = get_work(in, r, f, &j)) < 0 ||
         (rc = get_priority(in, f[PRIORITY], &j.priority)) < 0 || (rc = check_slo(in, f[SLO])) < 0 ||
         (rc = stk_lines_seconds(in, f[ARRIVAL], ARRIVAL + 1, &j.submit)) < 0 ||
         (rc = stk_lines_name(in, &t->groups, STK_TRACE_MAX_NAMES, none, NULL, &j.group)) < 0 ||
@@ -168,15 +165,17 @@ static int one(struct stk_trace_lines *in, void *ctx)
 static int parse(struct stk_trace *t, struct stk_trace_lines *in, struct stk_err *err)
 {
     struct reader r = {.t = t};
-    json_t *table = NULL;
-    int rc = load_table(in, &table, err);
+    int rc = load_table(t, in, err);
+    int64_t usual;
 
     if (rc < 0)
         return rc;
-    r.alone = json_object_get(table, GPU);
-    rc = stk_lines_each(in, one, &r, err);
-    json_decref(table);
-    return rc;
+    usual = stk_names_find(&t->speeds->types, GPU, sizeof(GPU) - 1);
+    if (usual < 0)
+        return stk_err_set(err, -EINVAL, "%s: the throughputs have no GPU type \"" GPU "\"",
+                           in->name);
+    r.usual = (uint32_t)usual;
+    return stk_lines_each(in, one, &r, err);
 }
 
 static bool detect(const char *data, size_t len)

@@ -67,7 +67,60 @@ def test_list_names_every_bundle_and_each_bundle_runs():
     names = [line.split()[0] for line in table]
     assert {"default", "fifo", "sjf", "ssf", "srtf", "srsf", "las", "easy"} <= set(names)
     for name in names:
-        assert simulate(*SMALL, "--bundle", name)["finished"] == 300
+        if name != "hetero" and not name.startswith("gavel-"): # those: test_bundles_for_unlike_gpus_run
+            assert simulate(*SMALL, "--bundle", name)["finished"] == 300
+
+
+def gavel(tmp_path, *jobs, **kinds):
+    """A Gavel trace of (kind, steps, GPUs, arrival); kinds: speeds on "fast" and "slow"."""
+    table = {"v100": {}, "fast": {}, "slow": {}}
+    for kind, (fast, slow) in kinds.items():
+        for gpus in (1, 2):
+            name = f"('{kind}', {gpus})"
+            table["fast"][name] = table["v100"][name] = {"null": fast}
+            table["slow"][name] = {"null": slow}
+    (tmp_path / "simulation_throughputs.json").write_text(json.dumps(table))
+    path = tmp_path / "t.trace"
+    path.write_text("".join(f"{kind}\tcmd\tdir\t-n\t1\t{steps}\t{gpus}\t1\t-1\t{at}\n"
+                            for kind, steps, gpus, at in jobs))
+    return path
+
+
+def test_bundles_for_unlike_gpus_run(tmp_path):
+    trace = gavel(tmp_path, *[("ab"[i % 2], 500 + 100 * i, 1 + i % 2, 50 * i) for i in range(20)],
+                  a=(5, 4), b=(5, 0.5))
+    text = stoker_run("sim", "--list").stdout
+    names = [n for n in re.findall(r"^ *(\S+)", text.split("bundles\n")[1].split("\n\n")[0], re.M)
+             if n == "hetero" or n.startswith("gavel-")]
+    assert len(names) == 9
+    for name in names:
+        assert simulate(trace, "--cluster", "2x1:fast+4x1:slow", "--bundle", name, "--paranoid")["finished"] == 20
+
+
+def test_a_job_goes_where_its_speed_counts_most(tmp_path):
+    trace = gavel(tmp_path, ("even", 2700, 1, 0), ("picky", 3600, 1, 0), even=(10, 9), picky=(10, 1))
+    got = rows(tmp_path, trace, "--cluster", "1x1:fast+1x1:slow", "--bundle", "hetero")
+    assert float(got["0"]["end_s"]) == 300 # the first to come is on the slow one
+    assert float(got["1"]["end_s"]) == 360
+
+
+def test_what_advice_needs_is_said(tmp_path):
+    run = stoker_run("sim", *SMALL, "--bundle", "hetero")
+    assert run.returncode == 2 and "needs a trace that counts steps" in run.stderr
+    run = stoker_run("sim", *SMALL, "--order", "advised", "--preempt", "none")
+    assert run.returncode == 2 and "go together" in run.stderr
+    trace = gavel(tmp_path, ("a", 10, 1, 0), a=(1, 1))
+    run = stoker_run("sim", trace, "--cluster", "1x1:fast+1x1:other", "--bundle", "hetero")
+    assert run.returncode == 2 and "on every GPU type of the cluster" in run.stderr
+
+
+def test_speeds_are_checked(tmp_path):
+    trace = gavel(tmp_path, ("a", 10, 1, 0), a=(1, "quick"))
+    run = stoker_run("sim", trace, "--cluster", "1x1:fast")
+    assert run.returncode == 2 and "expected steps per second" in run.stderr
+    trace = gavel(tmp_path, ("a", 36, 1, 0), a=(1, 0))
+    got = rows(tmp_path, trace, "--cluster", "1x1:slow+1x1:fast", "--order", "fifo")
+    assert float(got["0"]["end_s"]) == 36 # it does not run on the slow one
 
 
 @pytest.mark.parametrize("order", ["fifo", "priority", "sjf", "ssf", "srtf", "srsf", "las"])

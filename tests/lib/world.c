@@ -35,6 +35,8 @@ bool world_combination(struct world *w, uint32_t i)
                 for (size_t e = 0; stk_preempts[e]; e++) {
                     if (stk_preempts[e]->pass && !stk_orders[o]->preemptive)
                         continue;
+                    if (stk_orders[o]->advised || stk_preempts[e] == &stk_preempt_advised)
+                        continue; /* nobody advises here: tests/unit/policy/test_advised.c */
                     if (i-- > 0)
                         continue;
                     choose(w, stk_orders[o], stk_backfills[b], stk_places[p], stk_preempts[e]);

@@ -2,9 +2,10 @@
 #include "engine/sim/sim.h"
 
 #include "base/heap.h"
+#include "engine/sim/pace.h"
 
-struct run { /* by job slot */
-    stk_time left, started;
+struct run {                /* by job slot */
+    stk_time left, started; /* of one that counts steps, left is what restarts cost it */
     stk_lease_id lease;
     uint32_t gpus;
     enum stk_cause ends;
@@ -20,15 +21,21 @@ struct sim {
     struct run *runs;
     uint32_t cap_pos, cap_runs;
     double restart_gpu_s;
+    struct stk_pace pace;
 };
 
-enum { P_RESTART, P_LATE };
+enum { P_RESTART, P_LATE, P_STEPS, P_SPREAD };
 const struct stk_param stk_sim_params[] = {
     [P_RESTART] = {"restart_s", STK_PARAM_SIZES, "0", 0, 31536000, NULL,
                    "work added by each preemption: seconds, or by GPUs (8:40,*:60)"},
     [P_LATE] =
         {"sim.late_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
          "jobs end this much after their work is done (one-second ticks of other simulators)"},
+    [P_STEPS] =
+        {"sim.steps_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
+         "work in steps: only whole steps per this long count (rounds of other simulators)"},
+    [P_SPREAD] = {"sim.spread", STK_PARAM_WORD, "on", 0, 0, "on|off",
+                  "work in steps: a job over several nodes has the speed measured for that"},
     {0},
 };
 
@@ -40,7 +47,49 @@ int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enu
         stk_mem_grow(&m->mem, &m->runs, &m->cap_runs, job.i + 1, sizeof(*m->runs)) < 0)
         return -ENOMEM;
     m->runs[job.i] = (struct run){.left = left, .ends = ends};
-    return 0;
+    return stk_pace_counts(&m->pace, job.i) ? stk_pace_work(&m->pace, job.i, 0, 0) : 0;
+}
+
+int stk_engine_sim_steps(struct stk_engine *e, stk_job_id job, uint32_t row, uint64_t steps,
+                         enum stk_cause ends)
+{
+    int rc = stk_engine_sim_work(e, job, 0, ends);
+
+    return rc < 0 ? rc : stk_pace_work(&((struct sim *)e)->pace, job.i, row, steps);
+}
+
+uint64_t stk_engine_sim_steps_left(const struct stk_engine *e, stk_job_id job, stk_time now)
+{
+    return stk_pace_left(&((const struct sim *)e)->pace, job.i, now);
+}
+
+static stk_time rounded(const struct sim *m, stk_time end)
+{
+    if (m->cfg.round > 0 && end < STK_NEVER_TIME)
+        end = (end + m->cfg.round - 1) / m->cfg.round * m->cfg.round;
+    return end;
+}
+
+/* Those whose speed has changed end at another time. */
+static void settle_ends(struct sim *m)
+{
+    for (uint32_t i = 0; i < m->pace.n_changed; i++) {
+        uint32_t job = m->pace.changed[i];
+        stk_time end = stk_pace_end(&m->pace, job);
+
+        stk_heap_put(&m->ends, m->pos, job, rounded(m, end == STK_NEVER_TIME ? end : end + m->late),
+                     m->runs[job].lease);
+    }
+    m->pace.n_changed = 0;
+}
+
+/* A job that counts steps no longer runs. */
+static void pace_stop(struct sim *m, stk_time now, uint32_t job)
+{
+    if (!stk_pace_counts(&m->pace, job))
+        return;
+    stk_pace_stop(&m->pace, now, job);
+    settle_ends(m);
 }
 
 static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
@@ -48,7 +97,7 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
     struct sim *m = (struct sim *)e;
     struct stk_event ev = {.at = now, .type = STK_EV_STARTED, .job = s->job, .lease = s->lease};
     struct run *r;
-    stk_time end;
+    bool paced = stk_pace_counts(&m->pace, s->job.i);
 
     if (s->job.i >= m->cap_runs)
         return -EINVAL; /* nobody said what it has to do */
@@ -58,12 +107,14 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
         return -ENOMEM;
     r = &m->runs[s->job.i];
     r->lease = s->lease;
+    if (paced && stk_pace_start(&m->pace, now, s, r->left) < 0)
+        return -ENOMEM;
     r->gpus = s->gpus;
     r->started = now;
-    end = now + r->left + m->late;
-    if (m->cfg.round > 0)
-        end = (end + m->cfg.round - 1) / m->cfg.round * m->cfg.round;
-    stk_heap_put(&m->ends, m->pos, s->job.i, end, s->lease);
+    if (paced)
+        settle_ends(m);
+    else
+        stk_heap_put(&m->ends, m->pos, s->job.i, rounded(m, now + r->left + m->late), s->lease);
     e->emit(e->emit_ctx, &ev);
     return 0;
 }
@@ -80,7 +131,10 @@ static void stop(struct stk_engine *e, stk_time now, const struct stk_stop *s)
     r = &m->runs[job];
     stk_heap_remove(&m->ends, m->pos, job);
     ev.u.exit.cause = s->cause;
+    pace_stop(m, now, job);
     r->left -= now - r->started;
+    if (stk_pace_counts(&m->pace, job) && r->left < 0)
+        r->left = 0;
     if (s->cause == STK_CAUSE_EVICTED) {
         ev.u.exit.lost = stk_params_size(m->cfg.params, &stk_sim_params[P_RESTART], r->gpus);
         r->left += ev.u.exit.lost;
@@ -103,6 +157,7 @@ static void pump(struct stk_engine *e, stk_time now)
                                      .u.exit = {.cause = r->ends}};
 
         stk_heap_remove(&m->ends, m->pos, slot);
+        pace_stop(m, now, slot);
         e->emit(e->emit_ctx, &ev);
     }
 }
@@ -129,6 +184,7 @@ static void close_sim(struct stk_engine *e)
     struct sim *m = (struct sim *)e;
     struct stk_mem mem = m->mem;
 
+    stk_pace_done(&m->pace);
     stk_heap_done(&m->ends, &mem);
     stk_mem_drop(&mem, &m->pos, &m->cap_pos, sizeof(*m->pos));
     stk_mem_drop(&mem, &m->runs, &m->cap_runs, sizeof(*m->runs));
@@ -149,6 +205,8 @@ int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *m
                        struct stk_engine **ret_engine, struct stk_err *err)
 {
     struct sim *m = mem->resize(mem->ctx, NULL, 0, sizeof(*m));
+    struct stk_pace_config pace = {
+        .speeds = cfg->speeds, .nodes = cfg->nodes, .n_nodes = cfg->n_nodes};
 
     if (!m)
         return stk_err_set(err, -ENOMEM, "out of memory");
@@ -156,6 +214,12 @@ int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *m
     m->mem = *mem;
     m->cfg = *cfg;
     m->late = stk_params_seconds(cfg->params, &stk_sim_params[P_LATE]);
+    pace.steps = stk_params_seconds(cfg->params, &stk_sim_params[P_STEPS]);
+    pace.spread_free = stk_params_word(cfg->params, &stk_sim_params[P_SPREAD], "off");
+    if (stk_pace_init(&m->pace, &pace, mem) < 0) {
+        close_sim(&m->base);
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    }
     *ret_engine = &m->base;
     return 0;
 }

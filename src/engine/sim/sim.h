@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sim.h - the engine that runs nothing: leases end when their work is done in virtual time.
  *
- * A job's work is known to the engine alone; the core sees estimates. A stopped job keeps its
+ * A job's work is known to the engine alone, as time or, where speeds are known, as steps; the core
+ * sees estimates. A stopped job keeps its
  * progress and pays a restart cost, which is added to what it still has to do. start and stop
  * O(log running). Memory is that of the jobs alive: work is kept by job slot.
  */
@@ -10,11 +11,17 @@
 
 #include "base/mem.h"
 #include "engine/engine.h"
+#include "model/node.h"
 #include "model/params.h"
+#include "model/speed.h"
 
 struct stk_sim_config {
     const struct stk_params *params; /* borrowed while the engine lives */
     stk_time round;                  /* > 0: jobs end at multiples of this only */
+    /* For jobs that count steps (engine/sim/pace.h); all borrowed; NULL: there are none. */
+    const struct stk_speeds *speeds;
+    const struct stk_node_spec *nodes;
+    uint32_t n_nodes;
 };
 
 extern const struct stk_param stk_sim_params[]; /* ends with name NULL */
@@ -24,6 +31,11 @@ int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *m
 
 /* What the job in this slot has to do, and how it ends by itself. To be said before it starts. */
 int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enum stk_cause ends);
+
+/* The same for one whose work is so many steps; 'row' is its kind in the speeds. */
+int stk_engine_sim_steps(struct stk_engine *e, stk_job_id job, uint32_t row, uint64_t steps,
+                         enum stk_cause ends);
+uint64_t stk_engine_sim_steps_left(const struct stk_engine *e, stk_job_id job, stk_time now);
 
 /* GPU time paid for restarts so far, in GPU-seconds. */
 double stk_engine_sim_restart_cost(const struct stk_engine *e);

@@ -27,6 +27,7 @@ static const struct fx_setup setups[] = {
     {.order = "las", .preempt = "afresh"},
     {.order = "srsf", .preempt = "lucid", .place = "first_fit"},
     {.order = "fifo", .backfill = "none", .forget = true, .retain = 1},
+    {.order = "advised", .preempt = "advised"},
 };
 #define N_SETUPS (sizeof(setups) / sizeof(*setups))
 
@@ -255,6 +256,8 @@ static int refusal(const struct fx *f, uint32_t job, enum stk_event_type t)
 {
     const struct stk_job *j = fx_of(f, job);
 
+    if (t == STK_EV_ADVISE && !f->s->order->advised)
+        return -EINVAL;
     if (t == STK_EV_SUSPENDED && j->lease && !j->suspend_wanted)
         return -EINVAL;
     if ((t == STK_EV_SUSPENDED || t == STK_EV_STARTED) && !j->lease)

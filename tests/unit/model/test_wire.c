@@ -61,6 +61,8 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
     case STK_EV_UPDATE:
         return a->u.update.priority == b->u.update.priority &&
                a->u.update.estimate == b->u.update.estimate;
+    case STK_EV_ADVISE:
+        return a->u.advice.where == b->u.advice.where && a->u.advice.rank == b->u.advice.rank;
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
         return a->u.node.i == b->u.node.i;
@@ -134,6 +136,9 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
     } else if (type == STK_EV_UPDATE) {
         ev.u.update.priority = (int32_t)stk_rng_next(r);
         ev.u.update.estimate = (stk_time)stk_rng_next(r);
+    } else if (type == STK_EV_ADVISE) {
+        ev.u.advice.where = (uint32_t)stk_rng_next(r);
+        ev.u.advice.rank = (int32_t)stk_rng_next(r);
     } else if (type == STK_EV_GPUS_OFF) {
         ev.u.off.node.i = (uint32_t)stk_rng_next(r);
         ev.u.off.mask = stk_rng_next(r);

@@ -168,7 +168,7 @@ static void gavel_without_throughputs_says_what_to_pass(void **state)
     assert_non_null(strstr(err.text, "/nonexistent.json: No such file"));
     o.throughputs = "/dev/null";
     assert_int_equal(stk_trace_parse(&t, "x.trace", text, strlen(text), &o, &err), -EINVAL);
-    assert_non_null(strstr(err.text, "/dev/null:1: expected a JSON object with \"v100\""));
+    assert_non_null(strstr(err.text, "/dev/null:1: expected a JSON object"));
     stk_trace_done(&t);
 }
 
