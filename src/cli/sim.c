@@ -44,7 +44,7 @@ static const struct stk_option workload_options[] = {
     {"generate", 0, "KEYS", "make one up (keys below)", NULL},
     {"seed", 0, "N", "the default seed of --generate", NULL},
     {"lenient", 0, NULL, "skip malformed lines and jobs that can never run; count\nthem", NULL},
-    {"throughputs", 0, "FILE", "steps per second for Gavel traces", "@files"},
+    {"throughputs", 0, "FILE", "steps per second, for traces that count steps", "@files"},
     {"sequence", 0, "FILE",
      "jobs come one at a time in this order, times do not matter,\nnothing ends: how full does it "
      "get?",

@@ -426,11 +426,10 @@ static int make_adviser(struct sim_run *x, const struct stk_setup *setup, struct
         return 0;
     for (uint32_t i = 0; i < x->t->n_jobs; i++)
         if (!counts_steps(x, &x->t->jobs[i]))
-            return stk_err_set(
-                err, -EINVAL,
-                "order %s needs a trace that counts steps (gavel), and the speeds of "
-                "its jobs on every GPU type of the cluster",
-                setup->order->name);
+            return stk_err_set(err, -EINVAL,
+                               "order %s needs a trace that counts steps, and the speeds of "
+                               "its jobs on every GPU type of the cluster",
+                               setup->order->name);
     x->advised = -1;
     return stk_adviser_new(&ac, &x->adviser, err);
 }

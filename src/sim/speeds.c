@@ -10,6 +10,7 @@
 
 #include "sim/cluster.h"
 #include "sim/slurp.h"
+#include "sim/trace_lines.h"
 
 #define SPREAD "_unconsolidated"
 #define ALONE "null"
@@ -150,6 +151,51 @@ int stk_speed_table_read(const char *path, struct stk_speed_table **ret, struct 
         stk_speed_table_free(t);
     else
         *ret = t;
+    return rc;
+}
+
+/* The path given, or the file that lies beside the trace; NULL: neither, or out of memory. */
+static char *table_path(const struct stk_trace_lines *in)
+{
+    const char *slash = in->path ? strrchr(in->path, '/') : NULL;
+    size_t dir = slash ? (size_t)(slash - in->path) + 1 : 0;
+    char *path;
+
+    if (in->throughputs)
+        return strdup(in->throughputs);
+    if (!in->path)
+        return NULL;
+    path = malloc(dir + sizeof(STK_THROUGHPUTS));
+    if (path) {
+        memcpy(path, in->path, dir);
+        memcpy(path + dir, STK_THROUGHPUTS, sizeof(STK_THROUGHPUTS));
+    }
+    return path;
+}
+
+int stk_speed_table_for(struct stk_trace *t, const struct stk_trace_lines *in, const char *what,
+                        struct stk_err *err)
+{
+    char *path = t->speeds ? NULL : table_path(in);
+    struct stk_err why;
+    int rc;
+
+    if (t->speeds)
+        return 0;
+    if (!path)
+        return stk_err_set(err, -EINVAL,
+                           "%s: %s counts steps; pass the throughputs file (" STK_THROUGHPUTS
+                           ") that turns them into time",
+                           in->name, what);
+    rc = stk_speed_table_read(path, &t->speeds, &why);
+    if (rc == -EINVAL)
+        (void)stk_err_set(err, rc, "%.250s", why.text);
+    else if (rc < 0)
+        (void)stk_err_set(err, rc,
+                          "%s: %s counts steps; put " STK_THROUGHPUTS
+                          " beside it or pass the throughputs file (%.80s)",
+                          in->name, what, why.text);
+    free(path);
     return rc;
 }
 

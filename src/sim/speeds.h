@@ -14,7 +14,11 @@
 #include "model/speed.h"
 #include "sim/trace.h"
 
+#define STK_THROUGHPUTS "simulation_throughputs.json"
+#define STK_MAX_STEPS UINT64_C(1000000000000000)
+
 struct stk_cluster;
+struct stk_trace_lines;
 
 struct stk_speed_table { /* columns: GPU types as the file has them */
     struct stk_names rows, types;
@@ -24,6 +28,12 @@ struct stk_speed_table { /* columns: GPU types as the file has them */
 
 int stk_speed_table_read(const char *path, struct stk_speed_table **ret, struct stk_err *err);
 void stk_speed_table_free(struct stk_speed_table *t); /* NULL is a no-op */
+
+/* Reads the table that goes with a file of the trace, and keeps it with the trace: the one named by
+ * --throughputs, or the one beside the file. One that came with another file stays. 'what' counts
+ * steps. -EINVAL or the errno of the file. */
+int stk_speed_table_for(struct stk_trace *t, const struct stk_trace_lines *in, const char *what,
+                        struct stk_err *err);
 
 /* The row of a kind of job, or -ENOENT. */
 int64_t stk_speed_table_row(const struct stk_speed_table *t, const char *name);

@@ -106,8 +106,8 @@ struct stk_trace_options {
     const char *format;      /* NULL: detect; else a name from stk_trace_formats[] */
     bool lenient;            /* skip malformed lines and count them */
     bool untimed;            /* times are not read, and need not be there */
-    const char *throughputs; /* gavel: path of simulation_throughputs.json; NULL: the one that lies
-                                beside the trace */
+    const char *throughputs; /* path of a table of speeds, for traces that count steps; NULL:
+                                simulation_throughputs.json beside the trace */
 };
 
 /* Appends the jobs of a file ("-": standard input; .gz is unpacked) to 't', then puts all jobs in

@@ -13,8 +13,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "sim/speeds.h"
 #include "sim/trace_formats.h"
@@ -23,9 +21,7 @@
 #define COLUMNS                                                                                    \
     "job_type, command, workdir, steps_arg, needs_data_dir, total_steps, scale_factor, priority, " \
     "SLO, arrival_s"
-#define THROUGHPUTS "simulation_throughputs.json"
 #define GPU "v100"
-#define MAX_STEPS UINT64_C(1000000000000000)
 
 enum { TYPE, STEPS = 5, SCALE, PRIORITY, SLO, ARRIVAL, N_FIELDS };
 
@@ -35,53 +31,6 @@ struct reader {
     uint64_t next_id;
 };
 
-/* The path given, or the file that lies beside the trace; NULL: neither, or out of memory. */
-static char *table_path(const struct stk_trace_lines *in)
-{
-    const char *slash = in->path ? strrchr(in->path, '/') : NULL;
-    size_t dir = slash ? (size_t)(slash - in->path) + 1 : 0;
-    char *path;
-
-    if (in->throughputs)
-        return strdup(in->throughputs);
-    if (!in->path)
-        return NULL;
-    path = malloc(dir + sizeof(THROUGHPUTS));
-    if (path) {
-        memcpy(path, in->path, dir);
-        memcpy(path + dir, THROUGHPUTS, sizeof(THROUGHPUTS));
-    }
-    return path;
-}
-
-/* The table, kept with the trace; one that came with another file of it stays. */
-static int load_table(struct stk_trace *t, const struct stk_trace_lines *in, struct stk_err *err)
-{
-    char *path = table_path(in);
-    struct stk_err why;
-    int rc;
-
-    if (t->speeds) {
-        free(path);
-        return 0;
-    }
-    if (!path)
-        return stk_err_set(err, -EINVAL,
-                           "%s: a gavel trace counts steps; pass the throughputs file (" THROUGHPUTS
-                           ") that turns them into time",
-                           in->name);
-    rc = stk_speed_table_read(path, &t->speeds, &why);
-    if (rc == -EINVAL)
-        (void)stk_err_set(err, rc, "%.250s", why.text);
-    else if (rc < 0)
-        (void)stk_err_set(err, rc,
-                          "%s: a gavel trace counts steps; put " THROUGHPUTS
-                          " beside it or pass the throughputs file (%.80s)",
-                          in->name, why.text);
-    free(path);
-    return rc;
-}
-
 /* Steps, and the time they take alone on the usual GPU: what the scheduler expects. */
 static int get_work(struct stk_trace_lines *in, const struct reader *r, const struct stk_field *f,
                     struct stk_trace_job *j)
@@ -90,7 +39,7 @@ static int get_work(struct stk_trace_lines *in, const struct reader *r, const st
     uint64_t steps;
     double us;
     int64_t row;
-    int rc = stk_lines_whole(in, f[STEPS], STEPS + 1, "steps", MAX_STEPS, &steps);
+    int rc = stk_lines_whole(in, f[STEPS], STEPS + 1, "steps", STK_MAX_STEPS, &steps);
 
     if (rc < 0)
         return rc;
@@ -165,7 +114,7 @@ static int one(struct stk_trace_lines *in, void *ctx)
 static int parse(struct stk_trace *t, struct stk_trace_lines *in, struct stk_err *err)
 {
     struct reader r = {.t = t};
-    int rc = load_table(t, in, err);
+    int rc = stk_speed_table_for(t, in, "a gavel trace", err);
     int64_t usual;
 
     if (rc < 0)
@@ -189,7 +138,7 @@ static bool detect(const char *data, size_t len)
 
 const struct stk_trace_format stk_trace_gavel = {
     .name = "gavel",
-    .help = "Gavel, tab separated: " COLUMNS "; needs " THROUGHPUTS,
+    .help = "Gavel, tab separated: " COLUMNS "; needs " STK_THROUGHPUTS,
     .detect = detect,
     .parse = parse,
 };

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "model/mig.h"
+#include "sim/speeds.h"
 #include "sim/trace_formats.h"
 #include "sim/trace_ids.h"
 #include "sim/trace_lines.h"
@@ -321,6 +322,34 @@ static int read_gpu_types(struct reader *r, const struct key *k, json_t *v)
     return 0;
 }
 
+static int read_steps(struct reader *r, const struct key *k, json_t *v)
+{
+    json_int_t n = json_integer_value(v);
+
+    if (!json_is_integer(v) || n < 1 || (uint64_t)n > STK_MAX_STEPS)
+        return wrong(r, k, "a whole number (1 to 1000000000000000)", v);
+    r->j.steps = (uint64_t)n;
+    return 0;
+}
+
+/* Its row in the speeds, which are read when the first job needs them. */
+static int read_job_type(struct reader *r, const struct key *k, json_t *v)
+{
+    const char *name = json_string_value(v);
+    struct stk_err why = {{0}};
+    int64_t row;
+
+    if (!name)
+        return wrong(r, k, "a name", v);
+    if (stk_speed_table_for(r->t, r->in, "this trace", &why) < 0)
+        return stk_lines_bad(r->in, "\"job_type\": %.200s", why.text);
+    row = stk_speed_table_row(r->t->speeds, name);
+    if (row < 0)
+        return wrong(r, k, "a kind of job that the throughputs have", v);
+    r->j.speed_row = (uint32_t)row;
+    return 0;
+}
+
 #define AT(m) offsetof(struct stk_trace_job, m)
 
 static const struct key keys[] = {
@@ -340,6 +369,8 @@ static const struct key keys[] = {
     {"tier", read_choice, AT(tier), STK_TIER_MAX, tier_name, false},
     {"ends", read_choice, AT(cause), STK_CAUSE_MAX, cause_name, false},
     {"held", read_held, 0, 0, NULL, false},
+    {"steps", read_steps, 0, 0, NULL, false},
+    {"job_type", read_job_type, 0, 0, NULL, false},
     {"id", read_id, 0, 0, NULL, true},
     {"gpu_types", read_gpu_types, 0, 0, NULL, false},
     {"tenant", read_name, AT(tenant), 0, NULL, false},
@@ -369,6 +400,8 @@ static int check_keys(struct reader *r, json_t *o)
     }
     if (json_object_get(o, "group") && json_object_get(o, "pool"))
         return stk_lines_bad(r->in, "\"group\" and \"pool\" are two words for one thing");
+    if (!json_object_get(o, "steps") != !json_object_get(o, "job_type"))
+        return stk_lines_bad(r->in, "\"steps\" and \"job_type\" go together");
     return 0;
 }
 

@@ -14,6 +14,7 @@
 
 #include "model/mig.h"
 #include "sim/emit.h"
+#include "sim/speeds.h"
 #include "sim/trace.h"
 #include "sim/trace_ids.h"
 
@@ -52,6 +53,15 @@ static void put_text(struct stk_emit *e, const char *name, const char *v)
 {
     key(e, name);
     stk_emit_json(e, v);
+}
+
+static void put_work(struct stk_emit *e, const struct stk_trace *t, const struct stk_trace_job *j)
+{
+    if (j->steps == 0 || !t->speeds)
+        return;
+    key(e, "steps");
+    stk_emit_u64(e, j->steps);
+    put_text(e, "job_type", stk_names_get(&t->speeds->rows, j->speed_row));
 }
 
 static void put_demand(struct stk_emit *e, const struct stk_trace *t, const struct stk_trace_job *j)
@@ -117,6 +127,7 @@ static void put_job(struct stk_emit *e, const struct stk_trace *t, const struct 
     stk_emit_us(e, j->duration);
     put_time(e, "estimate_s", j->estimate);
     put_time(e, "begin_s", j->begin);
+    put_work(e, t, j);
     put_demand(e, t, j);
     if (j->tenant < t->tenants.n)
         put_text(e, "tenant", stk_names_get(&t->tenants, j->tenant));

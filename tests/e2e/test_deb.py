@@ -19,6 +19,7 @@ FILES = [
     ("usr/libexec/stoker/stokerd", "src/daemon"),
     ("usr/libexec/stoker/stoker-shim", "src/shim"),
     ("usr/libexec/stoker/stoker-gpu", "src/gpu"),
+    ("usr/libexec/stoker/stoker-lp", "src/lp"),
     ("lib/systemd/system/stoker.service", "contrib"),
     ("usr/lib/tmpfiles.d/stoker.conf", "contrib"),
     ("etc/stoker/stoker.yaml", "contrib"),

@@ -114,6 +114,34 @@ def test_what_advice_needs_is_said(tmp_path):
     assert run.returncode == 2 and "on every GPU type of the cluster" in run.stderr
 
 
+def test_json_lines_count_steps_too(tmp_path):
+    trace = gavel(tmp_path, ("a", 3600, 1, 0), ("b", 3600, 2, 90), a=(10, 9), b=(10, 1))
+    out = tmp_path / "t.jsonl"
+    args = "--cluster", "2x1:fast+2x1:slow", "--bundle", "hetero"
+    first = simulate(trace, *args, "--trace-out", out)
+    assert simulate(out, *args)["digest"] == first["digest"]
+    line = {"id": 1, "submit_s": 0, "duration_s": 9, "steps": 100, "job_type": "('a', 1)"}
+    got = rows(tmp_path, jsonl(tmp_path, line), "--cluster", "1x1:fast")
+    assert float(got["1"]["end_s"]) == 10
+    for wrong, why in [({"job_type": "x"}, "a kind of job that the throughputs have"),
+                       ({"steps": 0}, "a whole number (1 to")]:
+        run = stoker_run("sim", jsonl(tmp_path, {**line, **wrong}), "--cluster", "1x1:fast")
+        assert run.returncode == 2 and why in run.stderr
+    del line["steps"]
+    run = stoker_run("sim", jsonl(tmp_path, line), "--cluster", "1x1:fast")
+    assert run.returncode == 2 and "go together" in run.stderr
+
+
+def test_neighbours_on_one_gpu_slow_each_other_down(tmp_path):
+    table = {"fast": {"a": {"null": 10, "b": [5, 4]}, "b": {"null": 10, "a": [4, 5]}}}
+    (tmp_path / "simulation_throughputs.json").write_text(json.dumps(table))
+    job = {"submit_s": 0, "duration_s": 1, "gpu_milli": 500, "tasks": 1}
+    got = rows(tmp_path, jsonl(tmp_path, {**job, "id": 1, "steps": 100, "job_type": "a"},
+                               {**job, "id": 2, "steps": 100, "job_type": "b"}), "--cluster", "1x1:fast")
+    assert float(got["1"]["end_s"]) == 20
+    assert float(got["2"]["end_s"]) == 22 # 80 steps at 4, then 20 at 10
+
+
 def test_speeds_are_checked(tmp_path):
     trace = gavel(tmp_path, ("a", 10, 1, 0), a=(1, "quick"))
     run = stoker_run("sim", trace, "--cluster", "1x1:fast")
