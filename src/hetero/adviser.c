@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* adviser.c - see hetero.h. Each round a view of the cluster is made for the objective, which says
  * where each job belongs; what differs from the round before becomes events. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "policy/registry.h"
 #include "sys/big.h"
 
-#define KEPT 3 /* numbers per type kept of a job: share, got, deficit */
+#define KEPT 4 /* numbers per type kept of a job: share, got, deficit, speed */
 
 static const struct {
     const char *name;
@@ -39,9 +40,9 @@ struct stk_adviser {
     struct stk_view view;
     struct stk_memo *memos; /* by job slot */
     double *kept;           /* likewise, KEPT x types each */
-    double *speeds;         /* of each kind, by type */
     uint32_t cap_memos, cap_kept, cap_view;
-    uint32_t n_before; /* jobs in the last round */
+    double largest[STK_MAX_GPU_TYPES]; /* GPUs of the largest node of each type */
+    uint32_t n_before;                 /* jobs in the last round */
 };
 
 static size_t objective_of(const struct stk_params *params)
@@ -61,24 +62,19 @@ bool stk_adviser_solves(const struct stk_params *params)
     return objectives[i].gavel && objectives[i].rule != STK_FIFO;
 }
 
-/* Speeds in one row per kind, and which types are faster, on the whole. */
-static int take_speeds(struct stk_adviser *a, struct stk_err *err)
+/* Which types are faster, on the whole. */
+static void order_types(struct stk_adviser *a)
 {
     const struct stk_speeds *s = a->cfg.speeds;
     double sum[STK_MAX_GPU_TYPES] = {0};
 
-    a->speeds = calloc((size_t)s->rows * s->types + 1, sizeof(*a->speeds));
-    if (!a->speeds)
-        return stk_err_set(err, -ENOMEM, "out of memory");
     for (uint32_t row = 0; row < s->rows; row++) {
-        double *v = &a->speeds[(size_t)row * s->types], best = 0;
+        double best = 0;
 
-        for (uint32_t t = 0; t < s->types; t++) {
-            v[t] = stk_speed_alone(s, row, t, false);
-            best = v[t] > best ? v[t] : best;
-        }
+        for (uint32_t t = 0; t < s->types; t++)
+            best = fmax(best, stk_speed_alone(s, row, t, false));
         for (uint32_t t = 0; t < s->types && best > 0; t++)
-            sum[t] += v[t] / best;
+            sum[t] += stk_speed_alone(s, row, t, false) / best;
     }
     a->view.types = s->types;
     for (uint32_t t = 0; t < s->types; t++) {
@@ -88,7 +84,6 @@ static int take_speeds(struct stk_adviser *a, struct stk_err *err)
             a->view.faster[at] = a->view.faster[at - 1];
         a->view.faster[at] = t;
     }
-    return 0;
 }
 
 static int begin(struct stk_adviser *a, struct stk_err *err)
@@ -107,7 +102,11 @@ static int begin(struct stk_adviser *a, struct stk_err *err)
         if (stk_solver_new(a->cfg.solver, &sh->solver, err) < 0)
             return -ENOMEM;
     }
-    return take_speeds(a, err);
+    for (uint32_t i = 0; i < a->s->n_nodes; i++)
+        a->largest[a->s->nodes[i].gpu_type] =
+            fmax(a->largest[a->s->nodes[i].gpu_type], a->s->nodes[i].gpus);
+    order_types(a);
+    return 0;
 }
 
 int stk_adviser_new(const struct stk_adviser_config *cfg, struct stk_adviser **ret,
@@ -137,7 +136,6 @@ void stk_adviser_free(struct stk_adviser *a)
     stk_mem_drop(&stk_big_mem, &a->memos, &a->cap_memos, sizeof(*a->memos));
     stk_mem_drop(&stk_big_mem, &a->kept, &a->cap_kept, sizeof(*a->kept));
     stk_mem_drop(&stk_big_mem, &a->view.jobs, &a->cap_view, sizeof(*a->view.jobs));
-    free(a->speeds);
     free(a);
 }
 
@@ -164,7 +162,7 @@ static void view_job(struct stk_adviser *a, uint32_t slot, stk_time now)
     struct stk_memo *m = &a->memos[slot];
 
     *v = (struct stk_view_job){.memo = m,
-                               .speed = &a->speeds[(size_t)m->row * k],
+                               .speed = kept + 3 * (size_t)k,
                                .share = kept,
                                .got = kept + k,
                                .deficit = kept + 2 * (size_t)k,
@@ -174,8 +172,11 @@ static void view_job(struct stk_adviser *a, uint32_t slot, stk_time now)
                                .age_s = (double)(now - j->submitted) / (double)STK_SECOND,
                                .slot = slot};
     v->done = (double)m->steps - v->left;
-    for (uint32_t t = 0; t < k; t++)
-        v->best = v->speed[t] > v->best ? v->speed[t] : v->best;
+    for (uint32_t t = 0; t < k; t++) { /* what no node of a type can hold will lie on several */
+        kept[3 * k + t] =
+            stk_speed_alone(a->cfg.speeds, m->row, t, v->gpus > a->largest[t] && a->largest[t] > 0);
+        v->best = fmax(v->best, kept[3 * k + t]);
+    }
 }
 
 static int by_number(const void *pa, const void *pb)

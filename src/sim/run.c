@@ -509,7 +509,8 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
     }
     rc = rc < 0 ? rc : map_names(&x, c, err);
     if (rc == 0 && t->speeds)
-        rc = stk_speed_table_fit(t->speeds, c, &x.speeds, err);
+        rc = stk_speed_table_fit(
+            t->speeds, c, stk_params_word(&setup->params, stk_sim_spread, "on"), &x.speeds, err);
     rc = rc < 0 ? rc : make_rows(&x, err);
     rc = rc < 0 ? rc : make_core(&x, &joined, setup, &x.core, err);
     if (rc == 0 && o->paranoid)

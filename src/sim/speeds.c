@@ -228,20 +228,20 @@ static int64_t column(const struct stk_speed_table *t, const char *type)
     return -ENOENT;
 }
 
-static void copy_column(const struct stk_speeds *from, uint32_t a, struct stk_speed_table *to,
-                        uint32_t b)
+static void copy_column(const struct stk_speeds *from, uint32_t a, bool spread,
+                        struct stk_speed_table *to, uint32_t b)
 {
     for (size_t row = 0; row < from->rows; row++) {
-        for (int spread = 0; spread < 2; spread++)
-            to->alone[(row * to->s.types + b) * 2 + (size_t)spread] =
-                stk_speed_alone(from, (uint32_t)row, a, spread);
+        for (size_t several = 0; several < 2; several++)
+            to->alone[(row * to->s.types + b) * 2 + several] =
+                stk_speed_alone(from, (uint32_t)row, a, spread && several);
         for (size_t o = 0; o < from->rows; o++)
             to->beside[(row * from->rows + o) * to->s.types + b] =
                 from->beside[(row * from->rows + o) * from->types + a];
     }
 }
 
-int stk_speed_table_fit(const struct stk_speed_table *t, const struct stk_cluster *c,
+int stk_speed_table_fit(const struct stk_speed_table *t, const struct stk_cluster *c, bool spread,
                         struct stk_speed_table *ret, struct stk_err *err)
 {
     struct stk_speed_table f = {0};
@@ -256,7 +256,7 @@ int stk_speed_table_fit(const struct stk_speed_table *t, const struct stk_cluste
         return stk_err_set(err, -ENOMEM, "out of memory for speeds");
     }
     for (uint32_t i = 0; i < c->gpu_types.n; i++)
-        copy_column(&t->s, (uint32_t)column(t, stk_names_get(&c->gpu_types, i)), &f, i);
+        copy_column(&t->s, (uint32_t)column(t, stk_names_get(&c->gpu_types, i)), spread, &f, i);
     *ret = f;
     return 0;
 }

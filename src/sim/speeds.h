@@ -38,9 +38,10 @@ int stk_speed_table_for(struct stk_trace *t, const struct stk_trace_lines *in, c
 /* The row of a kind of job, or -ENOENT. */
 int64_t stk_speed_table_row(const struct stk_speed_table *t, const char *name);
 
-/* The same speeds with the cluster's GPU types as columns, names compared without regard to case.
- * 'ret' has no types when the table does not know all of the cluster's. */
-int stk_speed_table_fit(const struct stk_speed_table *t, const struct stk_cluster *c,
+/* The same speeds with the cluster's GPU types as columns, names compared without regard to case;
+ * without 'spread' those of jobs over several nodes are as on one. 'ret' has no types when the
+ * table does not know all of the cluster's. */
+int stk_speed_table_fit(const struct stk_speed_table *t, const struct stk_cluster *c, bool spread,
                         struct stk_speed_table *ret, struct stk_err *err);
 void stk_speed_table_done(struct stk_speed_table *t);
 

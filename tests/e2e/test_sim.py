@@ -92,7 +92,7 @@ def test_bundles_for_unlike_gpus_run(tmp_path):
     text = stoker_run("sim", "--list").stdout
     names = [n for n in re.findall(r"^ *(\S+)", text.split("bundles\n")[1].split("\n\n")[0], re.M)
              if n == "hetero" or n.startswith("gavel-")]
-    assert len(names) == 9
+    assert len(names) == 10
     for name in names:
         assert simulate(trace, "--cluster", "2x1:fast+4x1:slow", "--bundle", name, "--paranoid")["finished"] == 20
 

@@ -75,7 +75,7 @@ static void check_job(const struct stk_trace *t, uint32_t i)
 
 static void check_round_trip(const struct stk_trace *t)
 {
-    struct stk_trace_options o = {.format = "jsonl"};
+    struct stk_trace_options o = {.format = "jsonl", .throughputs = table_path};
     struct stk_trace back = {0};
     struct stk_err err;
     const char *what;

@@ -6,7 +6,6 @@ from data import data_dir, simulate
 
 SMALL = "8x1:v100+16x1:p100+24x1:k80"
 EVEN = "12x1:v100+12x1:p100+12x1:k80"
-RULES = ("--param", "sim.steps_s=360", "--param", "sim.spread=off")
 
 AVERAGE_JCT_S = [
     ("max_min_fairness", SMALL, "fifo", 35905),
@@ -51,13 +50,13 @@ def test_makespans_are_those_of_gavel(trace, cluster, policy, hours):
 
 
 def test_our_own_policy_is_a_tenth_better_than_the_best_of_gavel():
-    assert run("max_min_fairness", SMALL, "hetero", *RULES)["avg_jct_s"] <= 0.9 * 14721
+    assert run("max_min_fairness", SMALL, "gavel-hetero")["avg_jct_s"] <= 0.9 * 14721
 
 
 def test_our_own_policy_is_close_to_the_bound_where_there_is_room():
     # 62,539 s: every job alone on the GPU that suits it best, without ever waiting
-    assert run("gen_single", "36x1:v100+36x1:p100+36x1:k80", "hetero", *RULES)["avg_jct_s"] <= 1.005 * 62539
-    assert run("gen_single", EVEN, "hetero", *RULES)["avg_jct_s"] <= 1.03 * 62539
+    assert run("gen_single", "36x1:v100+36x1:p100+36x1:k80", "gavel-hetero")["avg_jct_s"] <= 1.005 * 62539
+    assert run("gen_single", EVEN, "gavel-hetero")["avg_jct_s"] <= 1.03 * 62539
 
 
 @pytest.mark.parametrize("policy", ["hetero", "gavel-fifo", "gavel-max_min_fairness_perf"])

@@ -112,7 +112,7 @@ static double speed_of(const struct stk_pace *p, uint32_t job)
     const struct stk_pacer *j = &p->jobs[job];
     const struct stk_speeds *s = p->cfg.speeds;
     double alone = stk_speed_alone(s, j->row, j->type, false);
-    double v = stk_speed_alone(s, j->row, j->type, j->spread && !p->cfg.spread_free);
+    double v = stk_speed_alone(s, j->row, j->type, j->spread);
 
     for (uint32_t i = 0; j->shared && alone > 0 && i < p->n_running; i++) {
         const struct stk_pacer *o = &p->jobs[p->running[i]];

@@ -21,8 +21,7 @@ struct stk_pace_config {
     const struct stk_speeds *speeds; /* by GPU type of the nodes; NULL: no job counts steps */
     const struct stk_node_spec *nodes;
     uint32_t n_nodes;
-    stk_time steps;   /* only whole steps per this long count; 0: parts count too */
-    bool spread_free; /* over several nodes is as fast as on one */
+    stk_time steps; /* only whole steps per this long count; 0: parts count too */
 };
 
 struct stk_pacer {  /* by job slot */

@@ -39,6 +39,8 @@ const struct stk_param stk_sim_params[] = {
     {0},
 };
 
+const struct stk_param *const stk_sim_spread = &stk_sim_params[P_SPREAD];
+
 int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enum stk_cause ends)
 {
     struct sim *m = (struct sim *)e;
@@ -215,7 +217,6 @@ int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *m
     m->cfg = *cfg;
     m->late = stk_params_seconds(cfg->params, &stk_sim_params[P_LATE]);
     pace.steps = stk_params_seconds(cfg->params, &stk_sim_params[P_STEPS]);
-    pace.spread_free = stk_params_word(cfg->params, &stk_sim_params[P_SPREAD], "off");
     if (stk_pace_init(&m->pace, &pace, mem) < 0) {
         close_sim(&m->base);
         return stk_err_set(err, -ENOMEM, "out of memory");

@@ -58,8 +58,8 @@ static inline const char *job_differs(const struct stk_trace *a, const struct st
 {
     if (!same_id(a, x->id, b, y->id))
         return "id";
-    if (x->submit != y->submit || x->duration != y->duration || x->estimate != y->estimate ||
-        x->begin != y->begin)
+    if (x->steps != y->steps || x->speed_row != y->speed_row || x->submit != y->submit ||
+        x->duration != y->duration || x->estimate != y->estimate || x->begin != y->begin)
         return "a time";
     if (x->gpus != y->gpus || x->tasks != y->tasks || x->cpu_milli != y->cpu_milli ||
         x->mem_mib != y->mem_mib || x->gpu_milli != y->gpu_milli ||
