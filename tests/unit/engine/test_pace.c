@@ -32,7 +32,7 @@ static struct stk_pace *make(stk_time steps)
 
 static void start(struct stk_pace *p, int64_t now, uint32_t job, uint32_t node, uint64_t mask)
 {
-    const struct stk_piece piece = {{node}, 1, 1, mask};
+    const struct stk_piece piece = {.node = {node}, .gpus = 1, .tasks = 1, .mask = mask};
     const struct stk_start s = {.job = {job}, .pieces = &piece, .n_pieces = 1};
 
     assert_int_equal(stk_pace_start(p, now * STK_SECOND, &s, 0), 0);
@@ -40,7 +40,8 @@ static void start(struct stk_pace *p, int64_t now, uint32_t job, uint32_t node, 
 
 static void a_job_goes_as_fast_as_where_it_is(void **state)
 {
-    const struct stk_piece two[] = {{{0}, 1, 1, 1}, {{1}, 1, 1, 1}};
+    const struct stk_piece two[] = {{.node = {0}, .gpus = 1, .tasks = 1, .mask = 1},
+                                    {.node = {1}, .gpus = 1, .tasks = 1, .mask = 1}};
     const struct stk_start s = {.job = {0}, .pieces = two, .n_pieces = 2};
     struct stk_pace *p = make(0);
 
