@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run sample bench-slurm test test-plain test-digests test-python soak bench bench-store bench-scale \
+.PHONY: build help run sample bench-slurm test test-plain test-digests test-python soak bench bench-store bench-openb bench-scale \
 	asan fuzz fmt check clean install deb
 .NOTPARALLEL:
 
@@ -80,6 +80,9 @@ bench-slurm: build ## jobs and submissions a second, beside Slurm on this machin
 
 bench-store: build ## writing and opening the store, against plain SQLite
 	@bench/store
+
+bench-openb: build ## pods placed a second, filling a cluster
+	@bench/openb
 
 bench-scale: build ## how time and memory grow with jobs and nodes
 	@bench/scale
