@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Debian package: built for real, its contents, its scripts, and that it is the same twice."""
-import hashlib
 import functools
+import hashlib
 import os
 import pathlib
 import re
