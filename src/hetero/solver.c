@@ -2,9 +2,7 @@
 #include "hetero/solver.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <spawn.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -71,40 +69,6 @@ static int start(struct stk_solver *s, struct stk_err *err)
     return 0;
 }
 
-static bool put(int fd, const void *from, size_t len)
-{
-    const char *p = from;
-
-    while (len > 0) {
-        ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
-static bool get(int fd, void *to, size_t len)
-{
-    char *p = to;
-
-    while (len > 0) {
-        ssize_t n = read(fd, p, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
 int stk_solver_ask(struct stk_solver *s, const struct stk_lp *p, double *ret_z, double *ret_x,
                    struct stk_err *err)
 {
@@ -115,10 +79,12 @@ int stk_solver_ask(struct stk_solver *s, const struct stk_lp *p, double *ret_z, 
 
     if (rc < 0)
         return rc;
-    if (!put(s->fd, &h, sizeof(h)) || !put(s->fd, p->count, k) || !put(s->fd, p->gpus, m) ||
-        !put(s->fd, p->weight, m) || !put(s->fd, p->need, m) ||
-        !put(s->fd, p->speed, p->jobs * k) || !get(s->fd, &status, sizeof(status)) ||
-        (status == 0 && (!get(s->fd, ret_z, sizeof(*ret_z)) || !get(s->fd, ret_x, p->jobs * k))))
+    if (!stk_lp_put(s->fd, &h, sizeof(h)) || !stk_lp_put(s->fd, p->count, k) ||
+        !stk_lp_put(s->fd, p->gpus, m) || !stk_lp_put(s->fd, p->weight, m) ||
+        !stk_lp_put(s->fd, p->need, m) || !stk_lp_put(s->fd, p->speed, p->jobs * k) ||
+        !stk_lp_get(s->fd, &status, sizeof(status)) ||
+        (status == 0 &&
+         (!stk_lp_get(s->fd, ret_z, sizeof(*ret_z)) || !stk_lp_get(s->fd, ret_x, p->jobs * k))))
         return stk_err_set(err, -EPIPE, "%.120s has ended without an answer", s->path);
     if (status != 0 && status != -ERANGE)
         return stk_err_set(err, -EIO, "%.120s cannot solve this", s->path);

@@ -3,8 +3,6 @@
  *
  * A program of its own, since the solver (COIN-OR CLP) is C++ and comes with libraries that
  * "stoker", which is static, should not carry. A solver that crashes takes no scheduler with it. */
-#include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,53 +10,19 @@
 #include "lp/solve.h"
 #include "lp/wire.h"
 
-/* True: all of it; false: the other side is gone. */
-static bool get(void *to, size_t len)
-{
-    char *p = to;
-
-    while (len > 0) {
-        ssize_t n = read(STDIN_FILENO, p, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
-static bool put(const void *from, size_t len)
-{
-    const char *p = from;
-
-    while (len > 0) {
-        ssize_t n = write(STDIN_FILENO, p, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        len -= (size_t)n;
-    }
-    return true;
-}
-
 static bool answer(const struct stk_lp_head *h)
 {
     size_t m = h->jobs, k = h->types, n_in = k + 3 * m + m * k, n_out = 1 + m * k;
     double *in = calloc(n_in, sizeof(*in)), *out = calloc(n_out, sizeof(*out));
     const struct stk_lp p = {h->jobs,        h->types,      in, in + k, in + k + m,
                              in + k + 2 * m, in + k + 3 * m};
-    bool ok = in && out && get(in, n_in * sizeof(*in));
+    bool ok = in && out && stk_lp_get(STDIN_FILENO, in, n_in * sizeof(*in));
 
     if (ok) {
         int32_t status = stk_lp_solve(&p, &out[0], &out[1]);
 
-        ok = put(&status, sizeof(status)) && (status != 0 || put(out, n_out * sizeof(*out)));
+        ok = stk_lp_put(STDIN_FILENO, &status, sizeof(status)) &&
+             (status != 0 || stk_lp_put(STDIN_FILENO, out, n_out * sizeof(*out)));
     }
     free(in);
     free(out);
@@ -73,8 +37,8 @@ int main(void)
         (void)fputs("stoker-lp: solves linear programs for stoker; it is not for people\n", stderr);
         return 2;
     }
-    while (get(&h, sizeof(h)) && h.jobs > 0 && h.jobs <= STK_LP_MAX_JOBS && h.types > 0 &&
-           h.types <= STK_LP_MAX_TYPES)
+    while (stk_lp_get(STDIN_FILENO, &h, sizeof(h)) && h.jobs > 0 && h.jobs <= STK_LP_MAX_JOBS &&
+           h.types > 0 && h.types <= STK_LP_MAX_TYPES)
         if (!answer(&h))
             return 1;
     return 0;

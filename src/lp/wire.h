@@ -10,6 +10,8 @@
 #ifndef STK_LP_WIRE_H
 #define STK_LP_WIRE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define STK_LP_MAX_JOBS 1000000u
@@ -18,5 +20,9 @@
 struct stk_lp_head {
     uint32_t jobs, types;
 };
+
+/* Over the socket. True: all of it; false: the other side is gone. */
+bool stk_lp_put(int fd, const void *from, size_t len);
+bool stk_lp_get(int fd, void *to, size_t len);
 
 #endif

@@ -64,11 +64,8 @@ void stk_frag_take(struct stk_frag *f, const struct stk_want *w)
 
     f->cpu -= w->cpu_milli;
     for (uint32_t k = 0; k < w->gpus; k++) {
-        uint32_t best = UINT32_MAX;
+        uint32_t best = stk_frag_least(f, milli);
 
-        for (uint32_t g = 0; g < f->gpus; g++)
-            if (f->left[g] >= milli && (best == UINT32_MAX || f->left[g] < f->left[best]))
-                best = g;
         if (best != UINT32_MAX)
             f->left[best] -= milli;
     }

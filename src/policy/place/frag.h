@@ -26,6 +26,17 @@ double stk_frag(const struct stk_frag *f, const struct stk_mix *mix);
  * left. Whole GPUs, parts, or no GPU at all. */
 void stk_frag_take(struct stk_frag *f, const struct stk_want *w);
 
+/* The GPU with the least left that has 'milli', the first of equals; UINT32_MAX: none. */
+static inline uint32_t stk_frag_least(const struct stk_frag *f, uint32_t milli)
+{
+    uint32_t best = UINT32_MAX;
+
+    for (uint32_t g = 0; g < f->gpus; g++)
+        if (f->left[g] >= milli && (best == UINT32_MAX || f->left[g] < f->left[best]))
+            best = g;
+    return best;
+}
+
 /* What is left of all its GPUs. */
 static inline uint32_t stk_frag_free(const struct stk_frag *f)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* openb.c - place: the rules that FGD was published beside, exactly as in its simulator, scores
  * being whole numbers cut towards zero and the first node of equals taken. Sizes are those of its
- * largest node: 128 cores and 8 GPUs.
+ * largest node: 128 cores and 8 GPUs. Where CPU is not limited it counts for nothing.
  *
  * See: Weng et al., ATC 2023, and the artifact of that paper. */
 #include "policy/place/frag.h"
@@ -9,12 +9,6 @@
 
 #define MOST_CPU 128000.0
 #define MOST_GPU 8000.0
-
-/* A node that does not limit CPU has none to spare or to lack. */
-static double cpu_of(const struct stk_state *s, uint32_t node, const struct stk_frag *f)
-{
-    return s->nodes[node].cpu_limited ? (double)f->cpu : 0;
-}
 
 static double bestfit(const void *st, const struct stk_state *s, uint32_t node,
                       const struct stk_want *w, uint32_t *io_gpu)
@@ -26,7 +20,7 @@ static double bestfit(const void *st, const struct stk_state *s, uint32_t node,
     (void)io_gpu;
     stk_frag_see(&f, s, node);
     if (s->nodes[node].cpu_limited)
-        sum += (cpu_of(s, node, &f) - (double)w->cpu_milli) / MOST_CPU * 0.5;
+        sum += ((double)f.cpu - (double)w->cpu_milli) / MOST_CPU * 0.5;
     sum += ((double)stk_frag_free(&f) - (double)w->gpus * stk_want_milli(w)) / MOST_GPU * 0.5;
     return (int)((1.0 - sum) * 100.0);
 }
@@ -40,7 +34,8 @@ static double dotprod(const void *st, const struct stk_state *s, uint32_t node,
     (void)st;
     (void)io_gpu;
     stk_frag_see(&f, s, node);
-    sum += cpu_of(s, node, &f) / MOST_CPU * ((double)w->cpu_milli / MOST_CPU);
+    if (s->nodes[node].cpu_limited)
+        sum += (double)f.cpu / MOST_CPU * ((double)w->cpu_milli / MOST_CPU);
     sum += stk_frag_free(&f) / MOST_GPU * ((double)w->gpus * stk_want_milli(w) / MOST_GPU);
     return (int)(100.0 * (1 - sum / 2.0));
 }
@@ -63,11 +58,8 @@ static double gpupacking(const void *st, const struct stk_state *s, uint32_t nod
     if (whole == f.gpus)
         return 33 - (int)whole > (int)whole ? 33 - (int)whole : (int)whole;
     for (uint32_t k = 0; k < w->gpus; k++) {
-        uint32_t best = UINT32_MAX;
+        uint32_t best = stk_frag_least(&f, milli);
 
-        for (uint32_t g = 0; g < f.gpus; g++)
-            if (f.left[g] >= milli && (best == UINT32_MAX || f.left[g] < f.left[best]))
-                best = g;
         if (best == UINT32_MAX)
             break;
         opened += f.left[best] == 1000;
