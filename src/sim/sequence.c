@@ -298,31 +298,60 @@ int stk_sequence_run(const struct stk_trace *t, const struct stk_cluster *c,
 
 /* ---- output ---- */
 
+static void member(struct stk_emit *e, const char *name)
+{
+    stk_emit_text(e, ",\"");
+    stk_emit_text(e, name);
+    stk_emit_text(e, "\":");
+}
+
+static void put_run(struct stk_emit *e, const struct stk_sequence_result *r)
+{
+    stk_emit_text(e, "{\"place\":");
+    stk_emit_json(e, r->place);
+    member(e, "policies");
+    stk_emit_json(e, r->policies);
+    member(e, "placed");
+    stk_emit_u64(e, r->placed);
+    member(e, "dropped");
+    stk_emit_u64(e, r->dropped);
+    member(e, "gpu_milli");
+    stk_emit_u64(e, r->gpu_milli);
+    member(e, "used_milli");
+    stk_emit_u64(e, r->used_milli);
+    member(e, "frag_milli");
+    stk_emit_real(e, r->frag_milli, 2);
+    member(e, "cpu_s");
+    stk_emit_real(e, r->cpu_s, 6);
+    member(e, "arrivals");
+    stk_emit_text(e, "[");
+    for (uint32_t k = 0; k < r->n_at; k++) {
+        stk_emit_text(e, k ? ",{\"pct\":" : "{\"pct\":");
+        stk_emit_u64(e, k);
+        member(e, "alloc_pct");
+        stk_emit_real(e, r->at[k].alloc_pct, 4);
+        member(e, "frag_pct");
+        stk_emit_real(e, r->at[k].frag_pct, 4);
+        stk_emit_text(e, "}");
+    }
+    stk_emit_text(e, "]}");
+}
+
 int stk_sequence_json(FILE *f, const struct stk_sequence_result *runs, uint32_t n,
                       struct stk_err *err)
 {
-    int rc = 0;
+    struct stk_emit e;
+    int rc;
 
-    (void)fprintf(f, "{\"runs\":[");
+    stk_emit_init(&e, f);
+    stk_emit_text(&e, "{\"runs\":[");
     for (uint32_t i = 0; i < n; i++) {
-        const struct stk_sequence_result *r = &runs[i];
-
-        (void)fprintf(f,
-                      "%s{\"place\":\"%s\",\"policies\":\"%s\",\"placed\":%u,\"dropped\":%u,"
-                      "\"gpu_milli\":%llu,\"used_milli\":%llu,\"frag_milli\":%.2f,\"cpu_s\":%.6f,"
-                      "\"arrivals\":[",
-                      i ? ",\n" : "\n", r->place, r->policies, r->placed, r->dropped,
-                      (unsigned long long)r->gpu_milli, (unsigned long long)r->used_milli,
-                      r->frag_milli, r->cpu_s);
-        for (uint32_t k = 0; k < r->n_at; k++)
-            (void)fprintf(f, "%s{\"pct\":%u,\"alloc_pct\":%.4f,\"frag_pct\":%.4f}", k ? "," : "", k,
-                          r->at[k].alloc_pct, r->at[k].frag_pct);
-        (void)fprintf(f, "]}");
+        stk_emit_text(&e, i ? ",\n" : "\n");
+        put_run(&e, &runs[i]);
     }
-    (void)fprintf(f, "\n]}\n");
-    if (fflush(f) != 0 || ferror(f))
-        rc = stk_err_set(err, -EIO, "cannot write JSON");
-    return rc;
+    stk_emit_text(&e, "\n]}\n");
+    rc = stk_emit_end(&e);
+    return rc ? stk_err_set(err, rc, "cannot write JSON: %s", strerror(-rc)) : 0;
 }
 
 void stk_sequence_table(FILE *f, const struct stk_sequence_result *runs, uint32_t n)

@@ -43,8 +43,8 @@ struct tables {
     struct gap gap[STK_MAX_GPU_TYPES][ROWS];
     double
         beyond[2 * NORMAL_MOST * NORMAL_STEPS + 1]; /* of a normal variable, from -NORMAL_MOST on */
-    double type_share[STK_MAX_GPU_TYPES];           /* of demand: see 'insist' */
-    double group_share[STK_MAX_NODE_GPUS + 1];      /* of demand, by GPUs on one node */
+    double demand;                             /* thousandths of GPUs a task, of the whole mix */
+    double group_share[STK_MAX_NODE_GPUS + 1]; /* of that, by GPUs on one node */
 };
 
 /* Expected excess over z of a standard normal variable: the integral of its tail, from the far end.
@@ -151,7 +151,6 @@ static void learn(void *st, const struct stk_state *s)
 {
     const struct stk_mix *mix = s->mix;
     struct tables *t = st;
-    double all = 0;
 
     *t = (struct tables){0};
     make_beyond(t->beyond);
@@ -164,12 +163,12 @@ static void learn(void *st, const struct stk_state *s)
         make_gaps(mix, type, t->gap[type]);
     }
     for (uint32_t i = 0; i < mix->n; i++)
-        all += mix->kind[i].share * mix->kind[i].gpus * mix->kind[i].gpu_milli;
-    for (uint32_t i = 0; i < mix->n && all > 0; i++) {
+        t->demand += mix->kind[i].share * mix->kind[i].gpus * mix->kind[i].gpu_milli;
+    for (uint32_t i = 0; i < mix->n && t->demand > 0; i++) {
         const struct stk_kind *k = &mix->kind[i];
 
         if (k->gpus > 1 && k->gpus <= STK_MAX_NODE_GPUS)
-            t->group_share[k->gpus] += k->share * k->gpus * k->gpu_milli / all;
+            t->group_share[k->gpus] += k->share * k->gpus * k->gpu_milli / t->demand;
     }
 }
 
@@ -204,15 +203,12 @@ static double price(double wanted, double have, double all)
 }
 
 /* Tasks that insist on types share them by what is free of each. */
-static void insist(const struct stk_mix *mix, const struct stock *k, double *wanted)
+static void insist(const struct tables *t, const struct stk_mix *mix, const struct stock *k,
+                   double *wanted)
 {
-    double all = 0;
-
-    for (uint32_t i = 0; i < mix->n; i++)
-        all += mix->kind[i].share * mix->kind[i].gpus * mix->kind[i].gpu_milli;
-    for (uint32_t i = 0; i < mix->n && all > 0; i++) {
+    for (uint32_t i = 0; i < mix->n && t->demand > 0; i++) {
         const struct stk_kind *m = &mix->kind[i];
-        double share = m->share * m->gpus * m->gpu_milli / all, have = 0;
+        double share = m->share * m->gpus * m->gpu_milli / t->demand, have = 0;
 
         if (m->gpus == 0 || m->gpu_types == STK_ANY_GPU_TYPE)
             continue;
@@ -230,7 +226,7 @@ static void set_prices(const void *st, const struct stk_state *s, struct stk_pri
     struct stock k = {.all = 0};
 
     count_stock(t, s, &k);
-    insist(s->mix, &k, wanted);
+    insist(t, s->mix, &k, wanted);
     for (uint32_t y = 0; y < STK_MAX_GPU_TYPES; y++)
         p->type[y] = price(wanted[y], k.type[y], k.all);
     for (uint32_t n = 0; n <= STK_MAX_NODE_GPUS; n++) {
