@@ -14,8 +14,12 @@
  * counts as, and memory follows from it. GPUs in MIG mode are given in instances alone, and no
  * other GPU is.
  *
- * Topology wishes get their members here when placement can honour them; a demand that cannot be
- * honoured must not be expressible.
+ * Where tasks may lie to each other (topology.h): all inside one link island, node, rack and so on.
+ * That is required, or preferred: then it is tried first, and one level wider after the other up to
+ * what is required. Tasks may come in subgroups, task 0 to group - 1 the first, each inside one
+ * such place of its own level. 'per_node' says how many tasks every node has that is used. An
+ * exclusive job shares no node with another: all there is on its nodes is blocked while it has
+ * them, though it counts as using the GPUs it asked for.
  */
 #ifndef STK_MODEL_DEMAND_H
 #define STK_MODEL_DEMAND_H
@@ -47,8 +51,13 @@ struct stk_demand {
     uint8_t share;        /* enum stk_share, of a part */
     uint8_t share_max;    /* at most so many share a GPU; 0: as many as fit */
     bool cut;             /* tasks == 1, and may be cut over several nodes */
-    uint8_t pin_slot;     /* of a MIG instance; see pin */
-    uint16_t mig;         /* 0: no MIG instance; else its profile, and gpu_milli is its milli */
+    bool exclusive;       /* nobody else on its nodes */
+    uint8_t level_required, level_preferred; /* enum stk_level, link to region; 0: no wish */
+    uint8_t group_level; /* each subgroup lies inside one such; 0: there are no subgroups */
+    uint32_t group;      /* tasks of a subgroup; divides tasks */
+    uint32_t per_node;   /* tasks on each node that is used; divides tasks; 0: as they fit */
+    uint8_t pin_slot;    /* of a MIG instance; see pin */
+    uint16_t mig;        /* 0: no MIG instance; else its profile, and gpu_milli is its milli */
     /* Set by the core alone, for a job whose processes sleep: they can wake where they are only. */
     uint32_t pin;      /* node + 1; 0: not pinned */
     uint64_t pin_mask; /* exactly these GPUs of it; 0 on aggregate nodes. And pin_slot */
