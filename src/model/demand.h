@@ -29,6 +29,7 @@
 
 #define STK_MAX_GPUS 1000000 /* of one job */
 #define STK_MAX_TASKS 65536
+#define STK_MAX_GPU_MEM_MIB (1 << 30)
 #define STK_MAX_GPU_TYPES 64
 #define STK_ANY_GPU_TYPE UINT64_MAX
 
@@ -39,6 +40,14 @@ enum stk_share {
     STK_SHARE_TIME, /* in turns: all but one are suspended */
     STK_SHARE_MAX
 };
+
+/* What a job description has for it: these, and "mig" for an instance. */
+static inline const char *stk_share_name(enum stk_share s)
+{
+    static const char *const names[STK_SHARE_MAX] = {"none", "mps", "time"};
+
+    return (unsigned)s < STK_SHARE_MAX ? names[s] : "?";
+}
 
 struct stk_demand {
     uint32_t tasks;       /* >= 1 */
