@@ -19,7 +19,11 @@ static const struct {
     const char *option, *key;
     enum kind kind;
 } rows[] = {
-    {"gpus", "gpus", WHOLE},
+    {"gpus", "gpus", REAL},
+    {"gpu-mem", "gpu_mem_mib", SIZE},
+    {"share", "share", TEXT},
+    {"share-max", "share_max", WHOLE},
+    {"mig", "mig", TEXT},
     {"tasks", "tasks", WHOLE},
     {"tasks-per-node", "tasks_per_node", WHOLE},
     {"cpus", "cpus", REAL},

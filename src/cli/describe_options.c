@@ -3,7 +3,12 @@
 #include "cli/describe.h"
 
 const struct stk_option stk_describe_resources[] = {
-    {"gpus", 'g', "N", "GPUs per task (default 0)", NULL},
+    {"gpus", 'g', "N", "GPUs per task (default 0); 0.5 is half of one", NULL},
+    {"gpu-mem", 0, "SIZE", "memory on each GPU: 20G; without --gpus part of one GPU", NULL},
+    {"share", 0, "HOW", "how those who share a GPU are kept apart: none, mps, mig\nor time",
+     "none mps mig time"},
+    {"share-max", 0, "N", "at most so many jobs on that GPU", NULL},
+    {"mig", 0, "PROFILE", "a MIG instance, such as 1g.10gb", NULL},
     {"gpu-type", 0, "TYPE", "only GPUs of this type; may be repeated", NULL},
     {"tasks", 'n', "N", "tasks that start together (a gang)", NULL},
     {"tasks-per-node", 0, "N", "tasks on each node", NULL},

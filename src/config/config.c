@@ -20,11 +20,14 @@
 
 void stk_config_init(struct stk_config *c)
 {
-    *c = (struct stk_config){.virtual_gpus = STK_CONFIG_NO_GPUS,
-                             .retention = {90 * UINT64_C(86400), UINT64_C(10) << 30},
-                             .gpus = {.pack_mib = 5000},
-                             .idle = {.shell_suspend_s = 1800},
-                             .limits = {2000000, 1000000}};
+    struct stk_err unused;
+
+    *c = (struct stk_config){0};
+    for (const struct stk_config_key *k = stk_config_keys; k->path; k++)
+        if (k->type == STK_CONFIG_NUMBER || k->type == STK_CONFIG_SECONDS ||
+            k->type == STK_CONFIG_BYTES || k->type == STK_CONFIG_WORD)
+            (void)stk_config_set(c, k, k->def, strlen(k->def), &unused);
+    c->virtual_gpus = STK_CONFIG_NO_GPUS; /* its default is no number */
 }
 
 static void free_list(char **list)

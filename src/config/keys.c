@@ -54,6 +54,8 @@ const struct stk_config_key stk_config_keys[] = {
      "a GPU that had an error is used again when it has been well for so long; 0: never by itself"},
     {"gpus.interval_ms", STK_CONFIG_NUMBER, AT(gpus.interval_ms), NULL, 3600000, "5000",
      "time between two looks at the GPUs"},
+    {"gpus.share", STK_CONFIG_WORD, AT(gpus.share), "auto|none|mps", 0, "auto",
+     "how jobs share a GPU that do not say; auto: mps where nvidia-cuda-mps-control is found, else none"},
     {"idle.warn", STK_CONFIG_SECONDS, AT(idle.warn_s), NULL, 31557600, "0",
      "say so when a job has done nothing for so long; 0: never (as below)"},
     {"idle.suspend", STK_CONFIG_SECONDS, AT(idle.suspend_s), NULL, 31557600, "0",

@@ -17,6 +17,7 @@
 #include "model/event.h"
 #include "model/mix.h"
 #include "model/node.h"
+#include "model/topology.h"
 
 struct stk_core;
 struct stk_state;
@@ -25,6 +26,8 @@ struct stk_reason;
 struct stk_core_config {
     const struct stk_node_spec *nodes; /* copied */
     uint32_t n_nodes, n_pools;
+    const struct stk_layout *layouts; /* that the nodes name; copied */
+    uint32_t n_layouts;
     const struct stk_order_ops *order; /* all borrowed, static */
     const struct stk_backfill_ops *backfill;
     const struct stk_place_ops *place;

@@ -190,7 +190,7 @@ static int get_live(struct load *l, uint32_t job)
     struct stk_reader *r = &l->r;
     int rc;
 
-    stk_wire_get_demand(r, &v->demand, l->version > 2);
+    stk_wire_get_demand(r, &v->demand, l->version);
     if (r->bad || stk_demand_check(&v->demand, l->err) < 0 ||
         v->demand.gpus * v->demand.tasks != j->gpus)
         return bad(l, "what a job asks for");

@@ -63,6 +63,8 @@ struct stk_machine {
     bool is_virtual;
     char gpu_type[96];
     char helper[4096]; /* stoker-gpu; "": there is none */
+    char mps[4096];    /* nvidia-cuda-mps-control; "": there is none */
+    char no_mps[128];  /* and why; "": there is one */
     struct stk_node_spec node;
     struct stk_live_node live_node;
     const char *gpu_types[1];

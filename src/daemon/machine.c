@@ -16,6 +16,7 @@
 
 #define LIST_MS 30000 /* a driver that must be loaded takes its time */
 #define VIRTUAL_GPUS 8u
+#define MPS_CONTROL "nvidia-cuda-mps-control"
 
 static int64_t now_ms(void)
 {
@@ -93,6 +94,26 @@ static void find_gpus(struct stk_machine *m)
     free(line);
 }
 
+/* MPS needs real GPUs and the program that comes with NVIDIA's driver. */
+static void find_mps(struct stk_machine *m)
+{
+    const char *dirs = getenv("PATH");
+
+    m->mps[0] = '\0';
+    for (dirs = dirs ? dirs : "/usr/bin:/bin"; !m->is_virtual && *dirs;) {
+        size_t n = strcspn(dirs, ":");
+
+        (void)snprintf(m->mps, sizeof(m->mps), "%.*s/" MPS_CONTROL, (int)n, dirs);
+        if (n > 0 && dirs[0] == '/' && access(m->mps, X_OK) == 0)
+            return;
+        m->mps[0] = '\0';
+        dirs += n + (dirs[n] == ':');
+    }
+    (void)snprintf(m->no_mps, sizeof(m->no_mps), "%s",
+                   m->is_virtual ? "the GPUs are virtual"
+                                 : MPS_CONTROL " is not in the daemon's PATH");
+}
+
 static int fill_table(struct stk_machine *m, struct stk_err *err)
 {
     m->table = calloc(m->n_gpus + 1, sizeof(*m->table));
@@ -125,6 +146,7 @@ int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct s
     if (c->virtual_gpus == STK_CONFIG_NO_GPUS)
         find_gpus(m);
     m->is_virtual = m->gpus.n == 0;
+    find_mps(m);
     m->n_gpus = !m->is_virtual                          ? m->gpus.n
                 : c->virtual_gpus == STK_CONFIG_NO_GPUS ? VIRTUAL_GPUS
                                                         : (uint32_t)c->virtual_gpus;

@@ -206,6 +206,9 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
                                          .params = &setup->params,
                                          .retain_done = 10000};
     ret->policy = setup->name;
+    ret->no_mps = d->machine.no_mps[0] ? d->machine.no_mps : NULL;
+    ret->share =
+        c->gpus.share == 2 || (c->gpus.share == 0 && !ret->no_mps) ? STK_SHARE_MPS : STK_SHARE_NONE;
     ret->limits =
         (struct stk_live_limits){(uint32_t)c->limits.jobs, (uint32_t)c->limits.jobs_per_user};
 }

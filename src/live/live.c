@@ -160,6 +160,7 @@ int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struc
     l->cfg.core = cfg->core;
     l->cfg.policy = cfg->policy;
     l->cfg.limits = cfg->limits;
+    l->cfg.share = cfg->share;
     rc = stk_live_recover(l, err);
     if (rc == 0)
         return 0;

@@ -47,6 +47,8 @@ struct stk_live_config {
     const char *const *gpu_types;      /* names; borrowed for life */
     uint32_t n_gpu_types;
     struct stk_live_limits limits;
+    enum stk_share share;         /* of parts of GPUs, for jobs that say nothing */
+    const char *no_mps;           /* why there is no MPS here; NULL: there is; borrowed for life */
     stk_time (*clock)(void *ctx); /* microseconds since the Unix epoch */
     int (*signal)(void *ctx, stk_job_number number, int sig, struct stk_err *err); /* optional */
     void (*log)(void *ctx, const char *line); /* optional: notable things, one line each */

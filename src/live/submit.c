@@ -104,6 +104,43 @@ static int resolve(const struct stk_live *l, struct stk_spec *s, struct stk_err 
     return 0;
 }
 
+/* Part of a GPU by memory: as much of it as of its memory, rounded up. */
+static int by_memory(const struct stk_live *l, struct stk_demand *d, struct stk_err *err)
+{
+    uint64_t all = stk_core_state(l->core)->nodes[0].gpu_mem_mib;
+
+    if (all == 0)
+        return stk_err_set(err, -EINVAL,
+                           "gpu_mem_mib: the memory of the GPUs here is not known; say which part "
+                           "of a GPU, such as gpus 0.5");
+    if (d->gpu_mem_mib > all)
+        return stk_err_set(err, -EINVAL,
+                           "gpu_mem_mib: a GPU here has %llu MiB of memory, %u are asked for",
+                           (unsigned long long)all, d->gpu_mem_mib);
+    d->gpu_milli = (uint16_t)((d->gpu_mem_mib * UINT64_C(1000) + all - 1) / all);
+    d->gpu_milli = d->gpu_milli > 999 ? 999 : d->gpu_milli;
+    return 0;
+}
+
+/* What a part of a GPU leaves open. */
+static int resolve_part(const struct stk_live *l, struct stk_spec *s, struct stk_err *err)
+{
+    struct stk_demand *d = &s->job.demand;
+
+    if (s->by_memory && by_memory(l, d, err) < 0)
+        return -EINVAL;
+    if (d->gpu_milli && !d->mig && !s->share_said)
+        d->share = (uint8_t)l->cfg.share;
+    if (d->share == STK_SHARE_MPS && l->cfg.no_mps)
+        return stk_err_set(err, -EINVAL, "share: there is no MPS here: %s", l->cfg.no_mps);
+    if (d->share == STK_SHARE_MPS) /* an MPS server serves one user */
+        d->share_with = s->job.tenant + 1;
+    if (d->gpu_milli && !d->mig && !d->gpu_mem_mib && d->share != STK_SHARE_TIME)
+        d->gpu_mem_mib = (uint32_t)((uint64_t)stk_core_state(l->core)->nodes[0].gpu_mem_mib *
+                                    d->gpu_milli / 1000);
+    return 0;
+}
+
 /* Whatever could be wrong with the dependencies of any job of the draft must be found here: once
  * jobs are being made, an error would undo the whole turn. */
 static int check_deps(struct stk_live *l, const struct draft *d, struct stk_err *err)
@@ -136,6 +173,7 @@ static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft
         d->spec.job.held = true;
     }
     rc = resolve(l, &d->spec, err);
+    rc = rc < 0 ? rc : resolve_part(l, &d->spec, err);
     rc = rc < 0 || !d->spec.scheduled ? rc : stk_live_cron_room(l, err);
     rc = rc < 0 ? rc : check_deps(l, d, err);
     rc = rc < 0 ? rc : st->admit->check(st, &d->spec.job, err);

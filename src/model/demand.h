@@ -7,16 +7,20 @@
  * and memory are cut in proportion.
  *
  * A task may ask for part of one GPU: then gpus is 1 and gpu_milli says how much. Tasks of one job
- * never share a GPU with each other. Who shares a GPU has asked for the same way of sharing and the
- * same number of sharers. In turns each may use all of its memory, and a job has one task: several
- * would not have their turns together.
+ * never share a GPU with each other. Who shares a GPU has asked for the same way of sharing, the
+ * same number of sharers and the same company (share_with). In turns each may use all of its
+ * memory, and a job has one task: several would not have their turns together.
  *
  * Or it asks for a MIG instance of one GPU (mig.h): 'mig' is the profile, gpu_milli is what that
  * counts as, and memory follows from it. GPUs in MIG mode are given in instances alone, and no
  * other GPU is.
  *
- * Topology wishes get their members here when placement can honour them; a demand that cannot be
- * honoured must not be expressible.
+ * Where tasks may lie to each other (topology.h): all inside one link island, node, rack and so on.
+ * That is required, or preferred: then it is tried first, and one level wider after the other up to
+ * what is required. Tasks may come in subgroups, task 0 to group - 1 the first, each inside one
+ * such place of its own level. 'per_node' says how many tasks every node has that is used. An
+ * exclusive job shares no node with another: all there is on its nodes is blocked while it has
+ * them, though it counts as using the GPUs it asked for.
  */
 #ifndef STK_MODEL_DEMAND_H
 #define STK_MODEL_DEMAND_H
@@ -26,6 +30,7 @@
 
 #define STK_MAX_GPUS 1000000 /* of one job */
 #define STK_MAX_TASKS 65536
+#define STK_MAX_GPU_MEM_MIB (1 << 30)
 #define STK_MAX_GPU_TYPES 64
 #define STK_ANY_GPU_TYPE UINT64_MAX
 
@@ -37,6 +42,14 @@ enum stk_share {
     STK_SHARE_MAX
 };
 
+/* What a job description has for it: these, and "mig" for an instance. */
+static inline const char *stk_share_name(enum stk_share s)
+{
+    static const char *const names[STK_SHARE_MAX] = {"none", "mps", "time"};
+
+    return (unsigned)s < STK_SHARE_MAX ? names[s] : "?";
+}
+
 struct stk_demand {
     uint32_t tasks;       /* >= 1 */
     uint32_t gpus;        /* per task; 0 for a CPU job */
@@ -47,9 +60,15 @@ struct stk_demand {
     uint16_t gpu_milli;   /* 0: whole GPUs; 1 to 999: so many thousandths of one */
     uint8_t share;        /* enum stk_share, of a part */
     uint8_t share_max;    /* at most so many share a GPU; 0: as many as fit */
+    uint32_t share_with;  /* of a part: only with those of the same number; 0 is one as any */
     bool cut;             /* tasks == 1, and may be cut over several nodes */
-    uint8_t pin_slot;     /* of a MIG instance; see pin */
-    uint16_t mig;         /* 0: no MIG instance; else its profile, and gpu_milli is its milli */
+    bool exclusive;       /* nobody else on its nodes */
+    uint8_t level_required, level_preferred; /* enum stk_level, link to region; 0: no wish */
+    uint8_t group_level; /* each subgroup lies inside one such; 0: there are no subgroups */
+    uint32_t group;      /* tasks of a subgroup; divides tasks */
+    uint32_t per_node;   /* tasks on each node that is used; divides tasks; 0: as they fit */
+    uint8_t pin_slot;    /* of a MIG instance; see pin */
+    uint16_t mig;        /* 0: no MIG instance; else its profile, and gpu_milli is its milli */
     /* Set by the core alone, for a job whose processes sleep: they can wake where they are only. */
     uint32_t pin;      /* node + 1; 0: not pinned */
     uint64_t pin_mask; /* exactly these GPUs of it; 0 on aggregate nodes. And pin_slot */

@@ -19,10 +19,14 @@ struct stk_node_spec {
     uint32_t gpu_mem_mib; /* of each GPU; 0: unknown */
     uint32_t cpu_milli;   /* 0: not limited */
     uint32_t mem_mib;     /* 0: not limited */
-    uint8_t mig;          /* its GPUs are in MIG mode: their model (mig.h). All nodes with this type
-                             are so, or none. 0: they are not */
-    bool aggregate;       /* counts GPUs but does not tell them apart; then 'gpus' may exceed
-                             STK_MAX_NODE_GPUS. Used by the placement policy "count". */
+    /* where it is, by number; 0: not known, and then nobody else is there (topology.h) */
+    uint32_t domain; /* joins its GPUs to those of other nodes by links; lies in one rack */
+    uint32_t rack, zone, region;
+    uint32_t layout; /* of its GPUs: index into the table of layouts + 1; 0: none is linked */
+    uint8_t mig;     /* its GPUs are in MIG mode: their model (mig.h). All nodes with this type
+                        are so, or none. 0: they are not */
+    bool aggregate;  /* counts GPUs but does not tell them apart; then 'gpus' may exceed
+                        STK_MAX_NODE_GPUS. Used by the placement policy "count". */
 };
 
 #endif

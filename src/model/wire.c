@@ -2,6 +2,8 @@
 /* wire.c - version, type, time, job and lease first; then what the type has, in a fixed order. */
 #include "model/wire.h"
 
+#include "model/topology.h"
+
 /* Each piece is at least this long, so that a count can be checked before memory is asked for. */
 #define LEAST_PIECE 4
 #define LEAST_DEP 2
@@ -19,6 +21,26 @@ size_t stk_wire_bound(const struct stk_event *ev)
 
 /* ---- writing ---- */
 
+static bool has_topology(const struct stk_demand *d)
+{
+    return d->level_required || d->level_preferred || d->exclusive || d->per_node || d->group ||
+           d->group_level;
+}
+
+/* A mark, and behind it what most demands do not have. */
+static void put_topology(struct stk_bytes *b, const struct stk_demand *d)
+{
+    stk_put_u(b, has_topology(d));
+    if (!has_topology(d))
+        return;
+    stk_put_u(b, d->level_required);
+    stk_put_u(b, d->level_preferred);
+    stk_put_u(b, d->exclusive);
+    stk_put_u(b, d->per_node);
+    stk_put_u(b, d->group);
+    stk_put_u(b, d->group_level);
+}
+
 void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d)
 {
     stk_put_u(b, d->tasks);
@@ -32,8 +54,10 @@ void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d)
         stk_put_u(b, d->share);
         stk_put_u(b, d->share_max);
         stk_put_u(b, d->mig);
+        stk_put_u(b, d->share_with);
     }
     stk_put_u(b, d->cut);
+    put_topology(b, d);
 }
 
 static int put_spec(struct stk_bytes *b, const struct stk_job_spec *j)
@@ -163,14 +187,27 @@ void stk_wire_done(struct stk_wire *w)
     stk_mem_drop(&w->mem, &w->pieces, &w->cap_pieces, sizeof(*w->pieces));
 }
 
-void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, bool parts)
+static void get_topology(struct stk_reader *r, struct stk_demand *ret)
+{
+    if (!stk_get_bool(r))
+        return;
+    ret->level_required = (uint8_t)stk_get_u(r, STK_AT_REGION);
+    ret->level_preferred = (uint8_t)stk_get_u(r, STK_AT_REGION);
+    ret->exclusive = stk_get_bool(r);
+    ret->per_node = stk_get_u32(r);
+    ret->group = stk_get_u32(r);
+    ret->group_level = (uint8_t)stk_get_u(r, STK_AT_REGION);
+    r->bad |= !has_topology(ret); /* there is one way to say it */
+}
+
+void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, uint64_t version)
 {
     *ret = (struct stk_demand){.tasks = stk_get_u32(r)};
     ret->gpus = stk_get_u32(r);
     ret->gpu_types = ~stk_get_u(r, UINT64_MAX);
     ret->cpu_milli = stk_get_u32(r);
     ret->mem_mib = stk_get_u32(r);
-    if (parts) {
+    if (version > 2) {
         ret->gpu_mem_mib = stk_get_u32(r);
         ret->gpu_milli = (uint16_t)stk_get_u(r, 999);
     }
@@ -178,8 +215,11 @@ void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, bool part
         ret->share = (uint8_t)stk_get_u(r, STK_SHARE_MAX - 1);
         ret->share_max = (uint8_t)stk_get_u(r, UINT8_MAX);
         ret->mig = (uint16_t)stk_get_u(r, UINT16_MAX);
+        ret->share_with = version > 3 ? stk_get_u32(r) : 0;
     }
     ret->cut = stk_get_bool(r);
+    if (version > 3)
+        get_topology(r, ret);
 }
 
 static int32_t get_i32(struct stk_reader *r)
@@ -204,7 +244,7 @@ static int get_spec(struct stk_reader *r, struct stk_wire *w, uint64_t version)
     struct stk_job_spec *j = &w->spec;
 
     *j = (struct stk_job_spec){.kind = STK_KIND_TRAIN};
-    stk_wire_get_demand(r, &j->demand, version > 2);
+    stk_wire_get_demand(r, &j->demand, version);
     j->kind = (enum stk_job_kind)stk_get_u(r, STK_KIND_MAX - 1);
     j->tier = (enum stk_tier)stk_get_u(r, STK_TIER_MAX - 1);
     j->priority = get_i32(r);

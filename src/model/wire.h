@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "model/event.h"
 
-#define STK_WIRE_VERSION 3
+#define STK_WIRE_VERSION 4
 
 /* Bytes that are enough for any event but SUBMIT with dependencies and PLACE. */
 #define STK_WIRE_SMALL 256
@@ -45,8 +45,8 @@ void stk_wire_done(struct stk_wire *w);
  * bounded by 'len'. On failure ret->ev is of no use. */
 int stk_wire_get(const unsigned char *buf, size_t len, struct stk_wire *ret, struct stk_err *err);
 
-/* A demand inside other encodings (core/save.h). 'parts': of a version that knows parts of GPUs. */
+/* A demand inside other encodings (core/save.h), whose versions are those of events. */
 void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d);
-void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, bool parts);
+void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, uint64_t version);
 
 #endif

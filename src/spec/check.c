@@ -85,12 +85,9 @@ static struct stk_word show(const json_t *v)
 
 static int check_int(struct checker *c, const struct stk_key *k, const json_t *v)
 {
-    if (!json_is_integer(v) || json_integer_value(v) < k->min || json_integer_value(v) > k->max) {
-        if (json_is_real(v) && strcmp(k->name, "gpus") == 0)
-            return wrong(c, "fractions of a GPU are not supported yet, got %g", json_real_value(v));
+    if (!json_is_integer(v) || json_integer_value(v) < k->min || json_integer_value(v) > k->max)
         return wrong(c, "must be a whole number from %" PRId64 " to %" PRId64 ", got %s", k->min,
                      k->max, show(v).text);
-    }
     return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/near.h"
 #include "model/job.h"
+#include "model/mig.h"
 #include "spec/cron.h"
 #include "spec/words.h"
 #include "sys/rlimits.h"
@@ -108,7 +109,11 @@ static const struct stk_key job_keys[] = {
     {"secrets", STK_KEY_SECRETS, 0, 64, STK_MAX_PATH, NULL, NULL, "none", "environment variables whose values are read from the user's own files at the start and never stored"},
     {"umask", STK_KEY_INT, 0, 511, 0, NULL, NULL, "18 (022)", "file mode mask"},
     {"rlimits", STK_KEY_OBJECT, 0, 0, 0, NULL, rlimit_keys, "the daemon's", "limits of its processes, soft and hard each; -1: none"},
-    {"gpus", STK_KEY_INT, 0, STK_MAX_GPUS, 0, NULL, NULL, "0", "GPUs per task"},
+    {"gpus", STK_KEY_NUMBER, 0, STK_MAX_GPUS, 0, NULL, NULL, "0", "GPUs per task: whole ones, or part of one, 0.001 to 0.999"},
+    {"gpu_mem_mib", STK_KEY_INT, 0, STK_MAX_GPU_MEM_MIB, 0, NULL, NULL, "0: does not matter", "memory on each of its GPUs, MiB; without gpus: part of one GPU, as large as its share of the memory"},
+    {"share", STK_KEY_WORD, 0, 0, 0, "none|mps|mig|time", NULL, "the site's", "how those who share a GPU are kept apart, for part of one"},
+    {"share_max", STK_KEY_INT, 1, UINT8_MAX, 0, NULL, NULL, "as many as fit", "at most so many jobs on the GPU that it has part of"},
+    {"mig", STK_KEY_NAME, 1, STK_MIG_NAME_LEN - 1, 0, NULL, NULL, "none", "a MIG instance of this profile, such as 1g.10gb, per task"},
     {"gpu_types", STK_KEY_NAMES, 1, STK_MAX_GPU_TYPES, 64, NULL, NULL, "any", "kinds of GPU it can use"},
     {"tasks", STK_KEY_INT, 1, STK_MAX_TASKS, 0, NULL, NULL, "1", "equal tasks, started together or not at all"},
     {"tasks_per_node", STK_KEY_INT, 1, STK_MAX_TASKS, 0, NULL, NULL, "as they fit", "how many tasks share a node"},

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/mig.h"
 #include "spec/keys.h"
 #include "spec/spec.h"
 #include "spec/words.h"
 
 #define STANDARD_QUEUE "standard"
 #define STANDARD_OUT "stoker-%j.out"
+#define STK_SEATS 2 /* who take turns on a GPU, when nothing is said */
 #define STANDARD_ARRAY_OUT "stoker-%A_%a.out"
 
 static const struct {
@@ -83,12 +85,40 @@ static void read_retry(const json_t *o, struct stk_job_spec *job)
         memset(job->retry, 0, sizeof(job->retry));
 }
 
+/* Part of a GPU is gpus 1 and thousandths of it. */
+static void read_gpus(const json_t *o, struct stk_spec *s)
+{
+    struct stk_demand *d = &s->job.demand;
+    const char *mig = string(o, "mig", NULL), *share = string(o, "share", NULL);
+    double gpus = json_number_value(json_object_get(o, "gpus"));
+
+    d->gpus = gpus < 1 && gpus > 0 ? 1 : (uint32_t)gpus;
+    d->gpu_milli = gpus < 1 ? (uint16_t)lround(gpus * 1000) : 0;
+    d->gpu_mem_mib = (uint32_t)whole(o, "gpu_mem_mib", 0);
+    d->share_max = (uint8_t)whole(o, "share_max", 0);
+    s->by_memory = !json_object_get(o, "gpus") && d->gpu_mem_mib > 0;
+    s->share_said = share != NULL;
+    for (int i = 0; share && i < STK_SHARE_MAX; i++)
+        if (strcmp(share, stk_share_name((enum stk_share)i)) == 0)
+            d->share = (uint8_t)i;
+    if (d->share == STK_SHARE_TIME && d->gpu_milli == 0 && !s->by_memory) { /* a seat */
+        d->share_max = d->share_max ? d->share_max : STK_SEATS;
+        d->gpu_milli = (uint16_t)(d->share_max > 1 ? 1000 / d->share_max : 999);
+    }
+    if (mig) {
+        d->mig = stk_mig_parse(mig, strlen(mig));
+        d->gpu_milli = (uint16_t)stk_mig_milli(d->mig);
+    }
+    if (mig || s->by_memory)
+        d->gpus = 1;
+}
+
 static void read_job(const json_t *o, struct stk_spec *s)
 {
     struct stk_job_spec *job = &s->job;
 
     job->demand.tasks = (uint32_t)whole(o, "tasks", 1);
-    job->demand.gpus = (uint32_t)whole(o, "gpus", 0);
+    read_gpus(o, s);
     job->demand.gpu_types = STK_ANY_GPU_TYPE;
     job->demand.cpu_milli = (uint32_t)lround(json_number_value(json_object_get(o, "cpus")) * 1000);
     job->demand.mem_mib = (uint32_t)whole(o, "mem_mib", 0);

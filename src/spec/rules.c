@@ -3,11 +3,13 @@
 #include "spec/rules.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/mig.h"
 #include "spec/cron.h"
 #include "spec/words.h"
 
@@ -80,14 +82,72 @@ static int kind(const json_t *spec, struct stk_fault *f)
     return 0;
 }
 
+/* Whole GPUs, or thousandths of one. */
+static int fraction(double gpus, struct stk_fault *f)
+{
+    double milli = gpus * 1000;
+
+    if (gpus == floor(gpus))
+        return 0;
+    if (gpus > 1)
+        return blame(f, "gpus", "must be a whole number, or part of one GPU below 1, got %g", gpus);
+    if (milli < 0.999 || milli > 999.001 || fabs(milli - round(milli)) > 1e-6)
+        return blame(f, "gpus", "part of a GPU must be 0.001 to 0.999, in thousandths, got %g",
+                     gpus);
+    return 0;
+}
+
+/* An instance is what its profile says. */
+static int instance(const json_t *spec, const char *profile, const char *share, struct stk_fault *f)
+{
+    if (stk_mig_parse(profile, strlen(profile)) == 0)
+        return blame(f, "mig", "must be a MIG profile such as 1g.10gb, got \"%s\"",
+                     stk_words_show(profile).text);
+    if (json_object_get(spec, "gpus") && json_number_value(json_object_get(spec, "gpus")) != 1)
+        return blame(f, "mig", "is one instance per task; leave gpus out");
+    if (share && strcmp(share, "mig") != 0)
+        return blame(f, "share", "of a MIG instance is mig, got \"%s\"", share);
+    if (given(spec, "gpu_mem_mib") || given(spec, "share_max"))
+        return blame(f, given(spec, "share_max") ? "share_max" : "gpu_mem_mib",
+                     "cannot be given together with mig: an instance is not shared, and its "
+                     "profile says how much memory it has");
+    return 0;
+}
+
+/* Parts of a GPU, and who shares one. */
+static int parts(const json_t *spec, struct stk_fault *f)
+{
+    const char *profile = json_string_value(json_object_get(spec, "mig"));
+    const char *share = json_string_value(json_object_get(spec, "share"));
+    double gpus = json_number_value(json_object_get(spec, "gpus"));
+    bool mem = whole(spec, "gpu_mem_mib", 0) > 0, some = json_object_get(spec, "gpus") != NULL;
+    bool part = (gpus > 0 && gpus < 1) || (!some && mem);
+
+    if (fraction(gpus, f) < 0)
+        return -EINVAL;
+    if (profile)
+        return instance(spec, profile, share, f);
+    if (share && strcmp(share, "mig") == 0)
+        return blame(f, "share", "mig needs mig: which profile, such as 1g.10gb");
+    if (mem && some && gpus == 0)
+        return blame(f, "gpu_mem_mib", "has no meaning with 0 GPUs");
+    if (share && strcmp(share, "time") == 0 && gpus == 1)
+        return 0; /* a seat */
+    if (!part && (share || given(spec, "share_max")))
+        return blame(f, share ? "share" : "share_max",
+                     "has a meaning only for part of a GPU, such as gpus 0.5");
+    return 0;
+}
+
 static int amount(const json_t *spec, struct stk_fault *f)
 {
-    int64_t gpus = whole(spec, "gpus", 0), tasks = whole(spec, "tasks", 1);
+    int64_t gpus = (int64_t)ceil(json_number_value(json_object_get(spec, "gpus")));
+    int64_t tasks = whole(spec, "tasks", 1);
 
     if (gpus * tasks > STK_MAX_GPUS)
         return blame(f, "gpus", "times tasks must be at most %d, got %" PRId64 " times %" PRId64,
                      STK_MAX_GPUS, gpus, tasks);
-    if (given(spec, "gpu_types") && gpus == 0)
+    if (given(spec, "gpu_types") && gpus == 0 && !given(spec, "gpu_mem_mib") && !given(spec, "mig"))
         return blame(f, "gpu_types", "has no meaning without gpus");
     if (whole(spec, "deadline", INT64_MAX) < whole(spec, "begin", 0))
         return blame(f, "deadline", "is before begin");
@@ -222,7 +282,7 @@ static int secrets(const json_t *spec, struct stk_fault *f)
 int stk_spec_rules(const json_t *spec, struct stk_fault *ret)
 {
     static int (*const rules[])(const json_t *, struct stk_fault *) = {
-        exclusive, needed, kind, amount, array, depends, schedule, retry, rlimits, secrets};
+        exclusive, needed, kind, parts, amount, array, depends, schedule, retry, rlimits, secrets};
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < sizeof(rules) / sizeof(*rules); i++)

@@ -168,13 +168,18 @@ static int per_task(struct stk_sbatch *s, json_t *job, struct stk_err *err)
                            "%" PRId64 " GPUs cannot be shared evenly by %" PRId64 " tasks", gpus,
                            tasks);
     gpus /= tasks;
+    if (gpus > 1 && (s->gpu_milli || json_object_get(job, "mig")))
+        return stk_err_set(err, -EINVAL,
+                           "a task can have part of one GPU, or one MIG instance, got %" PRId64,
+                           gpus);
     if (cpus < 0 && s->cpus_per_gpu > 0)
         cpus = s->cpus_per_gpu * gpus;
     else if (cpus > 0)
         cpus *= shared;
     mem = memory(s, tasks, gpus, cpus > 0 ? cpus : shared);
     (void)json_object_set_new(job, "tasks", json_integer(tasks));
-    (void)json_object_set_new(job, "gpus", json_integer(gpus));
+    (void)json_object_set_new(
+        job, "gpus", s->gpu_milli ? json_real((double)s->gpu_milli / 1000) : json_integer(gpus));
     if (shared == 1 && (s->per_node > 0 || s->nodes > 0))
         (void)json_object_set_new(
             job, "tasks_per_node",

@@ -32,6 +32,7 @@ struct stk_sbatch {
     int64_t now_s;
     int64_t nodes, ntasks, per_node, cpus, cpus_per_gpu;
     int64_t gpus, gpus_per_node, gpus_per_task; /* of which one is set */
+    int64_t gpu_milli; /* part of a GPU, and that one is 1; 0: whole ones */
     int64_t mem_mib, mem_per_cpu_mib, mem_per_gpu_mib;
     int64_t nice, priority;
     bool nice_set, priority_set;

@@ -10,6 +10,7 @@
 
 #include "model/demand.h"
 #include "model/job.h"
+#include "model/mig.h"
 #include "spec/words.h"
 
 static int put(struct stk_sbatch *s, const char *key, json_t *take_value, struct stk_err *err)
@@ -231,25 +232,67 @@ static int add_gpu_type(struct stk_sbatch *s, const char *type, size_t len, stru
                                                  : 0;
 }
 
-/* "4", "a100:4", "a100". */
+/* "0.25": thousandths; 0: it is not such a word. */
+static int64_t part_of_gpu(const char *s)
+{
+    int64_t milli = 0, each = 100;
+
+    if (strncmp(s, "0.", 2) != 0 && *s != '.')
+        return 0;
+    for (s = strchr(s, '.') + 1; *s >= '0' && *s <= '9' && each > 0; s++, each /= 10)
+        milli += (*s - '0') * each;
+    return *s == '\0' ? milli : 0;
+}
+
+/* The last one said counts: nothing is left of what was said before. */
+static void forget_gpus(struct stk_sbatch *s)
+{
+    s->gpus = s->gpus_per_node = s->gpus_per_task = -1;
+    s->gpu_milli = 0;
+    (void)json_object_del(s->job, "gpu_types");
+    (void)json_object_del(s->job, "share");
+    (void)json_object_del(s->job, "mig");
+}
+
+/* "4", "a100:4", "a100", "0.5", "1g.10gb:1". */
 static int gpu_words(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
                      struct stk_err *err)
 {
     const char *colon = strrchr(v, ':'), *count = colon ? colon + 1 : v;
     size_t type = colon ? (size_t)(colon - v) : 0;
-    int64_t n = 1;
+    int64_t n = 1, milli = part_of_gpu(count);
 
-    if (stk_words_whole(count, STK_MAX_GPUS, &n) < 0 || memchr(v, ':', type) || strchr(v, ',')) {
+    if ((!milli && stk_words_whole(count, STK_MAX_GPUS, &n) < 0) || memchr(v, ':', type) ||
+        strchr(v, ',')) {
         if (colon || strchr(v, ',') || *v == '\0' || strspn(v, "0123456789.") == strlen(v))
             return stk_err_set(err, -EINVAL,
                                "must be a number of GPUs such as 4 or a100:4, got \"%s\"",
                                stk_words_show(v).text);
         type = strlen(v);
     }
-    s->gpus = s->gpus_per_node = s->gpus_per_task = -1; /* the last one said counts */
+    forget_gpus(s);
     *number_at(s, f) = n;
-    (void)json_object_del(s->job, "gpu_types");
+    s->gpu_milli = milli;
+    if (type > 0 && stk_mig_parse(v, type))
+        return put(s, "mig", json_stringn(v, type), err);
     return type > 0 ? add_gpu_type(s, v, type, err) : 0;
+}
+
+/* "mps:50": of a hundred that a GPU has, which is what Slurm counts when a site says nothing. */
+static int set_mps(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
+                   struct stk_err *err)
+{
+    int64_t percent = 0;
+
+    if (stk_words_whole(v, 100, &percent) < 0 || percent == 0)
+        return stk_err_set(err, -EINVAL, "mps is a percentage of one GPU, 1 to 100, got \"%s\"",
+                           stk_words_show(v).text);
+    forget_gpus(s);
+    *number_at(s, f) = 1;
+    if (percent == 100)
+        return 0;
+    s->gpu_milli = percent * 10;
+    return put(s, "share", json_string("mps"), err);
 }
 
 static int set_gres(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
@@ -259,8 +302,15 @@ static int set_gres(struct stk_sbatch *s, const struct stk_flag *f, const char *
         v += 5;
     if (strcmp(v, "none") == 0)
         return gpu_words(s, f, "0", err);
+    if (strncmp(v, "mps:", 4) == 0)
+        return set_mps(s, f, v + 4, err);
+    if (strncmp(v, "shard", 5) == 0)
+        return stk_err_set(err, -EINVAL,
+                           "shards have no size here; ask for part of a GPU with --gres=mps:PERCENT"
+                           " or --gpus=0.25");
     if (strchr(v, ',') || strncmp(v, "gpu", 3) != 0 || (v[3] != '\0' && v[3] != ':'))
-        return stk_err_set(err, -EINVAL, "only gpu[:TYPE][:N] can be asked for, got \"%s\"",
+        return stk_err_set(err, -EINVAL,
+                           "only gpu[:TYPE][:N] and mps:PERCENT can be asked for, got \"%s\"",
                            stk_words_show(v).text);
     return gpu_words(s, f, v[3] == ':' ? v + 4 : "1", err);
 }

@@ -2,7 +2,8 @@
 /* yaml_resources.c - GPUs, CPUs and memory as job files write them.
  *
  * "4+" and "4.." ask for at least so much and get it; "4..8" gets the least. GPUs are "8",
- * "H100:8", {H100: 8}, or a list of types that will all do, with one count.
+ * "H100:8", {H100: 8}, or a list of types that will all do, with one count; a count below 1 is part
+ * of a GPU.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,43 +46,62 @@ int stk_yaml_memory(struct stk_yaml_job *j, const struct stk_yaml_word *w, const
     char word[32];
     int64_t mib;
 
-    (void)w;
     if (!least(v, word, sizeof(word)) || stk_words_size(word, 'G', &mib) < 0)
         return stk_yaml_bad(j, "must be a size such as 32 (GiB), 32+ or 512MB");
-    return stk_yaml_put(j, "mem_mib", json_integer(mib));
+    return stk_yaml_put(j, w->text, json_integer(mib));
 }
 
 struct wish {
     json_t *types;
-    int64_t gpus; /* -1: not said yet */
+    int64_t milli;   /* GPUs, in thousandths; -1: not said yet */
+    int64_t mem_mib; /* on each; 0: does not matter */
 };
+
+/* "8", "0.5" */
+static int read_count(const char *s, int64_t *ret_milli)
+{
+    int64_t n = 0, each = 100;
+
+    if (stk_words_whole(s, STK_MAX_GPUS, &n) == 0) {
+        *ret_milli = n * 1000;
+        return 0;
+    }
+    if (strncmp(s, "0.", 2) != 0)
+        return -EINVAL;
+    for (s += 2; *s >= '0' && *s <= '9' && each > 0; s++, each /= 10)
+        n += (*s - '0') * each;
+    if (*s != '\0' || n == 0)
+        return -EINVAL;
+    *ret_milli = n;
+    return 0;
+}
 
 static int add_wish(struct stk_yaml_job *j, struct wish *g, const char *type, int64_t n)
 {
-    if (g->gpus >= 0 && g->gpus != n)
+    if (g->milli >= 0 && g->milli != n)
         return stk_yaml_bad(j, "must ask for the same number of each type");
-    g->gpus = n;
+    g->milli = n;
     if (type && json_array_append_new(g->types, json_string(type)) < 0)
         return stk_yaml_bad(j, "out of memory");
     return 0;
 }
 
-/* "8", "H100", "H100:8" */
+/* "8", "H100", "H100:8", "H100:0.5" */
 static int read_wish(struct stk_yaml_job *j, struct wish *g, const char *s)
 {
     const char *colon = strchr(s, ':');
     char type[64];
-    int64_t n = 1;
+    int64_t n = 1000;
 
-    if (stk_words_whole(s, STK_MAX_GPUS, &n) == 0)
+    if (read_count(s, &n) == 0)
         return add_wish(j, g, NULL, n);
     if (strstr(s, "..") || strcasestr(s, "GB:") || (strlen(s) > 2 && !colon && strcasestr(s, "GB")))
-        return stk_yaml_bad(j, "GPUs cannot be chosen by their memory yet; name the type");
+        return stk_yaml_bad(j, "GPUs are chosen by their memory with gpu_mem: 40GB");
     if (strspn(s, "0123456789.") == strlen(s))
-        return stk_yaml_bad(j, "fractions of a GPU are not supported yet, got \"%s\"",
+        return stk_yaml_bad(j, "must be whole GPUs, or part of one from 0.001 to 0.999, got \"%s\"",
                             stk_words_show(s).text);
-    if (colon && stk_words_whole(colon + 1, STK_MAX_GPUS, &n) < 0)
-        return stk_yaml_bad(j, "must be TYPE:COUNT such as H100:8, got \"%s\"",
+    if (colon && read_count(colon + 1, &n) < 0)
+        return stk_yaml_bad(j, "must be TYPE:COUNT such as H100:8 or H100:0.5, got \"%s\"",
                             stk_words_show(s).text);
     if (strlen(s) == 0 || (size_t)(colon ? colon - s : (long)strlen(s)) >= sizeof(type))
         return stk_yaml_bad(j, "must name a GPU type in at most 63 bytes");
@@ -102,20 +122,24 @@ static int list_wish(struct stk_yaml_job *j, struct wish *g, const json_t *v)
     return rc;
 }
 
-/* dstack: {name: A100, count: 2} */
+/* dstack: {name: A100, count: 2, memory: 40GB} */
 static int named_wish(struct stk_yaml_job *j, struct wish *g, json_t *v)
 {
-    const json_t *names = json_object_get(v, "name"), *count = json_object_get(v, "count");
-    size_t known = (names ? 1U : 0U) + (count ? 1U : 0U);
-    int64_t n = 1;
+    const json_t *names = json_object_get(v, "name"), *count = json_object_get(v, "count"),
+                 *memory = json_object_get(v, "memory");
+    size_t known = (names ? 1U : 0U) + (count ? 1U : 0U) + (memory ? 1U : 0U);
+    char word[32];
+    int64_t n = 1000;
     int rc = 0;
 
     if (json_object_size(v) != known)
-        return stk_yaml_bad(j,
-                            "can name a type and a count; nothing else about a GPU can be chosen");
-    if (count &&
-        (!json_is_string(count) || stk_words_whole(json_string_value(count), STK_MAX_GPUS, &n) < 0))
-        return stk_yaml_bad(j, "count must be a whole number");
+        return stk_yaml_bad(j, "can have name, count and memory; nothing else about a GPU can be "
+                               "chosen");
+    if (count && (!json_is_string(count) || read_count(json_string_value(count), &n) < 0))
+        return stk_yaml_bad(j, "count must be a whole number, or part of one GPU such as 0.5");
+    if (memory &&
+        (!least(memory, word, sizeof(word)) || stk_words_size(word, 'G', &g->mem_mib) < 0))
+        return stk_yaml_bad(j, "memory must be a size such as 40GB or 40GB..");
     if (json_is_string(names))
         return add_wish(j, g, json_string_value(names), n);
     for (size_t i = 0; rc == 0 && i < json_array_size(names); i++)
@@ -131,10 +155,9 @@ static int map_wish(struct stk_yaml_job *j, struct wish *g, json_t *v)
         return named_wish(j, g, v);
     for (void *it = json_object_iter(v); rc == 0 && it; it = json_object_iter_next(v, it)) {
         const char *s = json_string_value(json_object_iter_value(it));
-        int64_t n = 1;
+        int64_t n = 1000;
 
-        if (json_is_null(json_object_iter_value(it)) ||
-            (s && stk_words_whole(s, STK_MAX_GPUS, &n) == 0))
+        if (json_is_null(json_object_iter_value(it)) || (s && read_count(s, &n) == 0))
             rc = add_wish(j, g, json_object_iter_key(it), n);
         else
             rc = stk_yaml_bad(j, "must be a mapping such as {H100: 8}");
@@ -144,7 +167,7 @@ static int map_wish(struct stk_yaml_job *j, struct wish *g, json_t *v)
 
 int stk_yaml_accelerators(struct stk_yaml_job *j, const struct stk_yaml_word *w, const json_t *v)
 {
-    struct wish g = {json_array(), -1};
+    struct wish g = {json_array(), -1, 0};
     int rc;
 
     (void)w;
@@ -154,11 +177,15 @@ int stk_yaml_accelerators(struct stk_yaml_job *j, const struct stk_yaml_word *w,
         rc = list_wish(j, &g, v);
     else
         rc = map_wish(j, &g, stk_json_loose(v));
-    if (rc == 0 && g.gpus < 0)
+    if (rc == 0 && g.milli < 0)
         rc = stk_yaml_bad(j, "must say how many GPUs, such as H100:8");
     if (rc == 0)
-        rc = stk_yaml_put(j, "gpus", json_integer(g.gpus));
-    if (rc == 0 && json_array_size(g.types) > 0 && g.gpus > 0)
+        rc = stk_yaml_put(j, "gpus",
+                          g.milli % 1000 ? json_real((double)g.milli / 1000)
+                                         : json_integer(g.milli / 1000));
+    if (rc == 0 && g.mem_mib > 0)
+        rc = stk_yaml_put(j, "gpu_mem_mib", json_integer(g.mem_mib));
+    if (rc == 0 && json_array_size(g.types) > 0 && g.milli > 0)
         rc = stk_yaml_put(j, "gpu_types", json_incref(g.types));
     json_decref(g.types);
     return rc;

@@ -82,6 +82,11 @@ static void nothing_said_means_the_defaults(void **state)
         assert_null(c.listen);
         assert_int_equal(c.virtual_gpus, STK_CONFIG_NO_GPUS);
         assert_int_equal(c.limits.jobs, 2000000);
+        assert_int_equal(c.gpus.interval_ms, 5000);
+        assert_int_equal(c.gpus.pack_mib, 8192);
+        assert_int_equal(c.gpus.quiet_s, 600);
+        assert_int_equal(c.idle.shell_suspend_s, 1800);
+        assert_int_equal(c.retention.bytes, UINT64_C(10) << 30);
         stk_config_done(&c);
     }
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/fixture.h"
+#include "model/topology.h"
 #include "model/wire.h"
 
 static bool same_spec(const struct stk_job_spec *a, const struct stk_job_spec *b)
@@ -19,11 +20,14 @@ static bool same_spec(const struct stk_job_spec *a, const struct stk_job_spec *b
                 d->cpu_milli == e->cpu_milli && d->mem_mib == e->mem_mib && d->cut == e->cut &&
                 d->gpu_mem_mib == e->gpu_mem_mib && d->gpu_milli == e->gpu_milli &&
                 d->share == e->share && d->share_max == e->share_max && d->mig == e->mig &&
-                a->kind == b->kind && a->tier == b->tier && a->priority == b->priority &&
-                a->pool.i == b->pool.i && a->tenant == b->tenant && a->tag == b->tag &&
-                a->estimate == b->estimate && a->begin == b->begin && a->array == b->array &&
-                a->array_index == b->array_index && a->held == b->held && a->n_deps == b->n_deps &&
-                memcmp(a->retry, b->retry, sizeof(a->retry)) == 0;
+                d->share_with == e->share_with && d->level_required == e->level_required &&
+                d->per_node == e->per_node && d->level_preferred == e->level_preferred &&
+                d->exclusive == e->exclusive && d->group == e->group &&
+                d->group_level == e->group_level && a->kind == b->kind && a->tier == b->tier &&
+                a->priority == b->priority && a->pool.i == b->pool.i && a->tenant == b->tenant &&
+                a->tag == b->tag && a->estimate == b->estimate && a->begin == b->begin &&
+                a->array == b->array && a->array_index == b->array_index && a->held == b->held &&
+                a->n_deps == b->n_deps && memcmp(a->retry, b->retry, sizeof(a->retry)) == 0;
 
     for (uint32_t i = 0; same && i < a->n_deps; i++)
         same = a->deps[i].on == b->deps[i].on && a->deps[i].whole == b->deps[i].whole &&
@@ -93,7 +97,16 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         if (spec->demand.gpu_milli) {
             spec->demand.share = (uint8_t)stk_rng_below(r, STK_SHARE_MAX);
             spec->demand.share_max = (uint8_t)stk_rng_below(r, 256);
+            spec->demand.share_with = (uint32_t)stk_rng_below(r, UINT32_MAX);
             spec->demand.mig = (uint16_t)stk_rng_below(r, 65536);
+        }
+        if (stk_rng_below(r, 2)) {
+            spec->demand.level_required = (uint8_t)stk_rng_below(r, STK_AT_FAR);
+            spec->demand.level_preferred = (uint8_t)stk_rng_below(r, STK_AT_FAR);
+            spec->demand.group_level = (uint8_t)stk_rng_below(r, STK_AT_FAR);
+            spec->demand.group = (uint32_t)stk_rng_next(r);
+            spec->demand.per_node = (uint32_t)stk_rng_next(r);
+            spec->demand.exclusive = stk_rng_below(r, 2);
         }
         spec->kind = (enum stk_job_kind)stk_rng_below(r, STK_KIND_MAX);
         spec->tier = (enum stk_tier)stk_rng_below(r, STK_TIER_MAX);
@@ -195,7 +208,7 @@ static void what_is_no_event_is_refused(void **state)
         int rc;
     } bad[] = {
         {"", 0, -EBADMSG},
-        {"\4\1\0\0\0", 5, -EPROTONOSUPPORT},
+        {"\5\1\0\0\0", 5, -EPROTONOSUPPORT},
         {"\0\1\0\0\0", 5, -EPROTONOSUPPORT},
         {"\1\15\0\0\0", 5, -EBADMSG},                    /* type 13 */
         {"\1\200\0\0\0\0", 6, -EBADMSG},                 /* a longer way to write 0 */
@@ -246,7 +259,7 @@ static void the_format_stands_still(void **state)
     const struct stk_piece piece = {{2}, 3, 1, 4, 0x85};
     const struct stk_event place = {
         .at = 1000000, .type = STK_EV_PLACE, .job = {7}, .lease = 300, .u.place = {&piece, 1}};
-    static const unsigned char want[] = {3, 4, 0x80, 0x89, 0x7a, 7,    0xac, 2,
+    static const unsigned char want[] = {4, 4, 0x80, 0x89, 0x7a, 7,    0xac, 2,
                                          1, 2, 3,    1,    4,    0x85, 1};
     unsigned char buf[STK_WIRE_SMALL];
     size_t len = 0;
@@ -276,6 +289,25 @@ static void version_1_is_still_read(void **state)
     stk_wire_done(&w);
 }
 
+/* A job of two GPUs, as version 3 had it. */
+static void version_3_is_still_read(void **state)
+{
+    static const unsigned char submit[] = {3, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 1, 0, 1,
+                                           0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    struct fx_heap heap = {0};
+    const struct stk_mem mem = fx_mem(&heap);
+    struct stk_wire w;
+
+    (void)state;
+    stk_wire_init(&w, &mem);
+    assert_int_equal(stk_wire_get(submit, sizeof(submit), &w, NULL), 0);
+    assert_int_equal(w.spec.demand.gpus, 2);
+    assert_true(w.spec.demand.cut);
+    assert_int_equal(w.spec.demand.level_required, 0);
+    assert_int_equal(w.spec.estimate, 1);
+    stk_wire_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +316,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_said_is_not_put),
         cmocka_unit_test(the_format_stands_still),
         cmocka_unit_test(version_1_is_still_read),
+        cmocka_unit_test(version_3_is_still_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,11 @@ static void flags_become_keys(void **state)
     expect("#SBATCH --gres=gpu:2", "{\"gpus\":2}");
     expect("#SBATCH --gres=gpu:a100:2", "{\"gpus\":2,\"gpu_types\":[\"a100\"]}");
     expect("#SBATCH --gres=gpu", "{\"gpus\":1}");
+    expect("#SBATCH --gres=mps:50", "{\"gpus\":0.5,\"share\":\"mps\"}");
+    expect("#SBATCH --gres=mps:100", "{\"gpus\":1}");
+    expect("#SBATCH --gres=mps:50\n#SBATCH -G 2", "{\"gpus\":2}");
+    expect("#SBATCH --gpus-per-task=0.25 -n 2", "{\"gpus\":0.25,\"tasks\":2}");
+    expect("#SBATCH --gres=gpu:1g.10gb:1", "{\"gpus\":1,\"mig\":\"1g.10gb\"}");
     expect("#SBATCH -G h100:4", "{\"gpus\":4,\"gpu_types\":[\"h100\"]}");
     expect("#SBATCH --gpus=4 --ntasks=2", "{\"gpus\":2,\"tasks\":2}");
     expect("#SBATCH -N 2 --ntasks-per-node=4 --gpus-per-node=4 -c 8",
@@ -134,10 +139,13 @@ static void refusals_name_line_and_flag(void **state)
          "job.sh:2: --gpus: must be a number of GPUs such as 4 or a100:4, got \"x.5:y\""},
         {"#SBATCH --gpus=a100:4,h100:2",
          "job.sh:2: --gpus: must be a number of GPUs such as 4 or a100:4, got \"a100:4,h100:2\""},
-        {"#SBATCH --gpus=0.5",
-         "job.sh:2: --gpus: must be a number of GPUs such as 4 or a100:4, got \"0.5\""},
+        {"#SBATCH --gpus=1.5",
+         "job.sh:2: --gpus: must be a number of GPUs such as 4 or a100:4, got \"1.5\""},
         {"#SBATCH --gres=shard:1",
-         "job.sh:2: --gres: only gpu[:TYPE][:N] can be asked for, got \"shard:1\""},
+         "job.sh:2: --gres: shards have no size here; ask for part of a GPU with "
+         "--gres=mps:PERCENT or --gpus=0.25"},
+        {"#SBATCH --gres=mps:150",
+         "job.sh:2: --gres: mps is a percentage of one GPU, 1 to 100, got \"150\""},
         {"#SBATCH -t soon",
          "job.sh:2: -t: must be a time such as 90 (minutes), 1:30:00 or 1-12, got \"soon\""},
         {"#SBATCH --mem=many",

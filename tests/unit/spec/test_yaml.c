@@ -183,9 +183,9 @@ static void refusals_name_line_and_key(void **state)
         const char *yaml, *sentence;
     } bad[] = {
         {"run: x\n\nresources:\n  # how many\n  gpus: x\n",
-         "job.yaml:5: resources.gpus: must be a whole number from 0 to 1000000, got \"x\""},
-        {"run: x\nresources:\n  gpus: 0.5\n",
-         "job.yaml:3: resources.gpus: fractions of a GPU are not supported yet, got 0.5"},
+         "job.yaml:5: resources.gpus: must be a number from 0 to 1000000, got \"x\""},
+        {"run: x\nresources:\n  gpus: 1.5\n", "job.yaml:3: resources.gpus: must be a whole number, "
+                                              "or part of one GPU below 1, got 1.5"},
         {"run: x\nnum_nodes: 0\n",
          "job.yaml:2: num_nodes: must be a whole number from 1 to 65536, got 0"},
         {"run: x\nresorces: {}\n", "job.yaml:2: resorces: is not a known key"},
@@ -218,9 +218,9 @@ static void refusals_name_line_and_key(void **state)
          "job.yaml:2: retry: has the events error, interruption and no-capacity, got \"sun\""},
         {"run: x\ntype: service\n", "job.yaml:2: type: only task is supported, got \"service\""},
         {"run: x\nresources: {gpu: 24GB}\n",
-         "job.yaml:2: resources.gpu: GPUs cannot be chosen by their memory yet; name the type"},
-        {"run: x\nresources: {gpu: '0.5'}\n",
-         "job.yaml:2: resources.gpu: fractions of a GPU are not supported yet, got \"0.5\""},
+         "job.yaml:2: resources.gpu: GPUs are chosen by their memory with gpu_mem: 40GB"},
+        {"run: x\nresources: {gpu: '1.5'}\n", "job.yaml:2: resources.gpu: must be whole GPUs, or "
+                                              "part of one from 0.001 to 0.999, got \"1.5\""},
         {"run: x\nresources: {accelerators: [H100:1, A100:2]}\n",
          "job.yaml:2: resources.accelerators: must ask for the same number of each type"},
         {"run: x\nresources: {memory: lots}\n",
