@@ -224,6 +224,22 @@ static void set_reason(const struct stk_show *v, json_t *o, const struct stk_ent
                   stk_show_time(w->until)));
 }
 
+/* Of one that shares its GPU in turns: whose turn it is. */
+static void set_turn(const struct stk_show *v, json_t *o, const struct stk_job *j)
+{
+    const struct stk_api_config *c = &v->api->cfg;
+    const struct stk_state *s = stk_core_state(stk_live_core(c->live));
+    json_t *turn = NULL;
+
+    if (j->lease && c->turn && s->shapes[j->shape].demand.share == STK_SHARE_TIME)
+        turn = c->turn(c->ctx, j->number);
+    if (!turn)
+        return;
+    if (j->state == STK_JOB_PLACED)
+        (void)json_object_set(o, "state_text", json_object_get(turn, "text"));
+    set(o, "turn", turn);
+}
+
 static void say_running(const struct stk_job *j, stk_time now, char *buf, size_t size)
 {
     char span[40];
@@ -339,6 +355,7 @@ static void set_core(const struct stk_show *v, json_t *o, const struct stk_entry
         say_running(j, now, sentence, sizeof(sentence));
         set(o, "state_text", json_string(sentence));
         set(o, "expected_end", left > 0 ? stk_show_time(now + left) : json_null());
+        set_turn(v, o, j);
     } else {
         set_reason(v, o, e, slot);
     }

@@ -141,6 +141,9 @@ const char *stk_view_where(const json_t *job, char *buf, size_t size)
             (void)stk_view_items(job, buf + n, size - n);
         }
         n = strlen(buf);
+        if (json_object_get(job, "turn"))
+            n += (size_t)snprintf(buf + n, size - n, ", %.200s",
+                                  stk_str(json_object_get(job, "turn"), "text"));
         if (*stk_str(job, "warning"))
             (void)snprintf(buf + n, size - n, "; %s", stk_str(job, "warning"));
         return buf;

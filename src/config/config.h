@@ -35,6 +35,8 @@ struct stk_config {
         uint64_t pack_mib;    /* memory that must be left beside foreign processes */
         uint64_t quiet_s;     /* a GPU that had an error is used again after this; 0: never */
         uint64_t interval_ms; /* between two looks */
+        uint64_t quantum_s;   /* of turns on a shared GPU */
+        uint64_t switch_pct;  /* of the time may go into switching between them */
         uint64_t share;       /* of parts, for jobs that say nothing: 0 auto, 1 none, 2 mps */
     } gpus;
     struct {

@@ -120,6 +120,9 @@ int stk_daemon_run(struct stk_daemon *d, struct stk_err *err);
 stk_time stk_daemon_now(void *ctx); /* the daemon */
 /* Something could not be written down. */
 void stk_daemon_try_later(struct stk_daemon *d, const struct stk_err *err);
+/* How jobs take turns, as the engine wants it. */
+void stk_daemon_turns(const struct stk_config *c, uint32_t *ret_quantum_ms,
+                      uint32_t *ret_switch_pct);
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret);
 

@@ -23,9 +23,9 @@ struct stk_start { /* borrowed for the call */
     stk_lease_id lease;
     uint32_t tag; /* the owner's word of the job */
     uint32_t gpus;
+    const struct stk_demand *demand; /* what it asked for of its GPUs; NULL: not known */
     const struct stk_piece *pieces;
     uint32_t n_pieces;
-    uint8_t share;     /* enum stk_share: how it shares its GPUs with others */
     bool resume;       /* its processes sleep: wake them instead of starting new ones */
     uint32_t restarts; /* how often its processes were started before */
     const char *spec;  /* live: the job's description, JSON (docs/spec/job.md); NULL in the sim */

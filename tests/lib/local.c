@@ -18,6 +18,9 @@
 
 #include <cmocka.h>
 
+const struct stk_demand lw_seat = {
+    .tasks = 1, .gpus = 1, .gpu_milli = 500, .share = STK_SHARE_TIME};
+
 #define HANG_MS 20000 /* a wait that takes longer has failed */
 
 static void take(void *ctx, const struct stk_event *ev)
@@ -224,7 +227,8 @@ void lw_start(struct lw *w, uint32_t number, uint32_t lease, const char *spec)
     lw_start_on(w, number, lease, spec, 0, 1, 0);
 }
 
-static void wake(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask, uint8_t share)
+static void wake(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask,
+                 const struct stk_demand *demand)
 {
     const struct stk_piece piece = {.tasks = 1, .mask = mask};
     const struct stk_start s = {.job = {number},
@@ -232,7 +236,7 @@ static void wake(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask, u
                                 .lease = lease,
                                 .pieces = &piece,
                                 .n_pieces = 1,
-                                .share = share,
+                                .demand = demand,
                                 .resume = true};
 
     assert_int_equal(w->e->ops->start(w->e, 0, &s), 0);
@@ -240,12 +244,12 @@ static void wake(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask, u
 
 void lw_resume(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask)
 {
-    wake(w, number, lease, mask, STK_SHARE_NONE);
+    wake(w, number, lease, mask, NULL);
 }
 
 void lw_resume_seat(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask)
 {
-    wake(w, number, lease, mask, STK_SHARE_TIME);
+    wake(w, number, lease, mask, &lw_seat);
 }
 
 void lw_stop(struct lw *w, uint32_t number, uint32_t lease, enum stk_cause cause, bool suspend)

@@ -204,6 +204,8 @@ static void back_in_turn(struct stk_local_job *j)
         stk_local_turn_waits(j, j->run.slept ? j->run.slept : stk_local_now(j->m));
     else if (j->where == STK_W_RUNNING && j->real_gpus)
         stk_local_make_sure(j);
+    else if (j->where == STK_W_RUNNING)
+        stk_local_turn_began(j); /* how long it has had it nobody knows */
     stk_local_turns_soon(j->m);
 }
 

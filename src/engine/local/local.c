@@ -79,7 +79,7 @@ void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s)
 {
     j->mask = 0;
     j->real_gpus = false;
-    j->seat = s->share == STK_SHARE_TIME;
+    j->seat = s->demand && s->demand->share == STK_SHARE_TIME;
     j->tasks = 0;
     for (uint32_t i = 0; i < s->n_pieces; i++) {
         j->mask |= s->pieces[i].mask;
