@@ -32,6 +32,8 @@ void stk_local_unlink(const struct stk_local_job *j)
 
     stk_local_run_name(j, ".sock", name, sizeof(name));
     (void)unlinkat(j->m->run_dir, name, 0);
+    stk_local_run_name(j, ".gpu", name, sizeof(name));
+    (void)unlinkat(j->m->run_dir, name, 0);
     if (j->run.begun && !j->run.exited) { /* its shim could not clean up */
         (void)snprintf(path, sizeof(path), "%s/script/stoker-%u.%u", j->m->cfg.state_dir, j->number,
                        j->launch);
