@@ -151,11 +151,11 @@ static json_t *on_turn(void *ctx, stk_job_number number)
                      "suspend_s", (double)t.sleep_ms / 1000, "resume_s", (double)t.wake_ms / 1000);
 }
 
-static void on_turned(void *ctx, stk_job_number number, const char *sentence)
+static void on_turned(void *ctx, stk_job_number number, const char *sentence, bool trouble)
 {
     const struct stk_daemon *d = ctx;
 
-    stk_log(STK_LOG_DEBUG, "job %u: %s", number, sentence);
+    stk_log(trouble ? STK_LOG_WARN : STK_LOG_DEBUG, "job %u: %s", number, sentence);
     if (d->api)
         stk_api_tell(d->api, number, "turn", sentence);
 }

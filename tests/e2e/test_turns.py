@@ -2,6 +2,7 @@
 """Jobs that share a GPU in turns (share: time), through the command line and the API, on a virtual GPU."""
 import json
 import os
+import random
 import re
 import subprocess
 import time
@@ -141,3 +142,90 @@ def test_parts_are_seats_and_memory_is_not_divided(d):
     jobs = [d.submit(command=["/bin/sleep", "1000"], gpus=0.4, share="time") for _ in range(3)]
     d.until(jobs[0], "running")
     assert [d.job(n)["state"] for n in jobs] == ["running", "starting", "waiting"]
+
+
+# ---- with what the daemon takes for GPUs (tests/lib/fake*.c) ----
+
+FAKES = STOKER.resolve().parent / "tests" / "lib"
+ON_GPU = """
+import os, pathlib, sys, time
+fake, me, steps = pathlib.Path(sys.argv[1]), os.getpid(), int(sys.argv[3])
+state = fake / ("%d.state" % me)
+state.write_text("running")
+with open(fake / "procs", "a") as f:
+    f.write("%s %d 100 50\\n" % (os.environ["STOKER_GPUS"], me))
+i = 0
+with open(sys.argv[2], "a", buffering=1) as f:
+    while i < steps:
+        if state.read_text().strip() == "running":  # else it would wait in its next call of CUDA
+            i += 1
+            f.write("%d %.6f\\n" % (i, time.monotonic()))
+        time.sleep(0.01)
+state.write_text("checkpointed")  # nothing of it is on the GPU any more
+"""
+
+
+@pytest.fixture
+def fakes(tmp_path):
+    if not (FAKES / "libnvidia-ml.so.1").exists():
+        pytest.skip("not built with tests")
+    (tmp_path / "fake").mkdir()
+    with Daemon(tmp_path, gpus=None, config="gpus: {interval_ms: 200, foreign: ignore, quantum: 1s, switch_pct: 100}\n",
+                env={"STOKER_GPU_LIB_DIR": str(FAKES), "STOKER_FAKE_DIR": str(tmp_path / "fake")}) as d:
+        yield d
+
+
+def on_gpu(d, name, steps, **more):
+    return d.submit(name=name, share="time", command=["/usr/bin/python3", "-S", "-c", ON_GPU, str(d.folder / "fake"),
+                                                      str(d.folder / f"{name}.steps"), str(steps)], **more)
+
+
+def test_what_is_on_the_gpu_goes_and_comes_back_each_turn(fakes):
+    d = fakes
+    first, second = on_gpu(d, "a", 250), on_gpu(d, "b", 250)
+    until(lambda: sleeps(d, first))
+    turn = d.job(first)["turn"]
+    assert turn["suspend_s"] > 0
+    for number in (first, second):
+        assert d.wait(number)["cause"] == "completed"
+    assert len(read(d.folder, "a")) == len(read(d.folder, "b")) == 250
+    assert len(never_two(d.folder, ["a", "b"], 1)) >= 4
+    words = [line.split()[0] for line in (d.folder / "fake" / "log").read_text().splitlines()]
+    assert words.count("checkpoint") == words.count("restore") >= 2
+
+
+def driver_calls(d):
+    return (d.folder / "fake" / "log").read_text().count("\n")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_step_on_the_gpu_is_lost_when_the_daemon_is_killed_in_a_switch(fakes, seed):
+    d, r = fakes, random.Random(seed)
+    first, second = on_gpu(d, "a", 250), on_gpu(d, "b", 250)
+    until(lambda: read(d.folder, "b"))
+    for _ in range(4):
+        done = driver_calls(d)
+        until(lambda n=done: driver_calls(d) > n or not d.jobs(), 30)
+        time.sleep(r.random() * 0.05)
+        d.kill()  # the driver has just done something
+        d.start()
+    for number in (first, second):
+        assert d.wait(number)["cause"] == "completed"
+    assert len(read(d.folder, "a")) == len(read(d.folder, "b")) == 250
+    never_two(d.folder, ["a", "b"], 1)
+
+
+def test_a_driver_that_refuses_leaves_the_turn_and_says_so(fakes):
+    d = fakes
+    d.stop()
+    d.env["STOKER_FAKE_FAIL"] = "lock:0:801"
+    d.start()
+    first, second = on_gpu(d, "a", 300), on_gpu(d, "b", 20)
+    until(lambda: "cannot be suspended" in (d.job(first)["note"] or "") or d.job(first)["state"] == "done")
+    assert "MPS" in d.job(first)["note"]
+    assert "keeps its turn" in d.errors_with(f"job {first}: cannot be suspended")
+    assert "keeps its turn, it cannot be suspended" in cli(d, "queue")
+    assert "the one that has it cannot be suspended" in cli(d, "queue")
+    for number in (first, second):
+        assert d.wait(number)["cause"] == "completed"
+    assert [row[0] for row in never_two(d.folder, ["a", "b"], 1)] == ["a", "b"]

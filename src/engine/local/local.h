@@ -47,8 +47,9 @@ struct stk_local_config { /* strings and tables are copied */
     void *ctx;
     /* A sentence about the job: how it ended, why it could not be suspended. */
     void (*note)(void *ctx, stk_job_number number, const char *sentence);
-    /* It shares a GPU in turns: its turn begins, is over, or goes on. */
-    void (*turned)(void *ctx, stk_job_number number, const char *sentence);
+    /* It shares a GPU in turns: its turn begins, is over, or (trouble) goes on because it cannot be
+     * suspended. */
+    void (*turned)(void *ctx, stk_job_number number, const char *sentence, bool trouble);
     /* The array a job belongs to; false: none. */
     bool (*array)(void *ctx, stk_job_number number, stk_job_number *ret_array, uint32_t *ret_index);
     /* MiB of GPU memory in use on the GPUs of the mask: must fit into the host's free memory before
