@@ -154,6 +154,7 @@ static struct stk_start start_of(const struct stk_loop *l, uint32_t job)
                               .lease = lease_of(j),
                               .tag = j->tag,
                               .gpus = j->gpus,
+                              .demand = &s->shapes[j->shape].demand,
                               .pieces = j->n_pieces ? &s->pieces[j->first_piece] : NULL,
                               .n_pieces = j->n_pieces,
                               .resume = j->slept != 0,

@@ -23,6 +23,7 @@ struct stk_start { /* borrowed for the call */
     stk_lease_id lease;
     uint32_t tag; /* the owner's word of the job */
     uint32_t gpus;
+    const struct stk_demand *demand; /* what it asked for of its GPUs; NULL: not known */
     const struct stk_piece *pieces;
     uint32_t n_pieces;
     bool resume;       /* its processes sleep: wake them instead of starting new ones */
