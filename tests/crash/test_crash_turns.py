@@ -64,6 +64,8 @@ class Turns(Run):
                 self.come_back()
 
     def come_back(self):
+        if self.d.process:
+            self.d.process.wait(30)  # it is gone, and may not be buried yet
         while not self.start(crash=self.deaths < 12):
             pass
         self.deaths += 1
