@@ -275,7 +275,8 @@ struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)
                         .gpu_mem = d->gpu_mem_mib,
                         .milli = d->gpu_milli,
                         .share = d->share,
-                        .share_max = d->share_max};
+                        .share_max = d->share_max,
+                        .share_with = d->share_with};
 
     if (d->cut && d->gpus > p->gpus) { /* in proportion, rounded up */
         u.cpu = ((uint64_t)d->cpu_milli * p->gpus + d->gpus - 1) / d->gpus;

@@ -37,7 +37,8 @@ bool stk_part_fits(const struct stk_state *s, uint32_t node, uint32_t gpu, const
     if (n->mask_free & bit)
         return n->gpu_mem_mib == 0 || u->gpu_mem <= n->gpu_mem_mib;
     return (n->mask_part & bit) && p->milli >= u->milli && p->share == u->share &&
-           p->share_max == u->share_max && (p->share_max == 0 || p->n < p->share_max) &&
+           p->share_max == u->share_max && p->with == u->share_with &&
+           (p->share_max == 0 || p->n < p->share_max) &&
            (n->gpu_mem_mib == 0 || u->gpu_mem <= p->mem_mib);
 }
 
@@ -60,6 +61,7 @@ uint64_t stk_part_take(struct stk_state *s, uint32_t node, const struct stk_use 
             *p = (struct stk_part){.milli = 1000,
                                    .share = u->share,
                                    .share_max = u->share_max,
+                                   .with = u->share_with,
                                    .mem_mib = n->gpu_mem_mib};
         assert(p->milli >= u->milli);
         if (u->mig)
@@ -99,7 +101,7 @@ struct stk_use stk_part_keep(const struct stk_state *s, uint32_t node, uint32_t 
     const struct stk_node *n = &s->nodes[node];
     const struct stk_part *p = &s->parts[n->first_part + gpu];
     struct stk_use u = {.gpus = 1, .mask = UINT64_C(1) << gpu};
-    bool alike = p->share == d->share && p->share_max == d->share_max;
+    bool alike = p->share == d->share && p->share_max == d->share_max && p->with == d->share_with;
 
     if (d->mig) {
         u.mig = d->mig;

@@ -36,7 +36,8 @@ static inline struct stk_use stk_want_use(const struct stk_want *w)
                             .milli = w->gpu_milli,
                             .gpu_mem = w->gpu_mem_mib,
                             .share = w->share,
-                            .share_max = w->share_max};
+                            .share_max = w->share_max,
+                            .share_with = w->share_with};
 }
 
 /* Whether a part as 'u' has it fits on this GPU, which is free or shared. CPU is not looked at. */

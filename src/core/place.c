@@ -83,6 +83,7 @@ static struct stk_want want_of(const struct stk_demand *d, uint32_t pool, uint32
                              .gpu_milli = d->gpu_milli,
                              .share = d->share,
                              .share_max = d->share_max,
+                             .share_with = d->share_with,
                              .mig = d->mig};
 }
 

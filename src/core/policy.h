@@ -72,6 +72,7 @@ struct stk_want {
     uint32_t gpu_mem_mib;  /* on each GPU */
     uint16_t gpu_milli;    /* 0: whole GPUs; else gpus is 1 */
     uint8_t share, share_max;
+    uint32_t share_with;
     uint16_t mig; /* a MIG instance of this profile; gpu_milli is what it counts as */
     const struct stk_piece *mine; /* of a part: pieces the job has already, whose GPUs it shares
                                      with others but not with itself */

@@ -70,7 +70,7 @@ static bool same(const struct stk_want *a, const struct stk_want *b)
     return a->pool == b->pool && a->gpu_types == b->gpu_types && a->gpus == b->gpus &&
            a->cpu_milli == b->cpu_milli && a->gpu_mem_mib == b->gpu_mem_mib &&
            a->gpu_milli == b->gpu_milli && a->share == b->share && a->share_max == b->share_max &&
-           a->mig == b->mig;
+           a->share_with == b->share_with && a->mig == b->mig;
 }
 
 /* The score, or -INFINITY: no room. */

@@ -20,6 +20,8 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool)
     h = stk_hash_mix(h, (uint64_t)d->gpu_mem_mib << 32 | d->gpu_milli);
     h = stk_hash_mix(h, (uint64_t)d->mig << 32 | (uint64_t)d->share << 16 |
                             (uint64_t)d->share_max << 8 | d->cut);
+    if (d->share_with)
+        h = stk_hash_mix(h, d->share_with);
     if (d->pin)
         h = stk_hash_mix(stk_hash_mix(h, (uint64_t)d->pin_slot << 32 | d->pin), d->pin_mask);
     return (uint32_t)(h >> 33); /* 31 bits: never UINT32_MAX */
@@ -30,8 +32,9 @@ static bool same_demand(const struct stk_demand *a, const struct stk_demand *b)
     return a->tasks == b->tasks && a->gpus == b->gpus && a->gpu_types == b->gpu_types &&
            a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib && a->cut == b->cut &&
            a->gpu_mem_mib == b->gpu_mem_mib && a->gpu_milli == b->gpu_milli &&
-           a->share == b->share && a->share_max == b->share_max && a->mig == b->mig &&
-           a->pin == b->pin && a->pin_mask == b->pin_mask && a->pin_slot == b->pin_slot;
+           a->share == b->share && a->share_max == b->share_max && a->share_with == b->share_with &&
+           a->mig == b->mig && a->pin == b->pin && a->pin_mask == b->pin_mask &&
+           a->pin_slot == b->pin_slot;
 }
 
 /* GPUs on one node without which no piece can start. */
@@ -68,7 +71,7 @@ static struct stk_demand relevant(const struct stk_state *s, const struct stk_de
     r.mem_mib = s->pools[pool].mem_limited ? d->mem_mib : 0;
     r.gpu_types = stk_shape_types(s, d, pool);
     if (s->pools[pool].aggregate)
-        r.gpu_milli = r.mig = r.share = r.share_max = 0;
+        r.gpu_milli = r.mig = r.share = r.share_max = 0, r.share_with = 0;
     return r;
 }
 

@@ -101,7 +101,7 @@ static bool part_lease(const struct stk_state *s, const struct stk_job *j,
         if (!(n->mask_part & m & -m))
             return BAD("node %u: a GPU that job %u shares is not shared", p->node.i, j->number);
         if (part->share != u->share || part->share_max != u->share_max ||
-            (part->share_max && part->n > part->share_max))
+            part->with != u->share_with || (part->share_max && part->n > part->share_max))
             return BAD("node %u: job %u shares a GPU in another way", p->node.i, j->number);
         if ((n->mig != 0) != (u->mig != 0))
             return BAD("node %u: job %u has a MIG instance where there are none", p->node.i,

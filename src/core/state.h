@@ -95,6 +95,7 @@ struct stk_part {
     uint16_t milli;    /* thousandths left */
     uint8_t share;     /* how those who are there share it, and how many may: enum stk_share */
     uint8_t share_max; /* 0: as many as fit */
+    uint32_t with;     /* share_with of those who are there */
     uint32_t n;        /* pieces there */
     uint32_t mem_mib;  /* memory left; of no use where the GPU's is not known */
     uint8_t slices;    /* of a GPU in MIG mode: memory slices in use, a bit each */
@@ -214,6 +215,7 @@ struct stk_use {
     uint32_t gpu_mem;         /* of each GPU of the mask */
     uint16_t milli;           /* of each; 0: all of it */
     uint8_t share, share_max; /* of parts */
+    uint32_t share_with;
 };
 
 #define STK_SCORE_LOG 4096 /* a power of two */

@@ -21,9 +21,9 @@ int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
         return stk_err_set(err, -EINVAL, "1 to 999 thousandths of one GPU per task, got %u of %u",
                            d->gpu_milli, d->gpus);
     if (d->mig && (d->gpu_milli != stk_mig_milli(d->mig) || !d->gpu_milli || d->gpu_mem_mib ||
-                   d->share || d->share_max))
+                   d->share || d->share_max || d->share_with))
         return stk_err_set(err, -EINVAL, "a MIG instance is what its profile says, and not shared");
-    if (d->share >= STK_SHARE_MAX || (!d->gpu_milli && (d->share || d->share_max)))
+    if (d->share >= STK_SHARE_MAX || (!d->gpu_milli && (d->share || d->share_max || d->share_with)))
         return stk_err_set(err, -EINVAL, "only parts of a GPU are shared");
     if (d->cut && d->tasks != 1)
         return stk_err_set(err, -EINVAL, "a job that may be cut has one task, got %u", d->tasks);

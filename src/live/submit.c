@@ -133,6 +133,11 @@ static int resolve_part(const struct stk_live *l, struct stk_spec *s, struct stk
         d->share = (uint8_t)l->cfg.share;
     if (d->share == STK_SHARE_MPS && l->cfg.no_mps)
         return stk_err_set(err, -EINVAL, "share: there is no MPS here: %s", l->cfg.no_mps);
+    if (d->share == STK_SHARE_MPS) /* an MPS server serves one user */
+        d->share_with = s->job.tenant + 1;
+    if (d->gpu_milli && !d->mig && !d->gpu_mem_mib && d->share != STK_SHARE_TIME)
+        d->gpu_mem_mib = (uint32_t)((uint64_t)stk_core_state(l->core)->nodes[0].gpu_mem_mib *
+                                    d->gpu_milli / 1000);
     return 0;
 }
 

@@ -7,8 +7,8 @@
  * and memory are cut in proportion.
  *
  * A task may ask for part of one GPU: then gpus is 1 and gpu_milli says how much. Tasks of one job
- * never share a GPU with each other. Who shares a GPU has asked for the same way of sharing and the
- * same number of sharers.
+ * never share a GPU with each other. Who shares a GPU has asked for the same way of sharing, the
+ * same number of sharers and the same company (share_with).
  *
  * Or it asks for a MIG instance of one GPU (mig.h): 'mig' is the profile, gpu_milli is what that
  * counts as, and memory follows from it. GPUs in MIG mode are given in instances alone, and no
@@ -59,6 +59,7 @@ struct stk_demand {
     uint16_t gpu_milli;   /* 0: whole GPUs; 1 to 999: so many thousandths of one */
     uint8_t share;        /* enum stk_share, of a part */
     uint8_t share_max;    /* at most so many share a GPU; 0: as many as fit */
+    uint32_t share_with;  /* of a part: only with those of the same number; 0 is one as any */
     bool cut;             /* tasks == 1, and may be cut over several nodes */
     bool exclusive;       /* nobody else on its nodes */
     uint8_t level_required, level_preferred; /* enum stk_level, link to region; 0: no wish */

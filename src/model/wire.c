@@ -54,6 +54,7 @@ void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d)
         stk_put_u(b, d->share);
         stk_put_u(b, d->share_max);
         stk_put_u(b, d->mig);
+        stk_put_u(b, d->share_with);
     }
     stk_put_u(b, d->cut);
     put_topology(b, d);
@@ -214,6 +215,7 @@ void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, uint64_t 
         ret->share = (uint8_t)stk_get_u(r, STK_SHARE_MAX - 1);
         ret->share_max = (uint8_t)stk_get_u(r, UINT8_MAX);
         ret->mig = (uint16_t)stk_get_u(r, UINT16_MAX);
+        ret->share_with = version > 3 ? stk_get_u32(r) : 0;
     }
     ret->cut = stk_get_bool(r);
     if (version > 3)

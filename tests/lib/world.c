@@ -210,6 +210,7 @@ static void ask_instance(struct stk_demand *d, struct stk_rng *r)
     d->gpus = 1;
     d->gpu_milli = (uint16_t)stk_mig_milli(d->mig);
     d->gpu_mem_mib = d->share = d->share_max = 0;
+    d->share_with = 0;
     d->gpu_types = percent(r, 80) ? STK_ANY_GPU_TYPE : below(r, 8) << MIG_TYPE | 1;
 }
 
@@ -239,6 +240,7 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
         d->gpu_milli = (uint16_t)(percent(r, 50) ? 250 * (1 + below(r, 3)) : 1 + below(r, 999));
         d->share = (uint8_t)(percent(r, 80) ? STK_SHARE_NONE : below(r, STK_SHARE_MAX));
         d->share_max = (uint8_t)(percent(r, 80) ? 0 : 2 + below(r, 2));
+        d->share_with = d->share == STK_SHARE_MPS ? below(r, 2) : 0;
     }
     if (percent(r, 15))
         d->gpu_mem_mib = 1024 * below(r, 20);

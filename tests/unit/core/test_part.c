@@ -136,6 +136,29 @@ static void only_the_same_way_of_sharing_meets(void **state)
     fx_finish(f);
 }
 
+static void only_the_same_company_meets(void **state)
+{
+    struct fx *f = one_node("pack");
+    struct stk_job_spec one = part(100, 10), other = part(100, 10), third = part(100, 10);
+    uint32_t a, b, c, d;
+
+    (void)state;
+    one.demand.share_with = 1001;
+    other.demand.share_with = 1002;
+    third.demand.share_with = 1003;
+    a = fx_submit(f, one);
+    b = fx_submit(f, other);
+    c = fx_submit(f, one);
+    d = fx_submit(f, third);
+    fx_turn(f);
+    assert_int_equal(mask_of(f, a), 1);
+    assert_int_equal(mask_of(f, b), 2);
+    assert_int_equal(mask_of(f, c), 1);
+    assert_int_equal(fx_state(f, d), STK_JOB_WAITING);
+    fx_drain(f);
+    fx_finish(f);
+}
+
 static void tasks_of_one_job_get_gpus_of_their_own(void **state)
 {
     struct fx *f = one_node("pack");
@@ -199,7 +222,7 @@ static bool fits_somewhere(const struct fx *f, const struct stk_demand *d, uint3
                 (n->gpu_mem_mib && d->gpu_mem_mib > mem))
                 continue;
             if (shared && (p->share != d->share || p->share_max != d->share_max ||
-                           (p->share_max && p->n >= p->share_max)))
+                           p->with != d->share_with || (p->share_max && p->n >= p->share_max)))
                 continue;
             here++;
         }
@@ -309,6 +332,7 @@ int main(void)
         cmocka_unit_test(a_whole_gpu_is_free_when_the_last_has_gone),
         cmocka_unit_test(memory_of_a_gpu_is_shared_too),
         cmocka_unit_test(only_the_same_way_of_sharing_meets),
+        cmocka_unit_test(only_the_same_company_meets),
         cmocka_unit_test(tasks_of_one_job_get_gpus_of_their_own),
         cmocka_unit_test(what_is_no_part_is_refused),
         cmocka_unit_test(all_that_are_in_the_way_go_one_after_the_other),

@@ -20,14 +20,14 @@ static bool same_spec(const struct stk_job_spec *a, const struct stk_job_spec *b
                 d->cpu_milli == e->cpu_milli && d->mem_mib == e->mem_mib && d->cut == e->cut &&
                 d->gpu_mem_mib == e->gpu_mem_mib && d->gpu_milli == e->gpu_milli &&
                 d->share == e->share && d->share_max == e->share_max && d->mig == e->mig &&
-                d->level_required == e->level_required && d->per_node == e->per_node &&
-                d->level_preferred == e->level_preferred && d->exclusive == e->exclusive &&
-                d->group == e->group && d->group_level == e->group_level && a->kind == b->kind &&
-                a->tier == b->tier && a->priority == b->priority && a->pool.i == b->pool.i &&
-                a->tenant == b->tenant && a->tag == b->tag && a->estimate == b->estimate &&
-                a->begin == b->begin && a->array == b->array && a->array_index == b->array_index &&
-                a->held == b->held && a->n_deps == b->n_deps &&
-                memcmp(a->retry, b->retry, sizeof(a->retry)) == 0;
+                d->share_with == e->share_with && d->level_required == e->level_required &&
+                d->per_node == e->per_node && d->level_preferred == e->level_preferred &&
+                d->exclusive == e->exclusive && d->group == e->group &&
+                d->group_level == e->group_level && a->kind == b->kind && a->tier == b->tier &&
+                a->priority == b->priority && a->pool.i == b->pool.i && a->tenant == b->tenant &&
+                a->tag == b->tag && a->estimate == b->estimate && a->begin == b->begin &&
+                a->array == b->array && a->array_index == b->array_index && a->held == b->held &&
+                a->n_deps == b->n_deps && memcmp(a->retry, b->retry, sizeof(a->retry)) == 0;
 
     for (uint32_t i = 0; same && i < a->n_deps; i++)
         same = a->deps[i].on == b->deps[i].on && a->deps[i].whole == b->deps[i].whole &&
@@ -97,6 +97,7 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         if (spec->demand.gpu_milli) {
             spec->demand.share = (uint8_t)stk_rng_below(r, STK_SHARE_MAX);
             spec->demand.share_max = (uint8_t)stk_rng_below(r, 256);
+            spec->demand.share_with = (uint32_t)stk_rng_below(r, UINT32_MAX);
             spec->demand.mig = (uint16_t)stk_rng_below(r, 65536);
         }
         if (stk_rng_below(r, 2)) {
