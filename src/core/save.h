@@ -5,7 +5,8 @@
  *     stk_core_load(fresh, bytes.data, bytes.n, &err);       later; then the events after that one
  *
  * What is saved is state, not caches: jobs with their demands, leases and dependencies, in their
- * slots; nodes up or down and GPUs off; claims, numbers and the hash of the history. Trees, shapes
+ * slots; nodes up or down and GPUs off; claims, numbers, the hash of the history and what was asked
+ * for lately. Trees, shapes
  * and indexes are built again. The digest is the same after loading, and stays so as the same
  * events are fed to both; decisions may differ as far as caches do (a promise made later may be
  * another one).
@@ -30,7 +31,7 @@
 #include "base/err.h"
 #include "core/core.h"
 
-#define STK_SAVE_VERSION 3
+#define STK_SAVE_VERSION 4
 
 /* Appends to 'out'. 0 or -ENOMEM. */
 int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk_err *err);

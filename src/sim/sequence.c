@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "core/core.h"
+#include "engine/sim/sim.h"
 #include "policy/place/frag.h"
 #include "policy/registry.h"
 #include "sim/emit.h"
@@ -145,7 +146,7 @@ static int make_core(struct filling *x, const struct stk_cluster *c, const struc
                                         .preempt = &stk_preempt_none,
                                         .admit = &stk_admit_possible,
                                         .params = &setup->params,
-                                        .mix = x->mix,
+                                        .mix = stk_params_word(&setup->params, stk_sim_mix, "learned") ? NULL : x->mix,
                                         .retain_done = 1};
     int rc;
 
