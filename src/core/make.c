@@ -74,8 +74,7 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
     s->mix = mem->resize(mem->ctx, NULL, 0, sizeof(*s->mix));
     if (s->place->tags)
         s->tags = mem->resize(mem->ctx, NULL, 0, tags_size(s));
-    if (!s->mix || (s->place->tags && !s->tags) || stk_score_init(s) < 0 ||
-        stk_seen_init(s) < 0 ||
+    if (!s->mix || (s->place->tags && !s->tags) || stk_score_init(s) < 0 || stk_seen_init(s) < 0 ||
         (s->preempt->room && stk_evictable_init(s) < 0) ||
         stk_mem_grow(mem, &s->try_pieces, &s->cap_try, pieces + 1, sizeof(*s->try_pieces)) < 0 ||
         stk_mem_grow(mem, &s->list_a, &s->cap_list_a, n + 1, sizeof(*s->list_a)) < 0 ||

@@ -284,8 +284,8 @@ static uint32_t next_best(const struct stk_state *s, const struct stk_score_row 
     return best;
 }
 
-/* By what nodes have free alone; see score.h. */
-static uint32_t pick_by_count(const struct stk_state *s, const struct stk_want *w)
+/* The fullest node of the type that suits best; see score.h. */
+static uint32_t pick_fullest(const struct stk_state *s, const struct stk_want *w)
 {
     const struct stk_pool *p = &s->pools[w->pool];
     uint32_t best = STK_NONE, best_free = 0;
@@ -293,25 +293,24 @@ static uint32_t pick_by_count(const struct stk_state *s, const struct stk_want *
 
     for (uint32_t i = 0; i < p->n_groups; i++) {
         const struct stk_group *g = &s->groups[p->first_group + i];
-        double whole;
+        uint32_t node = STK_NONE, b;
+        double v;
 
         if (!stk_group_accepts(g, w->gpu_types))
             continue;
-        whole = s->place->whole(s->place_st, g->gpu_type, w->gpus) -
-                s->prices.type[g->gpu_type] * 1000 * w->gpus;
-        for (uint32_t b = stk_index_bucket_up(s, g, w->gpus); b != STK_NONE;
+        v = s->place->whole(s->place_st, g->gpu_type, w->gpus) -
+            s->prices.type[g->gpu_type] * 1000 * w->gpus;
+        for (b = stk_index_bucket_up(s, g, w->gpus); b != STK_NONE && v >= most;
              b = stk_index_bucket_up(s, g, b + 1)) {
-            double v = whole - (s->prices.free[b] - s->prices.free[b - w->gpus]);
-            uint32_t node = v > most || (v == most && b <= best_free)
-                                ? stk_index_first(s, g, b, w)
-                                : STK_NONE;
-
-            if (node == STK_NONE || (v == most && b == best_free && node > best))
-                continue;
-            best = node;
-            best_free = b;
-            most = v;
+            node = stk_index_first(s, g, b, w);
+            if (node != STK_NONE)
+                break;
         }
+        if (node == STK_NONE || (v == most && (b > best_free || (b == best_free && node > best))))
+            continue;
+        best = node;
+        best_free = b;
+        most = v;
     }
     return best;
 }
@@ -333,7 +332,7 @@ uint32_t stk_score_pick(struct stk_state *s, const struct stk_want *w, uint32_t 
 
     look_at_prices(s);
     if (s->place->whole && w->gpus > 0 && !w->gpu_milli && !p->cpu_limited && !p->aggregate)
-        return pick_by_count(s, w);
+        return pick_fullest(s, w);
     r = row_of(s, w);
     for (uint32_t b = 1; b < n_blocks(s); b++)
         block = r->best[b] > r->best[block] ? b : block;

@@ -6,9 +6,8 @@
  * last used: a log of changed nodes says which. Nodes alike that nobody has used are scored once.
  * The best of a row is found through the best of each block of 64 nodes.
  *
- * Where whole GPUs are wanted and no node limits CPU, a policy may say that a node's free GPUs are
- * all that counts: then there is no row, but one look per bucket of the index, and of nodes that
- * suit as well the fullest is taken.
+ * Where whole GPUs are wanted and no node limits CPU, all nodes of a type may suit as well
+ * (stk_place_ops.whole): then there is no row, and the fullest is found by the index.
  *
  * A decision costs O(nodes that changed since this was last wanted + nodes / 64). Rows are caches:
  * the ones not used for longest make room for others.

@@ -32,7 +32,7 @@ static uint32_t home_of(const struct stk_seen_kind *k)
 {
     uint64_t h = stk_hash_mix(k->gpu_types, (uint64_t)k->gpus << 32 | k->cpu_milli);
 
-    return (uint32_t)(stk_hash_mix(h, k->gpu_milli) % (2 * STK_SEEN_KINDS));
+    return (uint32_t)(stk_hash_mix(h, k->gpu_milli) % STK_SEEN_SLOTS);
 }
 
 static bool same(const struct stk_seen_kind *a, const struct stk_seen_kind *b)
@@ -47,7 +47,7 @@ static uint16_t *find(struct stk_seen *e, const struct stk_seen_kind *k)
     uint32_t at = home_of(k);
 
     while (e->slot[at] && !same(&e->kind[e->slot[at] - 1], k))
-        at = (at + 1) % (2 * STK_SEEN_KINDS);
+        at = (at + 1) % STK_SEEN_SLOTS;
     return &e->slot[at];
 }
 
@@ -146,7 +146,7 @@ void stk_seen_add(struct stk_state *s, const struct stk_demand *d, uint32_t pool
                               .n = d->tasks};
 
     stk_place_cut(s, d, pool, &whole, &size, &rest);
-    if (whole > 0) {
+    if (whole > 0 && d->gpus > 0) {
         k.gpus = size;
         k.cpu_milli = (uint32_t)((uint64_t)k.cpu_milli * size / d->gpus);
         k.n = whole;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seen.h - what jobs have asked for lately, counted by kind as they are submitted: where nobody says
- * what usually comes, the mix (model/mix.h) is learned from it.
+/* seen.h - what jobs have asked for lately, counted by kind as they are submitted: where nobody
+ * says what usually comes, the mix (model/mix.h) is learned from it.
  *
  * Counts fade: when they add up to STK_SEEN_SUM all are halved, and kinds that come to nothing are
  * forgotten. So is done when there are too many kinds. The mix is made anew after 20, 100 and 500
@@ -16,6 +16,7 @@
 #include "model/mix.h"
 
 #define STK_SEEN_KINDS 512
+#define STK_SEEN_SLOTS 1024u
 #define STK_SEEN_SUM 20000
 
 struct stk_seen_kind {
@@ -28,8 +29,8 @@ struct stk_seen_kind {
 struct stk_seen {
     struct stk_seen_kind kind[STK_SEEN_KINDS];
     uint32_t n;
-    uint64_t sum, jobs, next; /* of tasks; submits so far, and when the mix is made anew */
-    uint16_t slot[2 * STK_SEEN_KINDS]; /* cache: kind + 1 by hash */
+    uint64_t sum, jobs, next;      /* of tasks; submits so far, and when the mix is made anew */
+    uint16_t slot[STK_SEEN_SLOTS]; /* cache: kind + 1 by hash */
     struct stk_sort_item sort[2 * STK_SEEN_KINDS]; /* scratch */
 };
 

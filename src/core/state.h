@@ -302,7 +302,7 @@ struct stk_state {
     struct stk_mix *mix;   /* what jobs usually ask for; may be empty */
     bool mix_given;        /* by whoever made the core */
     struct stk_seen *seen; /* what it is learned from; NULL: it is given, or of no use */
-    uint16_t *tags;      /* STK_TAGS per node: pieces there by kind; NULL: not counted */
+    uint16_t *tags;        /* STK_TAGS per node: pieces there by kind; NULL: not counted */
 
     struct stk_opool trees;
     struct stk_heap timers; /* begin times, key changes */

@@ -16,6 +16,10 @@
  * that grows with the square of the demand for it over its share of what is free, made anew now and
  * then (PRICES_EVERY); what a task takes of them is added to its cost.
  *
+ * Where CPU is not limited and whole GPUs are wanted, the loss grows as much on every node of a
+ * type. There the fullest node is taken, as "pack" does, of the type with the least price: groups
+ * of free GPUs then stay whole by themselves as jobs come and go.
+ *
  * No two nodes in different states tie, but by chance: the order of nodes does not matter.
  */
 #include <math.h>
@@ -30,6 +34,7 @@
 #define OFFERS 60
 #define SCARCE 0.2      /* price of a thing wanted just as much as there is */
 #define SCARCE_MOST 5.0 /* wanted so many times over, no price rises further */
+#define FULLEST 0.01    /* of nodes that suit as well, the one with fewest free GPUs */
 #define NORMAL_STEPS 64 /* per standard deviation */
 #define NORMAL_MOST 4   /* standard deviations */
 
@@ -255,7 +260,7 @@ static void set_prices(const void *st, const struct stk_state *s, struct stk_pri
     for (uint32_t y = 0; y < STK_MAX_GPU_TYPES; y++)
         p->type[y] = price(wanted[y], k.type[y], k.all);
     for (uint32_t n = 0; n <= STK_MAX_NODE_GPUS; n++) {
-        p->free[n] = 0;
+        p->free[n] = FULLEST * n * n;
         for (uint32_t g = 2; g <= n; g++)
             p->free[n] += price(t->group_share[g], k.group[g], k.all) * 1000 * (n - n % g);
     }
