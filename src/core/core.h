@@ -34,7 +34,7 @@ struct stk_core_config {
     const struct stk_preempt_ops *preempt;
     const struct stk_admit_ops *admit;
     const struct stk_params *params; /* borrowed for the call */
-    const struct stk_mix *mix;       /* what jobs usually ask for, if known; copied, may be NULL */
+    const struct stk_mix *mix;       /* what jobs usually ask for; copied. NULL: it is learned */
     uint32_t retain_done;            /* finished jobs that stay known, oldest dropped first */
 };
 

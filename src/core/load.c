@@ -122,6 +122,43 @@ static int get_head(struct load *l)
     return r->bad || s->next_number == 0 || s->next_lease == 0 ? bad(l, "its head") : 0;
 }
 
+static struct stk_seen_kind get_kind(struct stk_reader *r)
+{
+    struct stk_seen_kind k = {.cpu_milli = stk_get_u32(r)};
+
+    k.gpus = (uint32_t)stk_get_u(r, STK_MAX_GPUS);
+    k.gpu_milli = (uint32_t)stk_get_u(r, 1000);
+    k.gpu_types = ~stk_get_u(r, UINT64_MAX);
+    k.n = (uint32_t)stk_get_u(r, STK_SEEN_SUM + STK_MAX_TASKS);
+    k.told = (uint32_t)stk_get_u(r, STK_SEEN_SUM + STK_MAX_TASKS);
+    return k;
+}
+
+/* What was asked for lately; read over where the place policy of today does not learn. */
+static int get_seen(struct load *l)
+{
+    struct stk_reader *r = &l->r;
+    struct stk_seen *e = l->s->seen;
+    uint32_t n = l->version > 3 ? (uint32_t)stk_get_u(r, STK_SEEN_KINDS) : 0;
+    uint64_t jobs = l->version > 3 ? stk_get_u(r, UINT64_MAX) : 0;
+    uint64_t next = l->version > 3 ? stk_get_u(r, UINT64_MAX) : 0;
+
+    for (uint32_t i = 0; i < n && !r->bad; i++) {
+        const struct stk_seen_kind k = get_kind(r);
+
+        if (e)
+            e->kind[i] = k;
+    }
+    if (r->bad || (n > 0 && next == 0))
+        return bad(l, "what was asked for");
+    if (!e || next == 0) /* it is not learned, or was not */
+        return 0;
+    e->n = n;
+    e->jobs = jobs;
+    e->next = next;
+    return stk_seen_restore(l->s) ? 0 : bad(l, "what was asked for");
+}
+
 static int get_pieces(struct load *l, struct loaded *v)
 {
     struct stk_reader *r = &l->r;
@@ -496,6 +533,7 @@ static int load(struct load *l)
     uint32_t last, n;
     int rc = get_head(l);
 
+    rc = rc < 0 ? rc : get_seen(l);
     rc = rc < 0 ? rc : get_jobs(l);
     rc = rc < 0 ? rc : get_row(l, STK_JOB_NONE, &s->free_job, &last, &n);
     rc = rc < 0 ? rc : get_row(l, STK_JOB_DONE, &s->done_head, &s->done_tail, &s->n_done);

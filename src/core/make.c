@@ -74,7 +74,7 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
     s->mix = mem->resize(mem->ctx, NULL, 0, sizeof(*s->mix));
     if (s->place->tags)
         s->tags = mem->resize(mem->ctx, NULL, 0, tags_size(s));
-    if (!s->mix || (s->place->tags && !s->tags) || stk_score_init(s) < 0 ||
+    if (!s->mix || (s->place->tags && !s->tags) || stk_score_init(s) < 0 || stk_seen_init(s) < 0 ||
         (s->preempt->room && stk_evictable_init(s) < 0) ||
         stk_mem_grow(mem, &s->try_pieces, &s->cap_try, pieces + 1, sizeof(*s->try_pieces)) < 0 ||
         stk_mem_grow(mem, &s->list_a, &s->cap_list_a, n + 1, sizeof(*s->list_a)) < 0 ||
@@ -101,6 +101,7 @@ int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
     s->preempt = cfg->preempt;
     s->admit = cfg->admit;
     s->retain_done = cfg->retain_done;
+    s->mix_given = cfg->mix != NULL;
     rc = stk_index_build(s, cfg->nodes, cfg->n_nodes, cfg->n_pools, err);
     for (uint32_t p = 0; rc == 0 && p < s->n_pools; p++)
         stk_timeline_init(&s->pools[p].plan, &s->mem);
@@ -168,7 +169,8 @@ int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk
                               .admit = from->admit,
                               .round = from->round,
                               .retain_done = from->retain_done,
-                              .backfill_depth = from->backfill_depth};
+                              .backfill_depth = from->backfill_depth,
+                              .mix_given = from->mix_given};
     specs = describe(from);
     rc = specs ? stk_index_build(&c->s, specs, from->n_nodes, from->n_pools, err)
                : stk_err_set(err, -ENOMEM, "out of memory");
@@ -217,6 +219,7 @@ void stk_core_free(struct stk_core *c)
     free_pools(s);
     stk_evictable_done(s);
     stk_score_done(s);
+    stk_seen_done(s);
     if (s->mix)
         (void)m.resize(m.ctx, s->mix, sizeof(*s->mix), 0);
     if (s->tags)

@@ -87,11 +87,17 @@ static struct stk_want want_of(const struct stk_demand *d, uint32_t pool, uint32
                              .mig = d->mig};
 }
 
+/* One that goes by a mix does not score before there is one. */
+static bool scores(const struct stk_state *s)
+{
+    return s->place->score && (!s->place->mix || s->mix->n > 0);
+}
+
 /* The policy's node; of a part that it scores, also its GPU. */
 static uint32_t pick(struct stk_state *s, const struct stk_want *w, uint32_t *ret_gpu)
 {
     *ret_gpu = UINT32_MAX;
-    return s->place->score ? stk_score_pick(s, w, ret_gpu) : s->place->pick(s, w);
+    return scores(s) ? stk_score_pick(s, w, ret_gpu) : s->place->pick(s, w);
 }
 
 /* Whole nodes, then the rest by the policy's own rule. */
@@ -161,7 +167,7 @@ static uint32_t pick_part(struct stk_state *s, const struct stk_want *w, uint32_
     uint32_t node;
 
     *ret_gpu = UINT32_MAX;
-    if (s->place->score && w->n_mine == 0)
+    if (scores(s) && w->n_mine == 0)
         return stk_score_pick(s, w, ret_gpu);
     node = s->place->apart ? s->place->pick(s, w) : stk_part_pick(s, w);
 

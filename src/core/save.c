@@ -4,6 +4,7 @@
  *     "stkC" version, order policy, its settings
  *     time, next numbers, history, events
  *     nodes: up, off           pools: claim
+ *     what was asked for lately
  *     slots: a state each; a job's members where it is not free; what a live job has besides
  *     free slots in the order in which they are used again; finished jobs, oldest first
  */
@@ -51,6 +52,23 @@ static void put_head(struct stk_bytes *b, const struct stk_state *s)
     stk_put_u(b, s->n_pools);
     for (uint32_t i = 0; i < s->n_pools; i++)
         stk_put_u(b, s->pools[i].claim == STK_NONE ? 0 : (uint64_t)s->pools[i].claim + 1);
+}
+
+static void put_seen(struct stk_bytes *b, const struct stk_seen *e)
+{
+    stk_put_u(b, e ? e->n : 0);
+    stk_put_u(b, e ? e->jobs : 0);
+    stk_put_u(b, e ? e->next : 0);
+    for (uint32_t i = 0; e && i < e->n; i++) {
+        const struct stk_seen_kind *k = &e->kind[i];
+
+        stk_put_u(b, k->cpu_milli);
+        stk_put_u(b, k->gpus);
+        stk_put_u(b, k->gpu_milli);
+        stk_put_u(b, ~k->gpu_types);
+        stk_put_u(b, k->n);
+        stk_put_u(b, k->told);
+    }
 }
 
 static void put_common(struct stk_bytes *b, const struct stk_job *j)
@@ -208,6 +226,7 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
     const struct stk_state *s = stk_core_state(core);
 
     put_head(out, s);
+    put_seen(out, s->seen);
     stk_put_u(out, s->n_jobs);
     for (uint32_t i = 0; i < s->n_jobs && !out->failed; i++) {
         const struct stk_job *j = &s->jobs[i];

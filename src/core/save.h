@@ -5,7 +5,8 @@
  *     stk_core_load(fresh, bytes.data, bytes.n, &err);       later; then the events after that one
  *
  * What is saved is state, not caches: jobs with their demands, leases and dependencies, in their
- * slots; nodes up or down and GPUs off; claims, numbers and the hash of the history. Trees, shapes
+ * slots; nodes up or down and GPUs off; claims, numbers, the hash of the history and what was asked
+ * for lately. Trees, shapes
  * and indexes are built again. The digest is the same after loading, and stays so as the same
  * events are fed to both; decisions may differ as far as caches do (a promise made later may be
  * another one).

@@ -17,6 +17,7 @@
 #include "base/otree.h"
 #include "base/sort.h"
 #include "core/policy.h"
+#include "core/seen.h"
 #include "core/timeline.h"
 #include "model/mix.h"
 #include "model/node.h"
@@ -300,8 +301,10 @@ struct stk_state {
     uint32_t *evictable;       /* n_levels per node: GPUs that are free or held by lower levels */
     uint32_t *evictable_nodes; /* nodes by that; for each level laid out like 'counts' */
 
-    struct stk_mix *mix; /* what jobs usually ask for; may be empty */
-    uint16_t *tags;      /* STK_TAGS per node: pieces there by kind; NULL: not counted */
+    struct stk_mix *mix;   /* what jobs usually ask for; may be empty */
+    bool mix_given;        /* by whoever made the core */
+    struct stk_seen *seen; /* what it is learned from; NULL: it is given, or of no use */
+    uint16_t *tags;        /* STK_TAGS per node: pieces there by kind; NULL: not counted */
 
     struct stk_opool trees;
     struct stk_heap timers; /* begin times, key changes */
@@ -318,7 +321,8 @@ struct stk_state {
     uint32_t *score_log;
     uint64_t n_score_log, score_round, score_clock, *score_stamp;
     struct stk_prices prices;
-    uint64_t priced; /* how often they were made */
+    uint64_t priced;    /* how often they were made */
+    uint32_t price_age; /* decisions since then */
     void *score_space;
 
     /* caches and scratch */

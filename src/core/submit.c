@@ -183,6 +183,8 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     j->submitted = s->now;
     j->number = s->next_number++;
     j->shape = stk_shape_get(s, &spec->demand, j->pool);
+    if (s->seen)
+        stk_seen_add(s, &spec->demand, j->pool);
     s->n_live++;
     s->pools[j->pool].n_live++;
     stk_map_put(&s->by_number, j->number, job);

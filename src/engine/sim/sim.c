@@ -24,7 +24,7 @@ struct sim {
     struct stk_pace pace;
 };
 
-enum { P_RESTART, P_LATE, P_STEPS, P_SPREAD };
+enum { P_RESTART, P_LATE, P_STEPS, P_SPREAD, P_MIX };
 const struct stk_param stk_sim_params[] = {
     [P_RESTART] = {"restart_s", STK_PARAM_SIZES, "0", 0, 31536000, NULL,
                    "work added by each preemption: seconds, or by GPUs (8:40,*:60)"},
@@ -36,10 +36,14 @@ const struct stk_param stk_sim_params[] = {
          "work in steps: only whole steps per this long count (rounds of other simulators)"},
     [P_SPREAD] = {"sim.spread", STK_PARAM_WORD, "on", 0, 0, "on|off",
                   "work in steps: a job over several nodes has the speed measured for that"},
+    [P_MIX] = {"sim.mix", STK_PARAM_WORD, "auto", 0, 0, "auto|trace|learned",
+               "placement by what usually comes: the whole trace says what, or it is learned as "
+               "jobs come; auto: the trace with --sequence"},
     {0},
 };
 
 const struct stk_param *const stk_sim_spread = &stk_sim_params[P_SPREAD];
+const struct stk_param *const stk_sim_mix = &stk_sim_params[P_MIX];
 
 int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enum stk_cause ends)
 {
