@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/demand.h"
 #include "model/id.h"
 
 #define STK_MAX_NODES 1000000
@@ -16,13 +17,14 @@ struct stk_node_spec {
     stk_pool_id pool;
     uint32_t gpu_type; /* index into the cluster's type table, < STK_MAX_GPU_TYPES */
     uint32_t gpus;
-    uint32_t gpu_mem_mib; /* of each GPU; 0: unknown */
-    uint32_t cpu_milli;   /* 0: not limited */
-    uint32_t mem_mib;     /* 0: not limited */
-    uint8_t mig;          /* its GPUs are in MIG mode: their model (mig.h). All nodes with this type
-                             are so, or none. 0: they are not */
-    bool aggregate;       /* counts GPUs but does not tell them apart; then 'gpus' may exceed
-                             STK_MAX_NODE_GPUS. Used by the placement policy "count". */
+    uint32_t gpu_mem_mib;                 /* of each GPU; 0: unknown */
+    uint32_t cpu_milli;                   /* 0: not limited */
+    uint32_t mem_mib;                     /* 0: not limited */
+    uint32_t resource[STK_MAX_RESOURCES]; /* named things; 0: it has none */
+    uint8_t mig;    /* its GPUs are in MIG mode: their model (mig.h). All nodes with this type
+                       are so, or none. 0: they are not */
+    bool aggregate; /* counts GPUs but does not tell them apart; then 'gpus' may exceed
+                       STK_MAX_NODE_GPUS. Used by the placement policy "count". */
 };
 
 #endif

@@ -19,6 +19,19 @@ size_t stk_wire_bound(const struct stk_event *ev)
 
 /* ---- writing ---- */
 
+/* Named resources and speeds. */
+static void put_lists(struct stk_bytes *b, const struct stk_demand *d)
+{
+    stk_put_u(b, d->n_resources);
+    for (uint32_t i = 0; i < d->n_resources; i++)
+        stk_put_u(b, d->resource[i]);
+    stk_put_u(b, d->n_speeds);
+    for (uint32_t i = 0; i < d->n_speeds; i++) {
+        stk_put_u(b, d->speed_type[i]);
+        stk_put_u(b, d->speed_milli[i]);
+    }
+}
+
 void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d)
 {
     stk_put_u(b, d->tasks);
@@ -34,6 +47,7 @@ void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d)
         stk_put_u(b, d->mig);
     }
     stk_put_u(b, d->cut);
+    put_lists(b, d);
 }
 
 static int put_spec(struct stk_bytes *b, const struct stk_job_spec *j)
@@ -163,14 +177,26 @@ void stk_wire_done(struct stk_wire *w)
     stk_mem_drop(&w->mem, &w->pieces, &w->cap_pieces, sizeof(*w->pieces));
 }
 
-void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, bool parts)
+static void get_lists(struct stk_reader *r, struct stk_demand *ret)
+{
+    ret->n_resources = (uint8_t)stk_get_u(r, STK_MAX_RESOURCES);
+    for (uint32_t i = 0; i < ret->n_resources; i++)
+        ret->resource[i] = stk_get_u32(r);
+    ret->n_speeds = (uint8_t)stk_get_u(r, STK_MAX_SPEEDS);
+    for (uint32_t i = 0; i < ret->n_speeds; i++) {
+        ret->speed_type[i] = (uint8_t)stk_get_u(r, STK_MAX_GPU_TYPES - 1);
+        ret->speed_milli[i] = (uint16_t)stk_get_u(r, STK_MAX_SPEED);
+    }
+}
+
+void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, uint64_t version)
 {
     *ret = (struct stk_demand){.tasks = stk_get_u32(r)};
     ret->gpus = stk_get_u32(r);
     ret->gpu_types = ~stk_get_u(r, UINT64_MAX);
     ret->cpu_milli = stk_get_u32(r);
     ret->mem_mib = stk_get_u32(r);
-    if (parts) {
+    if (version > 2) {
         ret->gpu_mem_mib = stk_get_u32(r);
         ret->gpu_milli = (uint16_t)stk_get_u(r, 999);
     }
@@ -180,6 +206,8 @@ void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, bool part
         ret->mig = (uint16_t)stk_get_u(r, UINT16_MAX);
     }
     ret->cut = stk_get_bool(r);
+    if (version > 3)
+        get_lists(r, ret);
 }
 
 static int32_t get_i32(struct stk_reader *r)
@@ -204,7 +232,7 @@ static int get_spec(struct stk_reader *r, struct stk_wire *w, uint64_t version)
     struct stk_job_spec *j = &w->spec;
 
     *j = (struct stk_job_spec){.kind = STK_KIND_TRAIN};
-    stk_wire_get_demand(r, &j->demand, version > 2);
+    stk_wire_get_demand(r, &j->demand, version);
     j->kind = (enum stk_job_kind)stk_get_u(r, STK_KIND_MAX - 1);
     j->tier = (enum stk_tier)stk_get_u(r, STK_TIER_MAX - 1);
     j->priority = get_i32(r);

@@ -17,10 +17,10 @@
 #include "base/mem.h"
 #include "model/event.h"
 
-#define STK_WIRE_VERSION 3
+#define STK_WIRE_VERSION 4
 
 /* Bytes that are enough for any event but SUBMIT with dependencies and PLACE. */
-#define STK_WIRE_SMALL 256
+#define STK_WIRE_SMALL 384
 /* Bytes that are enough for this event. */
 size_t stk_wire_bound(const struct stk_event *ev);
 
@@ -47,6 +47,6 @@ int stk_wire_get(const unsigned char *buf, size_t len, struct stk_wire *ret, str
 
 /* A demand inside other encodings (core/save.h). 'parts': of a version that knows parts of GPUs. */
 void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d);
-void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, bool parts);
+void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, uint64_t version);
 
 #endif
