@@ -81,6 +81,11 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
                        " on one node, and %" PRIu64 " %s needed there%s",
                        w->have, w->have + w->missing, w->have + w->missing == 1 ? "is" : "are",
                        outlook);
+    else if (w->code == STK_WHY_RESOURCE)
+        (void)snprintf(buf, size, "needs %" PRIu64 " of %s and %" PRIu64 " %s free%s%s", w->need,
+                       s->resource ? s->resource : "a resource", w->have,
+                       w->have == 1 ? "is" : "are", w->missing == 0 ? ", but not together" : "",
+                       outlook);
     else
         (void)snprintf(buf, size, "finds GPUs free, but not enough CPUs or memory beside them%s",
                        outlook);
@@ -169,6 +174,7 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
     case STK_WHY_GPUS:
     case STK_WHY_FRAGMENTS:
     case STK_WHY_CPU_MEM:
+    case STK_WHY_RESOURCE:
         say_room(s, buf, size);
         break;
     case STK_WHY_CLAIMED:
@@ -199,6 +205,9 @@ void stk_say_change(const struct stk_say *s, char *buf, size_t size)
     else if (w->code == STK_WHY_FRAGMENTS && w->have > 0)
         (void)snprintf(buf, size, "with at most %" PRIu64 " GPU%s per task it would fit now",
                        w->have, plural(w->have));
+    else if (w->code == STK_WHY_RESOURCE && w->have > 0)
+        (void)snprintf(buf, size, "with %" PRIu64 " of %s it would fit now", w->have,
+                       s->resource ? s->resource : "it");
     else if (w->code == STK_WHY_CPU_MEM)
         (void)snprintf(buf, size, "with fewer CPUs or less memory it would fit now");
     else if (w->code == STK_WHY_RESERVED && w->until > s->now + STK_SECOND) {

@@ -65,6 +65,8 @@ uint64_t stk_core_digest(const struct stk_core *c)
         h = stk_hash_mix(h, n->mask_off);
         h = stk_hash_mix(h, n->cpu_free);
         h = stk_hash_mix(h, n->mem_free);
+        for (uint32_t k = 0; k < s->n_resources; k++)
+            h = stk_hash_mix(h, s->resource_free[(size_t)i * s->n_resources + k]);
     }
     for (uint32_t i = 0; i < s->n_pools; i++)
         h = stk_hash_mix(h, s->pools[i].claim);

@@ -52,6 +52,7 @@ struct load {
     uint32_t *claims;
     uint32_t cap_live, n_pieces, cap_pieces, n_edges, cap_edges, cap_heard, n_nodes, cap_nodes;
     uint32_t n_claims, cap_claims;
+    uint32_t resource[STK_MAX_RESOURCES]; /* the number here of each that was saved; STK_NONE */
 };
 
 static int bad(struct load *l, const char *what)
@@ -92,6 +93,38 @@ static int get_order(struct load *l)
     return 0;
 }
 
+/* Resources are known by their names. */
+static void get_resources(struct load *l)
+{
+    const struct stk_state *s = l->s;
+    uint32_t n = l->version > 3 ? (uint32_t)stk_get_u(&l->r, STK_MAX_RESOURCES) : 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t len = get_count(&l->r), k = 0;
+        const unsigned char *name = stk_get_raw(&l->r, len);
+
+        while (
+            name && k < s->n_resources &&
+            (strlen(s->resource_names[k]) != len || memcmp(s->resource_names[k], name, len) != 0))
+            k++;
+        l->resource[i] = k < s->n_resources ? k : STK_NONE;
+    }
+    for (uint32_t i = n; i < STK_MAX_RESOURCES; i++)
+        l->resource[i] = STK_NONE;
+}
+
+/* The demand with the numbers that resources have here. */
+static void renumber(const struct load *l, struct stk_demand *d)
+{
+    const struct stk_demand old = *d;
+
+    d->n_resources = 0;
+    memset(d->resource, 0, sizeof(d->resource));
+    for (uint32_t i = 0; i < old.n_resources; i++)
+        if (l->resource[i] != STK_NONE)
+            stk_demand_set_resource(d, l->resource[i], old.resource[i]);
+}
+
 static int get_head(struct load *l)
 {
     struct stk_state *s = l->s;
@@ -119,6 +152,7 @@ static int get_head(struct load *l)
         return no_memory(l);
     for (uint32_t i = 0; i < l->n_claims; i++)
         l->claims[i] = stk_get_u32(r);
+    get_resources(l);
     return r->bad || s->next_number == 0 || s->next_lease == 0 ? bad(l, "its head") : 0;
 }
 
@@ -231,6 +265,10 @@ static int get_live(struct load *l, uint32_t job)
     if (r->bad || stk_demand_check(&v->demand, l->err) < 0 ||
         v->demand.gpus * v->demand.tasks != j->gpus)
         return bad(l, "what a job asks for");
+    if (j->lost < 0 && v->demand.n_speeds == 0)
+        return bad(l, "a job is ahead of its time");
+    if (v->demand.n_resources > 0)
+        renumber(l, &v->demand);
     j->lease = (uint32_t)stk_get_u(r, l->s->next_lease - 1);
     j->slept = (uint32_t)stk_get_u(r, l->s->next_lease - 1);
     if (j->slept) {

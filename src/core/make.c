@@ -102,6 +102,8 @@ int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
     s->admit = cfg->admit;
     s->retain_done = cfg->retain_done;
     s->mix_given = cfg->mix != NULL;
+    s->n_resources = cfg->n_resources;
+    s->resource_names = cfg->resource_names;
     rc = stk_index_build(s, cfg->nodes, cfg->n_nodes, cfg->n_pools, err);
     for (uint32_t p = 0; rc == 0 && p < s->n_pools; p++)
         stk_timeline_init(&s->pools[p].plan, &s->mem);
@@ -147,6 +149,8 @@ static struct stk_node_spec *describe(const struct stk_state *s)
                                           .cpu_milli = (uint32_t)n->cpu_milli,
                                           .mem_mib = (uint32_t)n->mem_mib,
                                           .aggregate = n->aggregate};
+        for (uint32_t k = 0; k < s->n_resources; k++)
+            specs[i].resource[k] = s->resource_all[(size_t)i * s->n_resources + k];
     }
     return specs;
 }
@@ -169,6 +173,8 @@ int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk
                               .admit = from->admit,
                               .round = from->round,
                               .retain_done = from->retain_done,
+                              .n_resources = from->n_resources,
+                              .resource_names = from->resource_names,
                               .backfill_depth = from->backfill_depth,
                               .mix_given = from->mix_given};
     specs = describe(from);

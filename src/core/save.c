@@ -3,7 +3,7 @@
  *
  *     "stkC" version, order policy, its settings
  *     time, next numbers, history, events
- *     nodes: up, off           pools: claim
+ *     nodes: up, off           pools: claim           resources: name
  *     what was asked for lately
  *     slots: a state each; a job's members where it is not free; what a live job has besides
  *     free slots in the order in which they are used again; finished jobs, oldest first
@@ -16,7 +16,8 @@
 #include "core/state.h"
 #include "model/wire.h"
 
-#define MAX_WORD (STK_MAX_DURATION / 1000 * STK_MAX_GPUS) /* more service nobody has had */
+#define MAX_WORD (STK_MAX_DURATION / 1000 * STK_MAX_GPUS)        /* more service nobody has had */
+#define MAX_AHEAD (STK_MAX_DURATION / STK_SPEED * STK_MAX_SPEED) /* done faster than at speed 1 */
 
 uint64_t stk_save_settings(const struct stk_state *s)
 {
@@ -52,6 +53,12 @@ static void put_head(struct stk_bytes *b, const struct stk_state *s)
     stk_put_u(b, s->n_pools);
     for (uint32_t i = 0; i < s->n_pools; i++)
         stk_put_u(b, s->pools[i].claim == STK_NONE ? 0 : (uint64_t)s->pools[i].claim + 1);
+    stk_put_u(b, s->n_resources);
+    for (uint32_t i = 0; i < s->n_resources; i++) {
+        len = (uint32_t)strlen(s->resource_names[i]);
+        stk_put_u(b, len);
+        stk_put_raw(b, s->resource_names[i], len);
+    }
 }
 
 static void put_seen(struct stk_bytes *b, const struct stk_seen *e)
@@ -134,7 +141,7 @@ void stk_save_get_job(struct stk_reader *r, const struct stk_state *s, struct st
     j->ended = stk_get_i(r, 0, s->now);
     j->estimate = stk_get_i(r, 0, STK_MAX_DURATION);
     j->served = stk_get_i(r, 0, s->now);
-    j->lost = stk_get_i(r, 0, STK_MAX_DURATION - j->estimate);
+    j->lost = stk_get_i(r, -MAX_AHEAD, STK_MAX_DURATION - j->estimate);
     j->word = stk_get_i(r, 0, MAX_WORD);
     j->begin = stk_get_i(r, 0, STK_MAX_DURATION);
     j->queued = stk_get_i(r, 0, s->now);

@@ -17,6 +17,7 @@
  * - CPU and memory that no node of a job's pool limited when it was submitted are not known any
  *   more: it is taken to ask for none. So are GPU types it would have accepted, had they not been
  * in MIG mode, or had they been.
+ * - A named resource that no longer has its name here: jobs are taken to ask for none of it.
  * - Other nodes: a node is known by its place in the list. Waiting jobs stay, also those that can
  *   never run now. A lease, or the GPUs a job sleeps on, must exist with their CPU and memory;
  *   else the load is refused with a sentence that names the job. New nodes are up, and what is gone

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "core/part.h"
+#include "core/resource.h"
 
 #define BLOCK 64
 #define MOST_ROWS 256
@@ -63,8 +64,8 @@ void stk_score_done(struct stk_state *s)
                         0);
 }
 
-/* Of what is wanted, all that a score may depend on. Memory and nodes to avoid are looked at when
- * the best is chosen. */
+/* Of what is wanted, all that a score may depend on. Memory, named resources and nodes to avoid are
+ * looked at when the best is chosen. */
 static bool same(const struct stk_want *a, const struct stk_want *b)
 {
     return a->pool == b->pool && a->gpu_types == b->gpu_types && a->gpus == b->gpus &&
@@ -259,7 +260,8 @@ static bool may_use(const struct stk_state *s, uint32_t node, const struct stk_w
     const struct stk_node *n = &s->nodes[node];
 
     return !(w->avoid && stk_bits_test(w->avoid, node)) &&
-           (!n->mem_limited || w->mem_mib <= n->mem_free);
+           (!n->mem_limited || w->mem_mib <= n->mem_free) &&
+           stk_resource_fits(s, node, &w->resources);
 }
 
 /* The best that may be used, when the best of all may not. */

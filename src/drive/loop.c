@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "drive/loop.h"
 
-#include "core/state.h"
+#include "core/speed.h"
 
 #define MAX_DECISIONS 256 /* per call of decide(); more are asked for again */
 
@@ -157,6 +157,7 @@ static struct stk_start start_of(const struct stk_loop *l, uint32_t job)
                               .pieces = j->n_pieces ? &s->pieces[j->first_piece] : NULL,
                               .n_pieces = j->n_pieces,
                               .resume = j->slept != 0,
+                              .speed = j->n_pieces ? stk_job_speed(s, j) : STK_SPEED,
                               .restarts = j->restarts,
                               .spec = w->spec ? w->spec(l->cfg.watch_ctx, j->number) : NULL};
 }

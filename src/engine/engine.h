@@ -26,6 +26,7 @@ struct stk_start { /* borrowed for the call */
     const struct stk_piece *pieces;
     uint32_t n_pieces;
     bool resume;       /* its processes sleep: wake them instead of starting new ones */
+    uint32_t speed;    /* in thousandths: how fast its work gets done there; 0: at speed 1 */
     uint32_t restarts; /* how often its processes were started before */
     const char *spec;  /* live: the job's description, JSON (docs/spec/job.md); NULL in the sim */
 };

@@ -3,11 +3,13 @@
 
 #include "base/heap.h"
 #include "engine/sim/pace.h"
+#include "model/speed.h"
 
 struct run {                /* by job slot */
     stk_time left, started; /* of one that counts steps, left is what restarts cost it */
     stk_lease_id lease;
     uint32_t gpus;
+    uint32_t speed; /* thousandths: 'left' is work at speed 1 */
     enum stk_cause ends;
 };
 
@@ -116,11 +118,13 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
     if (paced && stk_pace_start(&m->pace, now, s, r->left) < 0)
         return -ENOMEM;
     r->gpus = s->gpus;
+    r->speed = s->speed && !paced ? s->speed : STK_SPEED;
     r->started = now;
     if (paced)
         settle_ends(m);
     else
-        stk_heap_put(&m->ends, m->pos, s->job.i, rounded(m, now + r->left + m->late), s->lease);
+        stk_heap_put(&m->ends, m->pos, s->job.i,
+                     rounded(m, now + stk_speed_time(r->left, r->speed) + m->late), s->lease);
     e->emit(e->emit_ctx, &ev);
     return 0;
 }
@@ -138,8 +142,8 @@ static void stop(struct stk_engine *e, stk_time now, const struct stk_stop *s)
     stk_heap_remove(&m->ends, m->pos, job);
     ev.u.exit.cause = s->cause;
     pace_stop(m, now, job);
-    r->left -= now - r->started;
-    if (stk_pace_counts(&m->pace, job) && r->left < 0)
+    r->left -= stk_speed_work(now - r->started, r->speed);
+    if ((stk_pace_counts(&m->pace, job) || r->speed != STK_SPEED) && r->left < 0)
         r->left = 0;
     if (s->cause == STK_CAUSE_EVICTED) {
         ev.u.exit.lost = stk_params_size(m->cfg.params, &stk_sim_params[P_RESTART], r->gpus);
