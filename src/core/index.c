@@ -232,7 +232,8 @@ int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint
     }
     s->parts = ALLOC(s, s->n_parts + 1, struct stk_part);
     s->part_left = ALLOC(s, s->n_parts + 1, uint32_t);
-    if (!s->parts || !s->part_left)
+    s->part_mem = ALLOC(s, s->n_parts + 1, uint32_t);
+    if (!s->parts || !s->part_left || !s->part_mem)
         return stk_err_set(err, -ENOMEM, "out of memory for %u GPUs", s->n_parts);
     if (order_nodes(s, &order) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
@@ -263,6 +264,7 @@ void stk_index_done(struct stk_state *s)
     FREE(s, s->tally, s->n_nodes + 1);
     FREE(s, s->parts, s->n_parts + 1);
     FREE(s, s->part_left, s->n_parts + 1);
+    FREE(s, s->part_mem, s->n_parts + 1);
     FREE(s, s->words, s->n_words);
     FREE(s, s->counts, s->n_counts);
     stk_resource_done(s);

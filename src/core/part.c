@@ -49,6 +49,13 @@ static void turn_slices(const struct stk_node *n, struct stk_part *p, const stru
     p->milli = (uint16_t)stk_mig_left(n->mig, p->slices);
 }
 
+/* Memory that it takes from the others there: in turns each has all of it. */
+static uint32_t memory_of(const struct stk_node *n, const struct stk_part *p,
+                          const struct stk_use *u)
+{
+    return n->gpu_mem_mib && p->share != STK_SHARE_TIME ? u->gpu_mem : 0;
+}
+
 uint64_t stk_part_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
     struct stk_node *n = &s->nodes[node];
@@ -68,7 +75,7 @@ uint64_t stk_part_take(struct stk_state *s, uint32_t node, const struct stk_use 
             turn_slices(n, p, u);
         else
             p->milli = (uint16_t)(p->milli - u->milli);
-        p->mem_mib -= n->gpu_mem_mib ? u->gpu_mem : 0;
+        p->mem_mib -= memory_of(n, p, u);
         p->n++;
     }
     n->mask_part |= first;
@@ -87,7 +94,7 @@ uint64_t stk_part_give(struct stk_state *s, uint32_t node, const struct stk_use 
             turn_slices(n, p, u);
         else
             p->milli = (uint16_t)(p->milli + u->milli);
-        p->mem_mib += n->gpu_mem_mib ? u->gpu_mem : 0;
+        p->mem_mib += memory_of(n, p, u);
         if (--p->n == 0)
             last |= left & -left;
     }

@@ -3,8 +3,9 @@
  *
  * A GPU is free, leased whole, or leased in parts. The first part takes the GPU out of the node's
  * free ones; the last one to go gives it back. So whoever wants whole GPUs need not know about
- * parts. Nodes with shared GPUs lie in buckets by the most that is left of one: a look for a part
- * starts at the bucket where it just fits.
+ * parts. Those who share it in turns have all its memory each; else it is divided, too. Nodes with
+ * shared GPUs lie in buckets by the most that is left of one: a look for a part starts at the
+ * bucket where it just fits.
  *
  * GPUs in MIG mode are leased in parts alone, by instances: a part there has a profile and a start
  * (model/mig.h), and what is left is what of its memory is.

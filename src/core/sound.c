@@ -112,6 +112,10 @@ static bool part_lease(const struct stk_state *s, const struct stk_job *j,
                 return false;
             continue;
         }
+        if (n->gpu_mem_mib && u->gpu_mem > n->gpu_mem_mib)
+            return BAD("node %u: job %u has more memory of a GPU than that has", p->node.i,
+                       j->number);
+        s->part_mem[at] += n->gpu_mem_mib && u->share != STK_SHARE_TIME ? u->gpu_mem : 0;
         s->part_left[at] += u->milli;
         if (s->part_left[at] > 1000 || s->part_left[at] + part->milli > 1000)
             return BAD("node %u: more than one GPU is given away in parts", p->node.i);
@@ -134,8 +138,9 @@ static bool parts_sound(const struct stk_state *s, uint32_t node, struct stk_err
                        s->parts[at].milli);
         if (s->parts[at].n == 0)
             return BAD("node %u: a GPU is shared by nobody", node);
-        if (s->parts[at].mem_mib > n->gpu_mem_mib)
-            return BAD("node %u: a GPU has more memory left than it has", node);
+        if (s->part_mem[at] + s->parts[at].mem_mib != n->gpu_mem_mib)
+            return BAD("node %u: %u MiB of a GPU used and %u left of %u", node, s->part_mem[at],
+                       s->parts[at].mem_mib, n->gpu_mem_mib);
     }
     return true;
 }
@@ -234,7 +239,7 @@ static bool nodes_sound(const struct stk_state *s, struct stk_err *err)
     for (uint32_t node = 0; node < s->n_nodes; node++)
         s->tally[node] = (struct stk_tally){0};
     for (uint32_t i = 0; i < s->n_parts; i++)
-        s->part_left[i] = 0;
+        s->part_left[i] = s->part_mem[i] = 0;
     for (size_t i = 0; i < (size_t)s->n_nodes * s->n_resources; i++)
         s->resource_tally[i] = 0;
     for (uint32_t i = 0; i < s->n_jobs; i++)

@@ -99,7 +99,7 @@ struct stk_part {
     uint8_t share_max; /* 0: as many as fit */
     uint32_t with;     /* share_with of those who are there */
     uint32_t n;        /* pieces there */
-    uint32_t mem_mib;  /* memory left; of no use where the GPU's is not known */
+    uint32_t mem_mib;  /* memory left, in turns all of it; of no use where it is not known */
     uint8_t slices;    /* of a GPU in MIG mode: memory slices in use, a bit each */
 };
 
@@ -351,6 +351,7 @@ struct stk_state {
     uint64_t stamp, *node_stamp;
     struct stk_tally *tally; /* per node */
     uint32_t *part_left;     /* per GPU: scratch, pieces or thousandths */
+    uint32_t *part_mem;      /* per GPU: scratch of sound(), MiB */
 };
 
 /* Time the job has run in all, up to now. */

@@ -38,6 +38,11 @@ int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
         return stk_err_set(err, -EINVAL, "a MIG instance is what its profile says, and not shared");
     if (d->share >= STK_SHARE_MAX || (!d->gpu_milli && (d->share || d->share_max || d->share_with)))
         return stk_err_set(err, -EINVAL, "only parts of a GPU are shared");
+    if (d->share == STK_SHARE_TIME && d->tasks != 1)
+        return stk_err_set(err, -EINVAL,
+                           "the tasks of a gang would not have their turns at the same time: "
+                           "share time takes one task, got %u",
+                           d->tasks);
     if (d->cut && d->tasks != 1)
         return stk_err_set(err, -EINVAL, "a job that may be cut has one task, got %u", d->tasks);
     if (check_lists(d, err) < 0)

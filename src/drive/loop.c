@@ -156,6 +156,7 @@ static struct stk_start start_of(const struct stk_loop *l, uint32_t job)
                               .gpus = j->gpus,
                               .pieces = j->n_pieces ? &s->pieces[j->first_piece] : NULL,
                               .n_pieces = j->n_pieces,
+                              .share = s->shapes[j->shape].demand.share,
                               .resume = j->slept != 0,
                               .speed = j->n_pieces ? stk_job_speed(s, j) : STK_SPEED,
                               .restarts = j->restarts,

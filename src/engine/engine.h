@@ -25,6 +25,7 @@ struct stk_start { /* borrowed for the call */
     uint32_t gpus;
     const struct stk_piece *pieces;
     uint32_t n_pieces;
+    uint8_t share;     /* enum stk_share: how it shares its GPUs with others */
     bool resume;       /* its processes sleep: wake them instead of starting new ones */
     uint32_t speed;    /* in thousandths: how fast its work gets done there; 0: at speed 1 */
     uint32_t restarts; /* how often its processes were started before */

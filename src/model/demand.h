@@ -8,7 +8,8 @@
  *
  * A task may ask for part of one GPU: then gpus is 1 and gpu_milli says how much. Tasks of one job
  * never share a GPU with each other. Who shares a GPU has asked for the same way of sharing, the
- * same number of sharers and the same company (share_with).
+ * same number of sharers and the same company (share_with). In turns each may use all of its
+ * memory, and a job has one task: several would not have their turns together.
  *
  * Or it asks for a MIG instance of one GPU (mig.h): 'mig' is the profile, gpu_milli is what that
  * counts as, and memory follows from it. GPUs in MIG mode are given in instances alone, and no

@@ -163,6 +163,7 @@ void stk_shim_begin_step(struct stk_shim *s, enum stk_step step)
 void stk_shim_stop(struct stk_shim *s, enum stk_cause cause)
 {
     bool harder = s->stop_cause != STK_CAUSE_NONE && cause == STK_CAUSE_CANCELLED;
+    bool unwoken = s->asleep && s->l.grace_ms == 0; /* it is to do nothing more */
 
     if (s->end.known && s->live == 0)
         return; /* it has ended by itself; what is left is going */
@@ -177,7 +178,7 @@ void stk_shim_stop(struct stk_shim *s, enum stk_cause cause)
         stk_shim_ms() >= s->warned_until)
         stk_shim_begin_step(s, STK_STEP_SIGNAL);
     else if (s->step < STK_STEP_TERM)
-        stk_shim_begin_step(s, STK_STEP_TERM);
+        stk_shim_begin_step(s, unwoken ? STK_STEP_KILL : STK_STEP_TERM);
 }
 
 void stk_shim_decide(struct stk_shim *s, enum stk_cause cause, int code, const char *fmt, ...)

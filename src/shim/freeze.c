@@ -51,6 +51,12 @@ void stk_shim_freeze(struct stk_shim *s, uint32_t lease, json_t *memo)
         json_decref(s->memo);
         s->memo = json_incref(memo);
     }
+    s->l.lease = lease ? lease : s->l.lease;
+    if (s->freezing) { /* told again by another daemon: those that are stopped now were not before
+                        */
+        free(list);
+        return;
+    }
     free(s->was_stopped);
     s->was_stopped = calloc(n + 1, sizeof(*s->was_stopped));
     for (size_t i = 0; i < n && s->was_stopped; i++)
@@ -58,7 +64,6 @@ void stk_shim_freeze(struct stk_shim *s, uint32_t lease, json_t *memo)
             s->was_stopped[k++] = list[i].pid;
     s->n_was_stopped = s->was_stopped ? k : 0;
     free(list);
-    s->l.lease = lease ? lease : s->l.lease;
     s->freezing = true;
     s->freeze_until = stk_shim_ms() + GIVE_UP_MS;
     stk_shim_freeze_more(s, stk_shim_ms());

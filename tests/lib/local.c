@@ -98,6 +98,8 @@ void lw_engine_open(struct lw *w)
                                    .cgroup = "stoker-test",
                                    .cgroup_mode = w->cgroup_mode,
                                    .env = env,
+                                   .quantum_ms = w->quantum_ms,
+                                   .switch_pct = w->switch_pct,
                                    .now = now,
                                    .ctx = w,
                                    .note = note,
@@ -222,7 +224,7 @@ void lw_start(struct lw *w, uint32_t number, uint32_t lease, const char *spec)
     lw_start_on(w, number, lease, spec, 0, 1, 0);
 }
 
-void lw_resume(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask)
+static void wake(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask, uint8_t share)
 {
     const struct stk_piece piece = {.tasks = 1, .mask = mask};
     const struct stk_start s = {.job = {number},
@@ -230,9 +232,20 @@ void lw_resume(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask)
                                 .lease = lease,
                                 .pieces = &piece,
                                 .n_pieces = 1,
+                                .share = share,
                                 .resume = true};
 
     assert_int_equal(w->e->ops->start(w->e, 0, &s), 0);
+}
+
+void lw_resume(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask)
+{
+    wake(w, number, lease, mask, STK_SHARE_NONE);
+}
+
+void lw_resume_seat(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask)
+{
+    wake(w, number, lease, mask, STK_SHARE_TIME);
 }
 
 void lw_stop(struct lw *w, uint32_t number, uint32_t lease, enum stk_cause cause, bool suspend)

@@ -27,6 +27,7 @@ struct lw {
     bool real_gpus;
     const char *gpu_helper, *cgroup_mode;
     uint64_t gpu_used_mib;
+    uint32_t quantum_ms, switch_pct;
     int32_t next_item, n_items; /* batch: handed out in order */
     int item_code[64];
     uint32_t items_done;
@@ -46,6 +47,7 @@ void lw_start(struct lw *w, uint32_t number, uint32_t lease, const char *spec);
 void lw_start_on(struct lw *w, uint32_t number, uint32_t lease, const char *spec, uint64_t mask,
                  uint32_t tasks, uint32_t restarts);
 void lw_resume(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask);
+void lw_resume_seat(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask); /* in turns */
 void lw_stop(struct lw *w, uint32_t number, uint32_t lease, enum stk_cause cause, bool suspend);
 void lw_settle(struct lw *w, uint32_t number, uint32_t lease);
 /* One job to adopt. */

@@ -273,6 +273,7 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
         d->gpu_milli = (uint16_t)(percent(r, 50) ? 250 * (1 + below(r, 3)) : 1 + below(r, 999));
         d->share = (uint8_t)(percent(r, 80) ? STK_SHARE_NONE : below(r, STK_SHARE_MAX));
         d->share_max = (uint8_t)(percent(r, 80) ? 0 : 2 + below(r, 2));
+        d->tasks = d->share == STK_SHARE_TIME ? 1 : d->tasks;
         d->share_with = d->share == STK_SHARE_MPS ? below(r, 2) : 0;
     }
     if (percent(r, 15))

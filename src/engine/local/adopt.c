@@ -139,6 +139,12 @@ static void never_ran(struct stk_local_job *j, const struct stk_adopt *a)
     lost(j, a);
 }
 
+/* It was being woken; of those who take turns one at a time is. */
+static bool wake_at_once(const struct stk_local_job *j, const struct stk_adopt *a)
+{
+    return a->start.resume && !a->asleep && a->state == STK_JOB_PLACED && !j->seat;
+}
+
 static int take_over(struct stk_local *m, struct folder *d, const struct stk_adopt *a)
 {
     struct stk_local_job *j = stk_local_job_new(m, &a->start, false);
@@ -151,7 +157,7 @@ static int take_over(struct stk_local *m, struct folder *d, const struct stk_ado
     j->told_started = a->state == STK_JOB_RUNNING || a->asleep;
     j->stopping = a->state == STK_JOB_STOPPING;
     j->stop = a->stop;
-    j->wake_on_hello = a->start.resume && !a->asleep && a->state == STK_JOB_PLACED;
+    j->wake_on_hello = wake_at_once(j, a);
     j->asleep_wanted = a->asleep;
     if (!f || (!f->locked && !f->run.begun)) {
         if (f)
@@ -191,6 +197,16 @@ static void end_stray(struct stk_local_job *j)
     (void)stk_local_send(j, json_pack("{s:s,s:s}", "op", "stop", "cause", "cancelled"));
 }
 
+/* Who takes turns goes on as it is: who of them is to run is seen when all have said. */
+static void back_in_turn(struct stk_local_job *j)
+{
+    if (j->run.asleep && !j->asleep_wanted)
+        stk_local_turn_waits(j, j->run.slept ? j->run.slept : stk_local_now(j->m));
+    else if (j->where == STK_W_RUNNING && j->real_gpus)
+        stk_local_make_sure(j);
+    stk_local_turns_soon(j->m);
+}
+
 /* A shim answers that was started by an earlier daemon, or whose connection was lost: from here on
  * all is as if it had been ours all along. Orders that may not have arrived are given again. */
 void stk_local_hello(struct stk_local_job *j)
@@ -215,6 +231,10 @@ void stk_local_hello(struct stk_local_job *j)
     }
     if (j->run.started && !j->run.asleep)
         stk_local_emit_started(j);
+    if (j->seat && !j->stopping) {
+        back_in_turn(j);
+        return;
+    }
     if (j->stopping && j->stop.suspend && j->run.asleep)
         stk_local_asleep(j);
     else if (j->stopping)

@@ -5,7 +5,8 @@
  * spawn.c   starting one                  runfile.c  reading what a shim has written
  * adopt.c   after a restart               orphan.c   processes whose shim is gone
  * suspend.c sleeping and waking           helper.c   running stoker-gpu
- * nursery.c the process that makes shims  info.c     questions from outside */
+ * turns.c   who of several runs           nursery.c  the process that makes shims
+ * info.c    questions from outside */
 #ifndef STK_ENGINE_LOCAL_INNER_H
 #define STK_ENGINE_LOCAL_INNER_H
 
@@ -49,6 +50,7 @@ struct stk_run {
     bool begun, started, asleep, exited;
     bool limited; /* 'left' of its time at 'at' */
     stk_time left, at;
+    stk_time slept; /* Unix time: asleep since */
     int64_t grace_ms;
     struct stk_run_task *tasks;
     uint32_t n_tasks;
@@ -79,6 +81,17 @@ struct stk_local_job {
     struct stk_stop stop;
     uint64_t mask; /* GPUs it has now */
     bool real_gpus;
+    /* Of one that shares its GPU in turns (turns.c). */
+    bool seat;
+    bool yielding;       /* it is being put to sleep because its turn is over */
+    bool timing;         /* it is being woken since switch_from */
+    bool unsure;         /* adopted and not asleep: stoker-gpu may have been at work on it */
+    uint32_t turns;      /* how many it has had */
+    uint32_t refused;    /* times in a row that it could not be put to sleep */
+    stk_time wait_since; /* Unix time */
+    int64_t turn_from, switch_from; /* ms */
+    int64_t sleep_ms, wake_ms;      /* what the last switch took */
+    char why_kept[128];
     enum stk_cause final_cause; /* not NONE: what to report instead of the shim's words */
     char *spec;                 /* kept until it has started */
     uint32_t restarts, tasks, port, n_ports;
@@ -114,6 +127,8 @@ struct stk_local {
     uint32_t n_table, cap_table, *free_places, n_free, cap_free;
     uint32_t strays, ports_from;
     uv_timer_t *timer; /* runs while there are orphans, shims or starts to look at again */
+    uv_timer_t *turns; /* runs while GPUs are shared in turns */
+    uint64_t n_turns, switch_ms;
     uint64_t mark_seed;
     pid_t nursery; /* makes the shims; 0: none yet */
     int nursery_fd;
@@ -179,8 +194,19 @@ void stk_local_prepared(struct stk_local_job *j, const json_t *rec);
 void stk_local_asleep(struct stk_local_job *j);
 void stk_local_awake(struct stk_local_job *j, const char *why);
 void stk_local_resume(struct stk_local_job *j);
+void stk_local_make_sure(struct stk_local_job *j); /* that it runs, and nothing of it is saved */
 /* Tries again when it is time; true: it is not yet. */
 bool stk_local_resume_due(struct stk_local_job *j, int64_t now);
+
+/* turns.c. All but the first and the last two do nothing for a job that takes no turns. */
+void stk_local_turns_soon(struct stk_local *m);       /* looks who is to run */
+void stk_local_turn_changed(struct stk_local_job *j); /* something that matters for it */
+void stk_local_turn_waits(struct stk_local_job *j, stk_time since);
+void stk_local_turn_began(struct stk_local_job *j); /* it runs */
+void stk_local_turn_slept(struct stk_local_job *j);
+/* It cannot be put to sleep. True: that was because its turn is over, and it goes on. */
+bool stk_local_turn_kept(struct stk_local_job *j, const char *why);
+void stk_local_turns_close(struct stk_local *m);
 
 /* helper.c: runs stoker-gpu; 'done' gets its answer, or NULL when there was none. */
 int stk_local_helper(struct stk_local_job *j, char **args,

@@ -125,6 +125,7 @@ static void on_started(struct stk_local_job *j)
     }
     j->where = STK_W_RUNNING;
     stk_local_forget_spec(j);
+    stk_local_turn_began(j);
     stk_local_emit_started(j);
     if (j->stopping)
         stk_local_do_stop(j);

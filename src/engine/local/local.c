@@ -79,6 +79,7 @@ void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s)
 {
     j->mask = 0;
     j->real_gpus = false;
+    j->seat = s->share == STK_SHARE_TIME;
     j->tasks = 0;
     for (uint32_t i = 0; i < s->n_pieces; i++) {
         j->mask |= s->pieces[i].mask;
@@ -106,6 +107,7 @@ struct stk_local_job *stk_local_job_new(struct stk_local *m, const struct stk_st
         free(j);
         return NULL;
     }
+    j->wait_since = stk_local_now(m);
     j->next = m->jobs;
     m->jobs = j;
     m->strays += stray;
@@ -165,6 +167,7 @@ void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, const 
     if (j->where == STK_W_ENDED)
         return;
     j->where = STK_W_ENDED;
+    stk_local_turn_changed(j);
     if (sentence != j->sentence)
         (void)snprintf(j->sentence, sizeof(j->sentence), "%s", sentence);
     if (j->stray)
@@ -192,7 +195,10 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
         j->lease = s->lease;
         j->told_started = false;
         stk_local_set_mask(j, s);
-        stk_local_resume(j);
+        if (j->seat)
+            stk_local_turn_waits(j, stk_local_now(m));
+        else
+            stk_local_resume(j);
         return 0;
     }
     if (j)
@@ -206,7 +212,9 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
     }
     if (stk_local_keep_spec(j, s) < 0)
         return -ENOMEM;
-    if (m->strays == 0)
+    if (j->seat)
+        stk_local_turns_soon(m);
+    else if (m->strays == 0)
         stk_local_spawn(j);
     return 0;
 }
@@ -216,7 +224,9 @@ void stk_local_strays_gone(struct stk_local *m)
     if (m->strays > 0)
         return;
     for (struct stk_local_job *j = m->jobs; j; j = j->next)
-        if (j->where == STK_W_WAITING)
+        if (j->where == STK_W_WAITING && j->seat)
+            stk_local_turns_soon(m);
+        else if (j->where == STK_W_WAITING)
             stk_local_spawn(j);
 }
 
@@ -258,9 +268,10 @@ void stk_local_do_stop(struct stk_local_job *j)
     case STK_W_STOPPING:
         break;
     }
-    /* what lies in saved GPU memory cannot be written down any more */
+    /* what lies in saved GPU memory cannot be written down any more; and who takes turns must not
+     * run in another's */
     msg = json_pack("{s:s,s:s,s:b}", "op", "stop", "cause", stk_cause_name(j->stop.cause),
-                    "at_once", j->real_gpus && j->where == STK_W_ASLEEP);
+                    "at_once", (j->real_gpus || j->seat) && j->where == STK_W_ASLEEP);
     j->where = STK_W_STOPPING;
     (void)stk_local_send(j, msg);
 }
@@ -276,6 +287,7 @@ static void stop(struct stk_engine *e, stk_time now, const struct stk_stop *s)
     if (j->stopping && j->stop.cause == STK_CAUSE_CANCELLED && s->cause != STK_CAUSE_CANCELLED)
         return; /* the harder one stands */
     j->stopping = true;
+    j->yielding = false;
     j->stop = *s;
     if (!j->adopted)
         stk_local_do_stop(j);
@@ -319,6 +331,7 @@ static void close_local(struct stk_engine *e)
         m->timer->data = NULL;
         uv_close((uv_handle_t *)m->timer, close_timer);
     }
+    stk_local_turns_close(m);
     stk_map_done(&m->by_number, &m->mem);
     stk_map_done(&m->by_slot, &m->mem);
     stk_mem_drop(&m->mem, &m->table, &m->cap_table, sizeof(*m->table));

@@ -40,6 +40,8 @@ struct stk_local_config { /* strings and tables are copied */
     const char *const *env;   /* NAME, value, ..., NULL: put into every job's environment */
     uint64_t nofile;          /* soft limit of files that jobs begin with; 0: this process's */
     uint32_t lock_timeout_ms; /* for suspending; 0: 10 s */
+    uint32_t quantum_ms;      /* turns on a shared GPU last so long at least; 0: 30 s */
+    uint32_t switch_pct;      /* and so long that no more than this goes into switching; 0: 10 */
     stk_time (*now)(void *ctx); /* Unix time, for events */
     /* Optional from here on; all are called with 'ctx'. */
     void *ctx;
@@ -90,6 +92,23 @@ struct stk_local_info { /* pointers live until the next call into the engine or 
 
 /* A job that has processes, or has ended and is not settled. -ESRCH: none such. */
 int stk_local_info(struct stk_engine *e, stk_job_number number, struct stk_local_info *ret_info);
+
+struct stk_local_turn {        /* of a job that shares its GPU in turns */
+    bool has;                  /* it is its turn */
+    int64_t left_s;            /* of the turn; -1: it has none */
+    uint32_t place;            /* in line; 0: it has the turn */
+    uint32_t turns;            /* that it has had */
+    int64_t sleep_ms, wake_ms; /* what its last suspend and resume took; 0: none yet */
+    char text[256];
+};
+
+/* False: it takes no turns, or sleeps because the core wants it to. */
+bool stk_local_turn(struct stk_engine *e, stk_job_number number, struct stk_local_turn *ret);
+
+/* Turns that were given, and the time that went into switching. */
+void stk_local_turns_total(struct stk_engine *e, uint64_t *ret_turns, double *ret_switch_s);
+/* From now on, as in the configuration. */
+void stk_local_turns_set(struct stk_engine *e, uint32_t quantum_ms, uint32_t switch_pct);
 
 /* Sends a signal to all processes of a job, or to the tasks' own alone. */
 int stk_local_signal(struct stk_engine *e, stk_job_number number, int sig, bool tasks_only);

@@ -94,7 +94,10 @@ static void gone(struct stk_local_job *j)
 {
     if (j->run.started)
         stk_local_emit_started(j);
-    if (j->final_cause != STK_CAUSE_NONE)
+    if (j->final_cause == STK_CAUSE_EVICTED)
+        stk_local_emit_exited(j, j->final_cause,
+                              "its supervisor was killed while it was suspended; it starts anew");
+    else if (j->final_cause != STK_CAUSE_NONE)
         stk_local_emit_exited(j, j->final_cause, "over its time limit; its supervisor was gone");
     else if (j->stopping && j->kill_at)
         stk_local_emit_exited(j, j->stop.cause, "stopped; its supervisor was gone");
@@ -162,7 +165,8 @@ static void tick(uv_timer_t *t)
                 stk_local_job_free(j);
             }
         } else {
-            more = connect_again(j) || (j->where == STK_W_WAITING && m->strays == 0) || more;
+            more = connect_again(j) || (j->where == STK_W_WAITING && m->strays == 0 && !j->seat) ||
+                   more;
             more = stk_local_resume_due(j, now_ms(m)) || more;
         }
     }
@@ -187,16 +191,24 @@ void stk_local_timer_need(struct stk_local *m)
 void stk_local_orphan(struct stk_local_job *j)
 {
     bool asleep = j->run.asleep;
+    /* nobody can tell what of its GPU is saved, and it must not keep its turn for ever */
+    bool lost = j->seat && j->real_gpus && !j->stopping &&
+                (j->where == STK_W_SAVING || j->where == STK_W_FREEZING ||
+                 j->where == STK_W_THAWING || j->where == STK_W_RESTORING);
 
     j->where = STK_W_ORPHANED;
+    j->yielding = false;
+    if (lost)
+        j->final_cause = STK_CAUSE_EVICTED;
     if (j->run.limited && !asleep)
         j->limit_at = j->run.at + j->run.left;
     (void)snprintf(j->sentence, sizeof(j->sentence),
                    "its supervisor was killed; its processes run on unwatched");
     stk_local_note(j, "its supervisor was killed; waiting until its processes are gone");
-    if (j->stray || (j->stopping && !(j->stop.suspend && asleep)))
+    if (j->stray || lost || (j->stopping && !(j->stop.suspend && asleep)))
         stk_local_orphan_stop(j);
     stk_local_timer_need(j->m);
+    stk_local_turn_changed(j);
 }
 
 void stk_local_orphan_stop(struct stk_local_job *j)

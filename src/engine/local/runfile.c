@@ -103,6 +103,8 @@ void stk_run_apply(struct stk_run *r, const json_t *rec)
     }
     if (state)
         r->asleep = strcmp(state, "asleep") == 0;
+    if (strcmp(ev, "asleep") == 0)
+        r->slept = json_integer_value(json_object_get(rec, "at"));
     if (json_object_get(rec, "memo")) {
         json_decref(r->memo);
         r->memo = json_incref(json_object_get(rec, "memo"));

@@ -234,7 +234,8 @@ static void failed(struct stk_local_job *j, const char *what, int error)
         (void)snprintf(j->sentence, sizeof(j->sentence), "waits to be started: %s: %s", what,
                        strerror(error));
         j->where = STK_W_WAITING;
-        stk_local_timer_need(j->m);
+        if (!j->seat) /* its next turn is soon */
+            stk_local_timer_need(j->m);
         return;
     }
     (void)snprintf(text, sizeof(text), "not started: %s: %s", what, strerror(error));

@@ -35,9 +35,22 @@ static void order(struct stk_local_job *j, const char *op, json_t *take_memo)
     (void)stk_local_send(j, msg);
 }
 
-/* It cannot be suspended: it is stopped instead. */
+/* Somebody was at work on what it has on its GPUs and did not finish: it is made to run, whatever
+ * it does now. */
+void stk_local_make_sure(struct stk_local_job *j)
+{
+    j->unsure = true;
+    j->where = STK_W_THAWING;
+    order(j, "prepare", NULL); /* for the pids */
+}
+
+/* It cannot be suspended: it is stopped instead, or keeps its turn. */
 static void fall_back(struct stk_local_job *j, const char *why)
 {
+    if (stk_local_turn_kept(j, why)) {
+        j->where = STK_W_RUNNING;
+        return;
+    }
     stk_local_note(j, "not suspended: %s; stopped instead", why);
     j->stop.suspend = false;
     j->where = STK_W_RUNNING;
@@ -170,28 +183,44 @@ static bool once_more(struct stk_local_job *j, const json_t *answer)
     return j->helper_runs > 0;
 }
 
-static void saved(struct stk_local_job *j, const json_t *answer)
+/* Nobody has changed their mind since it was told to sleep. */
+static bool shall_sleep(const struct stk_local_job *j)
+{
+    return j->stopping ? j->stop.suspend : j->yielding;
+}
+
+static void not_saved(struct stk_local_job *j, const json_t *answer)
 {
     const char *why = json_string_value(json_object_get(answer, "why"));
+    bool left = !answer || json_array_size(json_object_get(answer, "left")) > 0;
 
+    fall_back(j, why ? why : "stoker-gpu gave no answer");
+    if (j->where == STK_W_RUNNING && left)
+        stk_local_make_sure(j);
+}
+
+static void saved(struct stk_local_job *j, const json_t *answer)
+{
     if (j->where != STK_W_SAVING)
         return; /* its shim is gone */
-    if (j->stop.suspend && once_more(j, answer)) {
+    if (shall_sleep(j) && once_more(j, answer)) {
         stk_local_suspend(j);
         return;
     }
     if (!json_is_true(json_object_get(answer, "ok"))) {
-        fall_back(j, why ? why : "stoker-gpu gave no answer");
+        not_saved(j, answer);
         return;
     }
-    if (!j->stop.suspend) { /* cancelled meanwhile */
+    if (!shall_sleep(j)) { /* cancelled meanwhile */
         j->where = STK_W_ASLEEP;
         stk_local_do_stop(j);
         return;
     }
-    stk_local_note(j, "suspended: the driver moved %lld MiB of GPU memory to host memory in %.1f s",
-                   (long long)json_integer_value(json_object_get(answer, "freed_mib")),
-                   driver_s(answer, "lock_ms", "checkpoint_ms"));
+    if (!j->yielding)
+        stk_local_note(
+            j, "suspended: the driver moved %lld MiB of GPU memory to host memory in %.1f s",
+            (long long)json_integer_value(json_object_get(answer, "freed_mib")),
+            driver_s(answer, "lock_ms", "checkpoint_ms"));
     j->where = STK_W_FREEZING;
     order(j, "freeze", memo_of(j, answer));
 }
@@ -266,10 +295,13 @@ static void restored(struct stk_local_job *j, const json_t *answer)
         give_up(j, why ? why : "stoker-gpu gave no answer");
         return;
     }
-    stk_local_note(j, "resumed: the driver moved its GPU memory back in %.1f s",
-                   driver_s(answer, "restore_ms", "unlock_ms"));
+    if (!j->seat)
+        stk_local_note(j, "resumed: the driver moved its GPU memory back in %.1f s",
+                       driver_s(answer, "restore_ms", "unlock_ms"));
     j->where = STK_W_RUNNING;
     j->pause_ms = 0;
+    j->unsure = false;
+    stk_local_turn_began(j);
     stk_local_emit_started(j);
     if (j->stopping)
         stk_local_do_stop(j);
@@ -317,7 +349,8 @@ static void restore(struct stk_local_job *j, const json_t *pids)
         return;
     }
     add(&a, "resume");
-    add_gpus(j, &a);
+    if (!j->unsure) /* else it may hold already what it needs */
+        add_gpus(j, &a);
     add(&a, "--wait-ms");
     add(&a, ROOM_WAIT_MS);
     add_pids(&a, pids);
@@ -353,11 +386,14 @@ void stk_local_asleep(struct stk_local_job *j)
     const struct stk_event ev = {
         .at = stk_local_now(j->m), .type = STK_EV_SUSPENDED, .job = j->id, .lease = j->lease};
 
-    if (j->where != STK_W_FREEZING && j->where != STK_W_ASLEEP)
+    /* an order of a daemon before us may have come through late */
+    if (j->where != STK_W_FREEZING && j->where != STK_W_ASLEEP &&
+        !(j->seat && (j->where == STK_W_RUNNING || j->where == STK_W_PREPARING)))
         return;
     j->where = STK_W_ASLEEP;
     if (j->again_at)
         stk_local_timer_need(j->m);
+    stk_local_turn_slept(j);
     if (!j->stopping || !j->stop.suspend)
         return;
     j->again_at = 0;
@@ -372,6 +408,12 @@ void stk_local_awake(struct stk_local_job *j, const char *why)
 {
     if (j->where == STK_W_FREEZING && j->again_at && !j->stopping) {
         stk_local_asleep(j); /* its GPU part sleeps, which is enough until the next try */
+        return;
+    }
+    if (j->where == STK_W_FREEZING && stk_local_turn_kept(j, why ? why : "it did not stop")) {
+        j->where = STK_W_RUNNING;
+        if (j->real_gpus)
+            stk_local_make_sure(j);
         return;
     }
     if (j->where == STK_W_FREEZING) { /* it could not be stopped */
@@ -391,6 +433,7 @@ void stk_local_awake(struct stk_local_job *j, const char *why)
         return;
     }
     j->where = STK_W_RUNNING;
+    stk_local_turn_began(j);
     stk_local_emit_started(j);
     if (j->stopping)
         stk_local_do_stop(j);
@@ -403,6 +446,7 @@ void stk_local_resume(struct stk_local_job *j)
     j->again_at = 0;
     if (j->where == STK_W_ORPHANED) {
         stk_local_orphan_wake(j);
+        stk_local_turn_began(j);
         stk_local_emit_started(j);
         return;
     }

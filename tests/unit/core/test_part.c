@@ -136,6 +136,32 @@ static void only_the_same_way_of_sharing_meets(void **state)
     fx_finish(f);
 }
 
+static void in_turns_each_has_all_the_memory(void **state)
+{
+    struct fx *f = one_node("pack");
+    struct stk_job_spec seat = part(500, 10);
+    uint32_t a, b, c, d;
+
+    (void)state;
+    seat.demand.share = STK_SHARE_TIME;
+    seat.demand.gpu_mem_mib = 16000;
+    a = fx_submit(f, seat);
+    b = fx_submit(f, seat);
+    c = fx_submit(f, seat);
+    seat.demand.gpu_milli = 600;
+    d = fx_submit(f, seat);
+    fx_turn(f);
+    assert_int_equal(mask_of(f, a), 1);
+    assert_int_equal(mask_of(f, b), 1);
+    assert_int_equal(mask_of(f, c), 2);
+    assert_int_equal(fx_state(f, d), STK_JOB_WAITING); /* a seat and a half is taken */
+    assert_int_equal(f->s->parts[0].mem_mib, 16384);
+    seat.demand.gpu_mem_mib = 17000; /* but each must fit alone */
+    assert_true(fx_try_submit(f, &seat) < 0);
+    fx_drain(f);
+    fx_finish(f);
+}
+
 static void only_the_same_company_meets(void **state)
 {
     struct fx *f = one_node("pack");
@@ -156,6 +182,37 @@ static void only_the_same_company_meets(void **state)
     assert_int_equal(mask_of(f, c), 1);
     assert_int_equal(fx_state(f, d), STK_JOB_WAITING);
     fx_drain(f);
+    fx_finish(f);
+}
+
+static void three_seats_are_for_three(void **state)
+{
+    struct fx *f = one_node("pack");
+    struct stk_job_spec seat = part(333, 10);
+    uint32_t job[7];
+
+    (void)state;
+    seat.demand.share = STK_SHARE_TIME;
+    seat.demand.share_max = 3;
+    for (int i = 0; i < 7; i++)
+        job[i] = fx_submit(f, seat);
+    fx_turn(f);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(mask_of(f, job[i]), i < 3 ? 1 : 2);
+    assert_int_equal(fx_state(f, job[6]), STK_JOB_WAITING);
+    fx_drain(f);
+    fx_finish(f);
+}
+
+static void a_gang_does_not_take_turns(void **state)
+{
+    struct fx *f = one_node("pack");
+    struct stk_job_spec gang = part(500, 10);
+
+    (void)state;
+    gang.demand.share = STK_SHARE_TIME;
+    gang.demand.tasks = 2;
+    assert_int_equal(fx_try_submit(f, &gang), -EINVAL);
     fx_finish(f);
 }
 
@@ -333,6 +390,9 @@ int main(void)
         cmocka_unit_test(a_whole_gpu_is_free_when_the_last_has_gone),
         cmocka_unit_test(memory_of_a_gpu_is_shared_too),
         cmocka_unit_test(only_the_same_way_of_sharing_meets),
+        cmocka_unit_test(in_turns_each_has_all_the_memory),
+        cmocka_unit_test(three_seats_are_for_three),
+        cmocka_unit_test(a_gang_does_not_take_turns),
         cmocka_unit_test(only_the_same_company_meets),
         cmocka_unit_test(tasks_of_one_job_get_gpus_of_their_own),
         cmocka_unit_test(what_is_no_part_is_refused),
