@@ -52,7 +52,7 @@ static bool given_to(const struct stk_gpuwatch *w, stk_job_number number, uint64
 }
 
 /* A process of a job on a GPU that is not the job's counts as foreign. A job that does not run has
- * none: what is left of it is just going. */
+ * none: what is left of it is just going. MPS's own processes belong to no job and are ours. */
 static struct stk_gpu_owner owner(void *ctx, uint32_t gpu, const struct stk_gpu_proc *p)
 {
     struct stk_gpuwatch *w = ctx;
@@ -60,6 +60,8 @@ static struct stk_gpu_owner owner(void *ctx, uint32_t gpu, const struct stk_gpu_
     uint64_t mask = 0;
 
     own.given = own.job != 0 && (!given_to(w, (stk_job_number)own.job, &mask) || mask >> gpu & 1);
+    if (own.job == 0)
+        own.given = stk_daemon_is_mps(w->d, p->pid, gpu);
     return own;
 }
 

@@ -145,6 +145,7 @@ static int open_engine(struct stk_daemon *d, struct stk_err *err)
                                    .state_dir = d->state,
                                    .shim_path = shim,
                                    .gpu_helper = d->machine.helper[0] ? d->machine.helper : NULL,
+                                   .mps = d->machine.mps[0] ? d->machine.mps : NULL,
                                    .node = d->machine.name,
                                    .gpus = d->machine.table,
                                    .n_gpus = d->machine.n_gpus,

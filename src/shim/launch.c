@@ -90,7 +90,9 @@ int stk_launch_gpus(struct stk_launch *l, const json_t *list, struct stk_err *er
         l->gpus[l->n_gpus++] =
             (struct stk_shim_gpu){.index = (uint32_t)stk_launch_int(g, "index", 0),
                                   .minor = (uint32_t)stk_launch_int(g, "minor", 0),
-                                  .uuid = stk_launch_str(g, "uuid", "")};
+                                  .uuid = stk_launch_str(g, "uuid", ""),
+                                  .mig = stk_launch_str(g, "mig", ""),
+                                  .mps = stk_launch_str(g, "mps", "")};
     }
     return 0;
 }

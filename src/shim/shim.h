@@ -30,6 +30,8 @@
 struct stk_shim_gpu {
     uint32_t index, minor;
     const char *uuid; /* "" for a virtual one */
+    const char *mig;  /* the instance of it that the job has; "": none */
+    const char *mps;  /* folder of the MPS that serves it; "": none */
 };
 
 /* What to run. Strings belong to 'msg'. */

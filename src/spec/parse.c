@@ -223,6 +223,7 @@ static void read_rest(const json_t *o, struct stk_spec *s)
     s->pool = string(o, "pool", NULL);
     s->singleton = json_is_true(json_object_get(o, "singleton"));
     s->interactive = json_is_true(json_object_get(o, "interactive"));
+    s->launch_once = strcmp(string(o, "launch", "tasks"), "once") == 0;
     s->requeue = !json_is_false(json_object_get(o, "requeue"));
     s->may_suspend = strcmp(string(o, "suspend", "auto"), "never") != 0;
     s->n_items = (uint32_t)json_array_size(json_object_get(o, "items"));

@@ -295,7 +295,9 @@ int stk_local_adopt(struct stk_engine *e, stk_time now, const struct stk_adopt *
     free(d.list);
     if (rc == -ENOMEM)
         (void)stk_err_set(err, rc, "out of memory");
-    if (rc == 0)
+    if (rc == 0) {
+        stk_local_mps_adopt(m);
         stk_local_strays_gone(m);
+    }
     return rc;
 }

@@ -134,20 +134,6 @@ static void find_ports(struct stk_local_job *j, uint32_t n)
     }
 }
 
-json_t *stk_local_gpu_list(const struct stk_local_job *j)
-{
-    json_t *list = json_array();
-
-    for (uint32_t i = 0; i < j->m->cfg.n_gpus; i++) {
-        const struct stk_local_gpu *g = &j->m->gpus[i];
-
-        if (j->mask >> i & 1)
-            (void)json_array_append_new(list, json_pack("{s:i,s:i,s:s}", "index", (int)g->index,
-                                                        "minor", (int)g->minor, "uuid", g->uuid));
-    }
-    return list;
-}
-
 static json_t *env_object(const struct stk_local *m)
 {
     json_t *o = json_object();
@@ -173,6 +159,8 @@ static json_t *header(struct stk_local_job *j)
                   "state", m->cfg.state_dir, "cgroup", m->cfg.cgroup, "cgroup_mode",
                   m->cfg.cgroup_mode, "virtual", !j->real_gpus, "port", (int)j->port, "gpus",
                   stk_local_gpu_list(j), "env", env_object(m));
+    if (o && j->milli)
+        (void)json_object_set_new(o, "part", stk_local_part(j));
     if (o && m->cfg.array && m->cfg.array(m->cfg.ctx, j->number, &array, &index) && array) {
         (void)json_object_set_new(o, "array", json_integer(array));
         (void)json_object_set_new(o, "array_index", json_integer(index));
@@ -268,6 +256,8 @@ void stk_local_spawn(struct stk_local_job *j)
     char *text = NULL;
     size_t n = 0;
 
+    if (!stk_local_mps_ready(j))
+        return;
     if (ports_wanted(j) > 0)
         find_ports(j, ports_wanted(j));
     text = message(j, &n);
