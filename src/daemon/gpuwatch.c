@@ -14,6 +14,7 @@
 #include "core/state.h"
 #include "daemon/daemon.h"
 #include "daemon/faults.h"
+#include "daemon/memwatch.h"
 
 #define FIRST_PAUSE_MS 1000u
 #define MAX_PAUSE_MS 60000u
@@ -25,6 +26,7 @@ struct stk_gpuwatch {
     uint32_t kept[STK_GPUVIEW_MAX]; /* faults as the store has them */
     uint64_t seen[STK_GPUVIEW_MAX]; /* jobs on GPUs that they were not given, at the last reading */
     stk_job_number stray[STK_GPUVIEW_MAX]; /* those that were told of it */
+    struct stk_memwatch memory;
     uv_timer_t again;
     bool running, closing;
     int open_handles;
@@ -206,6 +208,7 @@ static void take_line(struct stk_gpuwatch *w, const char *line, size_t len)
     forgive(w);
     keep_faults(w);
     judge_all(w);
+    stk_memwatch_look(&w->memory, w->d);
 }
 
 static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)

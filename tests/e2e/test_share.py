@@ -240,3 +240,67 @@ def test_mps_itself_is_not_somebody_elses(world):
     gpu = d.get("/v1/gpus")["gpus"][0]
     assert gpu["state"] == "busy" and not gpu.get("foreign") and not gpu.get("off")
     d.until(d.submit(command=SLEEP, gpus=0.5), "running")
+
+
+# ---- memory ----
+
+def pid_of(d, number):
+    """The process of a job."""
+    end = time.monotonic() + 30
+    while True:
+        pids = [p for p, j in d.processes().items() if j == number and "shim" not in pathlib.Path(f"/proc/{p}/cmdline").read_text()]
+        if pids:
+            return pids[0]
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("kind", ["c", "m"])
+def test_who_takes_more_memory_than_asked_for_is_stopped_and_the_neighbour_is_not(world, kind):
+    w = world(mps=kind == "m")
+    d = w.daemon
+    hog = d.submit(command=SLEEP, gpus=0.25, gpu_mem_mib=20480)
+    good = d.submit(command=SLEEP, gpus=0.5, gpu_mem_mib=40960)
+    for n in (hog, good):
+        d.until(n, "running")
+    w.use(f"0 {pid_of(d, hog)} 21000 10 {kind}", f"0 {pid_of(d, good)} 40000 10 {kind}")
+    time.sleep(1)
+    assert d.job(hog)["state"] == "running"  # within the slack
+    w.use(f"0 {pid_of(d, hog)} 25907 10 {kind}", f"0 {pid_of(d, good)} 40000 10 {kind}")
+    job = d.wait(hog)
+    assert job["cause"] == "killed" and job["note"] == "used 25.3 GiB of GPU memory, asked for 20 GiB"
+    time.sleep(1)
+    assert d.job(good)["state"] == "running" and not d.job(good).get("warning")
+
+
+def test_such_an_end_is_an_error_of_the_job(world):
+    w = world(mps=False)
+    d = w.daemon
+    n = d.submit(command=SLEEP, gpus=0.5, gpu_mem_mib=1024, retry={"error": 1})
+    d.until(n, "running")
+    w.use(f"0 {pid_of(d, n)} 9000 10")
+    end = time.monotonic() + 30
+    while d.job(n)["restarts"] == 0:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    d.until(n, "running")
+
+
+def test_a_site_may_only_warn(world):
+    w = world(mps=False, config=", mem_action: warn, mem_slack_mib: 0")
+    d = w.daemon
+    n = d.submit(command=SLEEP, gpus=0.5, gpu_mem_mib=1024)
+    whole = d.submit(command=SLEEP, gpus=1, gpu_mem_mib=1024)  # has all of it, whatever it asked for
+    for k in (n, whole):
+        d.until(k, "running")
+    lines = [f"0 {pid_of(d, n)} 1100 10", f"1 {pid_of(d, whole)} 70000 10"]
+    w.use(*lines)
+    end = time.monotonic() + 30
+    while not d.job(n).get("warning"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert d.job(n)["warning"] == "used 1.1 GiB of GPU memory, asked for 1 GiB" and not d.job(whole).get("warning")
+    w.use(lines[0].replace("1100", "900"))
+    while d.job(n).get("warning"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
