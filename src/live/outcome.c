@@ -15,8 +15,9 @@
 #include "live/state.h"
 
 #define MAX_WAIT (5 * STK_SECOND)
-#define MAX_BLAME (60 * STK_SECOND) /* an older error of a shared GPU was not the end of this job  \
-                                     */
+#define MAX_BLAME                                                                                  \
+    (60 * STK_SECOND) /* an older error of a shared GPU was not the end of this job                \
+                       */
 
 static uint64_t mask_of(const struct stk_state *s, const struct stk_job *j)
 {
