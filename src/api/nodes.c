@@ -92,6 +92,16 @@ void stk_do_gpus(void *ctx, struct stk_request *r)
     answer_page(r, "gpus", &p, at);
 }
 
+void stk_do_topology(void *ctx, struct stk_request *r)
+{
+    const struct stk_api *a = ctx;
+    json_t *nodes = json_array();
+
+    if (a->cfg.topology)
+        (void)json_array_append(nodes, a->cfg.topology);
+    stk_request_json(r, 200, json_pack("{s:o}", "nodes", nodes));
+}
+
 /* ---- out of use and back ---- */
 
 static void drain(struct stk_api *a, struct stk_request *r, uint32_t node, uint64_t mask, bool on)

@@ -50,6 +50,8 @@ const struct stk_route stk_api_routes[] = {
      "use it again"},
     {"GET", "/v1/gpus", stk_do_gpus, STK_NEED_USER, PAGE, NULL, "Gpus", NULL, 200,
      "the GPUs, who has them and what they measure"},
+    {"GET", "/v1/topology", stk_do_topology, STK_NEED_USER, "", NULL, "Topology", NULL, 200,
+     "how the machines are built: packages, NUMA nodes, CPUs, GPUs and the links between them"},
     {"POST", "/v1/gpus/{index}/drain", stk_do_gpu_drain, STK_NEED_OPERATOR, "", NULL, "Acted", NULL, 200,
      "no new jobs on this GPU"},
     {"POST", "/v1/gpus/{index}/resume", stk_do_gpu_resume, STK_NEED_OPERATOR, "", NULL, "Acted", NULL, 200,

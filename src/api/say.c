@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "model/mig.h"
+
 #define MINUTE (60 * STK_SECOND)
 #define HOUR (60 * MINUTE)
 #define DAY (24 * HOUR)
@@ -62,6 +64,21 @@ static void say_outlook(const struct stk_say *s, char *buf, size_t size)
     }
 }
 
+/* What part of a GPU it lacks. */
+static void say_part(const struct stk_say *s, const char *outlook, char *buf, size_t size)
+{
+    const struct stk_demand *d = s->demand;
+    char profile[STK_MIG_NAME_LEN];
+
+    if (d->mig)
+        (void)snprintf(buf, size, "needs a MIG instance %s, and none is free%s",
+                       stk_mig_name(d->mig, profile), outlook);
+    else
+        (void)snprintf(buf, size,
+                       "needs %.4g of a GPU (share %s), and no GPU that it can use has that left%s",
+                       d->gpu_milli / 1000.0, stk_share_name((enum stk_share)d->share), outlook);
+}
+
 static void say_room(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
@@ -72,7 +89,9 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
         (void)snprintf(off, sizeof(off), ", %" PRIu64 " %s not to be used%s%s%s", w->off,
                        w->off == 1 ? "is" : "are", s->off ? " (" : "", s->off ? s->off : "",
                        s->off ? ")" : "");
-    if (w->code == STK_WHY_GPUS)
+    if (s->demand && s->demand->gpu_milli && w->code != STK_WHY_CPU_MEM)
+        say_part(s, outlook, buf, size);
+    else if (w->code == STK_WHY_GPUS)
         (void)snprintf(buf, size, "needs %" PRIu64 " GPU%s and %" PRIu64 " %s free%s%s", w->need,
                        plural(w->need), w->have, w->have == 1 ? "is" : "are", off, outlook);
     else if (w->code == STK_WHY_FRAGMENTS)
@@ -80,6 +99,11 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
                        "finds enough GPUs free, but not together: at most %" PRIu64
                        " on one node, and %" PRIu64 " %s needed there%s",
                        w->have, w->have + w->missing, w->have + w->missing == 1 ? "is" : "are",
+                       outlook);
+    else if (w->code == STK_WHY_RESOURCE)
+        (void)snprintf(buf, size, "needs %" PRIu64 " of %s and %" PRIu64 " %s free%s%s", w->need,
+                       s->resource ? s->resource : "a resource", w->have,
+                       w->have == 1 ? "is" : "are", w->missing == 0 ? ", but not together" : "",
                        outlook);
     else
         (void)snprintf(buf, size, "finds GPUs free, but not enough CPUs or memory beside them%s",
@@ -169,6 +193,7 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
     case STK_WHY_GPUS:
     case STK_WHY_FRAGMENTS:
     case STK_WHY_CPU_MEM:
+    case STK_WHY_RESOURCE:
         say_room(s, buf, size);
         break;
     case STK_WHY_CLAIMED:
@@ -193,12 +218,18 @@ void stk_say_change(const struct stk_say *s, char *buf, size_t size)
         (void)snprintf(buf, size,
                        s->asleep ? "resume it: stoker resume %u" : "release it: stoker release %u",
                        s->number);
+    else if (s->demand && s->demand->gpu_milli &&
+             (w->code == STK_WHY_GPUS || w->code == STK_WHY_FRAGMENTS))
+        return;
     else if (w->code == STK_WHY_GPUS && w->have > 0 && s->tasks == 1)
         (void)snprintf(buf, size, "with %" PRIu64 " GPU%s it would fit now", w->have,
                        plural(w->have));
     else if (w->code == STK_WHY_FRAGMENTS && w->have > 0)
         (void)snprintf(buf, size, "with at most %" PRIu64 " GPU%s per task it would fit now",
                        w->have, plural(w->have));
+    else if (w->code == STK_WHY_RESOURCE && w->have > 0)
+        (void)snprintf(buf, size, "with %" PRIu64 " of %s it would fit now", w->have,
+                       s->resource ? s->resource : "it");
     else if (w->code == STK_WHY_CPU_MEM)
         (void)snprintf(buf, size, "with fewer CPUs or less memory it would fit now");
     else if (w->code == STK_WHY_RESERVED && w->until > s->now + STK_SECOND) {

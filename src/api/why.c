@@ -18,9 +18,9 @@
 
 struct holder {
     stk_job_number number;
-    uint32_t gpus;
-    stk_time estimate; /* how long it would run; 0: it has no time limit */
-    stk_time end;      /* NOT_KNOWN: nobody knows, or it should be over by now */
+    uint32_t gpus, milli; /* milli 0: whole ones */
+    stk_time estimate;    /* how long it would run; 0: it has no time limit */
+    stk_time end;         /* NOT_KNOWN: nobody knows, or it should be over by now */
 };
 
 static int by_end(const void *a, const void *b)
@@ -46,8 +46,8 @@ static struct holder *holders(const struct stk_state *s, uint32_t pool, stk_time
         if (j->lease && j->pool == pool && j->gpus > 0) {
             stk_time left = stk_job_remaining(j, now);
 
-            list[n++] =
-                (struct holder){j->number, j->gpus, j->estimate, left > 0 ? now + left : NOT_KNOWN};
+            list[n++] = (struct holder){j->number, j->gpus, s->shapes[j->shape].demand.gpu_milli,
+                                        j->estimate, left > 0 ? now + left : NOT_KNOWN};
         }
     }
     if (n > 1)
@@ -61,8 +61,8 @@ static json_t *show_holder(const struct stk_api *a, const struct holder *h)
 {
     const struct stk_entry *e = stk_live_entry(a->cfg.live, h->number);
     json_t *o = json_pack(
-        "{s:I,s:s,s:s,s:I,s:o,s:o}", "id", (json_int_t)h->number, "name", e ? e->rec.name : "",
-        "user", e ? e->rec.user : "", "gpus", (json_int_t)h->gpus, "estimate_s",
+        "{s:I,s:s,s:s,s:o,s:o,s:o}", "id", (json_int_t)h->number, "name", e ? e->rec.name : "",
+        "user", e ? e->rec.user : "", "gpus", stk_show_gpus(h->gpus, h->milli), "estimate_s",
         h->estimate > 0 ? json_real((double)h->estimate / 1e6) : json_null(), "expected_end",
         h->end != NOT_KNOWN ? stk_show_time(h->end) : json_null());
 
@@ -90,8 +90,9 @@ static json_t *show_holders(const struct stk_api *a, const struct stk_state *s,
     for (uint32_t i = 0; i < n; i++) {
         const struct holder *h = &list[i];
 
-        freed += h->gpus;
-        if (say->why.code == STK_WHY_GPUS && !say->room_at && freed >= say->why.missing)
+        freed += h->milli ? 0 : h->gpus; /* the rest of a shared one may stay */
+        if (say->why.code == STK_WHY_GPUS && !s->shapes[j->shape].demand.gpu_milli &&
+            !say->room_at && freed >= say->why.missing)
             say->room_at = h->end;
         if (i < MAX_HOLDERS)
             (void)json_array_append_new(out, show_holder(a, h));
@@ -152,6 +153,8 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
                           .tasks = e->rec.tasks,
                           .now = stk_api_now(a),
                           .asleep = slot != STK_NONE && s->jobs[slot].slept != 0,
+                          .demand =
+                              slot == STK_NONE ? NULL : &s->shapes[s->jobs[slot].shape].demand,
                           .off = why_off(a),
                           .other = other};
     const struct stk_reason *w = &say.why;

@@ -17,6 +17,7 @@
 #include "core/index.h"
 #include "core/place.h"
 #include "core/queue.h"
+#include "core/speed.h"
 #include "model/mig.h"
 
 /* ---- easy ---- */
@@ -361,9 +362,9 @@ bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
 #define PLAN_MOST 10 /* arrivals are planned up to this many times backfill.depth */
 
 /* How long a planned job holds its GPUs. */
-static stk_time plan_length(const struct stk_job *j, stk_time now)
+static stk_time plan_length(const struct stk_state *s, const struct stk_job *j, stk_time now)
 {
-    stk_time dur = stk_job_remaining(j, now);
+    stk_time dur = stk_speed_longest(s, j, now);
 
     return dur > 0 ? dur : 1;
 }
@@ -371,7 +372,7 @@ static stk_time plan_length(const struct stk_job *j, stk_time now)
 static void plan_job(struct stk_state *s, struct stk_pool *p, uint32_t job, stk_time now)
 {
     struct stk_job *j = &s->jobs[job];
-    stk_time dur = plan_length(j, now), from = now;
+    stk_time dur = plan_length(s, j, now), from = now;
     struct pinned q;
 
     if (p->n_asleep > 0 && s->shapes[j->shape].demand.pin)
@@ -390,11 +391,12 @@ void stk_plan_started(struct stk_state *s, uint32_t job)
 {
     const struct stk_job *j = &s->jobs[job];
     struct stk_pool *p = &s->pools[j->pool];
-    stk_time dur = plan_length(j, s->now);
+    stk_time dur = plan_length(s, j, s->now);
+    bool surprise = s->shapes[j->shape].demand.n_speeds > 0; /* it may be faster than planned */
 
-    if (!p->plan_valid || j->planned == s->now)
+    if (!p->plan_valid || (j->planned == s->now && !surprise))
         return;
-    if (j->planned == STK_NEVER_TIME) {
+    if (j->planned == STK_NEVER_TIME || surprise) {
         p->plan_valid = false;
         return;
     }

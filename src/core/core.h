@@ -33,9 +33,12 @@ struct stk_core_config {
     const struct stk_place_ops *place;
     const struct stk_preempt_ops *preempt;
     const struct stk_admit_ops *admit;
-    const struct stk_params *params; /* borrowed for the call */
-    const struct stk_mix *mix;       /* what jobs usually ask for, if known; copied, may be NULL */
-    uint32_t retain_done;            /* finished jobs that stay known, oldest dropped first */
+    const struct stk_params *params;   /* borrowed for the call */
+    const struct stk_mix *mix;         /* what jobs usually ask for; copied. NULL: it is learned */
+    uint32_t n_resources;              /* named countable things that nodes have, up to
+                                          STK_MAX_RESOURCES */
+    const char *const *resource_names; /* of each; borrowed until the core is freed */
+    uint32_t retain_done;              /* finished jobs that stay known, oldest dropped first */
 };
 
 /* Parameters of the core itself. Ends with name NULL. */

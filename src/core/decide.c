@@ -15,6 +15,7 @@
 #include "core/core.h"
 #include "core/place.h"
 #include "core/queue.h"
+#include "core/speed.h"
 
 struct stk_event stk_decide_place(const struct stk_state *s, stk_time now, uint32_t job, uint32_t n)
 {
@@ -61,6 +62,14 @@ static bool behind_reservation(const struct stk_state *s, const struct stk_pool 
     return p->resv_job != STK_NONE && p->resv_job != e->id && !before(e, &s->jobs[p->resv_job]);
 }
 
+/* Of a job of the shape, on the pieces that were just found for it. */
+static uint32_t tried_speed(const struct stk_state *s, uint32_t shape, uint32_t n)
+{
+    const struct stk_demand *d = &s->shapes[shape].demand;
+
+    return d->n_speeds ? stk_speed_on(s, d, s->try_pieces, n) : STK_SPEED;
+}
+
 /* Tries the first due job of the best shape. 1: it starts; 0: the shape was put elsewhere. */
 static uint32_t planned_try(struct stk_state *s, struct stk_pool *p, uint32_t shape,
                             const struct stk_oent *e, struct stk_event *out)
@@ -75,7 +84,9 @@ static uint32_t planned_try(struct stk_state *s, struct stk_pool *p, uint32_t sh
         stk_shape_park(s, shape, STK_PARKED_ROOM);
         return 0;
     }
-    if (behind && p->resv_at - now < stk_job_remaining(&s->jobs[e->id], now) &&
+    if (behind &&
+        p->resv_at - now <
+            stk_speed_time(stk_job_remaining(&s->jobs[e->id], now), tried_speed(s, shape, n)) &&
         !stk_reserve_spare(s, shape, &n)) {
         stk_shape_park(s, shape, STK_PARKED_RESERVE);
         return 0;
@@ -152,6 +163,8 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
         stk_shape_park(s, shape, STK_PARKED_ROOM);
         return 0;
     }
+    if (p->resv_at != STK_NEVER_TIME)
+        limit = stk_speed_work(limit, tried_speed(s, shape, n));
     if (first->aux > limit && !stk_reserve_spare(s, shape, &n)) {
         e = stk_otree_first(&s->trees, &s->shapes[shape].waiting, limit);
         if (!e) {

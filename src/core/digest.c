@@ -35,6 +35,19 @@ static uint64_t mix_job(uint64_t h, const struct stk_state *s, const struct stk_
     return h;
 }
 
+static uint64_t mix_seen(uint64_t h, const struct stk_seen *e)
+{
+    h = stk_hash_mix(h, e->jobs);
+    for (uint32_t i = 0; i < e->n; i++) {
+        const struct stk_seen_kind *k = &e->kind[i];
+
+        h = stk_hash_mix(h, (uint64_t)k->cpu_milli << 32 | (uint64_t)k->gpus << 16 | k->gpu_milli);
+        h = stk_hash_mix(h, k->gpu_types);
+        h = stk_hash_mix(h, (uint64_t)k->n << 32 | k->told);
+    }
+    return h;
+}
+
 uint64_t stk_core_digest(const struct stk_core *c)
 {
     const struct stk_state *s = stk_core_state(c);
@@ -52,8 +65,12 @@ uint64_t stk_core_digest(const struct stk_core *c)
         h = stk_hash_mix(h, n->mask_off);
         h = stk_hash_mix(h, n->cpu_free);
         h = stk_hash_mix(h, n->mem_free);
+        for (uint32_t k = 0; k < s->n_resources; k++)
+            h = stk_hash_mix(h, s->resource_free[(size_t)i * s->n_resources + k]);
     }
     for (uint32_t i = 0; i < s->n_pools; i++)
         h = stk_hash_mix(h, s->pools[i].claim);
+    if (s->seen)
+        h = mix_seen(h, s->seen);
     return h;
 }

@@ -3,6 +3,7 @@
  * record of past attempts is kept, so the answer cannot be stale. */
 #include "core/index.h"
 #include "core/place.h"
+#include "core/resource.h"
 #include "core/verbs.h"
 #include "model/reason.h"
 
@@ -73,6 +74,7 @@ static void lacks_room(const struct stk_state *s, const struct stk_job *j, struc
         }
         r->have = r->need;
         r->code = STK_WHY_CPU_MEM;
+        (void)stk_resource_short(s, &sh->demand, j->pool, r);
         return;
     }
     r->have = p->gpus_free;
@@ -85,6 +87,9 @@ static void lacks_room(const struct stk_state *s, const struct stk_job *j, struc
         r->missing = r->need - r->have;
         return;
     }
+    if (sh->demand.n_resources > 0 && sh->need <= most_free(s, &sh->demand, j->pool) &&
+        stk_resource_short(s, &sh->demand, j->pool, r))
+        return;
     r->have = most_free(s, &sh->demand, j->pool);
     r->code = sh->need > r->have || sh->gpus > sh->need ? STK_WHY_FRAGMENTS : STK_WHY_CPU_MEM;
     r->missing = sh->need > r->have ? sh->need - r->have : 0;

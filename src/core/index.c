@@ -6,6 +6,7 @@
 
 #include "base/sort.h"
 #include "core/part.h"
+#include "core/resource.h"
 #include "core/score.h"
 
 #define ALLOC(s, n, type)                                                                          \
@@ -242,7 +243,7 @@ int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint
         return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
     for (uint32_t i = 0; i < n; i++)
         bucket_add(s, i);
-    return check_apart(s, err);
+    return check_apart(s, err) < 0 ? -EINVAL : stk_resource_build(s, specs, err);
 }
 
 #define FREE(s, p, n)                                                                              \
@@ -266,6 +267,7 @@ void stk_index_done(struct stk_state *s)
     FREE(s, s->part_mem, s->n_parts + 1);
     FREE(s, s->words, s->n_words);
     FREE(s, s->counts, s->n_counts);
+    stk_resource_done(s);
 }
 
 struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)
@@ -278,7 +280,8 @@ struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)
                         .milli = d->gpu_milli,
                         .share = d->share,
                         .share_max = d->share_max,
-                        .share_with = d->share_with};
+                        .share_with = d->share_with,
+                        .resources = stk_amounts_of(d, p)};
 
     if (d->cut && d->gpus > p->gpus) { /* in proportion, rounded up */
         u.cpu = ((uint64_t)d->cpu_milli * p->gpus + d->gpus - 1) / d->gpus;
@@ -293,6 +296,13 @@ struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)
 static bool cpu_mem_fit(const struct stk_node *n, uint64_t cpu, uint64_t mem)
 {
     return (!n->cpu_limited || cpu <= n->cpu_free) && (!n->mem_limited || mem <= n->mem_free);
+}
+
+/* What is not GPUs: CPU, memory, named resources. */
+static bool rest_fits(const struct stk_state *s, uint32_t node, const struct stk_use *u)
+{
+    return cpu_mem_fit(&s->nodes[node], u->cpu, u->mem) &&
+           stk_resource_fits(s, node, &u->resources);
 }
 
 static bool parts_fit(const struct stk_state *s, uint32_t node, const struct stk_use *u)
@@ -311,9 +321,9 @@ bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_u
         return false;
     if (u->milli)
         return n->up && (u->mask & n->mask_off) == 0 && parts_fit(s, node, u) &&
-               cpu_mem_fit(n, u->cpu, u->mem);
+               rest_fits(s, node, u);
     return n->up && u->gpus <= n->gpus_free && (u->mask & ~n->mask_free) == 0 &&
-           cpu_mem_fit(n, u->cpu, u->mem);
+           rest_fits(s, node, u);
 }
 
 bool stk_index_fits_again(const struct stk_state *s, uint32_t node, const struct stk_use *u)
@@ -323,8 +333,8 @@ bool stk_index_fits_again(const struct stk_state *s, uint32_t node, const struct
     if ((u->mask & n->mask_off) == 0)
         return stk_index_fits(s, node, u);
     if (u->milli && (u->mask & n->mask_part)) /* its GPU is off, and others are still there */
-        return n->up && parts_fit(s, node, u) && cpu_mem_fit(n, u->cpu, u->mem);
-    return n->up && (u->mask & n->mask_used) == 0 && cpu_mem_fit(n, u->cpu, u->mem);
+        return n->up && parts_fit(s, node, u) && rest_fits(s, node, u);
+    return n->up && (u->mask & n->mask_used) == 0 && rest_fits(s, node, u);
 }
 
 /* give is take with the sign turned. */
@@ -409,6 +419,8 @@ void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
         shift_parts(s, node, u, true);
     else
         shift_whole(s, node, u, true);
+    if (u->resources.each)
+        stk_resource_take(s, node, &u->resources);
     if (s->tags)
         count_tag(s, node, u, true);
     stk_score_changed(s, node);
@@ -420,6 +432,8 @@ void stk_index_give(struct stk_state *s, uint32_t node, const struct stk_use *u)
         shift_parts(s, node, u, false);
     else
         shift_whole(s, node, u, false);
+    if (u->resources.each)
+        stk_resource_give(s, node, &u->resources);
     if (s->tags)
         count_tag(s, node, u, false);
     stk_score_changed(s, node);
@@ -481,7 +495,7 @@ bool stk_index_has_room(const struct stk_state *s, uint32_t node, const struct s
     const struct stk_node *n = &s->nodes[node];
 
     return !(w->avoid && stk_bits_test(w->avoid, node)) &&
-           cpu_mem_fit(n, w->cpu_milli, w->mem_mib) &&
+           cpu_mem_fit(n, w->cpu_milli, w->mem_mib) && stk_resource_fits(s, node, &w->resources) &&
            (w->gpu_mem_mib <= n->gpu_mem_mib || n->gpu_mem_mib == 0 || w->gpus == 0);
 }
 

@@ -64,7 +64,8 @@ static inline uint64_t stk_mask_choose(uint64_t mask, uint64_t last, uint32_t n)
  */
 uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n);
 
-/* CPU, memory and the memory of its GPUs are enough, and it is not to be avoided. */
+/* CPU, memory, named resources and the memory of its GPUs are enough, and it is not to be avoided.
+ */
 bool stk_index_has_room(const struct stk_state *s, uint32_t node, const struct stk_want *w);
 /* First node (lowest id) of the bucket that has room for 'w', or STK_NONE. */
 uint32_t stk_index_first(const struct stk_state *s, const struct stk_group *g, uint32_t bucket,

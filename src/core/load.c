@@ -52,6 +52,7 @@ struct load {
     uint32_t *claims;
     uint32_t cap_live, n_pieces, cap_pieces, n_edges, cap_edges, cap_heard, n_nodes, cap_nodes;
     uint32_t n_claims, cap_claims;
+    uint32_t resource[STK_MAX_RESOURCES]; /* the number here of each that was saved; STK_NONE */
 };
 
 static int bad(struct load *l, const char *what)
@@ -92,6 +93,38 @@ static int get_order(struct load *l)
     return 0;
 }
 
+/* Resources are known by their names. */
+static void get_resources(struct load *l)
+{
+    const struct stk_state *s = l->s;
+    uint32_t n = l->version > 3 ? (uint32_t)stk_get_u(&l->r, STK_MAX_RESOURCES) : 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t len = get_count(&l->r), k = 0;
+        const unsigned char *name = stk_get_raw(&l->r, len);
+
+        while (
+            name && k < s->n_resources &&
+            (strlen(s->resource_names[k]) != len || memcmp(s->resource_names[k], name, len) != 0))
+            k++;
+        l->resource[i] = k < s->n_resources ? k : STK_NONE;
+    }
+    for (uint32_t i = n; i < STK_MAX_RESOURCES; i++)
+        l->resource[i] = STK_NONE;
+}
+
+/* The demand with the numbers that resources have here. */
+static void renumber(const struct load *l, struct stk_demand *d)
+{
+    const struct stk_demand old = *d;
+
+    d->n_resources = 0;
+    memset(d->resource, 0, sizeof(d->resource));
+    for (uint32_t i = 0; i < old.n_resources; i++)
+        if (l->resource[i] != STK_NONE)
+            stk_demand_set_resource(d, l->resource[i], old.resource[i]);
+}
+
 static int get_head(struct load *l)
 {
     struct stk_state *s = l->s;
@@ -119,7 +152,45 @@ static int get_head(struct load *l)
         return no_memory(l);
     for (uint32_t i = 0; i < l->n_claims; i++)
         l->claims[i] = stk_get_u32(r);
+    get_resources(l);
     return r->bad || s->next_number == 0 || s->next_lease == 0 ? bad(l, "its head") : 0;
+}
+
+static struct stk_seen_kind get_kind(struct stk_reader *r)
+{
+    struct stk_seen_kind k = {.cpu_milli = stk_get_u32(r)};
+
+    k.gpus = (uint32_t)stk_get_u(r, STK_MAX_GPUS);
+    k.gpu_milli = (uint32_t)stk_get_u(r, 1000);
+    k.gpu_types = ~stk_get_u(r, UINT64_MAX);
+    k.n = (uint32_t)stk_get_u(r, STK_SEEN_SUM + STK_MAX_TASKS);
+    k.told = (uint32_t)stk_get_u(r, STK_SEEN_SUM + STK_MAX_TASKS);
+    return k;
+}
+
+/* What was asked for lately; read over where the place policy of today does not learn. */
+static int get_seen(struct load *l)
+{
+    struct stk_reader *r = &l->r;
+    struct stk_seen *e = l->s->seen;
+    uint32_t n = l->version > 3 ? (uint32_t)stk_get_u(r, STK_SEEN_KINDS) : 0;
+    uint64_t jobs = l->version > 3 ? stk_get_u(r, UINT64_MAX) : 0;
+    uint64_t next = l->version > 3 ? stk_get_u(r, UINT64_MAX) : 0;
+
+    for (uint32_t i = 0; i < n && !r->bad; i++) {
+        const struct stk_seen_kind k = get_kind(r);
+
+        if (e)
+            e->kind[i] = k;
+    }
+    if (r->bad || (n > 0 && next == 0))
+        return bad(l, "what was asked for");
+    if (!e || next == 0) /* it is not learned, or was not */
+        return 0;
+    e->n = n;
+    e->jobs = jobs;
+    e->next = next;
+    return stk_seen_restore(l->s) ? 0 : bad(l, "what was asked for");
 }
 
 static int get_pieces(struct load *l, struct loaded *v)
@@ -194,6 +265,10 @@ static int get_live(struct load *l, uint32_t job)
     if (r->bad || stk_demand_check(&v->demand, l->err) < 0 ||
         v->demand.gpus * v->demand.tasks != j->gpus)
         return bad(l, "what a job asks for");
+    if (j->lost < 0 && v->demand.n_speeds == 0)
+        return bad(l, "a job is ahead of its time");
+    if (v->demand.n_resources > 0)
+        renumber(l, &v->demand);
     j->lease = (uint32_t)stk_get_u(r, l->s->next_lease - 1);
     j->slept = (uint32_t)stk_get_u(r, l->s->next_lease - 1);
     if (j->slept) {
@@ -496,6 +571,7 @@ static int load(struct load *l)
     uint32_t last, n;
     int rc = get_head(l);
 
+    rc = rc < 0 ? rc : get_seen(l);
     rc = rc < 0 ? rc : get_jobs(l);
     rc = rc < 0 ? rc : get_row(l, STK_JOB_NONE, &s->free_job, &last, &n);
     rc = rc < 0 ? rc : get_row(l, STK_JOB_DONE, &s->done_head, &s->done_tail, &s->n_done);

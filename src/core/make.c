@@ -74,7 +74,7 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
     s->mix = mem->resize(mem->ctx, NULL, 0, sizeof(*s->mix));
     if (s->place->tags)
         s->tags = mem->resize(mem->ctx, NULL, 0, tags_size(s));
-    if (!s->mix || (s->place->tags && !s->tags) || stk_score_init(s) < 0 ||
+    if (!s->mix || (s->place->tags && !s->tags) || stk_score_init(s) < 0 || stk_seen_init(s) < 0 ||
         (s->preempt->room && stk_evictable_init(s) < 0) ||
         stk_mem_grow(mem, &s->try_pieces, &s->cap_try, pieces + 1, sizeof(*s->try_pieces)) < 0 ||
         stk_mem_grow(mem, &s->list_a, &s->cap_list_a, n + 1, sizeof(*s->list_a)) < 0 ||
@@ -101,6 +101,9 @@ int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
     s->preempt = cfg->preempt;
     s->admit = cfg->admit;
     s->retain_done = cfg->retain_done;
+    s->mix_given = cfg->mix != NULL;
+    s->n_resources = cfg->n_resources;
+    s->resource_names = cfg->resource_names;
     rc = stk_index_build(s, cfg->nodes, cfg->n_nodes, cfg->n_pools, err);
     for (uint32_t p = 0; rc == 0 && p < s->n_pools; p++)
         stk_timeline_init(&s->pools[p].plan, &s->mem);
@@ -146,6 +149,8 @@ static struct stk_node_spec *describe(const struct stk_state *s)
                                           .cpu_milli = (uint32_t)n->cpu_milli,
                                           .mem_mib = (uint32_t)n->mem_mib,
                                           .aggregate = n->aggregate};
+        for (uint32_t k = 0; k < s->n_resources; k++)
+            specs[i].resource[k] = s->resource_all[(size_t)i * s->n_resources + k];
     }
     return specs;
 }
@@ -168,7 +173,10 @@ int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk
                               .admit = from->admit,
                               .round = from->round,
                               .retain_done = from->retain_done,
-                              .backfill_depth = from->backfill_depth};
+                              .n_resources = from->n_resources,
+                              .resource_names = from->resource_names,
+                              .backfill_depth = from->backfill_depth,
+                              .mix_given = from->mix_given};
     specs = describe(from);
     rc = specs ? stk_index_build(&c->s, specs, from->n_nodes, from->n_pools, err)
                : stk_err_set(err, -ENOMEM, "out of memory");
@@ -217,6 +225,7 @@ void stk_core_free(struct stk_core *c)
     free_pools(s);
     stk_evictable_done(s);
     stk_score_done(s);
+    stk_seen_done(s);
     if (s->mix)
         (void)m.resize(m.ctx, s->mix, sizeof(*s->mix), 0);
     if (s->tags)

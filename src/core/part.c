@@ -186,6 +186,24 @@ uint32_t stk_part_gpu(const struct stk_state *s, uint32_t node, const struct stk
     return best;
 }
 
+uint64_t stk_part_left_in(const struct stk_state *s, const struct stk_group *g)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t level = 1; level <= STK_PART_LEVELS; level++) {
+        const uint64_t *set = bucket(s, g, level);
+
+        for (uint32_t pos = stk_bits_next(&g->nodes_layout, set, 0); pos != UINT32_MAX;
+             pos = stk_bits_next(&g->nodes_layout, set, pos + 1)) {
+            const struct stk_node *n = &s->nodes[s->group_nodes[g->first + pos]];
+
+            for (uint64_t m = n->mask_part & ~n->mask_off; m; m &= m - 1)
+                sum += s->parts[n->first_part + (uint32_t)__builtin_ctzll(m)].milli;
+        }
+    }
+    return sum;
+}
+
 static bool node_fits(const struct stk_state *s, uint32_t node, const struct stk_want *w)
 {
     const struct stk_use u = stk_want_use(w);

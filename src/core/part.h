@@ -62,6 +62,9 @@ void stk_part_file(struct stk_state *s, uint32_t node);
 uint32_t stk_part_gpu(const struct stk_state *s, uint32_t node, const struct stk_use *u,
                       uint64_t but);
 
+/* What is left, in thousandths, of all shared GPUs of the group's nodes that are up. */
+uint64_t stk_part_left_in(const struct stk_state *s, const struct stk_group *g);
+
 /* Where an instance of this profile starts on a GPU that is free or shared; STK_MIG_ANY: it does
  * not fit. */
 uint32_t stk_part_slot(const struct stk_state *s, uint32_t node, uint32_t gpu, uint16_t mig);

@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "core/part.h"
+#include "core/resource.h"
 #include "core/score.h"
 #include "core/shape.h"
+#include "core/speed.h"
 #include "core/txn.h"
 
 static uint32_t largest_node(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
@@ -84,14 +86,21 @@ static struct stk_want want_of(const struct stk_demand *d, uint32_t pool, uint32
                              .share = d->share,
                              .share_max = d->share_max,
                              .share_with = d->share_with,
-                             .mig = d->mig};
+                             .mig = d->mig,
+                             .resources = u.resources};
+}
+
+/* One that goes by a mix does not score before there is one. */
+static bool scores(const struct stk_state *s)
+{
+    return s->place->score && (!s->place->mix || s->mix->n > 0);
 }
 
 /* The policy's node; of a part that it scores, also its GPU. */
 static uint32_t pick(struct stk_state *s, const struct stk_want *w, uint32_t *ret_gpu)
 {
     *ret_gpu = UINT32_MAX;
-    return s->place->score ? stk_score_pick(s, w, ret_gpu) : s->place->pick(s, w);
+    return scores(s) ? stk_score_pick(s, w, ret_gpu) : s->place->pick(s, w);
 }
 
 /* Whole nodes, then the rest by the policy's own rule. */
@@ -134,6 +143,8 @@ static bool place_tasks(struct stk_state *s, const struct stk_demand *d, uint32_
         most = (uint32_t)(s->pools[pool].max_cpu / d->cpu_milli);
     if (d->mem_mib > 0 && s->pools[pool].max_mem / d->mem_mib < most)
         most = (uint32_t)(s->pools[pool].max_mem / d->mem_mib);
+    if (d->n_resources > 0)
+        most = (uint32_t)stk_resource_times(s, s->resource_most, pool, d, most);
 
     if (d->gpus > 0 && count_pieces(s, d, pool, d->gpus, left) < left)
         return false;
@@ -161,7 +172,7 @@ static uint32_t pick_part(struct stk_state *s, const struct stk_want *w, uint32_
     uint32_t node;
 
     *ret_gpu = UINT32_MAX;
-    if (s->place->score && w->n_mine == 0)
+    if (scores(s) && w->n_mine == 0)
         return stk_score_pick(s, w, ret_gpu);
     node = s->place->apart ? s->place->pick(s, w) : stk_part_pick(s, w);
 
@@ -238,8 +249,8 @@ static bool place_pinned(struct stk_state *s, const struct stk_demand *d, const 
     return true;
 }
 
-static bool try_demand(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                       const uint64_t *avoid, uint32_t *ret_n)
+static bool try_types(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                      const uint64_t *avoid, uint32_t *ret_n)
 {
     stk_txn_mark mark;
     bool ok;
@@ -269,6 +280,28 @@ static bool try_demand(struct stk_state *s, const struct stk_demand *d, uint32_t
     return ok;
 }
 
+/* The fastest types on which it fits, whatever the policy likes: those of the greatest speed, then
+ * those of the next as well. A gang is as slow as the slowest of its GPUs, and no faster set of
+ * GPUs would hold it. */
+static bool try_fastest(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                        const uint64_t *avoid, uint32_t *ret_n)
+{
+    struct stk_demand part = *d;
+    uint32_t below = UINT32_MAX;
+
+    while ((part.gpu_types = stk_speed_class(s, d, pool, &below)) != 0)
+        if (try_types(s, &part, pool, avoid, ret_n))
+            return true;
+    return false;
+}
+
+static bool try_demand(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                       const uint64_t *avoid, uint32_t *ret_n)
+{
+    return d->n_speeds && !d->pin ? try_fastest(s, d, pool, avoid, ret_n)
+                                  : try_types(s, d, pool, avoid, ret_n);
+}
+
 bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n)
 {
     return try_demand(s, &s->shapes[shape].demand, s->shapes[shape].pool, avoid, ret_n);
@@ -290,6 +323,11 @@ static bool node_could(const struct stk_node *n, const struct stk_want *w)
            (!n->mem_limited || n->mem_mib >= w->mem_mib);
 }
 
+static bool has_resources(const struct stk_state *s, uint32_t node, const struct stk_want *w)
+{
+    return !w->resources.each || stk_resource_covers(s, s->resource_all, node, &w->resources);
+}
+
 /* How many tasks of this size all nodes could hold, each empty. */
 static uint64_t count_tasks(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                             uint32_t gpus)
@@ -299,15 +337,18 @@ static uint64_t count_tasks(const struct stk_state *s, const struct stk_demand *
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < p->n_nodes; i++) {
-        const struct stk_node *n = &s->nodes[s->pool_nodes[p->first_node + i]];
+        uint32_t node = s->pool_nodes[p->first_node + i];
+        const struct stk_node *n = &s->nodes[node];
         uint64_t fit = gpus ? n->gpus / gpus : d->tasks;
 
-        if (!node_could(n, &w))
+        if (!node_could(n, &w) || !has_resources(s, node, &w))
             continue;
         if (n->cpu_limited && w.cpu_milli > 0 && n->cpu_milli / w.cpu_milli < fit)
             fit = n->cpu_milli / w.cpu_milli;
         if (n->mem_limited && w.mem_mib > 0 && n->mem_mib / w.mem_mib < fit)
             fit = n->mem_mib / w.mem_mib;
+        if (d->n_resources > 0 && gpus == d->gpus)
+            fit = stk_resource_times(s, s->resource_all, node, d, fit);
         sum += fit;
     }
     return sum;
@@ -340,6 +381,13 @@ static int refuse_task(const struct stk_state *s, const struct stk_demand *d, ui
     const struct stk_pool *p = &s->pools[pool];
     struct stk_demand there = {.gpus = gpus};
     char asked[128] = "", most[128] = "";
+    uint32_t amount, k = stk_resource_never(s, d, pool, &amount);
+
+    if (k != STK_NONE)
+        return stk_err_set(
+            err, -ERANGE,
+            "asks for %u of %s on one node; the most that a node it may use has is %u",
+            d->resource[k], s->resource_names[k], amount);
 
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         const struct stk_node *n = &s->nodes[s->pool_nodes[p->first_node + i]];
@@ -351,6 +399,10 @@ static int refuse_task(const struct stk_state *s, const struct stk_demand *d, ui
         if (mem_mib > there.mem_mib)
             there.mem_mib = mem_mib;
     }
+    if (d->n_resources > 0)
+        return stk_err_set(err, -ERANGE,
+                           "no node it may use has all it asks for: there is enough of each "
+                           "resource, but not on one node with the GPUs, CPUs and memory");
     name_amount(asked, sizeof(asked), d, d);
     name_amount(most, sizeof(most), d, &there);
     return stk_err_set(err, -ERANGE,

@@ -62,6 +62,12 @@ struct stk_backfill_ops {
     bool reserve_all; /* every waiting job has one, on the pool's count of free GPUs */
 };
 
+/* So much of each named resource: of what a task asks for, 'of' / 'in' times. */
+struct stk_amounts {
+    const uint32_t *each; /* NULL: none is asked for */
+    uint32_t n, of, in;
+};
+
 /* A piece of a job that is looking for its node. */
 struct stk_want {
     uint32_t pool;
@@ -77,6 +83,7 @@ struct stk_want {
     const struct stk_piece *mine; /* of a part: pieces the job has already, whose GPUs it shares
                                      with others but not with itself */
     uint32_t n_mine;
+    struct stk_amounts resources;
 };
 
 /* What scarce things cost now, in the unit of scores. */
@@ -93,13 +100,17 @@ struct stk_place_ops { /* which node */
     bool aggregate; /* the simulator joins each pool's nodes into one that only counts GPUs */
     bool apart;     /* a part of a GPU gets a free one if it can; else it joins others if it can */
     bool tags;      /* the core counts who is on each node (state.tags) */
+    bool mix;       /* goes by state.mix: where none is given, the core learns it (core/seen.h) */
     bool fleeting;  /* scores depend on other things too and are never kept: O(nodes) a decision */
     /* Optional, in place of pick: how well the node suits, larger is better; not NaN. It has room.
      * Of a part, *io_gpu is the GPU with the least left that fits; another may be chosen. Depends
-     * on the node and on 'w' without mem_mib, avoid and mine, and on nothing that changes
-     * (core/score.h). */
+     * on the node and on 'w' without mem_mib, resources, avoid and mine, and on nothing that
+     * changes (core/score.h). */
     double (*score)(const void *st, const struct stk_state *s, uint32_t node,
                     const struct stk_want *w, uint32_t *io_gpu);
+    /* Optional, with score: the score of so many whole GPUs of a type where CPU is not limited,
+     * which is the same for every node. */
+    double (*whole)(const void *st, uint32_t type, uint32_t gpus);
     /* Optional: state.mix is another; 'st' may be written. */
     void (*learn)(void *st, const struct stk_state *s);
     /* Optional, with score: asked now and then; what a piece takes is taken off its score. */

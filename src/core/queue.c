@@ -7,6 +7,7 @@
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/place.h"
+#include "core/speed.h"
 
 int stk_queue_reserve(struct stk_state *s, uint32_t pool)
 {
@@ -217,7 +218,8 @@ void stk_queue_lease(struct stk_state *s, uint32_t job)
     struct stk_job *j = &s->jobs[job];
     struct stk_pool *p = &s->pools[j->pool];
 
-    j->expected_end = j->started + stk_job_remaining(j, j->started);
+    j->expected_end =
+        j->started + stk_speed_time(stk_job_remaining(j, j->started), stk_job_speed(s, j));
     p->n_leased++;
     s->n_leased++;
     p->level_leased[j->level]++;

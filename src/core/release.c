@@ -5,6 +5,7 @@
 
 #include "core/array.h"
 #include "core/queue.h"
+#include "core/speed.h"
 #include "core/txn.h"
 
 static void give_back(struct stk_state *s, struct stk_job *j)
@@ -59,8 +60,10 @@ static void end_lease(struct stk_state *s, uint32_t job, stk_time ended)
         stk_queue_unlease(s, job);
     if (s->keep_ends)
         check_expected(s, j);
-    give_back(s, j);
     j->served += ended - j->started;
+    /* what it did at another speed is more, or less, than the time it had */
+    j->lost += ended - j->started - stk_speed_work(ended - j->started, stk_job_speed(s, j));
+    give_back(s, j);
     j->lease = 0;
     j->suspend_wanted = false;
 }

@@ -3,7 +3,8 @@
  *
  *     "stkC" version, order policy, its settings
  *     time, next numbers, history, events
- *     nodes: up, off           pools: claim
+ *     nodes: up, off           pools: claim           resources: name
+ *     what was asked for lately
  *     slots: a state each; a job's members where it is not free; what a live job has besides
  *     free slots in the order in which they are used again; finished jobs, oldest first
  */
@@ -15,7 +16,8 @@
 #include "core/state.h"
 #include "model/wire.h"
 
-#define MAX_WORD (STK_MAX_DURATION / 1000 * STK_MAX_GPUS) /* more service nobody has had */
+#define MAX_WORD (STK_MAX_DURATION / 1000 * STK_MAX_GPUS)        /* more service nobody has had */
+#define MAX_AHEAD (STK_MAX_DURATION / STK_SPEED * STK_MAX_SPEED) /* done faster than at speed 1 */
 
 uint64_t stk_save_settings(const struct stk_state *s)
 {
@@ -51,6 +53,29 @@ static void put_head(struct stk_bytes *b, const struct stk_state *s)
     stk_put_u(b, s->n_pools);
     for (uint32_t i = 0; i < s->n_pools; i++)
         stk_put_u(b, s->pools[i].claim == STK_NONE ? 0 : (uint64_t)s->pools[i].claim + 1);
+    stk_put_u(b, s->n_resources);
+    for (uint32_t i = 0; i < s->n_resources; i++) {
+        len = (uint32_t)strlen(s->resource_names[i]);
+        stk_put_u(b, len);
+        stk_put_raw(b, s->resource_names[i], len);
+    }
+}
+
+static void put_seen(struct stk_bytes *b, const struct stk_seen *e)
+{
+    stk_put_u(b, e ? e->n : 0);
+    stk_put_u(b, e ? e->jobs : 0);
+    stk_put_u(b, e ? e->next : 0);
+    for (uint32_t i = 0; e && i < e->n; i++) {
+        const struct stk_seen_kind *k = &e->kind[i];
+
+        stk_put_u(b, k->cpu_milli);
+        stk_put_u(b, k->gpus);
+        stk_put_u(b, k->gpu_milli);
+        stk_put_u(b, ~k->gpu_types);
+        stk_put_u(b, k->n);
+        stk_put_u(b, k->told);
+    }
 }
 
 static void put_common(struct stk_bytes *b, const struct stk_job *j)
@@ -116,7 +141,7 @@ void stk_save_get_job(struct stk_reader *r, const struct stk_state *s, struct st
     j->ended = stk_get_i(r, 0, s->now);
     j->estimate = stk_get_i(r, 0, STK_MAX_DURATION);
     j->served = stk_get_i(r, 0, s->now);
-    j->lost = stk_get_i(r, 0, STK_MAX_DURATION - j->estimate);
+    j->lost = stk_get_i(r, -MAX_AHEAD, STK_MAX_DURATION - j->estimate);
     j->word = stk_get_i(r, 0, MAX_WORD);
     j->begin = stk_get_i(r, 0, STK_MAX_DURATION);
     j->queued = stk_get_i(r, 0, s->now);
@@ -208,6 +233,7 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
     const struct stk_state *s = stk_core_state(core);
 
     put_head(out, s);
+    put_seen(out, s->seen);
     stk_put_u(out, s->n_jobs);
     for (uint32_t i = 0; i < s->n_jobs && !out->failed; i++) {
         const struct stk_job *j = &s->jobs[i];

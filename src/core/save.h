@@ -5,7 +5,8 @@
  *     stk_core_load(fresh, bytes.data, bytes.n, &err);       later; then the events after that one
  *
  * What is saved is state, not caches: jobs with their demands, leases and dependencies, in their
- * slots; nodes up or down and GPUs off; claims, numbers and the hash of the history. Trees, shapes
+ * slots; nodes up or down and GPUs off; claims, numbers, the hash of the history and what was asked
+ * for lately. Trees, shapes
  * and indexes are built again. The digest is the same after loading, and stays so as the same
  * events are fed to both; decisions may differ as far as caches do (a promise made later may be
  * another one).
@@ -16,6 +17,7 @@
  * - CPU and memory that no node of a job's pool limited when it was submitted are not known any
  *   more: it is taken to ask for none. So are GPU types it would have accepted, had they not been
  * in MIG mode, or had they been.
+ * - A named resource that no longer has its name here: jobs are taken to ask for none of it.
  * - Other nodes: a node is known by its place in the list. Waiting jobs stay, also those that can
  *   never run now. A lease, or the GPUs a job sleeps on, must exist with their CPU and memory;
  *   else the load is refused with a sentence that names the job. New nodes are up, and what is gone

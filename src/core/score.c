@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "core/part.h"
+#include "core/resource.h"
 
 #define BLOCK 64
 #define MOST_ROWS 256
@@ -63,8 +64,8 @@ void stk_score_done(struct stk_state *s)
                         0);
 }
 
-/* Of what is wanted, all that a score may depend on. Memory and nodes to avoid are looked at when
- * the best is chosen. */
+/* Of what is wanted, all that a score may depend on. Memory, named resources and nodes to avoid are
+ * looked at when the best is chosen. */
 static bool same(const struct stk_want *a, const struct stk_want *b)
 {
     return a->pool == b->pool && a->gpu_types == b->gpu_types && a->gpus == b->gpus &&
@@ -206,6 +207,13 @@ static void refresh(struct stk_state *s, struct stk_score_row *r)
     r->seen = to;
 }
 
+void stk_score_forget(struct stk_state *s)
+{
+    for (uint32_t i = 0; i < s->n_scores; i++)
+        s->scores[i].used = 0;
+    s->price_age = PRICES_EVERY;
+}
+
 static uint8_t *hint_of(struct stk_state *s, const struct stk_want *w)
 {
     uint64_t h = stk_hash_mix(w->gpu_types ^ w->pool, (uint64_t)w->gpus << 48 ^ w->cpu_milli);
@@ -252,7 +260,8 @@ static bool may_use(const struct stk_state *s, uint32_t node, const struct stk_w
     const struct stk_node *n = &s->nodes[node];
 
     return !(w->avoid && stk_bits_test(w->avoid, node)) &&
-           (!n->mem_limited || w->mem_mib <= n->mem_free);
+           (!n->mem_limited || w->mem_mib <= n->mem_free) &&
+           stk_resource_fits(s, node, &w->resources);
 }
 
 /* The best that may be used, when the best of all may not. */
@@ -277,15 +286,55 @@ static uint32_t next_best(const struct stk_state *s, const struct stk_score_row 
     return best;
 }
 
+/* The fullest node of the type that suits best; see score.h. */
+static uint32_t pick_fullest(const struct stk_state *s, const struct stk_want *w)
+{
+    const struct stk_pool *p = &s->pools[w->pool];
+    uint32_t best = STK_NONE, best_free = 0;
+    double most = -INFINITY;
+
+    for (uint32_t i = 0; i < p->n_groups; i++) {
+        const struct stk_group *g = &s->groups[p->first_group + i];
+        uint32_t node = STK_NONE, b;
+        double v;
+
+        if (!stk_group_accepts(g, w->gpu_types))
+            continue;
+        v = s->place->whole(s->place_st, g->gpu_type, w->gpus) -
+            s->prices.type[g->gpu_type] * 1000 * w->gpus;
+        for (b = stk_index_bucket_up(s, g, w->gpus); b != STK_NONE && v >= most;
+             b = stk_index_bucket_up(s, g, b + 1)) {
+            node = stk_index_first(s, g, b, w);
+            if (node != STK_NONE)
+                break;
+        }
+        if (node == STK_NONE || (v == most && (b > best_free || (b == best_free && node > best))))
+            continue;
+        best = node;
+        best_free = b;
+        most = v;
+    }
+    return best;
+}
+
+static void look_at_prices(struct stk_state *s)
+{
+    if (!s->place->prices || s->price_age++ % PRICES_EVERY != 0)
+        return;
+    s->place->prices(s->place_st, s, &s->prices);
+    s->priced++;
+    s->price_age = 1;
+}
+
 uint32_t stk_score_pick(struct stk_state *s, const struct stk_want *w, uint32_t *ret_gpu)
 {
+    const struct stk_pool *p = &s->pools[w->pool];
     const struct stk_score_row *r;
     uint32_t block = 0, node;
 
-    if (s->place->prices && s->score_clock % PRICES_EVERY == 0) {
-        s->place->prices(s->place_st, s, &s->prices);
-        s->priced++;
-    }
+    look_at_prices(s);
+    if (s->place->whole && w->gpus > 0 && !w->gpu_milli && !p->cpu_limited && !p->aggregate)
+        return pick_fullest(s, w);
     r = row_of(s, w);
     for (uint32_t b = 1; b < n_blocks(s); b++)
         block = r->best[b] > r->best[block] ? b : block;

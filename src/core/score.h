@@ -6,6 +6,9 @@
  * last used: a log of changed nodes says which. Nodes alike that nobody has used are scored once.
  * The best of a row is found through the best of each block of 64 nodes.
  *
+ * Where whole GPUs are wanted and no node limits CPU, all nodes of a type may suit as well
+ * (stk_place_ops.whole): then there is no row, and the fullest is found by the index.
+ *
  * A decision costs O(nodes that changed since this was last wanted + nodes / 64). Rows are caches:
  * the ones not used for longest make room for others.
  */
@@ -24,6 +27,9 @@ static inline void stk_score_changed(struct stk_state *s, uint32_t node)
     if (s->scores)
         s->score_log[s->n_score_log++ & (STK_SCORE_LOG - 1)] = node;
 }
+
+/* Scores are others from now on, though no node has changed. */
+void stk_score_forget(struct stk_state *s);
 
 /* The node with the highest score that has room for 'w', lowest number first; STK_NONE. 'ret_gpu':
  * of a part, the GPU. */

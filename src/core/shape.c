@@ -22,9 +22,26 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool)
                             (uint64_t)d->share_max << 8 | d->cut);
     if (d->share_with)
         h = stk_hash_mix(h, d->share_with);
+    for (uint32_t i = 0; i < d->n_resources; i++)
+        h = stk_hash_mix(h, (uint64_t)i << 32 | d->resource[i]);
+    for (uint32_t i = 0; i < d->n_speeds; i++)
+        h = stk_hash_mix(h, (uint64_t)d->speed_type[i] << 32 | d->speed_milli[i]);
     if (d->pin)
         h = stk_hash_mix(stk_hash_mix(h, (uint64_t)d->pin_slot << 32 | d->pin), d->pin_mask);
     return (uint32_t)(h >> 33); /* 31 bits: never UINT32_MAX */
+}
+
+static bool same_lists(const struct stk_demand *a, const struct stk_demand *b)
+{
+    if (a->n_resources != b->n_resources || a->n_speeds != b->n_speeds)
+        return false;
+    for (uint32_t i = 0; i < a->n_resources; i++)
+        if (a->resource[i] != b->resource[i])
+            return false;
+    for (uint32_t i = 0; i < a->n_speeds; i++)
+        if (a->speed_type[i] != b->speed_type[i] || a->speed_milli[i] != b->speed_milli[i])
+            return false;
+    return true;
 }
 
 static bool same_demand(const struct stk_demand *a, const struct stk_demand *b)
@@ -34,7 +51,7 @@ static bool same_demand(const struct stk_demand *a, const struct stk_demand *b)
            a->gpu_mem_mib == b->gpu_mem_mib && a->gpu_milli == b->gpu_milli &&
            a->share == b->share && a->share_max == b->share_max && a->share_with == b->share_with &&
            a->mig == b->mig && a->pin == b->pin && a->pin_mask == b->pin_mask &&
-           a->pin_slot == b->pin_slot;
+           a->pin_slot == b->pin_slot && same_lists(a, b);
 }
 
 /* GPUs on one node without which no piece can start. */
@@ -42,8 +59,8 @@ static uint32_t piece_need(const struct stk_state *s, const struct stk_demand *d
 {
     uint32_t whole, size, rest, need, most = s->pools[pool].max_gpus;
 
-    if (d->gpu_milli)
-        return 0; /* it may fit beside others */
+    if (d->gpu_milli || (d->cut && d->n_speeds))
+        return 0; /* it may fit beside others; or be cut in other ways on other types */
     stk_place_cut(s, d, pool, &whole, &size, &rest);
     need = d->pin ? d->gpus * d->tasks : whole > 0 ? (rest > 0 ? rest : size) : d->gpus;
     return need < most ? need : most; /* more: it came from other nodes and can never run here */
@@ -70,6 +87,9 @@ static struct stk_demand relevant(const struct stk_state *s, const struct stk_de
     r.cpu_milli = s->pools[pool].cpu_limited ? d->cpu_milli : 0;
     r.mem_mib = s->pools[pool].mem_limited ? d->mem_mib : 0;
     r.gpu_types = stk_shape_types(s, d, pool);
+    for (uint32_t i = 0; i < d->n_speeds; i++)
+        if (!(r.gpu_types >> d->speed_type[i] & 1))
+            (void)stk_demand_set_speed(&r, d->speed_type[i], STK_SPEED);
     if (s->pools[pool].aggregate)
         r.gpu_milli = r.mig = r.share = r.share_max = 0, r.share_with = 0;
     return r;

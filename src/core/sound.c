@@ -7,6 +7,7 @@
 #include "core/core.h"
 #include "core/evictable.h"
 #include "core/part.h"
+#include "core/resource.h"
 #include "core/shape.h"
 
 #define BAD(...) (stk_err_set(err, -EINVAL, __VA_ARGS__), false)
@@ -67,7 +68,7 @@ static bool job_sound(const struct stk_state *s, const struct stk_job *j, struct
         return false;
     if (j->state == STK_JOB_WAITING && j->unmet > 0)
         return BAD("job %u waits with %u dependencies unmet", j->number, j->unmet);
-    if (j->served < 0 || j->lost < 0 || j->started > s->now)
+    if (j->served < 0 || (j->lost < 0 && d->n_speeds == 0) || j->started > s->now)
         return BAD("job %u: times out of range", j->number);
     return true;
 }
@@ -162,6 +163,7 @@ static bool add_lease(const struct stk_state *s, const struct stk_job *j, struct
         t->mask |= p->mask;
         t->cpu += u.cpu;
         t->mem += u.mem;
+        stk_resource_add(s, p->node.i, &u.resources);
         for (uint32_t k = 0; !u.milli && j->state != STK_JOB_STOPPING && k <= j->level; k++)
             t->fast[k] += stk_index_back(s, p);
     }
@@ -194,6 +196,8 @@ static bool node_sound(const struct stk_state *s, uint32_t node, struct stk_err 
         return BAD("node %u: CPU is not conserved", node);
     if (n->mem_limited && t->mem + n->mem_free != n->mem_mib)
         return BAD("node %u: memory is not conserved", node);
+    if (!stk_resource_sound(s, node, err))
+        return false;
     for (uint32_t k = 0; s->evictable && k < s->n_levels; k++)
         if (*stk_evictable_on(s, node, k) + t->fast[k] +
                 (uint32_t)__builtin_popcountll(n->mask_off) !=
@@ -236,6 +240,8 @@ static bool nodes_sound(const struct stk_state *s, struct stk_err *err)
         s->tally[node] = (struct stk_tally){0};
     for (uint32_t i = 0; i < s->n_parts; i++)
         s->part_left[i] = s->part_mem[i] = 0;
+    for (size_t i = 0; i < (size_t)s->n_nodes * s->n_resources; i++)
+        s->resource_tally[i] = 0;
     for (uint32_t i = 0; i < s->n_jobs; i++)
         if (has_lease(&s->jobs[i]) && !add_lease(s, &s->jobs[i], err))
             return false;

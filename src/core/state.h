@@ -17,6 +17,7 @@
 #include "base/otree.h"
 #include "base/sort.h"
 #include "core/policy.h"
+#include "core/seen.h"
 #include "core/timeline.h"
 #include "model/mix.h"
 #include "model/node.h"
@@ -46,7 +47,8 @@ struct stk_job {
     stk_time ended;
     stk_time estimate;
     stk_time served;       /* time run under earlier leases */
-    stk_time lost;         /* of that, what has to be done again */
+    stk_time lost;         /* of that, what has to be done again; less what was done faster than
+                              at speed 1 */
     int64_t word;          /* the order policy's own */
     int64_t rank;          /* cache: under which key it lies in its tree */
     stk_time expected_end; /* cache: likewise */
@@ -216,6 +218,7 @@ struct stk_use {
     uint16_t milli;           /* of each; 0: all of it */
     uint8_t share, share_max; /* of parts */
     uint32_t share_with;
+    struct stk_amounts resources;
 };
 
 #define STK_SCORE_LOG 4096 /* a power of two */
@@ -284,6 +287,11 @@ struct stk_state {
     uint32_t n_nodes;
     uint8_t mig[STK_MAX_GPU_TYPES]; /* model of each type in MIG mode; 0: it is not */
     bool any_mig;
+    uint32_t n_resources; /* named ones; 0: the next four are NULL */
+    const char *const *resource_names;
+    uint32_t *resource_all, *resource_free; /* n_resources per node */
+    uint32_t *resource_most;                /* likewise per pool: the most of one node */
+    uint64_t *resource_tally;               /* likewise per node: scratch of sound() */
     struct stk_part *parts; /* one per GPU of every node that tells its GPUs apart */
     uint32_t n_parts;
     struct stk_group *groups;
@@ -300,8 +308,10 @@ struct stk_state {
     uint32_t *evictable;       /* n_levels per node: GPUs that are free or held by lower levels */
     uint32_t *evictable_nodes; /* nodes by that; for each level laid out like 'counts' */
 
-    struct stk_mix *mix; /* what jobs usually ask for; may be empty */
-    uint16_t *tags;      /* STK_TAGS per node: pieces there by kind; NULL: not counted */
+    struct stk_mix *mix;   /* what jobs usually ask for; may be empty */
+    bool mix_given;        /* by whoever made the core */
+    struct stk_seen *seen; /* what it is learned from; NULL: it is given, or of no use */
+    uint16_t *tags;        /* STK_TAGS per node: pieces there by kind; NULL: not counted */
 
     struct stk_opool trees;
     struct stk_heap timers; /* begin times, key changes */
@@ -318,7 +328,8 @@ struct stk_state {
     uint32_t *score_log;
     uint64_t n_score_log, score_round, score_clock, *score_stamp;
     struct stk_prices prices;
-    uint64_t priced; /* how often they were made */
+    uint64_t priced;    /* how often they were made */
+    uint32_t price_age; /* decisions since then */
     void *score_space;
 
     /* caches and scratch */

@@ -10,6 +10,19 @@
 #include "core/txn.h"
 #include "model/mig.h"
 
+/* In the one form that is compared: nothing that makes no difference. */
+static int check_lists(const struct stk_demand *d, struct stk_err *err)
+{
+    bool ok = d->n_resources <= STK_MAX_RESOURCES && d->n_speeds <= STK_MAX_SPEEDS;
+
+    ok = ok && (d->n_resources == 0 || d->resource[d->n_resources - 1] > 0);
+    for (uint32_t i = 0; ok && i < d->n_speeds; i++)
+        ok = d->speed_milli[i] > 0 && d->speed_milli[i] != STK_SPEED && d->gpus > 0 &&
+             d->speed_type[i] < STK_MAX_GPU_TYPES && (d->gpu_types >> d->speed_type[i] & 1) &&
+             (i == 0 || d->speed_type[i - 1] < d->speed_type[i]);
+    return ok ? 0 : stk_err_set(err, -EINVAL, "resources or speeds in disorder");
+}
+
 int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
 {
     if (d->tasks < 1 || d->tasks > STK_MAX_TASKS)
@@ -32,6 +45,8 @@ int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
                            d->tasks);
     if (d->cut && d->tasks != 1)
         return stk_err_set(err, -EINVAL, "a job that may be cut has one task, got %u", d->tasks);
+    if (check_lists(d, err) < 0)
+        return -EINVAL;
     if (d->pin || d->pin_mask || d->pin_slot)
         return stk_err_set(err, -EINVAL, "a new job cannot be pinned to GPUs");
     return 0;
@@ -70,6 +85,8 @@ static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, s
             return stk_err_set(err, -ENOENT, "depends on job %u, which is not known (any more)",
                                j->deps[i].on);
     }
+    if (j->demand.n_resources > s->n_resources)
+        return stk_err_set(err, -EINVAL, "there is no resource %u here", j->demand.n_resources - 1);
     return stk_demand_check(&j->demand, err);
 }
 
@@ -188,6 +205,8 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     j->submitted = s->now;
     j->number = s->next_number++;
     j->shape = stk_shape_get(s, &spec->demand, j->pool);
+    if (s->seen)
+        stk_seen_add(s, &spec->demand, j->pool);
     s->n_live++;
     s->pools[j->pool].n_live++;
     stk_map_put(&s->by_number, j->number, job);

@@ -7,6 +7,7 @@
 #include "core/part.h"
 #include "core/place.h"
 #include "core/queue.h"
+#include "core/resource.h"
 #include "core/txn.h"
 
 static bool less(const struct stk_rated *a, const struct stk_rated *b)
@@ -233,6 +234,8 @@ uint32_t stk_walk_hold(struct stk_state *s, const struct stk_job *j)
                           : (uint32_t)__builtin_popcountll(u.mask);
     u.cpu = n->cpu_limited && u.cpu > n->cpu_free ? n->cpu_free : u.cpu;
     u.mem = n->mem_limited && u.mem > n->mem_free ? n->mem_free : u.mem;
+    if (!stk_resource_fits(s, at.node.i, &u.resources))
+        u.resources.each = NULL;
     stk_txn_take(s, at.node.i, &u);
     return shared + 1;
 }

@@ -13,6 +13,7 @@
 #include "gpuview/gpuview.h"
 #include "live/live.h"
 #include "store/store.h"
+#include "topo/topo.h"
 
 #define STK_DAEMON_VERSION "0.1.0"
 
@@ -58,6 +59,7 @@ struct stk_machine {
     char name[256];
     struct stk_gpus gpus; /* of the helper; empty where GPUs are virtual */
     json_t *shown;        /* {"gpus": [...]} for the API; NULL: virtual */
+    struct stk_topo topo;
     struct stk_local_gpu *table;
     uint32_t n_gpus;
     bool is_virtual;

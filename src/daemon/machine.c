@@ -134,10 +134,26 @@ static int fill_table(struct stk_machine *m, struct stk_err *err)
     return 0;
 }
 
+/* How it is built. A machine that cannot tell is scheduled all the same. */
+static int look_inside(struct stk_machine *m, struct stk_err *err)
+{
+    struct stk_err why = {""};
+
+    if (stk_topo_look(&m->topo, &m->gpus, &why) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    if (why.text[0])
+        stk_log(STK_LOG_WARN, "%s; jobs are not bound to CPUs", why.text);
+    (void)json_object_set_new(m->topo.shown, "name", json_string(m->name));
+    if (m->is_virtual)
+        (void)json_object_set_new(m->topo.shown, "virtual_gpus", json_integer(m->n_gpus));
+    return 0;
+}
+
 int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct stk_err *err)
 {
     struct sysinfo si;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    int rc;
 
     *m = (struct stk_machine){.pools = {"default"}};
     stk_gpus_init(&m->gpus);
@@ -161,12 +177,14 @@ int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct s
         .gpu_mem_mib = m->is_virtual ? 0 : (uint32_t)m->gpus.gpu[0].mem_mib,
         .cpu_milli = cpus > 0 && cpus < 1000000 ? (uint32_t)cpus * 1000 : 0,
         .mem_mib = sysinfo(&si) == 0 ? (uint32_t)((uint64_t)si.totalram * si.mem_unit >> 20) : 0};
-    return fill_table(m, err);
+    rc = look_inside(m, err);
+    return rc < 0 ? rc : fill_table(m, err);
 }
 
 void stk_machine_done(struct stk_machine *m)
 {
     free(m->table);
     json_decref(m->shown);
+    stk_topo_done(&m->topo);
     stk_gpus_done(&m->gpus);
 }

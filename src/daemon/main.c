@@ -253,6 +253,7 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
                                        .operators = (const char *const *)d->config.operators,
                                        .hosts = (const char *const *)d->config.hosts,
                                        .gpus = d->machine.shown,
+                                       .topology = d->machine.topo.shown,
                                        .detail = on_detail,
                                        .turn = on_turn,
                                        .turns = on_turns,

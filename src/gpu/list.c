@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* list.c - "list": which GPUs there are, and whether the driver can suspend. A GPU that does not
  * answer keeps its place in the list, with the error. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,20 +8,10 @@
 #include "gpu/args.h"
 #include "gpu/cuda.h"
 #include "gpu/json.h"
+#include "gpu/links.h"
 #include "gpu/nvml.h"
 
 #define START_LIMIT_MS 120000 /* without persistence mode every GPU is started for this */
-
-/* NVML's "00000000:1B:00.0" as the kernel writes it: "0000:1b:00.0". */
-static void pci_name(char *ret, size_t size, const char *bus_id)
-{
-    size_t n = strnlen(bus_id, 31);
-    size_t skip = n == 16 && strncmp(bus_id, "0000", 4) == 0 ? 4 : 0;
-
-    (void)snprintf(ret, size, "%.*s", (int)(n - skip), bus_id + skip);
-    for (char *s = ret; *s; s++)
-        *s = (char)tolower((unsigned char)*s);
-}
 
 static void put_numa(json_t *o, const char *pci)
 {
@@ -96,10 +85,11 @@ static json_t *one(const struct stk_nvml *nv, unsigned i)
     if (STK_NVML(nv, minor, dev, &minor))
         stk_json_int(o, "minor", minor);
     if (STK_NVML(nv, pci, dev, &p)) {
-        pci_name(pci, sizeof(pci), p.bus_id);
+        stk_gpu_pci_name(pci, sizeof(pci), p.bus_id);
         stk_json_text(o, "pci", pci);
         put_numa(o, pci);
     }
+    stk_gpu_put_cpus(nv, dev, o);
     if (!STK_NVML(nv, mig_mode, dev, &current, &pending))
         current = 0;
     (void)json_object_set_new(o, "mig", json_boolean(current != 0));
@@ -151,6 +141,8 @@ int stk_gpu_list(struct stk_guard *g, void *args)
         (void)json_array_append_new(gpus, one(&nv, i));
     }
     (void)json_object_set_new(line, "gpus", gpus);
+    stk_guard_step(g, limit, "reading the links between the GPUs");
+    stk_gpu_put_links(&nv, line);
     stk_guard_step(g, limit, "starting CUDA");
     put_suspend(line, nv.n);
     return stk_guard_put(g, line) < 0;

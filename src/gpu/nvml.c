@@ -24,6 +24,11 @@ static const struct stk_lib_call calls[] = {
     CALL(name, "nvmlDeviceGetName", NULL, false),
     CALL(minor, "nvmlDeviceGetMinorNumber", NULL, false),
     CALL(pci, "nvmlDeviceGetPciInfo_v3", NULL, false), /* older ones have another layout */
+    CALL(cpu_affinity, "nvmlDeviceGetCpuAffinity", NULL, false),
+    CALL(link_state, "nvmlDeviceGetNvLinkState", NULL, false),
+    CALL(link_pci, "nvmlDeviceGetNvLinkRemotePciInfo_v2", NULL, false), /* likewise */
+    CALL(link_type, "nvmlDeviceGetNvLinkRemoteDeviceType", NULL, false),
+    CALL(common_ancestor, "nvmlDeviceGetTopologyCommonAncestor", NULL, false),
     CALL(mig_mode, "nvmlDeviceGetMigMode", NULL, false),
     CALL(mig_count, "nvmlDeviceGetMaxMigDeviceCount", NULL, false),
     CALL(mig_device, "nvmlDeviceGetMigDeviceHandleByIndex", NULL, false),

@@ -31,6 +31,17 @@ enum { NVML_VOLATILE, NVML_AGGREGATE };
 enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
 enum { NVML_PCIE_TX, NVML_PCIE_RX };
 
+#define NVML_NVLINKS 18 /* most links of a GPU; those beyond what it has answer with an error */
+enum { NVML_REMOTE_GPU, NVML_REMOTE_NPU, NVML_REMOTE_SWITCH, NVML_REMOTE_UNKNOWN = 255 };
+enum { /* of nvmlDeviceGetTopologyCommonAncestor: what two GPUs have in common, nearest first */
+       NVML_PATH_BOARD = 0,
+       NVML_PATH_ONE_SWITCH = 10,
+       NVML_PATH_SWITCHES = 20,
+       NVML_PATH_HOST_BRIDGE = 30,
+       NVML_PATH_NODE = 40,
+       NVML_PATH_SYSTEM = 50
+};
+
 /* fields of nvmlDeviceGetFieldValues */
 #define NVML_FIELD_RETIRED_SBE 29
 #define NVML_FIELD_RETIRED_DBE 30
@@ -155,6 +166,11 @@ struct nvml_calls {
     int (*name)(void *dev, char *text, unsigned size);
     int (*minor)(void *dev, unsigned *minor);
     int (*pci)(void *dev, struct nvml_pci *pci);
+    int (*cpu_affinity)(void *dev, unsigned words, unsigned long *cpus);
+    int (*link_state)(void *dev, unsigned link, unsigned *active);
+    int (*link_pci)(void *dev, unsigned link, struct nvml_pci *pci);
+    int (*link_type)(void *dev, unsigned link, unsigned *type);
+    int (*common_ancestor)(void *dev, void *other, unsigned *path);
     int (*mig_mode)(void *dev, unsigned *current, unsigned *pending);
     int (*mig_count)(void *dev, unsigned *max);
     int (*mig_device)(void *dev, unsigned i, void **mig);

@@ -28,6 +28,8 @@
 #define STK_GPUVIEW_PROCS 256       /* processes kept per GPU; the rest is counted */
 #define STK_GPUVIEW_XIDS 16         /* latest driver errors kept per GPU */
 #define STK_GPUVIEW_LINE (4U << 20) /* longest line that is read, bytes */
+#define STK_GPUVIEW_CPUS 1024       /* characters of a list of CPUs */
+#define STK_GPUVIEW_NVLINKS 255     /* counted between two GPUs */
 
 enum stk_gpu_metric {
     STK_GPU_UTIL,     /* percent of time in which something ran */
@@ -95,6 +97,9 @@ struct stk_gpu {
     int32_t minor, numa; /* -1: not known */
     uint64_t mem_mib;    /* 0: not known */
     bool mig;
+    char cpus[STK_GPUVIEW_CPUS]; /* near it, as the driver says: "0-15,64-79"; "": not known */
+    int32_t nvlinks;             /* that are up; -1: not known */
+    uint32_t switch_links;       /* of those, the ones that lead to a switch */
     uint32_t n_instances;
     struct stk_gpu_sample now;
     struct {
@@ -108,6 +113,26 @@ struct stk_gpu {
     uint32_t unseen_rounds;  /* readings in a row with memory that no process accounts for */
 };
 
+/* Where two GPUs meet on PCIe, nearest first. */
+enum stk_gpu_path {
+    STK_PATH_UNKNOWN,
+    STK_PATH_BOARD,
+    STK_PATH_PIX,  /* one switch */
+    STK_PATH_PXB,  /* several switches */
+    STK_PATH_PHB,  /* the host bridge */
+    STK_PATH_NODE, /* the NUMA node */
+    STK_PATH_SYS,  /* between NUMA nodes */
+    STK_PATH_MAX,
+};
+/* As in the helper's lines: "pix". "" when it is not known. */
+const char *stk_gpu_path_name(enum stk_gpu_path p);
+
+struct stk_gpu_link { /* between two GPUs */
+    uint8_t nvlinks;
+    bool through_switch;
+    enum stk_gpu_path path;
+};
+
 struct stk_gpus {
     char driver[32], cuda[16];
     bool suspend, move; /* the driver can suspend, and resume on another GPU */
@@ -115,6 +140,7 @@ struct stk_gpus {
     int64_t at_us;      /* of the last reading */
     struct stk_gpu *gpu;
     uint32_t n;
+    struct stk_gpu_link *link; /* n x n, the same both ways; NULL without GPUs */
 };
 
 void stk_gpus_init(struct stk_gpus *t);

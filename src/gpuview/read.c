@@ -62,6 +62,7 @@ static void drop(struct stk_gpu *gpu, uint32_t n)
 void stk_gpus_done(struct stk_gpus *t)
 {
     drop(t->gpu, t->n);
+    free(t->link);
     stk_gpus_init(t);
 }
 
@@ -134,7 +135,44 @@ static int read_gpu(struct stk_gpu *g, const json_t *o, uint32_t i, struct stk_e
     g->numa = (int32_t)whole_of(o, "numa", 0, INT32_MAX, -1);
     g->mem_mib = (uint64_t)whole_of(o, "mem_mib", 0, INT64_C(1) << 40, 0);
     g->mig = json_is_true(json_object_get(o, "mig"));
+    text_of(o, "cpus", g->cpus, sizeof(g->cpus));
+    g->nvlinks = (int32_t)whole_of(o, "nvlinks", 0, STK_GPUVIEW_NVLINKS, -1);
+    g->switch_links = (uint32_t)whole_of(o, "switch_links", 0, STK_GPUVIEW_NVLINKS, 0);
     g->n_instances = (uint32_t)json_array_size(json_object_get(o, "instances"));
+    return 0;
+}
+
+static const char *const paths[] = {"", "board", "pix", "pxb", "phb", "node", "sys"};
+_Static_assert(sizeof(paths) / sizeof(*paths) == STK_PATH_MAX, "a name each");
+
+const char *stk_gpu_path_name(enum stk_gpu_path p)
+{
+    return (unsigned)p < STK_PATH_MAX ? paths[p] : "";
+}
+
+static void read_link(struct stk_gpus *t, const json_t *o)
+{
+    int64_t a = whole_of(o, "a", 0, (int64_t)t->n - 1, -1);
+    int64_t b = whole_of(o, "b", 0, (int64_t)t->n - 1, -1);
+    const char *path = json_string_value(json_object_get(o, "path"));
+    struct stk_gpu_link l = {.nvlinks = (uint8_t)whole_of(o, "nvlinks", 0, STK_GPUVIEW_NVLINKS, 0),
+                             .through_switch = json_is_true(json_object_get(o, "switch"))};
+
+    for (unsigned i = STK_PATH_BOARD; path && i < STK_PATH_MAX; i++)
+        if (strcmp(path, paths[i]) == 0)
+            l.path = (enum stk_gpu_path)i;
+    if (a >= 0 && b >= 0 && a != b)
+        t->link[a * t->n + b] = t->link[b * t->n + a] = l;
+}
+
+/* What a helper does not tell is not known; that is no reason to do without the GPUs. */
+static int read_links(struct stk_gpus *t, const json_t *links, struct stk_err *err)
+{
+    t->link = calloc((size_t)t->n * t->n + 1, sizeof(*t->link));
+    if (!t->link)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < json_array_size(links); i++)
+        read_link(t, json_array_get(links, i));
     return 0;
 }
 
@@ -159,6 +197,7 @@ int stk_gpuview_list(struct stk_gpus *t, const char *line, size_t len, struct st
         rc = stk_err_set(err, -ENOMEM, "out of memory");
     for (; fresh.gpu && rc == 0 && fresh.n < n; fresh.n++)
         rc = read_gpu(&fresh.gpu[fresh.n], json_array_get(gpus, fresh.n), fresh.n, err);
+    rc = rc < 0 ? rc : read_links(&fresh, json_object_get(root, "links"), err);
     if (rc == 0) {
         text_of(root, "driver", fresh.driver, sizeof(fresh.driver));
         text_of(root, "cuda", fresh.cuda, sizeof(fresh.cuda));

@@ -252,6 +252,7 @@ static int make_one(struct making *m, uint32_t i, struct stk_err *err)
                              .array_index = s->n_indices > 0 ? s->indices[i] : i,
                              .submitted = l->now,
                              .gpus = job.demand.gpus * job.demand.tasks,
+                             .gpu_milli = job.demand.gpu_milli,
                              .tasks = job.demand.tasks,
                              .spec = m->spec_id,
                              .comment = json_string_value(json_object_get(m->d->json, "comment"))};

@@ -21,6 +21,10 @@
  * such place of its own level. 'per_node' says how many tasks every node has that is used. An
  * exclusive job shares no node with another: all there is on its nodes is blocked while it has
  * them, though it counts as using the GPUs it asked for.
+ *
+ * Named resources are counted like CPU and memory, under numbers that the cluster gives them; a
+ * node that does not have one has 0 of it. A job may say how fast it is on the GPU types it
+ * accepts: its run time is that at speed 1, and it takes the fastest that has room.
  */
 #ifndef STK_MODEL_DEMAND_H
 #define STK_MODEL_DEMAND_H
@@ -33,6 +37,11 @@
 #define STK_MAX_GPU_MEM_MIB (1 << 30)
 #define STK_MAX_GPU_TYPES 64
 #define STK_ANY_GPU_TYPE UINT64_MAX
+#define STK_MAX_RESOURCES 8      /* names of countable things, of all nodes together */
+#define STK_MAX_RESOURCE_NAME 64 /* bytes of a name */
+#define STK_MAX_SPEEDS 8         /* GPU types that a job is not equally fast on */
+#define STK_SPEED 1000           /* speed 1 */
+#define STK_MAX_SPEED 65535
 
 /* How those who share a GPU are kept apart. */
 enum stk_share {
@@ -69,9 +78,27 @@ struct stk_demand {
     uint32_t per_node;   /* tasks on each node that is used; divides tasks; 0: as they fit */
     uint8_t pin_slot;    /* of a MIG instance; see pin */
     uint16_t mig;        /* 0: no MIG instance; else its profile, and gpu_milli is its milli */
+    uint8_t n_resources; /* those after so many are 0 */
+    uint8_t n_speeds;
+    uint32_t resource[STK_MAX_RESOURCES]; /* per task */
+    uint8_t speed_type[STK_MAX_SPEEDS]; /* ascending, of gpu_types; on all others it has speed 1 */
+    uint16_t speed_milli[STK_MAX_SPEEDS]; /* its speed there; > 0, not STK_SPEED */
     /* Set by the core alone, for a job whose processes sleep: they can wake where they are only. */
     uint32_t pin;      /* node + 1; 0: not pinned */
     uint64_t pin_mask; /* exactly these GPUs of it; 0 on aggregate nodes. And pin_slot */
 };
+
+/* So much of resource 'i' per task. */
+void stk_demand_set_resource(struct stk_demand *d, uint32_t i, uint32_t amount);
+/* Its speed on a type that it accepts. -E2BIG: on more than STK_MAX_SPEEDS it is not 1. */
+int stk_demand_set_speed(struct stk_demand *d, uint32_t type, uint32_t milli);
+
+static inline uint32_t stk_demand_speed(const struct stk_demand *d, uint32_t type)
+{
+    for (uint32_t i = 0; i < d->n_speeds; i++)
+        if (d->speed_type[i] == type)
+            return d->speed_milli[i];
+    return STK_SPEED;
+}
 
 #endif

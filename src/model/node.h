@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/demand.h"
 #include "model/id.h"
 
 #define STK_MAX_NODES 1000000
@@ -16,9 +17,10 @@ struct stk_node_spec {
     stk_pool_id pool;
     uint32_t gpu_type; /* index into the cluster's type table, < STK_MAX_GPU_TYPES */
     uint32_t gpus;
-    uint32_t gpu_mem_mib; /* of each GPU; 0: unknown */
-    uint32_t cpu_milli;   /* 0: not limited */
-    uint32_t mem_mib;     /* 0: not limited */
+    uint32_t gpu_mem_mib;                 /* of each GPU; 0: unknown */
+    uint32_t cpu_milli;                   /* 0: not limited */
+    uint32_t mem_mib;                     /* 0: not limited */
+    uint32_t resource[STK_MAX_RESOURCES]; /* named things; 0: it has none */
     /* where it is, by number; 0: not known, and then nobody else is there (topology.h) */
     uint32_t domain; /* joins its GPUs to those of other nodes by links; lies in one rack */
     uint32_t rack, zone, region;

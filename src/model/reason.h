@@ -22,6 +22,7 @@ enum stk_reason_code {
     STK_WHY_ROUND,      /* the next round is at 'until' */
     STK_WHY_RANK,       /* jobs ranked before it use the GPUs */
     STK_WHY_PINNED,     /* it sleeps, and job 'other' has the GPUs it must wake on, 'until' */
+    STK_WHY_RESOURCE,   /* GPUs are free where 'resource' is not: 'have' of it, 'missing' too few */
     STK_WHY_NEVER,      /* the nodes there are could not run it even if all were free */
     STK_WHY_MAX
 };
@@ -29,6 +30,7 @@ enum stk_reason_code {
 struct stk_reason {
     enum stk_reason_code code;
     uint64_t need, have, missing; /* GPUs, or jobs */
+    uint32_t resource;            /* its number */
     uint64_t off;                 /* GPUs of the pool that take no new jobs */
     stk_job_number other;         /* 0: none */
     stk_time until;               /* 0: not known */

@@ -41,6 +41,19 @@ static void put_topology(struct stk_bytes *b, const struct stk_demand *d)
     stk_put_u(b, d->group_level);
 }
 
+/* Named resources and speeds. */
+static void put_lists(struct stk_bytes *b, const struct stk_demand *d)
+{
+    stk_put_u(b, d->n_resources);
+    for (uint32_t i = 0; i < d->n_resources; i++)
+        stk_put_u(b, d->resource[i]);
+    stk_put_u(b, d->n_speeds);
+    for (uint32_t i = 0; i < d->n_speeds; i++) {
+        stk_put_u(b, d->speed_type[i]);
+        stk_put_u(b, d->speed_milli[i]);
+    }
+}
+
 void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d)
 {
     stk_put_u(b, d->tasks);
@@ -58,6 +71,7 @@ void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d)
     }
     stk_put_u(b, d->cut);
     put_topology(b, d);
+    put_lists(b, d);
 }
 
 static int put_spec(struct stk_bytes *b, const struct stk_job_spec *j)
@@ -200,6 +214,18 @@ static void get_topology(struct stk_reader *r, struct stk_demand *ret)
     r->bad |= !has_topology(ret); /* there is one way to say it */
 }
 
+static void get_lists(struct stk_reader *r, struct stk_demand *ret)
+{
+    ret->n_resources = (uint8_t)stk_get_u(r, STK_MAX_RESOURCES);
+    for (uint32_t i = 0; i < ret->n_resources; i++)
+        ret->resource[i] = stk_get_u32(r);
+    ret->n_speeds = (uint8_t)stk_get_u(r, STK_MAX_SPEEDS);
+    for (uint32_t i = 0; i < ret->n_speeds; i++) {
+        ret->speed_type[i] = (uint8_t)stk_get_u(r, STK_MAX_GPU_TYPES - 1);
+        ret->speed_milli[i] = (uint16_t)stk_get_u(r, STK_MAX_SPEED);
+    }
+}
+
 void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, uint64_t version)
 {
     *ret = (struct stk_demand){.tasks = stk_get_u32(r)};
@@ -218,8 +244,10 @@ void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, uint64_t 
         ret->share_with = version > 3 ? stk_get_u32(r) : 0;
     }
     ret->cut = stk_get_bool(r);
-    if (version > 3)
-        get_topology(r, ret);
+    if (version < 4)
+        return;
+    get_topology(r, ret);
+    get_lists(r, ret);
 }
 
 static int32_t get_i32(struct stk_reader *r)

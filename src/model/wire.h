@@ -20,7 +20,7 @@
 #define STK_WIRE_VERSION 4
 
 /* Bytes that are enough for any event but SUBMIT with dependencies and PLACE. */
-#define STK_WIRE_SMALL 256
+#define STK_WIRE_SMALL 384
 /* Bytes that are enough for this event. */
 size_t stk_wire_bound(const struct stk_event *ev);
 

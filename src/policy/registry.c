@@ -26,8 +26,8 @@ const struct stk_admit_ops *const stk_admits[] = {&stk_admit_possible, NULL};
 /* clang-format off */
 const struct stk_bundle stk_bundles[] = {
     /* name            order       admit       backfill        place   preempt   share   parameters */
-    {"default",        "priority", "possible", "easy",         "pack", "tier",   "none", "",
-     "by tier and priority, EASY backfill, packed: what you get when you say nothing"},
+    {"default",        "priority", "possible", "easy",       "stoker", "tier",   "none", "",
+     "by tier and priority, EASY backfill, least unsold: what you get when you say nothing"},
     {"fifo",           "fifo",     "possible", "none",         "pack", "none",   "none", "",
      "first come, first served; the head blocks"},
     {"fifo-skip",      "fifo",     "possible", "skip",         "pack", "none",   "none", "",

@@ -370,6 +370,8 @@ static int map_names(struct sim_run *x, const struct stk_cluster *c, struct stk_
 static int make_core(const struct sim_run *x, const struct stk_cluster *c,
                      const struct stk_setup *setup, struct stk_core **ret, struct stk_err *err)
 {
+    bool known = stk_params_word(&setup->params, stk_sim_mix, "trace");
+    struct stk_mix *mix = known ? calloc(1, sizeof(*mix)) : NULL;
     const struct stk_core_config cfg = {
         .nodes = c->nodes,
         .n_nodes = c->n_nodes,
@@ -380,10 +382,15 @@ static int make_core(const struct sim_run *x, const struct stk_cluster *c,
         .preempt = setup->preempt,
         .admit = setup->admit,
         .params = &setup->params,
+        .mix = mix,
         .retain_done = x->numbers ? UINT32_MAX : 1,
     };
+    int rc = known && !mix ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
 
-    return stk_core_new(&cfg, &stk_big_mem, ret, err);
+    rc = rc < 0 || !mix ? rc : stk_mix_of(x->t, x->type_of, mix, err);
+    rc = rc < 0 ? rc : stk_core_new(&cfg, &stk_big_mem, ret, err);
+    free(mix);
+    return rc;
 }
 
 static int make_rows(struct sim_run *x, struct stk_err *err)

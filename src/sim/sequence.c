@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "core/core.h"
+#include "engine/sim/sim.h"
 #include "policy/place/frag.h"
 #include "policy/registry.h"
 #include "sim/emit.h"
@@ -136,17 +137,18 @@ static int make_core(struct filling *x, const struct stk_cluster *c, const struc
                      const struct stk_sequence *q, struct stk_err *err)
 {
     struct stk_node_spec *nodes = malloc((c->n_nodes + 1u) * sizeof(*nodes));
-    const struct stk_core_config cfg = {.nodes = nodes,
-                                        .n_nodes = c->n_nodes,
-                                        .n_pools = c->pools.n,
-                                        .order = &stk_order_fifo,
-                                        .backfill = &stk_backfill_skip,
-                                        .place = setup->place,
-                                        .preempt = &stk_preempt_none,
-                                        .admit = &stk_admit_possible,
-                                        .params = &setup->params,
-                                        .mix = x->mix,
-                                        .retain_done = 1};
+    const struct stk_core_config cfg = {
+        .nodes = nodes,
+        .n_nodes = c->n_nodes,
+        .n_pools = c->pools.n,
+        .order = &stk_order_fifo,
+        .backfill = &stk_backfill_skip,
+        .place = setup->place,
+        .preempt = &stk_preempt_none,
+        .admit = &stk_admit_possible,
+        .params = &setup->params,
+        .mix = stk_params_word(&setup->params, stk_sim_mix, "learned") ? NULL : x->mix,
+        .retain_done = 1};
     int rc;
 
     if (!nodes)

@@ -77,7 +77,7 @@ def test_files_belong_to_root_and_only_programs_are_executable(listing):
 
 def test_it_names_the_libraries_it_needs(package):
     depends = output("dpkg-deb", "-f", package, "Depends")
-    for library in ("libc6 (>=", "libmicrohttpd12 (>=", "libsqlite3-0 (>=", "libuv1 (>=", "libnettle8"):
+    for library in ("libc6 (>=", "libmicrohttpd12 (>=", "libsqlite3-0 (>=", "libuv1 (>=", "libnettle8", "libhwloc15 (>="):
         assert library in depends
     assert output("dpkg-deb", "-f", package, "Version").strip() == output(
         "meson", "introspect", "--projectinfo", ROOT / "meson.build").split('"version": "')[1].split('"')[0]

@@ -93,6 +93,33 @@ def test_list_has_every_gpu(world):
     assert len(answer["gpus"]) == 2
 
 
+def test_links_between_gpus_are_listed(world):
+    (world.dir / "topology").write_text("gpus 3\ncpus 0 f0f\nlink 0 1 2\nlink 1 2 1\nlink 0 1 1\n"
+                                        "path 0 1 10\npath 0 2 50\npath 1 2 99\n")
+    answer = world.ask("list")
+    assert [g["nvlinks"] for g in answer["gpus"]] == [3, 4, 1]
+    assert answer["gpus"][0]["cpus"] == "0-3,8-11" and "cpus" not in answer["gpus"][1]
+    assert not any("switch_links" in g for g in answer["gpus"])
+    assert answer["links"] == [{"a": 0, "b": 1, "nvlinks": 3, "path": "pix"}, {"a": 0, "b": 2, "path": "sys"},
+                               {"a": 1, "b": 2, "nvlinks": 1}]
+
+
+def test_gpus_on_switches_are_linked_with_each_other(world):
+    (world.dir / "topology").write_text("gpus 4\nswitch 0 18\nswitch 1 18\nswitch 2 12\n")
+    answer = world.ask("list")
+    assert [g.get("switch_links") for g in answer["gpus"]] == [18, 18, 12, None]
+    assert answer["links"] == [{"a": a, "b": b, "nvlinks": n, "switch": True}
+                               for a, b, n in ((0, 1, 18), (0, 2, 12), (1, 2, 12))]
+
+
+def test_an_older_driver_tells_less_about_links(world):
+    (world.dir / "topology").write_text("gpus 2\nswitch 0 6\nswitch 1 6\npath 0 1 40\n")
+    answer = world.ask("list", STOKER_FAKE_WITHOUT="nvlink")
+    assert "nvlinks" not in answer["gpus"][0] and answer["links"] == [{"a": 0, "b": 1, "path": "node"}]
+    answer = world.ask("list", STOKER_FAKE_WITHOUT="remote ancestor")  # there are links; where they lead is not known
+    assert answer["gpus"][0]["nvlinks"] == 6 and "switch_links" not in answer["gpus"][0] and answer["links"] == []
+
+
 def test_mig_instances_are_listed(world):
     zero, one = world.ask("list", STOKER_FAKE_MIG="1")["gpus"]
     assert zero["mig"] is False and "instances" not in zero

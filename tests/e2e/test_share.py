@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import subprocess
 import time
 
 import pytest
@@ -44,6 +45,39 @@ def test_what_cannot_be_shared_is_refused_with_a_sentence(virtual):
     assert "there is no MPS here: the GPUs are virtual" in refused(d, gpus=0.5, share="mps")
     assert "memory of the GPUs here is not known" in refused(d, gpu_mem_mib=1024)
     assert "below 1, got 1.5" in refused(d, gpus=1.5)
+
+
+# ---- showing ----
+
+def cli(d, *words):
+    return subprocess.run([STOKER, *words], env={**os.environ, "STOKER_SOCKET": str(d.socket)}, capture_output=True, text=True,
+                          check=True).stdout
+
+
+def test_parts_are_shown_as_what_they_are(virtual):
+    d = virtual
+    first = d.submit(command=SLEEP, gpus=0.5, gpu_mem_mib=20480, name="half")
+    d.until(first, "running")
+    second = d.submit(command=SLEEP, gpus=0.3)
+    d.until(second, "running")
+    job = d.job(first)
+    assert job["gpus"] == 0.5 and job["part"] == {"gpus": 0.5, "mem_mib": 20480, "share": "none", "share_max": None, "mig": None,
+                                                  "with": [second]}
+    gpu = next(g for g in d.get("/v1/gpus")["gpus"] if g.get("shares"))
+    assert gpu["state"] == "busy" and abs(gpu["left"] - 0.2) < 1e-9
+    assert [(p["job"], p["gpus"], p["mem_mib"]) for p in gpu["shares"]] == [(first, 0.5, 20480), (second, 0.3, None)]
+    where = gpu["index"]
+    assert f"0.5 of gpu {where}" in cli(d, "queue")
+    assert f"0.5 of GPU {where}, 20.0 GiB of memory, share none, with job {second}" in cli(d, "show", str(first))
+    assert "shared, 0.2 left" in cli(d, "gpus") and "has 0.3, share none" in cli(d, "gpus")
+    rest = d.submit(command=SLEEP, gpus=1)
+    d.until(rest, "running")
+    waits = d.submit(command=SLEEP, gpus=0.4)
+    assert "needs 0.4 of a GPU (share none), and no GPU that it can use has that left" in d.job(waits)["state_text"]
+    assert "needs 0.4 of a GPU" in cli(d, "why", str(waits)) and "0.5 GPUs" in cli(d, "why", str(waits))
+    d.post("/v1/jobs/act", {"verb": "cancel", "ids": [first]})
+    assert d.wait(first)["gpus"] == 0.5 and d.history()[first]["gpus"] == 0.5
+    d.until(waits, "running")
 
 
 # ---- MPS ----

@@ -6,6 +6,7 @@
  *     xid         lines "GPU CODE", taken once
  *     lost        numbers of GPUs that are gone
  *     log         every checkpoint call, a line each
+ *     topology    how many GPUs there are and how they are connected (fake_links.c)
  *
  * $STOKER_FAKE_FAIL: steps that fail, "lock:123:801 restore:124:hang"; PID 0 is any.
  * $STOKER_FAKE_WITHOUT: readings that do not exist, "gpm energy ecc ...".
@@ -16,7 +17,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define FAKE_GPUS 2
+#define FAKE_GPUS 64 /* handles; there are two GPUs unless the topology says more */
 #define FAKE_MIB 81920
 
 FILE *fake_open(const char *name, const char *mode);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_nvml.c - a libnvidia-ml.so.1 with two GPUs of 80 GiB that are not there. See fake.h. The
+/* fake_nvml.c - a libnvidia-ml.so.1 with GPUs of 80 GiB that are not there. See fake.h. The
  * second has MIG on when $STOKER_FAKE_MIG is set. Some functions are left out on purpose, as in a
  * real library that is older. */
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "fake.h"
+#include "fake_links.h"
 #include "gpu/nvml_abi.h"
 
 #define API(name, ...)                                                                             \
@@ -16,12 +17,15 @@
     if (fake_without(what))                                                                        \
     return NVML_NOT_SUPPORTED
 
-static char devices[FAKE_GPUS], instances[2]; /* their addresses are the handles */
+char fake_devices[FAKE_GPUS];
+static char instances[2]; /* their addresses are the handles */
 static unsigned samples;
 
 static int gpu_of(const void *dev)
 {
-    return dev == &devices[1] ? 1 : 0;
+    int g = fake_gpu_of(dev);
+
+    return g >= 0 ? g : 0; /* an instance's GPU does not matter */
 }
 
 static int is_lost(const void *dev)
@@ -66,15 +70,15 @@ API(nvmlSystemGetCudaDriverVersion_v2, int *version)
 
 API(nvmlDeviceGetCount_v2, unsigned *n)
 {
-    *n = fake_without("gpus") ? 0 : FAKE_GPUS;
+    *n = fake_without("gpus") ? 0 : (unsigned)fake_gpus();
     return NVML_SUCCESS;
 }
 
 API(nvmlDeviceGetHandleByIndex_v2, unsigned i, void **dev)
 {
-    if (i >= FAKE_GPUS)
+    if (i >= (unsigned)fake_gpus())
         return 2;
-    *dev = &devices[i];
+    *dev = &fake_devices[i];
     return is_lost(*dev) ? NVML_GPU_IS_LOST : NVML_SUCCESS;
 }
 
@@ -84,7 +88,7 @@ API(nvmlDeviceGetUUID, void *dev, char *text, unsigned size)
         (void)snprintf(text, size, "MIG-00000000-0000-0000-0000-00000000000%d",
                        dev == &instances[1]);
     else
-        (void)snprintf(text, size, "GPU-00000000-0000-0000-0000-00000000000%d", gpu_of(dev));
+        (void)snprintf(text, size, "GPU-00000000-0000-0000-0000-%012d", gpu_of(dev));
     return NVML_SUCCESS;
 }
 
@@ -92,10 +96,10 @@ API(nvmlDeviceGetHandleByUUID, const char *uuid, void **dev)
 {
     char text[96];
 
-    for (int i = 0; i < FAKE_GPUS; i++) {
-        (void)nvmlDeviceGetUUID(&devices[i], text, sizeof(text));
+    for (int i = 0; i < fake_gpus(); i++) {
+        (void)nvmlDeviceGetUUID(&fake_devices[i], text, sizeof(text));
         if (strcmp(text, uuid) == 0) {
-            *dev = &devices[i];
+            *dev = &fake_devices[i];
             return NVML_SUCCESS;
         }
     }
@@ -118,7 +122,7 @@ API(nvmlDeviceGetMinorNumber, void *dev, unsigned *minor)
 API(nvmlDeviceGetPciInfo_v3, void *dev, struct nvml_pci *pci)
 {
     memset(pci, 0, sizeof(*pci));
-    (void)snprintf(pci->bus_id, sizeof(pci->bus_id), "00000000:%c1:00.0", 'A' + gpu_of(dev));
+    fake_pci(gpu_of(dev), pci->bus_id, sizeof(pci->bus_id));
     return NVML_SUCCESS;
 }
 
@@ -358,7 +362,7 @@ API(nvmlEventSetWait_v2, void *set, struct nvml_event *e, unsigned timeout_ms)
     (void)fclose(f);
     if (got != 2)
         return NVML_TIMEOUT;
-    *e = (struct nvml_event){&devices[g], NVML_EVENT_XID, code, ~0U, ~0U};
+    *e = (struct nvml_event){&fake_devices[g], NVML_EVENT_XID, code, ~0U, ~0U};
     return NVML_SUCCESS;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/save.h"
+#include "core/speed.h"
 #include "policy/registry.h"
 
 void fx_must(bool ok, const char *fmt, ...)
@@ -89,6 +90,7 @@ static void set_params(struct stk_params *p, const char *text)
 static struct stk_core *core_of(struct fx *f, const struct fx_setup *u)
 {
     static const struct stk_node_spec two[2] = {{.gpus = 8}, {.gpus = 8}};
+    static const char *const names[] = {"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"};
     const struct stk_mem mem = fx_mem(&f->heap);
     struct stk_params params = {.n = 0};
     struct stk_core *core = NULL;
@@ -96,6 +98,8 @@ static struct stk_core *core_of(struct fx *f, const struct fx_setup *u)
         .nodes = u->n_nodes ? u->nodes : two,
         .n_nodes = u->n_nodes ? u->n_nodes : 2,
         .n_pools = u->n_pools ? u->n_pools : 1,
+        .n_resources = u->n_resources,
+        .resource_names = names,
         .order = stk_order_find(u->order ? u->order : "fifo"),
         .backfill = stk_backfill_find(u->backfill ? u->backfill : "skip"),
         .place = stk_place_find(u->place ? u->place : "pack"),
@@ -324,6 +328,13 @@ static void forget_exit(struct fx *f, stk_lease_id lease, stk_time at)
     f->n_notes = k;
 }
 
+static uint32_t speed_of(const struct fx *f, uint32_t job)
+{
+    const struct stk_job *j = &f->s->jobs[job];
+
+    return j->n_pieces ? stk_job_speed(f->s, j) : STK_SPEED;
+}
+
 static void engine_start(struct fx *f, const struct stk_event *place)
 {
     struct fx_work *w = &f->work[place->job.i];
@@ -343,7 +354,7 @@ static void engine_start(struct fx *f, const struct stk_event *place)
     ev.u.exit.cause = w->ends;
     ev.u.exit.final = percent(f, f->setup.final_pct);
     ev.u.exit.lost = w->ends != STK_CAUSE_OK ? w->left : 0; /* from scratch */
-    note(f, at + w->left, ev);
+    note(f, at + stk_speed_time(w->left, speed_of(f, place->job.i)), ev);
 }
 
 static void engine_stop(struct fx *f, uint32_t job, stk_lease_id lease, enum stk_cause cause,
@@ -354,11 +365,11 @@ static void engine_stop(struct fx *f, uint32_t job, stk_lease_id lease, enum stk
     stk_time at = f->now + delay(f, f->setup.slow_stop);
 
     ev.u.exit.cause = cause;
-    if (!w->halted && at > w->since && w->since + w->left <= at)
+    if (!w->halted && at > w->since && w->since + stk_speed_time(w->left, speed_of(f, job)) <= at)
         return; /* it ends by itself before it could be stopped */
     forget_exit(f, lease, at);
     if (!w->halted)
-        w->left -= at > w->since ? at - w->since : 0;
+        w->left -= at > w->since ? stk_speed_work(at - w->since, speed_of(f, job)) : 0;
     w->halted = true;
     if (sleep && percent(f, f->setup.sleep_pct))
         ev.type = STK_EV_SUSPENDED;

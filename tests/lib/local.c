@@ -18,9 +18,6 @@
 
 #include <cmocka.h>
 
-const struct stk_demand lw_seat = {
-    .tasks = 1, .gpus = 1, .gpu_milli = 500, .share = STK_SHARE_TIME};
-
 #define HANG_MS 20000 /* a wait that takes longer has failed */
 
 static void take(void *ctx, const struct stk_event *ev)
@@ -227,8 +224,7 @@ void lw_start(struct lw *w, uint32_t number, uint32_t lease, const char *spec)
     lw_start_on(w, number, lease, spec, 0, 1, 0);
 }
 
-static void wake(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask,
-                 const struct stk_demand *demand)
+static void wake(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask, uint8_t share)
 {
     const struct stk_piece piece = {.tasks = 1, .mask = mask};
     const struct stk_start s = {.job = {number},
@@ -236,7 +232,7 @@ static void wake(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask,
                                 .lease = lease,
                                 .pieces = &piece,
                                 .n_pieces = 1,
-                                .demand = demand,
+                                .share = share,
                                 .resume = true};
 
     assert_int_equal(w->e->ops->start(w->e, 0, &s), 0);
@@ -244,12 +240,12 @@ static void wake(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask,
 
 void lw_resume(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask)
 {
-    wake(w, number, lease, mask, NULL);
+    wake(w, number, lease, mask, STK_SHARE_NONE);
 }
 
 void lw_resume_seat(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask)
 {
-    wake(w, number, lease, mask, &lw_seat);
+    wake(w, number, lease, mask, STK_SHARE_TIME);
 }
 
 void lw_stop(struct lw *w, uint32_t number, uint32_t lease, enum stk_cause cause, bool suspend)

@@ -48,7 +48,6 @@ void lw_start(struct lw *w, uint32_t number, uint32_t lease, const char *spec);
 void lw_start_on(struct lw *w, uint32_t number, uint32_t lease, const char *spec, uint64_t mask,
                  uint32_t tasks, uint32_t restarts);
 void lw_resume(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask);
-extern const struct stk_demand lw_seat;
 void lw_resume_seat(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask); /* in turns */
 void lw_stop(struct lw *w, uint32_t number, uint32_t lease, enum stk_cause cause, bool suspend);
 void lw_settle(struct lw *w, uint32_t number, uint32_t lease);

@@ -100,6 +100,20 @@ static void some_mig_nodes(struct world *w, struct stk_rng *r)
     }
 }
 
+static void some_resources(struct world *w, const struct stk_rng *r)
+{
+    struct stk_rng side = *r;
+
+    stk_rng_init(&side, stk_rng_next(&side) + 1);
+    w->resources = percent(&side, 25);
+    w->speeds = w->types && percent(&side, 60);
+    w->setup.n_resources = w->resources ? 1 + below(&side, 3) : 0;
+    for (uint32_t i = 0; i < w->setup.n_nodes; i++)
+        for (uint32_t k = 0; k < STK_MAX_RESOURCES; k++)
+            w->nodes[i].resource[k] =
+                k < w->setup.n_resources && percent(&side, 80) ? below(&side, 8) : 0;
+}
+
 void world_cluster(struct world *w, struct stk_rng *r)
 {
     static const uint32_t sizes[] = {0, 1, 2, 4, 8, 8, 8, 64};
@@ -130,6 +144,7 @@ void world_cluster(struct world *w, struct stk_rng *r)
     w->setup.n_nodes = n;
     w->setup.n_pools = pools;
     some_mig_nodes(w, r);
+    some_resources(w, r);
 }
 
 void world_no_mig(struct world *w)
@@ -140,6 +155,14 @@ void world_no_mig(struct world *w)
             w->nodes[i].mig = 0;
             w->nodes[i].gpu_type = 0;
         }
+}
+
+void world_plain(struct world *w)
+{
+    w->resources = w->speeds = false;
+    w->setup.n_resources = 0;
+    for (uint32_t i = 0; i < w->setup.n_nodes; i++)
+        memset(w->nodes[i].resource, 0, sizeof(w->nodes[i].resource));
 }
 
 void world_delays(struct world *w, struct stk_rng *r)
@@ -214,6 +237,16 @@ static void ask_instance(struct stk_demand *d, struct stk_rng *r)
     d->gpu_types = percent(r, 80) ? STK_ANY_GPU_TYPE : below(r, 8) << MIG_TYPE | 1;
 }
 
+static void ask_more(const struct world *w, struct stk_demand *d, struct stk_rng *r)
+{
+    for (uint32_t k = 0; k < w->setup.n_resources; k++)
+        if (percent(r, 40))
+            stk_demand_set_resource(d, k, below(r, 4));
+    for (uint32_t t = 0; w->speeds && t < 3; t++)
+        if (d->gpus > 0 && (d->gpu_types >> t & 1) && percent(r, 60))
+            (void)stk_demand_set_speed(d, t, 250 * (1 + below(r, 6)));
+}
+
 struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct stk_rng *r,
                               struct stk_dep *deps)
 {
@@ -247,6 +280,7 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
         d->gpu_mem_mib = 1024 * below(r, 20);
     if (w->mig && percent(r, 60))
         ask_instance(d, r);
+    ask_more(w, d, r);
     spec.tier = (enum stk_tier)below(r, STK_TIER_MAX);
     spec.priority = classes[below(r, 6)];
     spec.priority += percent(r, 50) ? 0 : (int32_t)below(r, 7) - 3;

@@ -11,11 +11,13 @@ struct world {
     struct fx_setup setup; /* points to 'nodes' */
     struct stk_node_spec nodes[WORLD_MAX_NODES];
     char params[128];
-    bool cpu_jobs; /* jobs ask for CPU and memory too */
-    bool types;    /* ... and for GPU types */
-    bool parts;    /* ... and for parts of GPUs */
-    bool mig;      /* ... and for MIG instances: some nodes have them */
-    bool exact;    /* estimates are right */
+    bool cpu_jobs;  /* jobs ask for CPU and memory too */
+    bool types;     /* ... and for GPU types */
+    bool parts;     /* ... and for parts of GPUs */
+    bool mig;       /* ... and for MIG instances: some nodes have them */
+    bool resources; /* ... and for named resources, which some nodes have */
+    bool speeds;    /* ... and are faster on some types than on others */
+    bool exact;     /* estimates are right */
 };
 
 /* Every allowed order x backfill x place x preempt, by number; false past the last. */
@@ -26,6 +28,8 @@ void world_policies(struct world *w, struct stk_rng *r);
 void world_cluster(struct world *w, struct stk_rng *r);
 /* The same without MIG. */
 void world_no_mig(struct world *w);
+/* ... without named resources and speeds. */
+void world_plain(struct world *w);
 void world_delays(struct world *w, struct stk_rng *r);
 const char *world_name(const struct world *w); /* for messages; until the next call */
 

@@ -6,16 +6,14 @@
 
 void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s)
 {
-    const struct stk_demand *d = s->demand;
-
     j->mask = 0;
     j->real_gpus = false;
-    j->seat = s->demand && s->demand->share == STK_SHARE_TIME;
+    j->seat = s->share == STK_SHARE_TIME;
     j->tasks = 0;
-    j->milli = d ? d->gpu_milli : 0;
-    j->mig = d ? d->mig : 0;
-    j->share = d ? d->share : STK_SHARE_NONE;
-    j->gpu_mem_mib = d ? d->gpu_mem_mib : 0;
+    j->milli = s->gpu_milli;
+    j->mig = s->mig;
+    j->share = s->share;
+    j->gpu_mem_mib = s->gpu_mem_mib;
     for (uint32_t i = 0; i < s->n_pieces; i++) {
         j->mask |= s->pieces[i].mask;
         j->tasks += s->pieces[i].tasks;

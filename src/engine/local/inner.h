@@ -5,9 +5,9 @@
  * spawn.c   starting one                  runfile.c  reading what a shim has written
  * adopt.c   after a restart               orphan.c   processes whose shim is gone
  * suspend.c sleeping and waking           helper.c   running stoker-gpu
- * nursery.c the process that makes shims  info.c     questions from outside
+ * turns.c   who of several runs           nursery.c  the process that makes shims
  * mps.c     MPS for GPUs that are shared  gpus.c     what a job has of its GPUs
- * turns.c   who of several runs */
+ * info.c    questions from outside */
 #ifndef STK_ENGINE_LOCAL_INNER_H
 #define STK_ENGINE_LOCAL_INNER_H
 

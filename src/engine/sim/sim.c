@@ -3,11 +3,13 @@
 
 #include "base/heap.h"
 #include "engine/sim/pace.h"
+#include "model/speed.h"
 
 struct run {                /* by job slot */
     stk_time left, started; /* of one that counts steps, left is what restarts cost it */
     stk_lease_id lease;
     uint32_t gpus;
+    uint32_t speed; /* thousandths: 'left' is work at speed 1 */
     enum stk_cause ends;
 };
 
@@ -24,7 +26,7 @@ struct sim {
     struct stk_pace pace;
 };
 
-enum { P_RESTART, P_LATE, P_STEPS, P_SPREAD };
+enum { P_RESTART, P_LATE, P_STEPS, P_SPREAD, P_MIX };
 const struct stk_param stk_sim_params[] = {
     [P_RESTART] = {"restart_s", STK_PARAM_SIZES, "0", 0, 31536000, NULL,
                    "work added by each preemption: seconds, or by GPUs (8:40,*:60)"},
@@ -36,10 +38,14 @@ const struct stk_param stk_sim_params[] = {
          "work in steps: only whole steps per this long count (rounds of other simulators)"},
     [P_SPREAD] = {"sim.spread", STK_PARAM_WORD, "on", 0, 0, "on|off",
                   "work in steps: a job over several nodes has the speed measured for that"},
+    [P_MIX] = {"sim.mix", STK_PARAM_WORD, "auto", 0, 0, "auto|trace|learned",
+               "placement by what usually comes: the whole trace says what, or it is learned as "
+               "jobs come; auto: the trace with --sequence"},
     {0},
 };
 
 const struct stk_param *const stk_sim_spread = &stk_sim_params[P_SPREAD];
+const struct stk_param *const stk_sim_mix = &stk_sim_params[P_MIX];
 
 int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enum stk_cause ends)
 {
@@ -112,11 +118,13 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
     if (paced && stk_pace_start(&m->pace, now, s, r->left) < 0)
         return -ENOMEM;
     r->gpus = s->gpus;
+    r->speed = s->speed && !paced ? s->speed : STK_SPEED;
     r->started = now;
     if (paced)
         settle_ends(m);
     else
-        stk_heap_put(&m->ends, m->pos, s->job.i, rounded(m, now + r->left + m->late), s->lease);
+        stk_heap_put(&m->ends, m->pos, s->job.i,
+                     rounded(m, now + stk_speed_time(r->left, r->speed) + m->late), s->lease);
     e->emit(e->emit_ctx, &ev);
     return 0;
 }
@@ -134,8 +142,8 @@ static void stop(struct stk_engine *e, stk_time now, const struct stk_stop *s)
     stk_heap_remove(&m->ends, m->pos, job);
     ev.u.exit.cause = s->cause;
     pace_stop(m, now, job);
-    r->left -= now - r->started;
-    if (stk_pace_counts(&m->pace, job) && r->left < 0)
+    r->left -= stk_speed_work(now - r->started, r->speed);
+    if ((stk_pace_counts(&m->pace, job) || r->speed != STK_SPEED) && r->left < 0)
         r->left = 0;
     if (s->cause == STK_CAUSE_EVICTED) {
         ev.u.exit.lost = stk_params_size(m->cfg.params, &stk_sim_params[P_RESTART], r->gpus);

@@ -45,6 +45,7 @@ static double score(const void *st, const struct stk_state *s, uint32_t node,
 const struct stk_place_ops stk_place_fgd = {
     .name = "fgd",
     .help = "least growth of fragmentation (FGD, ATC 2023), as published",
+    .mix = true,
     .score = score,
     .pick = stk_place_fullest,
     .pick_rest = stk_place_emptiest,

@@ -16,6 +16,10 @@
  * that grows with the square of the demand for it over its share of what is free, made anew now and
  * then (PRICES_EVERY); what a task takes of them is added to its cost.
  *
+ * Where CPU is not limited and whole GPUs are wanted, the loss grows as much on every node of a
+ * type. There the fullest node is taken, as "pack" does, of the type with the least price: groups
+ * of free GPUs then stay whole by themselves as jobs come and go.
+ *
  * No two nodes in different states tie, but by chance: the order of nodes does not matter.
  */
 #include <math.h>
@@ -30,6 +34,7 @@
 #define OFFERS 60
 #define SCARCE 0.2      /* price of a thing wanted just as much as there is */
 #define SCARCE_MOST 5.0 /* wanted so many times over, no price rises further */
+#define FULLEST 0.01    /* of nodes that suit as well, the one with fewest free GPUs */
 #define NORMAL_STEPS 64 /* per standard deviation */
 #define NORMAL_MOST 4   /* standard deviations */
 
@@ -80,10 +85,23 @@ static double excess(const struct tables *t, double z)
     return t->beyond[i] + (t->beyond[i + 1] - t->beyond[i]) * (x - i);
 }
 
-struct offer { /* a kind of task as one GPU sees it */
+struct offer { /* tasks of one size as one GPU sees them */
     uint32_t rows;
-    double milli, cpu, chance;
+    double milli, chance;
+    double cpu, cpu2; /* mean and second moment */
 };
+
+/* The offer of this size, or a new one at the end. */
+static struct offer *offer_of(struct offer *list, uint32_t *io_n, uint32_t milli)
+{
+    uint32_t i = 0;
+
+    while (i < *io_n && list[i].milli != milli)
+        i++;
+    if (i == *io_n)
+        list[(*io_n)++] = (struct offer){.rows = (milli + STEP - 1) / STEP, .milli = milli};
+    return &list[i];
+}
 
 static uint32_t offers_of(const struct stk_mix *mix, uint32_t type, struct offer *list)
 {
@@ -92,17 +110,23 @@ static uint32_t offers_of(const struct stk_mix *mix, uint32_t type, struct offer
 
     for (uint32_t i = 0; i < mix->n; i++) {
         const struct stk_kind *k = &mix->kind[i];
+        double chance = k->share * k->gpus, cpu;
+        struct offer *o;
 
         if (k->gpus == 0 || !((k->gpu_types >> type) & 1))
             continue;
-        list[n++] = (struct offer){.rows = (k->gpu_milli + STEP - 1) / STEP,
-                                   .milli = k->gpu_milli,
-                                   .cpu = k->cpu_milli / 1000.0 / k->gpus,
-                                   .chance = k->share * k->gpus};
-        sum += k->share * k->gpus;
+        cpu = k->cpu_milli / 1000.0 / k->gpus;
+        o = offer_of(list, &n, k->gpu_milli);
+        o->chance += chance;
+        o->cpu += chance * cpu;
+        o->cpu2 += chance * cpu * cpu;
+        sum += chance;
     }
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
+        list[i].cpu /= list[i].chance;
+        list[i].cpu2 /= list[i].chance;
         list[i].chance /= sum;
+    }
     return n;
 }
 
@@ -122,7 +146,7 @@ static void offer_all(const struct gap *old, struct gap *now, const struct offer
             taken += o->chance;
             g.sold += o->chance * (o->milli + rest->sold);
             g.cpu += o->chance * (o->cpu + rest->cpu);
-            g.variance += o->chance * (o->cpu * o->cpu + 2 * o->cpu * rest->cpu + rest->variance);
+            g.variance += o->chance * (o->cpu2 + 2 * o->cpu * rest->cpu + rest->variance);
         }
         now[l].sold = g.sold + (1 - taken) * old[l].sold;
         now[l].cpu = g.cpu + (1 - taken) * old[l].cpu;
@@ -177,21 +201,27 @@ struct stock {
     double type[STK_MAX_GPU_TYPES], group[STK_MAX_NODE_GPUS + 1], all;
 };
 
+static void add_stock(const struct tables *t, struct stock *k, double nodes, uint32_t n_free)
+{
+    for (uint32_t g = 2; g <= n_free && g <= STK_MAX_NODE_GPUS; g++)
+        k->group[g] += t->group_share[g] > 0 ? nodes * 1000.0 * (n_free - n_free % g) : 0;
+}
+
+/* Free GPUs by the buckets of the index; then what is left of shared ones. */
 static void count_stock(const struct tables *t, const struct stk_state *s, struct stock *k)
 {
-    for (uint32_t i = 0; i < s->n_nodes; i++) {
-        const struct stk_node *n = &s->nodes[i];
-        double milli = 1000.0 * n->gpus_free;
+    for (uint32_t i = 0; i < s->n_groups; i++) {
+        const struct stk_group *g = &s->groups[i];
 
-        if (!n->up)
-            continue;
-        for (uint64_t m = n->mask_part & ~n->mask_off; m; m &= m - 1)
-            milli += s->parts[n->first_part + (uint32_t)__builtin_ctzll(m)].milli;
-        k->type[n->gpu_type] += milli;
-        k->all += milli;
-        for (uint32_t g = 2; g <= n->gpus_free && g <= STK_MAX_NODE_GPUS; g++)
-            k->group[g] += t->group_share[g] > 0 ? 1000.0 * (n->gpus_free - n->gpus_free % g) : 0;
+        for (uint32_t b = stk_index_bucket_up(s, g, 1); b != STK_NONE;
+             b = stk_index_bucket_up(s, g, b + 1)) {
+            k->type[g->gpu_type] += 1000.0 * b * stk_index_count(s, g, b);
+            add_stock(t, k, stk_index_count(s, g, b), b);
+        }
+        k->type[g->gpu_type] += (double)stk_part_left_in(s, g);
     }
+    for (uint32_t y = 0; y < STK_MAX_GPU_TYPES; y++)
+        k->all += k->type[y];
 }
 
 static double price(double wanted, double have, double all)
@@ -230,7 +260,7 @@ static void set_prices(const void *st, const struct stk_state *s, struct stk_pri
     for (uint32_t y = 0; y < STK_MAX_GPU_TYPES; y++)
         p->type[y] = price(wanted[y], k.type[y], k.all);
     for (uint32_t n = 0; n <= STK_MAX_NODE_GPUS; n++) {
-        p->free[n] = 0;
+        p->free[n] = FULLEST * n * n;
         for (uint32_t g = 2; g <= n; g++)
             p->free[n] += price(t->group_share[g], k.group[g], k.all) * 1000 * (n - n % g);
     }
@@ -289,10 +319,18 @@ static double score(const void *st, const struct stk_state *s, uint32_t node,
            (f.left[*io_gpu] == 1000 ? closed : 0); /* the core adds prices as they are then */
 }
 
+/* Each GPU is closed with nothing lost; the loss of its being free goes. */
+static double whole(const void *st, uint32_t type, uint32_t gpus)
+{
+    return gpus * (1000 - ((const struct tables *)st)->gap[type][ROWS - 1].sold);
+}
+
 const struct stk_place_ops stk_place_stoker = {
     .name = "stoker",
     .help = "where the least is expected to stay unsold, by what usually comes",
     .state_size = sizeof(struct tables),
+    .mix = true,
+    .whole = whole,
     .learn = learn,
     .prices = set_prices,
     .score = score,

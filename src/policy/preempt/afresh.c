@@ -14,6 +14,10 @@
  * A job that sleeps can wake on its own GPUs only. It is chosen unless a job ranked before it has
  * them; one ranked behind it that has them must go, if the sleeping one then really starts.
  *
+ * A job that gave way at this very instant and came back at it does not give way again: where parts
+ * of GPUs, CPU or links decide, the count can choose a set that does not fit on nodes, and two jobs
+ * would take turns for ever.
+ *
  * Cost: O(jobs chosen that rank behind the first waiting one) per instant at which anything
  * happened; nothing when nobody waits.
  */
@@ -123,18 +127,26 @@ struct choice {
     uint32_t picks, victims;
 };
 
+static void add_victim(struct stk_state *s, struct choice *c, uint32_t job, uint32_t picks)
+{
+    const struct stk_job *j = &s->jobs[job];
+
+    if (j->preemptions > 0 && j->queued == s->now && j->started == s->now)
+        return;
+    s->sort[c->victims].data = picks;
+    s->list_b[c->victims++] = job;
+}
+
 /* A job that does not fit into what is left. */
 static void pass_over(struct stk_state *s, struct stk_pool *p, const struct stk_oent *e,
                       struct choice *c)
 {
-    if (e->aux & 1) {
-        s->sort[c->victims].data = AFTER_ALL;
-        s->list_b[c->victims++] = e->id;
-    } else if (!s->backfill->pass) {
+    if (e->aux & 1)
+        add_victim(s, c, e->id, AFTER_ALL);
+    else if (!s->backfill->pass)
         c->left = 0; /* nobody passes a job that does not fit */
-    } else {
+    else
         stk_walk_skip(s, p, c->left);
-    }
 }
 
 static void walk(struct stk_state *s, struct stk_pool *p, struct choice *c)
@@ -177,10 +189,8 @@ static void walk_special(struct stk_state *s, struct stk_pool *p, stk_time now, 
             c->left -= gpus;
             if (!(run[i].aux & 1))
                 s->list_a[c->picks++] = run[i].id;
-            if (sp == IN_THE_WAY) {
-                s->sort[c->victims].data = c->picks;
-                s->list_b[c->victims++] = run[i].id;
-            }
+            if (sp == IN_THE_WAY)
+                add_victim(s, c, run[i].id, c->picks);
         }
 }
 

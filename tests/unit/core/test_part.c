@@ -353,6 +353,7 @@ static void room_is_found_when_there_is_any(void **state)
         world_cluster(&w, &r);
         w.parts = true;
         world_no_mig(&w); /* test_slice.c */
+        world_plain(&w);
         f = fx_new(&w.setup);
         for (int i = 0; i < 25; i++) {
             struct stk_dep deps[4];

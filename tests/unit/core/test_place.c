@@ -31,6 +31,20 @@ static bool room_on(const struct stk_node *n, const struct stk_demand *d, uint32
            (!n->cpu_limited || n->cpu_free >= cpu) && (!n->mem_limited || n->mem_free >= mem);
 }
 
+static bool resources_on(const struct fx *f, uint32_t node, const struct stk_demand *d,
+                         uint32_t gpus, uint32_t tasks)
+{
+    for (uint32_t k = 0; k < d->n_resources; k++) {
+        uint64_t want = d->cut && d->gpus
+                            ? ((uint64_t)d->resource[k] * gpus + d->gpus - 1) / d->gpus
+                            : (uint64_t)d->resource[k] * tasks;
+
+        if (want > f->s->resource_free[node * f->s->n_resources + k])
+            return false;
+    }
+    return true;
+}
+
 static uint32_t plain_pick(const struct fx *f, const struct stk_demand *d, uint32_t pool,
                            uint32_t gpus, uint32_t tasks, enum rule rule, const uint32_t * not,
                            uint32_t n_not)
@@ -47,7 +61,8 @@ static uint32_t plain_pick(const struct fx *f, const struct stk_demand *d, uint3
 
         for (uint32_t k = 0; k < n_not; k++)
             taken |= not [k] == i;
-        if (taken || n->pool != pool || !room_on(n, d, gpus, cpu, mem))
+        if (taken || n->pool != pool || !room_on(n, d, gpus, cpu, mem) ||
+            !resources_on(f, i, d, gpus, tasks))
             continue;
         if (best == STK_NONE || (rule == PACK && n->gpus_free < f->s->nodes[best].gpus_free) ||
             (rule == SPREAD && n->gpus_free > f->s->nodes[best].gpus_free))
@@ -66,7 +81,8 @@ static struct fx *filled(struct world *w, struct stk_rng *r, const char *place, 
     stk_rng_init(r, seed);
     world_cluster(w, r);
     world_no_mig(w);
-    if (seed % 2) { /* equally large nodes of several types, in mixed order */
+    w->speeds = false; /* test_speed.c */
+    if (seed % 2) {    /* equally large nodes of several types, in mixed order */
         w->types = true;
         for (uint32_t i = 0; i < w->setup.n_nodes; i++)
             w->nodes[i].gpu_type = (uint32_t)stk_rng_below(r, 3);

@@ -91,6 +91,39 @@ static void gpus_where_there_is_no_cpu(void **state)
     fx_free(f);
 }
 
+static void gpus_where_a_resource_is_short(void **state)
+{
+    const struct stk_node_spec nodes[] = {{.gpus = 8, .resource = {5, 3}},
+                                          {.gpus = 8, .resource = {5}}};
+    struct fx *f = fx_new(&(struct fx_setup){.nodes = nodes, .n_nodes = 2, .n_resources = 2});
+    struct stk_job_spec spec = fx_job(1, 10);
+    struct stk_reason r;
+
+    (void)state;
+    spec.demand.cut = false;
+    stk_demand_set_resource(&spec.demand, 1, 2);
+    (void)fx_submit(f, spec);
+    fx_turn(f);
+    r = why(f, fx_submit(f, spec)); /* 1 is left, on one node */
+    assert_int_equal(r.code, STK_WHY_RESOURCE);
+    assert_int_equal(r.resource, 1);
+    assert_int_equal(r.need, 2);
+    assert_int_equal(r.have, 1);
+    assert_int_equal(r.missing, 1);
+    stk_demand_set_resource(&spec.demand, 1, 0);
+    stk_demand_set_resource(&spec.demand, 0, 2);
+    spec.demand.tasks = 3;
+    (void)fx_submit(f, spec);
+    fx_turn(f); /* two on one node, one on the other: 1 and 3 are left */
+    spec.demand.tasks = 2;
+    r = why(f, fx_submit(f, spec)); /* one has room for one task, together for two */
+    assert_int_equal(r.code, STK_WHY_RESOURCE);
+    assert_int_equal(r.resource, 0);
+    assert_int_equal(r.need, 4);
+    assert_int_equal(r.have, 4);
+    fx_free(f);
+}
+
 static void behind_the_head_of_a_strict_queue(void **state)
 {
     struct fx *f = fx_new(&(struct fx_setup){.backfill = "none"});
@@ -221,6 +254,7 @@ int main(void)
         cmocka_unit_test(jobs_that_do_not_wait_for_room),
         cmocka_unit_test(too_few_gpus_or_only_fragments_of_them),
         cmocka_unit_test(gpus_where_there_is_no_cpu),
+        cmocka_unit_test(gpus_where_a_resource_is_short),
         cmocka_unit_test(behind_the_head_of_a_strict_queue),
         cmocka_unit_test(it_would_delay_a_promise),
         cmocka_unit_test(the_room_is_being_cleared_for_another),

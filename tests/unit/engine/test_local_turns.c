@@ -40,7 +40,7 @@ static void seat(struct lw *w, uint32_t number, uint32_t lease, const char *spec
                                 .gpus = 1,
                                 .pieces = &piece,
                                 .n_pieces = 1,
-                                .demand = &lw_seat,
+                                .share = STK_SHARE_TIME,
                                 .spec = spec};
 
     assert_int_equal(w->e->ops->start(w->e, 0, &s), 0);
@@ -441,7 +441,7 @@ static void adopt(struct lw *w, uint32_t n)
                                                .gpus = 1,
                                                .pieces = &piece,
                                                .n_pieces = 1,
-                                               .demand = &lw_seat,
+                                               .share = STK_SHARE_TIME,
                                                .spec = spec[k]},
                                      .state = started ? STK_JOB_RUNNING : STK_JOB_PLACED,
                                      .stop = {{i}, i, STK_CAUSE_EVICTED, false}};

@@ -13,21 +13,30 @@
 #include "model/topology.h"
 #include "model/wire.h"
 
+static bool same_lists(const struct stk_demand *a, const struct stk_demand *b)
+{
+    return a->n_resources == b->n_resources && a->n_speeds == b->n_speeds &&
+           memcmp(a->resource, b->resource, sizeof(a->resource)) == 0 &&
+           memcmp(a->speed_type, b->speed_type, sizeof(a->speed_type)) == 0 &&
+           memcmp(a->speed_milli, b->speed_milli, sizeof(a->speed_milli)) == 0;
+}
+
 static bool same_spec(const struct stk_job_spec *a, const struct stk_job_spec *b)
 {
     const struct stk_demand *d = &a->demand, *e = &b->demand;
     bool same = d->tasks == e->tasks && d->gpus == e->gpus && d->gpu_types == e->gpu_types &&
                 d->cpu_milli == e->cpu_milli && d->mem_mib == e->mem_mib && d->cut == e->cut &&
                 d->gpu_mem_mib == e->gpu_mem_mib && d->gpu_milli == e->gpu_milli &&
-                d->share == e->share && d->share_max == e->share_max && d->mig == e->mig &&
-                d->share_with == e->share_with && d->level_required == e->level_required &&
-                d->per_node == e->per_node && d->level_preferred == e->level_preferred &&
-                d->exclusive == e->exclusive && d->group == e->group &&
-                d->group_level == e->group_level && a->kind == b->kind && a->tier == b->tier &&
-                a->priority == b->priority && a->pool.i == b->pool.i && a->tenant == b->tenant &&
-                a->tag == b->tag && a->estimate == b->estimate && a->begin == b->begin &&
-                a->array == b->array && a->array_index == b->array_index && a->held == b->held &&
-                a->n_deps == b->n_deps && memcmp(a->retry, b->retry, sizeof(a->retry)) == 0;
+                same_lists(d, e) && d->share == e->share && d->share_max == e->share_max &&
+                d->mig == e->mig && d->share_with == e->share_with &&
+                d->level_required == e->level_required && d->per_node == e->per_node &&
+                d->level_preferred == e->level_preferred && d->exclusive == e->exclusive &&
+                d->group == e->group && d->group_level == e->group_level && a->kind == b->kind &&
+                a->tier == b->tier && a->priority == b->priority && a->pool.i == b->pool.i &&
+                a->tenant == b->tenant && a->tag == b->tag && a->estimate == b->estimate &&
+                a->begin == b->begin && a->array == b->array && a->array_index == b->array_index &&
+                a->held == b->held && a->n_deps == b->n_deps &&
+                memcmp(a->retry, b->retry, sizeof(a->retry)) == 0;
 
     for (uint32_t i = 0; same && i < a->n_deps; i++)
         same = a->deps[i].on == b->deps[i].on && a->deps[i].whole == b->deps[i].whole &&
@@ -108,6 +117,11 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
             spec->demand.per_node = (uint32_t)stk_rng_next(r);
             spec->demand.exclusive = stk_rng_below(r, 2);
         }
+        for (uint32_t i = 0; i < STK_MAX_RESOURCES && stk_rng_below(r, 2); i++)
+            stk_demand_set_resource(&spec->demand, i, (uint32_t)stk_rng_next(r));
+        for (uint32_t i = 0; i < STK_MAX_SPEEDS && stk_rng_below(r, 2); i++)
+            (void)stk_demand_set_speed(&spec->demand, (uint32_t)stk_rng_below(r, 64),
+                                       (uint32_t)stk_rng_below(r, STK_MAX_SPEED));
         spec->kind = (enum stk_job_kind)stk_rng_below(r, STK_KIND_MAX);
         spec->tier = (enum stk_tier)stk_rng_below(r, STK_TIER_MAX);
         spec->priority = (int32_t)stk_rng_next(r);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/resource.h"
+
+#include <assert.h>
+
+#include "model/reason.h"
+
+static int check(const struct stk_state *s, const struct stk_node_spec *specs, struct stk_err *err)
+{
+    if (s->n_resources > STK_MAX_RESOURCES || (s->n_resources > 0 && !s->resource_names))
+        return stk_err_set(err, -EINVAL, "at most %d resources, each with a name",
+                           STK_MAX_RESOURCES);
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        for (uint32_t k = s->n_resources; k < STK_MAX_RESOURCES; k++)
+            if (specs[i].resource[k])
+                return stk_err_set(err, -EINVAL, "node %u: there is no resource %u", i, k);
+    return 0;
+}
+
+static void *rows(const struct stk_state *s, uint32_t n, size_t each)
+{
+    return s->mem.resize(s->mem.ctx, NULL, 0, (n + (size_t)1) * s->n_resources * each);
+}
+
+int stk_resource_build(struct stk_state *s, const struct stk_node_spec *specs, struct stk_err *err)
+{
+    if (check(s, specs, err) < 0)
+        return -EINVAL;
+    if (s->n_resources == 0)
+        return 0;
+    s->resource_all = rows(s, s->n_nodes, sizeof(*s->resource_all));
+    s->resource_free = rows(s, s->n_nodes, sizeof(*s->resource_free));
+    s->resource_most = rows(s, s->n_pools, sizeof(*s->resource_most));
+    s->resource_tally = rows(s, s->n_nodes, sizeof(*s->resource_tally));
+    if (!s->resource_all || !s->resource_free || !s->resource_most || !s->resource_tally)
+        return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", s->n_nodes);
+    for (uint32_t i = 0; i < s->n_nodes; i++) {
+        uint32_t *most = stk_resource_on(s, s->resource_most, specs[i].pool.i);
+
+        for (uint32_t k = 0; k < s->n_resources; k++) {
+            uint32_t amount = specs[i].resource[k];
+
+            stk_resource_on(s, s->resource_all, i)[k] = amount;
+            stk_resource_on(s, s->resource_free, i)[k] = amount;
+            most[k] = amount > most[k] ? amount : most[k];
+        }
+    }
+    return 0;
+}
+
+static void drop(struct stk_state *s, void *p, uint32_t n, size_t each)
+{
+    if (p)
+        (void)s->mem.resize(s->mem.ctx, p, (n + (size_t)1) * s->n_resources * each, 0);
+}
+
+void stk_resource_done(struct stk_state *s)
+{
+    drop(s, s->resource_all, s->n_nodes, sizeof(*s->resource_all));
+    drop(s, s->resource_free, s->n_nodes, sizeof(*s->resource_free));
+    drop(s, s->resource_most, s->n_pools, sizeof(*s->resource_most));
+    drop(s, s->resource_tally, s->n_nodes, sizeof(*s->resource_tally));
+}
+
+bool stk_resource_covers(const struct stk_state *s, uint32_t *have, uint32_t node,
+                         const struct stk_amounts *a)
+{
+    const uint32_t *on = stk_resource_on(s, have, node);
+
+    for (uint32_t i = 0; i < a->n; i++)
+        if (stk_amount(a, i) > on[i])
+            return false;
+    return true;
+}
+
+void stk_resource_take(struct stk_state *s, uint32_t node, const struct stk_amounts *a)
+{
+    uint32_t *on = stk_resource_on(s, s->resource_free, node);
+
+    for (uint32_t i = 0; i < a->n; i++) {
+        assert(stk_amount(a, i) <= on[i]);
+        on[i] -= (uint32_t)stk_amount(a, i);
+    }
+}
+
+void stk_resource_give(struct stk_state *s, uint32_t node, const struct stk_amounts *a)
+{
+    uint32_t *on = stk_resource_on(s, s->resource_free, node);
+
+    for (uint32_t i = 0; i < a->n; i++)
+        on[i] += (uint32_t)stk_amount(a, i);
+}
+
+uint64_t stk_resource_times(const struct stk_state *s, uint32_t *have, uint32_t row,
+                            const struct stk_demand *d, uint64_t most)
+{
+    for (uint32_t i = 0; i < d->n_resources; i++)
+        if (d->resource[i] && stk_resource_on(s, have, row)[i] / d->resource[i] < most)
+            most = stk_resource_on(s, have, row)[i] / d->resource[i];
+    return most;
+}
+
+static bool may_use(const struct stk_state *s, const struct stk_demand *d, uint32_t node)
+{
+    return d->gpu_types >> s->nodes[node].gpu_type & 1;
+}
+
+uint32_t stk_resource_never(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                            uint32_t *ret_most)
+{
+    const struct stk_pool *p = &s->pools[pool];
+
+    for (uint32_t k = 0; k < d->n_resources; k++) {
+        *ret_most = 0;
+        for (uint32_t i = 0; i < p->n_nodes; i++) {
+            uint32_t node = s->pool_nodes[p->first_node + i];
+            uint32_t all = stk_resource_on(s, s->resource_all, node)[k];
+
+            if (may_use(s, d, node) && all > *ret_most)
+                *ret_most = all;
+        }
+        if (*ret_most < d->resource[k])
+            return k;
+    }
+    return STK_NONE;
+}
+
+struct count { /* of one resource, on the nodes of a pool that have the GPUs for a task */
+    uint64_t free, most, tasks;
+};
+
+static struct count count_free(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                               uint32_t k)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    uint32_t gpus = d->gpu_milli || d->gpus > p->max_gpus ? 0 : d->gpus;
+    struct count c = {0};
+
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        uint32_t node = s->pool_nodes[p->first_node + i];
+        uint32_t free = stk_resource_on(s, s->resource_free, node)[k];
+
+        if (!s->nodes[node].up || s->nodes[node].gpus_free < gpus || !may_use(s, d, node) ||
+            (d->pin && d->pin - 1 != node))
+            continue;
+        c.free += free;
+        c.most = free > c.most ? free : c.most;
+        c.tasks += free / d->resource[k];
+    }
+    return c;
+}
+
+bool stk_resource_short(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                        struct stk_reason *r)
+{
+    bool cut = d->cut && d->gpus > s->pools[pool].max_gpus;
+
+    for (uint32_t k = 0; k < d->n_resources; k++) {
+        struct count c;
+        bool one; /* node has not enough for one task */
+
+        if (d->resource[k] == 0)
+            continue;
+        c = count_free(s, d, pool, k);
+        one = !cut && c.most < d->resource[k];
+        if (!one && (cut ? c.free >= d->resource[k] : c.tasks >= d->tasks))
+            continue;
+        r->code = STK_WHY_RESOURCE;
+        r->resource = k;
+        r->need = one || cut ? d->resource[k] : (uint64_t)d->resource[k] * d->tasks;
+        r->have = one ? c.most : c.free;
+        r->missing = r->need > r->have ? r->need - r->have : 0;
+        return true;
+    }
+    return false;
+}
+
+void stk_resource_add(const struct stk_state *s, uint32_t node, const struct stk_amounts *a)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        s->resource_tally[(size_t)node * s->n_resources + i] += stk_amount(a, i);
+}
+
+bool stk_resource_sound(const struct stk_state *s, uint32_t node, struct stk_err *err)
+{
+    for (uint32_t k = 0; k < s->n_resources; k++) {
+        uint32_t all = stk_resource_on(s, s->resource_all, node)[k];
+        uint32_t free = stk_resource_on(s, s->resource_free, node)[k];
+        uint64_t used = s->resource_tally[(size_t)node * s->n_resources + k];
+
+        if (used + free != all) {
+            (void)stk_err_set(err, -EINVAL, "node %u: %llu of %s used, %u free, %u in all", node,
+                              (unsigned long long)used, s->resource_names[k], free, all);
+            return false;
+        }
+    }
+    return true;
+}
