@@ -5,9 +5,11 @@
  * none that could still run or make another. Processes that somebody else had stopped before stay
  * stopped when the rest are woken, children first, so that no shell sees a stopped child. Time
  * asleep is not counted against the time limit. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shim/shim.h"
 #include "sys/procs.h"
@@ -24,6 +26,22 @@ static bool was_stopped(const struct stk_shim *s, pid_t pid)
     return false;
 }
 
+/* A job that takes turns sleeps and wakes for as long as it lives, and its run file must not grow
+ * with that: when it ends with a sleep and its waking, the next sleep is written in their place. */
+static void fold(struct stk_shim *s)
+{
+    off_t end = lseek(STK_SHIM_FD_RUN, 0, SEEK_END);
+
+    if (s->nap_from >= 0 && s->nap_end == end && s->nap_lease == s->l.lease &&
+        ftruncate(STK_SHIM_FD_RUN, s->nap_from) == 0) {
+        end = s->nap_from;
+        (void)fallocate(STK_SHIM_FD_RUN, FALLOC_FL_KEEP_SIZE, 0, STK_SHIM_RUN_ROOM);
+    }
+    s->nap_from = end;
+    s->nap_end = -1;
+    s->nap_lease = s->l.lease;
+}
+
 static void answer(struct stk_shim *s, const char *word, const char *why)
 {
     json_t *rec = stk_shim_state(s);
@@ -31,7 +49,11 @@ static void answer(struct stk_shim *s, const char *word, const char *why)
     (void)json_object_set_new(rec, "ev", json_string(word));
     if (why)
         (void)json_object_set_new(rec, "why", json_string(why));
+    else if (s->asleep)
+        fold(s);
     (void)stk_shim_say(s, rec, why ? STK_SAY_CONN : STK_SAY_BOTH);
+    if (!why && !s->asleep)
+        s->nap_end = lseek(STK_SHIM_FD_RUN, 0, SEEK_END);
 }
 
 void stk_shim_freeze(struct stk_shim *s, uint32_t lease, json_t *memo)

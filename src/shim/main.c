@@ -274,6 +274,8 @@ static int supervise(void)
                          .listener = -1,
                          .report = -1,
                          .adopt_fd = -1,
+                         .nap_from = -1,
+                         .nap_end = -1,
                          .tell_at = STK_SHIM_NEVER,
                          .listen_at = STK_SHIM_NEVER,
                          .step_at = STK_SHIM_NEVER,

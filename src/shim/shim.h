@@ -25,6 +25,7 @@
 #define STK_SHIM_MAX_GPUS 64
 #define STK_SHIM_FD_CONN 3
 #define STK_SHIM_FD_RUN 4
+#define STK_SHIM_RUN_ROOM 16384 /* bytes of the run file that are made sure of */
 #define STK_SHIM_NEVER INT64_MAX
 
 struct stk_shim_gpu {
@@ -124,7 +125,9 @@ struct stk_shim {
     bool freezing, asleep;
     pid_t *was_stopped; /* processes that were stopped before we stopped the rest */
     size_t n_was_stopped;
-    json_t *memo; /* the engine's, kept while asleep */
+    json_t *memo;            /* the engine's, kept while asleep */
+    off_t nap_from, nap_end; /* in the run file: its last sleep, from there to where it woke; -1 */
+    uint32_t nap_lease;
 
     struct stk_log *logs;
     uint32_t n_logs;

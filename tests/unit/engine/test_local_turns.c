@@ -179,14 +179,14 @@ static void never_two_at_once_and_every_step_is_done(void **state)
     (void)state;
     open_turns(&w, 100);
     for (uint32_t i = 1; i <= 3; i++)
-        seat(&w, i, i, counts(&w, i, 60, ""));
+        seat(&w, i, i, counts(&w, i, 40, ""));
     until(&x, 3, 2);
     turn_of(&w, 3, &t);
     assert_true(t.has && t.place == 0 && t.left_s >= 0);
     for (uint32_t i = 1; i <= 3; i++)
         ends(&x, i, STK_CAUSE_OK);
     for (uint32_t i = 1; i <= 3; i++) {
-        assert_int_equal(steps(&w, i), 60);
+        assert_int_equal(steps(&w, i), 40);
         (void)lw_wait(&w, i, STK_EV_STARTED);
         assert_false(lw_has(&w, i, STK_EV_STARTED)); /* once, whatever it slept */
         assert_false(lw_has(&w, i, STK_EV_SUSPENDED));
@@ -381,6 +381,32 @@ static void a_turn_is_no_shorter_than_switching_is_worth(void **state)
     lw_close(&w);
 }
 
+static bool many_turns(void *ctx)
+{
+    const struct watch *x = ctx;
+    struct stk_local_turn t;
+
+    return stk_local_turn(x->w->e, 1, &t) && t.turns > 15;
+}
+
+static void the_run_file_does_not_grow_with_the_turns(void **state)
+{
+    struct lw w;
+    struct watch x = {.w = &w, .n = 2};
+    struct stat st;
+    char path[128];
+
+    (void)state;
+    open_turns(&w, 1);
+    seat(&w, 1, 1, counts(&w, 1, 4000, ""));
+    seat(&w, 2, 2, counts(&w, 2, 4000, ""));
+    assert_true(lw_until(&w, many_turns, &x));
+    (void)snprintf(path, sizeof(path), "%s/run/1.1", w.dir);
+    assert_int_equal(stat(path, &st), 0);
+    assert_true(st.st_size < 4096);
+    lw_close(&w);
+}
+
 static void killed(const struct lw *w, uint32_t number)
 {
     struct stk_local_info info;
@@ -434,7 +460,7 @@ static void adopt(struct lw *w, uint32_t n)
     for (uint32_t i = 1; i <= n; i++) {
         bool started = steps(w, i) > 0;
 
-        (void)snprintf(spec[k], sizeof(spec[k]), "%s", counts(w, i, 60, ""));
+        (void)snprintf(spec[k], sizeof(spec[k]), "%s", counts(w, i, 40, ""));
         list[k] = (struct stk_adopt){.start = {.job = {i},
                                                .number = i,
                                                .lease = i,
@@ -456,13 +482,13 @@ static void adopt(struct lw *w, uint32_t n)
 static void a_restart_at_any_time_leaves_exactly_one_running(void **state)
 {
     (void)state;
-    for (int round = 0; round < 6; round++) {
+    for (int round = 0; round < 4; round++) {
         struct lw w;
         struct watch x = {.w = &w, .n = 3};
 
         open_turns(&w, 30);
         for (uint32_t i = 1; i <= 3; i++)
-            seat(&w, i, i, counts(&w, i, 60, ""));
+            seat(&w, i, i, counts(&w, i, 40, ""));
         until(&x, 1, 1);
         for (int k = 0; k < 4; k++) {
             lw_spin(&w, 7 * (round + 1) + 31 * k);
@@ -472,7 +498,7 @@ static void a_restart_at_any_time_leaves_exactly_one_running(void **state)
         }
         for (uint32_t i = 1; i <= 3; i++) {
             ends(&x, i, STK_CAUSE_OK);
-            assert_int_equal(steps(&w, i), 60);
+            assert_int_equal(steps(&w, i), 40);
         }
         lw_close(&w);
     }
@@ -608,6 +634,7 @@ int main(void)
         cmocka_unit_test(time_limits_count_a_jobs_own_turns),
         cmocka_unit_test(one_that_cannot_sleep_keeps_its_turn_and_says_so),
         cmocka_unit_test(a_turn_is_no_shorter_than_switching_is_worth),
+        cmocka_unit_test(the_run_file_does_not_grow_with_the_turns),
         cmocka_unit_test(a_sleeping_one_without_supervisor_gets_its_turn),
         cmocka_unit_test(a_restart_at_any_time_leaves_exactly_one_running),
         cmocka_unit_test(what_is_on_the_gpu_is_saved_and_put_back_each_turn),
