@@ -105,6 +105,20 @@ def test_the_sleeping_one_can_be_cancelled_suspended_and_resumed(d):
     never_two(d.folder, ["a", "b", "c"], 1)
 
 
+def test_a_more_urgent_job_suspends_both_and_they_go_on(d):
+    first, second = seat(d, "a", 200), seat(d, "b", 200)
+    until(lambda: sleeps(d, first))
+    urgent = d.submit(command=counts(d.folder, "c", 50), gpus=1, priority=900, name="c")
+    assert d.wait(urgent)["cause"] == "completed"
+    for number in (first, second):
+        job = d.wait(number)
+        assert job["cause"] == "completed"
+        assert job["preemptions"] == 1
+        assert job["restarts"] == 0
+    assert len(read(d.folder, "a")) == len(read(d.folder, "b")) == 200
+    never_two(d.folder, ["a", "b", "c"], 1)
+
+
 def test_turns_go_on_when_the_daemon_comes_back(d):
     first, second = seat(d, "a", 300), seat(d, "b", 300)
     until(lambda: read(d.folder, "b"))

@@ -362,25 +362,6 @@ static void one_that_cannot_sleep_keeps_its_turn_and_says_so(void **state)
     lw_close(&w);
 }
 
-static void a_turn_is_no_shorter_than_switching_is_worth(void **state)
-{
-    struct lw w;
-    struct watch x = {.w = &w, .n = 2};
-    struct stk_local_turn t;
-
-    (void)state;
-    open_turns(&w, 1);
-    stk_local_turns_set(w.e, 1, 1); /* one percent of the time: 99 times what switching takes */
-    seat(&w, 1, 1, counts(&w, 1, 4000, ""));
-    seat(&w, 2, 2, counts(&w, 2, 4000, ""));
-    x.done = 1;
-    assert_true(lw_until(&w, sleeps, &x));
-    until(&x, 2, 2);
-    turn_of(&w, 1, &t);
-    assert_true(t.sleep_ms >= 0);
-    lw_close(&w);
-}
-
 static bool many_turns(void *ctx)
 {
     const struct watch *x = ctx;
@@ -528,6 +509,40 @@ static void helper(struct lw *w, const char *body)
 #define OK_HELPER                                                                                  \
     "echo "                                                                                        \
     "'{\"ok\":true,\"gpus\":[{\"uuid\":\"GPU-2\",\"held_mib\":744}]}'"
+
+static bool second_turn(void *ctx)
+{
+    const struct watch *x = ctx;
+    struct stk_local_turn t;
+
+    return stk_local_turn(x->w->e, 1, &t) && t.turns == 2 && t.wake_ms > 0;
+}
+
+/* A switch takes 0.4 s here and may take a quarter of the time: a turn lasts 1.2 s, whatever the
+ * quantum is. */
+static void a_turn_is_no_shorter_than_switching_is_worth(void **state)
+{
+    struct lw w;
+    struct watch x = {.w = &w, .n = 2};
+    struct stk_local_turn t;
+    uint64_t before, after;
+    double s;
+
+    (void)state;
+    open_turns(&w, 1);
+    helper(&w, "sleep 0.2; " OK_HELPER);
+    stk_local_turns_set(w.e, 1, 25);
+    seat(&w, 1, 1, counts(&w, 1, 4000, ""));
+    seat(&w, 2, 2, counts(&w, 2, 4000, ""));
+    assert_true(lw_until(&w, second_turn, &x));
+    turn_of(&w, 1, &t);
+    assert_true(t.sleep_ms >= 200 && t.wake_ms >= 200);
+    stk_local_turns_total(w.e, &before, &s);
+    lw_spin(&w, 2500);
+    stk_local_turns_total(w.e, &after, &s);
+    assert_true(after - before <= 2); /* else it would be six */
+    lw_close(&w);
+}
 
 static void what_is_on_the_gpu_is_saved_and_put_back_each_turn(void **state)
 {
