@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the machine is built, and what is made of it: `stoker gpus --topology`, the choice of GPUs, CPUs near them. Machines are
+pretended (tests/lib/machines.py): the driver by fake_links.c, the rest by hwloc's XML. The drawings are in tests/e2e/topology/."""
+import json
+import os
+import pathlib
+import pty
+import re
+import subprocess
+
+import jsonschema
+import machines
+import pytest
+from daemon import STOKER, STOKERD, Daemon
+
+FAKES = STOKER.resolve().parent / "tests" / "lib"
+DRAWINGS = pathlib.Path(__file__).parent / "topology"
+pytestmark = pytest.mark.skipif(not STOKERD.exists() or not (FAKES / "libnvidia-ml.so.1").exists(), reason="not built with tests")
+NAMES = ["dgx_h100", "two_islands", "dgx1", "pcie", "one"]
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = []
+
+    def make(machine, config="", **env):
+        fake = tmp_path / "fake"
+        fake.mkdir(exist_ok=True)
+        env = {**machine.write(fake), "STOKER_GPU_LIB_DIR": str(FAKES), "STOKER_FAKE_DIR": str(fake), **env}
+        made.append(Daemon(tmp_path, gpus=None, config="gpus: {interval_ms: 200}\n" + config, env=env))
+        return made[-1].start()
+
+    yield make
+    for d in made:
+        d.close()
+
+
+def draw(d, *args, **env):
+    run = subprocess.run([STOKER, "gpus", "--topology", *args], env={**os.environ, "LC_ALL": "C.UTF-8", **env, "STOKER_SOCKET": str(d.socket)},
+                         capture_output=True, text=True, check=True)
+    return re.sub(r"^\S+: ", "machine: ", run.stdout, count=1)
+
+
+# ---- looking ----
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_drawing_is_as_kept(world, name):
+    assert draw(world(getattr(machines, name)())) == (DRAWINGS / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hwloc_tells_what_an_older_driver_does_not(world, name):
+    """All but the NVLinks."""
+    m = getattr(machines, name)()
+    m.links, m.switches = {}, 0
+    d = world(m)
+    told = d.get("/v1/topology")["nodes"][0]["links"]
+    d.stop()
+    d = world(m, STOKER_FAKE_WITHOUT="ancestor nvlink")
+    assert d.get("/v1/topology")["nodes"][0]["links"] == told
+    assert all("path" in pair for pair in told)
+
+
+def test_what_the_drawing_is_made_of_can_be_had(world):
+    d = world(machines.two_islands())
+    answer = json.loads(draw(d, "--json"))
+    assert answer == d.get("/v1/topology")
+    schemas = d.get("/openapi.json")["components"]["schemas"]
+    jsonschema.validate(answer, {**schemas["Topology"], "components": {"schemas": schemas}})
+    (node,) = answer["nodes"]
+    assert [g["island"] for g in node["gpus"]] == [0, 0, 0, 0, 4, 4, 4, 4]
+    assert node["gpus"][5]["cpus"] == "16-31" and node["gpus"][5]["bridges"] == ["0000:30", "0000:30:11.0"]
+    assert [n["package"] for n in node["numa"]] == [0, 1] and node["numa"][1]["mem_mib"] == 524288
+    assert node["links"][0] == {"a": 0, "b": 1, "nvlinks": 4, "switch": False, "path": "pix"}
+
+
+def test_a_plain_terminal_gets_plain_characters(world):
+    d = world(machines.one())
+    text = draw(d, LC_ALL="C")
+    assert text.isascii() and "`- package 0" in text and "\033" not in text
+
+
+def test_a_terminal_gets_colours(world):
+    d = world(machines.pcie())
+    main, other = pty.openpty()
+    subprocess.run([STOKER, "gpus", "--topology"], stdout=other, check=True,
+                   env={**os.environ, "TERM": "xterm", "NO_COLOR": "", "STOKER_SOCKET": str(d.socket)})
+    os.close(other)
+    text = os.read(main, 65536)
+    os.close(main)
+    assert b"\033[31m   SYS\033[0m" in text and b"\033[32mGPU 0" in text
+
+
+def test_a_narrow_terminal_gets_the_table_in_parts(world):
+    text = draw(world(machines.dgx_h100()), COLUMNS="40")
+    assert text.count("GPU  0") == 2 and max(map(len, text.split("\n\n")[1].splitlines())) <= 40
+
+
+def test_virtual_gpus_have_no_place(tmp_path):
+    with Daemon(tmp_path, gpus=3) as d:
+        text = draw(d)
+        assert ", 3 virtual GPUs\n" in text.splitlines()[0] + "\n" and "NUMA node 0" in text and "GPU 0" not in text
+        (node,) = d.get("/v1/topology")["nodes"]
+        assert node["virtual_gpus"] == 3 and node["gpus"] == [] and node["n_cpus"] > 0
+
+
+def test_a_machine_that_hwloc_cannot_read_is_used_all_the_same(world):
+    d = world(machines.dgx_h100(), HWLOC_XMLFILE="/dev/null")
+    d.errors_with("hwloc cannot read this machine's topology")
+    assert len(d.get("/v1/topology")["nodes"][0]["gpus"]) == 8
+    assert d.wait(d.submit(command=["/bin/true"], gpus=8))["cause"] == "completed"
