@@ -25,7 +25,7 @@ void stk_config_init(struct stk_config *c)
     *c = (struct stk_config){0};
     for (const struct stk_config_key *k = stk_config_keys; k->path; k++)
         if (k->type == STK_CONFIG_NUMBER || k->type == STK_CONFIG_SECONDS ||
-            k->type == STK_CONFIG_BYTES || k->type == STK_CONFIG_WORD)
+            k->type == STK_CONFIG_BYTES || k->type == STK_CONFIG_WORD || k->type == STK_CONFIG_BOOL)
             (void)stk_config_set(c, k, k->def, strlen(k->def), &unused);
     c->virtual_gpus = STK_CONFIG_NO_GPUS; /* its default is no number */
 }

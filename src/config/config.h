@@ -47,7 +47,8 @@ struct stk_config {
     struct {
         char *cert, *key;
     } tls;
-    uint64_t insecure; /* 0 or 1 */
+    uint64_t insecure;  /* 0 or 1 */
+    uint64_t bind_cpus; /* likewise */
 };
 
 /* What holds when there is no file. */

@@ -43,6 +43,8 @@ const struct stk_config_key stk_config_keys[] = {
      "jobs that ended longer ago are forgotten; 0: never"},
     {"retention.size", STK_CONFIG_BYTES, AT(retention.bytes), NULL, UINT64_C(1) << 50, "10G",
      "the oldest are forgotten when more is kept; 0: no bound"},
+    {"bind_cpus", STK_CONFIG_BOOL, AT(bind_cpus), NULL, 1, "yes",
+     "jobs with GPUs run on the CPUs near them, unless they ask for more CPUs than these are"},
     {"gpus.foreign", STK_CONFIG_WORD, AT(gpus.foreign), "block|pack|ignore", 0, "block",
      "a GPU that somebody uses without stoker: leave it alone; use it when no other is free and it "
      "has pack_mib left; or take no notice"},

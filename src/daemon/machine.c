@@ -114,7 +114,7 @@ static void find_mps(struct stk_machine *m)
                                  : MPS_CONTROL " is not in the daemon's PATH");
 }
 
-static int fill_table(struct stk_machine *m, struct stk_err *err)
+static int fill_table(struct stk_machine *m, bool bind_cpus, struct stk_err *err)
 {
     m->table = calloc(m->n_gpus + 1, sizeof(*m->table));
     if (!m->table)
@@ -126,6 +126,8 @@ static int fill_table(struct stk_machine *m, struct stk_err *err)
                                              .minor = g && g->minor >= 0 ? (uint32_t)g->minor : i,
                                              .mem_mib = g ? (uint32_t)g->mem_mib : 0,
                                              .uuid = g ? g->uuid : "",
+                                             .cpus = g && bind_cpus ? m->topo.gpu[i].cpus : "",
+                                             .numa = g ? m->topo.gpu[i].numa : -1,
                                              .is_virtual = m->is_virtual};
         if (g && strcmp(g->name, m->gpus.gpu[0].name) != 0)
             stk_log(STK_LOG_WARN, "GPU %u is a %s; all are scheduled as %s", i, g->name,
@@ -178,7 +180,7 @@ int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct s
         .cpu_milli = cpus > 0 && cpus < 1000000 ? (uint32_t)cpus * 1000 : 0,
         .mem_mib = sysinfo(&si) == 0 ? (uint32_t)((uint64_t)si.totalram * si.mem_unit >> 20) : 0};
     rc = look_inside(m, err);
-    return rc < 0 ? rc : fill_table(m, err);
+    return rc < 0 ? rc : fill_table(m, c->bind_cpus != 0, err);
 }
 
 void stk_machine_done(struct stk_machine *m)

@@ -19,6 +19,7 @@ static void name_fixed(const struct stk_config *was, const struct stk_config *is
                  {"socket", same(was->socket, is->socket)},
                  {"state", same(was->state, is->state)},
                  {"tls", same(was->tls.cert, is->tls.cert) && same(was->tls.key, is->tls.key)},
+                 {"bind_cpus", was->bind_cpus == is->bind_cpus},
                  {"virtual_gpus", was->virtual_gpus == is->virtual_gpus}};
 
     for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)

@@ -109,3 +109,60 @@ def test_a_machine_that_hwloc_cannot_read_is_used_all_the_same(world):
     d.errors_with("hwloc cannot read this machine's topology")
     assert len(d.get("/v1/topology")["nodes"][0]["gpus"]) == 8
     assert d.wait(d.submit(command=["/bin/true"], gpus=8))["cause"] == "completed"
+
+
+# ---- CPUs near the GPUs ----
+
+CPUS = sorted(os.sched_getaffinity(0))
+two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="one CPU")
+SAY = 'grep Cpus_allowed_list /proc/self/status; echo "$STOKER_CPUS/$STOKER_NUMA"'
+
+
+def near(d, **job):
+    """The CPUs a job may use, and what it is told of them; a line pair per task."""
+    n = d.submit(command=["/bin/sh", "-c", SAY], **job)
+    assert d.wait(n)["cause"] == "completed"
+    lines = [line.split("\t")[-1] for line in d.log(n).splitlines()]
+    return [[cpu for cpu in CPUS if _in(cpu, line)] for line in lines[::2]], lines[1::2]
+
+
+def _in(cpu, text):
+    return any(int(r.split("-")[0]) <= cpu <= int(r.split("-")[-1]) for r in text.split(","))
+
+
+@two_cpus
+def test_a_job_runs_on_the_cpus_near_its_gpus(world):
+    a, b = CPUS[:2]
+    d = world(machines.this(a, b))
+    assert near(d, gpus=1) == ([[a]], [f"{a}/0"])
+    first = d.submit(command=["/bin/sleep", "1000"], gpus=2)
+    assert d.until(first, "running")["gpu_indices"] == [0, 1]
+    assert near(d, gpus=2) == ([[b]], [f"{b}/1"])
+
+
+@two_cpus
+def test_each_task_of_a_gang_runs_near_its_own_gpus(world):
+    a, b = CPUS[:2]
+    d = world(machines.this(a, b))
+    n = d.submit(command=["/bin/sh", "-c", "sleep 0.$((STOKER_TASK * 5 + 1)); " + SAY], tasks=2, gpus=2)
+    assert d.wait(n)["cause"] == "completed"
+    text = d.log(n) + d.log(n, "?task=1")
+    assert f"{a}/0" in text and f"{b}/1" in text
+
+
+@two_cpus
+@pytest.mark.parametrize(("config", "job"), [("", {"gpus": 0}), ("", {"gpus": 4}), ("", {"gpus": 1, "cpus": 2}), ("bind_cpus: off\n", {"gpus": 1})],
+                         ids=["no GPUs", "GPUs near all", "more CPUs than near", "switched off"])
+def test_jobs_that_are_not_bound(world, config, job):
+    d = world(machines.this(*CPUS[:2]), config)
+    (had,), (told,) = near(d, **job)
+    assert had == CPUS and told == "/"
+
+
+@two_cpus
+@pytest.mark.skipif(os.geteuid() != 0 or not os.access("/sys/fs/cgroup/cpuset", os.W_OK), reason="no cpuset cgroups")
+def test_a_cgroup_keeps_it_there(world):
+    d = world(machines.this(*CPUS[:2]))
+    n = d.submit(command=["/usr/bin/python3", "-c", f"import os; os.sched_setaffinity(0, {CPUS[:2]}); print(os.sched_getaffinity(0))"], gpus=1)
+    assert d.wait(n)["cause"] == "completed" and d.log(n).strip() == f"{{{CPUS[0]}}}"
+    assert not [p for p in pathlib.Path("/sys/fs/cgroup/cpuset/stoker").glob(f"{n}.*") if (p / "cgroup.procs").exists()]

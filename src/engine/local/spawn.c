@@ -141,9 +141,17 @@ json_t *stk_local_gpu_list(const struct stk_local_job *j)
     for (uint32_t i = 0; i < j->m->cfg.n_gpus; i++) {
         const struct stk_local_gpu *g = &j->m->gpus[i];
 
-        if (j->mask >> i & 1)
-            (void)json_array_append_new(list, json_pack("{s:i,s:i,s:s}", "index", (int)g->index,
-                                                        "minor", (int)g->minor, "uuid", g->uuid));
+        json_t *o;
+
+        if (!(j->mask >> i & 1))
+            continue;
+        o = json_pack("{s:i,s:i,s:s}", "index", (int)g->index, "minor", (int)g->minor, "uuid",
+                      g->uuid);
+        if (g->cpus[0]) {
+            (void)json_object_set_new(o, "cpus", json_string(g->cpus));
+            (void)json_object_set_new(o, "numa", json_integer(g->numa));
+        }
+        (void)json_array_append_new(list, o);
     }
     return list;
 }
