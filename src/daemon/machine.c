@@ -136,18 +136,29 @@ static int fill_table(struct stk_machine *m, bool bind_cpus, struct stk_err *err
     return 0;
 }
 
+static int lay_out(struct stk_machine *m, struct stk_err *err)
+{
+    m->weight = calloc((size_t)m->topo.n * m->topo.n + 1, sizeof(*m->weight));
+    if (!m->weight)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    stk_hwtopo_layout(&m->topo, m->weight, &m->layout);
+    m->node.layout = 1;
+    return 0;
+}
+
 /* How it is built. A machine that cannot tell is scheduled all the same. */
 static int look_inside(struct stk_machine *m, struct stk_err *err)
 {
     struct stk_err why = {""};
 
-    if (stk_topo_look(&m->topo, &m->gpus, &why) < 0)
+    if (stk_hwtopo_look(&m->topo, &m->gpus, &why) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     if (why.text[0])
         stk_log(STK_LOG_WARN, "%s; jobs are not bound to CPUs", why.text);
     (void)json_object_set_new(m->topo.shown, "name", json_string(m->name));
-    if (m->is_virtual)
-        (void)json_object_set_new(m->topo.shown, "virtual_gpus", json_integer(m->n_gpus));
+    if (!m->is_virtual)
+        return lay_out(m, err);
+    (void)json_object_set_new(m->topo.shown, "virtual_gpus", json_integer(m->n_gpus));
     return 0;
 }
 
@@ -187,6 +198,7 @@ void stk_machine_done(struct stk_machine *m)
 {
     free(m->table);
     json_decref(m->shown);
-    stk_topo_done(&m->topo);
+    stk_hwtopo_done(&m->topo);
+    free(m->weight);
     stk_gpus_done(&m->gpus);
 }
