@@ -111,6 +111,69 @@ def test_a_machine_that_hwloc_cannot_read_is_used_all_the_same(world):
     assert d.wait(d.submit(command=["/bin/true"], gpus=8))["cause"] == "completed"
 
 
+# ---- the choice of GPUs ----
+
+SLEEP = ["/bin/sleep", "1000"]
+
+
+def given(d, gpus, **job):
+    n = d.submit(command=SLEEP, gpus=gpus, **job)
+    return d.until(n, "running")["gpu_indices"]
+
+
+def drained(d, *gpus):
+    for g in gpus:
+        d.post(f"/v1/gpus/{g}/drain")
+
+
+@pytest.mark.parametrize(("name", "taken", "gpus", "best"), [
+    ("dgx_h100", (0,), 4, [4, 5, 6, 7]),        # all linked alike: one NUMA node
+    ("dgx_h100", (), 2, [0, 1]),
+    ("two_islands", (1,), 4, [4, 5, 6, 7]),
+    ("two_islands", (1,), 3, [0, 2, 3]),        # the whole island is left for others
+    ("two_islands", (1,), 1, [0]),
+    ("two_islands", (1, 5, 6), 1, [4]),         # from the island that is broken more
+    ("dgx1", (3,), 2, [6, 7]),                  # two links and one PCIe switch
+    ("dgx1", (3, 6, 7), 2, [1, 2]),             # two links, not 0 and 1 with one; in a NUMA node, not 0 and 4
+    ("dgx1", (0, 1), 4, [4, 5, 6, 7]),
+    ("pcie", (0,), 2, [2, 3]),
+    ("pcie", (0,), 1, [1]),
+    ("one", (), 1, [0]),
+])
+def test_the_best_connected_free_gpus_are_given(world, name, taken, gpus, best):
+    d = world(getattr(machines, name)())
+    drained(d, *taken)
+    assert given(d, gpus) == best
+
+
+def test_a_gang_is_kept_together(world):
+    d = world(machines.two_islands())
+    drained(d, 0)
+    assert sorted(given(d, 2, tasks=2)) == [4, 5, 6, 7]
+
+
+def test_another_topology_after_a_restart_does_not_matter(world, tmp_path):
+    d = world(machines.two_islands())
+    first = d.submit(command=SLEEP, gpus=4)
+    assert d.until(first, "running")["gpu_indices"] == [0, 1, 2, 3]
+    asleep = d.submit(command=SLEEP, gpus=2)
+    assert d.until(asleep, "running")["gpu_indices"] == [4, 5]
+    d.kill()
+    other = machines.dgx1()
+    other.gpus.reverse()
+    other.write(tmp_path / "fake")
+    d.start()
+    assert d.job(first)["gpu_indices"] == [0, 1, 2, 3] and d.job(asleep)["state"] == "running"
+    assert d.get("/v1/topology")["nodes"][0]["gpus"][0]["numa"] == 1
+    d.stop()
+    pcie = machines.dgx_h100()
+    pcie.switches = 0
+    pcie.write(tmp_path / "fake")
+    (tmp_path / "fake" / "hwloc.xml").write_text("nothing of the kind")
+    d.start()
+    assert given(d, 2) == [6, 7]
+
+
 # ---- CPUs near the GPUs ----
 
 CPUS = sorted(os.sched_getaffinity(0))
