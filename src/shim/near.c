@@ -145,6 +145,7 @@ static void bind_process(pid_t pid, const char *list)
 
     (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
     d = opendir(path);
+    /* cppcheck-suppress readdirCalled ; nobody else reads this stream */
     while (d && (e = readdir(d)))
         if (e->d_name[0] != '.')
             stk_near_bind((pid_t)strtol(e->d_name, NULL, 10), list);
