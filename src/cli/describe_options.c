@@ -4,11 +4,15 @@
 
 const struct stk_option stk_describe_resources[] = {
     {"gpus", 'g', "N", "GPUs per task (default 0)", NULL},
-    {"gpu-type", 0, "TYPE", "only GPUs of this type; may be repeated", NULL},
+    {"gpu-type", 0, "TYPE[:SPEED]",
+     "only GPUs of this type; may be repeated, or be a list:\nh100:1,a100:0.5 (how fast it is on "
+     "each)",
+     NULL},
     {"tasks", 'n', "N", "tasks that start together (a gang)", NULL},
     {"tasks-per-node", 0, "N", "tasks on each node", NULL},
     {"cpus", 'c', "N", "CPUs per task", NULL},
     {"mem", 'm', "SIZE", "memory per task: 32G, 512M", NULL},
+    {"resource", 0, "NAME=N", "so much of a named resource per task; may be repeated", NULL},
     {"pids", 0, "N", "at most so many processes and threads", NULL},
     {"time", 0, "TIME", "time limit: 1h30m, 90m, 1:30:00; a bare number is\nminutes", NULL},
     {"estimate", 0, "TIME", "how long it will run, if that is less", NULL},

@@ -198,6 +198,8 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
     ret->core = (struct stk_core_config){.nodes = &d->machine.node,
                                          .n_nodes = 1,
                                          .n_pools = 1,
+                                         .n_resources = d->machine.n_resources,
+                                         .resource_names = d->machine.resources,
                                          .order = setup->order,
                                          .backfill = setup->backfill,
                                          .place = setup->place,
