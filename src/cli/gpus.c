@@ -129,6 +129,28 @@ static int show_topology(struct stk_ask *k)
     return rc;
 }
 
+/* "licence 1 of 2 free": named things of the machines, under the GPUs. */
+static int print_resources(struct stk_ask *k)
+{
+    json_t *nodes = NULL;
+    int rc = stk_ask_pages(k, "/v1/nodes", "nodes", "after", 0, &nodes);
+
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        json_t *node = json_array_get(nodes, i), *one;
+        char clean[80];
+        const char *name;
+
+        json_object_foreach(json_object_get(node, "resources"), name, one)
+        {
+            (void)fprintf(k->out.f, "%s  %" PRId64 " of %" PRId64 " free\n",
+                          stk_text_clean(clean, sizeof(clean), name, false),
+                          stk_int(one, "free", 0), stk_int(one, "total", 0));
+        }
+    }
+    json_decref(nodes);
+    return rc;
+}
+
 static int run_gpus(const struct stk_args *a)
 {
     json_t *gpus = NULL, *out;
@@ -144,8 +166,10 @@ static int run_gpus(const struct stk_args *a)
         out = json_pack("{s:O}", "gpus", gpus);
         stk_print_json(out);
         json_decref(out);
-    } else if (rc == STK_EXIT_OK && stk_gpu_lines(gpus, &k.out, 0) == 0) {
-        (void)printf("no GPUs\n");
+    } else if (rc == STK_EXIT_OK) {
+        if (stk_gpu_lines(gpus, &k.out, 0) == 0)
+            (void)printf("no GPUs\n");
+        rc = print_resources(&k);
     }
     json_decref(gpus);
     stk_ask_close(&k);

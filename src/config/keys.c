@@ -17,6 +17,8 @@ const struct stk_config_key stk_config_keys[] = {
      "folder of everything that is kept; /var/lib/stoker as root"},
     {"virtual_gpus", STK_CONFIG_NUMBER, AT(virtual_gpus), NULL, 64, "8 where there is no GPU",
      "pretend to have so many GPUs"},
+    {"resources", STK_CONFIG_AMOUNTS, AT(resources), NULL, UINT32_MAX, "{}",
+     "named things of this machine that jobs take so much of: {licence: 2, nvme_gib: 7000}"},
     {"hosts", STK_CONFIG_NAMES, AT(hosts), NULL, 0, "",
      "names that browsers may use for this machine, beside its addresses"},
     {"insecure", STK_CONFIG_BOOL, AT(insecure), NULL, 1, "no",
@@ -93,6 +95,8 @@ const char *stk_config_type_name(enum stk_config_type t)
         return "policy";
     case STK_CONFIG_PARAMS:
         return "names and values";
+    case STK_CONFIG_AMOUNTS:
+        return "names and numbers";
     }
     return "?";
 }

@@ -14,6 +14,7 @@
  */
 #include "core/backfill.h"
 
+#include "core/beside.h"
 #include "core/index.h"
 #include "core/place.h"
 #include "core/queue.h"
@@ -285,7 +286,12 @@ void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
     s->stamp++;
     search_init(s, j, &q);
     p->resv_at = STK_NEVER_TIME; /* cannot be foreseen */
-    if (enough(&q)) {            /* what it lacks is CPU or memory: the next end may bring it */
+    if (enough(&q) && q.d->n_resources > 0) {
+        p->resv_beside = true;
+        p->resv_at = stk_beside_when(s, job, now);
+        return;
+    }
+    if (enough(&q)) { /* what it lacks is CPU or memory: the next end may bring it */
         p->resv_tight = e != NULL;
         if (e)
             p->resv_at = e->key > now ? e->key : now + 1;
@@ -345,6 +351,8 @@ bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
 
     if (p->resv_tight)
         return false;
+    if (p->resv_beside)
+        return stk_beside_try(s, shape, ret_n);
     if (stk_place_try(s, shape, s->avoid, ret_n))
         return true;
     if (sh->demand.tasks > 1 && !sh->demand.pin)

@@ -316,7 +316,7 @@ void stk_shape_unreserve(struct stk_state *s, uint32_t pool)
     p->n_resv = 0;
     p->resv_job = STK_NONE;
     p->resv_mask = 0;
-    p->resv_tight = false;
+    p->resv_tight = p->resv_beside = false;
     for (uint32_t i = 0; p->late_keys && i < p->ready.n; i++)
         s->list_b[i] = p->ready.item[i].id;
     for (uint32_t i = 0; p->late_keys && i < p->ready.n; i++)

@@ -178,6 +178,7 @@ struct stk_pool {
     stk_time resv_at;
     uint64_t resv_mask; /* it is pinned: these GPUs of the one node in resv_nodes; else 0 */
     bool resv_tight;    /* it lacks CPU or memory: nobody may use what it leaves */
+    bool resv_beside;   /* it lacks a named resource: core/beside.h */
     uint32_t n_resv;    /* nodes, in state.resv_nodes from first_node on */
     stk_time pass_at;   /* a whole-pool policy's last pass */
     bool plan_valid;

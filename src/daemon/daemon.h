@@ -73,6 +73,9 @@ struct stk_machine {
     struct stk_live_node live_node;
     const char *gpu_types[1];
     const char *pools[1];
+    char resource[STK_MAX_RESOURCES][STK_MAX_RESOURCE_NAME];
+    const char *resources[STK_MAX_RESOURCES]; /* names */
+    uint32_t n_resources;
 };
 
 int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct stk_err *err);

@@ -190,6 +190,12 @@ int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct s
         .gpu_mem_mib = m->is_virtual ? 0 : (uint32_t)m->gpus.gpu[0].mem_mib,
         .cpu_milli = cpus > 0 && cpus < 1000000 ? (uint32_t)cpus * 1000 : 0,
         .mem_mib = sysinfo(&si) == 0 ? (uint32_t)((uint64_t)si.totalram * si.mem_unit >> 20) : 0};
+    for (uint32_t i = 0; i < c->resources.n; i++) {
+        (void)snprintf(m->resource[i], sizeof(m->resource[i]), "%s", c->resources.names[i]);
+        m->resources[i] = m->resource[i];
+        m->node.resource[i] = c->resources.amounts[i];
+    }
+    m->n_resources = c->resources.n;
     rc = look_inside(m, err);
     return rc < 0 ? rc : fill_table(m, c->bind_cpus != 0, err);
 }

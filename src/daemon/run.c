@@ -200,6 +200,8 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
                                          .n_pools = 1,
                                          .layouts = &d->machine.layout,
                                          .n_layouts = d->machine.node.layout,
+                                         .n_resources = d->machine.n_resources,
+                                         .resource_names = d->machine.resources,
                                          .order = setup->order,
                                          .backfill = setup->backfill,
                                          .place = setup->place,
