@@ -117,8 +117,12 @@ static void say_turn(const struct stk_say *s, char *buf, size_t size)
                        *when ? ", which is promised to start " : "", when);
         break;
     case STK_WHY_PINNED:
-        (void)snprintf(buf, size, "sleeps, and must wake on its own GPUs, which job %s has%s%s",
-                       other, *when ? " and is expected to give back " : "", when);
+        if (w->other == 0)
+            (void)snprintf(buf, size,
+                           "sleeps, and must wake on its own GPUs, which are not to be used");
+        else
+            (void)snprintf(buf, size, "sleeps, and must wake on its own GPUs, which job %s has%s%s",
+                           other, *when ? " and is expected to give back " : "", when);
         break;
     case STK_WHY_ROUND:
         (void)snprintf(buf, size, "would fit; the scheduler decides again %s", when);
