@@ -60,10 +60,25 @@ static inline uint64_t stk_mask_choose(uint64_t mask, uint64_t last, uint32_t n)
     return first | stk_mask_lowest(mask & last, n - (uint32_t)__builtin_popcountll(first));
 }
 
-/* 'n' free GPUs of a node, the lowest on which nobody sleeps if they suffice; 0 on aggregate nodes.
- */
+/* 'n' free GPUs of a node: the nearest to each other, of those on which nobody sleeps if they
+ * suffice; 0 on aggregate nodes. */
 uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n);
 
+/* All there is on a node: what an exclusive job blocks. */
+struct stk_use stk_index_all(const struct stk_state *s, uint32_t node);
+
+/* The same as stk_index_back() when an exclusive job may have the lease. */
+static inline uint32_t stk_index_back_of(const struct stk_state *s, const struct stk_demand *d,
+                                         const struct stk_piece *p)
+{
+    const struct stk_node *n = &s->nodes[p->node.i];
+
+    return d->exclusive ? n->gpus - (uint32_t)__builtin_popcountll(n->mask_off)
+                        : stk_index_back(s, p);
+}
+
+/* No exclusive job has the node, and it is in the place that is wanted. */
+bool stk_index_may(const struct stk_state *s, uint32_t node, const struct stk_want *w);
 /* CPU, memory and the memory of its GPUs are enough, and it is not to be avoided. */
 bool stk_index_has_room(const struct stk_state *s, uint32_t node, const struct stk_want *w);
 /* First node (lowest id) of the bucket that has room for 'w', or STK_NONE. */

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/hash.h"
+#include "core/index.h"
 #include "core/part.h"
 
 #define BLOCK 64
@@ -251,7 +252,7 @@ static bool may_use(const struct stk_state *s, uint32_t node, const struct stk_w
 {
     const struct stk_node *n = &s->nodes[node];
 
-    return !(w->avoid && stk_bits_test(w->avoid, node)) &&
+    return !(w->avoid && stk_bits_test(w->avoid, node)) && stk_index_may(s, node, w) &&
            (!n->mem_limited || w->mem_mib <= n->mem_free);
 }
 
