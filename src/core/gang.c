@@ -392,7 +392,8 @@ static bool divide(struct gang *q, uint32_t tier)
         q->linked = d->group * q->gpus;
         q->links = q->unit / d->group;
     }
-    if (d->group && low < tier) {
+    /* a place may be one node that is in no domain: there links are those of its islands */
+    if (d->group && (low < tier || (low == tier && d->group_level == STK_AT_LINK))) {
         q->batch_tier = low;
         q->batch = d->per_node ? d->per_node / common(d->per_node, d->group) * d->group : d->group;
     }
@@ -456,7 +457,9 @@ static bool try_mixed(struct gang *q, uint32_t tier, bool known)
 
         if (!at || !first_cell(q, t->cells[at - 1].next) || (known && !t->cells[at - 1].known))
             continue;
-        if ((tier == STK_TIER_ALL || cap_of(q, at - 1) >= need) && fits_place(q, at - 1))
+        if (tier != STK_TIER_ALL && q->key != STK_NONE && cap_of(q, at - 1) < need)
+            continue;
+        if (fits_place(q, at - 1))
             return true;
     }
     return false;
@@ -490,7 +493,8 @@ static bool try_level(struct gang *q, enum stk_level level, uint32_t *io_tier)
         return true;
     if (level == STK_AT_LINK) {
         *io_tier = STK_TIER_ALL + 2; /* of nodes, and of places of one node, more is possible */
-        return tier == STK_TIER_DOMAIN && try_tier(q, tier, true);
+        return tier == STK_TIER_DOMAIN && q->d->level_required != STK_AT_NODE &&
+               try_tier(q, tier, true);
     }
     if (tier == last)
         return false; /* wider, but not known to be: looked at already */

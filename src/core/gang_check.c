@@ -53,6 +53,7 @@ static bool groups_kept(const struct stk_state *s, const struct stk_demand *d,
     for (uint32_t i = 0; i < n; i++) {
         uint32_t spans = in + pieces[i].tasks;
 
+        first = in > 0 ? first : i;
         if (in > 0 && !together(s, pieces[first].node.i, pieces[i].node.i, level))
             return false;
         if (level == STK_AT_LINK && !in_domain(s, pieces[i].node.i) &&

@@ -73,6 +73,10 @@ static void relevant_near(const struct stk_state *s, struct stk_demand *d, uint3
     stk_place_cut(s, d, pool, &whole, &size, &rest);
     if (d->tasks > 1 || whole > 0)
         return;
+    if (d->group_level == STK_AT_LINK)
+        d->level_required = STK_AT_LINK; /* one task is one subgroup */
+    if (d->level_required == STK_AT_LINK)
+        d->level_preferred = 0;
     d->group = d->group_level = 0;
     d->per_node = 0;
     if (d->gpus <= 1 || d->level_required != STK_AT_LINK)
