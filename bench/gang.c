@@ -159,14 +159,13 @@ static void start_one(struct bench *b, bool big, bool count)
     uint32_t gpus = UINT32_C(1) << stk_rng_below(&b->rng, 4);
     uint32_t all = big ? BIG : 8 * (1 + (uint32_t)stk_rng_below(&b->rng, 8));
     uint32_t job = stk_core_next_job(b->core).i, n;
-    struct stk_job_spec spec = {
-        .kind = STK_KIND_TRAIN,
-        .tier = STK_TIER_STANDARD,
-        .estimate = STK_SECOND,
-        .demand = {.tasks = all / gpus,
-                   .gpus = gpus,
-                   .gpu_types = STK_ANY_GPU_TYPE,
-                   .level_required = big ? STK_AT_ZONE : STK_AT_RACK}};
+    struct stk_job_spec spec = {.kind = STK_KIND_TRAIN,
+                                .tier = STK_TIER_STANDARD,
+                                .estimate = STK_SECOND,
+                                .demand = {.tasks = all / gpus,
+                                           .gpus = gpus,
+                                           .gpu_types = STK_ANY_GPU_TYPE,
+                                           .level_required = big ? STK_AT_ZONE : STK_AT_RACK}};
     const struct stk_event submit = {
         .at = b->now, .type = STK_EV_SUBMIT, .job = {job}, .u.spec = &spec};
     const struct stk_event cancel = {.at = b->now, .type = STK_EV_CANCEL, .job = {job}};

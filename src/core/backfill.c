@@ -136,13 +136,14 @@ static bool pin_cleared(const struct stk_state *s, const struct stk_job *j, stru
 {
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
+        uint64_t mask = stk_index_blocks(s, j, p);
         uint32_t n;
 
         if (p->node.i != q->node)
             continue;
-        n = p->mask ? (uint32_t)__builtin_popcountll(p->mask & q->busy) : p->gpus;
+        n = mask ? (uint32_t)__builtin_popcountll(mask & q->busy) : p->gpus;
         q->back += p->gpus;
-        q->busy &= ~p->mask;
+        q->busy &= ~mask;
         q->lacks -= n < q->lacks ? n : q->lacks;
     }
     return q->lacks == 0;
@@ -159,6 +160,8 @@ static stk_time wake_time(const struct stk_state *s, const struct stk_job *j, st
     bool clear = false;
 
     *q = (struct pinned){at.node.i, at.mask & ~n->mask_free, 0, 0};
+    if (s->shapes[j->shape].demand.exclusive)
+        q->busy = n->mask_used; /* it needs all of the node */
     if (!n->up || (at.mask & n->mask_off))
         return STK_NEVER_TIME;
     if (at.mask)

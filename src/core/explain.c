@@ -35,7 +35,8 @@ static const struct stk_job *holder(const struct stk_state *s, const struct stk_
         for (uint32_t k = 0; j->lease && k < j->n_pieces; k++) {
             const struct stk_piece *p = &s->pieces[j->first_piece + k];
 
-            if (p->node.i == at->node.i && (at->mask ? (p->mask & at->mask) != 0 : p->gpus > 0) &&
+            if (p->node.i == at->node.i &&
+                (at->mask ? (stk_index_blocks(s, j, p) & at->mask) != 0 : p->gpus > 0) &&
                 (!last || j->expected_end > last->expected_end))
                 last = j;
         }

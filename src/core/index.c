@@ -420,13 +420,18 @@ struct stk_use stk_index_all(const struct stk_state *s, uint32_t node)
         .gpus = n->gpus, .mask = n->mask_all, .cpu = n->cpu_milli, .mem = n->mem_mib};
 }
 
-/* An exclusive job takes all there is. */
-static void shift_all(struct stk_state *s, uint32_t node, bool take)
+/* An exclusive job takes all there is. GPUs that are off count as its own only if it has them. */
+static void shift_all(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
 {
     const struct stk_use all = stk_index_all(s, node);
+    struct stk_node *n = &s->nodes[node];
+    uint64_t *off = &s->pools[n->pool].gpus_idle_off;
+    uint64_t others = *off - (n->up ? (uint64_t)__builtin_popcountll(stk_node_idle_off(n)) : 0);
 
     shift_whole(s, node, &all, take);
-    s->nodes[node].held = take;
+    n->held = take;
+    n->mask_own = take ? u->mask : 0;
+    *off = others + (n->up ? (uint64_t)__builtin_popcountll(stk_node_idle_off(n)) : 0);
 }
 
 static void shift_any(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
@@ -435,7 +440,7 @@ static void shift_any(struct stk_state *s, uint32_t node, const struct stk_use *
     if (u->milli)
         shift_parts(s, node, u, take);
     else if (u->whole)
-        shift_all(s, node, take);
+        shift_all(s, node, u, take);
     else
         shift_whole(s, node, u, take);
     if (s->tags)
@@ -473,7 +478,7 @@ void stk_index_node_up(struct stk_state *s, uint32_t node, bool up)
 {
     struct stk_node *n = &s->nodes[node];
     struct stk_pool *p = &s->pools[n->pool];
-    uint64_t idle_off = (uint64_t)__builtin_popcountll(n->mask_off & ~n->mask_used);
+    uint64_t idle_off = (uint64_t)__builtin_popcountll(stk_node_idle_off(n));
 
     if (n->up == up)
         return;

@@ -64,6 +64,19 @@ static inline uint64_t stk_mask_choose(uint64_t mask, uint64_t last, uint32_t n)
  * suffice; 0 on aggregate nodes. */
 uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n);
 
+/* GPUs of the node that are off and that no job has, though one may block them. */
+static inline uint64_t stk_node_idle_off(const struct stk_node *n)
+{
+    return n->mask_off & ~(n->held ? n->mask_own : n->mask_used);
+}
+
+/* GPUs of its node that nobody else can have while the job has this piece. */
+static inline uint64_t stk_index_blocks(const struct stk_state *s, const struct stk_job *j,
+                                        const struct stk_piece *p)
+{
+    return s->shapes[j->shape].demand.exclusive ? s->nodes[p->node.i].mask_all : p->mask;
+}
+
 /* All there is on a node: what an exclusive job blocks. */
 struct stk_use stk_index_all(const struct stk_state *s, uint32_t node);
 

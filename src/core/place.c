@@ -488,8 +488,6 @@ static int possible_near(const struct stk_state *s, const struct stk_demand *d, 
         return stk_err_set(err, -ERANGE,
                            "needs %llu GPUs in one %s; the largest %s it may use has %llu",
                            (unsigned long long)need, level, level, (unsigned long long)has);
-    if (d->gpu_milli)
-        return 0;
     most = stk_gang_most(s, d, pool, &enough);
     if (enough)
         return 0;

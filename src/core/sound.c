@@ -155,6 +155,8 @@ static bool add_lease(const struct stk_state *s, const struct stk_job *j, struct
         struct stk_tally *t = &s->tally[p->node.i];
 
         if (u.whole) {
+            if (s->nodes[p->node.i].mask_own != p->mask)
+                return BAD("node %u: job %u holds it for other GPUs", p->node.i, j->number);
             if (p->mask & ~s->nodes[p->node.i].mask_all || t->uses > 0)
                 return BAD("node %u: job %u is not alone there", p->node.i, j->number);
             u = stk_index_all(s, p->node.i);
@@ -308,7 +310,7 @@ static bool pool_sound(const struct stk_state *s, uint32_t pool, struct stk_err 
 
         free_gpus += n->up ? n->gpus_free : 0;
         off += (uint64_t)__builtin_popcountll(n->mask_off);
-        idle += n->up ? idle_off(n) : 0;
+        idle += n->up ? (uint64_t)__builtin_popcountll(stk_node_idle_off(n)) : 0;
     }
     for (uint32_t i = 0; i < s->n_shapes; i++)
         in_trees += s->shapes[i].pool == pool ? s->shapes[i].waiting.count : 0;

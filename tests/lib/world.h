@@ -15,6 +15,7 @@ struct world {
     bool types;    /* ... and for GPU types */
     bool parts;    /* ... and for parts of GPUs */
     bool mig;      /* ... and for MIG instances: some nodes have them */
+    bool topology; /* ... and for places: nodes say where they are, and which GPUs are linked */
     bool exact;    /* estimates are right */
 };
 
@@ -26,6 +27,8 @@ void world_policies(struct world *w, struct stk_rng *r);
 void world_cluster(struct world *w, struct stk_rng *r);
 /* The same without MIG. */
 void world_no_mig(struct world *w);
+/* The same without racks and links. */
+void world_no_topology(struct world *w);
 void world_delays(struct world *w, struct stk_rng *r);
 const char *world_name(const struct world *w); /* for messages; until the next call */
 

@@ -272,7 +272,8 @@ static void room_is_found_when_there_is_any(void **state)
         stk_rng_init(&r, seed);
         world_cluster(&w, &r);
         w.parts = true;
-        world_no_mig(&w); /* test_slice.c */
+        world_no_mig(&w);
+        world_no_topology(&w); /* test_slice.c */
         f = fx_new(&w.setup);
         for (int i = 0; i < 25; i++) {
             struct stk_dep deps[4];
