@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* explain.c - why a job does not run: the dominant reason, as data. Works on the state as it is; no
  * record of past attempts is kept, so the answer cannot be stale. */
+#include "core/gang.h"
 #include "core/index.h"
 #include "core/place.h"
 #include "core/verbs.h"
@@ -84,6 +85,14 @@ static void lacks_room(const struct stk_state *s, const struct stk_job *j, struc
     if (r->have < r->need) {
         r->code = STK_WHY_GPUS;
         r->missing = r->need - r->have;
+        return;
+    }
+    if (stk_gang_asked(&sh->demand)) {
+        r->level = (enum stk_level)sh->demand.level_required;
+        r->have = stk_gang_most_free(s, &sh->demand, j->pool, stk_gang_last(&sh->demand));
+        r->missing = r->need > r->have ? r->need - r->have : 0;
+        r->level = r->missing ? r->level : STK_AT_GPU;
+        r->code = STK_WHY_TOPOLOGY;
         return;
     }
     r->have = most_free(s, &sh->demand, j->pool);

@@ -11,7 +11,8 @@ const char *stk_reason_name(enum stk_reason_code c)
         [STK_WHY_CPU_MEM] = "cpu_mem", [STK_WHY_CLAIMED] = "claimed",
         [STK_WHY_BEHIND] = "behind",   [STK_WHY_RESERVED] = "reserved",
         [STK_WHY_ROUND] = "round",     [STK_WHY_RANK] = "rank",
-        [STK_WHY_PINNED] = "pinned",   [STK_WHY_NEVER] = "never",
+        [STK_WHY_PINNED] = "pinned",   [STK_WHY_TOPOLOGY] = "topology",
+        [STK_WHY_NEVER] = "never",
     };
 
     return (unsigned)c < STK_WHY_MAX ? names[c] : "?";
