@@ -24,6 +24,10 @@ struct stk_api_config { /* borrowed for life */
     json_t *topology;   /* how this machine is built, for /v1/topology; may be NULL */
     /* Optional: adds what the engine knows of a job that has not ended ("pids", "attach"). */
     void (*detail)(void *ctx, stk_job_number number, json_t *job);
+    /* Optional: where it stands among those who share its GPU in turns; NULL: it does not. */
+    json_t *(*turn)(void *ctx, stk_job_number number);
+    /* Optional: turns that were given, and the time that went into switching. */
+    void (*turns)(void *ctx, uint64_t *ret_turns, double *ret_switch_s);
     /* Optional: {"pid", "name"?, "gpus"?}: makes a job of a process. < 0: refused, not answered. */
     int (*adopt)(void *ctx, const struct stk_who *who, json_t *body, stk_reply_fn reply,
                  void *reply_ctx, struct stk_err *err);

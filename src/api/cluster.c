@@ -207,6 +207,8 @@ static void put_gpus(struct text *t, const struct stk_owners *v)
 static void put_daemon(struct text *t, const struct stk_api *a)
 {
     struct stk_http_stats h;
+    uint64_t turns = 0;
+    double switch_s = 0;
 
     stk_http_stats(a->http, &h);
     head(t, "stoker_info", "gauge", "What runs.");
@@ -218,6 +220,12 @@ static void put_daemon(struct text *t, const struct stk_api *a)
     put(t, "stoker_up_seconds %.3f\n", (double)(stk_api_now(a) - a->opened) / 1e6);
     head(t, "stoker_events_total", "counter", "Events in the journal.");
     put(t, "stoker_events_total %" PRIu64 "\n", stk_live_seq(a->cfg.live));
+    if (a->cfg.turns)
+        a->cfg.turns(a->cfg.ctx, &turns, &switch_s);
+    head(t, "stoker_turns_total", "counter", "Turns given to jobs that share a GPU in turns.");
+    put(t, "stoker_turns_total %" PRIu64 "\n", turns);
+    head(t, "stoker_turn_switch_seconds_total", "counter", "Time that went into switching.");
+    put(t, "stoker_turn_switch_seconds_total %.3f\n", switch_s);
     head(t, "stoker_http_requests_total", "counter", "Requests since the daemon was started.");
     put(t, "stoker_http_requests_total %" PRIu64 "\n", h.requests);
     head(t, "stoker_http_connections_total", "counter", "Connections since then.");

@@ -61,7 +61,7 @@ static void add_detail(const struct stk_api *a, json_t *o, const struct stk_even
     if (ev->type == STK_EV_SUBMIT) {
         const struct stk_demand *d = &ev->u.spec->demand;
 
-        set(o, "gpus", json_integer((json_int_t)d->gpus * d->tasks));
+        set(o, "gpus", stk_show_gpus((uint64_t)d->gpus * d->tasks, d->gpu_milli));
         set(o, "kind", json_string(stk_kind_name(ev->u.spec->kind)));
     } else if (ev->type == STK_EV_PLACE && ev->u.place.n > 0) {
         set(o, "node", json_string(node_name(a, ev->u.place.pieces[0].node)));

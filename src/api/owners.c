@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/show.h"
+#include "core/part.h"
 #include "core/state.h"
 
 int stk_owners_look(struct stk_owners *v, struct stk_api *a, const struct stk_who *who)
@@ -94,6 +95,36 @@ static void copy(json_t *to, const json_t *from, const char *const *names)
             (void)json_object_set(to, *names, json_object_get(from, *names));
 }
 
+/* Who has part of it, and how much. */
+static json_t *shares(const struct stk_owners *v, const struct stk_state *s, uint32_t node,
+                      uint32_t gpu)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+        const struct stk_demand *d = &s->shapes[j->shape].demand;
+        const struct stk_entry *e;
+        json_t *one;
+
+        for (uint32_t k = 0; j->lease && k < j->n_pieces; k++) {
+            const struct stk_piece *p = &s->pieces[j->first_piece + k];
+
+            if (p->node.i != node || !(p->mask >> gpu & 1))
+                continue;
+            e = stk_live_entry(v->api->cfg.live, j->number);
+            one = json_pack("{s:I,s:s,s:f,s:o,s:s}", "job", (json_int_t)j->number, "user",
+                            e ? e->rec.user : "", "gpus", d->gpu_milli / 1000.0, "mem_mib",
+                            d->gpu_mem_mib ? json_integer(d->gpu_mem_mib) : json_null(), "share",
+                            d->mig ? "mig" : stk_share_name((enum stk_share)d->share));
+            if (e)
+                stk_show_element(one, &e->rec);
+            (void)json_array_append_new(list, one);
+        }
+    }
+    return list;
+}
+
 json_t *stk_owners_show(const struct stk_owners *v, uint32_t node, uint32_t gpu)
 {
     static const char *const fixed[] = {"uuid", "pci", "numa", "mem_mib", NULL};
@@ -101,7 +132,8 @@ json_t *stk_owners_show(const struct stk_owners *v, uint32_t node, uint32_t gpu)
         "util", "mem_util", "mem_used_mib", "power_w", "energy_j", "temp_c", "off", "last", NULL};
     static const char *const named[] = {"foreign", "processes", "xids", NULL};
     const struct stk_live_config *cfg = stk_live_config(v->api->cfg.live);
-    const struct stk_node *n = &stk_core_state(stk_live_core(v->api->cfg.live))->nodes[node];
+    const struct stk_state *s = stk_core_state(stk_live_core(v->api->cfg.live));
+    const struct stk_node *n = &s->nodes[node];
     stk_job_number job = v->owner[(size_t)node * STK_MAX_NODE_GPUS + gpu];
     const struct stk_entry *e = job ? stk_live_entry(v->api->cfg.live, job) : NULL;
     json_t *o = json_pack(
@@ -112,6 +144,10 @@ json_t *stk_owners_show(const struct stk_owners *v, uint32_t node, uint32_t gpu)
 
     if (e)
         stk_show_element(o, &e->rec);
+    if (n->mask_part >> gpu & 1) {
+        (void)json_object_set_new(o, "shares", shares(v, s, node, gpu));
+        (void)json_object_set_new(o, "left", json_real(stk_part_left(s, n, gpu) / 1000.0));
+    }
     copy(o, row_of(json_object_get(v->api->cfg.gpus, "gpus"), gpu), fixed);
     copy(o, stk_owners_sample(v->api, gpu), measured);
     if (v->who)

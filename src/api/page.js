@@ -25,7 +25,8 @@ function gpu(g) {
     const box = el("div", "", "gpu " + g.state);
     box.append(el("strong", "GPU " + g.index), " ", g.state);
     box.append(el("small", g.name));
-    if (g.job) box.append(el("small", "job " + jobName(g, g.job) + " of " + g.user));
+    if (g.shares) box.append(...g.shares.map((p) => el("small", "job " + jobName(p, p.job) + " of " + p.user + ": " + p.gpus)));
+    else if (g.job) box.append(el("small", "job " + jobName(g, g.job) + " of " + g.user));
     if (g.util !== undefined) box.append(el("small", g.util + " % busy"));
     if (g.mem_used_mib !== undefined && g.mem_mib)
         box.append(el("small", Math.round(g.mem_used_mib / 1024) + " of " + Math.round(g.mem_mib / 1024) + " GiB"));

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "model/mig.h"
+
 #define MINUTE (60 * STK_SECOND)
 #define HOUR (60 * MINUTE)
 #define DAY (24 * HOUR)
@@ -62,6 +64,21 @@ static void say_outlook(const struct stk_say *s, char *buf, size_t size)
     }
 }
 
+/* What part of a GPU it lacks. */
+static void say_part(const struct stk_say *s, const char *outlook, char *buf, size_t size)
+{
+    const struct stk_demand *d = s->demand;
+    char profile[STK_MIG_NAME_LEN];
+
+    if (d->mig)
+        (void)snprintf(buf, size, "needs a MIG instance %s, and none is free%s",
+                       stk_mig_name(d->mig, profile), outlook);
+    else
+        (void)snprintf(buf, size,
+                       "needs %.4g of a GPU (share %s), and no GPU that it can use has that left%s",
+                       d->gpu_milli / 1000.0, stk_share_name((enum stk_share)d->share), outlook);
+}
+
 static void say_room(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
@@ -72,7 +89,9 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
         (void)snprintf(off, sizeof(off), ", %" PRIu64 " %s not to be used%s%s%s", w->off,
                        w->off == 1 ? "is" : "are", s->off ? " (" : "", s->off ? s->off : "",
                        s->off ? ")" : "");
-    if (w->code == STK_WHY_GPUS)
+    if (s->demand && s->demand->gpu_milli && w->code != STK_WHY_CPU_MEM)
+        say_part(s, outlook, buf, size);
+    else if (w->code == STK_WHY_GPUS)
         (void)snprintf(buf, size, "needs %" PRIu64 " GPU%s and %" PRIu64 " %s free%s%s", w->need,
                        plural(w->need), w->have, w->have == 1 ? "is" : "are", off, outlook);
     else if (w->code == STK_WHY_FRAGMENTS)
@@ -213,6 +232,9 @@ void stk_say_change(const struct stk_say *s, char *buf, size_t size)
         (void)snprintf(buf, size,
                        s->asleep ? "resume it: stoker resume %u" : "release it: stoker release %u",
                        s->number);
+    else if (s->demand && s->demand->gpu_milli &&
+             (w->code == STK_WHY_GPUS || w->code == STK_WHY_FRAGMENTS))
+        return;
     else if (w->code == STK_WHY_GPUS && w->have > 0 && s->tasks == 1)
         (void)snprintf(buf, size, "with %" PRIu64 " GPU%s it would fit now", w->have,
                        plural(w->have));

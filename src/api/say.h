@@ -14,11 +14,12 @@
 struct stk_say { /* what is known beside the reason */
     struct stk_reason why;
     stk_job_number number;
-    uint32_t tasks;        /* of the job */
-    uint32_t at_once;      /* it waits because so many of its array run; 0: not for that */
-    const char *other;     /* what the job of the reason is called; NULL: by its number */
-    const char *resource;  /* the name of the reason's; NULL: it is about none */
-    bool asleep;           /* its processes sleep */
+    uint32_t tasks;       /* of the job */
+    uint32_t at_once;     /* it waits because so many of its array run; 0: not for that */
+    const char *other;    /* what the job of the reason is called; NULL: by its number */
+    const char *resource; /* the name of the reason's; NULL: it is about none */
+    bool asleep;          /* its processes sleep */
+    const struct stk_demand *demand; /* NULL: whole GPUs */
     stk_time next;         /* it is a schedule: when it submits its next job; 0: it is none */
     const char *off;       /* why a GPU is not used, when one is not; or NULL */
     stk_time now;          /* microseconds since 1970 */

@@ -9,6 +9,7 @@
 #include "api/logpath.h"
 #include "api/say.h"
 #include "core/state.h"
+#include "model/mig.h"
 #include "model/reason.h"
 
 #define MAX_PAGE_BYTES ((size_t)8 << 20)
@@ -119,6 +120,11 @@ void stk_show_element(json_t *o, const struct stk_record *rec)
     set(o, "array_index", rec->array ? json_integer(rec->array_index) : json_null());
 }
 
+json_t *stk_show_gpus(uint64_t gpus, uint32_t milli)
+{
+    return milli ? json_real((double)gpus * milli / 1000) : json_integer((json_int_t)gpus);
+}
+
 /* What both kinds have. */
 static json_t *common(const struct stk_record *rec)
 {
@@ -133,7 +139,7 @@ static json_t *common(const struct stk_record *rec)
     set(o, "state", json_string("done"));
     set(o, "state_text", json_string(""));
     set(o, "kind", json_string(stk_kind_name(rec->kind)));
-    set(o, "gpus", json_integer(rec->gpus));
+    set(o, "gpus", stk_show_gpus(rec->gpus, rec->gpu_milli));
     set(o, "tasks", json_integer(rec->tasks));
     set(o, "submitted", stk_show_time(rec->submitted));
     set(o, "started", stk_show_time(rec->started));
@@ -159,6 +165,48 @@ static void set_place(const struct stk_show *v, json_t *o, const struct stk_stat
             (void)json_array_append_new(gpus, json_integer(__builtin_ctzll(m)));
     set(o, "gpu_indices", gpus);
     set(o, "node", n > 0 ? text(cfg->nodes[s->pieces[j->first_piece].node.i].name) : json_null());
+}
+
+/* Other jobs that have part of the same GPUs. */
+static json_t *neighbours(const struct stk_state *s, const struct stk_job *j)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; j->lease && i < s->n_jobs; i++) {
+        const struct stk_job *o = &s->jobs[i];
+        bool meets = false;
+
+        for (uint32_t p = 0; o->lease && o != j && p < o->n_pieces; p++)
+            for (uint32_t q = 0; q < j->n_pieces; q++) {
+                const struct stk_piece *a = &s->pieces[o->first_piece + p],
+                                       *b = &s->pieces[j->first_piece + q];
+
+                meets |= a->node.i == b->node.i && (a->mask & b->mask) != 0;
+            }
+        if (meets)
+            (void)json_array_append_new(list, json_integer(o->number));
+    }
+    return list;
+}
+
+/* What it has of each GPU; who else is there is looked up for one job, not for a list of them. */
+static void set_part(const struct stk_show *v, json_t *o, const struct stk_state *s,
+                     const struct stk_job *j)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    char profile[STK_MIG_NAME_LEN];
+    json_t *part;
+
+    if (!d->gpu_milli)
+        return;
+    part = json_pack("{s:o,s:o,s:s,s:o,s:o}", "gpus", json_real(d->gpu_milli / 1000.0), "mem_mib",
+                     d->gpu_mem_mib ? json_integer(d->gpu_mem_mib) : json_null(), "share",
+                     d->mig ? "mig" : stk_share_name((enum stk_share)d->share), "share_max",
+                     d->share_max ? json_integer(d->share_max) : json_null(), "mig",
+                     d->mig ? json_string(stk_mig_name(d->mig, profile)) : json_null());
+    if (v->detail)
+        set(part, "with", neighbours(s, j));
+    set(o, "part", part);
 }
 
 const char *stk_show_name(const struct stk_api *a, stk_job_number number, char *buf, size_t size)
@@ -202,6 +250,7 @@ static void set_reason(const struct stk_show *v, json_t *o, const struct stk_ent
                           .tasks = 1,
                           .now = stk_api_now(v->api),
                           .asleep = j->slept != 0,
+                          .demand = &stk_core_state(core)->shapes[j->shape].demand,
                           .other = other};
     const struct stk_reason *w = &say.why;
     stk_job_number last;
@@ -222,6 +271,22 @@ static void set_reason(const struct stk_show *v, json_t *o, const struct stk_ent
                   (json_int_t)w->missing, "off", (json_int_t)w->off, "other",
                   w->other ? json_integer(w->other) : json_null(), "until",
                   stk_show_time(w->until)));
+}
+
+/* Of one that shares its GPU in turns: whose turn it is. */
+static void set_turn(const struct stk_show *v, json_t *o, const struct stk_job *j)
+{
+    const struct stk_api_config *c = &v->api->cfg;
+    const struct stk_state *s = stk_core_state(stk_live_core(c->live));
+    json_t *turn = NULL;
+
+    if (j->lease && c->turn && s->shapes[j->shape].demand.share == STK_SHARE_TIME)
+        turn = c->turn(c->ctx, j->number);
+    if (!turn)
+        return;
+    if (j->state == STK_JOB_PLACED)
+        (void)json_object_set(o, "state_text", json_object_get(turn, "text"));
+    set(o, "turn", turn);
 }
 
 static void say_running(const struct stk_job *j, stk_time now, char *buf, size_t size)
@@ -335,12 +400,14 @@ static void set_core(const struct stk_show *v, json_t *o, const struct stk_entry
     set(o, "preemptions", json_integer(j->preemptions));
     set(o, "restarts", json_integer(j->restarts));
     set_place(v, o, s, j);
+    set_part(v, o, s, j);
     if (j->lease) {
         stk_time left = j->expected_end - now;
 
         say_running(j, now, sentence, sizeof(sentence));
         set(o, "state_text", json_string(sentence));
         set(o, "expected_end", left > 0 ? stk_show_time(now + left) : json_null());
+        set_turn(v, o, j);
     } else {
         set_reason(v, o, e, slot);
     }

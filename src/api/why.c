@@ -18,10 +18,10 @@
 
 struct holder {
     stk_job_number number;
-    uint32_t gpus;
-    stk_time estimate; /* how long it would run; 0: it has no time limit */
-    uint32_t amount;   /* of what is short: GPUs, or a named resource */
-    stk_time end;      /* NOT_KNOWN: nobody knows, or it should be over by now */
+    uint32_t gpus, milli; /* milli 0: whole ones */
+    stk_time estimate;    /* how long it would run; 0: it has no time limit */
+    uint32_t amount;      /* of what is short: GPUs, or a named resource */
+    stk_time end;         /* NOT_KNOWN: nobody knows, or it should be over by now */
 };
 
 static int by_end(const void *a, const void *b)
@@ -54,7 +54,11 @@ static struct holder *holders(const struct stk_state *s, uint32_t pool, const st
         const struct stk_job *j = &s->jobs[i];
 
         if (j->lease && j->pool == pool && amount_of(s, j, w) > 0)
-            list[n++] = (struct holder){j->number, j->gpus, j->estimate, amount_of(s, j, w),
+            list[n++] = (struct holder){j->number,
+                                        j->gpus,
+                                        s->shapes[j->shape].demand.gpu_milli,
+                                        j->estimate,
+                                        amount_of(s, j, w),
                                         j->expected_end > now ? j->expected_end : NOT_KNOWN};
     }
     if (n > 1)
@@ -67,11 +71,12 @@ static struct holder *holders(const struct stk_state *s, uint32_t pool, const st
 static json_t *show_holder(const struct stk_api *a, const struct holder *h)
 {
     const struct stk_entry *e = stk_live_entry(a->cfg.live, h->number);
-    json_t *o = json_pack(
-        "{s:I,s:s,s:s,s:I,s:I,s:o,s:o}", "id", (json_int_t)h->number, "name", e ? e->rec.name : "",
-        "user", e ? e->rec.user : "", "gpus", (json_int_t)h->gpus, "amount", (json_int_t)h->amount,
-        "estimate_s", h->estimate > 0 ? json_real((double)h->estimate / 1e6) : json_null(),
-        "expected_end", h->end != NOT_KNOWN ? stk_show_time(h->end) : json_null());
+    json_t *o =
+        json_pack("{s:I,s:s,s:s,s:o,s:I,s:o,s:o}", "id", (json_int_t)h->number, "name",
+                  e ? e->rec.name : "", "user", e ? e->rec.user : "", "gpus",
+                  stk_show_gpus(h->gpus, h->milli), "amount", (json_int_t)h->amount, "estimate_s",
+                  h->estimate > 0 ? json_real((double)h->estimate / 1e6) : json_null(),
+                  "expected_end", h->end != NOT_KNOWN ? stk_show_time(h->end) : json_null());
 
     if (e)
         stk_show_element(o, &e->rec);
@@ -99,9 +104,11 @@ static json_t *show_holders(const struct stk_api *a, const struct stk_state *s,
     for (uint32_t i = 0; i < n; i++) {
         const struct holder *h = &list[i];
 
-        freed += h->amount;
-        if ((say->why.code == STK_WHY_GPUS || say->resource) && !say->room_at &&
-            freed >= say->why.missing)
+        /* of a shared GPU the rest may stay in use */
+        freed += h->milli && !say->resource ? 0 : h->amount;
+        if (((say->why.code == STK_WHY_GPUS && !s->shapes[j->shape].demand.gpu_milli) ||
+             say->resource) &&
+            !say->room_at && freed >= say->why.missing)
             say->room_at = h->end;
         if (i < MAX_HOLDERS)
             (void)json_array_append_new(out, show_holder(a, h));
@@ -162,6 +169,8 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
                           .tasks = e->rec.tasks,
                           .now = stk_api_now(a),
                           .asleep = slot != STK_NONE && s->jobs[slot].slept != 0,
+                          .demand =
+                              slot == STK_NONE ? NULL : &s->shapes[s->jobs[slot].shape].demand,
                           .off = why_off(a),
                           .other = other};
     const struct stk_reason *w = &say.why;

@@ -56,7 +56,10 @@ static void put_owner(const struct stk_term *t, const json_t *gpu)
     const char *state = stk_str(gpu, "state"), *off = stk_str(gpu, "off");
     char line[160], id[40];
 
-    if (stk_int(gpu, "job", 0) > 0) {
+    if (json_object_get(gpu, "shares")) {
+        (void)snprintf(line, sizeof(line), "  shared, %.4g left", stk_num(gpu, "left", 0));
+        put(t, STK_GREEN, "%s", line);
+    } else if (stk_int(gpu, "job", 0) > 0) {
         if (stk_int(gpu, "array_id", 0) > 0)
             (void)stk_view_id(gpu, id, sizeof(id));
         else
@@ -68,6 +71,22 @@ static void put_owner(const struct stk_term *t, const json_t *gpu)
         put(t, STK_RED, "  %s", *off != '\0' ? off : state);
     else if (strcmp(state, "free") == 0)
         put(t, STK_DIM, "  %s", "free");
+}
+
+static void put_share(const struct stk_term *t, const json_t *p)
+{
+    char user[64], mem[32], id[40];
+
+    (void)snprintf(id, sizeof(id), "%" PRId64, stk_int(p, "job", 0));
+    (void)fprintf(t->f, "       job %s of %s has %.4g",
+                  stk_int(p, "array_id", 0) > 0 ? stk_view_id(p, id, sizeof(id)) : id,
+                  stk_text_clean(user, sizeof(user), stk_str(p, "user"), false),
+                  stk_num(p, "gpus", 0));
+    if (stk_num(p, "mem_mib", 0) > 0)
+        (void)fprintf(t->f, ", %s of memory",
+                      stk_text_mib(stk_num(p, "mem_mib", 0), mem, sizeof(mem)));
+    (void)fprintf(t->f, ", share %s\n",
+                  stk_text_clean(user, sizeof(user), stk_str(p, "share"), false));
 }
 
 static void put_foreign(const struct stk_term *t, const json_t *p)
@@ -92,6 +111,7 @@ int stk_gpu_lines(const json_t *gpus, const struct stk_term *t, int max)
 
     for (size_t i = 0; i < json_array_size(gpus); i++) {
         const json_t *gpu = json_array_get(gpus, i), *foreign = json_object_get(gpu, "foreign");
+        const json_t *shares = json_object_get(gpu, "shares");
         char name[40];
 
         if (max > 0 && n >= max)
@@ -108,6 +128,8 @@ int stk_gpu_lines(const json_t *gpus, const struct stk_term *t, int max)
         put_owner(t, gpu);
         (void)fputc('\n', t->f);
         n++;
+        for (size_t j = 0; j < json_array_size(shares) && (max == 0 || n < max); j++, n++)
+            put_share(t, json_array_get(shares, j));
         for (size_t j = 0; j < json_array_size(foreign) && (max == 0 || n < max); j++, n++)
             put_foreign(t, json_array_get(foreign, j));
     }

@@ -28,7 +28,7 @@ static void id_name_user(struct stk_table *t, const json_t *job)
     stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "name"));
     stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "user"));
     stk_table_cell(t, stk_state_colour(state), "%s", state);
-    stk_table_cell(t, STK_PLAIN, "%lld", (long long)stk_int(job, "gpus", 0));
+    stk_table_cell(t, STK_PLAIN, "%s", stk_view_gpus(job, id, sizeof(id)));
 }
 
 static void queue_row(struct stk_table *t, const json_t *job, double now)

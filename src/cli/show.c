@@ -128,6 +128,34 @@ static void show_resources(const struct stk_ask *k, const json_t *job)
     field(k, "resources", text);
 }
 
+/* "0.5 of GPU 3, 20.0 GiB of memory, share mps, with job 12" */
+static const char *part_text(const json_t *job, char *buf, size_t size)
+{
+    const json_t *part = json_object_get(job, "part"), *with = json_object_get(part, "with");
+    const json_t *gpu = json_array_get(json_object_get(job, "gpu_indices"), 0);
+    const char *profile = stk_str(part, "mig");
+    char mem[32];
+    size_t n = *profile != '\0' ? (size_t)snprintf(buf, size, "%.15s", profile)
+                                : (size_t)snprintf(buf, size, "%.4g", stk_num(part, "gpus", 0));
+
+    if (gpu && json_array_size(json_object_get(job, "gpu_indices")) == 1)
+        n +=
+            (size_t)snprintf(buf + n, size - n, " of GPU %lld", (long long)json_integer_value(gpu));
+    else
+        n += (size_t)snprintf(buf + n, size - n, " of a GPU");
+    if (stk_num(part, "mem_mib", 0) > 0)
+        n += (size_t)snprintf(buf + n, size - n, ", %s of memory",
+                              stk_text_mib(stk_num(part, "mem_mib", 0), mem, sizeof(mem)));
+    n += (size_t)snprintf(buf + n, size - n, ", share %.8s", stk_str(part, "share"));
+    for (size_t i = 0; i < json_array_size(with) && n + 24 < size; i++)
+        n += (size_t)snprintf(buf + n, size - n, "%s%lld",
+                              i > 0                        ? ", "
+                              : json_array_size(with) == 1 ? ", with job "
+                                                           : ", with jobs ",
+                              (long long)json_integer_value(json_array_get(with, i)));
+    return buf;
+}
+
 static void show_job(const struct stk_ask *k, const json_t *job)
 {
     const char *state = stk_view_state(job);
@@ -150,10 +178,13 @@ static void show_job(const struct stk_ask *k, const json_t *job)
     field(k, "warning", stk_str(job, "warning"));
     field(k, "user", stk_str(job, "user"));
     field(k, "kind", stk_str(job, "kind"));
-    (void)snprintf(text, sizeof(text), "%" PRId64 " in %" PRId64 " task%s", stk_int(job, "gpus", 0),
-                   stk_int(job, "tasks", 1), stk_int(job, "tasks", 1) == 1 ? "" : "s");
+    (void)snprintf(text, sizeof(text), "%s in %" PRId64 " task%s",
+                   stk_view_gpus(job, clean, sizeof(clean)), stk_int(job, "tasks", 1),
+                   stk_int(job, "tasks", 1) == 1 ? "" : "s");
     field(k, "gpus", text);
     show_resources(k, job);
+    if (json_object_get(job, "part"))
+        field(k, "part", part_text(job, text, sizeof(text)));
     field_int(k, "priority", job, "priority");
     field(k, "tier", stk_str(job, "tier"));
     if (json_object_get(job, "items"))
@@ -265,8 +296,8 @@ static void print_holders(const json_t *why)
         if (*resource)
             (void)printf("%" PRId64, stk_int(h, "amount", 0));
         else
-            (void)printf("%" PRId64 " GPU%s", stk_int(h, "gpus", 0),
-                         stk_int(h, "gpus", 0) == 1 ? "" : "s");
+            (void)printf("%.4g GPU%s", stk_num(h, "gpus", 0),
+                         stk_num(h, "gpus", 0) == 1 ? "" : "s");
         if (at > 0)
             (void)printf(", until about %s", stk_text_time(at, end, sizeof(end)));
         else if (stk_num(h, "estimate_s", 0) > 0)

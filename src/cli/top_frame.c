@@ -30,11 +30,12 @@ struct row {
 static int compare(const void *x, const void *y)
 {
     const struct row *a = x, *b = y;
-    int64_t da = stk_int(a->job, "gpus", 0), db = stk_int(b->job, "gpus", 0);
+    double ga = stk_num(a->job, "gpus", 0), gb = stk_num(b->job, "gpus", 0);
+    int64_t da, db;
     int by = 0;
 
     if (a->top->sort == STK_TOP_GPUS)
-        by = (da < db) - (da > db);
+        by = (ga < gb) - (ga > gb);
     else if (a->top->sort == STK_TOP_USER)
         by = strcmp(stk_str(a->job, "user"), stk_str(b->job, "user"));
     if (by != 0)
@@ -84,7 +85,7 @@ static int print_jobs(const struct stk_top *top, const json_t *list, const struc
         stk_table_cell(table, STK_PLAIN, "%s", stk_str(job, "name"));
         stk_table_cell(table, STK_PLAIN, "%s", stk_str(job, "user"));
         stk_table_cell(table, stk_state_colour(state), "%s", state);
-        stk_table_cell(table, STK_PLAIN, "%" PRId64, stk_int(job, "gpus", 0));
+        stk_table_cell(table, STK_PLAIN, "%s", stk_view_gpus(job, id, sizeof(id)));
         stk_table_cell(table, STK_PLAIN, "%s",
                        stk_text_duration(stk_view_seconds(job, now), time, sizeof(time)));
         stk_table_cell(table, STK_PLAIN, "%s", stk_view_where(job, text, sizeof(text)));
@@ -97,7 +98,7 @@ static int print_jobs(const struct stk_top *top, const json_t *list, const struc
 
 struct share {
     const char *user;
-    int64_t gpus;
+    double gpus;
     int jobs;
 };
 
@@ -115,7 +116,7 @@ static size_t count_shares(const json_t *running, struct share shares[MAX_USERS]
             continue;
         if (u == n)
             shares[n++] = (struct share){stk_str(job, "user"), 0, 0};
-        shares[u].gpus += stk_int(job, "gpus", 0);
+        shares[u].gpus += stk_num(job, "gpus", 0);
         shares[u].jobs++;
     }
     return n;
@@ -130,11 +131,11 @@ static int print_shares(const json_t *cluster, const struct stk_term *t, int lin
     int used = 0;
 
     for (size_t i = 0; i < n && used < lines; i++, used++)
-        (void)fprintf(t->f, "%-12s %s %3" PRId64 " GPUs in %d job%s\n",
-                      stk_text_clean(user, sizeof(user), shares[i].user, false),
-                      stk_term_bar(t, total > 0 ? (double)shares[i].gpus / (double)total : 0, 20,
-                                   bar, sizeof(bar)),
-                      shares[i].gpus, shares[i].jobs, shares[i].jobs == 1 ? "" : "s");
+        (void)fprintf(
+            t->f, "%-12s %s %3.4g GPUs in %d job%s\n",
+            stk_text_clean(user, sizeof(user), shares[i].user, false),
+            stk_term_bar(t, total > 0 ? shares[i].gpus / (double)total : 0, 20, bar, sizeof(bar)),
+            shares[i].gpus, shares[i].jobs, shares[i].jobs == 1 ? "" : "s");
     return used;
 }
 

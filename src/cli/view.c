@@ -127,20 +127,45 @@ const char *stk_view_items(const json_t *job, char *buf, size_t size)
     return buf;
 }
 
+const char *stk_view_gpus(const json_t *job, char *buf, size_t size)
+{
+    (void)snprintf(buf, size, "%.10g", stk_num(job, "gpus", 0));
+    return buf;
+}
+
+/* "0.5 of gpu 3" */
+static size_t view_place(const json_t *job, char *buf, size_t size)
+{
+    const json_t *gpus = json_object_get(job, "gpu_indices"), *part = json_object_get(job, "part");
+    const char *profile = stk_str(part, "mig");
+    size_t n = 0;
+
+    if (json_array_size(gpus) == 0)
+        return 0;
+    if (*profile != '\0')
+        n = (size_t)snprintf(buf, size, " %.15s of", profile);
+    else if (part)
+        n = (size_t)snprintf(buf, size, " %.4g of", stk_num(part, "gpus", 0));
+    n += (size_t)snprintf(buf + n, size - n, " gpu ");
+    return n + list_gpus(gpus, buf + n, size - n);
+}
+
 const char *stk_view_where(const json_t *job, char *buf, size_t size)
 {
     const char *state = stk_str(job, "state"), *node = stk_str(job, "node");
-    const json_t *gpus = json_object_get(job, "gpu_indices");
     size_t n;
 
     if ((strcmp(state, "running") == 0 || strcmp(state, "starting") == 0) && *node != '\0') {
-        n = (size_t)snprintf(buf, size, "%.64s%s", node, json_array_size(gpus) > 0 ? " gpu " : "");
-        n += list_gpus(gpus, buf + n, size - n);
+        n = (size_t)snprintf(buf, size, "%.64s", node);
+        n += view_place(job, buf + n, size - n);
         if (json_object_get(job, "items")) {
             n += (size_t)snprintf(buf + n, size - n, ", ");
             (void)stk_view_items(job, buf + n, size - n);
         }
         n = strlen(buf);
+        if (json_object_get(job, "turn"))
+            n += (size_t)snprintf(buf + n, size - n, ", %.200s",
+                                  stk_str(json_object_get(job, "turn"), "text"));
         if (*stk_str(job, "warning"))
             (void)snprintf(buf + n, size - n, "; %s", stk_str(job, "warning"));
         return buf;

@@ -23,6 +23,8 @@ double stk_view_seconds(const json_t *job, double now);
 /* Where it runs ("gpu 0,3"), why it waits, or how it ended. */
 /* "7 of 10 items done, 1 failed", of a batch; the buffer has 128 bytes or more. */
 const char *stk_view_items(const json_t *job, char *buf, size_t size);
+/* "4", "0.5" */
+const char *stk_view_gpus(const json_t *job, char *buf, size_t size);
 const char *stk_view_where(const json_t *job, char *buf, size_t size);
 
 /* The sentence about why it is where it is; "" when there is none. */

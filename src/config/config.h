@@ -36,12 +36,16 @@ struct stk_config {
         uint64_t age_s, bytes; /* 0: no bound */
     } retention;
     struct {
-        uint64_t foreign;     /* 0 block, 1 pack, 2 ignore */
-        uint64_t idle_s;      /* a foreign process that did nothing for so long does not count */
-        uint64_t pack_mib;    /* memory that must be left beside foreign processes */
-        uint64_t quiet_s;     /* a GPU that had an error is used again after this; 0: never */
-        uint64_t interval_ms; /* between two looks */
-        uint64_t share;       /* of parts, for jobs that say nothing: 0 auto, 1 none, 2 mps */
+        uint64_t foreign;       /* 0 block, 1 pack, 2 ignore */
+        uint64_t idle_s;        /* a foreign process that did nothing for so long does not count */
+        uint64_t pack_mib;      /* memory that must be left beside foreign processes */
+        uint64_t quiet_s;       /* a GPU that had an error is used again after this; 0: never */
+        uint64_t interval_ms;   /* between two looks */
+        uint64_t mem_action;    /* a job takes more GPU memory than its part has: 0 stop, 1 warn */
+        uint64_t mem_slack_mib; /* ... by more than this */
+        uint64_t quantum_s;     /* of turns on a shared GPU */
+        uint64_t switch_pct;    /* of the time may go into switching between them */
+        uint64_t share;         /* of parts, for jobs that say nothing: 0 auto, 1 none, 2 mps */
     } gpus;
     struct {
         uint64_t warn_s, suspend_s, end_s; /* for jobs that say nothing; 0: never */

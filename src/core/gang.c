@@ -29,9 +29,9 @@ struct gang {
     uint32_t gpus;     /* of one task */
     uint64_t cpu, mem; /* likewise */
     struct stk_amounts resources;
-    uint32_t tasks;    /* in all; of a cut job its whole pieces */
-    uint32_t rest;     /* GPUs of the rest of a cut job; 0: there is none */
-    uint32_t unit;     /* tasks of one unit */
+    uint32_t tasks; /* in all; of a cut job its whole pieces */
+    uint32_t rest;  /* GPUs of the rest of a cut job; 0: there is none */
+    uint32_t unit;  /* tasks of one unit */
     uint32_t linked,
         links;           /* a unit has so many parts of so many GPUs, each in one island; 0: no */
     bool once;           /* one unit per node */

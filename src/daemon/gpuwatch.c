@@ -14,6 +14,7 @@
 #include "core/state.h"
 #include "daemon/daemon.h"
 #include "daemon/faults.h"
+#include "daemon/memwatch.h"
 
 #define FIRST_PAUSE_MS 1000u
 #define MAX_PAUSE_MS 60000u
@@ -25,6 +26,7 @@ struct stk_gpuwatch {
     uint32_t kept[STK_GPUVIEW_MAX]; /* faults as the store has them */
     uint64_t seen[STK_GPUVIEW_MAX]; /* jobs on GPUs that they were not given, at the last reading */
     stk_job_number stray[STK_GPUVIEW_MAX]; /* those that were told of it */
+    struct stk_memwatch memory;
     uv_timer_t again;
     bool running, closing;
     int open_handles;
@@ -52,7 +54,7 @@ static bool given_to(const struct stk_gpuwatch *w, stk_job_number number, uint64
 }
 
 /* A process of a job on a GPU that is not the job's counts as foreign. A job that does not run has
- * none: what is left of it is just going. */
+ * none: what is left of it is just going. MPS's own processes belong to no job and are ours. */
 static struct stk_gpu_owner owner(void *ctx, uint32_t gpu, const struct stk_gpu_proc *p)
 {
     struct stk_gpuwatch *w = ctx;
@@ -60,6 +62,8 @@ static struct stk_gpu_owner owner(void *ctx, uint32_t gpu, const struct stk_gpu_
     uint64_t mask = 0;
 
     own.given = own.job != 0 && (!given_to(w, (stk_job_number)own.job, &mask) || mask >> gpu & 1);
+    if (own.job == 0)
+        own.given = stk_daemon_is_mps(w->d, p->pid, gpu);
     return own;
 }
 
@@ -204,6 +208,7 @@ static void take_line(struct stk_gpuwatch *w, const char *line, size_t len)
     forgive(w);
     keep_faults(w);
     judge_all(w);
+    stk_memwatch_look(&w->memory, w->d);
 }
 
 static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)

@@ -131,8 +131,11 @@ void stk_idle_look(struct stk_daemon *d, stk_job_number number, uint64_t mask,
                    struct stk_procs *procs, struct stk_idle_reading *ret)
 {
     struct stk_local_info info;
+    struct stk_local_turn turn;
 
     *ret = (struct stk_idle_reading){0};
+    if (stk_local_turn(d->engine, number, &turn) && !turn.has)
+        return; /* it may do nothing: what its GPU does is another's work */
     if (mask && !d->machine.is_virtual)
         look_gpus(d, mask, ret);
     else

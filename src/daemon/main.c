@@ -137,6 +137,36 @@ static int open_config(struct stk_daemon *d, struct stk_err *err)
     return d->socket ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
 }
 
+/* Whether it is the job's turn on a GPU that it shares. */
+static json_t *on_turn(void *ctx, stk_job_number number)
+{
+    struct stk_daemon *d = ctx;
+    struct stk_local_turn t;
+
+    if (!stk_local_turn(d->engine, number, &t))
+        return NULL;
+    return json_pack("{s:b,s:s,s:o,s:o,s:I,s:f,s:f}", "has", (int)t.has, "text", t.text, "left_s",
+                     t.has ? json_integer(t.left_s) : json_null(), "place",
+                     t.has ? json_null() : json_integer(t.place), "turns", (json_int_t)t.turns,
+                     "suspend_s", (double)t.sleep_ms / 1000, "resume_s", (double)t.wake_ms / 1000);
+}
+
+static void on_turned(void *ctx, stk_job_number number, const char *sentence, bool trouble)
+{
+    const struct stk_daemon *d = ctx;
+
+    stk_log(trouble ? STK_LOG_WARN : STK_LOG_DEBUG, "job %u: %s", number, sentence);
+    if (d->api)
+        stk_api_tell(d->api, number, "turn", sentence);
+}
+
+static void on_turns(void *ctx, uint64_t *ret_turns, double *ret_switch_s)
+{
+    const struct stk_daemon *d = ctx;
+
+    stk_local_turns_total(d->engine, ret_turns, ret_switch_s);
+}
+
 static int open_engine(struct stk_daemon *d, struct stk_err *err)
 {
     char shim[4096];
@@ -145,19 +175,23 @@ static int open_engine(struct stk_daemon *d, struct stk_err *err)
                                    .state_dir = d->state,
                                    .shim_path = shim,
                                    .gpu_helper = d->machine.helper[0] ? d->machine.helper : NULL,
+                                   .mps = d->machine.mps[0] ? d->machine.mps : NULL,
                                    .node = d->machine.name,
                                    .gpus = d->machine.table,
                                    .n_gpus = d->machine.n_gpus,
                                    .now = stk_daemon_now,
                                    .ctx = d,
                                    .note = on_note,
+                                   .turned = on_turned,
                                    .array = on_array,
                                    .item_next = on_item_next,
                                    .item_done = on_item_done};
     const char *const env[] = {"STOKER_SOCKET", d->socket, NULL};
+    const struct stk_config *c = &d->config;
     int rc = stk_daemon_program("stoker-shim", shim, sizeof(shim), err);
 
     cfg.env = env;
+    stk_daemon_turns(c, &cfg.quantum_ms, &cfg.switch_pct);
     return rc < 0 ? rc : stk_engine_local_new(&cfg, &d->engine, err);
 }
 
@@ -221,6 +255,8 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
                                        .gpus = d->machine.shown,
                                        .topology = d->machine.topo.shown,
                                        .detail = on_detail,
+                                       .turn = on_turn,
+                                       .turns = on_turns,
                                        .adopt = stk_daemon_adopt,
                                        .log = on_http_log,
                                        .ctx = d};

@@ -42,6 +42,7 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
     struct stk_config fresh, old;
     struct stk_live_config live = *stk_live_config(d->live);
     struct stk_setup setup, before = d->setup;
+    uint32_t quantum_ms, switch_pct;
     int rc;
 
     stk_config_init(&fresh);
@@ -66,6 +67,8 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
     d->config = fresh;
     stk_api_set_names(d->api, (const char *const *)fresh.admins,
                       (const char *const *)fresh.operators, (const char *const *)fresh.hosts);
+    stk_daemon_turns(&d->config, &quantum_ms, &switch_pct);
+    stk_local_turns_set(d->engine, quantum_ms, switch_pct);
     stk_config_done(&old);
     return 0;
 }

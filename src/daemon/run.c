@@ -217,6 +217,16 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
         (struct stk_live_limits){(uint32_t)c->limits.jobs, (uint32_t)c->limits.jobs_per_user};
 }
 
+void stk_daemon_turns(const struct stk_config *c, uint32_t *ret_quantum_ms,
+                      uint32_t *ret_switch_pct)
+{
+    uint64_t ms = c->gpus.quantum_s * 1000;
+
+    /* 0 is for the engine: as it likes */
+    *ret_quantum_ms = ms == 0 ? 1 : ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
+    *ret_switch_pct = c->gpus.switch_pct == 0 ? 1 : (uint32_t)c->gpus.switch_pct;
+}
+
 static void watch_signal(struct stk_daemon *d, uv_signal_t *s, int number)
 {
     (void)uv_signal_init(&d->loop, s);

@@ -13,13 +13,15 @@
 #define MAX_ENV ((size_t)262144)
 #define MAX_DEPTH 64 /* of parents */
 
-static stk_job_number by_environment(struct stk_daemon *d, pid_t pid, uint32_t uid)
+/* Copies the value of a variable in the environment of a process; "": it has none. */
+static void value_of(pid_t pid, const char *name, char *buf, size_t size)
 {
     char path[64], *env = malloc(MAX_ENV);
-    const struct stk_entry *e = NULL;
+    size_t len = strlen(name);
     ssize_t n = -1;
     int fd;
 
+    buf[0] = '\0';
     (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     fd = env ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd >= 0) {
@@ -29,10 +31,27 @@ static stk_job_number by_environment(struct stk_daemon *d, pid_t pid, uint32_t u
     if (n > 0)
         env[n] = '\0';
     for (char *s = env; n > 0 && s < env + n; s += strlen(s) + 1)
-        if (strncmp(s, "STOKER_JOB_ID=", 14) == 0)
-            e = stk_live_entry(d->live, (stk_job_number)strtoul(s + 14, NULL, 10));
+        if (strncmp(s, name, len) == 0 && s[len] == '=')
+            (void)snprintf(buf, size, "%s", s + len + 1);
     free(env);
+}
+
+static stk_job_number by_environment(struct stk_daemon *d, pid_t pid, uint32_t uid)
+{
+    const struct stk_entry *e;
+    char number[24];
+
+    value_of(pid, "STOKER_JOB_ID", number, sizeof(number));
+    e = number[0] ? stk_live_entry(d->live, (stk_job_number)strtoul(number, NULL, 10)) : NULL;
     return e && (uid == e->rec.uid || uid == UINT32_MAX) ? e->number : 0;
+}
+
+bool stk_daemon_is_mps(struct stk_daemon *d, pid_t pid, uint32_t gpu)
+{
+    char folder[512];
+
+    value_of(pid, STK_MPS_MARK, folder, sizeof(folder));
+    return stk_local_is_mps(d->engine, gpu, folder);
 }
 
 stk_job_number stk_daemon_job_of(struct stk_daemon *d, pid_t pid, uint32_t uid)

@@ -147,6 +147,7 @@ static struct stk_start start_of(const struct stk_loop *l, uint32_t job)
 {
     const struct stk_state *s = stk_core_state(l->cfg.core);
     const struct stk_job *j = &s->jobs[job];
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
     const struct stk_watch_ops *w = l->cfg.watch;
 
     return (struct stk_start){.job = {job},
@@ -156,7 +157,10 @@ static struct stk_start start_of(const struct stk_loop *l, uint32_t job)
                               .gpus = j->gpus,
                               .pieces = j->n_pieces ? &s->pieces[j->first_piece] : NULL,
                               .n_pieces = j->n_pieces,
-                              .share = s->shapes[j->shape].demand.share,
+                              .share = d->share,
+                              .gpu_milli = d->gpu_milli,
+                              .mig = d->mig,
+                              .gpu_mem_mib = d->gpu_mem_mib,
                               .resume = j->slept != 0,
                               .speed = j->n_pieces ? stk_job_speed(s, j) : STK_SPEED,
                               .restarts = j->restarts,

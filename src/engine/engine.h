@@ -25,11 +25,13 @@ struct stk_start { /* borrowed for the call */
     uint32_t gpus;
     const struct stk_piece *pieces;
     uint32_t n_pieces;
-    uint8_t share;     /* enum stk_share: how it shares its GPUs with others */
-    bool resume;       /* its processes sleep: wake them instead of starting new ones */
-    uint32_t speed;    /* in thousandths: how fast its work gets done there; 0: at speed 1 */
-    uint32_t restarts; /* how often its processes were started before */
-    const char *spec;  /* live: the job's description, JSON (docs/spec/job.md); NULL in the sim */
+    uint8_t share;           /* enum stk_share: how it shares its GPUs with others */
+    uint16_t gpu_milli, mig; /* of each GPU, 0: all of it; profile of an instance, 0: none */
+    uint32_t gpu_mem_mib;    /* of each GPU; 0: not said */
+    bool resume;             /* its processes sleep: wake them instead of starting new ones */
+    uint32_t speed;          /* in thousandths: how fast its work gets done there; 0: at speed 1 */
+    uint32_t restarts;       /* how often its processes were started before */
+    const char *spec; /* live: the job's description, JSON (docs/spec/job.md); NULL in the sim */
 };
 
 struct stk_stop {

@@ -51,6 +51,8 @@ static const struct stk_lib_call calls[] = {
          "nvmlDeviceGetComputeRunningProcesses_v2", false),
     CALL(graphics_procs, "nvmlDeviceGetGraphicsRunningProcesses_v3",
          "nvmlDeviceGetGraphicsRunningProcesses_v2", false),
+    CALL(mps_procs, "nvmlDeviceGetMPSComputeRunningProcesses_v3",
+         "nvmlDeviceGetMPSComputeRunningProcesses_v2", false),
     CALL(process_samples, "nvmlDeviceGetProcessUtilization", NULL, false),
     CALL(event_set_new, "nvmlEventSetCreate", NULL, false),
     CALL(event_register, "nvmlDeviceRegisterEvents", NULL, false),
@@ -153,17 +155,21 @@ static int merge(struct stk_nvml_proc *ret, int n, int max, const struct nvml_pr
 
 int stk_nvml_processes(const struct stk_nvml *nv, void *dev, struct stk_nvml_proc *ret, int max)
 {
-    struct nvml_process *c, *g;
+    struct nvml_process *c, *g, *m;
     int n_compute = list(nv->call.compute_procs, dev, &c);
     int n_graphics = list(nv->call.graphics_procs, dev, &g);
+    int n_mps = list(nv->call.mps_procs, dev, &m); /* clients of MPS, who may be in no other */
     int n = n_compute >= 0 ? 0 : -1;
 
     for (int i = 0; i < n_compute; i++)
         n = merge(ret, n, max, &c[i], false);
+    for (int i = 0; n >= 0 && i < n_mps; i++)
+        n = merge(ret, n, max, &m[i], false);
     for (int i = 0; n >= 0 && i < n_graphics; i++)
         n = merge(ret, n, max, &g[i], true);
     free(c);
     free(g);
+    free(m);
     return n;
 }
 

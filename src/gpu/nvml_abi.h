@@ -191,6 +191,7 @@ struct nvml_calls {
     int (*fields)(void *dev, int n, struct nvml_field *f);
     int (*compute_procs)(void *dev, unsigned *n, struct nvml_process *p);
     int (*graphics_procs)(void *dev, unsigned *n, struct nvml_process *p);
+    int (*mps_procs)(void *dev, unsigned *n, struct nvml_process *p);
     int (*process_samples)(void *dev, struct nvml_process_sample *s, unsigned *n,
                            unsigned long long since_us);
     int (*event_set_new)(void **set);

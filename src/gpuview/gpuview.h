@@ -191,7 +191,8 @@ struct stk_gpu_rule {
 
 struct stk_gpu_owner { /* of a process */
     uint64_t job;      /* 0: none of ours */
-    bool given;        /* the job was given this GPU; else it is as foreign as any */
+    bool given;        /* it belongs there: the job was given this GPU, or it serves those that
+                        * were; else it is as foreign as any */
 };
 typedef struct stk_gpu_owner (*stk_gpu_owner_fn)(void *ctx, uint32_t gpu,
                                                  const struct stk_gpu_proc *p);

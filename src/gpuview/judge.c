@@ -117,7 +117,7 @@ static void count(const struct stk_gpu_sample *s, uint32_t gpu, stk_gpu_owner_fn
 
         if (owner)
             own = owner(ctx, gpu, p);
-        if (own.job != 0 && own.given) {
+        if (own.given) {
             v->n_ours++;
             continue;
         }

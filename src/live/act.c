@@ -57,7 +57,8 @@ static int do_release(struct stk_live *l, uint32_t slot, struct stk_err *err)
 
 static int do_suspend(struct stk_live *l, uint32_t slot, struct stk_err *err)
 {
-    const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
+    const struct stk_state *s = stk_core_state(l->core);
+    const struct stk_job *j = &s->jobs[slot];
     int rc;
 
     if (j->slept && (j->state == STK_JOB_WAITING || j->state == STK_JOB_HELD))
@@ -72,6 +73,12 @@ static int do_suspend(struct stk_live *l, uint32_t slot, struct stk_err *err)
                            "it does not run: it is %s; to keep it from starting: "
                            "stoker hold %u",
                            stk_job_state_name(j->state), j->number);
+    if (s->shapes[j->shape].demand.share == STK_SHARE_MPS)
+        return stk_err_set(
+            err, -EPROTO,
+            "it shares its GPU by MPS, whose clients CUDA cannot suspend; to stop it "
+            "and start it anew later: stoker requeue %u",
+            j->number);
     rc = apply(l, slot, STK_EV_EVICT, true, err);
     return rc < 0 ? rc : apply(l, slot, STK_EV_HOLD, false, err);
 }

@@ -15,6 +15,9 @@
 #include "live/state.h"
 
 #define MAX_WAIT (5 * STK_SECOND)
+#define MAX_BLAME                                                                                  \
+    (60 * STK_SECOND) /* an older error of a shared GPU was not the end of this job                \
+                       */
 
 static uint64_t mask_of(const struct stk_state *s, const struct stk_job *j)
 {
@@ -36,20 +39,25 @@ static void add_note(struct stk_live *l, stk_job_number number, const char *more
 /* -EAGAIN: not known yet. */
 static int look_at_gpus(struct stk_live *l, const struct stk_job *j, struct stk_event *ev)
 {
-    uint64_t mask = mask_of(stk_core_state(l->core), j);
+    const struct stk_state *s = stk_core_state(l->core);
+    bool shared = s->shapes[j->shape].demand.gpu_milli != 0;
+    stk_time since = shared && j->started < ev->at - MAX_BLAME ? ev->at - MAX_BLAME : j->started;
+    uint64_t mask = mask_of(s, j);
     char text[256] = "";
     int rc;
 
     if (!l->cfg.gpu_fault || !mask ||
         (ev->u.exit.cause != STK_CAUSE_FAILED && ev->u.exit.cause != STK_CAUSE_SIGNAL))
         return 0;
-    rc = l->cfg.gpu_fault(l->cfg.ctx, mask, j->started, ev->at, text, sizeof(text));
+    rc = l->cfg.gpu_fault(l->cfg.ctx, mask, since, ev->at, text, sizeof(text));
     if (rc > 0) {
         ev->u.exit.cause = STK_CAUSE_GPU;
         ev->u.exit.final = false; /* its exit code says nothing */
     }
     if (rc >= 0)
         add_note(l, j->number, text);
+    if (rc >= 0 && shared && text[0])
+        add_note(l, j->number, "the GPU is shared, so another job may have caused it");
     return rc;
 }
 

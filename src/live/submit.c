@@ -172,6 +172,11 @@ static int resolve_part(const struct stk_live *l, struct stk_spec *s, struct stk
         d->share = (uint8_t)l->cfg.share;
     if (d->share == STK_SHARE_MPS && l->cfg.no_mps)
         return stk_err_set(err, -EINVAL, "share: there is no MPS here: %s", l->cfg.no_mps);
+    if (d->share == STK_SHARE_MPS && d->tasks > 1 && s->launch_once)
+        return stk_err_set(
+            err, -EINVAL,
+            "share: one process cannot use several GPUs by MPS; say launch tasks, or "
+            "share none");
     if (d->share == STK_SHARE_MPS) /* an MPS server serves one user */
         d->share_with = s->job.tenant + 1;
     if (d->gpu_milli && !d->mig && !d->gpu_mem_mib && d->share != STK_SHARE_TIME)
@@ -286,6 +291,7 @@ static int make_one(struct making *m, uint32_t i, struct stk_err *err)
                              .array_index = s->n_indices > 0 ? s->indices[i] : i,
                              .submitted = l->now,
                              .gpus = job.demand.gpus * job.demand.tasks,
+                             .gpu_milli = job.demand.gpu_milli,
                              .tasks = job.demand.tasks,
                              .spec = m->spec_id,
                              .comment = json_string_value(json_object_get(m->d->json, "comment"))};

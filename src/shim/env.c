@@ -128,6 +128,36 @@ static void base(struct stk_envs *e, const struct stk_launch *l)
     }
 }
 
+/* Clients of MPS: as much of the GPU as the job has, and no more memory. */
+static void mps(struct stk_envs *e, const struct stk_shim_gpu *g, int64_t milli, int64_t mem_mib)
+{
+    stk_env_put(e, "CUDA_VISIBLE_DEVICES", g->uuid); /* the server has numbers of its own */
+    stk_env_put(e, "CUDA_MPS_PIPE_DIRECTORY", g->mps);
+    stk_env_set(e, "CUDA_MPS_LOG_DIRECTORY", "%s/log", g->mps);
+    stk_env_set(e, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "%d", (int)((milli + 9) / 10));
+    if (mem_mib > 0)
+        stk_env_set(e, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=%lldM", (long long)mem_mib);
+}
+
+/* Part of a GPU. */
+static void part(struct stk_envs *e, const struct stk_launch *l, uint32_t first, uint32_t n)
+{
+    const json_t *p = json_object_get(l->msg, "part");
+    int64_t milli = stk_launch_int(p, "milli", 0), mem_mib = stk_launch_int(p, "mem_mib", 0);
+    const struct stk_shim_gpu *g = &l->gpus[first];
+
+    if (!p || n == 0)
+        return;
+    stk_env_put(e, "STOKER_GPU_SHARE", stk_launch_str(p, "share", "none"));
+    stk_env_set(e, "STOKER_GPU_MILLI", "%lld", (long long)milli);
+    if (mem_mib > 0)
+        stk_env_set(e, "STOKER_GPU_MEM_MIB", "%lld", (long long)mem_mib);
+    if (n == 1 && g->mig[0])
+        stk_env_put(e, "CUDA_VISIBLE_DEVICES", g->mig);
+    else if (n == 1 && g->mps[0])
+        mps(e, g, milli, mem_mib);
+}
+
 /* Inside a device fence CUDA counts only what the job may open, so its numbers begin at 0. */
 static void gpus(struct stk_envs *e, const struct stk_launch *l, uint32_t task, bool fenced)
 {
@@ -143,7 +173,8 @@ static void gpus(struct stk_envs *e, const struct stk_launch *l, uint32_t task, 
 
         p += sprintf(p, "%s%u", comma, fenced ? i : l->gpus[i].index);
         q += sprintf(q, "%s%u", comma, l->gpus[i].index);
-        k = snprintf(uuids + used, sizeof(uuids) - used, "%s%s", comma, l->gpus[i].uuid);
+        k = snprintf(uuids + used, sizeof(uuids) - used, "%s%s", comma,
+                     l->gpus[i].mig[0] ? l->gpus[i].mig : l->gpus[i].uuid);
         used += k > 0 && (size_t)k < sizeof(uuids) - used ? (size_t)k : 0;
     }
     stk_env_put(e, "CUDA_VISIBLE_DEVICES", visible);
@@ -152,6 +183,7 @@ static void gpus(struct stk_envs *e, const struct stk_launch *l, uint32_t task, 
         stk_env_put(e, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
         stk_env_put(e, "STOKER_GPU_UUIDS", uuids);
     }
+    part(e, l, first, n);
 }
 
 static void ours(struct stk_envs *e, const struct stk_launch *l, uint32_t task)

@@ -44,7 +44,7 @@ bool stk_env_is_ours(const char *name, bool from_a_job)
         return true;
     if (!from_a_job)
         return false;
-    if (strncmp(name, "SLURM_", 6) == 0)
+    if (strncmp(name, "SLURM_", 6) == 0 || strncmp(name, "CUDA_MPS_", 9) == 0)
         return true;
     for (size_t i = 0; i < sizeof(gang_names) / sizeof(gang_names[0]); i++)
         if (strcmp(name, gang_names[i]) == 0)

@@ -231,6 +231,8 @@ int stk_image_words(const struct stk_shim *s, uint32_t task, char *const *env, s
     bind_mount(w, s->l.workdir);
     if (s->script[0])
         bind_mount(w, s->script);
+    if (value_of(env, "CUDA_MPS_PIPE_DIRECTORY"))
+        bind_mount(w, value_of(env, "CUDA_MPS_PIPE_DIRECTORY"));
     stk_words_add(w, "--workdir");
     stk_words_add(w, "%s", s->l.workdir);
     return add_image(s, w, err);

@@ -92,7 +92,9 @@ int stk_launch_gpus(struct stk_launch *l, const json_t *list, struct stk_err *er
                                   .minor = (uint32_t)stk_launch_int(g, "minor", 0),
                                   .uuid = stk_launch_str(g, "uuid", ""),
                                   .cpus = stk_launch_str(g, "cpus", ""),
-                                  .numa = (int32_t)stk_launch_int(g, "numa", -1)};
+                                  .numa = (int32_t)stk_launch_int(g, "numa", -1),
+                                  .mig = stk_launch_str(g, "mig", ""),
+                                  .mps = stk_launch_str(g, "mps", "")};
     }
     return 0;
 }

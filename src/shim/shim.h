@@ -33,6 +33,8 @@ struct stk_shim_gpu {
     const char *uuid; /* "" for a virtual one */
     const char *cpus; /* near it, "0-15,64-79"; "": not known, or not to be bound */
     int32_t numa;     /* -1: not known */
+    const char *mig;  /* the instance of it that the job has; "": none */
+    const char *mps;  /* folder of the MPS that serves it; "": none */
 };
 
 /* What to run. Strings belong to 'msg'. */

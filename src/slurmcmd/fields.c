@@ -189,12 +189,22 @@ FIELD(memory)
         (void)snprintf(buf, size, "%" PRId64 "M", mib);
 }
 
+/* Part of a GPU, in Slurm's hundredths of one; 0: whole ones, or none. */
+static int64_t mps_of(const json_t *job)
+{
+    const json_t *v = json_object_get(job, "gpus");
+
+    return json_is_real(v) ? (int64_t)(json_real_value(v) * 100 + 0.5) : 0;
+}
+
 FIELD(gres)
 {
     int64_t n = stk_slurm_int(job, "gpus", 0);
 
     UNUSED;
-    if (n > 0)
+    if (mps_of(job) > 0)
+        (void)snprintf(buf, size, "gres/mps:%" PRId64, mps_of(job));
+    else if (n > 0)
         (void)snprintf(buf, size, "gres/gpu:%" PRId64, n);
     else
         put(buf, size, "N/A");
@@ -208,7 +218,9 @@ FIELD(tres)
     cpus(s, job, c, sizeof(c));
     memory(s, job, m, sizeof(m));
     (void)snprintf(buf, size, "billing=%s,cpu=%s,mem=%s,node=1", c, c, m);
-    if (n > 0)
+    if (mps_of(job) > 0)
+        (void)snprintf(buf + strlen(buf), size - strlen(buf), ",gres/mps=%" PRId64, mps_of(job));
+    else if (n > 0)
         (void)snprintf(buf + strlen(buf), size - strlen(buf), ",gres/gpu=%" PRId64, n);
 }
 

@@ -85,6 +85,19 @@ static void read_retry(const json_t *o, struct stk_job_spec *job)
         memset(job->retry, 0, sizeof(job->retry));
 }
 
+/* Who takes turns has a seat: so much of the GPU's time, and all of its memory. */
+static void read_seat(struct stk_spec *s)
+{
+    struct stk_demand *d = &s->job.demand;
+
+    d->gpus = 1;
+    s->by_memory = false;
+    if (d->gpu_milli)
+        return;
+    d->share_max = d->share_max ? d->share_max : STK_SEATS;
+    d->gpu_milli = (uint16_t)(d->share_max > 1 ? 1000 / d->share_max : 999);
+}
+
 /* Part of a GPU is gpus 1 and thousandths of it. */
 static void read_gpus(const json_t *o, struct stk_spec *s)
 {
@@ -101,10 +114,8 @@ static void read_gpus(const json_t *o, struct stk_spec *s)
     for (int i = 0; share && i < STK_SHARE_MAX; i++)
         if (strcmp(share, stk_share_name((enum stk_share)i)) == 0)
             d->share = (uint8_t)i;
-    if (d->share == STK_SHARE_TIME && d->gpu_milli == 0 && !s->by_memory) { /* a seat */
-        d->share_max = d->share_max ? d->share_max : STK_SEATS;
-        d->gpu_milli = (uint16_t)(d->share_max > 1 ? 1000 / d->share_max : 999);
-    }
+    if (d->share == STK_SHARE_TIME)
+        read_seat(s);
     if (mig) {
         d->mig = stk_mig_parse(mig, strlen(mig));
         d->gpu_milli = (uint16_t)stk_mig_milli(d->mig);
@@ -246,6 +257,7 @@ static void read_rest(const json_t *o, struct stk_spec *s)
     s->pool = string(o, "pool", NULL);
     s->singleton = json_is_true(json_object_get(o, "singleton"));
     s->interactive = json_is_true(json_object_get(o, "interactive"));
+    s->launch_once = strcmp(string(o, "launch", "tasks"), "once") == 0;
     s->requeue = !json_is_false(json_object_get(o, "requeue"));
     s->may_suspend = strcmp(string(o, "suspend", "auto"), "never") != 0;
     s->n_items = (uint32_t)json_array_size(json_object_get(o, "items"));

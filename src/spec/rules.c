@@ -114,6 +114,24 @@ static int instance(const json_t *spec, const char *profile, const char *share, 
     return 0;
 }
 
+/* Whole GPUs in turns: one seat, one task, and it must be possible to put it to sleep. */
+static int seat(const json_t *spec, double gpus, struct stk_fault *f)
+{
+    const char *suspend = json_string_value(json_object_get(spec, "suspend"));
+
+    if (gpus > 1 || (gpus == 0 && json_object_get(spec, "gpus")))
+        return blame(f, "share", "time is for one GPU: gpus 1, or part of it such as 0.5, got %g",
+                     gpus);
+    if (whole(spec, "tasks", 1) > 1)
+        return blame(f, "share",
+                     "time takes one task: those of a gang would not have their turns together, "
+                     "got tasks %" PRId64,
+                     whole(spec, "tasks", 1));
+    if (suspend && strcmp(suspend, "never") == 0)
+        return blame(f, "share", "time suspends the job between its turns; suspend is never");
+    return 0;
+}
+
 /* Parts of a GPU, and who shares one. */
 static int parts(const json_t *spec, struct stk_fault *f)
 {
@@ -131,8 +149,8 @@ static int parts(const json_t *spec, struct stk_fault *f)
         return blame(f, "share", "mig needs mig: which profile, such as 1g.10gb");
     if (mem && some && gpus == 0)
         return blame(f, "gpu_mem_mib", "has no meaning with 0 GPUs");
-    if (share && strcmp(share, "time") == 0 && gpus == 1)
-        return 0; /* a seat */
+    if (share && strcmp(share, "time") == 0)
+        return seat(spec, gpus, f);
     if (!part && (share || given(spec, "share_max")))
         return blame(f, share ? "share" : "share_max",
                      "has a meaning only for part of a GPU, such as gpus 0.5");
@@ -147,7 +165,8 @@ static int amount(const json_t *spec, struct stk_fault *f)
     if (gpus * tasks > STK_MAX_GPUS)
         return blame(f, "gpus", "times tasks must be at most %d, got %" PRId64 " times %" PRId64,
                      STK_MAX_GPUS, gpus, tasks);
-    if (given(spec, "gpu_types") && gpus == 0 && !given(spec, "gpu_mem_mib") && !given(spec, "mig"))
+    if (given(spec, "gpu_types") && gpus == 0 && !given(spec, "gpu_mem_mib") &&
+        !given(spec, "mig") && !given(spec, "share"))
         return blame(f, "gpu_types", "has no meaning without gpus");
     if (whole(spec, "deadline", INT64_MAX) < whole(spec, "begin", 0))
         return blame(f, "deadline", "is before begin");

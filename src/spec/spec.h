@@ -64,8 +64,9 @@ struct stk_spec {
     uint32_t n_deps;
     bool scheduled; /* 'cron' says when */
     struct stk_cron cron;
-    bool by_memory;  /* part of a GPU of which only the memory is said: gpu_milli is the caller's */
-    bool share_said; /* else how a part is shared is the caller's, too */
+    bool by_memory; /* part of a GPU of which only the memory is said: gpu_milli is the caller's */
+    bool launch_once; /* one process for all tasks */
+    bool share_said;  /* else how a part is shared is the caller's, too */
     bool singleton;
     bool interactive;
     bool requeue;

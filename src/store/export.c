@@ -78,8 +78,9 @@ static void put_record(FILE *f, const struct stk_record *r)
         (void)fprintf(f, ",\"cause\":null");
     put_code(f, "exit_code", r->cause == STK_CAUSE_OK || r->cause == STK_CAUSE_FAILED, r->code);
     put_code(f, "signal", r->cause == STK_CAUSE_SIGNAL, r->code);
-    (void)fprintf(f, ",\"code\":%d,\"gpus\":%u,\"tasks\":%u,\"restarts\":%u,\"preemptions\":%u",
-                  r->code, r->gpus, r->tasks, r->restarts, r->preemptions);
+    (void)fprintf(f, ",\"code\":%d,\"gpus\":%.10g,\"tasks\":%u,\"restarts\":%u,\"preemptions\":%u",
+                  r->code, r->gpus * (r->gpu_milli ? r->gpu_milli / 1000.0 : 1), r->tasks,
+                  r->restarts, r->preemptions);
     (void)fprintf(f, ",\"served_s\":%" PRId64 ".%06d", r->served / STK_SECOND,
                   (int)(r->served % STK_SECOND));
     put_text(f, "comment", r->comment);

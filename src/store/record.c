@@ -78,8 +78,9 @@ int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct s
     static const char sql[] =
         "INSERT INTO job (number, uid, gid, user, kind, array, array_index, submitted, spec, name,"
         " first_started, started, ended, cause, code, gpus, tasks, restarts, preemptions, served,"
-        " comment, note, stdout, stderr) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
-        " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
+        " comment, note, stdout, stderr, gpu_milli) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+        "?10, ?11,"
+        " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)";
     sqlite3_stmt *s = NULL;
     int rc = check_texts(r, err);
 
@@ -97,6 +98,7 @@ int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct s
     (void)sqlite3_bind_int64(s, 8, r->submitted);
     (void)sqlite3_bind_int64(s, 9, r->spec);
     bind_mutable(s, 10, r);
+    (void)sqlite3_bind_int64(s, 25, r->gpu_milli);
     return stk_db_run(st, s, "write a job", err);
 }
 
@@ -154,6 +156,7 @@ void stk_record_load(sqlite3_stmt *s, struct stk_record *ret_record)
         .note = stk_db_str(s, 21),
         .stdout_path = stk_db_str(s, 22),
         .stderr_path = stk_db_str(s, 23),
+        .gpu_milli = stk_db_u32(s, 24),
     };
 }
 

@@ -54,7 +54,10 @@ static const char first[] =
     " PRIMARY KEY (job, idx)) STRICT, WITHOUT ROWID;"
     "CREATE INDEX item_state ON item (job, state, idx);";
 
-static const char *const steps[] = {first};
+/* Parts of a GPU: gpus is then how many there are parts of. */
+static const char second[] = "ALTER TABLE job ADD COLUMN gpu_milli INTEGER NOT NULL DEFAULT 0;";
+
+static const char *const steps[] = {first, second};
 
 const struct stk_schema stk_schema = {steps, sizeof(steps) / sizeof(*steps)};
 

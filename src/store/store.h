@@ -141,6 +141,7 @@ struct stk_record {
     enum stk_cause cause;
     int32_t code;
     uint32_t gpus, tasks; /* of all tasks; tasks of the gang */
+    uint32_t gpu_milli;   /* of each GPU, thousandths; 0: all of it */
     uint32_t restarts, preemptions;
     stk_time served; /* time run, all starts together */
     int64_t spec;
@@ -153,8 +154,8 @@ typedef int (*stk_record_fn)(void *ctx, const struct stk_record *r);
 
 int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct stk_err *err);
 
-/* All but number, uid, gid, user, kind, array, index and submitted, which never change, and spec.
- */
+/* All but number, uid, gid, user, kind, array, index, gpu_milli and submitted, which never change,
+ * and spec. */
 int stk_store_job_update(struct stk_store *st, const struct stk_record *r, struct stk_err *err);
 
 /* Another description for it; that of r->spec is forgotten when no other job has it. */

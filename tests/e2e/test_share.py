@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs with parts of GPUs, on virtual GPUs and on what the daemon takes for GPUs (tests/lib/fake_nvml.c)."""
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import time
+
 import pytest
 from daemon import STOKER, STOKERD, Daemon
 
@@ -38,3 +45,296 @@ def test_what_cannot_be_shared_is_refused_with_a_sentence(virtual):
     assert "there is no MPS here: the GPUs are virtual" in refused(d, gpus=0.5, share="mps")
     assert "memory of the GPUs here is not known" in refused(d, gpu_mem_mib=1024)
     assert "below 1, got 1.5" in refused(d, gpus=1.5)
+
+
+# ---- showing ----
+
+def cli(d, *words):
+    return subprocess.run([STOKER, *words], env={**os.environ, "STOKER_SOCKET": str(d.socket)}, capture_output=True, text=True,
+                          check=True).stdout
+
+
+def test_parts_are_shown_as_what_they_are(virtual):
+    d = virtual
+    first = d.submit(command=SLEEP, gpus=0.5, gpu_mem_mib=20480, name="half")
+    d.until(first, "running")
+    second = d.submit(command=SLEEP, gpus=0.3)
+    d.until(second, "running")
+    job = d.job(first)
+    assert job["gpus"] == 0.5 and job["part"] == {"gpus": 0.5, "mem_mib": 20480, "share": "none", "share_max": None, "mig": None,
+                                                  "with": [second]}
+    gpu = next(g for g in d.get("/v1/gpus")["gpus"] if g.get("shares"))
+    assert gpu["state"] == "busy" and abs(gpu["left"] - 0.2) < 1e-9
+    assert [(p["job"], p["gpus"], p["mem_mib"]) for p in gpu["shares"]] == [(first, 0.5, 20480), (second, 0.3, None)]
+    where = gpu["index"]
+    assert f"0.5 of gpu {where}" in cli(d, "queue")
+    assert f"0.5 of GPU {where}, 20.0 GiB of memory, share none, with job {second}" in cli(d, "show", str(first))
+    assert "shared, 0.2 left" in cli(d, "gpus") and "has 0.3, share none" in cli(d, "gpus")
+    rest = d.submit(command=SLEEP, gpus=1)
+    d.until(rest, "running")
+    waits = d.submit(command=SLEEP, gpus=0.4)
+    assert "needs 0.4 of a GPU (share none), and no GPU that it can use has that left" in d.job(waits)["state_text"]
+    assert "needs 0.4 of a GPU" in cli(d, "why", str(waits)) and "0.5 GPUs" in cli(d, "why", str(waits))
+    d.post("/v1/jobs/act", {"verb": "cancel", "ids": [first]})
+    assert d.wait(first)["gpus"] == 0.5 and d.history()[first]["gpus"] == 0.5
+    d.until(waits, "running")
+
+
+# ---- MPS ----
+
+class World:
+    """Two GPUs of 80 GiB, and something in the place of nvidia-cuda-mps-control."""
+
+    def __init__(self, folder, config="", mps=True, env=None):
+        self.dir = folder / "fake"
+        self.dir.mkdir(exist_ok=True)
+        programs = folder / "bin"
+        programs.mkdir(exist_ok=True)
+        if mps:
+            (programs / "nvidia-cuda-mps-control").symlink_to(pathlib.Path(__file__).resolve().parents[1] / "lib" / "fake_mps.sh")
+        self.daemon = Daemon(folder, gpus=None, config="gpus: {interval_ms: 200" + config + "}\n",
+                             env={"STOKER_GPU_LIB_DIR": str(FAKES), "STOKER_FAKE_DIR": str(self.dir),
+                                  "PATH": f"{programs}:{os.environ['PATH']}", **(env or {})})
+
+    def calls(self):
+        path = self.dir / "mps"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def until_calls(self, n, timeout=30):
+        end = time.monotonic() + timeout
+        while len(self.calls()) < n:
+            assert time.monotonic() < end, self.calls()
+            time.sleep(0.05)
+        return self.calls()
+
+    def control(self, gpu):
+        """The control daemon of a GPU: its process."""
+        found = list((self.daemon.state / "mps").glob(f"{gpu}-*/nvidia-cuda-mps-control.pid"))
+        return int(found[0].read_text())
+
+    def use(self, *lines):
+        """What is on the GPUs: "GPU PID MIB SM"."""
+        (self.dir / "new").write_text("".join(f"{line}\n" for line in lines))
+        (self.dir / "new").rename(self.dir / "procs")
+
+    def until_free(self, gpu=0, timeout=30):
+        end = time.monotonic() + timeout
+        while self.daemon.get("/v1/gpus")["gpus"][gpu]["state"] != "free":
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
+def alive(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] != "Z"
+    return False
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = []
+
+    def make(**how):
+        made.append(World(tmp_path, **how))
+        made[-1].daemon.start()
+        made[-1].until_free()
+        return made[-1]
+
+    yield make
+    for w in made:
+        w.daemon.close()
+        for path in (w.daemon.state / "mps").glob("*/nvidia-cuda-mps-control.pid"):
+            with contextlib.suppress(OSError, ValueError):
+                os.kill(int(path.read_text()), 9)
+
+
+def show_env(names):
+    return ["/bin/sh", "-c", "; ".join(f'echo "{n}=${n}"' for n in names) + "; exec sleep 1000"]
+
+
+def test_jobs_of_one_gpu_meet_at_one_mps(world):
+    w = world()
+    d = w.daemon
+    names = ["CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+             "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "STOKER_GPU_SHARE", "STOKER_GPU_MILLI", "STOKER_GPU_MEM_MIB"]
+    first = d.submit(command=show_env(names), gpus=0.255, gpu_mem_mib=10240)
+    d.until(first, "running")
+    second = d.submit(command=show_env(names), gpus=0.5)
+    d.until(second, "running")
+    assert d.job(first)["gpu_indices"] == d.job(second)["gpu_indices"] == [0]
+    pipe = d.state / "mps" / f"0-{os.getuid()}"
+    assert w.calls() == [f"start gpu=GPU-00000000-0000-0000-0000-000000000000 uid={os.getuid()} pipe={pipe}"]
+    said = dict(line.split("=", 1) for line in d.log(first).splitlines())
+    assert said == {"CUDA_VISIBLE_DEVICES": "GPU-00000000-0000-0000-0000-000000000000", "CUDA_MPS_PIPE_DIRECTORY": str(pipe),
+                    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "26", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=10240M",
+                    "STOKER_GPU_SHARE": "mps", "STOKER_GPU_MILLI": "255", "STOKER_GPU_MEM_MIB": "10240"}
+    assert "STOKER_GPU_MEM_MIB=40960" in d.log(second)  # half of its memory, as nothing else was said
+    control = w.control(0)
+    d.post("/v1/jobs/act", {"verb": "cancel", "ids": [first]})
+    d.wait(first)
+    assert alive(control) and len(w.calls()) == 1
+    d.post("/v1/jobs/act", {"verb": "cancel", "ids": [second]})
+    d.wait(second)
+    assert w.until_calls(2)[1] == f"quit -t 10 pipe={pipe}"
+    again = d.submit(command=SLEEP, gpus=0.5)
+    d.until(again, "running")
+    assert len(w.calls()) == 3
+
+
+def test_mps_outlives_the_daemon_and_is_quit_by_the_next_one(world):
+    w = world()
+    d = w.daemon
+    n = d.submit(command=SLEEP, gpus=0.5)
+    d.until(n, "running")
+    control = w.control(0)
+    d.kill()
+    d.start()
+    d.until(n, "running")
+    assert alive(control) and len(w.calls()) == 1
+    other = d.submit(command=SLEEP, gpus=0.5)
+    d.until(other, "running")
+    assert len(w.calls()) == 1
+    d.post("/v1/jobs/act", {"verb": "cancel", "ids": [n, other]})
+    assert w.until_calls(2)[1].startswith("quit")
+
+
+def test_an_mps_that_nobody_needs_after_a_restart_is_quit(world):
+    w = world()
+    d = w.daemon
+    n = d.submit(command=["/bin/sh", "-c", "sleep 2"], gpus=0.5)
+    d.until(n, "running")
+    d.kill()
+    shims = d.processes()
+    end = time.monotonic() + 30
+    while any(alive(pid) for pid in shims):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    d.start()
+    assert w.until_calls(2)[1].startswith("quit")
+
+
+def test_an_mps_that_dies_is_said_and_comes_back_for_the_next_job(world):
+    w = world()
+    d = w.daemon
+    n = d.submit(command=SLEEP, gpus=0.5)
+    d.until(n, "running")
+    os.kill(w.control(0), 9)
+    end = time.monotonic() + 30
+    while "MPS control daemon of GPU 0 has died" not in (d.job(n)["note"] or ""):
+        assert time.monotonic() < end, d.job(n)
+        time.sleep(0.05)
+    assert d.job(n)["state"] == "running"
+    other = d.submit(command=SLEEP, gpus=0.5)
+    d.until(other, "running")
+    assert len(w.calls()) == 2 and alive(w.control(0))
+
+
+def test_a_job_whose_mps_does_not_come_up_is_not_started(world):
+    w = world()
+    d = w.daemon
+    (w.dir / "mps-fails").write_text("")
+    job = d.wait(d.submit(command=SLEEP, gpus=0.5))
+    assert job["cause"] == "not_started"
+    assert job["note"] == "not started: MPS does not come up on GPU 0: An instance of this daemon is already running"
+    (w.dir / "mps-fails").unlink()
+    d.until(d.submit(command=SLEEP, gpus=0.5), "running")
+
+
+def test_jobs_that_share_by_mps_are_stopped_and_not_suspended(world):
+    w = world()
+    d = w.daemon
+    begin = ["/bin/sh", "-c", "echo begin; exec sleep 1000"]
+    low = [d.submit(command=begin, gpus=0.5, queue="preemptible", grace_s=1) for _ in range(2)]
+    for n in low:
+        d.until(n, "running")
+    high = d.submit(command=SLEEP, gpus=2, tier="critical", priority=5000)
+    d.until(high, "running")
+    job = d.job(low[0])
+    assert job["state"] == "waiting" and "stopped to make room" in job["note"]
+    d.post("/v1/jobs/act", {"verb": "cancel", "ids": [high]})
+    d.until(low[0], "running")
+    assert d.log(low[0]).count("begin") == 2  # anew, not from where it was
+
+
+def test_a_person_cannot_suspend_a_job_that_shares_by_mps(world):
+    d = world().daemon
+    n = d.submit(command=SLEEP, gpus=0.5)
+    d.until(n, "running")
+    said = d.client().post(f"/v1/jobs/{n}/suspend").json
+    assert "MPS" in json.dumps(said) and d.job(n)["state"] == "running", said
+
+
+def test_mps_itself_is_not_somebody_elses(world):
+    w = world()
+    d = w.daemon
+    n = d.submit(command=SLEEP, gpus=0.5)
+    d.until(n, "running")
+    w.use(f"0 {w.control(0)} 30 5")
+    time.sleep(1)
+    gpu = d.get("/v1/gpus")["gpus"][0]
+    assert gpu["state"] == "busy" and not gpu.get("foreign") and not gpu.get("off")
+    d.until(d.submit(command=SLEEP, gpus=0.5), "running")
+
+
+# ---- memory ----
+
+def pid_of(d, number):
+    """The process of a job."""
+    end = time.monotonic() + 30
+    while True:
+        pids = [p for p, j in d.processes().items() if j == number and "shim" not in pathlib.Path(f"/proc/{p}/cmdline").read_text()]
+        if pids:
+            return pids[0]
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("kind", ["c", "m"])
+def test_who_takes_more_memory_than_asked_for_is_stopped_and_the_neighbour_is_not(world, kind):
+    w = world(mps=kind == "m")
+    d = w.daemon
+    hog = d.submit(command=SLEEP, gpus=0.25, gpu_mem_mib=20480)
+    good = d.submit(command=SLEEP, gpus=0.5, gpu_mem_mib=40960)
+    for n in (hog, good):
+        d.until(n, "running")
+    w.use(f"0 {pid_of(d, hog)} 21000 10 {kind}", f"0 {pid_of(d, good)} 40000 10 {kind}")
+    time.sleep(1)
+    assert d.job(hog)["state"] == "running"  # within the slack
+    w.use(f"0 {pid_of(d, hog)} 25907 10 {kind}", f"0 {pid_of(d, good)} 40000 10 {kind}")
+    job = d.wait(hog)
+    assert job["cause"] == "killed" and job["note"] == "used 25.3 GiB of GPU memory, asked for 20 GiB"
+    time.sleep(1)
+    assert d.job(good)["state"] == "running" and not d.job(good).get("warning")
+
+
+def test_such_an_end_is_an_error_of_the_job(world):
+    w = world(mps=False)
+    d = w.daemon
+    n = d.submit(command=SLEEP, gpus=0.5, gpu_mem_mib=1024, retry={"error": 1})
+    d.until(n, "running")
+    w.use(f"0 {pid_of(d, n)} 9000 10")
+    end = time.monotonic() + 30
+    while d.job(n)["restarts"] == 0:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    d.until(n, "running")
+
+
+def test_a_site_may_only_warn(world):
+    w = world(mps=False, config=", mem_action: warn, mem_slack_mib: 0")
+    d = w.daemon
+    n = d.submit(command=SLEEP, gpus=0.5, gpu_mem_mib=1024)
+    whole = d.submit(command=SLEEP, gpus=1, gpu_mem_mib=1024)  # has all of it, whatever it asked for
+    for k in (n, whole):
+        d.until(k, "running")
+    lines = [f"0 {pid_of(d, n)} 1100 10", f"1 {pid_of(d, whole)} 70000 10"]
+    w.use(*lines)
+    end = time.monotonic() + 30
+    while not d.job(n).get("warning"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert d.job(n)["warning"] == "used 1.1 GiB of GPU memory, asked for 1 GiB" and not d.job(whole).get("warning")
+    w.use(lines[0].replace("1100", "900"))
+    while d.job(n).get("warning"):
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake.h - what the stand-ins for NVML and CUDA share: a folder, $STOKER_FAKE_DIR, with the world.
  *
- *     procs       a line each: GPU PID MIB SM [g]     (g: graphics)
+ *     procs       a line each: GPU PID MIB SM [g|m]   (g: graphics, m: client of MPS)
  *     PID.state   running, locked, checkpointed, failed: of a process that uses CUDA
  *     xid         lines "GPU CODE", taken once
  *     lost        numbers of GPUs that are gone

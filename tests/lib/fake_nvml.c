@@ -253,7 +253,7 @@ API(nvmlDeviceGetFieldValues, void *dev, int n, struct nvml_field *f)
     return NVML_SUCCESS;
 }
 
-static int processes(const void *dev, unsigned *n, struct nvml_process *p, int graphics)
+static int processes(const void *dev, unsigned *n, struct nvml_process *p, char which)
 {
     FILE *f = fake_open("procs", "re");
     unsigned found = 0, room = *n;
@@ -264,7 +264,7 @@ static int processes(const void *dev, unsigned *n, struct nvml_process *p, int g
         int g, pid;
 
         if (sscanf(line, "%d %d %*u %*u %c", &g, &pid, &kind) < 2 || g != gpu_of(dev) ||
-            (kind == 'g') != graphics)
+            kind != which)
             continue;
         if (found < room)
             p[found] = (struct nvml_process){(unsigned)pid, fake_held(g, pid) << 20, ~0U, ~0U};
@@ -281,12 +281,18 @@ static int processes(const void *dev, unsigned *n, struct nvml_process *p, int g
 API(nvmlDeviceGetComputeRunningProcesses_v3, void *dev, unsigned *n, struct nvml_process *p)
 {
     UNLESS("procs");
-    return processes(dev, n, p, 0);
+    return processes(dev, n, p, 'c');
 }
 
 API(nvmlDeviceGetGraphicsRunningProcesses_v3, void *dev, unsigned *n, struct nvml_process *p)
 {
-    return processes(dev, n, p, 1);
+    return processes(dev, n, p, 'g');
+}
+
+API(nvmlDeviceGetMPSComputeRunningProcesses_v3, void *dev, unsigned *n, struct nvml_process *p)
+{
+    UNLESS("mps");
+    return processes(dev, n, p, 'm');
 }
 
 API(nvmlDeviceGetProcessUtilization, void *dev, struct nvml_process_sample *s, unsigned *n,

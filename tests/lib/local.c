@@ -278,9 +278,12 @@ void lw_settle(struct lw *w, uint32_t number, uint32_t lease)
 void lw_adopt(struct lw *w, uint32_t number, uint32_t lease, enum stk_job_state state, bool resume,
               bool asleep, const struct stk_stop *stop, const char *spec)
 {
+    const struct stk_piece piece = {.tasks = 1, .mask = w->adopt_mask};
     struct stk_adopt a = {.start = {.job = {number},
                                     .number = number,
                                     .lease = lease,
+                                    .pieces = &piece,
+                                    .n_pieces = w->adopt_mask != 0,
                                     .resume = resume,
                                     .spec = spec},
                           .state = state,

@@ -29,6 +29,7 @@ struct lw {
     const char *cpus[2]; /* near the first and the second half of the GPUs; NULL: not known */
     uint64_t gpu_used_mib;
     uint32_t quantum_ms, switch_pct;
+    uint64_t adopt_mask;        /* GPUs of a job that is adopted; 0: they are not told */
     int32_t next_item, n_items; /* batch: handed out in order */
     int item_code[64];
     uint32_t items_done;

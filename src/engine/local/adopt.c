@@ -204,6 +204,8 @@ static void back_in_turn(struct stk_local_job *j)
         stk_local_turn_waits(j, j->run.slept ? j->run.slept : stk_local_now(j->m));
     else if (j->where == STK_W_RUNNING && j->real_gpus)
         stk_local_make_sure(j);
+    else if (j->where == STK_W_RUNNING)
+        stk_local_turn_began(j); /* how long it has had it nobody knows */
     stk_local_turns_soon(j->m);
 }
 
@@ -295,7 +297,9 @@ int stk_local_adopt(struct stk_engine *e, stk_time now, const struct stk_adopt *
     free(d.list);
     if (rc == -ENOMEM)
         (void)stk_err_set(err, rc, "out of memory");
-    if (rc == 0)
+    if (rc == 0) {
+        stk_local_mps_adopt(m);
         stk_local_strays_gone(m);
+    }
     return rc;
 }

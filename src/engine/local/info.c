@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -129,6 +130,13 @@ int stk_local_adopt_pid(struct stk_engine *e, pid_t pid, uid_t uid, uint64_t *re
     }
     *ret_start = p.start;
     return 0;
+}
+
+bool stk_local_is_mps(struct stk_engine *e, uint32_t gpu, const char *folder)
+{
+    const struct stk_local *m = (const struct stk_local *)e;
+
+    return gpu < m->cfg.n_gpus && folder[0] && strcmp(stk_local_mps_dir(m, gpu), folder) == 0;
 }
 
 stk_job_number stk_local_job_of_pid(struct stk_engine *e, pid_t pid)

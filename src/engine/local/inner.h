@@ -6,6 +6,7 @@
  * adopt.c   after a restart               orphan.c   processes whose shim is gone
  * suspend.c sleeping and waking           helper.c   running stoker-gpu
  * turns.c   who of several runs           nursery.c  the process that makes shims
+ * mps.c     MPS for GPUs that are shared  gpus.c     what a job has of its GPUs
  * info.c    questions from outside */
 #ifndef STK_ENGINE_LOCAL_INNER_H
 #define STK_ENGINE_LOCAL_INNER_H
@@ -64,6 +65,7 @@ struct stk_run {
 };
 
 struct stk_local;
+struct stk_local_mps;
 
 struct stk_local_job {
     struct stk_local *m;
@@ -81,6 +83,10 @@ struct stk_local_job {
     struct stk_stop stop;
     uint64_t mask; /* GPUs it has now */
     bool real_gpus;
+    uint16_t milli, mig;  /* thousandths of each, 0: all of it; profile of an instance, 0: none */
+    uint8_t share;        /* enum stk_share of a part */
+    uint8_t slot[64];     /* by GPU: where its instance starts */
+    uint32_t gpu_mem_mib; /* memory of each that it may use; 0: all */
     /* Of one that shares its GPU in turns (turns.c). */
     bool seat;
     bool yielding;       /* it is being put to sleep because its turn is over */
@@ -117,6 +123,7 @@ struct stk_local {
     struct stk_mem mem;
     struct stk_local_config cfg; /* its strings are our copies */
     struct stk_local_gpu *gpus;
+    struct stk_local_instance *instances;
     char **env, **own; /* own: every string of the configuration */
     uint32_t n_own;
     int run_dir, null_fd;
@@ -130,7 +137,8 @@ struct stk_local {
     uv_timer_t *turns; /* runs while GPUs are shared in turns */
     uint64_t n_turns, switch_ms;
     uint64_t mark_seed;
-    pid_t nursery; /* makes the shims; 0: none yet */
+    struct stk_local_mps *mps[64]; /* by GPU; NULL: it was never shared so */
+    pid_t nursery;                 /* makes the shims; 0: none yet */
     int nursery_fd;
 };
 
@@ -143,7 +151,6 @@ struct stk_local_job *stk_local_job_new(struct stk_local *m, const struct stk_st
 void stk_local_job_free(struct stk_local_job *j);
 void stk_local_emit_started(struct stk_local_job *j);
 void stk_local_emit_exited(struct stk_local_job *j, enum stk_cause cause, const char *sentence);
-void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s);
 int stk_local_keep_spec(struct stk_local_job *j, const struct stk_start *s);
 void stk_local_forget_spec(struct stk_local_job *j);
 void stk_local_do_stop(struct stk_local_job *j);
@@ -153,7 +160,20 @@ void stk_local_strays_gone(struct stk_local *m); /* starts those that wait, if s
 void stk_local_spawn(struct stk_local_job *j);
 void stk_local_run_name(const struct stk_local_job *j, const char *end, char *buf, size_t size);
 void stk_local_unlink(const struct stk_local_job *j);
+
+/* gpus.c */
+void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s);
 json_t *stk_local_gpu_list(const struct stk_local_job *j);
+json_t *stk_local_part(const struct stk_local_job *j); /* for the shim; NULL: whole GPUs */
+
+/* mps.c */
+/* Whether MPS serves all GPUs that it shares so. If not it is started, and the job, which waits,
+ * is told later; or it has failed, and the job has ended. */
+bool stk_local_mps_ready(struct stk_local_job *j);
+void stk_local_mps_release(struct stk_local *m); /* jobs have gone */
+void stk_local_mps_adopt(struct stk_local *m);   /* what an earlier daemon has left */
+const char *stk_local_mps_dir(const struct stk_local *m, uint32_t gpu);
+void stk_local_mps_close(struct stk_local *m);
 
 /* nursery.c: hands the two files of a launch to a shim-to-be. */
 int stk_local_nursery_send(struct stk_local *m, char *name, int conn_fd, int run_fd);

@@ -75,21 +75,6 @@ static void leave(struct stk_local *m, const struct stk_local_job *j)
     m->free_places[m->n_free++] = place;
 }
 
-void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s)
-{
-    j->mask = 0;
-    j->real_gpus = false;
-    j->seat = s->share == STK_SHARE_TIME;
-    j->tasks = 0;
-    for (uint32_t i = 0; i < s->n_pieces; i++) {
-        j->mask |= s->pieces[i].mask;
-        j->tasks += s->pieces[i].tasks;
-    }
-    for (uint32_t i = 0; i < j->m->cfg.n_gpus; i++)
-        if (j->mask >> i & 1 && !j->m->gpus[i].is_virtual)
-            j->real_gpus = true;
-}
-
 struct stk_local_job *stk_local_job_new(struct stk_local *m, const struct stk_start *s, bool stray)
 {
     struct stk_local_job *j = calloc(1, sizeof(*j));
@@ -302,6 +287,7 @@ static void settle(struct stk_engine *e, stk_job_number number, stk_lease_id lea
         return;
     stk_local_unlink(j);
     stk_local_job_free(j);
+    stk_local_mps_release(m);
 }
 
 static void pump(struct stk_engine *e, stk_time now)
@@ -336,6 +322,7 @@ static void close_local(struct stk_engine *e)
     stk_map_done(&m->by_slot, &m->mem);
     stk_mem_drop(&m->mem, &m->table, &m->cap_table, sizeof(*m->table));
     stk_mem_drop(&m->mem, &m->free_places, &m->cap_free, sizeof(*m->free_places));
+    stk_local_mps_close(m);
     stk_local_nursery_close(m);
     if (m->run_dir >= 0)
         (void)close(m->run_dir);
@@ -345,6 +332,7 @@ static void close_local(struct stk_engine *e)
         free(m->own[i]);
     free(m->own);
     free(m->env);
+    free(m->instances);
     free(m->gpus);
     free(m);
 }
@@ -401,6 +389,29 @@ static char *copy(struct stk_local *m, const char *s, bool *failed)
     return NULL;
 }
 
+/* The instances of all GPUs, one list. */
+static void copy_instances(struct stk_local *m, bool *failed)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < m->cfg.n_gpus; i++)
+        n += m->gpus[i].n_instances;
+    m->instances = calloc(n + 1, sizeof(*m->instances));
+    *failed = *failed || !m->instances;
+    n = 0;
+    for (uint32_t i = 0; m->instances && i < m->cfg.n_gpus; i++) {
+        struct stk_local_gpu *g = &m->gpus[i];
+        struct stk_local_instance *list = &m->instances[n];
+
+        for (uint32_t k = 0; k < g->n_instances; k++) {
+            list[k] = g->instances[k];
+            list[k].uuid = copy(m, list[k].uuid, failed);
+        }
+        g->instances = list;
+        n += g->n_instances;
+    }
+}
+
 static int copy_config(struct stk_local *m, const struct stk_local_config *cfg)
 {
     size_t n = 0;
@@ -409,6 +420,7 @@ static int copy_config(struct stk_local *m, const struct stk_local_config *cfg)
     m->cfg.state_dir = copy(m, cfg->state_dir, &failed);
     m->cfg.shim_path = copy(m, cfg->shim_path, &failed);
     m->cfg.gpu_helper = copy(m, cfg->gpu_helper, &failed);
+    m->cfg.mps = copy(m, cfg->mps, &failed);
     m->cfg.node = copy(m, cfg->node ? cfg->node : "localhost", &failed);
     m->cfg.cgroup = copy(m, cfg->cgroup ? cfg->cgroup : "stoker", &failed);
     m->cfg.cgroup_mode = copy(m, cfg->cgroup_mode ? cfg->cgroup_mode : "auto", &failed);
@@ -418,6 +430,8 @@ static int copy_config(struct stk_local *m, const struct stk_local_config *cfg)
         m->gpus[i].uuid = copy(m, cfg->gpus[i].uuid ? cfg->gpus[i].uuid : "", &failed);
         m->gpus[i].cpus = copy(m, cfg->gpus[i].cpus ? cfg->gpus[i].cpus : "", &failed);
     }
+    if (m->gpus)
+        copy_instances(m, &failed);
     while (cfg->env && cfg->env[n])
         n++;
     m->env = calloc(n + 1, sizeof(*m->env));
@@ -438,6 +452,10 @@ static int open_dirs(struct stk_local *m, struct stk_err *err)
         return fd;
     (void)close(fd);
     fd = make_dir(m->cfg.state_dir, "script", 0711, err);
+    if (fd < 0)
+        return fd;
+    (void)close(fd);
+    fd = make_dir(m->cfg.state_dir, "mps", 0711, err);
     if (fd < 0)
         return fd;
     (void)close(fd);

@@ -15,6 +15,12 @@
 
 #include "engine/engine.h"
 
+struct stk_local_instance { /* a MIG instance that is there */
+    uint16_t profile;       /* model/mig.h */
+    uint8_t slot;           /* its first memory slice */
+    const char *uuid;
+};
+
 struct stk_local_gpu { /* place in the table = bit in stk_piece.mask */
     uint32_t index;    /* as NVML counts */
     uint32_t minor;    /* /dev/nvidiaMINOR */
@@ -24,6 +30,8 @@ struct stk_local_gpu { /* place in the table = bit in stk_piece.mask */
                        */
     int32_t numa;     /* -1: not known */
     bool is_virtual;  /* a number only: no device behind it */
+    const struct stk_local_instance *instances; /* of a GPU in MIG mode */
+    uint32_t n_instances;
 };
 
 /* Answers of item_next. */
@@ -35,6 +43,7 @@ struct stk_local_config { /* strings and tables are copied */
     const char *state_dir;  /* absolute; run/, attach/ and script/ are made in it */
     const char *shim_path;  /* stoker-shim */
     const char *gpu_helper; /* stoker-gpu; NULL: no job with real GPUs is suspended */
+    const char *mps;        /* nvidia-cuda-mps-control; NULL: no job shares by MPS */
     const char *node;       /* name of this machine */
     const struct stk_local_gpu *gpus;
     uint32_t n_gpus;
@@ -50,6 +59,9 @@ struct stk_local_config { /* strings and tables are copied */
     void *ctx;
     /* A sentence about the job: how it ended, why it could not be suspended. */
     void (*note)(void *ctx, stk_job_number number, const char *sentence);
+    /* It shares a GPU in turns: its turn begins, is over, or (trouble) goes on because it cannot be
+     * suspended. */
+    void (*turned)(void *ctx, stk_job_number number, const char *sentence, bool trouble);
     /* The array a job belongs to; false: none. */
     bool (*array)(void *ctx, stk_job_number number, stk_job_number *ret_array, uint32_t *ret_index);
     /* MiB of GPU memory in use on the GPUs of the mask: must fit into the host's free memory before
@@ -124,6 +136,11 @@ int stk_local_adopt_pid(struct stk_engine *e, pid_t pid, uid_t uid, uint64_t *re
 
 /* Every job that has processes, asleep or not, in no order. */
 void stk_local_each(struct stk_engine *e, void (*fn)(void *ctx, stk_job_number number), void *ctx);
+
+/* In the environment of MPS's own processes; the value is the folder they serve. */
+#define STK_MPS_MARK "STOKER_MPS"
+/* Whether this is the folder of the MPS that serves the jobs on this GPU. */
+bool stk_local_is_mps(struct stk_engine *e, uint32_t gpu, const char *folder);
 
 /* The job of which this process is a task; 0: none. */
 stk_job_number stk_local_job_of_pid(struct stk_engine *e, pid_t pid);

@@ -32,6 +32,8 @@ void stk_local_unlink(const struct stk_local_job *j)
 
     stk_local_run_name(j, ".sock", name, sizeof(name));
     (void)unlinkat(j->m->run_dir, name, 0);
+    stk_local_run_name(j, ".gpu", name, sizeof(name));
+    (void)unlinkat(j->m->run_dir, name, 0);
     if (j->run.begun && !j->run.exited) { /* its shim could not clean up */
         (void)snprintf(path, sizeof(path), "%s/script/stoker-%u.%u", j->m->cfg.state_dir, j->number,
                        j->launch);
@@ -134,28 +136,6 @@ static void find_ports(struct stk_local_job *j, uint32_t n)
     }
 }
 
-json_t *stk_local_gpu_list(const struct stk_local_job *j)
-{
-    json_t *list = json_array();
-
-    for (uint32_t i = 0; i < j->m->cfg.n_gpus; i++) {
-        const struct stk_local_gpu *g = &j->m->gpus[i];
-
-        json_t *o;
-
-        if (!(j->mask >> i & 1))
-            continue;
-        o = json_pack("{s:i,s:i,s:s}", "index", (int)g->index, "minor", (int)g->minor, "uuid",
-                      g->uuid);
-        if (g->cpus[0]) {
-            (void)json_object_set_new(o, "cpus", json_string(g->cpus));
-            (void)json_object_set_new(o, "numa", json_integer(g->numa));
-        }
-        (void)json_array_append_new(list, o);
-    }
-    return list;
-}
-
 static json_t *env_object(const struct stk_local *m)
 {
     json_t *o = json_object();
@@ -181,6 +161,8 @@ static json_t *header(struct stk_local_job *j)
                   "state", m->cfg.state_dir, "cgroup", m->cfg.cgroup, "cgroup_mode",
                   m->cfg.cgroup_mode, "virtual", !j->real_gpus, "port", (int)j->port, "gpus",
                   stk_local_gpu_list(j), "env", env_object(m));
+    if (o && j->milli)
+        (void)json_object_set_new(o, "part", stk_local_part(j));
     if (o && m->cfg.array && m->cfg.array(m->cfg.ctx, j->number, &array, &index) && array) {
         (void)json_object_set_new(o, "array", json_integer(array));
         (void)json_object_set_new(o, "array_index", json_integer(index));
@@ -276,6 +258,8 @@ void stk_local_spawn(struct stk_local_job *j)
     char *text = NULL;
     size_t n = 0;
 
+    if (!stk_local_mps_ready(j))
+        return;
     if (ports_wanted(j) > 0)
         find_ports(j, ports_wanted(j));
     text = message(j, &n);

@@ -71,6 +71,10 @@ static void give_up(struct stk_local_job *j, const char *why)
 
 void stk_local_suspend(struct stk_local_job *j)
 {
+    if (j->share == STK_SHARE_MPS) {
+        fall_back(j, "it shares its GPU by MPS, whose clients CUDA cannot suspend");
+        return;
+    }
     j->where = STK_W_PREPARING;
     order(j, "prepare", NULL);
 }

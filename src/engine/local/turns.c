@@ -38,6 +38,12 @@ static int64_t now_ms(const struct stk_local *m)
     return (int64_t)uv_now(m->cfg.loop);
 }
 
+static void tell(const struct stk_local_job *j, const char *sentence, bool trouble)
+{
+    if (j->m->cfg.turned && !j->stray)
+        j->m->cfg.turned(j->m->cfg.ctx, j->number, sentence, trouble);
+}
+
 static bool is_awake(const struct stk_local_job *j)
 {
     switch (j->where) {
@@ -222,6 +228,7 @@ void stk_local_turn_began(struct stk_local_job *j)
         j->m->switch_ms += (uint64_t)j->wake_ms;
     }
     j->timing = false;
+    tell(j, "its turn has begun", false);
     stk_local_turns_soon(j->m);
 }
 
@@ -233,7 +240,7 @@ void stk_local_turn_slept(struct stk_local_job *j)
         j->sleep_ms = now_ms(j->m) - j->switch_from;
         j->m->switch_ms += (uint64_t)j->sleep_ms;
         j->refused = 0;
-        j->sentence[0] = 0;
+        tell(j, "its turn is over, it sleeps", false);
     }
     j->yielding = false;
     if (!j->again_at)
@@ -243,6 +250,7 @@ void stk_local_turn_slept(struct stk_local_job *j)
 
 bool stk_local_turn_kept(struct stk_local_job *j, const char *why)
 {
+    char text[256];
     bool news = strncmp(j->why_kept, why, sizeof(j->why_kept) - 1) != 0 || j->refused == 0;
 
     if (!j->yielding || j->stopping)
@@ -251,8 +259,11 @@ bool stk_local_turn_kept(struct stk_local_job *j, const char *why)
     j->turn_from = now_ms(j->m);
     j->refused++;
     (void)snprintf(j->why_kept, sizeof(j->why_kept), "%s", why);
+    (void)snprintf(text, sizeof(text), "cannot be suspended: %s; it keeps its turn, others wait",
+                   why);
+    tell(j, text, news);
     if (news)
-        stk_local_note(j, "cannot be suspended: %s; it keeps its turn, others wait", why);
+        stk_local_note(j, "%s", text);
     stk_local_turn_changed(j);
     return true;
 }

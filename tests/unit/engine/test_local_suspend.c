@@ -368,6 +368,32 @@ static void memory_is_counted_before_a_suspend(void **state)
     lw_close(&w);
 }
 
+/* It goes on when the daemon is killed; two at work on one process would get in each other's way.
+ */
+static void a_stoker_gpu_of_an_earlier_daemon_is_let_finish(void **state)
+{
+    const struct stk_stop stop = {{1}, 5, STK_CAUSE_EVICTED, true};
+    struct lw w;
+    char *log;
+
+    (void)state;
+    lw_open(&w);
+    helper(&w, "mkdir $0.busy || echo two at once >>$0.log; echo begin >>$0.log; sleep 0.5; "
+               "rmdir $0.busy; echo end >>$0.log; " OK_HELPER);
+    begin(&w, "");
+    lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
+    lw_until_text(&w, "../gpu-helper.log", "begin\n");
+    w.adopt_mask = 3;
+    restart(&w);
+    lw_adopt(&w, 1, 5, STK_JOB_STOPPING, false, false, &stop, lw_sh(&w, COUNTS, ""));
+    (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
+    log = lw_read(&w, "../gpu-helper.log");
+    assert_string_equal(log, "begin\nend\nbegin\nend\n");
+    free(log);
+    sleeps(&w);
+    lw_close(&w);
+}
+
 static void a_restore_that_the_driver_refuses_queues_it_again(void **state)
 {
     struct stk_event ev;
@@ -466,6 +492,7 @@ static void a_restart_while_saving_does_it_again(void **state)
     begin(&w, "");
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
     lw_until_text(&w, "helper.log", "suspend");
+    w.adopt_mask = 3;
     restart(&w);
     lw_adopt(&w, 1, 5, STK_JOB_STOPPING, false, false, &stop, lw_sh(&w, COUNTS, ""));
     (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
@@ -525,6 +552,7 @@ int main(void)
         cmocka_unit_test(on_other_gpus_it_runs_on_the_cpus_near_those),
         cmocka_unit_test(what_cannot_be_saved_is_stopped_instead),
         cmocka_unit_test(memory_is_counted_before_a_suspend),
+        cmocka_unit_test(a_stoker_gpu_of_an_earlier_daemon_is_let_finish),
         cmocka_unit_test(a_restore_that_the_driver_refuses_queues_it_again),
         cmocka_unit_test(a_restore_without_room_is_tried_again),
         cmocka_unit_test(a_job_that_waits_for_room_sleeps_and_can_be_told_to_sleep),

@@ -236,13 +236,14 @@ static void other_files_and_newer_stores_are_refused(void **state)
     box_open(b);
     box_close(b);
     in_file(b, "PRAGMA user_version = 9");
-    refused(b, -EPROTONOSUPPORT, "made by a newer stoker (schema 9, this one knows 1)",
+    refused(b, -EPROTONOSUPPORT, "made by a newer stoker (schema 9, this one knows 2)",
             stk_store_open(b->dir.path, 0, &b->st, &b->err));
-    in_file(b, "PRAGMA user_version = 1; PRAGMA application_id = 7");
+    in_file(b, "PRAGMA user_version = 2; PRAGMA application_id = 7");
     refused(b, -EINVAL, "not a stoker store", stk_store_open(b->dir.path, 0, &b->st, &b->err));
 }
 
-static const char *steps[] = {NULL, "ALTER TABLE job ADD COLUMN place TEXT NOT NULL DEFAULT 'here'",
+static const char *steps[] = {NULL, NULL,
+                              "ALTER TABLE job ADD COLUMN place TEXT NOT NULL DEFAULT 'here'",
                               "CREATE TABLE extra (a INTEGER PRIMARY KEY); "
                               "INSERT INTO extra SELECT number FROM job",
                               "CREATE TABLE extra (twice INTEGER)"};
@@ -254,45 +255,71 @@ static int count(void *ctx, const struct stk_record *r)
     return 0;
 }
 
+static int is_whole(void *ctx, const struct stk_record *r)
+{
+    (void)ctx;
+    assert_int_equal(r->gpus, 4);
+    assert_int_equal(r->gpu_milli, 0);
+    return 0;
+}
+
 static void an_older_store_comes_forward_and_the_old_one_is_kept(void **state)
 {
     struct box *b = *state;
-    const struct stk_schema next = {steps, 3}, broken = {steps, 4};
+    const struct stk_schema next = {steps, 4}, broken = {steps, 5};
     char path[256];
     sqlite3 *db;
     int n = 0;
 
     steps[0] = stk_schema.step[0];
+    steps[1] = stk_schema.step[1];
     box_open(b);
     begin(b);
     (void)put_job(b, 1, 1000);
     commit(b);
     box_close(b);
-    refused(b, -EPROTONOSUPPORT, "older stoker (schema 1, this one knows 3)",
+    refused(b, -EPROTONOSUPPORT, "older stoker (schema 2, this one knows 4)",
             stk_store_open_schema(b->dir.path, STK_STORE_READ_ONLY, &next, &b->st, &b->err));
 
     /* A step that fails leaves the version before it, and every step before it done. */
-    refused(b, -EIO, "from schema 3 to 4",
+    refused(b, -EIO, "from schema 4 to 5",
             stk_store_open_schema(b->dir.path, 0, &broken, &b->st, &b->err));
     ok(b, stk_store_open_schema(b->dir.path, 0, &next, &b->st, &b->err));
     assert_string_equal(stk_store_note(b->st), "");
     box_close(b);
-    refused(b, -EPROTONOSUPPORT, "schema 3, this one knows 1",
+    refused(b, -EPROTONOSUPPORT, "schema 4, this one knows 2",
             stk_store_open(b->dir.path, 0, &b->st, &b->err));
 
     /* The copy is a whole store of the old version. */
-    assert_int_equal(mode_of(b, "stoker.db.backup-v1"), 0600);
-    (void)fx_dir_at(&b->dir, "stoker.db.backup-v1", path, sizeof(path));
+    assert_int_equal(mode_of(b, "stoker.db.backup-v2"), 0600);
+    (void)fx_dir_at(&b->dir, "stoker.db.backup-v2", path, sizeof(path));
     ok(b, stk_store_restore(b->dir.path, path, NULL, NULL, &b->err));
     box_open(b);
     ok(b, stk_store_live(b->st, count, &n, &b->err));
     assert_int_equal(n, 1);
     box_close(b);
     ok(b, stk_store_open_schema(b->dir.path, 0, &next, &b->st, &b->err));
-    assert_non_null(strstr(stk_store_note(b->st), "stoker.db.backup-v1"));
+    assert_non_null(strstr(stk_store_note(b->st), "stoker.db.backup-v2"));
     assert_int_equal(sqlite3_open(fx_dir_at(&b->dir, "stoker.db", path, sizeof(path)), &db), 0);
     assert_int_equal(sqlite3_exec(db, "SELECT place FROM job, extra", NULL, NULL, NULL), 0);
     (void)sqlite3_close(db);
+}
+
+/* Version 1 had no parts of GPUs. */
+static void a_store_of_version_1_has_whole_gpus(void **state)
+{
+    struct box *b = *state;
+    const struct stk_schema first = {stk_schema.step, 1};
+
+    ok(b, stk_store_open_schema(b->dir.path, 0, &first, &b->st, &b->err));
+    box_close(b);
+    in_file(b,
+            "INSERT INTO job (number, uid, gid, user, name, kind, array, array_index, submitted,"
+            " first_started, started, cause, code, gpus, tasks, restarts, preemptions, served,"
+            " spec, comment, note, stdout, stderr) VALUES (1, 0, 0, 'u', 'n', 0, 0, 0, 1, 0, 0, 0,"
+            " 0, 4, 1, 0, 0, 0, 0, '', '', '', '')");
+    box_open(b);
+    ok(b, stk_store_job_get(b->st, 1, is_whole, NULL, &b->err));
 }
 
 static void a_leftover_of_a_creation_that_was_cut_short_is_no_trouble(void **state)
@@ -320,6 +347,7 @@ int main(void)
         boxed(damaged_files_are_refused_and_left_alone),
         boxed(other_files_and_newer_stores_are_refused),
         boxed(an_older_store_comes_forward_and_the_old_one_is_kept),
+        boxed(a_store_of_version_1_has_whole_gpus),
         boxed(a_leftover_of_a_creation_that_was_cut_short_is_no_trouble),
     };
 

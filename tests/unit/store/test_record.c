@@ -24,6 +24,7 @@ static int same(void *ctx, const struct stk_record *r)
     assert_int_equal(r->cause, w->cause);
     assert_int_equal(r->code, w->code);
     assert_int_equal(r->gpus, w->gpus);
+    assert_int_equal(r->gpu_milli, w->gpu_milli);
     assert_int_equal(r->tasks, w->tasks);
     assert_int_equal(r->restarts, w->restarts);
     assert_int_equal(r->preemptions, w->preemptions);
@@ -49,6 +50,7 @@ static void every_member_comes_back(void **state)
                            .array_index = 4000000000u,
                            .submitted = T0,
                            .gpus = 16,
+                           .gpu_milli = 250,
                            .tasks = 2,
                            .spec = 0,
                            .comment = "a comment",

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpus.c - what a job has of its GPUs: which, how much of each, and how its supervisor is told. */
+#include <string.h>
+
+#include "engine/local/inner.h"
+
+void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s)
+{
+    j->mask = 0;
+    j->real_gpus = false;
+    j->seat = s->share == STK_SHARE_TIME;
+    j->tasks = 0;
+    j->milli = s->gpu_milli;
+    j->mig = s->mig;
+    j->share = s->share;
+    j->gpu_mem_mib = s->gpu_mem_mib;
+    for (uint32_t i = 0; i < s->n_pieces; i++) {
+        j->mask |= s->pieces[i].mask;
+        j->tasks += s->pieces[i].tasks;
+        for (uint64_t left = s->pieces[i].mask; left; left &= left - 1)
+            j->slot[__builtin_ctzll(left)] = (uint8_t)s->pieces[i].slot;
+    }
+    for (uint32_t i = 0; i < j->m->cfg.n_gpus; i++)
+        if (j->mask >> i & 1 && !j->m->gpus[i].is_virtual)
+            j->real_gpus = true;
+}
+
+/* The instance of the job on this GPU; "": it has none there. */
+static const char *instance(const struct stk_local_job *j, uint32_t gpu)
+{
+    const struct stk_local_gpu *g = &j->m->gpus[gpu];
+
+    for (uint32_t i = 0; j->mig && i < g->n_instances; i++)
+        if (g->instances[i].profile == j->mig && g->instances[i].slot == j->slot[gpu])
+            return g->instances[i].uuid;
+    return "";
+}
+
+json_t *stk_local_gpu_list(const struct stk_local_job *j)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < j->m->cfg.n_gpus; i++) {
+        const struct stk_local_gpu *g = &j->m->gpus[i];
+        json_t *one;
+
+        if (!(j->mask >> i & 1))
+            continue;
+        one = json_pack("{s:i,s:i,s:s}", "index", (int)g->index, "minor", (int)g->minor, "uuid",
+                        g->uuid);
+        if (g->cpus[0]) {
+            (void)json_object_set_new(one, "cpus", json_string(g->cpus));
+            (void)json_object_set_new(one, "numa", json_integer(g->numa));
+        }
+        if (instance(j, i)[0])
+            (void)json_object_set_new(one, "mig", json_string(instance(j, i)));
+        if (j->share == STK_SHARE_MPS)
+            (void)json_object_set_new(one, "mps", json_string(stk_local_mps_dir(j->m, i)));
+        (void)json_array_append_new(list, one);
+    }
+    return list;
+}
+
+json_t *stk_local_part(const struct stk_local_job *j)
+{
+    return json_pack("{s:i,s:I,s:s}", "milli", (int)j->milli, "mem_mib", (json_int_t)j->gpu_mem_mib,
+                     "share", j->mig ? "mig" : stk_share_name((enum stk_share)j->share));
+}

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs share a GPU in turns while the daemon dies again and again, just before or just after a call that changes
+something outside it, so also in the middle of a switch. Never do two run at once, every job makes all its steps once.
+
+STOKER_RUNS: how many runs (default 3; of a soak the hundredth part of what it says). STOKER_SEED: the first seed.
+"""
+import contextlib
+import os
+import pathlib
+import threading
+import time
+
+import pytest
+from test_crash import COUNTS, Gone, Run
+from turns import counts, read, turns
+
+RUNS = max(3, int(os.environ.get("STOKER_RUNS", "3")) // 100)
+SEED = int(os.environ.get("STOKER_SEED", "1"))
+JOBS, STEPS = 3, 120
+
+
+class Watch(threading.Thread):
+    """Looks at the processes of all jobs, all the time: those of one job at most can run."""
+
+    def __init__(self, d):
+        super().__init__(daemon=True)
+        self.d, self.over, self.looks, self.both = d, False, 0, []
+
+    def awake(self):
+        found = set()
+        for pid, job in self.d.processes().items():
+            with contextlib.suppress(OSError):
+                stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+                name, state = stat[stat.index("(") + 1:stat.rindex(")")], stat[stat.rindex(")") + 2]
+                if not name.startswith("stoker") and state not in "TtZX":
+                    found.add(job)
+        return found
+
+    def run(self):
+        while not self.over:
+            first = self.awake()
+            if len(first) > 1:  # not at one instant: one may have gone to sleep before the other was looked at
+                still = first & self.awake() & self.awake()
+                self.both += [sorted(still)] if len(still) > 1 else []
+            self.looks += 1
+            time.sleep(0.01)
+
+
+class Turns(Run):
+    def __init__(self, seed, folder):
+        super().__init__(seed, folder)
+        self.d.gpus = 1
+        self.d.config = self.d.folder / "stoker.yaml"
+        self.d.config.write_text("gpus:\n  quantum: 0s\n  switch_pct: 40\n")
+
+    def submit_all(self):
+        while len(self.jobs) < JOBS:
+            name = f"job{len(self.jobs)}"
+            job = {"command": counts(self.work, name, STEPS), "share": "time", "share_max": JOBS, "workdir": self.work, "stdout": "/dev/null",
+                   "name": name}
+            try:
+                self.jobs[self.ask("POST", "/v1/jobs", job, key=name)["id"]] = job
+            except Gone:
+                self.come_back()
+
+    def come_back(self):
+        if self.d.process:
+            self.d.process.wait(30)  # it is gone, and may not be buried yet
+        while not self.start(crash=self.deaths < 12):
+            pass
+        self.deaths += 1
+
+    def steps(self):
+        """Where the daemon dies next: while it comes up, or during a switch or two."""
+        return self.r.randrange(1, self.r.choice([60, 120, 250]))
+
+    def play(self):
+        self.come_back()
+        watch = Watch(self.d)
+        watch.start()
+        try:
+            self.submit_all()
+            end = time.monotonic() + 120
+            while True:
+                with contextlib.suppress(Gone):
+                    if not self.living():
+                        break
+                assert time.monotonic() < end, self.living()
+                if not self.d.alive():
+                    self.come_back()
+                time.sleep(self.r.random() * 0.1)
+            records = self.d.history()
+        finally:
+            watch.over = True
+            watch.join()
+        assert not watch.both
+        for number, job in self.jobs.items():
+            assert records[number]["cause"] == "completed", records[number]
+            assert len(read(self.work, job["name"])) == STEPS
+        COUNTS["turns"] += len(turns(self.work, [j["name"] for j in self.jobs.values()]))
+        COUNTS["deaths during turns"] += self.deaths
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + RUNS))
+def test_one_at_a_time_whenever_the_daemon_dies(seed, tmp_path):
+    run = Turns(seed, tmp_path)
+    try:
+        run.play()
+    finally:
+        run.d.close()

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that share a GPU in turns (share: time), through the command line and the API, on a virtual GPU."""
+import json
+import os
+import random
+import re
+import subprocess
+import time
+
+import pytest
+from daemon import STOKER, STOKERD, Daemon
+from turns import counts, never_two, read
+
+pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="not built")
+CONFIG = "gpus:\n  quantum: 1s\n  switch_pct: 100\n"
+
+
+@pytest.fixture
+def d(tmp_path):
+    with Daemon(tmp_path, gpus=1, config=CONFIG) as d:
+        yield d
+
+
+def cli(d, *args, code=0):
+    run = subprocess.run([STOKER, *map(str, args)], env={**os.environ, "STOKER_SOCKET": str(d.socket)}, capture_output=True,
+                         text=True, timeout=60, cwd=d.folder, check=False)
+    assert run.returncode == code, run
+    return run.stdout + run.stderr
+
+
+def seat(d, name, steps, *options):
+    return json.loads(cli(d, "submit", "--json", "--name", name, "--share", "time", *options, "--",
+                          *counts(d.folder, name, steps)))["id"]
+
+
+def until(what, seconds=60):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def sleeps(d, number):
+    turn = d.job(number).get("turn")
+    return turn and not turn["has"] and turn["turns"] > 0
+
+
+def metric(d, name):
+    return float(re.search(rf"^{name} (\S+)$", d.client().get("/metrics").body.decode(), re.M)[1])
+
+
+def test_two_jobs_take_turns_and_lose_nothing(d):
+    first, second = seat(d, "a", 250), seat(d, "b", 250)
+    until(lambda: read(d.folder, "b"))
+    text = cli(d, "queue")
+    assert "has its turn" in text
+    assert "sleeps until its turn, 1st" in text
+    assert re.search(r"has its turn|sleeps until its turn", cli(d, "show", first))
+    for number in (first, second):
+        job = d.wait(number)
+        assert job["cause"] == "completed"
+        assert job["preemptions"] == 0
+    assert len(read(d.folder, "a")) == len(read(d.folder, "b")) == 250
+    rows = never_two(d.folder, ["a", "b"], 1)
+    assert len(rows) >= 4, rows
+    assert metric(d, "stoker_turns_total") >= 4
+    assert metric(d, "stoker_turn_switch_seconds_total") > 0
+
+
+def test_a_newcomer_is_started_in_its_turn(d):
+    d.config.write_text(CONFIG.replace("1s", "1h"))
+    d.reload()
+    d.errors_with("configuration read again")
+    first, second = seat(d, "a", 100), seat(d, "b", 10)
+    until(lambda: read(d.folder, "a"))
+    job = d.job(second)
+    assert job["state"] == "starting"
+    assert job["state_text"] == "is started in its turn, 1st"
+    assert d.wait(first)["cause"] == "completed"
+    assert d.wait(second)["cause"] == "completed"
+    assert [row[0] for row in never_two(d.folder, ["a", "b"], 1)] == ["a", "b"]
+
+
+def test_the_sleeping_one_can_be_cancelled_suspended_and_resumed(d):
+    first, second, third = seat(d, "a", 3000, "--share-max", 3), seat(d, "b", 3000, "--share-max", 3), seat(d, "c", 3000, "--share-max", 3)
+    until(lambda: sleeps(d, first))
+    cli(d, "suspend", first)
+    d.until(first, "suspended")
+    before = len(read(d.folder, "a"))
+    until(lambda: sleeps(d, second))
+    cli(d, "cancel", second)
+    assert d.wait(second)["cause"] == "cancelled"
+    until(lambda: read(d.folder, "c"))
+    at = len(read(d.folder, "c"))
+    until(lambda: len(read(d.folder, "c")) > at + 150)  # more than a turn: nobody else takes one
+    assert len(read(d.folder, "a")) == before
+    cli(d, "resume", first)
+    until(lambda: len(read(d.folder, "a")) > before + 20)
+    until(lambda: sleeps(d, first))
+    cli(d, "cancel", third)
+    assert d.wait(third)["cause"] == "cancelled"
+    at = len(read(d.folder, "a"))
+    until(lambda: len(read(d.folder, "a")) > at + 150)
+    assert d.job(first)["turn"]["text"] == "has its turn, nobody waits for the next"
+    never_two(d.folder, ["a", "b", "c"], 1)
+
+
+def test_turns_go_on_when_the_daemon_comes_back(d):
+    first, second = seat(d, "a", 300), seat(d, "b", 300)
+    until(lambda: read(d.folder, "b"))
+    d.restart()
+    d.kill()
+    d.start()
+    for number in (first, second):
+        assert d.wait(number)["cause"] == "completed"
+    assert len(read(d.folder, "a")) == len(read(d.folder, "b")) == 300
+    assert len(never_two(d.folder, ["a", "b"], 1)) >= 4
+
+
+def test_listeners_are_told_and_the_journal_is_not(d):
+    _, stream = listening = d.client(timeout=60).open("GET", "/v1/events")  # kept open by the pair
+    seat(d, "a", 150)
+    seat(d, "b", 150)
+    types = []
+    while types.count("exited") < 2:
+        line = stream.readline().decode()
+        types += [line.split()[1]] if line.startswith("event:") else []
+    assert types.count("turn") >= 4
+    assert types.count("started") == 2
+    assert not {"suspended", "evict", "suspend"} & set(types)
+    listening[0].close()
+
+
+def test_what_cannot_take_turns_is_refused_with_a_sentence(d):
+    for options, sentence in ((["--gpus", 2], "time is for one GPU: gpus 1, or part of it such as 0.5, got 2"),
+                              (["--tasks", 2], "time takes one task"),
+                              (["--no-suspend"], "time suspends the job between its turns")):
+        assert sentence in cli(d, "submit", "--share", "time", *options, "--", "/bin/true", code=2)
+
+
+def test_parts_are_seats_and_memory_is_not_divided(d):
+    jobs = [d.submit(command=["/bin/sleep", "1000"], gpus=0.4, share="time") for _ in range(3)]
+    d.until(jobs[0], "running")
+    assert [d.job(n)["state"] for n in jobs] == ["running", "starting", "waiting"]
+
+
+# ---- with what the daemon takes for GPUs (tests/lib/fake*.c) ----
+
+FAKES = STOKER.resolve().parent / "tests" / "lib"
+ON_GPU = """
+import os, pathlib, sys, time
+fake, me, steps = pathlib.Path(sys.argv[1]), os.getpid(), int(sys.argv[3])
+state = fake / ("%d.state" % me)
+state.write_text("running")
+with open(fake / "procs", "a") as f:
+    f.write("%s %d 100 50\\n" % (os.environ["STOKER_GPUS"], me))
+i = 0
+with open(sys.argv[2], "a", buffering=1) as f:
+    while i < steps:
+        if state.read_text().strip() == "running":  # else it would wait in its next call of CUDA
+            i += 1
+            f.write("%d %.6f\\n" % (i, time.monotonic()))
+        time.sleep(0.01)
+state.write_text("checkpointed")  # nothing of it is on the GPU any more
+"""
+
+
+@pytest.fixture
+def fakes(tmp_path):
+    if not (FAKES / "libnvidia-ml.so.1").exists():
+        pytest.skip("not built with tests")
+    (tmp_path / "fake").mkdir()
+    with Daemon(tmp_path, gpus=None, config="gpus: {interval_ms: 200, foreign: ignore, quantum: 1s, switch_pct: 100}\n",
+                env={"STOKER_GPU_LIB_DIR": str(FAKES), "STOKER_FAKE_DIR": str(tmp_path / "fake")}) as d:
+        yield d
+
+
+def on_gpu(d, name, steps, **more):
+    return d.submit(name=name, share="time", command=["/usr/bin/python3", "-S", "-c", ON_GPU, str(d.folder / "fake"),
+                                                      str(d.folder / f"{name}.steps"), str(steps)], **more)
+
+
+def test_what_is_on_the_gpu_goes_and_comes_back_each_turn(fakes):
+    d = fakes
+    first, second = on_gpu(d, "a", 250), on_gpu(d, "b", 250)
+    until(lambda: sleeps(d, first))
+    turn = d.job(first)["turn"]
+    assert turn["suspend_s"] > 0
+    for number in (first, second):
+        assert d.wait(number)["cause"] == "completed"
+    assert len(read(d.folder, "a")) == len(read(d.folder, "b")) == 250
+    assert len(never_two(d.folder, ["a", "b"], 1)) >= 4
+    words = [line.split()[0] for line in (d.folder / "fake" / "log").read_text().splitlines()]
+    assert words.count("checkpoint") == words.count("restore") >= 2
+
+
+def driver_calls(d):
+    return (d.folder / "fake" / "log").read_text().count("\n")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_step_on_the_gpu_is_lost_when_the_daemon_is_killed_in_a_switch(fakes, seed):
+    d, r = fakes, random.Random(seed)
+    first, second = on_gpu(d, "a", 250), on_gpu(d, "b", 250)
+    until(lambda: read(d.folder, "b"))
+    for _ in range(4):
+        done = driver_calls(d)
+        until(lambda n=done: driver_calls(d) > n or not d.jobs(), 30)
+        time.sleep(r.random() * 0.05)
+        d.kill()  # the driver has just done something
+        d.start()
+    for number in (first, second):
+        assert d.wait(number)["cause"] == "completed"
+    assert len(read(d.folder, "a")) == len(read(d.folder, "b")) == 250
+    never_two(d.folder, ["a", "b"], 1)
+
+
+def test_a_driver_that_refuses_leaves_the_turn_and_says_so(fakes):
+    d = fakes
+    d.stop()
+    d.env["STOKER_FAKE_FAIL"] = "lock:0:801"
+    d.start()
+    first, second = on_gpu(d, "a", 300), on_gpu(d, "b", 20)
+    until(lambda: "cannot be suspended" in (d.job(first)["note"] or "") or d.job(first)["state"] == "done")
+    assert "MPS" in d.job(first)["note"]
+    assert "keeps its turn" in d.errors_with(f"job {first}: cannot be suspended")
+    assert "keeps its turn, it cannot be suspended" in cli(d, "queue")
+    assert "the one that has it cannot be suspended" in cli(d, "queue")
+    for number in (first, second):
+        assert d.wait(number)["cause"] == "completed"
+    assert [row[0] for row in never_two(d.folder, ["a", "b"], 1)] == ["a", "b"]

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that count, for tests of GPUs that are shared in turns: every step is written down with its time, so two that
+ran at once show afterwards."""
+import pathlib
+
+STEP = """
+import sys, time
+with open(sys.argv[1], "a", buffering=1) as f:
+    for i in range(1, int(sys.argv[2]) + 1):
+        f.write("%d %.6f\\n" % (i, time.monotonic()))
+        time.sleep(0.01)
+"""
+
+
+def counts(folder, name, steps):
+    """The command of a job that makes so many steps."""
+    return ["/usr/bin/python3", "-S", "-c", STEP, str(pathlib.Path(folder) / f"{name}.steps"), str(steps)]
+
+
+def read(folder, name):
+    """Times of its steps; none is missing and none was made twice."""
+    path = pathlib.Path(folder) / f"{name}.steps"
+    if not path.exists():
+        return []
+    lines = [line.split() for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    assert [int(n) for n, _ in lines] == list(range(1, len(lines) + 1)), f"{name} lost a step or made one twice"
+    return [float(at) for _, at in lines]
+
+
+def turns(folder, names):
+    """Whose steps came after another's, in order: [(name, steps in a row, seconds)]. Fails when a job made steps while
+    another had its turn: then its row is broken by one that is no turn, and that job was not at its end."""
+    last = {name: len(read(folder, name)) for name in names}
+    steps = sorted((at, name, i + 1) for name in names for i, at in enumerate(read(folder, name)))
+    rows = []
+    for at, name, i in steps:
+        if rows and rows[-1][0] == name:
+            rows[-1][2:] = [i, at]
+        else:
+            rows.append([name, at, i, at])
+    return [(name, first, until, i == last[name]) for name, first, i, until in rows]
+
+
+def never_two(folder, names, quantum_s):
+    """A row between two of another job is a whole turn, or the end of its job."""
+    rows = turns(folder, names)
+    for before, row, after in zip(rows, rows[1:], rows[2:]):
+        if before[0] == after[0] and not row[3]:
+            assert after[1] - before[2] > 0.5 * quantum_s, f"{row} beside {before} and {after}"
+    return rows
