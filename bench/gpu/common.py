@@ -2,6 +2,7 @@
 """Shared by the GPU proofs: counters, waiting, checks, the report."""
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -80,3 +81,70 @@ class Counter:
         self.child.wait()
         if os.path.exists(self.file):
             os.unlink(self.file)
+
+
+ENDED = {"completed", "failed", "killed", "out_of_memory", "timeout", "node_lost", "gpu_error",
+         "not_started", "cancelled", "dependency_failed", "lost", "done"}
+
+
+class Stoker:
+    """A daemon of our own in a folder of its own."""
+
+    def __init__(self, build, folder, gpus="foreign: block\n  interval_ms: 1000"):
+        self.program = os.path.join(os.path.abspath(build), "stoker")
+        self.dir = folder
+        self.env = {**os.environ, "STOKER_SOCKET": os.path.join(folder, "stoker.sock")}
+        self.config = os.path.join(folder, "stoker.yaml")
+        self.configure(gpus)
+        self.log = open(os.path.join(folder, "daemon.log"), "wb")
+        self.daemon = subprocess.Popen([self.program, "serve", "--config", self.config], env=self.env,
+                                       stdout=self.log, stderr=self.log)
+
+    def configure(self, gpus):
+        with open(self.config, "w", encoding="ascii") as f:
+            f.write(f"state: {self.dir}/state\nsocket: {self.dir}/stoker.sock\nlisten: 127.0.0.1:0\ngpus:\n  {gpus}\n")
+
+    def reload(self, gpus):
+        self.configure(gpus)
+        self.daemon.send_signal(signal.SIGHUP)
+
+    def run(self, *args):
+        return subprocess.run([self.program, *map(str, args)], env=self.env, capture_output=True,
+                              text=True, check=False, timeout=120, cwd=self.dir)
+
+    def json(self, *args):
+        run = self.run(args[0], "--json", *args[1:])
+        try:
+            return json.loads(run.stdout)
+        except ValueError:
+            return {"error": run.stderr.strip() or run.stdout, "exit": run.returncode}
+
+    def submit(self, name, options, command):
+        """Its id, and the whole answer."""
+        reply = self.json("submit", "--name", name, *options, "--", *command)
+        return reply.get("id"), reply
+
+    def job(self, number):
+        return self.json("show", number)
+
+    def state(self, number):
+        job = self.job(number)
+        return job.get("cause") or job.get("state") if job.get("state") == "done" else job.get("state")
+
+    def until(self, number, states, limit_s=240):
+        wait_for(lambda: self.state(number) in states, limit_s, 0.05)
+        return self.state(number)
+
+    def close(self):
+        self.daemon.terminate()
+        try:
+            self.daemon.wait(60)
+        except subprocess.TimeoutExpired:
+            self.daemon.kill()
+
+
+def reach(path, n, limit_s=240):
+    def there():
+        now = read_steps(path)
+        return now if now and now[1] >= n else None
+    return wait_for(there, limit_s)
