@@ -6,6 +6,21 @@
 #include "api/owners.h"
 #include "core/state.h"
 
+/* Named things: how many there are, and how many are free. */
+static json_t *show_resources(const struct stk_state *s, uint32_t node)
+{
+    json_t *o = json_object();
+
+    for (uint32_t k = 0; k < s->n_resources; k++) {
+        size_t at = (size_t)node * s->n_resources + k;
+
+        (void)json_object_set_new(o, s->resource_names[k],
+                                  json_pack("{s:I,s:I}", "total", (json_int_t)s->resource_all[at],
+                                            "free", (json_int_t)s->resource_free[at]));
+    }
+    return o;
+}
+
 static json_t *show_node(const struct stk_owners *v, uint32_t i)
 {
     const struct stk_live_config *cfg = stk_live_config(v->api->cfg.live);
@@ -17,7 +32,8 @@ static json_t *show_node(const struct stk_owners *v, uint32_t i)
         busy += v->owner[(size_t)i * STK_MAX_NODE_GPUS + g] != 0;
     drained = (uint32_t)__builtin_popcountll(stk_live_drained(v->api->cfg.live, i));
     return json_pack(
-        "{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o}", "name", cfg->nodes[i].name, "state",
+        "{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "name", cfg->nodes[i].name,
+        "state",
         !n->up                              ? "down"
         : n->gpus > 0 && drained >= n->gpus ? "drained"
                                             : "up",
@@ -27,7 +43,8 @@ static json_t *show_node(const struct stk_owners *v, uint32_t i)
         n->cpu_limited ? json_real((double)n->cpu_milli / 1000) : json_null(), "cpus_free",
         n->cpu_limited ? json_real((double)n->cpu_free / 1000) : json_null(), "mem_mib",
         n->mem_limited ? json_integer((json_int_t)n->mem_mib) : json_null(), "mem_free_mib",
-        n->mem_limited ? json_integer((json_int_t)n->mem_free) : json_null());
+        n->mem_limited ? json_integer((json_int_t)n->mem_free) : json_null(), "resources",
+        show_resources(s, i));
 }
 
 struct page {

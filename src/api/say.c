@@ -105,6 +105,15 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
                        s->resource ? s->resource : "a resource", w->have,
                        w->have == 1 ? "is" : "are", w->missing == 0 ? ", but not together" : "",
                        outlook);
+    else if (w->code == STK_WHY_TOPOLOGY && w->level)
+        (void)snprintf(buf, size,
+                       "finds enough GPUs free, but not as near as it asks: at most %" PRIu64
+                       " in one %s, and %" PRIu64 " are needed there%s",
+                       w->have, stk_level_name(w->level), w->need, outlook);
+    else if (w->code == STK_WHY_TOPOLOGY)
+        (void)snprintf(buf, size,
+                       "finds enough GPUs free, but not so that its tasks lie as they must%s",
+                       outlook);
     else
         (void)snprintf(buf, size, "finds GPUs free, but not enough CPUs or memory beside them%s",
                        outlook);
@@ -136,8 +145,12 @@ static void say_turn(const struct stk_say *s, char *buf, size_t size)
                        *when ? ", which is promised to start " : "", when);
         break;
     case STK_WHY_PINNED:
-        (void)snprintf(buf, size, "sleeps, and must wake on its own GPUs, which job %s has%s%s",
-                       other, *when ? " and is expected to give back " : "", when);
+        if (w->other == 0)
+            (void)snprintf(buf, size,
+                           "sleeps, and must wake on its own GPUs, which are not to be used");
+        else
+            (void)snprintf(buf, size, "sleeps, and must wake on its own GPUs, which job %s has%s%s",
+                           other, *when ? " and is expected to give back " : "", when);
         break;
     case STK_WHY_ROUND:
         (void)snprintf(buf, size, "would fit; the scheduler decides again %s", when);
@@ -194,6 +207,7 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
     case STK_WHY_FRAGMENTS:
     case STK_WHY_CPU_MEM:
     case STK_WHY_RESOURCE:
+    case STK_WHY_TOPOLOGY:
         say_room(s, buf, size);
         break;
     case STK_WHY_CLAIMED:

@@ -329,6 +329,8 @@ static void set_description(const struct stk_show *v, json_t *o, const struct st
     char path[4096];
 
     set(o, "time_limit_s", limit ? json_incref(limit) : json_null());
+    if (json_object_get(spec, "resources"))
+        set(o, "resources", json_incref(json_object_get(spec, "resources")));
     copy = spec && v->who && stk_live_may(v->who, rec->uid) ? json_deep_copy(spec) : NULL;
     json_decref(spec);
     if (!copy)
@@ -400,7 +402,7 @@ static void set_core(const struct stk_show *v, json_t *o, const struct stk_entry
     set_place(v, o, s, j);
     set_part(v, o, s, j);
     if (j->lease) {
-        stk_time left = stk_job_remaining(j, now);
+        stk_time left = j->expected_end - now;
 
         say_running(j, now, sentence, sizeof(sentence));
         set(o, "state_text", json_string(sentence));

@@ -20,6 +20,7 @@ struct holder {
     stk_job_number number;
     uint32_t gpus, milli; /* milli 0: whole ones */
     stk_time estimate;    /* how long it would run; 0: it has no time limit */
+    uint32_t amount;      /* of what is short: GPUs, or a named resource */
     stk_time end;         /* NOT_KNOWN: nobody knows, or it should be over by now */
 };
 
@@ -32,9 +33,18 @@ static int by_end(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* The jobs that have GPUs of the pool, those that should end first first. */
-static struct holder *holders(const struct stk_state *s, uint32_t pool, stk_time now,
-                              uint32_t *ret_n)
+/* How much it has of what is short. */
+static uint32_t amount_of(const struct stk_state *s, const struct stk_job *j,
+                          const struct stk_reason *w)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+
+    return w->code == STK_WHY_RESOURCE ? d->resource[w->resource] * d->tasks : j->gpus;
+}
+
+/* The jobs of the pool that have some of it, those that should end first first. */
+static struct holder *holders(const struct stk_state *s, uint32_t pool, const struct stk_reason *w,
+                              stk_time now, uint32_t *ret_n)
 {
     struct holder *list =
         calloc(s->pools[pool].n_leased + s->pools[pool].n_stopping + 1, sizeof(*list));
@@ -43,12 +53,13 @@ static struct holder *holders(const struct stk_state *s, uint32_t pool, stk_time
     for (uint32_t i = 0; list && i < s->n_jobs && n < cap; i++) {
         const struct stk_job *j = &s->jobs[i];
 
-        if (j->lease && j->pool == pool && j->gpus > 0) {
-            stk_time left = stk_job_remaining(j, now);
-
-            list[n++] = (struct holder){j->number, j->gpus, s->shapes[j->shape].demand.gpu_milli,
-                                        j->estimate, left > 0 ? now + left : NOT_KNOWN};
-        }
+        if (j->lease && j->pool == pool && amount_of(s, j, w) > 0)
+            list[n++] = (struct holder){j->number,
+                                        j->gpus,
+                                        s->shapes[j->shape].demand.gpu_milli,
+                                        j->estimate,
+                                        amount_of(s, j, w),
+                                        j->expected_end > now ? j->expected_end : NOT_KNOWN};
     }
     if (n > 1)
         qsort(list, n, sizeof(*list), by_end);
@@ -60,11 +71,12 @@ static struct holder *holders(const struct stk_state *s, uint32_t pool, stk_time
 static json_t *show_holder(const struct stk_api *a, const struct holder *h)
 {
     const struct stk_entry *e = stk_live_entry(a->cfg.live, h->number);
-    json_t *o = json_pack(
-        "{s:I,s:s,s:s,s:o,s:o,s:o}", "id", (json_int_t)h->number, "name", e ? e->rec.name : "",
-        "user", e ? e->rec.user : "", "gpus", stk_show_gpus(h->gpus, h->milli), "estimate_s",
-        h->estimate > 0 ? json_real((double)h->estimate / 1e6) : json_null(), "expected_end",
-        h->end != NOT_KNOWN ? stk_show_time(h->end) : json_null());
+    json_t *o =
+        json_pack("{s:I,s:s,s:s,s:o,s:I,s:o,s:o}", "id", (json_int_t)h->number, "name",
+                  e ? e->rec.name : "", "user", e ? e->rec.user : "", "gpus",
+                  stk_show_gpus(h->gpus, h->milli), "amount", (json_int_t)h->amount, "estimate_s",
+                  h->estimate > 0 ? json_real((double)h->estimate / 1e6) : json_null(),
+                  "expected_end", h->end != NOT_KNOWN ? stk_show_time(h->end) : json_null());
 
     if (e)
         stk_show_element(o, &e->rec);
@@ -76,22 +88,26 @@ static bool wants_room(enum stk_reason_code code)
 {
     return code == STK_WHY_GPUS || code == STK_WHY_FRAGMENTS || code == STK_WHY_CPU_MEM ||
            code == STK_WHY_CLAIMED || code == STK_WHY_BEHIND || code == STK_WHY_RESERVED ||
-           code == STK_WHY_RANK || code == STK_WHY_PINNED;
+           code == STK_WHY_RANK || code == STK_WHY_PINNED || code == STK_WHY_RESOURCE ||
+           code == STK_WHY_TOPOLOGY;
 }
 
 static json_t *show_holders(const struct stk_api *a, const struct stk_state *s,
                             const struct stk_job *j, struct stk_say *say, char first[32])
 {
     uint32_t n = 0;
-    struct holder *list = wants_room(say->why.code) ? holders(s, j->pool, say->now, &n) : NULL;
+    struct holder *list =
+        wants_room(say->why.code) ? holders(s, j->pool, &say->why, say->now, &n) : NULL;
     uint64_t freed = 0;
     json_t *out = json_array();
 
     for (uint32_t i = 0; i < n; i++) {
         const struct holder *h = &list[i];
 
-        freed += h->milli ? 0 : h->gpus; /* the rest of a shared one may stay */
-        if (say->why.code == STK_WHY_GPUS && !s->shapes[j->shape].demand.gpu_milli &&
+        /* of a shared GPU the rest may stay in use */
+        freed += h->milli && !say->resource ? 0 : h->amount;
+        if (((say->why.code == STK_WHY_GPUS && !s->shapes[j->shape].demand.gpu_milli) ||
+             say->resource) &&
             !say->room_at && freed >= say->why.missing)
             say->room_at = h->end;
         if (i < MAX_HOLDERS)
@@ -172,15 +188,18 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     (void)stk_live_schedule(a->cfg.live, e->number, &say.next, &last);
     (void)stk_show_name(a, w->other, other, sizeof(other));
     say.at_once = stk_show_at_once(a, e, w);
+    if (w->code == STK_WHY_RESOURCE)
+        say.resource = s->resource_names[w->resource];
     held = show_holders(a, s, &s->jobs[slot], &say, first);
     stk_say_why(&say, sentence, sizeof(sentence));
     stk_say_change(&say, change, sizeof(change));
     out = json_pack(
-        "{s:I,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "id", (json_int_t)e->number,
-        "state", stk_show_state(&s->jobs[slot]), "code", stk_say_code(&say), "sentence", sentence,
-        "change", change, "need", (json_int_t)w->need, "have", (json_int_t)w->have, "missing",
-        (json_int_t)w->missing, "off", (json_int_t)w->off, "other",
-        w->other ? json_integer(w->other) : json_null(), "until", stk_show_time(w->until),
+        "{s:I,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "id",
+        (json_int_t)e->number, "state", stk_show_state(&s->jobs[slot]), "code", stk_say_code(&say),
+        "sentence", sentence, "change", change, "need", (json_int_t)w->need, "have",
+        (json_int_t)w->have, "missing", (json_int_t)w->missing, "off", (json_int_t)w->off, "other",
+        w->other ? json_integer(w->other) : json_null(), "resource",
+        say.resource ? json_string(say.resource) : json_null(), "until", stk_show_time(w->until),
         "expected", stk_show_time(say.room_at), "holders", held, "waits_for", show_waits_for(a, e));
     stk_show_element(out, &e->rec);
     stk_request_json(r, 200, out);
@@ -200,11 +219,11 @@ static void explain_ended(struct stk_api *a, struct stk_request *r, stk_job_numb
     }
     stk_request_json(
         r, 200,
-        json_pack("{s:I,s:O,s:O,s:s,s:s,s:O,s:s,s:i,s:i,s:i,s:i,s:n,s:n,s:n,s:[],s:[]}", "id",
+        json_pack("{s:I,s:O,s:O,s:s,s:s,s:O,s:s,s:i,s:i,s:i,s:i,s:n,s:n,s:n,s:n,s:[],s:[]}", "id",
                   (json_int_t)number, "array_id", json_object_get(job, "array_id"), "array_index",
                   json_object_get(job, "array_index"), "state", "done", "code", "ended", "sentence",
                   json_object_get(job, "state_text"), "change", "", "need", 0, "have", 0, "missing",
-                  0, "off", 0, "other", "until", "expected", "holders", "waits_for"));
+                  0, "off", 0, "other", "resource", "until", "expected", "holders", "waits_for"));
     json_decref(job);
 }
 

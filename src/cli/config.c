@@ -55,6 +55,14 @@ static void print_params(const struct stk_config *c)
     }
 }
 
+static void print_amounts(const struct stk_config_amounts *a)
+{
+    (void)putchar('{');
+    for (uint32_t i = 0; i < a->n; i++)
+        (void)printf("%s%s: %" PRIu32, i ? ", " : "", a->names[i], a->amounts[i]);
+    (void)putchar('}');
+}
+
 /* The word at a place of "a|b|c". */
 static void print_word(const char *words, uint64_t place)
 {
@@ -107,7 +115,7 @@ static void print_key(const struct stk_config *c, const struct stk_config_key *k
     else if (k->type == STK_CONFIG_NAMES)
         memcpy(&names, at,
                sizeof(names)); // NOLINT(bugprone-multi-level-implicit-pointer-conversion)
-    else if (k->type != STK_CONFIG_PARAMS)
+    else if (k->type != STK_CONFIG_PARAMS && k->type != STK_CONFIG_AMOUNTS)
         memcpy(&n, at, sizeof(n));
     if (!text && *k->def)
         text = k->def;
@@ -123,6 +131,8 @@ static void print_key(const struct stk_config *c, const struct stk_config_key *k
         print_names(names);
     else if (k->type == STK_CONFIG_PARAMS)
         print_params(c);
+    else if (k->type == STK_CONFIG_AMOUNTS)
+        print_amounts(&c->resources);
     else
         print_number(k, n);
     (void)putchar('\n');

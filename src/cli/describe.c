@@ -154,18 +154,85 @@ static int simple_options(const struct stk_args *a, json_t *spec, struct stk_err
     return 0;
 }
 
-static int gpu_types(const struct stk_args *a, json_t *spec)
+/* One "name=value" of a list with commas: copies both; the rest of the list, or NULL. */
+static const char *next_pair(const char *s, char name[64], char value[64])
 {
-    json_t *list = json_array();
-    const char *s;
-    int at = 0;
+    size_t n = strcspn(s, ",="), k;
 
-    while ((s = stk_arg_next(a, "gpu-type", &at)) != NULL)
-        (void)json_array_append_new(list, json_string(s));
-    if (json_array_size(list) > 0)
-        return json_object_set_new(spec, "gpu_types", list);
-    json_decref(list);
+    if (s[n] != '=' || n == 0 || n >= 64)
+        return NULL;
+    k = strcspn(s + n + 1, ",");
+    if (k == 0 || k >= 64)
+        return NULL;
+    (void)snprintf(name, 64, "%.*s", (int)n, s);
+    (void)snprintf(value, 64, "%.*s", (int)k, s + n + 1);
+    s += n + 1 + k;
+    return *s == ',' ? s + 1 : s;
+}
+
+/* "h100:1,a100:0.5": into 'speeds', in order; those without one have speed 1. */
+static int add_types(const char *s, json_t *speeds, bool *unlike, struct stk_err *err)
+{
+    do {
+        size_t len = strcspn(s, ","), name = strcspn(s, ":,");
+        char text[32] = "1";
+        json_t *v = NULL;
+
+        if (name < len)
+            (void)snprintf(text, sizeof(text), "%.*s", (int)(len - name - 1), s + name + 1);
+        *unlike |= name < len;
+        if (name == 0 || real(text, &v) < 0 || json_object_setn_new(speeds, s, name, v) < 0)
+            return stk_err_set(err, -EINVAL,
+                               "--gpu-type takes TYPE[:SPEED] joined by commas such as "
+                               "h100:1,a100:0.5, got \"%.40s\"",
+                               s);
+        s += len + (s[len] == ',');
+    } while (*s != '\0');
     return 0;
+}
+
+static int gpu_types(const struct stk_args *a, json_t *spec, struct stk_err *err)
+{
+    json_t *speeds = json_object(), *list = json_array();
+    bool unlike = false;
+    const char *s;
+    int at = 0, rc = 0;
+
+    while (rc == 0 && (s = stk_arg_next(a, "gpu-type", &at)) != NULL)
+        rc = add_types(s, speeds, &unlike, err);
+    for (void *it = json_object_iter(speeds); it; it = json_object_iter_next(speeds, it))
+        (void)json_array_append_new(list, json_string(json_object_iter_key(it)));
+    if (rc == 0 && json_array_size(list) > 0)
+        (void)json_object_set(spec, "gpu_types", unlike ? speeds : list);
+    json_decref(speeds);
+    json_decref(list);
+    return rc;
+}
+
+/* "nvme_gib=100", several joined by commas. */
+static int resources(const struct stk_args *a, json_t *spec, struct stk_err *err)
+{
+    json_t *all = json_object();
+    char name[64], value[64];
+    const char *s;
+    int at = 0, rc = 0;
+
+    while (rc == 0 && (s = stk_arg_next(a, "resource", &at)) != NULL) {
+        const char *rest = s;
+
+        do {
+            json_t *v = NULL;
+
+            rest = next_pair(rest, name, value);
+            if (!rest || whole(value, &v) < 0 || json_object_set_new(all, name, v) < 0)
+                rc = stk_err_set(err, -EINVAL,
+                                 "--resource takes NAME=N such as nvme_gib=100, got \"%.40s\"", s);
+        } while (rc == 0 && *rest != '\0');
+    }
+    if (rc == 0 && json_object_size(all) > 0)
+        (void)json_object_set(spec, "resources", all);
+    json_decref(all);
+    return rc;
 }
 
 static int depends(const struct stk_args *a, json_t *spec, struct stk_err *err)
@@ -190,22 +257,6 @@ static int depends(const struct stk_args *a, json_t *spec, struct stk_err *err)
     return rc;
 }
 
-/* One "name=value" of a list with commas: copies both; the rest of the list, or NULL. */
-static const char *next_pair(const char *s, char name[16], char value[64])
-{
-    size_t n = strcspn(s, ",="), k;
-
-    if (s[n] != '=' || n == 0 || n >= 16)
-        return NULL;
-    k = strcspn(s + n + 1, ",");
-    if (k == 0 || k >= 64)
-        return NULL;
-    (void)snprintf(name, 16, "%.*s", (int)n, s);
-    (void)snprintf(value, 64, "%.*s", (int)k, s + n + 1);
-    s += n + 1 + k;
-    return *s == ',' ? s + 1 : s;
-}
-
 static int retry_count(json_t *rules, const char *name, const char *s)
 {
     int64_t n = 0;
@@ -221,7 +272,7 @@ static int retry_count(json_t *rules, const char *name, const char *s)
 static int retry(const char *s, json_t *spec, struct stk_err *err)
 {
     json_t *rules = json_object(), *codes = json_array();
-    char name[16], value[64];
+    char name[64], value[64];
     int rc = s[strcspn(s, "=")] == '\0' ? retry_count(rules, "error", s) : 0;
 
     (void)json_object_set_new(spec, "retry", rules);
@@ -250,7 +301,7 @@ static int retry(const char *s, json_t *spec, struct stk_err *err)
 static int idle(const char *s, json_t *spec, struct stk_err *err)
 {
     json_t *rules = json_object();
-    char name[16], value[64], key[24];
+    char name[64], value[64], key[72];
 
     (void)json_object_set_new(spec, "idle", rules);
     do {
@@ -272,7 +323,8 @@ static int languages(const struct stk_args *a, json_t *spec, struct stk_err *err
     json_t *v = NULL;
     int rc = depends(a, spec, err);
 
-    rc = rc < 0 ? rc : gpu_types(a, spec);
+    rc = rc < 0 ? rc : gpu_types(a, spec, err);
+    rc = rc < 0 ? rc : resources(a, spec, err);
     if (rc == 0 && array && (rc = stk_words_array(array, &v, err)) == 0)
         (void)json_object_set_new(spec, "array", v);
     if (rc == 0 && signal && (rc = stk_words_signal_ahead(signal, &v, err)) == 0)

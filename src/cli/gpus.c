@@ -8,6 +8,7 @@
 
 #include "cli/ask.h"
 #include "cli/table.h"
+#include "cli/topology.h"
 #include "cli/view.h"
 
 #define BAR 10
@@ -135,6 +136,43 @@ int stk_gpu_lines(const json_t *gpus, const struct stk_term *t, int max)
     return n;
 }
 
+static int show_topology(struct stk_ask *k)
+{
+    json_t *body = NULL, *nodes;
+    int rc = stk_ask_get(k, &body, "/v1/topology");
+
+    nodes = json_object_get(body, "nodes");
+    if (rc == STK_EXIT_OK && k->json)
+        stk_print_json(body);
+    for (size_t i = 0; rc == STK_EXIT_OK && !k->json && i < json_array_size(nodes); i++)
+        stk_topology_draw(json_array_get(nodes, i), &k->out);
+    json_decref(body);
+    stk_ask_close(k);
+    return rc;
+}
+
+/* "licence 1 of 2 free": named things of the machines, under the GPUs. */
+static int print_resources(struct stk_ask *k)
+{
+    json_t *nodes = NULL;
+    int rc = stk_ask_pages(k, "/v1/nodes", "nodes", "after", 0, &nodes);
+
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        json_t *node = json_array_get(nodes, i), *one;
+        char clean[80];
+        const char *name;
+
+        json_object_foreach(json_object_get(node, "resources"), name, one)
+        {
+            (void)fprintf(k->out.f, "%s  %" PRId64 " of %" PRId64 " free\n",
+                          stk_text_clean(clean, sizeof(clean), name, false),
+                          stk_int(one, "free", 0), stk_int(one, "total", 0));
+        }
+    }
+    json_decref(nodes);
+    return rc;
+}
+
 static int run_gpus(const struct stk_args *a)
 {
     json_t *gpus = NULL, *out;
@@ -143,23 +181,38 @@ static int run_gpus(const struct stk_args *a)
 
     if (rc != STK_EXIT_OK)
         return rc;
+    if (stk_arg_is(a, "topology"))
+        return show_topology(&k);
     rc = stk_ask_pages(&k, "/v1/gpus", "gpus", "after", 0, &gpus);
     if (rc == STK_EXIT_OK && k.json) {
         out = json_pack("{s:O}", "gpus", gpus);
         stk_print_json(out);
         json_decref(out);
-    } else if (rc == STK_EXIT_OK && stk_gpu_lines(gpus, &k.out, 0) == 0) {
-        (void)printf("no GPUs\n");
+    } else if (rc == STK_EXIT_OK) {
+        if (stk_gpu_lines(gpus, &k.out, 0) == 0)
+            (void)printf("no GPUs\n");
+        rc = print_resources(&k);
     }
     json_decref(gpus);
     stk_ask_close(&k);
     return rc;
 }
 
+static const struct stk_option gpus_options[] = {
+    {"topology", 't', NULL, "how the machine is built, and how the GPUs are connected", NULL},
+    {0},
+};
+static const struct stk_options gpus_groups[] = {{"options", gpus_options}, {0}};
+
 const struct stk_command stk_cmd_gpus = {
     .name = "gpus",
-    .synopsis = "",
+    .synopsis = "[--topology]",
     .help = "the GPUs: who has them, how busy they are, foreign processes",
+    .about = "With --topology: a tree of packages, NUMA nodes with their CPUs and memory, PCIe\n"
+             "switches and GPUs; then a table of how any two GPUs are connected. NV18 is 18\n"
+             "NVLinks; the other words are explained below the table. A job with several GPUs\n"
+             "gets those that are connected best, and runs on the CPUs near them.",
+    .options = gpus_groups,
     .section = STK_SECTION_LOOK,
     .run = run_gpus,
 };

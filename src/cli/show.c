@@ -112,6 +112,22 @@ static void show_env(const struct stk_ask *k, json_t *envs)
     }
 }
 
+static void show_resources(const struct stk_ask *k, const json_t *job)
+{
+    char text[1024] = "";
+    size_t n = 0;
+    const char *name;
+    json_t *amount;
+
+    json_object_foreach(json_object_get(job, "resources"), name, amount)
+    {
+        if (n < sizeof(text))
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%" JSON_INTEGER_FORMAT " %s",
+                                  n ? ", " : "", json_integer_value(amount), name);
+    }
+    field(k, "resources", text);
+}
+
 /* "0.5 of GPU 3, 20.0 GiB of memory, share mps, with job 12" */
 static const char *part_text(const json_t *job, char *buf, size_t size)
 {
@@ -166,6 +182,7 @@ static void show_job(const struct stk_ask *k, const json_t *job)
                    stk_view_gpus(job, clean, sizeof(clean)), stk_int(job, "tasks", 1),
                    stk_int(job, "tasks", 1) == 1 ? "" : "s");
     field(k, "gpus", text);
+    show_resources(k, job);
     if (json_object_get(job, "part"))
         field(k, "part", part_text(job, text, sizeof(text)));
     field_int(k, "priority", job, "priority");
@@ -263,19 +280,24 @@ const struct stk_command stk_cmd_show = {
 static void print_holders(const json_t *why)
 {
     const json_t *list = json_object_get(why, "holders");
+    const char *resource = stk_str(why, "resource");
     char id[40], name[128], user[64], end[32];
 
     if (json_array_size(list) == 0)
         return;
-    (void)printf("Who has the GPUs:\n");
+    (void)printf("Who has %s:\n", *resource ? resource : "the GPUs");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *h = json_array_get(list, i);
         double at = stk_num(h, "expected_end", 0);
 
-        (void)printf("  job %s  %s  %s  %.4g GPU%s", stk_view_id(h, id, sizeof(id)),
+        (void)printf("  job %s  %s  %s  ", stk_view_id(h, id, sizeof(id)),
                      stk_text_clean(name, sizeof(name), stk_str(h, "name"), false),
-                     stk_text_clean(user, sizeof(user), stk_str(h, "user"), false),
-                     stk_num(h, "gpus", 0), stk_num(h, "gpus", 0) == 1 ? "" : "s");
+                     stk_text_clean(user, sizeof(user), stk_str(h, "user"), false));
+        if (*resource)
+            (void)printf("%" PRId64, stk_int(h, "amount", 0));
+        else
+            (void)printf("%.4g GPU%s", stk_num(h, "gpus", 0),
+                         stk_num(h, "gpus", 0) == 1 ? "" : "s");
         if (at > 0)
             (void)printf(", until about %s", stk_text_time(at, end, sizeof(end)));
         else if (stk_num(h, "estimate_s", 0) > 0)

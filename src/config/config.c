@@ -25,7 +25,7 @@ void stk_config_init(struct stk_config *c)
     *c = (struct stk_config){0};
     for (const struct stk_config_key *k = stk_config_keys; k->path; k++)
         if (k->type == STK_CONFIG_NUMBER || k->type == STK_CONFIG_SECONDS ||
-            k->type == STK_CONFIG_BYTES || k->type == STK_CONFIG_WORD)
+            k->type == STK_CONFIG_BYTES || k->type == STK_CONFIG_WORD || k->type == STK_CONFIG_BOOL)
             (void)stk_config_set(c, k, k->def, strlen(k->def), &unused);
     c->virtual_gpus = STK_CONFIG_NO_GPUS; /* its default is no number */
 }
@@ -49,6 +49,8 @@ void stk_config_done(struct stk_config *c)
     }
     for (uint32_t i = 0; i < c->policy.n_params; i++)
         free(c->policy.params[i]);
+    for (uint32_t i = 0; i < c->resources.n; i++)
+        free(c->resources.names[i]);
     *c = (struct stk_config){0};
 }
 
@@ -116,6 +118,23 @@ static int read_params(struct reader *r, struct fy_node *value)
     return 0;
 }
 
+static int read_amounts(struct reader *r, const struct stk_config_key *k, struct fy_node *value)
+{
+    struct fy_node_pair *pair;
+    struct stk_err why = {""};
+    void *it = NULL;
+
+    while ((pair = fy_node_mapping_iterate(value, &it))) {
+        size_t name_len, len;
+        const char *name = scalar(fy_node_pair_key(pair), &name_len);
+        const char *s = scalar(fy_node_pair_value(pair), &len);
+
+        if (stk_config_add_amount(r->c, k, name, name_len, s, len, &why) < 0)
+            return bad(r, fy_node_pair_key(pair), k->path, why.text);
+    }
+    return 0;
+}
+
 /* Whether some key lies below 'path'. */
 static bool is_group(const char *path)
 {
@@ -175,6 +194,8 @@ static int read_pair(struct reader *r, struct fy_node_pair *pair, const char *pr
     k = find_key(path);
     if (k && k->type == STK_CONFIG_PARAMS && value && fy_node_is_mapping(value))
         return read_params(r, value);
+    if (k && k->type == STK_CONFIG_AMOUNTS && value && fy_node_is_mapping(value))
+        return read_amounts(r, k, value);
     if (k)
         return read_leaf(r, k, key, value);
     if (!is_group(path) || len == 0 || depth >= MAX_DEPTH)

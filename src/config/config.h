@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "drive/setup.h"
+#include "model/demand.h"
 
 #define STK_CONFIG_MAX_FILE ((size_t)262144) /* bytes */
 #define STK_CONFIG_MAX_LIST 1024u            /* names in a list */
@@ -25,6 +26,11 @@ struct stk_config {
         char *params[STK_MAX_PARAMS]; /* "k=v" */
         uint32_t n_params;
     } policy;
+    struct stk_config_amounts {
+        char *names[STK_MAX_RESOURCES];
+        uint32_t amounts[STK_MAX_RESOURCES];
+        uint32_t n;
+    } resources;
     char **admins, **operators, **hosts; /* end with NULL; NULL: none */
     struct {
         uint64_t age_s, bytes; /* 0: no bound */
@@ -51,7 +57,8 @@ struct stk_config {
     struct {
         char *cert, *key;
     } tls;
-    uint64_t insecure; /* 0 or 1 */
+    uint64_t insecure;  /* 0 or 1 */
+    uint64_t bind_cpus; /* likewise */
 };
 
 /* What holds when there is no file. */
@@ -77,7 +84,8 @@ enum stk_config_type {
     STK_CONFIG_WORD, /* one of 'words', kept as its place among them */
     STK_CONFIG_NAMES,
     STK_CONFIG_POLICY, /* a name out of a registry: 'words' says of which */
-    STK_CONFIG_PARAMS
+    STK_CONFIG_PARAMS,
+    STK_CONFIG_AMOUNTS /* whole numbers by name */
 };
 
 struct stk_config_key {
@@ -101,6 +109,8 @@ int stk_config_set(struct stk_config *c, const struct stk_config_key *k, const c
                    struct stk_err *err);
 int stk_config_add_name(struct stk_config *c, const struct stk_config_key *k, const char *s,
                         size_t len, struct stk_err *err);
+int stk_config_add_amount(struct stk_config *c, const struct stk_config_key *k, const char *name,
+                          size_t name_len, const char *s, size_t len, struct stk_err *err);
 int stk_config_add_param(struct stk_config *c, const char *name, size_t name_len, const char *s,
                          size_t len, struct stk_err *err);
 

@@ -17,6 +17,8 @@ const struct stk_config_key stk_config_keys[] = {
      "folder of everything that is kept; /var/lib/stoker as root"},
     {"virtual_gpus", STK_CONFIG_NUMBER, AT(virtual_gpus), NULL, 64, "8 where there is no GPU",
      "pretend to have so many GPUs"},
+    {"resources", STK_CONFIG_AMOUNTS, AT(resources), NULL, UINT32_MAX, "{}",
+     "named things of this machine that jobs take so much of: {licence: 2, nvme_gib: 7000}"},
     {"hosts", STK_CONFIG_NAMES, AT(hosts), NULL, 0, "",
      "names that browsers may use for this machine, beside its addresses"},
     {"insecure", STK_CONFIG_BOOL, AT(insecure), NULL, 1, "no",
@@ -43,6 +45,8 @@ const struct stk_config_key stk_config_keys[] = {
      "jobs that ended longer ago are forgotten; 0: never"},
     {"retention.size", STK_CONFIG_BYTES, AT(retention.bytes), NULL, UINT64_C(1) << 50, "10G",
      "the oldest are forgotten when more is kept; 0: no bound"},
+    {"bind_cpus", STK_CONFIG_BOOL, AT(bind_cpus), NULL, 1, "yes",
+     "jobs with GPUs run on the CPUs near them, unless they ask for more CPUs than these are"},
     {"gpus.foreign", STK_CONFIG_WORD, AT(gpus.foreign), "block|pack|ignore", 0, "block",
      "a GPU that somebody uses without stoker: leave it alone; use it when no other is free and it "
      "has pack_mib left; or take no notice"},
@@ -99,6 +103,8 @@ const char *stk_config_type_name(enum stk_config_type t)
         return "policy";
     case STK_CONFIG_PARAMS:
         return "names and values";
+    case STK_CONFIG_AMOUNTS:
+        return "names and numbers";
     }
     return "?";
 }

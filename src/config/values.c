@@ -201,6 +201,8 @@ int stk_config_set(struct stk_config *c, const struct stk_config_key *k, const c
         return set_policy(c, k, s, len, err);
     case STK_CONFIG_NAMES:
         return stk_config_add_name(c, k, s, len, err);
+    case STK_CONFIG_AMOUNTS:
+        return stk_err_set(err, -EINVAL, "expected names and numbers such as {licence: 2}");
     case STK_CONFIG_PARAMS:
         break;
     }
@@ -226,6 +228,28 @@ int stk_config_add_name(struct stk_config *c, const struct stk_config_key *k, co
     list[n + 1] = NULL;
     list[n] = copy(s, len);
     return list[n] ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+}
+
+int stk_config_add_amount(struct stk_config *c, const struct stk_config_key *k, const char *name,
+                          size_t name_len, const char *s, size_t len, struct stk_err *err)
+{
+    struct stk_config_amounts *a = place(c, k);
+    uint64_t v = 0;
+    char unit = '\0';
+
+    if (!stk_resource_name_ok(name, name_len))
+        return stk_err_set(err, -EINVAL, "a name is 1 to %d letters, digits, _ - or .",
+                           STK_MAX_RESOURCE_NAME - 1);
+    if (read_number(s, len, &v, &unit) < 0 || unit != '\0' || v > k->max)
+        return stk_err_set(err, -EINVAL, "%.*s: expected a whole number (at most %" PRIu64 ")",
+                           (int)name_len, name, k->max);
+    if (a->n == STK_MAX_RESOURCES)
+        return stk_err_set(err, -E2BIG, "more than %d names", STK_MAX_RESOURCES);
+    a->names[a->n] = copy(name, name_len);
+    if (!a->names[a->n])
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    a->amounts[a->n++] = (uint32_t)v;
+    return 0;
 }
 
 int stk_config_add_param(struct stk_config *c, const char *name, size_t name_len, const char *s,

@@ -14,10 +14,13 @@
  */
 #include "core/backfill.h"
 
+#include "core/beside.h"
+#include "core/gang.h"
 #include "core/index.h"
 #include "core/place.h"
 #include "core/queue.h"
 #include "core/speed.h"
+#include "core/txn.h"
 #include "model/mig.h"
 
 /* ---- easy ---- */
@@ -88,7 +91,7 @@ static uint32_t back_later(struct stk_state *s, const struct stk_demand *d,
     uint32_t back = 0;
 
     if (!d->gpu_milli)
-        return stk_index_back(s, p);
+        return stk_index_back_of(s, d, p);
     touch(s, p->node.i);
     for (uint64_t m = p->mask; m; m &= m - 1)
         back += --s->part_left[n->first_part + (uint32_t)__builtin_ctzll(m)] == 0 &&
@@ -135,13 +138,14 @@ static bool pin_cleared(const struct stk_state *s, const struct stk_job *j, stru
 {
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
+        uint64_t mask = stk_index_blocks(s, j, p);
         uint32_t n;
 
         if (p->node.i != q->node)
             continue;
-        n = p->mask ? (uint32_t)__builtin_popcountll(p->mask & q->busy) : p->gpus;
+        n = mask ? (uint32_t)__builtin_popcountll(mask & q->busy) : p->gpus;
         q->back += p->gpus;
-        q->busy &= ~p->mask;
+        q->busy &= ~mask;
         q->lacks -= n < q->lacks ? n : q->lacks;
     }
     return q->lacks == 0;
@@ -158,6 +162,8 @@ static stk_time wake_time(const struct stk_state *s, const struct stk_job *j, st
     bool clear = false;
 
     *q = (struct pinned){at.node.i, at.mask & ~n->mask_free, 0, 0};
+    if (s->shapes[j->shape].demand.exclusive)
+        q->busy = n->mask_used; /* it needs all of the node */
     if (!n->up || (at.mask & n->mask_off))
         return STK_NEVER_TIME;
     if (at.mask)
@@ -267,6 +273,51 @@ static void choose_rest(struct stk_state *s, struct stk_pool *p, const struct se
     }
 }
 
+/* ---- easy, jobs with wishes of topology ---- */
+
+/* The leases that end at one time are given back. Returns that time; STK_NEVER_TIME: none ends. */
+static stk_time give_next(struct stk_state *s, struct stk_ocursor *c)
+{
+    const struct stk_oent *e = stk_ocursor_get(&s->trees, *c);
+    stk_time t = e ? e->key : STK_NEVER_TIME;
+
+    for (; e && e->key == t; e = stk_ocursor_get(&s->trees, *c)) {
+        stk_txn_give_job(s, &s->jobs[e->id]);
+        stk_ocursor_next(&s->trees, c);
+    }
+    return t;
+}
+
+/* Counting does not help here: the job is tried in a transaction after each expected end. */
+static void reserve_gang(struct stk_state *s, const struct stk_job *j, stk_time now)
+{
+    struct stk_pool *p = &s->pools[j->pool];
+    struct stk_ocursor c = stk_otree_begin(&s->trees, &p->ends);
+    stk_txn_mark mark = stk_txn_begin(s);
+    stk_time t = now;
+    uint32_t n = 0;
+    bool fits;
+
+    for (uint32_t i = 0; (i = stk_queue_stopping(s, j->pool, i)) != STK_NONE; i++)
+        stk_txn_give_job(s, &s->jobs[i]);
+    fits = stk_place_try(s, j->shape, NULL, &n);
+    while (!fits && (t = give_next(s, &c)) != STK_NEVER_TIME)
+        fits = stk_place_try(s, j->shape, NULL, &n);
+    s->stamp++; /* what a node will have is what it has now */
+    for (uint32_t i = 0; fits && i < n; i++) {
+        uint32_t node = s->try_pieces[i].node.i;
+        uint32_t gpus =
+            s->shapes[j->shape].demand.exclusive ? s->nodes[node].gpus_free : s->try_pieces[i].gpus;
+
+        if (!stk_bits_test(s->avoid, node)) /* instances may share a node */
+            reserve_node(s, p, node, gpus);
+        else
+            s->nodes[node].extra -= gpus;
+    }
+    stk_txn_rollback(s, mark);
+    p->resv_at = !fits ? STK_NEVER_TIME : t > now ? t : now + 1;
+}
+
 void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
 {
     const struct stk_job *j = &s->jobs[job];
@@ -282,10 +333,19 @@ void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
         reserve_pinned(s, j, now);
         return;
     }
+    if (stk_gang_asked(&s->shapes[j->shape].demand)) {
+        reserve_gang(s, j, now);
+        return;
+    }
     s->stamp++;
     search_init(s, j, &q);
     p->resv_at = STK_NEVER_TIME; /* cannot be foreseen */
-    if (enough(&q)) {            /* what it lacks is CPU or memory: the next end may bring it */
+    if (enough(&q) && q.d->n_resources > 0) {
+        p->resv_beside = true;
+        p->resv_at = stk_beside_when(s, job, now);
+        return;
+    }
+    if (enough(&q)) { /* what it lacks is CPU or memory: the next end may bring it */
         p->resv_tight = e != NULL;
         if (e)
             p->resv_at = e->key > now ? e->key : now + 1;
@@ -325,7 +385,8 @@ static bool spare_on(struct stk_state *s, const struct stk_shape *sh, uint32_t n
     if (d->pin)
         piece = stk_place_pin(d);
     else if (!n->aggregate)
-        piece.mask = stk_mask_choose(n->mask_free & ~keep, stk_node_shy(n), d->gpus);
+        piece.mask = stk_layout_choose(stk_topo_layout(s, node), n->mask_free & ~keep,
+                                       stk_node_shy(n), d->gpus);
     if (d->mig && !d->pin && n->mig && !n->aggregate)
         piece.slot = stk_mig_choose(n->mig, d->mig, 0);
     u = stk_use_of(d, &piece);
@@ -345,9 +406,11 @@ bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
 
     if (p->resv_tight)
         return false;
+    if (p->resv_beside)
+        return stk_beside_try(s, shape, ret_n);
     if (stk_place_try(s, shape, s->avoid, ret_n))
         return true;
-    if (sh->demand.tasks > 1 && !sh->demand.pin)
+    if ((sh->demand.tasks > 1 || stk_gang_asked(&sh->demand)) && !sh->demand.pin)
         return false;
     for (uint32_t i = 0; i < p->n_resv; i++)
         if (spare_on(s, sh, s->resv_nodes[p->first_node + i], p->resv_mask)) {
@@ -428,7 +491,7 @@ static int64_t gives_back(struct stk_state *s, const struct stk_job *j)
     const struct stk_pool *pool = &s->pools[j->pool];
     int64_t gpus = 0;
 
-    if (pool->gpus_up == pool->gpus && pool->gpus_off == 0 && !d->gpu_milli)
+    if (pool->gpus_up == pool->gpus && pool->gpus_off == 0 && !d->gpu_milli && !d->exclusive)
         return j->gpus;
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];

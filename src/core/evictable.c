@@ -59,7 +59,8 @@ void stk_evictable_lease(struct stk_state *s, const struct stk_job *j, bool add)
         return; /* shared GPUs count as to be had, whoever is on them */
     for (uint32_t i = 0; s->evictable && i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
-        const uint32_t gpus = stk_index_back(s, p), change = add ? 0 - gpus : gpus;
+        const uint32_t gpus = stk_index_back_of(s, &s->shapes[j->shape].demand, p),
+                       change = add ? 0 - gpus : gpus;
 
         for (uint32_t k = 0; k <= j->level; k++) /* those it does not give way to */
             set(s, p->node.i, k, *stk_evictable_on(s, p->node.i, k) + change);
@@ -88,7 +89,7 @@ static void count_leases(const struct stk_state *s, uint32_t node, uint32_t *hel
             const struct stk_piece *k = &s->pieces[j->first_piece + i];
 
             for (uint32_t l = 0; k->node.i == node && l <= j->level; l++)
-                held[l] += stk_index_back(s, k);
+                held[l] += stk_index_back_of(s, &s->shapes[j->shape].demand, k);
         }
     }
 }

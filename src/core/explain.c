@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* explain.c - why a job does not run: the dominant reason, as data. Works on the state as it is; no
  * record of past attempts is kept, so the answer cannot be stale. */
+#include "core/gang.h"
 #include "core/index.h"
 #include "core/place.h"
 #include "core/resource.h"
@@ -36,7 +37,8 @@ static const struct stk_job *holder(const struct stk_state *s, const struct stk_
         for (uint32_t k = 0; j->lease && k < j->n_pieces; k++) {
             const struct stk_piece *p = &s->pieces[j->first_piece + k];
 
-            if (p->node.i == at->node.i && (at->mask ? (p->mask & at->mask) != 0 : p->gpus > 0) &&
+            if (p->node.i == at->node.i &&
+                (at->mask ? (stk_index_blocks(s, j, p) & at->mask) != 0 : p->gpus > 0) &&
                 (!last || j->expected_end > last->expected_end))
                 last = j;
         }
@@ -90,6 +92,14 @@ static void lacks_room(const struct stk_state *s, const struct stk_job *j, struc
     if (sh->demand.n_resources > 0 && sh->need <= most_free(s, &sh->demand, j->pool) &&
         stk_resource_short(s, &sh->demand, j->pool, r))
         return;
+    if (stk_gang_asked(&sh->demand)) {
+        r->level = (enum stk_level)sh->demand.level_required;
+        r->have = stk_gang_most_free(s, &sh->demand, j->pool, stk_gang_last(&sh->demand));
+        r->missing = r->need > r->have ? r->need - r->have : 0;
+        r->level = r->missing ? r->level : STK_AT_GPU;
+        r->code = STK_WHY_TOPOLOGY;
+        return;
+    }
     r->have = most_free(s, &sh->demand, j->pool);
     r->code = sh->need > r->have || sh->gpus > sh->need ? STK_WHY_FRAGMENTS : STK_WHY_CPU_MEM;
     r->missing = sh->need > r->have ? sh->need - r->have : 0;

@@ -8,6 +8,7 @@
 #include "core/part.h"
 #include "core/resource.h"
 #include "core/score.h"
+#include "core/topo.h"
 
 #define ALLOC(s, n, type)                                                                          \
     ((type *)(s)->mem.resize((s)->mem.ctx, NULL, 0, (size_t)(n) * sizeof(type)))
@@ -68,7 +69,7 @@ static void fill_node(struct stk_node *n, const struct stk_node_spec *spec)
         n->mask_free = n->mask_all = ~UINT64_C(0) >> (64 - spec->gpus);
 }
 
-/* Nodes in order of (pool, type, id), in 'a'. */
+/* Nodes in order of (pool, type, place, id), in 'a'. */
 static int order_nodes(struct stk_state *s, struct stk_sort_item **ret)
 {
     struct stk_sort_item *a = ALLOC(s, 2 * (size_t)s->n_nodes + 1, struct stk_sort_item);
@@ -76,8 +77,10 @@ static int order_nodes(struct stk_state *s, struct stk_sort_item **ret)
     if (!a)
         return -ENOMEM;
     for (uint32_t i = 0; i < s->n_nodes; i++)
-        a[i] = (struct stk_sort_item){
-            (int64_t)s->nodes[i].pool * STK_MAX_GPU_TYPES + s->nodes[i].gpu_type, i, 0};
+        a[i].id = i;
+    stk_topo_sort(s, a);
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        a[i].key = (int64_t)s->nodes[a[i].id].pool * STK_MAX_GPU_TYPES + s->nodes[a[i].id].gpu_type;
     stk_sort(a, s->n_nodes, a + s->n_nodes);
     *ret = a;
     return 0;
@@ -197,13 +200,13 @@ int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint
                     uint32_t n_pools, struct stk_err *err)
 {
     struct stk_sort_item *order = NULL;
+    int rc;
 
     if (n > STK_MAX_NODES || n_pools > STK_MAX_POOLS || n_pools == 0)
         return stk_err_set(err, -EINVAL, "at most %d nodes in 1 to %d pools", STK_MAX_NODES,
                            STK_MAX_POOLS);
     for (uint32_t i = 0; i < n; i++) {
-        int rc = check_node(&specs[i], i, n_pools, err);
-
+        rc = check_node(&specs[i], i, n_pools, err);
         if (rc < 0)
             return rc;
     }
@@ -235,11 +238,14 @@ int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint
     s->part_mem = ALLOC(s, s->n_parts + 1, uint32_t);
     if (!s->parts || !s->part_left || !s->part_mem)
         return stk_err_set(err, -ENOMEM, "out of memory for %u GPUs", s->n_parts);
+    rc = stk_topo_places(s, specs, err);
+    if (rc < 0)
+        return rc;
     if (order_nodes(s, &order) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
     list_nodes(s, order);
     (void)s->mem.resize(s->mem.ctx, order, (2 * (size_t)n + 1) * sizeof(*order), 0);
-    if (lay_out(s) < 0)
+    if (lay_out(s) < 0 || stk_topo_build(s, specs) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
     for (uint32_t i = 0; i < n; i++)
         bucket_add(s, i);
@@ -251,6 +257,8 @@ int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint
 
 void stk_index_done(struct stk_state *s)
 {
+    stk_topo_done(s);
+    FREE(s, s->layouts, s->n_layouts + 1);
     FREE(s, s->nodes, s->n_nodes + 1);
     FREE(s, s->groups, s->n_nodes + 1);
     FREE(s, s->pools, s->n_pools);
@@ -281,7 +289,8 @@ struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)
                         .share = d->share,
                         .share_max = d->share_max,
                         .share_with = d->share_with,
-                        .resources = stk_amounts_of(d, p)};
+                        .resources = stk_amounts_of(d, p),
+                        .whole = d->exclusive};
 
     if (d->cut && d->gpus > p->gpus) { /* in proportion, rounded up */
         u.cpu = ((uint64_t)d->cpu_milli * p->gpus + d->gpus - 1) / d->gpus;
@@ -317,7 +326,8 @@ bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_u
 {
     const struct stk_node *n = &s->nodes[node];
 
-    if (u->gpu_mem > n->gpu_mem_mib && n->gpu_mem_mib && u->gpus)
+    if ((u->gpu_mem > n->gpu_mem_mib && n->gpu_mem_mib && u->gpus) || n->held ||
+        (u->whole && n->n_uses > 0))
         return false;
     if (u->milli)
         return n->up && (u->mask & n->mask_off) == 0 && parts_fit(s, node, u) &&
@@ -332,6 +342,8 @@ bool stk_index_fits_again(const struct stk_state *s, uint32_t node, const struct
 
     if ((u->mask & n->mask_off) == 0)
         return stk_index_fits(s, node, u);
+    if (n->held || (u->whole && n->n_uses > 0))
+        return false;
     if (u->milli && (u->mask & n->mask_part)) /* its GPU is off, and others are still there */
         return n->up && parts_fit(s, node, u) && rest_fits(s, node, u);
     return n->up && (u->mask & n->mask_used) == 0 && rest_fits(s, node, u);
@@ -413,30 +425,55 @@ static void count_tag(struct stk_state *s, uint32_t node, const struct stk_use *
         *n = (uint16_t)(take ? *n + 1 : *n - 1);
 }
 
+struct stk_use stk_index_all(const struct stk_state *s, uint32_t node)
+{
+    const struct stk_node *n = &s->nodes[node];
+
+    return (struct stk_use){
+        .gpus = n->gpus, .mask = n->mask_all, .cpu = n->cpu_milli, .mem = n->mem_mib};
+}
+
+/* An exclusive job takes all there is. GPUs that are off count as its own only if it has them. */
+static void shift_all(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
+{
+    const struct stk_use all = stk_index_all(s, node);
+    struct stk_node *n = &s->nodes[node];
+    uint64_t *off = &s->pools[n->pool].gpus_idle_off;
+    uint64_t others = *off - (n->up ? (uint64_t)__builtin_popcountll(stk_node_idle_off(n)) : 0);
+
+    shift_whole(s, node, &all, take);
+    n->held = take;
+    n->mask_own = take ? u->mask : 0;
+    *off = others + (n->up ? (uint64_t)__builtin_popcountll(stk_node_idle_off(n)) : 0);
+}
+
+static void shift_any(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
+{
+    s->nodes[node].n_uses += take ? 1 : UINT32_MAX;
+    if (u->milli)
+        shift_parts(s, node, u, take);
+    else if (u->whole)
+        shift_all(s, node, u, take);
+    else
+        shift_whole(s, node, u, take);
+    if (u->resources.each && take)
+        stk_resource_take(s, node, &u->resources);
+    else if (u->resources.each)
+        stk_resource_give(s, node, &u->resources);
+    if (s->tags)
+        count_tag(s, node, u, take);
+    stk_score_changed(s, node);
+    stk_topo_changed(s, node);
+}
+
 void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
-    if (u->milli)
-        shift_parts(s, node, u, true);
-    else
-        shift_whole(s, node, u, true);
-    if (u->resources.each)
-        stk_resource_take(s, node, &u->resources);
-    if (s->tags)
-        count_tag(s, node, u, true);
-    stk_score_changed(s, node);
+    shift_any(s, node, u, true);
 }
 
 void stk_index_give(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
-    if (u->milli)
-        shift_parts(s, node, u, false);
-    else
-        shift_whole(s, node, u, false);
-    if (u->resources.each)
-        stk_resource_give(s, node, &u->resources);
-    if (s->tags)
-        count_tag(s, node, u, false);
-    stk_score_changed(s, node);
+    shift_any(s, node, u, false);
 }
 
 void stk_index_gpus_off(struct stk_state *s, uint32_t node, uint64_t off)
@@ -458,7 +495,7 @@ void stk_index_node_up(struct stk_state *s, uint32_t node, bool up)
 {
     struct stk_node *n = &s->nodes[node];
     struct stk_pool *p = &s->pools[n->pool];
-    uint64_t idle_off = (uint64_t)__builtin_popcountll(n->mask_off & ~n->mask_used);
+    uint64_t idle_off = (uint64_t)__builtin_popcountll(stk_node_idle_off(n));
 
     if (n->up == up)
         return;
@@ -477,6 +514,7 @@ void stk_index_node_up(struct stk_state *s, uint32_t node, bool up)
     }
     stk_part_file(s, node);
     stk_score_changed(s, node);
+    stk_topo_changed(s, node);
 }
 
 uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n)
@@ -485,16 +523,27 @@ uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n)
         return 0;
     if (n == s->nodes[node].gpus_free)
         return s->nodes[node].mask_free;
+    if (s->nodes[node].layout)
+        return stk_layout_choose(stk_topo_layout(s, node), s->nodes[node].mask_free,
+                                 stk_node_shy(&s->nodes[node]), n);
     if (stk_node_shy(&s->nodes[node]))
         return stk_mask_choose(s->nodes[node].mask_free, stk_node_shy(&s->nodes[node]), n);
     return stk_mask_lowest(s->nodes[node].mask_free, n);
+}
+
+bool stk_index_may(const struct stk_state *s, uint32_t node, const struct stk_want *w)
+{
+    if (s->nodes[node].held)
+        return false;
+    return !w->within ||
+           (w->tier == STK_TIERS ? node : stk_topo_id(s, node, w->tier)) + 1 == w->within;
 }
 
 bool stk_index_has_room(const struct stk_state *s, uint32_t node, const struct stk_want *w)
 {
     const struct stk_node *n = &s->nodes[node];
 
-    return !(w->avoid && stk_bits_test(w->avoid, node)) &&
+    return !(w->avoid && stk_bits_test(w->avoid, node)) && stk_index_may(s, node, w) &&
            cpu_mem_fit(n, w->cpu_milli, w->mem_mib) && stk_resource_fits(s, node, &w->resources) &&
            (w->gpu_mem_mib <= n->gpu_mem_mib || n->gpu_mem_mib == 0 || w->gpus == 0);
 }

@@ -60,10 +60,38 @@ static inline uint64_t stk_mask_choose(uint64_t mask, uint64_t last, uint32_t n)
     return first | stk_mask_lowest(mask & last, n - (uint32_t)__builtin_popcountll(first));
 }
 
-/* 'n' free GPUs of a node, the lowest on which nobody sleeps if they suffice; 0 on aggregate nodes.
- */
+/* 'n' free GPUs of a node: the nearest to each other, of those on which nobody sleeps if they
+ * suffice; 0 on aggregate nodes. */
 uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n);
 
+/* GPUs of the node that are off and that no job has, though one may block them. */
+static inline uint64_t stk_node_idle_off(const struct stk_node *n)
+{
+    return n->mask_off & ~(n->held ? n->mask_own : n->mask_used);
+}
+
+/* GPUs of its node that nobody else can have while the job has this piece. */
+static inline uint64_t stk_index_blocks(const struct stk_state *s, const struct stk_job *j,
+                                        const struct stk_piece *p)
+{
+    return s->shapes[j->shape].demand.exclusive ? s->nodes[p->node.i].mask_all : p->mask;
+}
+
+/* All there is on a node: what an exclusive job blocks. */
+struct stk_use stk_index_all(const struct stk_state *s, uint32_t node);
+
+/* The same as stk_index_back() when an exclusive job may have the lease. */
+static inline uint32_t stk_index_back_of(const struct stk_state *s, const struct stk_demand *d,
+                                         const struct stk_piece *p)
+{
+    const struct stk_node *n = &s->nodes[p->node.i];
+
+    return d->exclusive ? n->gpus - (uint32_t)__builtin_popcountll(n->mask_off)
+                        : stk_index_back(s, p);
+}
+
+/* No exclusive job has the node, and it is in the place that is wanted. */
+bool stk_index_may(const struct stk_state *s, uint32_t node, const struct stk_want *w);
 /* CPU, memory, named resources and the memory of its GPUs are enough, and it is not to be avoided.
  */
 bool stk_index_has_room(const struct stk_state *s, uint32_t node, const struct stk_want *w);

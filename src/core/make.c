@@ -7,6 +7,7 @@
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/score.h"
+#include "core/topo.h"
 #include "core/txn.h"
 #include "core/verbs.h"
 #include "core/walk.h"
@@ -84,6 +85,20 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
     return 0;
 }
 
+static int copy_layouts(struct stk_state *s, const struct stk_layout *from, uint32_t n,
+                        struct stk_err *err)
+{
+    if (n > STK_MAX_LAYOUTS)
+        return stk_err_set(err, -EINVAL, "at most %d layouts of GPUs, got %u", STK_MAX_LAYOUTS, n);
+    s->layouts = s->mem.resize(s->mem.ctx, NULL, 0, (n + (size_t)1) * sizeof(*from));
+    if (!s->layouts)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    s->n_layouts = n;
+    for (uint32_t i = 0; i < n; i++)
+        s->layouts[i] = from[i];
+    return 0;
+}
+
 int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
                  struct stk_core **ret_core, struct stk_err *err)
 {
@@ -104,7 +119,8 @@ int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
     s->mix_given = cfg->mix != NULL;
     s->n_resources = cfg->n_resources;
     s->resource_names = cfg->resource_names;
-    rc = stk_index_build(s, cfg->nodes, cfg->n_nodes, cfg->n_pools, err);
+    rc = copy_layouts(s, cfg->layouts, cfg->n_layouts, err);
+    rc = rc < 0 ? rc : stk_index_build(s, cfg->nodes, cfg->n_nodes, cfg->n_pools, err);
     for (uint32_t p = 0; rc == 0 && p < s->n_pools; p++)
         stk_timeline_init(&s->pools[p].plan, &s->mem);
     rc = rc < 0 ? rc : policy_init(s, cfg, err);
@@ -148,9 +164,11 @@ static struct stk_node_spec *describe(const struct stk_state *s)
                                           .mig = n->mig,
                                           .cpu_milli = (uint32_t)n->cpu_milli,
                                           .mem_mib = (uint32_t)n->mem_mib,
+                                          .layout = n->layout,
                                           .aggregate = n->aggregate};
         for (uint32_t k = 0; k < s->n_resources; k++)
             specs[i].resource[k] = s->resource_all[(size_t)i * s->n_resources + k];
+        stk_topo_describe(s, i, &specs[i]);
     }
     return specs;
 }
@@ -178,8 +196,10 @@ int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk
                               .backfill_depth = from->backfill_depth,
                               .mix_given = from->mix_given};
     specs = describe(from);
-    rc = specs ? stk_index_build(&c->s, specs, from->n_nodes, from->n_pools, err)
-               : stk_err_set(err, -ENOMEM, "out of memory");
+    rc = copy_layouts(&c->s, from->layouts, from->n_layouts, err);
+    if (rc == 0)
+        rc = specs ? stk_index_build(&c->s, specs, from->n_nodes, from->n_pools, err)
+                   : stk_err_set(err, -ENOMEM, "out of memory");
     for (uint32_t p = 0; rc == 0 && p < c->s.n_pools; p++)
         stk_timeline_init(&c->s.pools[p].plan, mem);
     if (rc == 0 &&

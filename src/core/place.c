@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "core/gang.h"
 #include "core/part.h"
 #include "core/resource.h"
 #include "core/score.h"
@@ -143,8 +144,11 @@ static bool place_tasks(struct stk_state *s, const struct stk_demand *d, uint32_
         most = (uint32_t)(s->pools[pool].max_cpu / d->cpu_milli);
     if (d->mem_mib > 0 && s->pools[pool].max_mem / d->mem_mib < most)
         most = (uint32_t)(s->pools[pool].max_mem / d->mem_mib);
-    if (d->n_resources > 0)
-        most = (uint32_t)stk_resource_times(s, s->resource_most, pool, d, most);
+    if (d->n_resources > 0) {
+        const struct stk_amounts one = {d->resource, d->n_resources, 1, 1};
+
+        most = (uint32_t)stk_resource_times(s, s->resource_most, pool, &one, most);
+    }
 
     if (d->gpus > 0 && count_pieces(s, d, pool, d->gpus, left) < left)
         return false;
@@ -205,13 +209,16 @@ static uint64_t mine_on(const struct stk_want *w, uint32_t node)
     return mask;
 }
 
-/* One task after the other, each on a GPU that no other task of the job is on. */
+/* One task after the other, each on a GPU that no other task of the job is on; all in one place of
+ * a tier (+ 1; 0: anywhere). */
 static bool place_parts(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                        const uint64_t *avoid, uint32_t *ret_n)
+                        const uint64_t *avoid, uint32_t tier, uint32_t within, uint32_t *ret_n)
 {
     struct stk_want w = want_of(d, pool, 1, 1, avoid);
     uint32_t n = 0;
 
+    w.tier = tier;
+    w.within = within;
     w.mine = s->try_pieces;
     for (uint32_t t = 0; t < d->tasks; t++) {
         const struct stk_piece one = {.gpus = 1, .tasks = 1};
@@ -236,6 +243,47 @@ static bool place_parts(struct stk_state *s, const struct stk_demand *d, uint32_
     return true;
 }
 
+/* The same in any one place of the tier. Linear in places. */
+static bool parts_in_tier(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                          const uint64_t *avoid, uint32_t tier, uint32_t *ret_n)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    uint32_t last = STK_NONE;
+
+    if (tier == STK_TIER_ALL)
+        return place_parts(s, d, pool, avoid, 0, 0, ret_n);
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        uint32_t node = s->pool_nodes[p->first_node + i];
+        uint32_t place = tier == STK_TIERS ? node : stk_topo_id(s, node, tier);
+        stk_txn_mark mark = stk_txn_begin(s);
+
+        if (place == last || (tier == STK_TIERS && s->nodes[node].gpus < d->tasks))
+            continue;
+        last = place;
+        if (place_parts(s, d, pool, avoid, tier, place + 1, ret_n))
+            return true;
+        stk_txn_rollback(s, mark);
+    }
+    return false;
+}
+
+/* At the narrowest level that has room, of those that the job may have. */
+static bool place_parts_near(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                             const uint64_t *avoid, uint32_t *ret_n)
+{
+    enum stk_level level = stk_gang_first(s, d), last = stk_gang_last(d);
+    uint32_t tried = UINT32_MAX;
+
+    for (level = level < STK_AT_NODE ? STK_AT_NODE : level; level <= last; level++) {
+        uint32_t tier = stk_topo_tier(s, level);
+
+        if (tier != tried && parts_in_tier(s, d, pool, avoid, tier, ret_n))
+            return true;
+        tried = tier;
+    }
+    return false;
+}
+
 static bool place_pinned(struct stk_state *s, const struct stk_demand *d, const uint64_t *avoid,
                          uint32_t *ret_n)
 {
@@ -257,6 +305,9 @@ static bool try_types(struct stk_state *s, const struct stk_demand *d, uint32_t 
 
     if (d->pin)
         return place_pinned(s, d, avoid, ret_n);
+    if (!d->gpu_milli &&
+        (stk_gang_asked(d) || (s->place->near && (uint64_t)d->gpus * d->tasks > 1)))
+        return stk_gang_try(s, d, pool, avoid, ret_n);
     if (!d->gpu_milli && d->tasks == 1 &&
         d->gpus <= s->pools[pool].max_gpus) { /* the common case */
         const struct stk_want w = want_of(d, pool, d->gpus, 1, avoid);
@@ -273,7 +324,9 @@ static bool try_types(struct stk_state *s, const struct stk_demand *d, uint32_t 
     }
     mark = stk_txn_begin(s);
     if (d->gpu_milli)
-        ok = place_parts(s, d, pool, avoid, ret_n);
+        ok = stk_gang_asked(d) || (s->place->near && d->tasks > 1)
+                 ? place_parts_near(s, d, pool, avoid, ret_n)
+                 : place_parts(s, d, pool, avoid, 0, 0, ret_n);
     else
         ok = d->cut ? place_cut(s, d, pool, avoid, ret_n) : place_tasks(s, d, pool, avoid, ret_n);
     stk_txn_rollback(s, mark);
@@ -347,8 +400,7 @@ static uint64_t count_tasks(const struct stk_state *s, const struct stk_demand *
             fit = n->cpu_milli / w.cpu_milli;
         if (n->mem_limited && w.mem_mib > 0 && n->mem_mib / w.mem_mib < fit)
             fit = n->mem_mib / w.mem_mib;
-        if (d->n_resources > 0 && gpus == d->gpus)
-            fit = stk_resource_times(s, s->resource_all, node, d, fit);
+        fit = stk_resource_times(s, s->resource_all, node, &w.resources, fit);
         sum += fit;
     }
     return sum;
@@ -445,11 +497,71 @@ static int possible(const struct stk_state *s, const struct stk_demand *d, uint3
                        d->tasks, d->gpus, pool, (unsigned long long)can);
 }
 
+/* GPUs that the largest place of the level has, of types the job takes. */
+static uint64_t largest_place(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    uint32_t tier = stk_topo_tier(s, stk_gang_last(d));
+    uint64_t *sum = s->topo->room, most = 0;
+
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        sum[i] = 0;
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        uint32_t node = s->pool_nodes[p->first_node + i];
+        uint32_t place = tier == STK_TIERS ? node : stk_topo_id(s, node, tier);
+
+        if ((d->gpu_types >> s->nodes[node].gpu_type) & 1)
+            sum[place] += s->nodes[node].gpus;
+        most = sum[place] > most ? sum[place] : most;
+    }
+    return most;
+}
+
+/* "64 tasks of 1 GPU, 8 on each node, in subgroups of 8 in one link". */
+static void name_gang(char *buf, size_t size, const struct stk_demand *d)
+{
+    size_t n = (size_t)snprintf(buf, size, "%u task%s of %u GPU%s", d->tasks,
+                                d->tasks == 1 ? "" : "s", d->gpus, d->gpus == 1 ? "" : "s");
+
+    if (d->per_node)
+        n += (size_t)snprintf(buf + n, size - n, ", %u on each node", d->per_node);
+    if (d->group)
+        (void)snprintf(buf + n, size - n, ", in subgroups of %u inside one %s", d->group,
+                       stk_level_name((enum stk_level)d->group_level));
+}
+
+/* The nodes would do, wherever they are: do they lie as the job wants them? */
+static int possible_near(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                         struct stk_err *err)
+{
+    const char *level = stk_level_name(stk_gang_last(d));
+    uint64_t need = (uint64_t)d->gpus * d->tasks, has = largest_place(s, d, pool), most;
+    char what[160];
+    bool enough;
+
+    if (d->level_required >= STK_AT_NODE && need > has)
+        return stk_err_set(err, -ERANGE,
+                           "needs %llu GPUs in one %s; the largest %s it may use has %llu",
+                           (unsigned long long)need, level, level, (unsigned long long)has);
+    most = stk_gang_most(s, d, pool, &enough);
+    if (enough)
+        return 0;
+    name_gang(what, sizeof(what), d);
+    return stk_err_set(err, -ERANGE,
+                       "asks for %s%s%s; the most that %s it may use can hold is %llu", what,
+                       d->level_required ? ", all in one " : "", d->level_required ? level : "",
+                       d->level_required ? "one" : "all nodes", (unsigned long long)most);
+}
+
 int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                        struct stk_err *err)
 {
     struct stk_demand here = *d;
+    int rc;
 
     here.gpu_types = stk_shape_types(s, d, pool);
-    return possible(s, &here, pool, err);
+    rc = possible(s, &here, pool, err);
+    if (rc == 0 && stk_gang_asked(&here) && !s->pools[pool].aggregate && !here.pin)
+        rc = possible_near(s, &here, pool, err);
+    return rc;
 }

@@ -84,6 +84,7 @@ struct stk_want {
                                      with others but not with itself */
     uint32_t n_mine;
     struct stk_amounts resources;
+    uint32_t within, tier; /* only in this place of the tier (core/topo.h) + 1; 0: anywhere */
 };
 
 /* What scarce things cost now, in the unit of scores. */
@@ -99,6 +100,7 @@ struct stk_place_ops { /* which node */
     int (*init)(void *st, const struct stk_params *p, struct stk_err *err); /* optional */
     bool aggregate; /* the simulator joins each pool's nodes into one that only counts GPUs */
     bool apart;     /* a part of a GPU gets a free one if it can; else it joins others if it can */
+    bool near;      /* jobs of several GPUs that have no wish prefer to be as near as can be */
     bool tags;      /* the core counts who is on each node (state.tags) */
     bool mix;       /* goes by state.mix: where none is given, the core learns it (core/seen.h) */
     bool fleeting;  /* scores depend on other things too and are never kept: O(nodes) a decision */

@@ -92,11 +92,11 @@ void stk_resource_give(struct stk_state *s, uint32_t node, const struct stk_amou
 }
 
 uint64_t stk_resource_times(const struct stk_state *s, uint32_t *have, uint32_t row,
-                            const struct stk_demand *d, uint64_t most)
+                            const struct stk_amounts *a, uint64_t most)
 {
-    for (uint32_t i = 0; i < d->n_resources; i++)
-        if (d->resource[i] && stk_resource_on(s, have, row)[i] / d->resource[i] < most)
-            most = stk_resource_on(s, have, row)[i] / d->resource[i];
+    for (uint32_t i = 0; a->each && i < a->n; i++)
+        if (a->each[i] && stk_resource_on(s, have, row)[i] / stk_amount(a, i) < most)
+            most = stk_resource_on(s, have, row)[i] / stk_amount(a, i);
     return most;
 }
 

@@ -49,9 +49,9 @@ static inline bool stk_resource_fits(const struct stk_state *s, uint32_t node,
 void stk_resource_take(struct stk_state *s, uint32_t node, const struct stk_amounts *a);
 void stk_resource_give(struct stk_state *s, uint32_t node, const struct stk_amounts *a);
 
-/* At most 'most' times what a task asks for: as often as 'have' of this row suffices. */
+/* At most 'most' times that much: as often as 'have' of this row suffices. */
 uint64_t stk_resource_times(const struct stk_state *s, uint32_t *have, uint32_t row,
-                            const struct stk_demand *d, uint64_t most);
+                            const struct stk_amounts *a, uint64_t most);
 
 /* A resource of which no node of the pool that it may use has enough in all, and the most one has;
  * STK_NONE: there is none. */

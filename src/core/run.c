@@ -2,6 +2,7 @@
 /* run.c - a job gets its lease, starts, or is told to give way. */
 #include "core/verbs.h"
 
+#include "core/gang.h"
 #include "core/queue.h"
 #include "core/txn.h"
 #include "core/walk.h"
@@ -87,6 +88,7 @@ int stk_run_take(struct stk_state *s, const struct stk_job *j, const struct stk_
     const struct stk_demand *d = &s->shapes[j->shape].demand;
     stk_txn_mark mark = stk_txn_begin(s);
     uint64_t gpus = 0, tasks = 0;
+    struct stk_err why;
     int rc = 0;
 
     for (uint32_t i = 0; i < n && rc == 0; i++) {
@@ -109,6 +111,8 @@ int stk_run_take(struct stk_state *s, const struct stk_job *j, const struct stk_
         rc =
             stk_err_set(err, -EINVAL, "job %u: a gang starts whole or not at all (%llu of %u GPUs)",
                         j->number, (unsigned long long)gpus, j->gpus);
+    if (rc == 0 && stk_gang_asked(d) && stk_gang_check(s, d, pieces, n, &why) < 0)
+        rc = stk_err_set(err, -EINVAL, "job %u: %s", j->number, why.text);
     if (rc < 0)
         stk_txn_rollback(s, mark);
     else
@@ -120,6 +124,7 @@ int stk_run_take(struct stk_state *s, const struct stk_job *j, const struct stk_
 static void charge_reservation(struct stk_state *s, const struct stk_job *j)
 {
     const struct stk_pool *p = &s->pools[j->pool];
+    const bool exclusive = s->shapes[j->shape].demand.exclusive;
 
     if (p->resv_job == STK_NONE || j->expected_end <= p->resv_at)
         return;
@@ -127,7 +132,7 @@ static void charge_reservation(struct stk_state *s, const struct stk_job *j)
         const struct stk_piece *k = &s->pieces[j->first_piece + i];
 
         if (stk_bits_test(s->avoid, k->node.i))
-            s->nodes[k->node.i].extra -= k->gpus;
+            s->nodes[k->node.i].extra -= exclusive ? s->nodes[k->node.i].gpus : k->gpus;
     }
 }
 

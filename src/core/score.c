@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/hash.h"
+#include "core/index.h"
 #include "core/part.h"
 #include "core/resource.h"
 
@@ -259,7 +260,7 @@ static bool may_use(const struct stk_state *s, uint32_t node, const struct stk_w
 {
     const struct stk_node *n = &s->nodes[node];
 
-    return !(w->avoid && stk_bits_test(w->avoid, node)) &&
+    return !(w->avoid && stk_bits_test(w->avoid, node)) && stk_index_may(s, node, w) &&
            (!n->mem_limited || w->mem_mib <= n->mem_free) &&
            stk_resource_fits(s, node, &w->resources);
 }

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/hash.h"
+#include "core/gang.h"
 #include "core/index.h"
 #include "core/place.h"
 #include "model/mig.h"
@@ -26,6 +27,11 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool)
         h = stk_hash_mix(h, (uint64_t)i << 32 | d->resource[i]);
     for (uint32_t i = 0; i < d->n_speeds; i++)
         h = stk_hash_mix(h, (uint64_t)d->speed_type[i] << 32 | d->speed_milli[i]);
+    if (stk_gang_asked(d)) {
+        h = stk_hash_mix(h, (uint64_t)d->per_node << 32 | d->group);
+        h = stk_hash_mix(h, (uint64_t)d->level_required << 24 | (uint64_t)d->level_preferred << 16 |
+                                (uint64_t)d->group_level << 8 | d->exclusive);
+    }
     if (d->pin)
         h = stk_hash_mix(stk_hash_mix(h, (uint64_t)d->pin_slot << 32 | d->pin), d->pin_mask);
     return (uint32_t)(h >> 33); /* 31 bits: never UINT32_MAX */
@@ -50,8 +56,53 @@ static bool same_demand(const struct stk_demand *a, const struct stk_demand *b)
            a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib && a->cut == b->cut &&
            a->gpu_mem_mib == b->gpu_mem_mib && a->gpu_milli == b->gpu_milli &&
            a->share == b->share && a->share_max == b->share_max && a->share_with == b->share_with &&
-           a->mig == b->mig && a->pin == b->pin && a->pin_mask == b->pin_mask &&
-           a->pin_slot == b->pin_slot && same_lists(a, b);
+           a->mig == b->mig && a->level_required == b->level_required &&
+           a->level_preferred == b->level_preferred && a->exclusive == b->exclusive &&
+           a->per_node == b->per_node && a->group == b->group && a->group_level == b->group_level &&
+           a->pin == b->pin && a->pin_mask == b->pin_mask && a->pin_slot == b->pin_slot &&
+           same_lists(a, b);
+}
+
+/* Tasks that a node has at least, if it has any. */
+static uint32_t tasks_together(const struct stk_state *s, const struct stk_demand *d)
+{
+    bool domains = s->topo->built[STK_TIER_DOMAIN];
+
+    if (d->level_required && d->level_required <= STK_AT_NODE &&
+        (d->level_required == STK_AT_NODE || !domains))
+        return d->tasks;
+    if (d->per_node)
+        return d->per_node;
+    return d->group &&
+                   (d->group_level == STK_AT_NODE || (d->group_level == STK_AT_LINK && !domains))
+               ? d->group
+               : 1;
+}
+
+/* Wishes that make a difference: those of one GPU, or of one node's, are granted anyhow. */
+static void relevant_near(const struct stk_state *s, struct stk_demand *d, uint32_t pool)
+{
+    uint32_t whole, size, rest;
+
+    if (s->pools[pool].aggregate) {
+        d->level_required = d->level_preferred = d->group_level = 0;
+        d->group = d->per_node = 0;
+        d->exclusive = false;
+        return;
+    }
+    stk_place_cut(s, d, pool, &whole, &size, &rest);
+    if (d->tasks > 1 || whole > 0)
+        return;
+    if (d->group_level == STK_AT_LINK)
+        d->level_required = STK_AT_LINK; /* one task is one subgroup */
+    if (d->level_required == STK_AT_LINK)
+        d->level_preferred = 0;
+    d->group = d->group_level = 0;
+    d->per_node = 0;
+    if (d->gpus <= 1 || d->level_required != STK_AT_LINK)
+        d->level_required = 0;
+    if (d->gpus <= 1 || d->level_preferred != STK_AT_LINK)
+        d->level_preferred = 0;
 }
 
 /* GPUs on one node without which no piece can start. */
@@ -63,6 +114,8 @@ static uint32_t piece_need(const struct stk_state *s, const struct stk_demand *d
         return 0; /* it may fit beside others; or be cut in other ways on other types */
     stk_place_cut(s, d, pool, &whole, &size, &rest);
     need = d->pin ? d->gpus * d->tasks : whole > 0 ? (rest > 0 ? rest : size) : d->gpus;
+    if (!d->pin && whole == 0)
+        need *= tasks_together(s, d);
     return need < most ? need : most; /* more: it came from other nodes and can never run here */
 }
 
@@ -92,6 +145,8 @@ static struct stk_demand relevant(const struct stk_state *s, const struct stk_de
             (void)stk_demand_set_speed(&r, d->speed_type[i], STK_SPEED);
     if (s->pools[pool].aggregate)
         r.gpu_milli = r.mig = r.share = r.share_max = 0, r.share_with = 0;
+    if (stk_gang_asked(&r))
+        relevant_near(s, &r, pool);
     return r;
 }
 
@@ -316,7 +371,7 @@ void stk_shape_unreserve(struct stk_state *s, uint32_t pool)
     p->n_resv = 0;
     p->resv_job = STK_NONE;
     p->resv_mask = 0;
-    p->resv_tight = false;
+    p->resv_tight = p->resv_beside = false;
     for (uint32_t i = 0; p->late_keys && i < p->ready.n; i++)
         s->list_b[i] = p->ready.item[i].id;
     for (uint32_t i = 0; p->late_keys && i < p->ready.n; i++)

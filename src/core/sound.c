@@ -6,6 +6,8 @@
 #include "core/array.h"
 #include "core/core.h"
 #include "core/evictable.h"
+#include "core/gang.h"
+#include "core/index.h"
 #include "core/part.h"
 #include "core/resource.h"
 #include "core/shape.h"
@@ -47,6 +49,7 @@ static bool job_sound(const struct stk_state *s, const struct stk_job *j, struct
 {
     const struct stk_demand *d = &s->shapes[j->shape].demand;
     uint64_t gpus = 0, tasks = 0;
+    struct stk_err why;
 
     if (has_lease(j) != (j->lease != 0) || has_lease(j) != (j->n_pieces > 0))
         return BAD("job %u: state %s and lease %u disagree", j->number,
@@ -64,6 +67,9 @@ static bool job_sound(const struct stk_state *s, const struct stk_job *j, struct
     if (has_lease(j) && (gpus != j->gpus || (!d->cut && tasks != d->tasks)))
         return BAD("job %u: gang is not whole: %llu of %u GPUs", j->number,
                    (unsigned long long)gpus, j->gpus);
+    if (has_lease(j) && stk_gang_asked(d) &&
+        stk_gang_check(s, d, &s->pieces[j->first_piece], j->n_pieces, &why) < 0)
+        return BAD("job %u: %s", j->number, why.text);
     if (!sleep_sound(s, j, err))
         return false;
     if (j->state == STK_JOB_WAITING && j->unmet > 0)
@@ -150,22 +156,32 @@ static bool add_lease(const struct stk_state *s, const struct stk_job *j, struct
 {
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
-        const struct stk_use u = stk_use_of(&s->shapes[j->shape].demand, p);
+        const struct stk_demand *d = &s->shapes[j->shape].demand;
+        struct stk_use u = stk_use_of(d, p);
         struct stk_tally *t = &s->tally[p->node.i];
 
-        if ((u.milli ? t->mask & ~t->part : t->mask) & p->mask)
+        stk_resource_add(s, p->node.i, &u.resources);
+        if (u.whole) {
+            if (s->nodes[p->node.i].mask_own != p->mask)
+                return BAD("node %u: job %u holds it for other GPUs", p->node.i, j->number);
+            if (p->mask & ~s->nodes[p->node.i].mask_all || t->uses > 0)
+                return BAD("node %u: job %u is not alone there", p->node.i, j->number);
+            u = stk_index_all(s, p->node.i);
+        }
+        t->uses++;
+        t->held |= d->exclusive;
+        if ((u.milli ? t->mask & ~t->part : t->mask) & u.mask)
             return BAD("node %u: a GPU of job %u has another owner", p->node.i, j->number);
         if (!part_lease(s, j, p, &u, err))
             return false;
-        t->gpus += (uint32_t)__builtin_popcountll(p->mask & ~t->mask);
+        t->gpus += (uint32_t)__builtin_popcountll(u.mask & ~t->mask);
         t->gpus += s->nodes[p->node.i].aggregate ? p->gpus : 0;
         t->part |= u.milli ? p->mask : 0;
-        t->mask |= p->mask;
+        t->mask |= u.mask;
         t->cpu += u.cpu;
         t->mem += u.mem;
-        stk_resource_add(s, p->node.i, &u.resources);
         for (uint32_t k = 0; !u.milli && j->state != STK_JOB_STOPPING && k <= j->level; k++)
-            t->fast[k] += stk_index_back(s, p);
+            t->fast[k] += stk_index_back_of(s, d, p);
     }
     return true;
 }
@@ -188,6 +204,9 @@ static bool node_sound(const struct stk_state *s, uint32_t node, struct stk_err 
     if (!n->aggregate && (n->mask_free != (all & ~t->mask & ~n->mask_off) ||
                           n->mask_used != t->mask || (n->mask_off & ~all) != 0))
         return BAD("node %u: free GPUs are wrong", node);
+    if (n->n_uses != t->uses || n->held != t->held || (t->held && t->uses != 1))
+        return BAD("node %u: %u pieces there, counted %u%s", node, t->uses, n->n_uses,
+                   n->held ? ", held" : "");
     if (n->mask_part != t->part || !parts_sound(s, node, err))
         return n->mask_part != t->part ? BAD("node %u: other GPUs are shared", node) : false;
     if (n->mask_wake != stk_shape_pinned(s, node))
@@ -302,7 +321,7 @@ static bool pool_sound(const struct stk_state *s, uint32_t pool, struct stk_err 
 
         free_gpus += n->up ? n->gpus_free : 0;
         off += (uint64_t)__builtin_popcountll(n->mask_off);
-        idle += n->up ? idle_off(n) : 0;
+        idle += n->up ? (uint64_t)__builtin_popcountll(stk_node_idle_off(n)) : 0;
     }
     for (uint32_t i = 0; i < s->n_shapes; i++)
         in_trees += s->shapes[i].pool == pool ? s->shapes[i].waiting.count : 0;
@@ -369,7 +388,7 @@ bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
     if (live != s->n_live || done != s->n_done || s->n_undo != 0)
         return BAD("%u live and %u finished jobs, counters say %u and %u", live, done, s->n_live,
                    s->n_done);
-    if (!nodes_sound(s, err) || !arrays_sound(s, err))
+    if (!nodes_sound(s, err) || !stk_topo_sound(s, err) || !arrays_sound(s, err))
         return false;
     for (uint32_t p = 0; p < s->n_pools; p++)
         if (!pool_sound(s, p, err) || !levels_sound(s, p, err))

@@ -21,6 +21,7 @@
 #include "core/timeline.h"
 #include "model/mix.h"
 #include "model/node.h"
+#include "model/topology.h"
 
 /* In order of use: what a start and an end touch lies in the first two cache lines. */
 struct stk_job {
@@ -115,6 +116,10 @@ struct stk_node {
     uint64_t mask_last; /* given when no others are free */
     uint64_t mask_wake; /* cache: GPUs on which jobs sleep; others are given first */
     uint32_t gpu_type, gpu_mem_mib;
+    uint32_t n_uses;   /* pieces there */
+    uint16_t layout;   /* in state.layouts + 1; 0: none */
+    bool held;         /* by an exclusive job: nobody else may come */
+    uint64_t mask_own; /* its own GPUs, while held; mask_used has all then */
     bool up, aggregate;
     uint8_t mig; /* model of its GPUs, which are in MIG mode; 0: they are not */
     bool cpu_limited, mem_limited;
@@ -128,7 +133,7 @@ struct stk_node {
 struct stk_group {
     uint32_t pool, gpu_type;
     uint32_t max_gpus; /* of one node */
-    uint32_t first, n; /* in state.group_nodes: ids ascending */
+    uint32_t first, n; /* in state.group_nodes: by place (core/topo.h), then id, ascending */
     struct stk_bits_layout nodes_layout, bucket_layout;
     size_t words; /* in state.words: bucket b's set at words + b * nodes_layout.n_words */
     size_t used;  /* in state.words: which buckets are not empty */
@@ -178,6 +183,7 @@ struct stk_pool {
     stk_time resv_at;
     uint64_t resv_mask; /* it is pinned: these GPUs of the one node in resv_nodes; else 0 */
     bool resv_tight;    /* it lacks CPU or memory: nobody may use what it leaves */
+    bool resv_beside;   /* it lacks a named resource: core/beside.h */
     uint32_t n_resv;    /* nodes, in state.resv_nodes from first_node on */
     stk_time pass_at;   /* a whole-pool policy's last pass */
     bool plan_valid;
@@ -204,6 +210,8 @@ struct stk_array { /* some of its jobs have not ended; core/array.h */
 
 struct stk_tally { /* scratch of sound(): what leases use of one node */
     uint64_t gpus, mask, part, cpu, mem;
+    uint32_t uses;
+    bool held;
     uint32_t fast[STK_LEVEL_MAX]; /* GPUs that jobs of this level cannot have by eviction */
 };
 
@@ -219,6 +227,7 @@ struct stk_use {
     uint8_t share, share_max; /* of parts */
     uint32_t share_with;
     struct stk_amounts resources;
+    bool whole; /* the node is blocked for all others, too */
 };
 
 #define STK_SCORE_LOG 4096 /* a power of two */
@@ -292,6 +301,10 @@ struct stk_state {
     uint32_t *resource_all, *resource_free; /* n_resources per node */
     uint32_t *resource_most;                /* likewise per pool: the most of one node */
     uint64_t *resource_tally;               /* likewise per node: scratch of sound() */
+    bool topo_counts;                       /* cache: the next is kept up to date */
+    struct stk_topo *topo;                  /* cache (core/topo.h) */
+    struct stk_layout *layouts;             /* of the GPUs of nodes */
+    uint32_t n_layouts;
     struct stk_part *parts; /* one per GPU of every node that tells its GPUs apart */
     uint32_t n_parts;
     struct stk_group *groups;

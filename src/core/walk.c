@@ -229,6 +229,7 @@ uint32_t stk_walk_hold(struct stk_state *s, const struct stk_job *j)
     u = stk_use_of(d, &at);
     n = &s->nodes[at.node.i];
     shared = hold_shared(s, d, at.node.i);
+    u.whole = false;
     u.mask &= n->mask_free;
     u.gpus = n->aggregate ? (u.gpus < n->gpus_free ? u.gpus : n->gpus_free)
                           : (uint32_t)__builtin_popcountll(u.mask);

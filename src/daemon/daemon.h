@@ -11,9 +11,9 @@
 #include "config/config.h"
 #include "engine/local/local.h"
 #include "gpuview/gpuview.h"
+#include "hwtopo/hwtopo.h"
 #include "live/live.h"
 #include "store/store.h"
-#include "topo/topo.h"
 
 #define STK_DAEMON_VERSION "0.1.0"
 
@@ -59,7 +59,7 @@ struct stk_machine {
     char name[256];
     struct stk_gpus gpus; /* of the helper; empty where GPUs are virtual */
     json_t *shown;        /* {"gpus": [...]} for the API; NULL: virtual */
-    struct stk_topo topo;
+    struct stk_hwtopo topo;
     struct stk_local_gpu *table;
     uint32_t n_gpus;
     bool is_virtual;
@@ -68,9 +68,14 @@ struct stk_machine {
     char mps[4096];    /* nvidia-cuda-mps-control; "": there is none */
     char no_mps[128];  /* and why; "": there is one */
     struct stk_node_spec node;
+    struct stk_layout layout; /* of real GPUs */
+    stk_weight *weight;       /* in it */
     struct stk_live_node live_node;
     const char *gpu_types[1];
     const char *pools[1];
+    char resource[STK_MAX_RESOURCES][STK_MAX_RESOURCE_NAME];
+    const char *resources[STK_MAX_RESOURCES]; /* names */
+    uint32_t n_resources;
 };
 
 int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct stk_err *err);

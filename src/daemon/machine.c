@@ -114,7 +114,7 @@ static void find_mps(struct stk_machine *m)
                                  : MPS_CONTROL " is not in the daemon's PATH");
 }
 
-static int fill_table(struct stk_machine *m, struct stk_err *err)
+static int fill_table(struct stk_machine *m, bool bind_cpus, struct stk_err *err)
 {
     m->table = calloc(m->n_gpus + 1, sizeof(*m->table));
     if (!m->table)
@@ -126,6 +126,8 @@ static int fill_table(struct stk_machine *m, struct stk_err *err)
                                              .minor = g && g->minor >= 0 ? (uint32_t)g->minor : i,
                                              .mem_mib = g ? (uint32_t)g->mem_mib : 0,
                                              .uuid = g ? g->uuid : "",
+                                             .cpus = g && bind_cpus ? m->topo.gpu[i].cpus : "",
+                                             .numa = g ? m->topo.gpu[i].numa : -1,
                                              .is_virtual = m->is_virtual};
         if (g && strcmp(g->name, m->gpus.gpu[0].name) != 0)
             stk_log(STK_LOG_WARN, "GPU %u is a %s; all are scheduled as %s", i, g->name,
@@ -134,18 +136,29 @@ static int fill_table(struct stk_machine *m, struct stk_err *err)
     return 0;
 }
 
+static int lay_out(struct stk_machine *m, struct stk_err *err)
+{
+    m->weight = calloc((size_t)m->topo.n * m->topo.n + 1, sizeof(*m->weight));
+    if (!m->weight)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    stk_hwtopo_layout(&m->topo, m->weight, &m->layout);
+    m->node.layout = 1;
+    return 0;
+}
+
 /* How it is built. A machine that cannot tell is scheduled all the same. */
 static int look_inside(struct stk_machine *m, struct stk_err *err)
 {
     struct stk_err why = {""};
 
-    if (stk_topo_look(&m->topo, &m->gpus, &why) < 0)
+    if (stk_hwtopo_look(&m->topo, &m->gpus, &why) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     if (why.text[0])
         stk_log(STK_LOG_WARN, "%s; jobs are not bound to CPUs", why.text);
     (void)json_object_set_new(m->topo.shown, "name", json_string(m->name));
-    if (m->is_virtual)
-        (void)json_object_set_new(m->topo.shown, "virtual_gpus", json_integer(m->n_gpus));
+    if (!m->is_virtual)
+        return lay_out(m, err);
+    (void)json_object_set_new(m->topo.shown, "virtual_gpus", json_integer(m->n_gpus));
     return 0;
 }
 
@@ -177,14 +190,21 @@ int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct s
         .gpu_mem_mib = m->is_virtual ? 0 : (uint32_t)m->gpus.gpu[0].mem_mib,
         .cpu_milli = cpus > 0 && cpus < 1000000 ? (uint32_t)cpus * 1000 : 0,
         .mem_mib = sysinfo(&si) == 0 ? (uint32_t)((uint64_t)si.totalram * si.mem_unit >> 20) : 0};
+    for (uint32_t i = 0; i < c->resources.n; i++) {
+        (void)snprintf(m->resource[i], sizeof(m->resource[i]), "%s", c->resources.names[i]);
+        m->resources[i] = m->resource[i];
+        m->node.resource[i] = c->resources.amounts[i];
+    }
+    m->n_resources = c->resources.n;
     rc = look_inside(m, err);
-    return rc < 0 ? rc : fill_table(m, err);
+    return rc < 0 ? rc : fill_table(m, c->bind_cpus != 0, err);
 }
 
 void stk_machine_done(struct stk_machine *m)
 {
     free(m->table);
     json_decref(m->shown);
-    stk_topo_done(&m->topo);
+    stk_hwtopo_done(&m->topo);
+    free(m->weight);
     stk_gpus_done(&m->gpus);
 }

@@ -10,6 +10,15 @@ static bool same(const char *a, const char *b)
     return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
+static bool same_amounts(const struct stk_config_amounts *a, const struct stk_config_amounts *b)
+{
+    bool alike = a->n == b->n;
+
+    for (uint32_t i = 0; alike && i < a->n; i++)
+        alike = strcmp(a->names[i], b->names[i]) == 0 && a->amounts[i] == b->amounts[i];
+    return alike;
+}
+
 static void name_fixed(const struct stk_config *was, const struct stk_config *is)
 {
     const struct {
@@ -19,7 +28,9 @@ static void name_fixed(const struct stk_config *was, const struct stk_config *is
                  {"socket", same(was->socket, is->socket)},
                  {"state", same(was->state, is->state)},
                  {"tls", same(was->tls.cert, is->tls.cert) && same(was->tls.key, is->tls.key)},
-                 {"virtual_gpus", was->virtual_gpus == is->virtual_gpus}};
+                 {"bind_cpus", was->bind_cpus == is->bind_cpus},
+                 {"virtual_gpus", was->virtual_gpus == is->virtual_gpus},
+                 {"resources", same_amounts(&was->resources, &is->resources)}};
 
     for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
         if (!fixed[i].same)

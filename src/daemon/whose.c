@@ -48,10 +48,17 @@ static stk_job_number by_environment(struct stk_daemon *d, pid_t pid, uint32_t u
 
 bool stk_daemon_is_mps(struct stk_daemon *d, pid_t pid, uint32_t gpu)
 {
+    struct stk_proc p = {.ppid = pid};
     char folder[512];
 
-    value_of(pid, STK_MPS_MARK, folder, sizeof(folder));
-    return stk_local_is_mps(d->engine, gpu, folder);
+    for (int i = 0; i < 3 && p.ppid > 1; i++) { /* it, or the control daemon that started it */
+        value_of(p.ppid, STK_MPS_MARK, folder, sizeof(folder));
+        if (stk_local_is_mps(d->engine, gpu, folder))
+            return true;
+        if (stk_proc_read(p.ppid, &p) < 0)
+            break;
+    }
+    return false;
 }
 
 stk_job_number stk_daemon_job_of(struct stk_daemon *d, pid_t pid, uint32_t uid)

@@ -53,8 +53,28 @@ void stk_live_drop(struct stk_live *l)
     l->done_number = 0;
 }
 
+/* Events know resources by their numbers: those of the names that are kept in the store. */
+static void name_resources(const struct stk_live *l, char *buf, size_t size)
+{
+    size_t len = 0;
+
+    buf[0] = '\0';
+    for (uint32_t i = 0; i < l->cfg.core.n_resources && len < size; i++)
+        len += (size_t)snprintf(buf + len, size - len, "%s%s", i ? "," : "",
+                                l->cfg.core.resource_names[i]);
+}
+
+static int keep_names(struct stk_live *l, const char *names, struct stk_err *err)
+{
+    int rc = stk_store_begin(l->cfg.store, err);
+
+    rc = rc < 0 ? rc : stk_store_meta_set(l->cfg.store, "resources", names, strlen(names), err);
+    return rc < 0 ? rc : stk_store_commit(l->cfg.store, err);
+}
+
 struct replay {
     struct stk_live *l;
+    char *was; /* names of resources when they are others now; NULL: they are not */
     struct stk_wire wire;
     struct stk_err err;
     uint64_t n;
@@ -63,7 +83,15 @@ struct replay {
 static int replay_one(void *ctx, const struct stk_row *row)
 {
     struct replay *r = ctx;
-    int rc = stk_wire_get(row->bytes, row->len, &r->wire, &r->err);
+    int rc = 0;
+
+    if (r->was)
+        return stk_err_set(
+            &r->err, -ENODEV,
+            "the names under resources were \"%.100s\" when the daemon last ran, and "
+            "it was not ended well: start it with those first, and end it",
+            r->was);
+    rc = stk_wire_get(row->bytes, row->len, &r->wire, &r->err);
 
     rc = rc < 0 ? rc : stk_core_apply(r->l->core, &r->wire.ev, &r->err);
     if (rc < 0) {
@@ -150,6 +178,9 @@ static int make(struct stk_live *l, struct stk_err *err)
 int stk_live_recover(struct stk_live *l, struct stk_err *err)
 {
     struct replay *r = calloc(1, sizeof(*r));
+    char names[STK_MAX_RESOURCES * STK_MAX_RESOURCE_NAME];
+    bool known = false;
+    size_t len;
     int rc;
 
     if (!r)
@@ -160,6 +191,13 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     stk_wire_init(&r->wire, &l->mem);
     rc = stk_core_new(&l->cfg.core, &l->mem, &l->core, err);
     rc = rc < 0 ? rc : load_snapshot(l, err);
+    name_resources(l, names, sizeof(names));
+    if (stk_store_meta_get(l->cfg.store, "resources", &r->was, &len, NULL) == 0 &&
+        strcmp(r->was, names) == 0) {
+        free(r->was);
+        r->was = NULL;
+        known = true;
+    }
     if (rc == 0) {
         rc = stk_store_read(l->cfg.store, l->seq, replay_one, r, err);
         if (rc < 0 && r->err.text[0] != '\0')
@@ -167,7 +205,10 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     }
     l->durable = l->seq;
     l->since_snapshot = r->n;
+    if (rc == 0 && !known && (r->was || names[0] != '\0'))
+        rc = keep_names(l, names, err);
     stk_wire_done(&r->wire);
+    free(r->was);
     free(r);
     rc = rc < 0 ? rc : stk_store_live(l->cfg.store, load_entry, l, err);
     rc = rc < 0 ? rc : check_entries(l, err);

@@ -3,6 +3,18 @@
 
 #include <errno.h>
 
+bool stk_resource_name_ok(const char *s, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        char c = s[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              c == '_' || c == '-' || c == '.'))
+            return false;
+    }
+    return len > 0 && len < STK_MAX_RESOURCE_NAME;
+}
+
 void stk_demand_set_resource(struct stk_demand *d, uint32_t i, uint32_t amount)
 {
     d->resource[i] = amount;

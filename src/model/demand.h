@@ -30,6 +30,7 @@
 #define STK_MODEL_DEMAND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define STK_MAX_GPUS 1000000 /* of one job */
@@ -87,6 +88,9 @@ struct stk_demand {
     uint32_t pin;      /* node + 1; 0: not pinned */
     uint64_t pin_mask; /* exactly these GPUs of it; 0 on aggregate nodes. And pin_slot */
 };
+
+/* 1 to STK_MAX_RESOURCE_NAME - 1 letters, digits, '_', '-' and '.'. */
+bool stk_resource_name_ok(const char *s, size_t len);
 
 /* So much of resource 'i' per task. */
 void stk_demand_set_resource(struct stk_demand *d, uint32_t i, uint32_t amount);

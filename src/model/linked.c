@@ -112,17 +112,25 @@ static uint64_t try_all(const struct chooser *c)
     return mask;
 }
 
-/* The highest of the worst goes, so that the lowest stay. */
+/* The place of the free GPU with the least weight to the others; the highest of several, so that
+ * the lowest stay. */
+static uint32_t worst_of(const struct chooser *c, uint64_t free)
+{
+    uint32_t worst = 0;
+
+    for (uint32_t i = 0; i < c->n_free; i++)
+        if ((free >> c->gpu[i] & 1) &&
+            (!(free >> c->gpu[worst] & 1) ||
+             c->to_all[i] + c->base[i] <= c->to_all[worst] + c->base[worst]))
+            worst = i;
+    return worst;
+}
+
 static uint64_t leave_out(struct chooser *c, uint64_t free)
 {
     for (uint32_t left = c->n_free; left > c->n; left--) {
-        uint32_t worst = MAX_GPUS;
+        uint32_t worst = worst_of(c, free);
 
-        for (uint32_t i = 0; i < c->n_free; i++)
-            if (free >> c->gpu[i] & 1 &&
-                (worst == MAX_GPUS ||
-                 c->to_all[i] + c->base[i] <= c->to_all[worst] + c->base[worst]))
-                worst = i;
         free &= ~(UINT64_C(1) << c->gpu[worst]);
         for (uint32_t i = 0; i < c->n_free; i++)
             c->to_all[i] -= between(c, i, worst);

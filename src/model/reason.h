@@ -5,6 +5,7 @@
 
 #include "model/id.h"
 #include "model/time.h"
+#include "model/topology.h"
 
 enum stk_reason_code {
     STK_WHY_RUNNING,    /* it does run, or is about to */
@@ -23,7 +24,10 @@ enum stk_reason_code {
     STK_WHY_RANK,       /* jobs ranked before it use the GPUs */
     STK_WHY_PINNED,     /* it sleeps, and job 'other' has the GPUs it must wake on, 'until' */
     STK_WHY_RESOURCE,   /* GPUs are free where 'resource' is not: 'have' of it, 'missing' too few */
-    STK_WHY_NEVER,      /* the nodes there are could not run it even if all were free */
+    STK_WHY_TOPOLOGY, /* enough GPUs are free, but not as near as it asks: 'have' in the best place
+                         of 'level'; level 0: its tasks do not lie as they must, or no node is its
+                         own */
+    STK_WHY_NEVER,    /* the nodes there are could not run it even if all were free */
     STK_WHY_MAX
 };
 
@@ -34,6 +38,7 @@ struct stk_reason {
     uint64_t off;                 /* GPUs of the pool that take no new jobs */
     stk_job_number other;         /* 0: none */
     stk_time until;               /* 0: not known */
+    enum stk_level level;         /* see STK_WHY_TOPOLOGY */
 };
 
 const char *stk_reason_name(enum stk_reason_code c);

@@ -66,7 +66,7 @@ bool stk_layout_equal(const struct stk_layout *a, const struct stk_layout *b)
 {
     return a->gpus == b->gpus && a->n_islands == b->n_islands && a->n_numa == b->n_numa &&
            memcmp(a->island, b->island, a->n_islands * sizeof(*a->island)) == 0 &&
-           memcmp(a->numa, b->numa, a->n_numa * sizeof(*a->numa)) == 0;
+           memcmp(a->numa, b->numa, a->n_numa * sizeof(*a->numa)) == 0 && a->weight == b->weight;
 }
 
 uint64_t stk_layout_island(const struct stk_layout *l, uint32_t gpu)
@@ -114,6 +114,8 @@ static uint64_t near_numa(const struct stk_layout *l, uint64_t free, uint32_t n)
 {
     uint64_t one = tightest(l->numa, l->n_numa, free, n), got = 0;
 
+    if (l->weight)
+        return stk_linked_choose(l->weight, l->gpus, 0, free, n);
     if (one)
         return lowest(one, n);
     while (n > 0) {
@@ -144,14 +146,21 @@ static uint64_t choose(const struct stk_layout *l, uint64_t free, uint32_t n)
     return got | near_numa(l, one, n);
 }
 
+/* So many, beside those that are 'had'. */
+static uint64_t choose_beside(const struct stk_layout *l, uint64_t had, uint64_t free, uint32_t n)
+{
+    if (!l)
+        return lowest(free, n);
+    return l->weight ? stk_linked_choose(l->weight, l->gpus, had, free, n) : choose(l, free, n);
+}
+
 uint64_t stk_layout_choose(const struct stk_layout *l, uint64_t free, uint64_t last, uint32_t n)
 {
     uint64_t first = free & ~last;
 
     if (count(first) < n)
-        return first | (l ? choose(l, free & last, n - count(first))
-                          : lowest(free & last, n - count(first)));
-    return l ? choose(l, first, n) : lowest(first, n);
+        return first | choose_beside(l, first, free & last, n - count(first));
+    return choose_beside(l, 0, first, n);
 }
 
 uint32_t stk_layout_units(const struct stk_layout *l, uint64_t free, uint32_t unit)

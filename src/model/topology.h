@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "model/linked.h"
 #include "model/node.h"
 
 #define STK_MAX_LAYOUTS 256
@@ -46,6 +47,9 @@ struct stk_layout {
     uint32_t n_islands, n_numa;
     uint64_t island[STK_MAX_ISLANDS]; /* a bit per GPU */
     uint64_t numa[STK_MAX_ISLANDS];
+    /* How well any two are connected: 'gpus' rows of as many (linked.h). Then GPUs are chosen by
+     * it, not by island and NUMA node alone. NULL: not known. Borrowed for life. */
+    const stk_weight *weight;
 };
 
 /* 0, or -EINVAL with what is wrong with it: GPUs that it has not, or that are in two islands. */
@@ -56,7 +60,8 @@ bool stk_layout_equal(const struct stk_layout *a, const struct stk_layout *b);
 /* 'n' of the free GPUs that are as near to each other as can be: in one island if one has as many,
  * in the one that then has fewest left; else in few islands; among those in one NUMA node,
  * likewise; then the lowest. GPUs in 'last' are taken only when the others do not suffice. All that
- * are free when they are fewer than 'n'. 'l' may be NULL: the lowest. */
+ * are free when they are fewer than 'n'. 'l' may be NULL: the lowest. With weights: those with the
+ * greatest (stk_linked_choose). */
 uint64_t stk_layout_choose(const struct stk_layout *l, uint64_t free, uint64_t last, uint32_t n);
 
 /* 'n' times 'unit' GPUs, each unit inside one island (l: not NULL); 0 when there are not so many.

@@ -13,9 +13,19 @@ const struct stk_backfill_ops *const stk_backfills[] = {
     &stk_backfill_none, &stk_backfill_skip, &stk_backfill_easy, &stk_backfill_conservative, NULL,
 };
 const struct stk_place_ops *const stk_places[] = {
-    &stk_place_pack,    &stk_place_first_fit, &stk_place_spread,     &stk_place_count,
-    &stk_place_bestfit, &stk_place_dotprod,   &stk_place_gpupacking, &stk_place_gpuclustering,
-    &stk_place_fgd,     &stk_place_random,    &stk_place_stoker,     NULL,
+    &stk_place_pack,
+    &stk_place_first_fit,
+    &stk_place_spread,
+    &stk_place_count,
+    &stk_place_topology,
+    &stk_place_bestfit,
+    &stk_place_dotprod,
+    &stk_place_gpupacking,
+    &stk_place_gpuclustering,
+    &stk_place_fgd,
+    &stk_place_random,
+    &stk_place_stoker,
+    NULL,
 };
 const struct stk_preempt_ops *const stk_preempts[] = {
     &stk_preempt_none,  &stk_preempt_tier,    &stk_preempt_afresh,

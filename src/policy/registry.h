@@ -12,7 +12,7 @@ extern const struct stk_order_ops stk_order_fifo, stk_order_priority, stk_order_
 extern const struct stk_backfill_ops stk_backfill_none, stk_backfill_skip, stk_backfill_easy,
     stk_backfill_conservative;
 extern const struct stk_place_ops stk_place_first_fit, stk_place_pack, stk_place_spread,
-    stk_place_count, stk_place_bestfit, stk_place_dotprod, stk_place_gpupacking,
+    stk_place_topology, stk_place_count, stk_place_bestfit, stk_place_dotprod, stk_place_gpupacking,
     stk_place_gpuclustering, stk_place_fgd, stk_place_random, stk_place_stoker;
 extern const struct stk_preempt_ops stk_preempt_none, stk_preempt_tier, stk_preempt_afresh,
     stk_preempt_lucid, stk_preempt_advised;

@@ -16,8 +16,8 @@
 #define ROOT "/sys/fs/cgroup"
 #define PERIOD_US 100000
 
-enum { MEMORY, CPU, DEVICES, PIDS, N_CONTROLLERS };
-static const char *const names[] = {"memory", "cpu", "devices", "pids"};
+enum { MEMORY, CPU, DEVICES, PIDS, CPUSET, N_CONTROLLERS };
+static const char *const names[] = {"memory", "cpu", "devices", "pids", "cpuset"};
 
 struct stk_cgroup {
     bool v2, fenced;
@@ -111,7 +111,7 @@ static int make_v1(struct stk_cgroup *cg, const struct stk_launch *l)
 {
     int made = 0, rc = -ENOENT;
 
-    for (int c = 0; c < N_CONTROLLERS; c++) {
+    for (int c = 0; c < CPUSET; c++) {
         char root[64];
 
         (void)snprintf(root, sizeof(root), ROOT "/%s", names[c]);
@@ -149,6 +149,50 @@ static void set_cpus(const struct stk_cgroup *cg, double cpus)
         (void)put_number(cg, CPU, "cpu.cfs_quota_us", quota);
 }
 
+/* In v1 a cpuset can be entered only when it has CPUs and memory nodes, and the one above it, too.
+ */
+static bool fill_cpuset(const char *above, const char *path)
+{
+    static const char *const files[] = {"cpuset.mems", "cpuset.cpus"};
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        char from[256], to[256], text[STK_SHIM_CPUS];
+        ssize_t n = -1;
+        int fd;
+
+        (void)snprintf(from, sizeof(from), "%s/%s", above, files[i]);
+        (void)snprintf(to, sizeof(to), "%s/%s", path, files[i]);
+        fd = open(from, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0) {
+            n = read(fd, text, sizeof(text) - 1);
+            (void)close(fd);
+        }
+        text[n > 0 ? n : 0] = '\0';
+        if (n <= 0 || write_path(to, text) < 0)
+            return false;
+    }
+    return true;
+}
+
+static void enter_cpuset(struct stk_cgroup *cg, const struct stk_launch *l)
+{
+    char parent[256], path[256];
+
+    (void)snprintf(parent, sizeof(parent), ROOT "/cpuset/%s", l->cgroup);
+    (void)snprintf(path, sizeof(path), ROOT "/cpuset/%s", cg->name);
+    if (make_dirs(ROOT "/cpuset", l, cg->name) < 0)
+        return;
+    cg->in[CPUSET] = fill_cpuset(ROOT "/cpuset", parent) && fill_cpuset(parent, path);
+    if (!cg->in[CPUSET])
+        (void)rmdir(path);
+}
+
+void stk_cgroup_cpus(struct stk_cgroup *cg, const char *list)
+{
+    if (cg && (cg->v2 || cg->in[CPUSET]))
+        (void)put(cg, CPUSET, "cpuset.cpus", list);
+}
+
 /* All other GPUs are out of reach: by the devices controller, or where there is none (v2) by a
  * program (fence.c). */
 static bool fence(struct stk_cgroup *cg, const struct stk_launch *l)
@@ -181,6 +225,7 @@ int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struc
     int64_t mem = stk_launch_int(l->spec, "mem_mib", 0), pids = stk_launch_int(l->spec, "pids", 0);
     bool always = strcmp(l->cgroup_mode, "always") == 0, gpus = l->n_gpus > 0 && !l->virtual_gpus;
     bool limited = mem > 0 || pids > 0 || json_number_value(cpus) > 0 || gpus;
+    char near[STK_SHIM_CPUS];
     struct stk_cgroup *cg;
     int rc;
 
@@ -207,6 +252,11 @@ int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struc
     if (pids > 0)
         (void)put_number(cg, PIDS, "pids.max", (uint64_t)pids);
     cg->fenced = gpus && fence(cg, l);
+    if (stk_near_job(l, near, sizeof(near))) {
+        if (!cg->v2)
+            enter_cpuset(cg, l);
+        stk_cgroup_cpus(cg, near);
+    }
     *ret_cg = cg;
     return 0;
 }

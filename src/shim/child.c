@@ -215,6 +215,21 @@ static void __attribute__((noreturn)) cannot_run(int report, uint32_t task, cons
     fail(report, task, "cannot execute %.180s: %s", word, strerror(e));
 }
 
+/* The CPUs near its GPUs; the environment says which. */
+static void near_env(const char *cpus, const struct stk_launch *l, uint32_t task, char ***env)
+{
+    struct stk_envs e = {.var = *env};
+    char numa[STK_SHIM_CPUS];
+
+    while (e.var[e.n])
+        e.n++;
+    stk_env_put(&e, "STOKER_CPUS", cpus);
+    stk_near_numa(l, task, numa, sizeof(numa));
+    if (*numa)
+        stk_env_put(&e, "STOKER_NUMA", numa);
+    *env = e.var;
+}
+
 static void item_env(const struct stk_shim *s, uint32_t task, char ***env)
 {
     struct stk_envs e = {.var = *env};
@@ -235,6 +250,8 @@ void stk_child_run(struct stk_shim *s, uint32_t task, int report)
 {
     const struct stk_launch *l = &s->l;
     struct stk_err err = {0};
+    char cpus[STK_SHIM_CPUS];
+    bool near = stk_near_task(l, task, cpus, sizeof(cpus));
     sigset_t none;
     char **env, **words;
 
@@ -243,6 +260,8 @@ void stk_child_run(struct stk_shim *s, uint32_t task, int report)
     (void)setsid();
     if (s->cg && stk_cgroup_join(s->cg) < 0)
         fail(report, task, "cannot enter its cgroup: %s", strerror(errno));
+    if (near)
+        stk_near_bind(0, cpus);
     limits(l);
     become_user(l, task, report);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* becoming another user has cleared it */
@@ -251,6 +270,8 @@ void stk_child_run(struct stk_shim *s, uint32_t task, int report)
     env = stk_shim_env(l, task, stk_cgroup_fenced(s->cg), &err);
     if (!env)
         fail(report, task, "%s", err.text);
+    if (near)
+        near_env(cpus, l, task, &env);
     item_env(s, task, &env);
     files(s, task, report);
     words = stk_command_words(s, task, env, &err);

@@ -128,19 +128,6 @@ static void base(struct stk_envs *e, const struct stk_launch *l)
     }
 }
 
-/* Which of the job's GPUs the task has: [*first, *first + *n). */
-static void slice(const struct stk_launch *l, uint32_t task, uint32_t *first, uint32_t *n)
-{
-    uint32_t each = l->procs > 0 ? l->n_gpus / l->procs : 0;
-
-    *first = 0;
-    *n = l->n_gpus;
-    if (l->procs > 1 && each > 0 && each * l->procs == l->n_gpus) {
-        *first = task * each;
-        *n = each;
-    }
-}
-
 /* Clients of MPS: as much of the GPU as the job has, and no more memory. */
 static void mps(struct stk_envs *e, const struct stk_shim_gpu *g, int64_t milli, int64_t mem_mib)
 {
@@ -179,7 +166,7 @@ static void gpus(struct stk_envs *e, const struct stk_launch *l, uint32_t task, 
     size_t used = 0;
     uint32_t first, n;
 
-    slice(l, task, &first, &n);
+    stk_launch_slice(l, task, &first, &n);
     for (uint32_t i = first; i < first + n; i++) {
         const char *comma = i > first ? "," : "";
         int k;

@@ -143,13 +143,20 @@ void stk_shim_wake(struct stk_shim *s)
     free(list);
 }
 
-/* The GPUs may be others than before: the fence is moved. */
+/* The GPUs may be others than before: the fence is moved, and the processes to other CPUs. */
 static void new_gpus(struct stk_shim *s, json_t *gpus)
 {
+    char cpus[STK_SHIM_CPUS];
+    bool bound = stk_near_job(&s->l, cpus, sizeof(cpus));
+
+    if (json_equal(json_object_get(s->l.msg, "gpus"), gpus))
+        return;
     if (!json_is_array(gpus) || stk_launch_gpus(&s->l, gpus, NULL) < 0)
         return;
     (void)json_object_set(s->l.msg, "gpus", gpus); /* their names live there */
     stk_cgroup_fence(s->cg, &s->l);
+    if (bound || stk_near_job(&s->l, cpus, sizeof(cpus)))
+        stk_near_move(s);
 }
 
 void stk_shim_thaw(struct stk_shim *s, uint32_t lease, json_t *gpus)

@@ -172,9 +172,12 @@ static void podman(const struct stk_shim *s, struct stk_words *w)
         stk_words_add(w, "--log-driver=passthrough");
 }
 
-static void docker(const struct stk_shim *s, struct stk_words *w)
+/* Docker's containers are not our children: CPUs that a task is bound to are to be said. */
+static void docker(const struct stk_shim *s, const char *cpus, struct stk_words *w)
 {
     stk_words_add(w, "--init");
+    if (cpus)
+        stk_words_add(w, "--cpuset-cpus=%s", cpus);
     stk_words_add(w, "--user=%u:%u", (unsigned)s->l.uid, (unsigned)s->l.gid);
 }
 
@@ -218,7 +221,7 @@ int stk_image_words(const struct stk_shim *s, uint32_t task, char *const *env, s
     if (s->runtime == STK_PODMAN)
         podman(s, w);
     else
-        docker(s, w);
+        docker(s, value_of(env, "STOKER_CPUS"), w);
     if (s->l.interactive)
         stk_words_add(w, "-it");
     if (uuids)

@@ -91,6 +91,8 @@ int stk_launch_gpus(struct stk_launch *l, const json_t *list, struct stk_err *er
             (struct stk_shim_gpu){.index = (uint32_t)stk_launch_int(g, "index", 0),
                                   .minor = (uint32_t)stk_launch_int(g, "minor", 0),
                                   .uuid = stk_launch_str(g, "uuid", ""),
+                                  .cpus = stk_launch_str(g, "cpus", ""),
+                                  .numa = (int32_t)stk_launch_int(g, "numa", -1),
                                   .mig = stk_launch_str(g, "mig", ""),
                                   .mps = stk_launch_str(g, "mps", "")};
     }
@@ -103,6 +105,18 @@ bool stk_launch_has_minor(const struct stk_launch *l, uint32_t minor)
         if (l->gpus[i].minor == minor)
             return true;
     return false;
+}
+
+void stk_launch_slice(const struct stk_launch *l, uint32_t task, uint32_t *first, uint32_t *n)
+{
+    uint32_t each = l->procs > 0 ? l->n_gpus / l->procs : 0;
+
+    *first = 0;
+    *n = l->n_gpus;
+    if (l->procs > 1 && each > 0 && each * l->procs == l->n_gpus) {
+        *first = task * each;
+        *n = each;
+    }
 }
 
 /* How many processes there are, and whether they are told about each other. */

@@ -23,6 +23,7 @@
 #define STK_SHIM_MAX_INPUT ((size_t)16 << 20) /* bytes of control messages not yet read */
 #define STK_SHIM_MAX_TASKS 4096
 #define STK_SHIM_MAX_GPUS 64
+#define STK_SHIM_CPUS 4096 /* characters of a list of CPUs */
 #define STK_SHIM_FD_CONN 3
 #define STK_SHIM_FD_RUN 4
 #define STK_SHIM_RUN_ROOM 16384 /* bytes of the run file that are made sure of */
@@ -31,6 +32,8 @@
 struct stk_shim_gpu {
     uint32_t index, minor;
     const char *uuid; /* "" for a virtual one */
+    const char *cpus; /* near it, "0-15,64-79"; "": not known, or not to be bound */
+    int32_t numa;     /* -1: not known */
     const char *mig;  /* the instance of it that the job has; "": none */
     const char *mps;  /* folder of the MPS that serves it; "": none */
 };
@@ -146,6 +149,8 @@ int stk_nursery(char *label, size_t label_size);
 int stk_launch_read(struct stk_launch *l, json_t *msg, struct stk_err *err);
 int stk_launch_gpus(struct stk_launch *l, const json_t *list, struct stk_err *err);
 bool stk_launch_has_minor(const struct stk_launch *l, uint32_t minor); /* the GPU /dev/nvidiaN */
+/* Which of the job's GPUs the task has: [*first, *first + *n). */
+void stk_launch_slice(const struct stk_launch *l, uint32_t task, uint32_t *first, uint32_t *n);
 void stk_launch_log_path(const struct stk_launch *l, uint32_t task, bool is_stderr, char *buf,
                          size_t size); /* "" when it would be too long */
 const char *stk_launch_str(const json_t *o, const char *key, const char *other);
@@ -183,6 +188,13 @@ void stk_command_clean(struct stk_shim *s); /* removes it, and a container left 
 
 /* secrets.c: puts the words of secret files into the environment; runs as the user. */
 int stk_secrets_read(const struct stk_launch *l, struct stk_envs *e, struct stk_err *err);
+
+/* near.c: the CPUs near the GPUs, "0-15,64-79". False: it is not to be bound. */
+bool stk_near_job(const struct stk_launch *l, char *list, size_t size);
+bool stk_near_task(const struct stk_launch *l, uint32_t task, char *list, size_t size);
+void stk_near_numa(const struct stk_launch *l, uint32_t task, char *list, size_t size); /* "": ? */
+void stk_near_bind(pid_t thread, const char *list); /* 0: the caller */
+void stk_near_move(struct stk_shim *s); /* its GPUs have changed: binds all processes again */
 
 /* ending.c */
 void stk_shim_stop(struct stk_shim *s, enum stk_cause cause);
@@ -227,7 +239,8 @@ void stk_shim_logs_check(struct stk_shim *s, int64_t now);
 int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struct stk_err *err);
 int stk_cgroup_join(const struct stk_cgroup *cg); /* the calling process */
 void stk_cgroup_fence(struct stk_cgroup *cg,
-                      const struct stk_launch *l); /* its GPUs have changed */
+                      const struct stk_launch *l);             /* its GPUs have changed */
+void stk_cgroup_cpus(struct stk_cgroup *cg, const char *list); /* keeps it on these CPUs */
 bool stk_cgroup_fenced(const struct stk_cgroup *cg);
 const char *stk_cgroup_name(const struct stk_cgroup *cg);
 /* True when the kernel ended a process for memory; 'ret_mib': the most that was used. */

@@ -74,6 +74,18 @@ static int mig_type(struct stk_field *type, struct stk_node_spec *node, char *bu
     return 0;
 }
 
+int stk_cluster_resource(struct stk_cluster *c, const char *name, size_t len, uint32_t *ret,
+                         struct stk_err *err)
+{
+    struct stk_field f = {name, len > UINT32_MAX ? UINT32_MAX : (uint32_t)len};
+
+    if (!stk_resource_name_ok(name, len))
+        return stk_err_set(err, -EINVAL,
+                           "the name of a resource must be 1 to %d letters, digits, _ - or .",
+                           STK_MAX_RESOURCE_NAME - 1);
+    return name_of(&c->resources, STK_MAX_RESOURCES, "resource", f, ret, err);
+}
+
 int stk_cluster_add(struct stk_cluster *c, const struct stk_node_row *row, struct stk_err *err)
 {
     const char *no_type = row->node.gpus > 0 ? STK_GPU_TYPE_DEFAULT : STK_GPU_TYPE_NONE;
@@ -223,6 +235,10 @@ static void fold(struct stk_node_spec *into, const struct stk_node_spec *n)
     into->mem_mib = add_limits(into->mem_mib, n->mem_mib);
     if (n->gpu_mem_mib < into->gpu_mem_mib)
         into->gpu_mem_mib = n->gpu_mem_mib;
+    for (uint32_t i = 0; i < STK_MAX_RESOURCES; i++)
+        into->resource[i] = n->resource[i] > UINT32_MAX - into->resource[i]
+                                ? UINT32_MAX
+                                : into->resource[i] + n->resource[i];
 }
 
 int stk_cluster_aggregate(struct stk_cluster *c, struct stk_err *err)
@@ -256,5 +272,6 @@ void stk_cluster_done(struct stk_cluster *c)
     free(c->nodes);
     stk_names_done(&c->pools);
     stk_names_done(&c->gpu_types);
+    stk_names_done(&c->resources);
     *c = (struct stk_cluster){0};
 }

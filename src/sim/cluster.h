@@ -26,14 +26,15 @@ struct stk_cluster { /* zeroed: empty */
     uint32_t n_nodes, cap_nodes;
     struct stk_names pools;
     struct stk_names gpu_types;
+    struct stk_names resources; /* by the number they have in stk_node_spec */
 };
 
 /* Fills an empty cluster from what follows --cluster:
  *   NODESxGPUS[:TYPE], several joined by '+', for example 16x8:A100+4x4:V100; or
  *   the path of a YAML file, nodes: [{count, gpus, gpu_type, gpu_mem_gib, mig, cpus, mem_gib,
- * pool}]; or the path of a CSV file with a header of name,gpus,gpu_type,cpus,mem_gib,pool (any
- * order, only gpus must be there) or that of the Alibaba traces, sn,cpu_milli,memory_mib,gpu,model.
- * 0, or -Exxx with a sentence; then 'c' is empty. */
+ * pool, resources: {NAME: AMOUNT}}]; or the path of a CSV file with a header of
+ * name,gpus,gpu_type,cpus,mem_gib,pool (any order, only gpus must be there) or that of the Alibaba
+ * traces, sn,cpu_milli,memory_mib,gpu,model. 0, or -Exxx with a sentence; then 'c' is empty. */
 int stk_cluster_parse(struct stk_cluster *c, const char *spec, struct stk_err *err);
 
 /* The same over the text of a file, for tests and fuzzers. 'name' is used in messages. */
@@ -60,6 +61,9 @@ struct stk_node_row {
     size_t pool_len, gpu_type_len; /* 0: the default name */
     bool mig;                      /* its GPUs are in MIG mode */
 };
+/* The number of a named resource, which may be new. */
+int stk_cluster_resource(struct stk_cluster *c, const char *name, size_t len, uint32_t *ret,
+                         struct stk_err *err);
 int stk_cluster_add(struct stk_cluster *c, const struct stk_node_row *row, struct stk_err *err);
 int stk_cluster_parse_yaml(struct stk_cluster *c, const char *name, const char *data, size_t len,
                            struct stk_err *err);

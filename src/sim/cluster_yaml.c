@@ -5,6 +5,7 @@
  *       - {count: 16, gpus: 8, gpu_type: A100, gpu_mem_gib: 80, cpus: 128, mem_gib: 1024}
  *       - {count: 4, gpus: 4, gpu_type: V100, pool: old}
  *       - {count: 2, gpus: 8, gpu_type: H200, mig: true}
+ *       - {gpus: 8, resources: {nic_gbps: 400, nvme_gib: 7000}}
  *
  * libfyaml keeps where each value stood, so that errors name the line. Only plain values are read:
  * aliases would let a short file grow without bound, and are refused. So is, before libfyaml sees
@@ -123,18 +124,44 @@ static int read_value(const struct reader *r, const struct key *k, struct fy_nod
     return 0;
 }
 
+/* resources: {nic_gbps: 400} */
+static int read_resources(const struct reader *r, struct fy_node *v, struct stk_node_row *row)
+{
+    static const struct key amount = {"a resource", COUNT, 1, UINT32_MAX};
+    struct fy_node_pair *pair;
+    struct stk_err why;
+    void *it = NULL;
+
+    if (!fy_node_is_mapping(v))
+        return bad(r, v, "resources must be a mapping such as {nvme_gib: 7000}");
+    while ((pair = fy_node_mapping_iterate(v, &it))) {
+        struct fy_node *key = fy_node_pair_key(pair), *value = fy_node_pair_value(pair);
+        struct stk_field f = scalar(key);
+        uint32_t i, n = 0;
+
+        if (stk_cluster_resource(r->c, f.s, f.len, &i, &why) < 0)
+            return bad(r, key ? key : v, why.text);
+        if (read_number(r, &amount, value ? value : key, &n) < 0)
+            return -EINVAL;
+        row->node.resource[i] = n;
+    }
+    return 0;
+}
+
 static int read_pair(const struct reader *r, struct fy_node_pair *pair, struct stk_node_row *row)
 {
     struct fy_node *key = fy_node_pair_key(pair), *value = fy_node_pair_value(pair);
     struct stk_field f = scalar(key);
     char what[160];
 
+    if (stk_field_is(f, "resources"))
+        return read_resources(r, value ? value : key, row);
     for (size_t i = 0; i < N_KEYS; i++)
         if (stk_field_is(f, keys[i].name))
             return read_value(r, &keys[i], value ? value : key, row);
     (void)snprintf(what, sizeof(what),
                    "unknown key \"%s\"; a node has count, gpus, gpu_type, gpu_mem_gib, mig, cpus, "
-                   "mem_gib, pool",
+                   "mem_gib, pool, resources",
                    stk_field_show(f).text);
     return bad(r, key, what);
 }

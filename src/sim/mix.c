@@ -6,50 +6,6 @@
 
 #define COVER 0.95 /* of all jobs */
 
-/* A type of the cluster is of this name, also where it is in MIG mode. */
-static bool is_type(const char *type, const char *name)
-{
-    size_t len = strlen(name);
-
-    return strncmp(type, name, len) == 0 &&
-           (type[len] == '\0' ||
-            strncmp(type + len, STK_GPU_TYPE_MIG, strlen(STK_GPU_TYPE_MIG)) == 0);
-}
-
-void stk_trace_map_types(const struct stk_trace *t, const struct stk_cluster *c,
-                         uint64_t types[STK_MAX_GPU_TYPES])
-{
-    for (uint32_t i = 0; i < STK_MAX_GPU_TYPES; i++) {
-        const char *name = stk_names_get(&t->gpu_types, i);
-
-        types[i] = 0;
-        for (uint32_t n = 0; i < t->gpu_types.n && n < c->gpu_types.n; n++)
-            if (is_type(stk_names_get(&c->gpu_types, n), name))
-                types[i] |= UINT64_C(1) << n;
-    }
-}
-
-struct stk_demand stk_trace_demand(const struct stk_trace_job *j,
-                                   const uint64_t types[STK_MAX_GPU_TYPES])
-{
-    struct stk_demand d = {.tasks = j->tasks ? j->tasks : 1,
-                           .gpus = j->gpus,
-                           .gpu_types = j->gpu_types,
-                           .cpu_milli = j->cpu_milli,
-                           .mem_mib = j->mem_mib,
-                           .gpu_mem_mib = j->gpu_mem_mib,
-                           .gpu_milli = (uint16_t)j->gpu_milli,
-                           .mig = (uint16_t)j->mig,
-                           .cut = j->tasks == 0 && j->gpu_milli == 0};
-
-    if (j->gpu_types == STK_ANY_GPU_TYPE)
-        return d;
-    d.gpu_types = 0;
-    for (uint64_t m = j->gpu_types; m; m &= m - 1)
-        d.gpu_types |= types[__builtin_ctzll(m)];
-    return d;
-}
-
 struct counted {
     struct stk_kind kind;
     const char *text; /* the types as the trace wrote them */
@@ -98,8 +54,8 @@ static uint32_t join(struct counted *list, uint32_t n)
     return kinds;
 }
 
-int stk_mix_of(const struct stk_trace *t, const uint64_t types[STK_MAX_GPU_TYPES],
-               struct stk_mix *ret, struct stk_err *err)
+int stk_mix_of(const struct stk_trace *t, const struct stk_trace_map *m, struct stk_mix *ret,
+               struct stk_err *err)
 {
     struct counted *list = calloc(t->n_jobs + 1u, sizeof(*list));
     uint32_t kinds;
@@ -109,7 +65,7 @@ int stk_mix_of(const struct stk_trace *t, const uint64_t types[STK_MAX_GPU_TYPES
         return stk_err_set(err, -ENOMEM, "out of memory for %u jobs", t->n_jobs);
     for (uint32_t i = 0; i < t->n_jobs; i++) {
         const struct stk_trace_job *j = &t->jobs[i];
-        const struct stk_demand d = stk_trace_demand(j, types);
+        const struct stk_demand d = stk_trace_demand(t, j, m);
 
         list[i] = (struct counted){
             .kind = {.cpu_milli = d.cpu_milli,

@@ -49,7 +49,7 @@ struct sim_run {
     struct stk_dep *deps;
     uint32_t cap_deps;
     stk_pool_id *pool_of_group;
-    uint64_t type_of[STK_MAX_GPU_TYPES]; /* trace's GPU type -> the cluster's, as bits */
+    struct stk_trace_map map;
     uint64_t turns, ended;
     uint32_t to_measure; /* jobs that count in the totals and have not ended */
     bool measure_some;   /* not all of them do */
@@ -113,7 +113,7 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
 {
     const struct stk_trace_job *j = &x->t->jobs[i];
     struct stk_job_spec spec = {
-        .demand = stk_trace_demand(j, x->type_of),
+        .demand = stk_trace_demand(x->t, j, &x->map),
         .kind = (enum stk_job_kind)j->kind,
         .tier = (enum stk_tier)j->tier,
         .priority = j->priority,
@@ -129,6 +129,8 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
         .at = j->submit, .type = STK_EV_SUBMIT, .job = stk_core_next_job(x->core), .u.spec = &spec};
 
     spec.demand.gpu_types &= types_it_runs_on(x, j);
+    if (counts_steps(x, j)) /* measured */
+        spec.demand.n_speeds = 0;
     if (j->n_deps > 0 && fill_deps(x, j, &spec) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     if (x->numbers) {
@@ -350,7 +352,8 @@ static int map_names(struct sim_run *x, const struct stk_cluster *c, struct stk_
 {
     const struct stk_trace *t = x->t;
 
-    stk_trace_map_types(t, c, x->type_of);
+    if (stk_trace_map(t, c, &x->map, err) < 0)
+        return -E2BIG;
     if (!x->o->split)
         return 0;
     x->pool_of_group = calloc(t->groups.n + 1u, sizeof(*x->pool_of_group));
@@ -376,6 +379,8 @@ static int make_core(const struct sim_run *x, const struct stk_cluster *c,
         .nodes = c->nodes,
         .n_nodes = c->n_nodes,
         .n_pools = c->pools.n,
+        .n_resources = x->map.n_resources,
+        .resource_names = x->map.names,
         .order = setup->order,
         .backfill = setup->backfill,
         .place = setup->place,
@@ -387,7 +392,7 @@ static int make_core(const struct sim_run *x, const struct stk_cluster *c,
     };
     int rc = known && !mix ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
 
-    rc = rc < 0 || !mix ? rc : stk_mix_of(x->t, x->type_of, mix, err);
+    rc = rc < 0 || !mix ? rc : stk_mix_of(x->t, &x->map, mix, err);
     rc = rc < 0 ? rc : stk_core_new(&cfg, &stk_big_mem, ret, err);
     free(mix);
     return rc;

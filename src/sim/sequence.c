@@ -126,8 +126,8 @@ struct filling {
     struct stk_core *core;
     const struct stk_state *s;
     struct stk_mix *mix;
-    uint64_t types[STK_MAX_GPU_TYPES]; /* of the trace, as bits of the cluster's */
-    double *frag;                      /* of each node */
+    struct stk_trace_map map;
+    double *frag; /* of each node */
     double sum;
     uint64_t arrived;
     struct stk_sequence_result *r;
@@ -148,6 +148,8 @@ static int make_core(struct filling *x, const struct stk_cluster *c, const struc
         .admit = &stk_admit_possible,
         .params = &setup->params,
         .mix = stk_params_word(&setup->params, stk_sim_mix, "learned") ? NULL : x->mix,
+        .n_resources = x->map.n_resources,
+        .resource_names = x->map.names,
         .retain_done = 1};
     int rc;
 
@@ -179,7 +181,7 @@ static int arrive(struct filling *x, uint32_t job, stk_time now, struct stk_err 
 {
     const struct stk_trace_job *j = &x->t->jobs[job];
     const struct stk_job_spec spec = {
-        .demand = stk_trace_demand(j, x->types), .tag = job, .estimate = STK_SECOND};
+        .demand = stk_trace_demand(x->t, j, &x->map), .tag = job, .estimate = STK_SECOND};
     struct stk_event ev = {
         .at = now, .type = STK_EV_SUBMIT, .job = stk_core_next_job(x->core), .u.spec = &spec};
     uint64_t milli = (uint64_t)j->gpus * (j->gpu_milli ? j->gpu_milli : 1000);
@@ -288,8 +290,8 @@ int stk_sequence_run(const struct stk_trace *t, const struct stk_cluster *c,
     *ret = (struct stk_sequence_result){0};
     (void)snprintf(ret->place, sizeof(ret->place), "%s", setup->place->name);
     stk_setup_describe(setup, ret->policies, sizeof(ret->policies));
-    stk_trace_map_types(t, c, x.types);
-    rc = rc < 0 ? rc : stk_mix_of(t, x.types, x.mix, err);
+    rc = rc < 0 ? rc : stk_trace_map(t, c, &x.map, err);
+    rc = rc < 0 ? rc : stk_mix_of(t, &x.map, x.mix, err);
     rc = rc < 0 ? rc : make_core(&x, c, setup, q, err);
     rc = rc < 0 ? rc : fill(&x, q, err);
     stk_core_free(x.core);

@@ -50,15 +50,32 @@ struct stk_trace_dep *stk_trace_push_dep(struct stk_trace *t)
     return &t->deps[t->n_deps++];
 }
 
+uint32_t stk_trace_push_extra(struct stk_trace *t, const struct stk_trace_extra *x)
+{
+    if (t->n_extras == t->cap_extras) {
+        uint32_t cap = t->cap_extras ? t->cap_extras * 2 : FIRST_DEPS;
+        struct stk_trace_extra *extras = realloc(t->extras, cap * sizeof(*extras));
+
+        if (!extras)
+            return 0;
+        t->extras = extras;
+        t->cap_extras = cap;
+    }
+    t->extras[t->n_extras] = *x;
+    return ++t->n_extras;
+}
+
 void stk_trace_done(struct stk_trace *t)
 {
     free(t->jobs);
     free(t->deps);
+    free(t->extras);
     stk_names_done(&t->ids);
     stk_names_done(&t->tenants);
     stk_names_done(&t->groups);
     stk_names_done(&t->gpu_types);
     stk_names_done(&t->types_texts);
+    stk_names_done(&t->resources);
     stk_speed_table_free(t->speeds);
     *t = (struct stk_trace){0};
 }

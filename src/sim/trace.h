@@ -66,6 +66,14 @@ struct stk_trace_job {
     stk_time begin;     /* not before; 0: at once */
     uint64_t steps;     /* where speeds are known, the work; 0: it is the duration */
     uint32_t speed_row; /* in trace->speeds */
+    uint32_t extra;     /* in trace->extras, + 1; 0: it has none */
+};
+
+struct stk_trace_extra {                  /* of the few jobs that have them */
+    uint32_t resource[STK_MAX_RESOURCES]; /* per task, by number in trace->resources */
+    uint32_t n_speeds;
+    uint8_t speed_type[STK_MAX_SPEEDS]; /* in trace->gpu_types; on others it has speed 1 */
+    uint16_t speed_milli[STK_MAX_SPEEDS];
 };
 
 struct stk_trace_dep {
@@ -78,7 +86,9 @@ struct stk_trace {
     uint32_t n_jobs, cap_jobs;
     struct stk_trace_dep *deps;
     uint32_t n_deps, cap_deps;
-    struct stk_names ids, tenants, groups, gpu_types, types_texts;
+    struct stk_trace_extra *extras;
+    uint32_t n_extras, cap_extras;
+    struct stk_names ids, tenants, groups, gpu_types, types_texts, resources;
     uint32_t n_skipped;             /* malformed lines left out (--lenient) */
     struct stk_err first_skip;      /* what was wrong with the first of them, with file:line */
     struct stk_speed_table *speeds; /* measured, of its jobs (sim/speeds.h); NULL: none */
@@ -97,6 +107,9 @@ struct stk_trace_job *stk_trace_push(struct stk_trace *t);
 
 /* Appends a dependency to those of the job being built; NULL when out of memory. */
 struct stk_trace_dep *stk_trace_push_dep(struct stk_trace *t);
+
+/* Keeps an extra; its number + 1, or 0 when out of memory. */
+uint32_t stk_trace_push_extra(struct stk_trace *t, const struct stk_trace_extra *x);
 
 /* Puts the jobs in order of submit time, stable, and keeps dependencies and arrays pointing at the
  * same jobs. Costs one pass when they are in order already. 0 or -ENOMEM with nothing changed. */

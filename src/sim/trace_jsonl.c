@@ -20,6 +20,7 @@
 
 #include "model/mig.h"
 #include "sim/speeds.h"
+#include "sim/trace_extra.h"
 #include "sim/trace_formats.h"
 #include "sim/trace_ids.h"
 #include "sim/trace_lines.h"
@@ -29,6 +30,7 @@ struct reader {
     struct stk_trace_lines *in;
     struct stk_id_map ids; /* of the jobs of this file */
     struct stk_trace_job j;
+    struct stk_trace_extra x;
 };
 
 struct key {
@@ -303,6 +305,8 @@ static int read_gpu_types(struct reader *r, const struct key *k, json_t *v)
     uint64_t types = 0;
     size_t i;
 
+    if (json_is_object(v))
+        return stk_extra_read_speeds(r->in, r->t, v, &r->x, &r->j.gpu_types);
     if (!json_is_array(v) || json_array_size(v) == 0)
         return wrong(r, k, "a list of names", v);
     json_array_foreach(v, i, item)
@@ -320,6 +324,12 @@ static int read_gpu_types(struct reader *r, const struct key *k, json_t *v)
     }
     r->j.gpu_types = types;
     return 0;
+}
+
+static int read_resources(struct reader *r, const struct key *k, json_t *v)
+{
+    (void)k;
+    return stk_extra_read_resources(r->in, r->t, v, &r->x);
 }
 
 static int read_steps(struct reader *r, const struct key *k, json_t *v)
@@ -373,6 +383,7 @@ static const struct key keys[] = {
     {"job_type", read_job_type, 0, 0, NULL, false},
     {"id", read_id, 0, 0, NULL, true},
     {"gpu_types", read_gpu_types, 0, 0, NULL, false},
+    {"resources", read_resources, 0, 0, NULL, false},
     {"tenant", read_name, AT(tenant), 0, NULL, false},
     {"group", read_name, AT(group), 0, NULL, false},
     {"pool", read_name, AT(group), 0, NULL, false}, /* another word for group */
@@ -411,6 +422,7 @@ static int read_object(struct reader *r, json_t *o)
     int rc;
 
     r->j = stk_lines_job();
+    r->x = (struct stk_trace_extra){.n_speeds = 0};
     r->j.gpus = 1;
     rc = check_keys(r, o);
     for (size_t i = 0; rc == 0 && i < N_KEYS; i++) {
@@ -424,6 +436,8 @@ static int read_object(struct reader *r, json_t *o)
     if (rc == 0 && (uint64_t)r->j.gpus * r->j.tasks > STK_MAX_GPUS)
         rc = stk_lines_bad(r->in, "\"gpus\" times \"tasks\" must be at most %d", STK_MAX_GPUS);
     rc = rc < 0 ? rc : check_part(r, o);
+    if (rc == 0 && r->x.n_speeds > 0 && r->j.gpus == 0)
+        rc = stk_lines_bad(r->in, "speeds in \"gpu_types\" have no meaning without \"gpus\"");
     if (rc == 0 && !json_object_get(o, "tenant"))
         rc = stk_lines_name(r->in, &r->t->tenants, STK_TRACE_MAX_NAMES, none, NULL, &r->j.tenant);
     if (rc == 0 && !json_object_get(o, "group") && !json_object_get(o, "pool"))
@@ -444,6 +458,8 @@ static int one(struct stk_trace_lines *in, void *ctx)
                              e.text);
     rc = json_is_object(o) ? read_object(r, o) : stk_lines_bad(in, "expected a JSON object");
     json_decref(o);
+    if (rc == 0)
+        rc = stk_extra_keep(r->t, &r->x, &r->j);
     if (rc == 0)
         rc = stk_lines_push(r->t, &r->j);
     if (rc < 0) {

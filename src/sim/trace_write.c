@@ -15,7 +15,7 @@
 #include "model/mig.h"
 #include "sim/emit.h"
 #include "sim/speeds.h"
-#include "sim/trace.h"
+#include "sim/trace_extra.h"
 #include "sim/trace_ids.h"
 
 static void key(struct stk_emit *e, const char *name)
@@ -64,10 +64,44 @@ static void put_work(struct stk_emit *e, const struct stk_trace *t, const struct
     put_text(e, "job_type", stk_names_get(&t->speeds->rows, j->speed_row));
 }
 
+/* ["a","b"], or {"a":1,"b":0.5} when they differ in speed. */
+static void put_types(struct stk_emit *e, const struct stk_trace *t, const struct stk_trace_job *j)
+{
+    const struct stk_trace_extra *x = j->extra ? &t->extras[j->extra - 1] : NULL;
+    bool speeds = x && x->n_speeds > 0;
+    const char *sep = speeds ? "{" : "[";
+
+    for (uint32_t i = 0; i < t->gpu_types.n && i < STK_MAX_GPU_TYPES; i++) {
+        if (!(j->gpu_types >> i & 1))
+            continue;
+        stk_emit_text(e, sep);
+        stk_emit_json(e, stk_names_get(&t->gpu_types, i));
+        if (speeds) {
+            stk_emit_text(e, ":");
+            stk_emit_us(e, (stk_time)stk_extra_speed(x, i) * 1000); /* thousandths */
+        }
+        sep = ",";
+    }
+    stk_emit_text(e, speeds ? "}" : "]");
+}
+
+static void put_resources(struct stk_emit *e, const struct stk_trace *t,
+                          const struct stk_trace_job *j)
+{
+    const struct stk_trace_extra *x = j->extra ? &t->extras[j->extra - 1] : NULL;
+    bool any = false;
+
+    for (uint32_t i = 0; x && i < STK_MAX_RESOURCES; i++)
+        any |= x->resource[i] > 0;
+    if (!any)
+        return;
+    key(e, "resources");
+    stk_extra_put_resources(e, t, x);
+}
+
 static void put_demand(struct stk_emit *e, const struct stk_trace *t, const struct stk_trace_job *j)
 {
     char mig[STK_MIG_NAME_LEN];
-    const char *sep = "";
 
     key(e, "gpus");
     stk_emit_u64(e, j->gpus);
@@ -79,18 +113,11 @@ static void put_demand(struct stk_emit *e, const struct stk_trace *t, const stru
     else
         put_u32(e, "gpu_milli", j->gpu_milli);
     put_u32(e, "gpu_mem_mib", j->gpu_mem_mib);
+    put_resources(e, t, j);
     if (j->gpu_types == STK_ANY_GPU_TYPE)
         return;
     key(e, "gpu_types");
-    stk_emit_text(e, "[");
-    for (uint32_t i = 0; i < t->gpu_types.n && i < STK_MAX_GPU_TYPES; i++) {
-        if (j->gpu_types >> i & 1) {
-            stk_emit_text(e, sep);
-            stk_emit_json(e, stk_names_get(&t->gpu_types, i));
-            sep = ",";
-        }
-    }
-    stk_emit_text(e, "]");
+    put_types(e, t, j);
 }
 
 static void put_links(struct stk_emit *e, const struct stk_trace *t, const struct stk_trace_job *j)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/near.h"
+#include "model/demand.h"
 #include "spec/keys.h"
 #include "spec/rules.h"
 #include "spec/spec.h"
@@ -257,6 +258,65 @@ static int check_strings(struct checker *c, const struct stk_key *k, const json_
     return 0;
 }
 
+/* Numbers of this kind by name. */
+static int check_by_name(struct checker *c, const struct stk_key *k, const json_t *v,
+                         int (*check)(struct checker *c, const struct stk_key *k, const char *name,
+                                      const json_t *n))
+{
+    size_t len = c->len;
+
+    if (check_count(c, k->min, k->max, json_object_size(v)) < 0)
+        return -EINVAL;
+    for (void *it = json_object_iter(stk_json_loose(v)); it;
+         it = json_object_iter_next(stk_json_loose(v), it)) {
+        const char *name = json_object_iter_key(it);
+
+        enter(c, ".%s", stk_words_show(name).text);
+        if (check(c, k, name, json_object_iter_value(it)) < 0)
+            return -EINVAL;
+        leave(c, len);
+    }
+    return 0;
+}
+
+static int check_amount(struct checker *c, const struct stk_key *k, const char *name,
+                        const json_t *n)
+{
+    const struct stk_key amount = {.name = name, .min = 0, .max = k->each};
+
+    if (!stk_resource_name_ok(name, strlen(name)))
+        return wrong(c, "must be a name of at most %d letters, digits, _ - and .",
+                     STK_MAX_RESOURCE_NAME - 1);
+    return check_int(c, &amount, n);
+}
+
+static int check_amounts(struct checker *c, const struct stk_key *k, const json_t *v)
+{
+    if (!json_is_object(v))
+        return wrong(c, "must be an object such as {\"licence\": 1}, got %s", show(v).text);
+    return check_by_name(c, k, v, check_amount);
+}
+
+static int check_speed(struct checker *c, const struct stk_key *k, const char *name,
+                       const json_t *n)
+{
+    double milli = json_is_number(n) ? round(json_number_value(n) * STK_SPEED) : 0;
+    size_t len = strlen(name);
+
+    if (len == 0 || (int64_t)len > k->each || !stk_words_is_text(name, len, false))
+        return wrong(c, "must be a name of 1 to %" PRId64 " bytes", k->each);
+    if (!(milli >= 1 && milli <= STK_MAX_SPEED))
+        return wrong(c, "must be a speed from 0.001 to 65.535, got %s", show(n).text);
+    return 0;
+}
+
+static int check_types(struct checker *c, const struct stk_key *k, const json_t *v)
+{
+    const struct stk_key names = {k->name, STK_KEY_NAMES, k->min, k->max, k->each, 0, 0, 0, 0};
+
+    return json_is_object(v) ? check_by_name(c, k, v, check_speed) : check_strings(c, &names, v);
+}
+
 static bool is_env_name(const char *s, bool strict)
 {
     size_t len = strlen(s);
@@ -376,6 +436,7 @@ static int check_value(struct checker *c, const struct stk_key *k, const json_t 
         [STK_KEY_NUMBER] = check_number,   [STK_KEY_BOOL] = check_bool,
         [STK_KEY_BUDGET] = check_budget,   [STK_KEY_INTS] = check_ints,
         [STK_KEY_STRINGS] = check_strings, [STK_KEY_NAMES] = check_strings,
+        [STK_KEY_TYPES] = check_types,     [STK_KEY_AMOUNTS] = check_amounts,
         [STK_KEY_ENVS] = check_envs,       [STK_KEY_SECRETS] = check_envs,
         [STK_KEY_OBJECT] = check_sub,      [STK_KEY_OBJECTS] = check_objects,
     };

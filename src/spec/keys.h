@@ -23,6 +23,8 @@ enum stk_key_type {
     STK_KEY_INTS,    /* a list of whole numbers */
     STK_KEY_STRINGS, /* a list of strings */
     STK_KEY_NAMES,   /* a list of names */
+    STK_KEY_TYPES,   /* a list of names, or numbers above 0 by name */
+    STK_KEY_AMOUNTS, /* whole numbers by name */
     STK_KEY_ENVS,    /* strings by name */
     STK_KEY_SECRETS, /* absolute paths by name */
     STK_KEY_OBJECT,  /* keys of its own */
@@ -34,7 +36,8 @@ struct stk_key {
     const char *name;
     enum stk_key_type type;
     int64_t min, max;  /* numbers (and those of INTS): the value; strings: bytes; else: entries */
-    int64_t each;      /* STRINGS, NAMES, ENVS: bytes of one; INTS: entries */
+    int64_t each;      /* STRINGS, NAMES, TYPES, ENVS: bytes of one; INTS: entries; AMOUNTS: the
+                          largest number */
     const char *words; /* WORD: "a|b|c" */
     const struct stk_key *keys; /* OBJECT and OBJECTS; ends with a NULL name */
     const char *standard;       /* what holds when it is not given, in words */

@@ -198,18 +198,41 @@ static int read_depends(const json_t *o, struct stk_spec *s)
 
 static int read_gpu_types(const json_t *o, struct stk_spec *s)
 {
-    const json_t *list = json_object_get(o, "gpu_types");
-    size_t n = json_array_size(list);
+    json_t *list = json_object_get(o, "gpu_types");
+    size_t n = json_is_object(list) ? json_object_size(list) : json_array_size(list);
+    uint32_t i = 0;
 
     if (n == 0)
         return 0;
     s->gpu_types = calloc(n, sizeof(*s->gpu_types));
-    if (!s->gpu_types)
+    s->gpu_speeds = calloc(n, sizeof(*s->gpu_speeds));
+    if (!s->gpu_types || !s->gpu_speeds)
         return -ENOMEM;
-    for (size_t i = 0; i < n; i++)
+    for (void *it = json_object_iter(list); it; it = json_object_iter_next(list, it)) {
+        s->gpu_types[i] = json_object_iter_key(it);
+        s->gpu_speeds[i++] =
+            (uint32_t)lround(json_number_value(json_object_iter_value(it)) * STK_SPEED);
+    }
+    for (; i < n; i++) {
         s->gpu_types[i] = json_string_value(json_array_get(list, i));
+        s->gpu_speeds[i] = STK_SPEED;
+    }
     s->n_gpu_types = (uint32_t)n;
     return 0;
+}
+
+static void read_resources(const json_t *o, struct stk_spec *s)
+{
+    json_t *all = json_object_get(o, "resources");
+
+    for (void *it = json_object_iter(all); it; it = json_object_iter_next(all, it)) {
+        json_int_t n = json_integer_value(json_object_iter_value(it));
+
+        if (n == 0 || s->n_resources == STK_MAX_RESOURCES)
+            continue;
+        s->resources[s->n_resources] = json_object_iter_key(it);
+        s->amounts[s->n_resources++] = (uint32_t)n;
+    }
 }
 
 /* The program's name when the job has none of its own. */
@@ -260,6 +283,7 @@ int stk_spec_parse(const json_t *checked, struct stk_spec *ret, struct stk_err *
         stk_spec_done(&s);
         return stk_err_set(err, rc, "out of memory");
     }
+    read_resources(checked, &s);
     read_rest(checked, &s);
     *ret = s;
     return 0;
@@ -270,6 +294,7 @@ void stk_spec_done(struct stk_spec *s)
     free(s->indices);
     free(s->deps);
     free(s->gpu_types);
+    free(s->gpu_speeds);
     json_decref(s->source);
     *s = (struct stk_spec){0};
 }

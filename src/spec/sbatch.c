@@ -152,6 +152,24 @@ static int64_t memory(const struct stk_sbatch *s, int64_t tasks, int64_t gpus, i
     return s->mem_per_gpu_mib > 0 ? s->mem_per_gpu_mib * gpus : 0;
 }
 
+/* Licences are said for the whole job, and counted per task. */
+static int share_licenses(json_t *job, int64_t tasks, struct stk_err *err)
+{
+    json_t *all = json_object_get(job, "resources");
+
+    for (void *it = json_object_iter(all); tasks > 1 && it; it = json_object_iter_next(all, it)) {
+        json_int_t n = json_integer_value(json_object_iter_value(it));
+
+        if (n % tasks != 0)
+            return stk_err_set(err, -EINVAL,
+                               "--licenses: %" JSON_INTEGER_FORMAT
+                               " of %s cannot be shared evenly by %" PRId64 " tasks",
+                               n, json_object_iter_key(it), tasks);
+        (void)json_object_iter_set_new(all, it, json_integer(n / tasks));
+    }
+    return 0;
+}
+
 /* GPUs, CPUs and memory of one task. Tasks that share GPUs are to us one task with all of them,
  * whose script starts the others. */
 static int per_task(struct stk_sbatch *s, json_t *job, struct stk_err *err)
@@ -190,7 +208,7 @@ static int per_task(struct stk_sbatch *s, json_t *job, struct stk_err *err)
         (void)json_object_set_new(job, "mem_mib", json_integer(mem));
     if (gpus == 0)
         (void)json_object_del(job, "gpu_types");
-    return 0;
+    return share_licenses(job, tasks, err);
 }
 
 static int absolute(json_t *job, struct stk_err *err)

@@ -337,6 +337,31 @@ static int set_constraint(struct stk_sbatch *s, const struct stk_flag *f, const 
     return rc;
 }
 
+/* "matlab:2,ansys": how much of each named resource. "|" (any of them) cannot be asked for. */
+static int set_licenses(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
+                        struct stk_err *err)
+{
+    json_t *all = json_object();
+
+    (void)json_object_set_new(s->job, f->text, all);
+    do {
+        size_t len = strcspn(v, ","), name = strcspn(v, ":,");
+        char count[16] = "1";
+        int64_t n = 1;
+
+        if (name < len)
+            (void)snprintf(count, sizeof(count), "%.*s", (int)(len - name - 1), v + name + 1);
+        if (!stk_resource_name_ok(v, name) || stk_words_whole(count, UINT32_MAX, &n) < 0)
+            return stk_err_set(err, -EINVAL,
+                               "must be NAME[:N] joined by commas such as matlab:2, got \"%s\"",
+                               stk_words_show(v).text);
+        if (json_object_setn_new(all, v, name, json_integer(n)) < 0)
+            return stk_err_set(err, -ENOMEM, "out of memory");
+        v += len + (v[len] == ',');
+    } while (*v != '\0');
+    return 0;
+}
+
 static int set_mem(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
                    struct stk_err *err)
 {
@@ -479,7 +504,7 @@ const struct stk_flag stk_flags[] = {
     {"nodefile", 'F', YES, B, NULL, refuse, which, 0},
     {"exclude", 'x', YES, BS, NULL, refuse, which, 0},
     {"reservation", 0, YES, BS, "SBATCH_RESERVATION", refuse, later, 0},
-    {"licenses", 'L', YES, BS, NULL, refuse, later, 0},
+    {"licenses", 'L', YES, BS, NULL, set_licenses, "resources", 0},
     {"clusters", 'M', YES, BS, "SBATCH_CLUSTERS", refuse, "there is one cluster", 0},
     {"gpus-per-socket", 0, YES, BS, NULL, refuse, "use --gpus-per-node", 0},
     {"ntasks-per-gpu", 0, YES, BS, NULL, refuse, "GPUs are not shared between tasks", 0},

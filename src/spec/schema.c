@@ -68,6 +68,16 @@ static json_t *key_schema(const struct stk_key *k)
     case STK_KEY_STRINGS:
     case STK_KEY_NAMES:
         return list_schema(string_schema(0, k->each), k->min, k->max);
+    case STK_KEY_TYPES:
+        return json_pack("{s:[o, {s:s, s:{s:s, s:f, s:f}, s:I, s:I}]}", "oneOf",
+                         list_schema(string_schema(1, k->each), k->min, k->max), "type", "object",
+                         "additionalProperties", "type", "number", "minimum", 0.001, "maximum",
+                         65.535, "minProperties", (json_int_t)k->min, "maxProperties",
+                         (json_int_t)k->max);
+    case STK_KEY_AMOUNTS:
+        return json_pack("{s:s, s:{s:s, s:i, s:I}, s:I}", "type", "object", "additionalProperties",
+                         "type", "integer", "minimum", 0, "maximum", (json_int_t)k->each,
+                         "maxProperties", (json_int_t)k->max);
     case STK_KEY_ENVS:
     case STK_KEY_SECRETS:
         return json_pack("{s:s, s:o, s:I}", "type", "object", "additionalProperties",

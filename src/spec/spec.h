@@ -47,13 +47,16 @@ struct stk_spec_dep {
 
 /* What the scheduler needs to know. Strings live as long as the struct. */
 struct stk_spec {
-    /* Without ids: pool, tenant, tag, array, array_index, deps and demand.gpu_types are the
-     * caller's to fill. */
+    /* Without ids: pool, tenant, tag, array, array_index, deps and the demand's GPU types,
+     * speeds and resources are the caller's to fill. */
     struct stk_job_spec job;
     const char *name;       /* never NULL */
     const char *pool;       /* NULL: the default pool */
     const char **gpu_types; /* none: any */
+    uint32_t *gpu_speeds;   /* of each, thousandths */
     uint32_t n_gpu_types;
+    const char *resources[STK_MAX_RESOURCES]; /* names, and how much of each per task */
+    uint32_t amounts[STK_MAX_RESOURCES], n_resources;
     uint32_t *indices; /* ascending; none: not an array */
     uint32_t n_indices;
     uint32_t array_limit; /* 0: none */

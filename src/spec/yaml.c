@@ -69,6 +69,20 @@ static json_t *typed_object(const struct stk_key *keys, json_t *v)
     return o;
 }
 
+static json_t *typed_numbers(json_t *v)
+{
+    json_t *o = json_object();
+
+    for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it)) {
+        json_t *value = json_object_iter_value(it);
+        const char *s = json_string_value(value);
+
+        (void)json_object_set_new(o, json_object_iter_key(it),
+                                  s ? typed_number(s) : json_incref(value));
+    }
+    return o;
+}
+
 static json_t *typed_list(const struct stk_key *k, const json_t *v)
 {
     json_t *list = json_array();
@@ -106,6 +120,13 @@ json_t *stk_yaml_typed(const struct stk_key *k, const json_t *v)
     case STK_KEY_NAMES:
         if (s)
             return json_pack("[s]", s);
+        break;
+    case STK_KEY_TYPES:
+    case STK_KEY_AMOUNTS:
+        if (s && k->type == STK_KEY_TYPES)
+            return json_pack("[s]", s);
+        if (json_is_object(v))
+            return typed_numbers(stk_json_loose(v));
         break;
     case STK_KEY_INTS:
         if (s)

@@ -412,6 +412,7 @@ const struct stk_yaml_word stk_yaml_words[] = {
     {"resources.cpu", stk_yaml_cpus, NULL},
     {"resources.memory", stk_yaml_memory, "mem_mib"},
     {"resources.pids", same, "pids"},
+    {"resources.named", same, "resources"},
     {"resources.job_recovery", recovery, NULL},
     {"resources.image_id", image_id, "image"},
     {"resources.priority", same, "priority"},

@@ -44,6 +44,26 @@ def test_small_jobs_do_not_starve_one_that_waits_for_cpus(bundle, tmp_path):
     assert starts(tmp_path, jobs, "--cluster", cluster, "--bundle", bundle)["h"] == 100
 
 
+@pytest.mark.parametrize("bundle", ["easy", "default"])
+def test_who_waits_for_a_licence_keeps_nobody_from_gpus_it_does_not_need(bundle, tmp_path):
+    cluster = tmp_path / "c.yaml"
+    cluster.write_text("nodes:\n- {gpus: 8, resources: {licence: 1}}\n")
+    licence = {"resources": {"licence": 1}}
+    jobs = [job("r", 0, 1000, 1, **licence), job("h", 1, 10, 4, **licence), job("beside", 2, 5000, 4),
+            job("over", 2, 5000, 1), job("short", 2, 500, 3)]
+    got = starts(tmp_path, jobs, "--cluster", cluster, "--bundle", bundle)
+    assert got == {"r": 0, "h": 1000, "beside": 2, "over": 1010, "short": 2}
+
+
+@pytest.mark.parametrize("bundle", ["easy", "conservative", "default"])
+def test_small_jobs_do_not_starve_one_that_waits_for_a_licence(bundle, tmp_path):
+    cluster = tmp_path / "c.yaml"
+    cluster.write_text("nodes:\n- {gpus: 8, resources: {licence: 4}}\n")
+    jobs = [job("r", 0, 100, 1, resources={"licence": 2}), job("h", 1, 10, 1, resources={"licence": 4}),
+            *stream(10, 40, 100, 100, 1, resources={"licence": 1})]
+    assert starts(tmp_path, jobs, "--cluster", cluster, "--bundle", bundle)["h"] == 100
+
+
 def test_what_a_reserved_node_has_to_spare_is_used_when_it_comes_free(tmp_path):
     jobs = [job("a", 0, 20, 6), job("b", 0, 19, 6), job("c", 0, 10, 2), job("head", 1, 100, 14),
             job("long", 2, 500, 2)]

@@ -47,6 +47,38 @@ def test_json_has_the_promised_members_in_order():
     assert re.fullmatch("[0-9a-f]{16}", run["digest"])
 
 
+UNLIKE = """nodes:
+  - {gpus: 8, gpu_type: h100, resources: {licence: 1}}
+  - {count: 2, gpus: 8, gpu_type: a100, resources: {nvme_gib: 100}}
+"""
+
+
+def test_jobs_run_as_fast_as_the_gpus_they_get(tmp_path):
+    cluster = tmp_path / "c.yaml"
+    cluster.write_text(UNLIKE)
+    job = {"submit_s": 0, "duration_s": 100, "gpus": 8, "gpu_types": {"h100": 1, "a100": 0.5}}
+    trace = jsonl(tmp_path, *[{"id": i} | job for i in range(4)])
+    for bundle in ["fifo", "easy", "default", "srtf"]:
+        done = rows(tmp_path, trace, "--cluster", cluster, "--bundle", bundle, "--paranoid")
+        assert [done[str(i)]["end_s"] for i in range(4)] == ["100", "200", "200", "200"], bundle
+
+
+def test_jobs_share_named_resources(tmp_path):
+    cluster = tmp_path / "c.yaml"
+    cluster.write_text(UNLIKE)
+    job = {"submit_s": 0, "duration_s": 100, "gpus": 1}
+    trace = jsonl(tmp_path, {"id": 1, "resources": {"licence": 1}} | job,
+                  {"id": 2, "resources": {"licence": 1}} | job,
+                  {"id": 3, "resources": {"nvme_gib": 60}} | job,
+                  {"id": 4, "resources": {"nvme_gib": 60}} | job,
+                  {"id": 5, "resources": {"nvme_gib": 60}} | job)
+    done = rows(tmp_path, trace, "--cluster", cluster, "--bundle", "fifo", "--backfill", "skip", "--paranoid")
+    assert [done[str(i)]["first_start_s"] for i in range(1, 6)] == ["0", "100", "0", "0", "100"]
+    trace = jsonl(tmp_path, {"id": "a", "resources": {"licence": 4}} | job)
+    assert "job a asks for 4 of licence on one node; the most that a node it may use has is 1" in refused(
+        trace, "--cluster", cluster)
+
+
 def test_the_same_input_gives_the_same_digest_and_another_seed_does_not():
     a, b = simulate(*SMALL), simulate(*SMALL)
     c = simulate("--generate", "jobs=300,gpus=64,load=1.1", "--cluster", "8x8", "--seed", "4")

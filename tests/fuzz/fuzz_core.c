@@ -25,6 +25,8 @@ static uint32_t next(struct input *in)
 
 static const uint32_t sizes[8] = {1, 2, 3, 4, 8, 12, 16, 0};
 
+static const struct stk_layout halves = {.gpus = 8, .n_islands = 2, .island = {0x0f, 0xf0}};
+
 static void read_cluster(struct world *w, struct input *in)
 {
     uint32_t b = next(in), limits = next(in);
@@ -41,7 +43,13 @@ static void read_cluster(struct world *w, struct input *in)
         n->cpu_milli = limits & 1 ? 1000 * (k >> 5) : 0;
         n->mem_mib = limits & 2 ? 1024 * (k >> 5) : 0;
         n->aggregate = w->setup.place[0] == 'c';
+        n->rack = limits & 8 ? i / 2 : 0;
+        n->zone = n->rack ? 1 : 0;
+        n->layout = limits & 16 && n->gpus == 8 && !n->aggregate;
     }
+    w->topology = limits & 24;
+    w->setup.layouts = &halves;
+    w->setup.n_layouts = 1;
     w->setup.nodes = w->nodes;
 }
 
@@ -80,6 +88,16 @@ static uint32_t read_slot(const struct fx *f, struct input *in)
     return b == 255 || f->s->n_jobs == 0 ? b : b % f->s->n_jobs;
 }
 
+static void wish(struct stk_demand *d, uint32_t b, uint32_t c)
+{
+    d->level_required = b & 7;
+    d->level_preferred = b >> 3 & 7;
+    d->exclusive = b & 64;
+    d->group = c & 3;
+    d->group_level = c >> 2 & 7;
+    d->per_node = c >> 5;
+}
+
 static void submit(const struct world *w, struct fx *f, struct input *in)
 {
     uint32_t b = next(in), c = next(in), d = next(in);
@@ -101,6 +119,8 @@ static void submit(const struct world *w, struct fx *f, struct input *in)
     spec.demand.cpu_milli = 500 * (d >> 5 & 3);
     spec.demand.mem_mib = d & 128 ? 700 : 0;
     spec.retry[STK_RETRY_ERROR] = d & 64 ? 2 : 0;
+    if (w->topology)
+        wish(&spec.demand, next(in), next(in));
     if (fx_try_submit(f, &spec) == 0 && !w->exact)
         f->work[job].left = spec.estimate / 2 * (1 + (c & 3));
 }

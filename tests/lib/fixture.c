@@ -97,6 +97,8 @@ static struct stk_core *core_of(struct fx *f, const struct fx_setup *u)
     const struct stk_core_config cfg = {
         .nodes = u->n_nodes ? u->nodes : two,
         .n_nodes = u->n_nodes ? u->n_nodes : 2,
+        .layouts = u->layouts,
+        .n_layouts = u->n_layouts,
         .n_pools = u->n_pools ? u->n_pools : 1,
         .n_resources = u->n_resources,
         .resource_names = names,

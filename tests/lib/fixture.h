@@ -26,8 +26,10 @@ struct fx_setup {                                   /* what is left out has a se
     const char *params;                             /* "k=v k=v" */
     const struct stk_node_spec *nodes;              /* 2 nodes of 8 GPUs */
     uint32_t n_nodes, n_pools;
-    uint32_t n_resources; /* named r0, r1, ... */
-    bool forget;          /* finished jobs are dropped, 'retain' kept; else all are kept */
+    uint32_t n_resources;             /* named r0, r1, ... */
+    const struct stk_layout *layouts; /* of their GPUs; none */
+    uint32_t n_layouts;
+    bool forget; /* finished jobs are dropped, 'retain' kept; else all are kept */
     uint32_t retain;
     uint32_t cap;                   /* of decide(); 256 */
     stk_time late_start, slow_stop; /* longest delay of STARTED and of an eviction's EXITED */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <jansson.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -84,6 +85,18 @@ static void item_done(void *ctx, stk_job_number number, uint32_t item, int code,
     w->items_done++;
 }
 
+bool lw_two_cpus(char cpu[2][8])
+{
+    cpu_set_t ours;
+    int n = 0;
+
+    assert_int_equal(sched_getaffinity(0, sizeof(ours), &ours), 0);
+    for (size_t i = 0; i < CPU_SETSIZE && n < 2; i++)
+        if (CPU_ISSET(i, &ours))
+            (void)snprintf(cpu[n++], 8, "%zu", i);
+    return n == 2;
+}
+
 void lw_engine_open(struct lw *w)
 {
     struct stk_local_gpu gpus[LW_GPUS];
@@ -114,6 +127,8 @@ void lw_engine_open(struct lw *w)
         (void)snprintf(uuid[i], sizeof(uuid[i]), "GPU-%u", i);
         gpus[i] = (struct stk_local_gpu){
             .index = i, .minor = i, .mem_mib = 16, .uuid = uuid[i], .is_virtual = !w->real_gpus};
+        gpus[i].cpus = w->cpus[i / (LW_GPUS / 2)];
+        gpus[i].numa = (int32_t)(i / (LW_GPUS / 2));
     }
     assert_non_null(cfg.shim_path);
     if (stk_engine_local_new(&cfg, &w->e, &err) < 0)

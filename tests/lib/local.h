@@ -26,6 +26,7 @@ struct lw {
     char notes[16384];
     bool real_gpus;
     const char *gpu_helper, *cgroup_mode;
+    const char *cpus[2]; /* near the first and the second half of the GPUs; NULL: not known */
     uint64_t gpu_used_mib;
     uint32_t quantum_ms, switch_pct;
     uint64_t adopt_mask;        /* GPUs of a job that is adopted; 0: they are not told */
@@ -38,6 +39,9 @@ void lw_open(struct lw *w);  /* a new folder and an engine in it */
 void lw_close(struct lw *w); /* ends every job, removes the folder */
 void lw_engine_open(struct lw *w);
 void lw_engine_close(struct lw *w); /* as when the daemon ends: jobs go on */
+
+/* Two CPUs that we may use, as text; false: there are no two. */
+bool lw_two_cpus(char cpu[2][8]);
 
 /* A description: the members given (JSON text without braces) and whose job it is. */
 const char *lw_spec(const struct lw *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -114,6 +114,45 @@ static void some_resources(struct world *w, const struct stk_rng *r)
                 k < w->setup.n_resources && percent(&side, 80) ? below(&side, 8) : 0;
 }
 
+static const struct stk_layout layouts[] = {
+    {.gpus = 4, .n_islands = 2, .island = {0x3, 0xc}},
+    {.gpus = 8, .n_islands = 2, .island = {0x0f, 0xf0}, .n_numa = 2, .numa = {0x33, 0xcc}},
+    {.gpus = 8, .n_islands = 3, .island = {0x03, 0x54, 0x08}},
+};
+
+/* Racks in zones, nodes that know no rack, islands, link domains. From a stream of its own, too. */
+static void some_racks(struct world *w, struct stk_rng *r)
+{
+    struct stk_rng side = *r;
+    bool domains, links;
+
+    r = &side;
+    w->topology = percent(r, 50) && !stk_place_find(w->setup.place)->aggregate;
+    domains = percent(r, 25);
+    links = percent(r, 70);
+    w->setup.layouts = layouts;
+    w->setup.n_layouts = 3;
+    for (uint32_t i = 0; w->topology && i < w->setup.n_nodes; i++) {
+        struct stk_node_spec *n = &w->nodes[i];
+
+        n->rack = percent(r, 15) ? 0 : 1 + below(r, 3);
+        n->zone = n->rack ? 1 + n->rack / 2 : 0;
+        n->region = n->zone ? 1 : 0;
+        if (domains && n->rack && percent(r, 50))
+            n->domain = n->rack;
+        else if (links && (n->gpus == 4 || n->gpus == 8))
+            n->layout = n->gpus == 4 ? 1 : 2 + below(r, 2);
+    }
+}
+
+void world_no_topology(struct world *w)
+{
+    w->topology = false;
+    for (uint32_t i = 0; i < w->setup.n_nodes; i++)
+        w->nodes[i].rack = w->nodes[i].zone = w->nodes[i].region = w->nodes[i].domain =
+            w->nodes[i].layout = 0;
+}
+
 void world_cluster(struct world *w, struct stk_rng *r)
 {
     static const uint32_t sizes[] = {0, 1, 2, 4, 8, 8, 8, 64};
@@ -145,6 +184,7 @@ void world_cluster(struct world *w, struct stk_rng *r)
     w->setup.n_pools = pools;
     some_mig_nodes(w, r);
     some_resources(w, r);
+    some_racks(w, r);
 }
 
 void world_no_mig(struct world *w)
@@ -247,6 +287,40 @@ static void ask_more(const struct world *w, struct stk_demand *d, struct stk_rng
             (void)stk_demand_set_speed(d, t, 250 * (1 + below(r, 6)));
 }
 
+static uint32_t divisor(struct stk_rng *r, uint32_t n)
+{
+    uint32_t d = 1 + below(r, n);
+
+    while (n % d)
+        d--;
+    return d;
+}
+
+static void ask_place(struct stk_demand *d, struct stk_rng *r)
+{
+    if (percent(r, 60))
+        d->level_required = (uint8_t)(STK_AT_LINK + below(r, 5));
+    if (percent(r, 30))
+        d->level_preferred = (uint8_t)below(r, d->level_required ? d->level_required : STK_AT_FAR);
+    if (d->gpu_milli) { /* of parts little can be asked */
+        d->level_required = d->level_required == STK_AT_LINK ? 0 : d->level_required;
+        d->level_preferred = d->level_preferred == STK_AT_LINK ? 0 : d->level_preferred;
+        return;
+    }
+    d->exclusive = percent(r, 20);
+    if (d->cut)
+        return;
+    if (percent(r, 40)) {
+        d->group = divisor(r, d->tasks);
+        d->group_level =
+            (uint8_t)(STK_AT_LINK + below(r, d->level_required ? d->level_required : 5));
+    }
+    if (percent(r, 30))
+        d->per_node = divisor(r, d->tasks);
+    if (d->group_level == STK_AT_NODE && d->per_node % d->group)
+        d->per_node = 0;
+}
+
 struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct stk_rng *r,
                               struct stk_dep *deps)
 {
@@ -290,6 +364,12 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
     for (uint32_t i = 0; i < STK_RETRY_MAX && percent(r, 30); i++)
         spec.retry[i] = percent(r, 10) ? STK_RETRY_ALWAYS : (uint8_t)below(r, 3);
     random_deps(f, r, &spec, deps);
+    if (w->topology) {
+        struct stk_rng side = *r; /* worlds without stay what they were */
+
+        if (percent(&side, 50))
+            ask_place(d, &side);
+    }
     return spec;
 }
 
@@ -397,6 +477,14 @@ static void odd_spec(const struct fx *f, struct stk_rng *r, struct stk_job_spec 
         spec->demand.share_max = (uint8_t)stk_rng_next(r);
         spec->demand.gpu_mem_mib = odd_number(r, 100);
         spec->demand.mig = percent(r, 50) ? (uint16_t)stk_rng_next(r) : spec->demand.mig;
+        break;
+    case 11:
+        spec->demand.level_required = (uint8_t)odd_number(r, below(r, 8));
+        spec->demand.level_preferred = (uint8_t)odd_number(r, below(r, 8));
+        spec->demand.group_level = (uint8_t)odd_number(r, below(r, 8));
+        spec->demand.group = odd_number(r, below(r, 5));
+        spec->demand.per_node = odd_number(r, below(r, 5));
+        spec->demand.exclusive = percent(r, 50);
         break;
     case 9:
         spec->demand.cpu_milli = odd_number(r, 100);

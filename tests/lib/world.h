@@ -17,6 +17,7 @@ struct world {
     bool mig;       /* ... and for MIG instances: some nodes have them */
     bool resources; /* ... and for named resources, which some nodes have */
     bool speeds;    /* ... and are faster on some types than on others */
+    bool topology;  /* ... and for places: nodes say where they are, and which GPUs are linked */
     bool exact;     /* estimates are right */
 };
 
@@ -30,6 +31,8 @@ void world_cluster(struct world *w, struct stk_rng *r);
 void world_no_mig(struct world *w);
 /* ... without named resources and speeds. */
 void world_plain(struct world *w);
+/* The same without racks and links. */
+void world_no_topology(struct world *w);
 void world_delays(struct world *w, struct stk_rng *r);
 const char *world_name(const struct world *w); /* for messages; until the next call */
 

@@ -173,6 +173,8 @@ static void other_policies(struct fx *f, const struct stk_core *core, struct stk
     w.setup.n_nodes = f->setup.n_nodes;
     w.setup.n_pools = f->setup.n_pools;
     w.setup.n_resources = f->setup.n_resources;
+    w.setup.layouts = f->setup.layouts;
+    w.setup.n_layouts = f->setup.n_layouts;
     other = fx_reload(f, core, &w.setup);
     while ((n = stk_core_decide(other, f->now, out, 16)) > 0 && sum < 1000) {
         for (uint32_t i = 0; i < n; i++, sum++)
@@ -316,6 +318,7 @@ static void busy_run(uint64_t seed)
         w.nodes[i].cpu_milli = w.nodes[i].mem_mib = w.nodes[i].gpu_mem_mib = 0;
     world_no_mig(&w);
     world_plain(&w);
+    world_no_topology(&w);
     w.types = w.cpu_jobs = w.parts = false;
     w.setup.order = seed % 2 ? "fifo" : "sjf";
     w.setup.backfill = "skip";

@@ -48,6 +48,10 @@ json_t *stk_local_gpu_list(const struct stk_local_job *j)
             continue;
         one = json_pack("{s:i,s:i,s:s}", "index", (int)g->index, "minor", (int)g->minor, "uuid",
                         g->uuid);
+        if (g->cpus[0]) {
+            (void)json_object_set_new(one, "cpus", json_string(g->cpus));
+            (void)json_object_set_new(one, "numa", json_integer(g->numa));
+        }
         if (instance(j, i)[0])
             (void)json_object_set_new(one, "mig", json_string(instance(j, i)));
         if (j->share == STK_SHARE_MPS)

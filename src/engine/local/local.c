@@ -428,6 +428,7 @@ static int copy_config(struct stk_local *m, const struct stk_local_config *cfg)
     for (uint32_t i = 0; m->gpus && i < cfg->n_gpus; i++) {
         m->gpus[i] = cfg->gpus[i];
         m->gpus[i].uuid = copy(m, cfg->gpus[i].uuid ? cfg->gpus[i].uuid : "", &failed);
+        m->gpus[i].cpus = copy(m, cfg->gpus[i].cpus ? cfg->gpus[i].cpus : "", &failed);
     }
     if (m->gpus)
         copy_instances(m, &failed);

@@ -26,7 +26,10 @@ struct stk_local_gpu { /* place in the table = bit in stk_piece.mask */
     uint32_t minor;    /* /dev/nvidiaMINOR */
     uint32_t mem_mib;
     const char *uuid;
-    bool is_virtual;                            /* a number only: no device behind it */
+    const char *cpus; /* near it, "0-15,64-79": its jobs are bound to them; NULL or "": they are not
+                       */
+    int32_t numa;     /* -1: not known */
+    bool is_virtual;  /* a number only: no device behind it */
     const struct stk_local_instance *instances; /* of a GPU in MIG mode */
     uint32_t n_instances;
 };

@@ -34,7 +34,7 @@ static bool on_its_gpus(const struct stk_state *s, const struct stk_job *j,
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
 
-        if (p->node.i + 1 == d->pin && (p->mask & d->pin_mask))
+        if (p->node.i + 1 == d->pin && (d->exclusive || (stk_index_blocks(s, j, p) & d->pin_mask)))
             return true;
     }
     return false;

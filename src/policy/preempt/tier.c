@@ -92,16 +92,11 @@ static uint32_t candidates(struct stk_state *s, const struct stk_pool *p, const 
     return n;
 }
 
-/* Takes off what is being stopped already: that room is on its way. Returns its GPUs. */
-static uint64_t give_stopping(struct stk_state *s, uint32_t pool)
+/* Takes off what is being stopped already: that room is on its way. */
+static void give_stopping(struct stk_state *s, uint32_t pool)
 {
-    uint64_t gpus = 0;
-
-    for (uint32_t i = 0; (i = stk_queue_stopping(s, pool, i)) != STK_NONE; i++) {
+    for (uint32_t i = 0; (i = stk_queue_stopping(s, pool, i)) != STK_NONE; i++)
         stk_txn_give_job(s, &s->jobs[i]);
-        gpus += s->jobs[i].gpus;
-    }
-    return gpus;
 }
 
 static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
@@ -109,20 +104,19 @@ static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
     struct stk_state *s = ask->s;
     const struct stk_pool *p = &s->pools[ask->pool];
     const struct stk_job *j = &s->jobs[job.i];
-    uint64_t below = 0, could = p->gpus_free;
+    uint64_t below = 0;
     uint32_t n, used = 0, k = 0, pieces;
     stk_txn_mark mark;
     bool fits;
 
     (void)st;
     for (uint32_t l = 0; l < j->level; l++)
-        below += p->level_leased[l], could += p->level_gpus_leased[l];
+        below += p->level_leased[l];
     if (below == 0 || !stk_evictable_could(s, j))
         return 0;
     mark = stk_txn_begin(s);
-    could += give_stopping(s, ask->pool);
-    /* whole GPUs are counted; a part may fit beside others */
-    n = could < j->gpus && !s->shapes[j->shape].demand.gpu_milli ? 0 : candidates(s, p, j);
+    give_stopping(s, ask->pool);
+    n = candidates(s, p, j);
     fits = n == 0 || stk_place_try(s, j->shape, NULL, &pieces);
     while (used < n && !fits) {
         stk_txn_give_job(s, &s->jobs[s->sort[used++].id]);

@@ -112,9 +112,19 @@ static void spans_are_short(void **state)
     }
 }
 
+static void gpus_that_nobody_has_are_not_said_to_be_a_jobs(void **state)
+{
+    (void)state;
+    says(&(struct stk_say){.why = {STK_WHY_PINNED, .need = 1, .missing = 1, .off = 1},
+                           .tasks = 1,
+                           .now = NOW},
+         "sleeps, and must wake on its own GPUs, which are not to be used", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gpus_that_nobody_has_are_not_said_to_be_a_jobs),
         cmocka_unit_test(missing_gpus_are_counted),
         cmocka_unit_test(turns_name_who_is_first),
         cmocka_unit_test(every_reason_has_a_sentence),

@@ -86,6 +86,8 @@ static void nothing_said_means_the_defaults(void **state)
         assert_int_equal(c.gpus.pack_mib, 8192);
         assert_int_equal(c.gpus.quiet_s, 600);
         assert_int_equal(c.idle.shell_suspend_s, 1800);
+        assert_int_equal(c.bind_cpus, 1);
+        assert_int_equal(c.insecure, 0);
         assert_int_equal(c.retention.bytes, UINT64_C(10) << 30);
         stk_config_done(&c);
     }

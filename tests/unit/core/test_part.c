@@ -354,6 +354,7 @@ static void room_is_found_when_there_is_any(void **state)
         w.parts = true;
         world_no_mig(&w); /* test_slice.c */
         world_plain(&w);
+        world_no_topology(&w); /* test_gang.c */
         f = fx_new(&w.setup);
         for (int i = 0; i < 25; i++) {
             struct stk_dep deps[4];

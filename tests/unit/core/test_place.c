@@ -81,6 +81,7 @@ static struct fx *filled(struct world *w, struct stk_rng *r, const char *place, 
     stk_rng_init(r, seed);
     world_cluster(w, r);
     world_no_mig(w);
+    world_no_topology(w);
     w->speeds = false; /* test_speed.c */
     if (seed % 2) {    /* equally large nodes of several types, in mixed order */
         w->types = true;

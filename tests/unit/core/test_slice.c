@@ -332,6 +332,7 @@ static void room_is_found_when_there_is_any(void **state)
         stk_rng_init(&r, seed);
         world_cluster(&w, &r);
         world_plain(&w);
+        world_no_topology(&w); /* test_gang.c */
         if (!w.mig)
             continue;
         f = fx_new(&w.setup);

@@ -77,6 +77,60 @@ static void too_few_gpus_or_only_fragments_of_them(void **state)
     fx_free(f);
 }
 
+static void no_rack_has_room(void **state)
+{
+    const struct stk_node_spec nodes[] = {{.gpus = 8, .rack = 1},
+                                          {.gpus = 8, .rack = 1},
+                                          {.gpus = 8, .rack = 2},
+                                          {.gpus = 8, .rack = 2}};
+    struct fx *f = fx_new(&(struct fx_setup){.nodes = nodes, .n_nodes = 4, .place = "spread"});
+    struct stk_job_spec spec = fx_job(16, 10);
+    struct stk_reason r;
+    uint32_t big;
+
+    (void)state;
+    (void)fx_submit(f, fx_job(3, 10));
+    (void)fx_submit(f, fx_job(4, 10));
+    (void)fx_submit(f, fx_job(2, 10));
+    fx_turn(f);
+    spec.demand.level_required = STK_AT_RACK;
+    r = why(f, fx_submit(f, spec));
+    assert_int_equal(r.code, STK_WHY_TOPOLOGY);
+    assert_int_equal(r.level, STK_AT_RACK);
+    assert_int_equal(r.need, 16);
+    assert_int_equal(r.have, 14);
+    assert_int_equal(r.missing, 2);
+    spec = fx_job(1, 10);
+    spec.demand.exclusive = true;
+    fx_turn(f);
+    r = why(f, big = fx_submit(f, fx_job(8, 10)));
+    assert_int_equal(r.code, STK_WHY_RANK); /* it fits, and starts next */
+    fx_turn(f);
+    r = why(f, fx_submit(f, spec));
+    assert_int_equal(r.code, STK_WHY_TOPOLOGY);
+    assert_int_equal(r.level, 0);
+    spec = fx_job(32, 10);
+    spec.demand.level_required = STK_AT_RACK;
+    assert_int_equal(fx_try_submit(f, &spec), -ERANGE);
+    assert_string_equal(f->err.text,
+                        "needs 32 GPUs in one rack; the largest rack it may use has 16");
+    spec.demand = (struct stk_demand){.tasks = 4,
+                                      .gpus = 8,
+                                      .gpu_types = STK_ANY_GPU_TYPE,
+                                      .per_node = 2,
+                                      .level_required = STK_AT_REGION};
+    assert_int_equal(fx_try_submit(f, &spec), -ERANGE);
+    assert_string_equal(f->err.text, "needs 32 GPUs in one region; the largest region it may use "
+                                     "has 16");
+    spec.demand.level_required = 0;
+    assert_int_equal(fx_try_submit(f, &spec), -ERANGE);
+    assert_string_equal(f->err.text,
+                        "asks for 4 tasks of 8 GPUs, 2 on each node; the most that all "
+                        "nodes it may use can hold is 0");
+    (void)big;
+    fx_free(f);
+}
+
 static void gpus_where_there_is_no_cpu(void **state)
 {
     const struct stk_node_spec nodes[] = {{.gpus = 8, .cpu_milli = 4000}};
@@ -253,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_that_do_not_wait_for_room),
         cmocka_unit_test(too_few_gpus_or_only_fragments_of_them),
+        cmocka_unit_test(no_rack_has_room),
         cmocka_unit_test(gpus_where_there_is_no_cpu),
         cmocka_unit_test(gpus_where_a_resource_is_short),
         cmocka_unit_test(behind_the_head_of_a_strict_queue),

@@ -550,6 +550,35 @@ static void each_runtime_is_given_the_tasks_gpus_in_its_own_way(void **state)
     }
     log = told(&w, 4, "x", ",\"image_runtime\":\"docker\"", 1, 1);
     assert_non_null(strstr(log, "--gpus \"device=GPU-0\""));
+    assert_null(strstr(log, "--cpuset-cpus"));
+    free(log);
+    lw_close(&w);
+}
+
+/* Its containers are another daemon's children. */
+static void docker_is_told_the_cpus_near_the_gpus(void **state)
+{
+    char cpu[2][8];
+    struct lw w;
+    char *log;
+
+    (void)state;
+    if (!lw_two_cpus(cpu))
+        skip();
+    lw_open(&w);
+    w.real_gpus = true;
+    w.cgroup_mode = "never";
+    w.cpus[1] = cpu[1];
+    lw_engine_close(&w);
+    lw_engine_open(&w);
+    stand_in(&w, "docker");
+    log = told(&w, 1, "x", "", 0x10, 1);
+    assert_non_null(strstr(log, cpu[1]));
+    assert_non_null(strstr(log, " --cpuset-cpus="));
+    assert_non_null(strstr(log, " --env STOKER_CPUS "));
+    free(log);
+    log = told(&w, 2, "x", "", 0x11, 1); /* one of them does not say */
+    assert_null(strstr(log, "--cpuset-cpus"));
     free(log);
     lw_close(&w);
 }
@@ -573,6 +602,7 @@ int main(void)
         cmocka_unit_test(umask_limits_and_groups_are_the_jobs),
         cmocka_unit_test(an_image_is_run_by_the_users_runtime),
         cmocka_unit_test(each_runtime_is_given_the_tasks_gpus_in_its_own_way),
+        cmocka_unit_test(docker_is_told_the_cpus_near_the_gpus),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The local engine: jobs that sleep and wake. A script stands in for stoker-gpu. */
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -302,6 +303,41 @@ static void what_is_on_a_gpu_is_saved_first_and_restored_last(void **state)
     end(&w, 6);
 }
 
+/* The only CPU of the job's process. */
+static void runs_on(struct lw *w, const char *cpu)
+{
+    struct stk_local_info info;
+    cpu_set_t set;
+
+    assert_int_equal(stk_local_info(w->e, 1, &info), 0);
+    assert_int_equal(sched_getaffinity(info.tasks[0].pid, sizeof(set), &set), 0);
+    assert_int_equal(CPU_COUNT(&set), 1);
+    assert_true(CPU_ISSET((size_t)strtoul(cpu, NULL, 10), &set));
+}
+
+static void on_other_gpus_it_runs_on_the_cpus_near_those(void **state)
+{
+    char cpu[2][8];
+    struct lw w;
+
+    (void)state;
+    if (!lw_two_cpus(cpu))
+        skip();
+    lw_open(&w);
+    w.cpus[0] = cpu[0];
+    w.cpus[1] = cpu[1];
+    restart(&w);
+    begin(&w, "");
+    runs_on(&w, cpu[0]);
+    lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
+    (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
+    lw_resume(&w, 1, 6, 0x30);
+    (void)lw_wait(&w, 1, STK_EV_STARTED);
+    runs(&w);
+    runs_on(&w, cpu[1]);
+    end(&w, 6);
+}
+
 static void what_cannot_be_saved_is_stopped_instead(void **state)
 {
     struct lw w;
@@ -513,6 +549,7 @@ int main(void)
         cmocka_unit_test(a_resume_that_was_under_way_is_finished),
         cmocka_unit_test(a_sleeping_job_whose_processes_are_gone_cannot_be_woken),
         cmocka_unit_test(what_is_on_a_gpu_is_saved_first_and_restored_last),
+        cmocka_unit_test(on_other_gpus_it_runs_on_the_cpus_near_those),
         cmocka_unit_test(what_cannot_be_saved_is_stopped_instead),
         cmocka_unit_test(memory_is_counted_before_a_suspend),
         cmocka_unit_test(a_stoker_gpu_of_an_earlier_daemon_is_let_finish),

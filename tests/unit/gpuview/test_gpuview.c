@@ -87,6 +87,31 @@ static void a_list_is_read_whole(void **state)
     assert_int_equal(t->gpu[0].mem_mib, 143771);
 }
 
+static void links_are_the_same_both_ways_and_what_is_none_is_left_out(void **state)
+{
+    struct stk_gpus *t = *state;
+
+    assert_int_equal(t->link[1].nvlinks, 0); /* not said */
+    assert_int_equal(t->link[1].path, STK_PATH_UNKNOWN);
+    assert_int_equal(t->gpu[0].nvlinks, -1);
+    assert_int_equal(
+        list(t, "{\"gpus\":[{\"index\":0,\"uuid\":\"GPU-a\",\"nvlinks\":6,\"cpus\":\"0-3\"},"
+                "{\"index\":1,\"uuid\":\"GPU-b\"},{\"index\":2,\"uuid\":\"GPU-c\"}],"
+                "\"links\":[{\"a\":0,\"b\":1,\"nvlinks\":6,\"switch\":true,\"path\":\"phb\"},"
+                "{\"a\":1,\"b\":2,\"nvlinks\":256,\"path\":\"far\"},{\"a\":0,\"b\":3},{\"a\":2,"
+                "\"b\":2,\"nvlinks\":1},{\"a\":-1,\"b\":0},3,null]}"),
+        0);
+    assert_string_equal(t->gpu[0].cpus, "0-3");
+    assert_int_equal(t->gpu[0].nvlinks, 6);
+    assert_int_equal(t->link[0 * 3 + 1].nvlinks, 6);
+    assert_int_equal(t->link[1 * 3 + 0].nvlinks, 6);
+    assert_true(t->link[1 * 3 + 0].through_switch);
+    assert_string_equal(stk_gpu_path_name(t->link[0 * 3 + 1].path), "phb");
+    assert_int_equal(t->link[1 * 3 + 2].nvlinks, 0); /* too many to be true */
+    assert_int_equal(t->link[1 * 3 + 2].path, STK_PATH_UNKNOWN);
+    assert_int_equal(t->link[2 * 3 + 2].nvlinks, 0);
+}
+
 static void no_driver_is_a_table_without_gpus(void **state)
 {
     struct stk_gpus *t = *state;
@@ -504,6 +529,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_list_is_read_whole),
+        TEST(links_are_the_same_both_ways_and_what_is_none_is_left_out),
         TEST(no_driver_is_a_table_without_gpus),
         TEST(wrong_lines_change_nothing),
         TEST(a_helper_that_gave_up_is_quoted),

@@ -12,6 +12,7 @@
 
 #include "base/rng.h"
 #include "model/linked.h"
+#include "model/topology.h"
 
 static uint64_t among(const stk_weight *w, uint32_t gpus, uint64_t a, uint64_t b)
 {
@@ -142,6 +143,23 @@ static void many_gpus_are_chosen_in_islands(void **state)
     assert_int_equal(stk_linked_choose(w, 64, 0, 5, 0), 0);
 }
 
+static void a_layout_with_weights_is_chosen_by_them(void **state)
+{
+    struct stk_layout l = {.gpus = 8, .n_islands = 1, .island = {0xff}};
+    stk_weight w[64] = {0};
+
+    (void)state;
+    mesh(w);
+    assert_int_equal(stk_layout_choose(&l, 0x17, 0, 2), 0x03); /* linked, all the same */
+    l.weight = w;
+    assert_int_equal(stk_layout_choose(&l, 0x17, 0, 2), 0x06);
+    assert_int_equal(stk_layout_choose(&l, 0x17, 0x04, 2), 0x11); /* 2 is for later; 0-4 has two */
+    assert_int_equal(stk_layout_choose(&l, 0x07, 0x06, 2), 0x03); /* 0 and what suits it */
+    assert_int_equal(stk_layout_choose(&l, 0x07, 0x06, 3), 0x07);
+    assert_int_equal(stk_layout_choose_units(&l, 0xff, 0, 4, 1), 0x0f);
+    assert_int_equal(stk_layout_choose_units(&l, 0xf7, 0, 4, 1), 0xf0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -149,6 +167,7 @@ int main(void)
         cmocka_unit_test(in_a_mesh_pairs_have_two_links_and_fours_are_a_quad),
         cmocka_unit_test(one_gpu_is_taken_where_it_breaks_least),
         cmocka_unit_test(many_gpus_are_chosen_in_islands),
+        cmocka_unit_test(a_layout_with_weights_is_chosen_by_them),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

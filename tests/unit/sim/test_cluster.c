@@ -136,6 +136,28 @@ static void gpus_in_mig_mode_are_of_a_type_of_their_own(void **state)
     stk_cluster_done(&c);
 }
 
+static void resources_have_names_and_amounts(void **state)
+{
+    struct stk_cluster c = {0};
+
+    (void)state;
+    assert_int_equal(text(&c,
+                          "nodes:\n"
+                          "  - {gpus: 8, count: 2, resources: {nic_gbps: 400, nvme_gib: 7000}}\n"
+                          "  - gpus: 8\n    resources:\n      licence: 2\n"),
+                     0);
+    assert_int_equal(c.resources.n, 3);
+    assert_string_equal(stk_names_get(&c.resources, 2), "licence");
+    assert_int_equal(c.nodes[1].resource[0], 400);
+    assert_int_equal(c.nodes[1].resource[1], 7000);
+    assert_int_equal(c.nodes[2].resource[0], 0);
+    assert_int_equal(c.nodes[2].resource[2], 2);
+    assert_int_equal(stk_cluster_aggregate(&c, &err), 0);
+    assert_int_equal(c.nodes[0].resource[0], 800);
+    assert_int_equal(c.nodes[0].resource[2], 2);
+    stk_cluster_done(&c);
+}
+
 static void csv_makes_nodes(void **state)
 {
     struct stk_cluster c = {0};
@@ -182,6 +204,14 @@ static void malformed_files_are_refused_with_their_line(void **state)
          "c.yaml:2: mig: no model of GPU with MIG is known as \"H200\" with that memory"},
         {"nodes:\n  - {gpus: 8, gpu_type: H200, mig: 2}\n",
          "c.yaml:2: mig must be true (its GPUs are in MIG mode) or false"},
+        {"nodes:\n  - {gpus: 8, resources: 3}\n", "c.yaml:2: resources must be a mapping"},
+        {"nodes:\n  - {gpus: 8, resources: {nic: -1}}\n",
+         "c.yaml:2: a resource must be a whole number (0 to 4294967295), got \"-1\""},
+        {"nodes:\n  - {gpus: 8, resources: {\"a b\": 1}}\n",
+         "c.yaml:2: the name of a resource must be 1 to 63 letters"},
+        {"nodes:\n  - {gpus: 8, resources: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, "
+         "i: 1}}\n",
+         "c.yaml:2: more than 8 resources"},
         {"nodes:\n  - {gpus: 8}\npools: 3\n", "c.yaml:3: unknown key; expected only \"nodes\""},
         {"nodes:\n  - {gpus: &a 8}\n  - {gpus: *a}\n", "c.yaml:3: "},
         {"nodes:\n  - {gpus: 8\n", "not valid YAML"},
@@ -298,6 +328,7 @@ int main(void)
         cmocka_unit_test(bad_words_are_refused_with_a_sentence),
         cmocka_unit_test(yaml_makes_nodes),
         cmocka_unit_test(gpus_in_mig_mode_are_of_a_type_of_their_own),
+        cmocka_unit_test(resources_have_names_and_amounts),
         cmocka_unit_test(csv_makes_nodes),
         cmocka_unit_test(malformed_files_are_refused_with_their_line),
         cmocka_unit_test(more_gpu_types_than_allowed_are_refused),

@@ -315,6 +315,9 @@ static void files_that_cannot_be_read_say_so(void **state)
 }
 
 static const char everything[] =
+    "{\"id\":4,\"submit_s\":0,\"duration_s\":0,\"resources\":{\"nic\":4294967295,\"x.y\":0},"
+    "\"gpu_types\":{\"A100\":0.001,\"H<100>\":1,\"mi\":65.535}}\n"
+    "{\"id\":5,\"submit_s\":0,\"duration_s\":0,\"resources\":{\"x.y\":3,\"nic\":1}}\n"
     "{\"id\":2,\"submit_s\":0,\"duration_s\":0,\"gpu_milli\":250,\"gpu_mem_mib\":1000}\n"
     "{\"id\":3,\"submit_s\":0,\"duration_s\":0,\"mig\":\"3g.40gb\",\"tasks\":2}\n"
     "{\"id\":1,\"submit_s\":0,\"duration_s\":0,\"array\":{\"of\":1,\"index\":7}}\n"
@@ -340,11 +343,11 @@ static void what_is_written_reads_back_the_same(void **state)
     assert_int_equal(stk_trace_write_jsonl(&t, path, &err), 0);
     assert_int_equal(stk_trace_read(&back, path, NULL, &err), 0);
     assert_null(traces_differ(&t, &back));
-    assert_int_equal(back.jobs[1].mig, STK_MIG(3, 40));
-    assert_int_equal(back.jobs[1].gpu_milli, 375);
-    assert_int_equal(back.jobs[4].submit, STK_MAX_DURATION - 1);
-    assert_int_equal(back.jobs[4].cpu_milli, UINT32_MAX);
-    assert_int_equal(back.jobs[4].n_deps, 2);
+    assert_int_equal(back.jobs[3].mig, STK_MIG(3, 40));
+    assert_int_equal(back.jobs[3].gpu_milli, 375);
+    assert_int_equal(back.jobs[6].submit, STK_MAX_DURATION - 1);
+    assert_int_equal(back.jobs[6].cpu_milli, UINT32_MAX);
+    assert_int_equal(back.jobs[6].n_deps, 2);
     stk_trace_done(&t);
     stk_trace_done(&back);
     assert_int_equal(unlink(path), 0);

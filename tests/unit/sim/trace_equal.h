@@ -37,6 +37,44 @@ static inline bool types_within(const struct stk_trace *a, uint64_t x, const str
     return true;
 }
 
+static inline uint32_t resource_of(const struct stk_trace *t, const struct stk_trace_job *j,
+                                   const char *name)
+{
+    int64_t i = stk_names_find(&t->resources, name, strlen(name));
+
+    return j->extra && i >= 0 ? t->extras[j->extra - 1].resource[i] : 0;
+}
+
+static inline uint32_t speed_of(const struct stk_trace *t, const struct stk_trace_job *j,
+                                const char *name)
+{
+    int64_t type = stk_names_find(&t->gpu_types, name, strlen(name));
+    const struct stk_trace_extra *x = j->extra ? &t->extras[j->extra - 1] : NULL;
+
+    for (uint32_t i = 0; x && i < x->n_speeds; i++)
+        if (x->speed_type[i] == type)
+            return x->speed_milli[i];
+    return STK_SPEED;
+}
+
+static inline bool extra_within(const struct stk_trace *a, const struct stk_trace_job *x,
+                                const struct stk_trace *b, const struct stk_trace_job *y)
+{
+    for (uint32_t i = 0; i < a->resources.n; i++) {
+        const char *name = stk_names_get(&a->resources, i);
+
+        if (resource_of(a, x, name) != resource_of(b, y, name))
+            return false;
+    }
+    for (uint32_t i = 0; i < a->gpu_types.n; i++) {
+        const char *name = stk_names_get(&a->gpu_types, i);
+
+        if (speed_of(a, x, name) != speed_of(b, y, name))
+            return false;
+    }
+    return true;
+}
+
 static inline const char *links_differ(const struct stk_trace *a, const struct stk_trace_job *x,
                                        const struct stk_trace *b, const struct stk_trace_job *y)
 {
@@ -68,6 +106,8 @@ static inline const char *job_differs(const struct stk_trace *a, const struct st
     if (!types_within(a, x->gpu_types, b, y->gpu_types) ||
         !types_within(b, y->gpu_types, a, x->gpu_types))
         return "GPU types";
+    if (!extra_within(a, x, b, y) || !extra_within(b, y, a, x))
+        return "resources or speeds";
     if (!same_name(&a->tenants, x->tenant, &b->tenants, y->tenant) ||
         !same_name(&a->groups, x->group, &b->groups, y->group))
         return "tenant or group";

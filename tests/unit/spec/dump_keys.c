@@ -28,9 +28,13 @@ static void allowed(const struct stk_key *k)
         return;
     case STK_KEY_STRINGS:
     case STK_KEY_NAMES:
+    case STK_KEY_TYPES:
     case STK_KEY_ENVS:
     case STK_KEY_SECRETS:
         (void)printf("at most %" PRId64 ", of %" PRId64 " bytes each", k->max, k->each);
+        return;
+    case STK_KEY_AMOUNTS:
+        (void)printf("at most %" PRId64 ", each 0 to %" PRId64, k->max, k->each);
         return;
     case STK_KEY_OBJECTS:
         (void)printf("at most %" PRId64, k->max);

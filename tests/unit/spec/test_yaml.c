@@ -188,7 +188,8 @@ static void refusals_name_line_and_key(void **state)
                                               "or part of one GPU below 1, got 1.5"},
         {"run: x\nnum_nodes: 0\n",
          "job.yaml:2: num_nodes: must be a whole number from 1 to 65536, got 0"},
-        {"run: x\nresorces: {}\n", "job.yaml:2: resorces: is not a known key"},
+        {"run: x\nresorces: {}\n",
+         "job.yaml:2: resorces: is not a known key; did you mean \"resources\"?"},
         {"run: x\nresources:\n  accelerator: 1\n",
          "job.yaml:3: resources.accelerator: is not a known key; did you mean "
          "\"resources.accelerators\"?"},

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topo.c - puts together what hwloc and the driver say. The driver's word on how two GPUs are
+/* hwtopo.c - puts together what hwloc and the driver say. The driver's word on how two GPUs are
  * connected goes first; hwloc's is for drivers that do not tell. */
-#include "topo/topo.h"
+#include "hwtopo/hwtopo.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* GPUs that NVLinks lead between, also over others, get the lowest one's number. */
-static void find_islands(struct stk_topo *t)
+static void find_islands(struct stk_hwtopo *t)
 {
     for (uint32_t i = 0; i < t->n; i++)
         t->gpu[i].island = i;
     for (bool again = true; again;) {
         again = false;
         for (uint32_t i = 0; i < t->n * t->n; i++) {
-            struct stk_topo_gpu *a = &t->gpu[i / t->n], *b = &t->gpu[i % t->n];
+            struct stk_hwtopo_gpu *a = &t->gpu[i / t->n], *b = &t->gpu[i % t->n];
 
             if (t->link[i].nvlinks > 0 && a->island > b->island) {
                 a->island = b->island;
@@ -24,7 +24,7 @@ static void find_islands(struct stk_topo *t)
     }
 }
 
-static void find_places(struct stk_topo *t, const struct stk_gpus *gpus, const struct stk_hw *hw)
+static void find_places(struct stk_hwtopo *t, const struct stk_gpus *gpus, const struct stk_hw *hw)
 {
     for (uint32_t i = 0; i < t->n; i++) {
         t->gpu[i].numa = gpus->gpu[i].numa;
@@ -36,7 +36,7 @@ static void find_places(struct stk_topo *t, const struct stk_gpus *gpus, const s
     }
 }
 
-static json_t *show_gpu(const struct stk_topo *t, const struct stk_gpus *gpus,
+static json_t *show_gpu(const struct stk_hwtopo *t, const struct stk_gpus *gpus,
                         const struct stk_hw *hw, uint32_t i)
 {
     const struct stk_gpu *g = &gpus->gpu[i];
@@ -60,7 +60,7 @@ static json_t *show_gpu(const struct stk_topo *t, const struct stk_gpus *gpus,
     return o;
 }
 
-static json_t *show_links(const struct stk_topo *t)
+static json_t *show_links(const struct stk_hwtopo *t)
 {
     json_t *list = json_array();
 
@@ -77,7 +77,8 @@ static json_t *show_links(const struct stk_topo *t)
     return list;
 }
 
-static json_t *show(const struct stk_topo *t, const struct stk_gpus *gpus, const struct stk_hw *hw)
+static json_t *show(const struct stk_hwtopo *t, const struct stk_gpus *gpus,
+                    const struct stk_hw *hw)
 {
     json_t *o = json_object(), *list = json_array();
 
@@ -90,11 +91,11 @@ static json_t *show(const struct stk_topo *t, const struct stk_gpus *gpus, const
     return o;
 }
 
-int stk_topo_look(struct stk_topo *t, const struct stk_gpus *gpus, struct stk_err *ret_why)
+int stk_hwtopo_look(struct stk_hwtopo *t, const struct stk_gpus *gpus, struct stk_err *ret_why)
 {
     struct stk_hw *hw;
 
-    *t = (struct stk_topo){.n = gpus->n < STK_GPUVIEW_MAX ? gpus->n : STK_GPUVIEW_MAX};
+    *t = (struct stk_hwtopo){.n = gpus->n < STK_GPUVIEW_MAX ? gpus->n : STK_GPUVIEW_MAX};
     t->link = calloc((size_t)t->n * t->n + 1, sizeof(*t->link));
     if (!t->link)
         return -ENOMEM;
@@ -108,9 +109,9 @@ int stk_topo_look(struct stk_topo *t, const struct stk_gpus *gpus, struct stk_er
     return 0;
 }
 
-void stk_topo_done(struct stk_topo *t)
+void stk_hwtopo_done(struct stk_hwtopo *t)
 {
     free(t->link);
     json_decref(t->shown);
-    *t = (struct stk_topo){.n = 0};
+    *t = (struct stk_hwtopo){.n = 0};
 }

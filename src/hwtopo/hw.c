@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/topo.h"
+#include "hwtopo/hwtopo.h"
 
 struct stk_hw {
     hwloc_topology_t t;
@@ -111,7 +111,7 @@ static hwloc_obj_t device(const struct stk_hw *hw, const char *pci)
 }
 
 /* CPUs that are all there are say nothing. */
-static void put_cpus(const struct stk_hw *hw, hwloc_const_cpuset_t set, struct stk_topo_gpu *ret)
+static void put_cpus(const struct stk_hw *hw, hwloc_const_cpuset_t set, struct stk_hwtopo_gpu *ret)
 {
     json_t *text =
         hwloc_bitmap_isequal(set, hwloc_get_root_obj(hw->t)->cpuset) ? NULL : cpu_list(set);
@@ -120,14 +120,14 @@ static void put_cpus(const struct stk_hw *hw, hwloc_const_cpuset_t set, struct s
     json_decref(text);
 }
 
-static void place_at(const struct stk_hw *hw, hwloc_obj_t near, struct stk_topo_gpu *ret)
+static void place_at(const struct stk_hw *hw, hwloc_obj_t near, struct stk_hwtopo_gpu *ret)
 {
     put_cpus(hw, near->cpuset, ret);
     if (hwloc_bitmap_weight(near->nodeset) == 1)
         ret->numa = hwloc_bitmap_first(near->nodeset);
 }
 
-void stk_hw_place(const struct stk_hw *hw, const struct stk_gpu *g, struct stk_topo_gpu *ret)
+void stk_hw_place(const struct stk_hw *hw, const struct stk_gpu *g, struct stk_hwtopo_gpu *ret)
 {
     hwloc_obj_t o = device(hw, g->pci);
     hwloc_bitmap_t said;
