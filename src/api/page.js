@@ -57,7 +57,7 @@ function show(c) {
     at("gpus").replaceChildren(...c.gpu_list.map(gpu));
     const common = [["job", (j) => jobName(j, j.id), "n"], ["name", (j) => j.name], ["user", (j) => j.user], ["GPUs", (j) => j.gpus, "n"]];
     table("running", c.running, [...common, ["on", (j) => (j.gpu_indices || []).join(", ")],
-        ["for", (j) => j.started ? span(c.now - j.started) : ""], ["state", (j) => j.state]]);
+        ["for", (j) => j.started ? span(c.now - j.started) : ""], ["state", (j) => j.turn ? j.turn.text : j.state]]);
     table("waiting", c.waiting, [...common, ["since", (j) => span(c.now - j.submitted)], ["state", (j) => j.state],
         ["why", (j) => j.state_text]]);
 }

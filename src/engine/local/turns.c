@@ -8,8 +8,9 @@
  * sleep as for any suspend (suspend.c). So nothing need be remembered over a restart of the daemon:
  * the supervisors say who sleeps.
  *
- * A turn lasts the configured time, or longer where switching takes long: at most so many percent
- * of the time may go into it. A job that nobody waits behind is left alone. One that cannot be
+ * A turn lasts the configured time, more or less of it for those who have more or less of the GPU
+ * than the others, and longer where switching takes long: at most so many percent of the time may
+ * go into it. A job that nobody waits behind is left alone. One that cannot be
  * suspended keeps its turn; that is tried again, later each time.
  *
  * A look is always made from the loop, never from inside of what has changed.
@@ -28,9 +29,10 @@
 struct ring {                    /* of one GPU */
     struct stk_local_job *awake; /* whose turn it is */
     struct stk_local_job *next;  /* has waited longest of those that want a turn */
-    uint32_t waiting;
-    int64_t sleep_ms, wake_ms; /* the longest that were measured */
-    bool unknown;              /* some job's supervisor has not said yet where it stands */
+    uint32_t waiting, n;         /* those; with the one that is awake */
+    int64_t milli;               /* of the GPU that these n have */
+    int64_t sleep_ms, wake_ms;   /* the longest that were measured */
+    bool unknown;                /* some job's supervisor has not said yet where it stands */
 };
 
 static int64_t now_ms(const struct stk_local *m)
@@ -87,6 +89,10 @@ static struct ring ring_of(const struct stk_local *m, uint64_t mask)
         r.unknown = r.unknown || j->adopted;
         if (is_awake(j) && (!r.awake || before(j, r.awake)))
             r.awake = j;
+        if (wants(j) || is_awake(j)) {
+            r.n++;
+            r.milli += j->milli;
+        }
         if (wants(j)) {
             r.waiting++;
             r.next = r.next && before(r.next, j) ? r.next : j;
@@ -104,6 +110,8 @@ static int64_t length(const struct stk_local *m, const struct ring *r)
     int64_t pct = m->cfg.switch_pct ? m->cfg.switch_pct : DEFAULT_SWITCH_PCT;
     int64_t least = (r->sleep_ms + r->wake_ms) * (100 - pct) / pct;
 
+    if (r->milli > 0) /* who has more of the GPU than others has it for longer */
+        q = q * r->awake->milli * r->n / r->milli;
     q = q > least ? q : least;
     return q << (r->awake->refused < MAX_DOUBLING ? r->awake->refused : MAX_DOUBLING);
 }

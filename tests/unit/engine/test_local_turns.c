@@ -31,7 +31,7 @@ static const char *counts(const struct lw *w, uint32_t number, uint32_t steps, c
     return lw_sh(w, script, more);
 }
 
-static void seat(struct lw *w, uint32_t number, uint32_t lease, const char *spec)
+static void seat_of(struct lw *w, uint32_t number, uint32_t lease, uint16_t milli, const char *spec)
 {
     const struct stk_piece piece = {.gpus = 1, .tasks = 1, .mask = GPU};
     const struct stk_start s = {.job = {number},
@@ -41,9 +41,15 @@ static void seat(struct lw *w, uint32_t number, uint32_t lease, const char *spec
                                 .pieces = &piece,
                                 .n_pieces = 1,
                                 .share = STK_SHARE_TIME,
+                                .gpu_milli = milli,
                                 .spec = spec};
 
     assert_int_equal(w->e->ops->start(w->e, 0, &s), 0);
+}
+
+static void seat(struct lw *w, uint32_t number, uint32_t lease, const char *spec)
+{
+    seat_of(w, number, lease, 333, spec);
 }
 
 static long steps(const struct lw *w, uint32_t number)
@@ -193,6 +199,20 @@ static void never_two_at_once_and_every_step_is_done(void **state)
     }
     stk_local_turns_total(w.e, &turns, &s);
     assert_true(switches(&w) >= 4 && switches(&w) < (long)turns && s > 0);
+    lw_close(&w);
+}
+
+static void who_has_more_of_the_gpu_has_it_for_longer(void **state)
+{
+    struct lw w;
+    struct watch x = {.w = &w, .n = 2};
+
+    (void)state;
+    open_turns(&w, 300);
+    seat_of(&w, 1, 1, 800, counts(&w, 1, 4000, ""));
+    seat_of(&w, 2, 2, 200, counts(&w, 2, 4000, ""));
+    until(&x, 1, 80);
+    assert_true(steps(&w, 2) > 0 && steps(&w, 2) < 50);
     lw_close(&w);
 }
 
@@ -641,6 +661,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(never_two_at_once_and_every_step_is_done),
+        cmocka_unit_test(who_has_more_of_the_gpu_has_it_for_longer),
         cmocka_unit_test(a_lone_job_is_left_alone),
         cmocka_unit_test(one_that_ends_hands_over_at_once),
         cmocka_unit_test(the_sleeping_one_can_be_cancelled_and_does_nothing_more),
