@@ -393,3 +393,19 @@ def test_a_machine_with_some_gpus_in_mig_mode_uses_the_others(world):
     assert "MIG" in d.errors_with("GPUs in MIG mode are not used")
     d.until(d.submit(command=SLEEP, gpus=1), "running")
     assert "split by MIG" in d.get("/v1/gpus")["gpus"][1]["off"]
+
+
+# ---- idleness ----
+
+def test_who_does_nothing_on_a_shared_gpu_is_told_from_who_works(world):
+    w = world(mps=False)
+    d = w.daemon
+    jobs = [d.submit(command=SLEEP, gpus=0.5, idle={"warn_s": 2}) for _ in range(2)]
+    for n in jobs:
+        d.until(n, "running")
+    w.use(f"0 {pid_of(d, jobs[0])} 500 0", f"0 {pid_of(d, jobs[1])} 500 60")
+    end = time.monotonic() + 60
+    while not d.job(jobs[0]).get("warning"):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert "no activity" in d.job(jobs[0])["warning"] and not d.job(jobs[1]).get("warning")
