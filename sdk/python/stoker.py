@@ -276,12 +276,22 @@ def _seconds(value: Union[int, float, str, datetime.timedelta], name: str) -> fl
     return float(sum(float(number) * _UNITS[unit] for number, unit in parts))
 
 
+def _mib(value: Union[int, str], name: str) -> int:
+    """20480, "20G", "512M" or "1.5T", in MiB."""
+    if isinstance(value, int):
+        return value
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mgt]?)(?:i?b)?", value.strip().lower())
+    if not found:
+        raise ValueError("%s must be MiB or a size such as '20G' or '512M', got %r" % (name, value))
+    return int(math.ceil(float(found[1]) * 1024 ** "mgt".index(found[2] or "m")))
+
+
 def describe(description: Optional[Mapping[str, Any]] = None, **fields: Any) -> Dict[str, Any]:
     """The job description as the daemon takes it.
 
     Everything in docs/spec/job.md may be given, as a mapping, as keywords, or both (keywords
     win). On top of that: ``command`` as one string becomes a script for the shell;
-    ``time_limit`` takes ``"8h"`` and timedeltas; ``after`` takes jobs or numbers that must
+    ``time_limit`` takes ``"8h"`` and timedeltas; ``gpu_mem`` takes ``"20G"``; ``after`` takes jobs or numbers that must
     complete first; ``array`` takes a range or list. ``workdir`` is the current folder unless given.
     """
     job: Dict[str, Any] = dict(description or {})
@@ -297,6 +307,8 @@ def describe(description: Optional[Mapping[str, Any]] = None, **fields: Any) -> 
         raise ValueError("a job needs command=[...] (program and arguments) or script='...'")
     if "time_limit" in job:
         job["time_limit_s"] = int(math.ceil(_seconds(job.pop("time_limit"), "time_limit")))
+    if "gpu_mem" in job:
+        job["gpu_mem_mib"] = _mib(job.pop("gpu_mem"), "gpu_mem")
     after = job.pop("after", None)
     if after is not None:
         job["depends"] = list(job.get("depends", ())) + [

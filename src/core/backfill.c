@@ -17,6 +17,7 @@
 #include "core/beside.h"
 #include "core/gang.h"
 #include "core/index.h"
+#include "core/part.h"
 #include "core/place.h"
 #include "core/queue.h"
 #include "core/speed.h"
@@ -387,8 +388,10 @@ static bool spare_on(struct stk_state *s, const struct stk_shape *sh, uint32_t n
     else if (!n->aggregate)
         piece.mask = stk_layout_choose(stk_topo_layout(s, node), n->mask_free & ~keep,
                                        stk_node_shy(n), d->gpus);
-    if (d->mig && !d->pin && n->mig && !n->aggregate)
-        piece.slot = stk_mig_choose(n->mig, d->mig, 0);
+    if (d->mig && !d->pin && n->mig && piece.mask)
+        piece.slot = stk_part_slot(s, node, (uint32_t)__builtin_ctzll(piece.mask), d->mig);
+    if (piece.slot == STK_MIG_ANY)
+        return false; /* that GPU has no such instance */
     u = stk_use_of(d, &piece);
     if (n->extra < (int64_t)piece.gpus || (piece.mask & keep) || !stk_index_fits(s, node, &u) ||
         !((d->gpu_types >> n->gpu_type) & 1))

@@ -57,6 +57,7 @@ static void fill_node(struct stk_node *n, const struct stk_node_spec *spec)
                            .gpu_type = spec->gpu_type,
                            .gpu_mem_mib = spec->gpu_mem_mib,
                            .mig = spec->mig,
+                           .instances = spec->instances,
                            .up = true,
                            .aggregate = spec->aggregate,
                            .cpu_limited = spec->cpu_milli > 0,

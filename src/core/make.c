@@ -162,6 +162,7 @@ static struct stk_node_spec *describe(const struct stk_state *s)
                                           .gpus = n->gpus,
                                           .gpu_mem_mib = n->gpu_mem_mib,
                                           .mig = n->mig,
+                                          .instances = n->instances,
                                           .cpu_milli = (uint32_t)n->cpu_milli,
                                           .mem_mib = (uint32_t)n->mem_mib,
                                           .layout = n->layout,

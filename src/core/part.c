@@ -11,11 +11,43 @@ static uint8_t slices_on(const struct stk_state *s, const struct stk_node *n, ui
     return n->mask_free & bit ? 0 : n->mask_part & bit ? s->parts[n->first_part + gpu].slices : 255;
 }
 
+/* The starts at which the GPU has such an instance; all of them where instances are made. */
+static uint32_t starts_of(const struct stk_node *n, uint32_t gpu, uint16_t mig)
+{
+    uint32_t starts = 0;
+
+    if (!n->instances)
+        return 0xff;
+    for (uint32_t i = 0; i < STK_MIG_SLICES; i++)
+        starts |= (uint32_t)(n->instances[gpu * STK_MIG_SLICES + i] == mig) << i;
+    return starts;
+}
+
+/* Where a new instance starts beside the slices in use. */
+static uint32_t choose(const struct stk_node *n, uint32_t gpu, uint16_t mig, uint8_t used)
+{
+    uint32_t starts;
+
+    if (!n->instances)
+        return stk_mig_choose(n->mig, mig, used);
+    starts = stk_mig_starts(n->mig, mig, used) & starts_of(n, gpu, mig);
+    return starts ? (uint32_t)__builtin_ctz(starts) : STK_MIG_ANY;
+}
+
 uint32_t stk_part_slot(const struct stk_state *s, uint32_t node, uint32_t gpu, uint16_t mig)
 {
     const struct stk_node *n = &s->nodes[node];
 
-    return stk_mig_choose(n->mig, mig, slices_on(s, n, gpu));
+    return choose(n, gpu, mig, slices_on(s, n, gpu));
+}
+
+uint32_t stk_part_instances(const struct stk_node *n, uint16_t mig)
+{
+    uint32_t gpus = 0;
+
+    for (uint32_t g = 0; g < n->gpus; g++)
+        gpus += (starts_of(n, g, mig) & stk_mig_starts(n->mig, mig, 0)) != 0;
+    return gpus;
 }
 
 static bool instance_fits(const struct stk_state *s, const struct stk_node *n, uint32_t gpu,
@@ -23,7 +55,9 @@ static bool instance_fits(const struct stk_state *s, const struct stk_node *n, u
 {
     uint32_t starts = stk_mig_starts(n->mig, u->mig, slices_on(s, n, gpu));
 
-    return u->slot == STK_MIG_ANY ? starts != 0 : starts >> u->slot & 1;
+    /* one that has its place keeps it, though the card may have been divided anew since */
+    return u->slot == STK_MIG_ANY ? (starts & starts_of(n, gpu, u->mig)) != 0
+                                  : starts >> u->slot & 1;
 }
 
 bool stk_part_fits(const struct stk_state *s, uint32_t node, uint32_t gpu, const struct stk_use *u)
@@ -160,7 +194,7 @@ static uint32_t ways_lost(const struct stk_state *s, const struct stk_node *n, u
                           uint16_t mig)
 {
     uint8_t used = slices_on(s, n, gpu);
-    uint32_t start = stk_mig_choose(n->mig, mig, used);
+    uint32_t start = choose(n, gpu, mig, used);
 
     return (used ? 0 : 1000) + stk_mig_ways(n->mig, used) -
            stk_mig_ways(n->mig, used | stk_mig_slices(n->mig, mig, start));

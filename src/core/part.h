@@ -69,6 +69,9 @@ uint64_t stk_part_left_in(const struct stk_state *s, const struct stk_group *g);
  * not fit. */
 uint32_t stk_part_slot(const struct stk_state *s, uint32_t node, uint32_t gpu, uint16_t mig);
 
+/* How many GPUs of the node can have such an instance when they are empty. */
+uint32_t stk_part_instances(const struct stk_node *n, uint16_t mig);
+
 /* A node with a shared GPU on which the part fits, the fullest first; STK_NONE. */
 uint32_t stk_part_pick(const struct stk_state *s, const struct stk_want *w);
 

@@ -462,6 +462,17 @@ static int refuse_task(const struct stk_state *s, const struct stk_demand *d, ui
                        most);
 }
 
+/* GPUs that can have its instance. */
+static uint64_t instances_of(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].pool == pool && (d->gpu_types >> s->nodes[i].gpu_type & 1))
+            n += stk_part_instances(&s->nodes[i], d->mig);
+    return n;
+}
+
 /* Of a demand for GPU types of the pool's own. */
 static int possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                     struct stk_err *err)
@@ -482,6 +493,12 @@ static int possible(const struct stk_state *s, const struct stk_demand *d, uint3
             d->gpus, pool, (unsigned long long)s->pools[pool].gpus, (unsigned long long)can, size);
     }
     can = count_tasks(s, d, pool, d->gpus);
+    if (can >= d->tasks && d->mig && instances_of(s, d, pool) < d->tasks)
+        return stk_err_set(err, -ERANGE,
+                           "asks for %u MIG instances %s, each on a GPU of its own; so many GPUs "
+                           "with one: %llu",
+                           d->tasks, stk_mig_name(d->mig, name),
+                           (unsigned long long)instances_of(s, d, pool));
     if (can >= d->tasks)
         return 0;
     if (size == 0 && d->mig)

@@ -116,10 +116,11 @@ struct stk_node {
     uint64_t mask_last; /* given when no others are free */
     uint64_t mask_wake; /* cache: GPUs on which jobs sleep; others are given first */
     uint32_t gpu_type, gpu_mem_mib;
-    uint32_t n_uses;   /* pieces there */
-    uint16_t layout;   /* in state.layouts + 1; 0: none */
-    bool held;         /* by an exclusive job: nobody else may come */
-    uint64_t mask_own; /* its own GPUs, while held; mask_used has all then */
+    uint32_t n_uses;           /* pieces there */
+    uint16_t layout;           /* in state.layouts + 1; 0: none */
+    bool held;                 /* by an exclusive job: nobody else may come */
+    uint64_t mask_own;         /* its own GPUs, while held; mask_used has all then */
+    const uint16_t *instances; /* of stk_node_spec */
     bool up, aggregate;
     uint8_t mig; /* model of its GPUs, which are in MIG mode; 0: they are not */
     bool cpu_limited, mem_limited;

@@ -13,6 +13,7 @@
 #include "gpuview/gpuview.h"
 #include "hwtopo/hwtopo.h"
 #include "live/live.h"
+#include "model/mig.h"
 #include "store/store.h"
 
 #define STK_DAEMON_VERSION "0.1.0"
@@ -68,8 +69,10 @@ struct stk_machine {
     char mps[4096];    /* nvidia-cuda-mps-control; "": there is none */
     char no_mps[128];  /* and why; "": there is one */
     struct stk_node_spec node;
-    struct stk_layout layout; /* of real GPUs */
-    stk_weight *weight;       /* in it */
+    struct stk_layout layout;                               /* of real GPUs */
+    stk_weight *weight;                                     /* in it */
+    uint16_t instances[STK_MAX_NODE_GPUS * STK_MIG_SLICES]; /* of node.instances */
+    struct stk_local_instance known[STK_MAX_NODE_GPUS * STK_MIG_SLICES];
     struct stk_live_node live_node;
     const char *gpu_types[1];
     const char *pools[1];

@@ -181,7 +181,8 @@ static void judge_all(struct stk_gpuwatch *w)
     const struct stk_gpu_rule rule = {.foreign = (enum stk_foreign)c->gpus.foreign,
                                       .stale_s = c->gpus.idle_s > 0 ? (double)c->gpus.idle_s : 1e18,
                                       .min_free_mib = (double)c->gpus.pack_mib,
-                                      .quiet_s = (double)c->gpus.quiet_s};
+                                      .quiet_s = (double)c->gpus.quiet_s,
+                                      .instances = w->d->machine.node.mig != 0};
     uint64_t off = 0, last = 0;
     json_t *list = json_array();
 

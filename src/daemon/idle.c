@@ -10,6 +10,7 @@
 
 #include "api/say.h"
 #include "base/map.h"
+#include "core/part.h"
 #include "core/state.h"
 #include "daemon/idle_look.h"
 #include "sys/big.h"
@@ -203,6 +204,34 @@ static bool wanted(const struct stk_idlers *w, uint32_t more)
     return false;
 }
 
+/* Somebody waits for part of a GPU. */
+static bool part_wanted(const struct stk_idlers *w)
+{
+    const struct stk_state *s = stk_core_state(stk_live_core(w->d->live));
+
+    for (const struct stk_entry *e = stk_live_next(w->d->live, 0); e && s->n_waiting > 0;
+         e = stk_live_next(w->d->live, e->number)) {
+        const struct stk_job *j = e->rec.gpu_milli > 0 ? job_of(w, e->number) : NULL;
+
+        if (j && j->state == STK_JOB_WAITING)
+            return true;
+    }
+    return false;
+}
+
+/* Whether what a sleeping job had is free. */
+static bool place_free(const struct stk_state *s, const struct stk_demand *d, uint64_t mask)
+{
+    const struct stk_node *n = &s->nodes[0];
+
+    if (!d->gpu_milli || d->mig)
+        return !((n->mask_used | n->mask_off) & mask);
+    for (uint64_t left = mask; left; left &= left - 1)
+        if (stk_part_left(s, n, (uint32_t)__builtin_ctzll(left)) < d->gpu_milli)
+            return false;
+    return true;
+}
+
 /* Whether it has another lease, sleeps or runs since the last look. */
 static void follow(struct stk_idlers *w, struct idler *i, const struct stk_job *j, stk_time now)
 {
@@ -229,24 +258,26 @@ static void look(struct stk_idlers *w, struct idler *i, struct stk_procs *procs,
     const struct stk_state *s = stk_core_state(stk_live_core(w->d->live));
     struct stk_idle_around a = {0};
     struct stk_idle_reading r;
-    uint64_t mask;
+    const struct stk_demand *of;
+    struct stk_idle_on on;
 
     if (!j)
         return;
     follow(w, i, j, now);
-    mask = mask_of(w, j);
+    of = &s->shapes[j->shape].demand;
+    on = (struct stk_idle_on){mask_of(w, j), of->gpu_milli && of->share != STK_SHARE_TIME};
     if (j->state == STK_JOB_RUNNING && !i->told) {
-        stk_idle_look(w->d, i->number, mask, procs, &r);
+        stk_idle_look(w->d, i->number, &on, procs, &r);
         stk_idle_see(&i->idle, &i->rule, &r, now);
-        a.may_suspend = mask && i->may_suspend && stk_idle_due(&i->idle, &i->rule, now) &&
-                        stk_idle_can_sleep(w->d, mask);
-        w->lendable += a.may_suspend ? j->gpus : 0;
-        a.wanted = a.may_suspend && wanted(w, w->lendable);
+        a.may_suspend = on.mask && i->may_suspend && of->share != STK_SHARE_MPS &&
+                        stk_idle_due(&i->idle, &i->rule, now) && stk_idle_can_sleep(w->d, on.mask);
+        w->lendable += a.may_suspend && !of->gpu_milli ? j->gpus : 0;
+        a.wanted = a.may_suspend && (of->gpu_milli ? part_wanted(w) : wanted(w, w->lendable));
     } else if (j->state == STK_JOB_HELD && j->slept && i->asleep && !i->told) {
-        stk_idle_look(w->d, i->number, mask, procs, &r);
+        stk_idle_look(w->d, i->number, &on, procs, &r);
         a.asleep = true;
         a.typed = r.pty_known && now - r.pty_idle_s * STK_SECOND > i->slept_at + STK_SECOND;
-        a.gpus_free = !((s->nodes[0].mask_used | s->nodes[0].mask_off) & mask);
+        a.gpus_free = place_free(s, of, on.mask);
         a.wanted = wanted(w, 0);
     } else {
         return;

@@ -79,6 +79,33 @@ static void look_gpus(const struct stk_daemon *d, uint64_t mask, struct stk_idle
     }
 }
 
+/* What its processes do on GPUs that it shares. One that is not listed does nothing there. */
+static void look_shared(struct stk_daemon *d, stk_job_number number, uint64_t mask,
+                        struct stk_idle_reading *r)
+{
+    const struct stk_gpus *t = &d->machine.gpus;
+
+    r->on_gpus = r->gpu_known = true;
+    for (; mask; mask &= mask - 1) {
+        uint32_t g = (uint32_t)__builtin_ctzll(mask);
+        const struct stk_gpu_sample *s = g < t->n ? &t->gpu[g].now : NULL;
+
+        if (!s || s->at_us == 0 || d->last_now - s->at_us > STALE_US || !s->procs_known ||
+            s->more_procs > 0) {
+            r->gpu_known = false;
+            return;
+        }
+        for (uint32_t i = 0; i < s->n_procs; i++) {
+            if (stk_daemon_job_of(d, s->proc[i].pid, s->proc[i].uid) != number)
+                continue;
+            r->gpu_known = r->gpu_known && s->proc[i].sm.known;
+            larger(r, &s->proc[i].sm);
+        }
+        if (!r->gpu_known)
+            return;
+    }
+}
+
 static const struct stk_proc *find(const struct stk_procs *p, pid_t pid)
 {
     size_t lo = 0, hi = p->n;
@@ -127,7 +154,7 @@ static void look_cpu(struct stk_daemon *d, stk_job_number number, struct stk_pro
     r->cpu_s = (double)ticks / (double)sysconf(_SC_CLK_TCK);
 }
 
-void stk_idle_look(struct stk_daemon *d, stk_job_number number, uint64_t mask,
+void stk_idle_look(struct stk_daemon *d, stk_job_number number, const struct stk_idle_on *on,
                    struct stk_procs *procs, struct stk_idle_reading *ret)
 {
     struct stk_local_info info;
@@ -136,8 +163,10 @@ void stk_idle_look(struct stk_daemon *d, stk_job_number number, uint64_t mask,
     *ret = (struct stk_idle_reading){0};
     if (stk_local_turn(d->engine, number, &turn) && !turn.has)
         return; /* it may do nothing: what its GPU does is another's work */
-    if (mask && !d->machine.is_virtual)
-        look_gpus(d, mask, ret);
+    if (on->mask && !d->machine.is_virtual && on->shared)
+        look_shared(d, number, on->mask, ret);
+    else if (on->mask && !d->machine.is_virtual)
+        look_gpus(d, on->mask, ret);
     else
         look_cpu(d, number, procs, ret);
     if (stk_local_info(d->engine, number, &info) == 0 && info.idle_s >= 0) {

@@ -22,8 +22,12 @@ struct stk_procs { /* all processes, by pid; read once for many jobs */
     bool known;
 };
 
-/* 'mask': the GPUs it has now. */
-void stk_idle_look(struct stk_daemon *d, stk_job_number number, uint64_t mask,
+struct stk_idle_on { /* the GPUs a job has now */
+    uint64_t mask;
+    bool shared; /* others use them at the same time: what its own processes do counts */
+};
+
+void stk_idle_look(struct stk_daemon *d, stk_job_number number, const struct stk_idle_on *on,
                    struct stk_procs *procs, struct stk_idle_reading *ret);
 
 /* What it has on its GPUs can be put aside. */

@@ -114,6 +114,67 @@ static void find_mps(struct stk_machine *m)
                                  : MPS_CONTROL " is not in the daemon's PATH");
 }
 
+/* Where the driver does not tell us where an instance starts: any place that is left will do, as
+ * long as no two are the same. */
+static uint32_t start_of(const struct stk_gpu_instance *i, uint8_t model, uint16_t profile,
+                         uint8_t used)
+{
+    uint8_t starts = stk_mig_starts(model, profile, used);
+
+    if (i->start < 0)
+        return stk_mig_choose(model, profile, used);
+    return starts >> i->start & 1 ? (uint32_t)i->start : STK_MIG_ANY;
+}
+
+/* The instances of a GPU that can be scheduled. */
+static void fill_instances(struct stk_machine *m, uint32_t gpu, uint8_t model)
+{
+    const struct stk_gpu *g = &m->gpus.gpu[gpu];
+    struct stk_local_instance *list = &m->known[(size_t)gpu * STK_MIG_SLICES];
+    uint8_t used = 0;
+
+    m->table[gpu].instances = list;
+    for (uint32_t i = 0; i < g->n_instances && i < STK_GPUVIEW_INSTANCES; i++) {
+        const struct stk_gpu_instance *of = &g->instance[i];
+        uint16_t profile = stk_mig_parse(of->profile, strlen(of->profile));
+        uint32_t start = start_of(of, model, profile, used);
+
+        if (!profile || start == STK_MIG_ANY) {
+            stk_log(STK_LOG_WARN, "GPU %u: its MIG instance %s (%s) is not used: %s", gpu, of->uuid,
+                    of->profile, profile ? "it does not fit the model" : "unknown profile");
+            continue;
+        }
+        used |= stk_mig_slices(model, profile, start);
+        m->instances[gpu * STK_MIG_SLICES + start] = profile;
+        list[m->table[gpu].n_instances++] =
+            (struct stk_local_instance){profile, (uint8_t)start, of->uuid};
+    }
+}
+
+/* A machine whose GPUs are all in MIG mode gives out the instances that are there. The mode, and
+ * how the cards are divided, is never changed by us. */
+static void find_instances(struct stk_machine *m)
+{
+    const struct stk_gpu *first = m->gpus.gpu;
+    uint32_t n = 0;
+    uint8_t model;
+
+    for (uint32_t i = 0; i < m->n_gpus && !m->is_virtual; i++)
+        n += m->gpus.gpu[i].mig;
+    if (n == 0)
+        return;
+    model = stk_mig_model(first->name, strlen(first->name), (uint32_t)first->mem_mib);
+    if (n < m->n_gpus || !model) {
+        stk_log(STK_LOG_WARN, "GPUs in MIG mode are not used: %s",
+                model ? "others of this machine are not in MIG mode" : "their model is not known");
+        return;
+    }
+    m->node.mig = model;
+    m->node.instances = m->instances;
+    for (uint32_t i = 0; i < m->n_gpus; i++)
+        fill_instances(m, i, model);
+}
+
 static int fill_table(struct stk_machine *m, bool bind_cpus, struct stk_err *err)
 {
     m->table = calloc(m->n_gpus + 1, sizeof(*m->table));
@@ -197,7 +258,10 @@ int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct s
     }
     m->n_resources = c->resources.n;
     rc = look_inside(m, err);
-    return rc < 0 ? rc : fill_table(m, c->bind_cpus != 0, err);
+    rc = rc < 0 ? rc : fill_table(m, c->bind_cpus != 0, err);
+    if (rc == 0)
+        find_instances(m);
+    return rc;
 }
 
 void stk_machine_done(struct stk_machine *m)

@@ -29,6 +29,22 @@ static void put_numa(json_t *o, const char *pci)
     (void)fclose(f);
 }
 
+/* "NVIDIA H100 80GB HBM3 MIG 1g.10gb": what follows MIG; where it starts, as far as we may know. */
+static void put_profile(const struct stk_nvml *nv, void *dev, json_t *inst)
+{
+    const char *name = json_string_value(json_object_get(inst, "name"));
+    const char *mig = name ? strstr(name, " MIG ") : NULL;
+    unsigned id = (unsigned)json_integer_value(json_object_get(inst, "gi"));
+    struct nvml_gpu_instance info;
+    void *gi;
+
+    if (mig)
+        stk_json_text(inst, "profile", mig + 5);
+    if (json_object_get(inst, "gi") && STK_NVML(nv, mig_gi_by_id, dev, id, &gi) &&
+        STK_NVML(nv, mig_gi_info, gi, &info))
+        stk_json_int(inst, "start", info.start);
+}
+
 static void put_instances(const struct stk_nvml *nv, void *dev, json_t *o)
 {
     json_t *all = json_array();
@@ -56,6 +72,7 @@ static void put_instances(const struct stk_nvml *nv, void *dev, json_t *o)
             stk_json_int(inst, "ci", id);
         if (stk_nvml_memory(nv, mig, &m))
             stk_json_int(inst, "mem_mib", (int64_t)(m.total >> 20));
+        put_profile(nv, dev, inst);
         (void)json_array_append_new(all, inst);
     }
     (void)json_object_set_new(o, "instances", all);

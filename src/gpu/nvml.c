@@ -34,6 +34,8 @@ static const struct stk_lib_call calls[] = {
     CALL(mig_device, "nvmlDeviceGetMigDeviceHandleByIndex", NULL, false),
     CALL(mig_gi, "nvmlDeviceGetGpuInstanceId", NULL, false),
     CALL(mig_ci, "nvmlDeviceGetComputeInstanceId", NULL, false),
+    CALL(mig_gi_by_id, "nvmlDeviceGetGpuInstanceById", NULL, false),
+    CALL(mig_gi_info, "nvmlGpuInstanceGetInfo", NULL, false),
     CALL(memory, "nvmlDeviceGetMemoryInfo", NULL, false),
     CALL(memory_v2, "nvmlDeviceGetMemoryInfo_v2", NULL, false),
     CALL(utilization, "nvmlDeviceGetUtilizationRates", NULL, false),

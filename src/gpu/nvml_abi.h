@@ -76,6 +76,15 @@ struct nvml_memory_v2 {
 _Static_assert(sizeof(struct nvml_memory_v2) == 40, "nvmlMemory_v2_t");
 #define NVML_MEMORY_V2 ((unsigned)sizeof(struct nvml_memory_v2) | 2U << 24)
 
+struct nvml_gpu_instance {
+    void *device;
+    unsigned id, profile;
+    unsigned start, size; /* slices of memory */
+};
+_Static_assert(sizeof(struct nvml_gpu_instance) == 24 &&
+                   offsetof(struct nvml_gpu_instance, start) == 16,
+               "nvmlGpuInstanceInfo_t");
+
 struct nvml_utilization {
     unsigned gpu, memory;
 };
@@ -176,6 +185,8 @@ struct nvml_calls {
     int (*mig_device)(void *dev, unsigned i, void **mig);
     int (*mig_gi)(void *mig, unsigned *id);
     int (*mig_ci)(void *mig, unsigned *id);
+    int (*mig_gi_by_id)(void *dev, unsigned id, void **gi); /* needs root */
+    int (*mig_gi_info)(void *gi, struct nvml_gpu_instance *info);
     int (*memory)(void *dev, struct nvml_memory *m);
     int (*memory_v2)(void *dev, struct nvml_memory_v2 *m);
     int (*utilization)(void *dev, struct nvml_utilization *u);

@@ -9,7 +9,7 @@
  *
  *     unknown       no reading yet
  *     faulty        lost, a hardware error, or the driver says that it must be reset
- *     mig           split into instances, which are not scheduled
+ *     mig           split into instances, where these are not scheduled
  *     foreign-busy  a process that is none of ours uses it
  *     foreign-idle  such a process holds memory, and has not used the GPU for a while
  *     managed       our jobs use it
@@ -26,6 +26,7 @@
 
 #define STK_GPUVIEW_MAX 64          /* GPUs */
 #define STK_GPUVIEW_PROCS 256       /* processes kept per GPU; the rest is counted */
+#define STK_GPUVIEW_INSTANCES 8     /* MIG instances kept per GPU */
 #define STK_GPUVIEW_XIDS 16         /* latest driver errors kept per GPU */
 #define STK_GPUVIEW_LINE (4U << 20) /* longest line that is read, bytes */
 #define STK_GPUVIEW_CPUS 1024       /* characters of a list of CPUs */
@@ -100,7 +101,11 @@ struct stk_gpu {
     char cpus[STK_GPUVIEW_CPUS]; /* near it, as the driver says: "0-15,64-79"; "": not known */
     int32_t nvlinks;             /* that are up; -1: not known */
     uint32_t switch_links;       /* of those, the ones that lead to a switch */
-    uint32_t n_instances;
+    uint32_t n_instances;        /* all there are */
+    struct stk_gpu_instance {
+        char uuid[64], profile[24];    /* "1g.10gb" */
+        int32_t start;                 /* its first slice of memory; -1: not known */
+    } instance[STK_GPUVIEW_INSTANCES]; /* the first of them */
     struct stk_gpu_sample now;
     struct {
         uint32_t code;
@@ -187,6 +192,7 @@ struct stk_gpu_rule {
     double stale_s;      /* without activity for as long: foreign-idle, and as under 'pack' */
     double min_free_mib; /* pack: off when foreign processes leave less */
     double quiet_s;      /* a GPU that was faulty is used again after this; 0: never */
+    bool instances;      /* MIG instances are scheduled */
 };
 
 struct stk_gpu_owner { /* of a process */

@@ -239,7 +239,7 @@ void stk_gpuview_judge(const struct stk_gpus *t, uint32_t gpu, const struct stk_
     } else if (g->now.at_us == 0) {
         ret->state = STK_GPU_UNKNOWN;
         say(ret, " has not been read yet");
-    } else if (g->mig) {
+    } else if (g->mig && !rule->instances) {
         ret->state = STK_GPU_MIG;
         say(ret, " is split by MIG (%u instances), which are not scheduled", g->n_instances);
     } else if (f.largest) {

@@ -122,6 +122,18 @@ static json_t *parse(const char *line, size_t len, int *ret_rc, struct stk_err *
     return NULL;
 }
 
+static void read_instances(struct stk_gpu *g, const json_t *list)
+{
+    g->n_instances = (uint32_t)json_array_size(list);
+    for (uint32_t i = 0; i < g->n_instances && i < STK_GPUVIEW_INSTANCES; i++) {
+        const json_t *o = json_array_get(list, i);
+
+        text_of(o, "uuid", g->instance[i].uuid, sizeof(g->instance[i].uuid));
+        text_of(o, "profile", g->instance[i].profile, sizeof(g->instance[i].profile));
+        g->instance[i].start = (int32_t)whole_of(o, "start", 0, 7, -1);
+    }
+}
+
 static int read_gpu(struct stk_gpu *g, const json_t *o, uint32_t i, struct stk_err *err)
 {
     if (!json_is_object(o) || whole_of(o, "index", 0, STK_GPUVIEW_MAX - 1, -1) != i)
@@ -138,7 +150,7 @@ static int read_gpu(struct stk_gpu *g, const json_t *o, uint32_t i, struct stk_e
     text_of(o, "cpus", g->cpus, sizeof(g->cpus));
     g->nvlinks = (int32_t)whole_of(o, "nvlinks", 0, STK_GPUVIEW_NVLINKS, -1);
     g->switch_links = (uint32_t)whole_of(o, "switch_links", 0, STK_GPUVIEW_NVLINKS, 0);
-    g->n_instances = (uint32_t)json_array_size(json_object_get(o, "instances"));
+    read_instances(g, json_object_get(o, "instances"));
     return 0;
 }
 

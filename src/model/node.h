@@ -27,8 +27,12 @@ struct stk_node_spec {
     uint32_t layout; /* of its GPUs: index into the table of layouts + 1; 0: none is linked */
     uint8_t mig;     /* its GPUs are in MIG mode: their model (mig.h). All nodes with this type
                         are so, or none. 0: they are not */
-    bool aggregate;  /* counts GPUs but does not tell them apart; then 'gpus' may exceed
-                        STK_MAX_NODE_GPUS. Used by the placement policy "count". */
+    /* In MIG mode, where instances are not made as they are wanted: for each GPU and each slice of
+     * memory (STK_MIG_SLICES) the profile of the instance that starts there, 0: none. Borrowed for
+     * the life of the core. NULL: they are made. */
+    const uint16_t *instances;
+    bool aggregate; /* counts GPUs but does not tell them apart; then 'gpus' may exceed
+                       STK_MAX_NODE_GPUS. Used by the placement policy "count". */
 };
 
 #endif

@@ -68,7 +68,7 @@ def test_unknown_words_get_the_nearest():
     (["cancel", "--mine", "3"], "not both"),
     (["submit"], "what shall run?"),
     (["submit", "/no/such/file"], "No such file"),
-    (["submit", "--gpus", "two", "--", "true"], "--gpus takes a whole number"),
+    (["submit", "--gpus", "two", "--", "true"], "--gpus takes a number"),
     (["submit", "--mem", "lots", "--", "true"], "--mem takes a size"),
     (["submit", "--time", "soon", "--", "true"], "--time takes a time"),
     (["submit", "--begin", "whenever", "--", "true"], "--begin takes a time"),

@@ -128,6 +128,8 @@ def test_mig_instances_are_listed(world):
     assert one["instances"][0]["uuid"].startswith("MIG-")
     gpu = world.watch(STOKER_FAKE_MIG="1")[0]["gpus"][1]
     assert gpu["mig"] is True and "util" not in gpu
+    zero = world.ask("list", STOKER_FAKE_MIG="all")["gpus"][0]
+    assert [(i["profile"], i["start"]) for i in zero["instances"]] == [("3g.40gb", 0), ("1g.10gb", 4), ("1g.10gb", 5)]
 
 
 def test_a_gpu_that_does_not_answer_keeps_its_place(world):

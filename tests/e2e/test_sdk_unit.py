@@ -224,6 +224,7 @@ def test_a_dry_run_says_so(daemon, client):
     ({}, "needs command"), ({"command": "a", "script": "b"}, "not both"),
     ({"command": "a", "time_limit": "soon"}, "time_limit must be"),
     ({"command": "a", "time_limit": "3x"}, "time_limit must be"),
+    ({"command": "a", "gpu_mem": "much"}, "gpu_mem must be"),
     ({"command": "a", "after": ["../7"]}, "a job is")])
 def test_bad_descriptions_are_refused_before_anything_is_sent(daemon, client, fields, words):
     with pytest.raises(ValueError, match=words):
@@ -235,6 +236,11 @@ def test_bad_descriptions_are_refused_before_anything_is_sent(daemon, client, fi
                                            ("01:30:00", 5400), ("2:30", 150), ("2 d", 172800)])
 def test_times_are_read_as_people_write_them(text, seconds):
     assert stoker.describe(command="a", time_limit=text)["time_limit_s"] == seconds
+
+
+@pytest.mark.parametrize("size, mib", [(20480, 20480), ("20G", 20480), ("512M", 512), ("1.5TiB", 1572864), ("7", 7)])
+def test_gpu_memory_in_words(size, mib):
+    assert stoker.describe(command="a", gpus=0.5, gpu_mem=size)["gpu_mem_mib"] == mib
 
 
 # ------------------------------------------------------------------------- looking and changing

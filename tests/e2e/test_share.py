@@ -338,3 +338,74 @@ def test_a_site_may_only_warn(world):
     while d.job(n).get("warning"):
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+# ---- MIG ----
+
+def instance(d, number):
+    return [line for line in d.log(number).splitlines() if line.startswith("CUDA_VISIBLE_DEVICES=")][0].split("=")[1]
+
+
+def test_instances_that_are_there_are_given_out_each_to_one_job(world):
+    """The cards: GPU 0 has 3g.40gb and two of 1g.10gb, GPU 1 has 1g.10gb and 2g.20gb (and one that is not known here)."""
+    w = world(env={"STOKER_FAKE_MIG": "all"})
+    d = w.daemon
+    show = show_env(["CUDA_VISIBLE_DEVICES", "STOKER_GPU_SHARE"])
+    small = [d.submit(command=show, mig="1g.10gb") for _ in range(4)]
+    for n in small[:3]:
+        d.until(n, "running")
+    assert d.job(small[3])["state"] == "waiting"
+    assert "needs a MIG instance 1g.10gb, and none is free" in d.job(small[3])["state_text"]
+    given = {instance(d, n) for n in small[:3]}
+    assert given == {f"MIG-00000000-0000-0000-{gpu:04}-{gi:012}" for gpu, gi in ((0, 9), (0, 10), (1, 7))}
+    large = d.submit(command=show, mig="3g.40gb", share="mig")
+    d.until(large, "running")
+    assert instance(d, large).endswith("-0000-000000000001") and "STOKER_GPU_SHARE=mig" in d.log(large)
+    job = d.job(large)
+    assert job["part"]["mig"] == "3g.40gb" and job["gpu_indices"] == [0]
+    assert "3g.40gb of gpu 0" in cli(d, "queue")
+    d.post("/v1/jobs/act", {"verb": "cancel", "ids": [small[0]]})
+    d.until(small[3], "running")
+    assert instance(d, small[3]) in given
+    d.restart()
+    d.until(small[3], "running")
+
+
+def test_instances_that_are_not_there_are_refused(world):
+    d = world(env={"STOKER_FAKE_MIG": "all"}).daemon
+    assert "so many GPUs with one: 0" in refused(d, mig="4g.40gb")  # the model has it, the cards are divided in another way
+    assert "MIG instance 1g.5gb that no GPU" in refused(d, mig="1g.5gb")
+    assert "so many GPUs with one: 1" in refused(d, mig="2g.20gb", tasks=2)
+    assert refused(d, gpus=1) and refused(d, gpus=0.5, share="none")
+
+
+def test_instances_are_told_apart_where_the_driver_does_not_say_where_they_lie(world):
+    d = world(env={"STOKER_FAKE_MIG": "all", "STOKER_FAKE_WITHOUT": "placement"}).daemon
+    show = show_env(["CUDA_VISIBLE_DEVICES"])
+    jobs = [d.submit(command=show, mig=m) for m in ("3g.40gb", "1g.10gb", "1g.10gb", "1g.10gb", "2g.20gb")]
+    for n in jobs:
+        d.until(n, "running")
+    assert len({instance(d, n) for n in jobs}) == 5
+
+
+def test_a_machine_with_some_gpus_in_mig_mode_uses_the_others(world):
+    d = world(env={"STOKER_FAKE_MIG": "1"}).daemon
+    assert "MIG" in d.errors_with("GPUs in MIG mode are not used")
+    d.until(d.submit(command=SLEEP, gpus=1), "running")
+    assert "split by MIG" in d.get("/v1/gpus")["gpus"][1]["off"]
+
+
+# ---- idleness ----
+
+def test_who_does_nothing_on_a_shared_gpu_is_told_from_who_works(world):
+    w = world(mps=False)
+    d = w.daemon
+    jobs = [d.submit(command=SLEEP, gpus=0.5, idle={"warn_s": 2}) for _ in range(2)]
+    for n in jobs:
+        d.until(n, "running")
+    w.use(f"0 {pid_of(d, jobs[0])} 500 0", f"0 {pid_of(d, jobs[1])} 500 60")
+    end = time.monotonic() + 60
+    while not d.job(jobs[0]).get("warning"):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert "no activity" in d.job(jobs[0])["warning"] and not d.job(jobs[1]).get("warning")

@@ -19,7 +19,7 @@ static struct stk_gpu_owner owner(void *ctx, uint32_t gpu, const struct stk_gpu_
 
 static void look(const struct stk_gpus *t)
 {
-    static const struct stk_gpu_rule rule = {STK_FOREIGN_PACK, 1, 1, 1};
+    static const struct stk_gpu_rule rule = {STK_FOREIGN_PACK, 1, 1, 1, false};
 
     for (uint32_t i = 0; i < t->n; i++) {
         struct stk_gpu_verdict v;

@@ -28,6 +28,29 @@ static int gpu_of(const void *dev)
     return g >= 0 ? g : 0; /* an instance's GPU does not matter */
 }
 
+/* Two cards that are divided, when $STOKER_FAKE_MIG is "all"; their addresses are handles, too. */
+static const struct divided {
+    unsigned gpu, id, start;
+    const char *profile;
+} divided[] = {{0, 1, 0, "3g.40gb"}, {0, 9, 4, "1g.10gb"}, {0, 10, 5, "1g.10gb"},
+               {1, 7, 0, "1g.10gb"}, {1, 5, 2, "2g.20gb"}, {1, 8, 6, "1g.10gb+me"}};
+#define N_DIVIDED (sizeof(divided) / sizeof(*divided))
+
+static int all_mig(void)
+{
+    const char *s = getenv("STOKER_FAKE_MIG");
+
+    return s && strcmp(s, "all") == 0;
+}
+
+static const struct divided *divided_of(const void *mig)
+{
+    for (size_t i = 0; i < N_DIVIDED; i++)
+        if (mig == &divided[i])
+            return &divided[i];
+    return NULL;
+}
+
 static int is_lost(const void *dev)
 {
     FILE *f = fake_open("lost", "re");
@@ -84,7 +107,10 @@ API(nvmlDeviceGetHandleByIndex_v2, unsigned i, void **dev)
 
 API(nvmlDeviceGetUUID, void *dev, char *text, unsigned size)
 {
-    if (dev == &instances[0] || dev == &instances[1])
+    if (divided_of(dev))
+        (void)snprintf(text, size, "MIG-00000000-0000-0000-%04u-%012u", divided_of(dev)->gpu,
+                       divided_of(dev)->id);
+    else if (dev == &instances[0] || dev == &instances[1])
         (void)snprintf(text, size, "MIG-00000000-0000-0000-0000-00000000000%d",
                        dev == &instances[1]);
     else
@@ -108,8 +134,10 @@ API(nvmlDeviceGetHandleByUUID, const char *uuid, void **dev)
 
 API(nvmlDeviceGetName, void *dev, char *text, unsigned size)
 {
-    (void)dev;
-    (void)snprintf(text, size, "Fake H80");
+    const struct divided *d = divided_of(dev);
+
+    (void)snprintf(text, size, "%s%s%s", all_mig() ? "NVIDIA H100 80GB HBM3" : "Fake H80",
+                   d ? " MIG " : "", d ? d->profile : "");
     return NVML_SUCCESS;
 }
 
@@ -129,7 +157,7 @@ API(nvmlDeviceGetPciInfo_v3, void *dev, struct nvml_pci *pci)
 API(nvmlDeviceGetMigMode, void *dev, unsigned *current, unsigned *pending)
 {
     UNLESS("mig");
-    *current = *pending = getenv("STOKER_FAKE_MIG") && gpu_of(dev) == 1;
+    *current = *pending = getenv("STOKER_FAKE_MIG") && (all_mig() || gpu_of(dev) == 1);
     return NVML_SUCCESS;
 }
 
@@ -142,7 +170,12 @@ API(nvmlDeviceGetMaxMigDeviceCount, void *dev, unsigned *n)
 
 API(nvmlDeviceGetMigDeviceHandleByIndex, void *dev, unsigned i, void **mig)
 {
-    (void)dev;
+    if (all_mig()) {
+        if (i >= N_DIVIDED || (int)divided[i].gpu != gpu_of(dev))
+            return NVML_NOT_FOUND;
+        memcpy(mig, &(const void *){&divided[i]}, sizeof(*mig));
+        return NVML_SUCCESS;
+    }
     if (i >= 2)
         return NVML_NOT_FOUND;
     *mig = &instances[i];
@@ -151,7 +184,24 @@ API(nvmlDeviceGetMigDeviceHandleByIndex, void *dev, unsigned i, void **mig)
 
 API(nvmlDeviceGetGpuInstanceId, void *mig, unsigned *id)
 {
-    *id = mig == &instances[1] ? 2 : 1;
+    *id = divided_of(mig) ? divided_of(mig)->id : mig == &instances[1] ? 2 : 1;
+    return NVML_SUCCESS;
+}
+
+API(nvmlDeviceGetGpuInstanceById, void *dev, unsigned id, void **gi)
+{
+    UNLESS("placement");
+    for (size_t i = 0; i < N_DIVIDED; i++)
+        if ((int)divided[i].gpu == gpu_of(dev) && divided[i].id == id && all_mig()) {
+            memcpy(gi, &(const void *){&divided[i]}, sizeof(*gi));
+            return NVML_SUCCESS;
+        }
+    return NVML_NOT_FOUND;
+}
+
+API(nvmlGpuInstanceGetInfo, void *gi, struct nvml_gpu_instance *info)
+{
+    *info = (struct nvml_gpu_instance){.id = divided_of(gi)->id, .start = divided_of(gi)->start};
     return NVML_SUCCESS;
 }
 

@@ -364,6 +364,83 @@ static void room_is_found_when_there_is_any(void **state)
     assert_true(yes > 2000 && no > 500);
 }
 
+/* Cards that are divided already: 3g and two of 1g; 1g, 2g and one that nobody has heard of. */
+static struct fx *divided(const char *place, uint16_t table[2 * STK_MIG_SLICES])
+{
+    static struct stk_node_spec node = {.gpus = 2, .gpu_type = 1};
+
+    memset(table, 0, 2 * STK_MIG_SLICES * sizeof(*table));
+    table[0] = STK_MIG(3, 40);
+    table[4] = table[5] = STK_MIG(1, 10);
+    table[STK_MIG_SLICES] = STK_MIG(1, 10);
+    table[STK_MIG_SLICES + 2] = STK_MIG(2, 20);
+    node.mig = model("A100-80GB");
+    node.instances = table;
+    return fx_new(&(struct fx_setup){
+        .nodes = &node, .n_nodes = 1, .order = "fifo", .backfill = "skip", .place = place});
+}
+
+static void only_instances_that_are_there_are_given(void **state)
+{
+    uint16_t table[2 * STK_MIG_SLICES];
+    struct fx *f = divided("pack", table);
+    struct stk_job_spec four = instance("4g.40gb", 10), two = instance("2g.20gb", 10);
+    uint32_t job[4];
+
+    (void)state;
+    assert_true(fx_try_submit(f, &four) < 0);
+    two.demand.tasks = 2;
+    assert_true(fx_try_submit(f, &two) < 0); /* one GPU has it */
+    for (uint32_t i = 0; i < 4; i++)
+        job[i] = fx_submit(f, instance("1g.10gb", 10 + i));
+    fx_turn(f);
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct stk_piece *p = at(f, job[i]);
+        uint32_t gpu = (uint32_t)__builtin_ctzll(p->mask);
+
+        assert_int_equal(table[gpu * STK_MIG_SLICES + p->slot], STK_MIG(1, 10));
+    }
+    assert_int_equal(fx_state(f, job[3]), STK_JOB_WAITING);
+    fx_sound(f);
+    fx_drain(f);
+    fx_finish(f);
+}
+
+/* Whatever comes and goes: a job starts exactly when an instance of its profile is free. */
+static void an_instance_that_is_free_is_found(void **state)
+{
+    static const char *const places[] = {"pack", "spread", "stoker", "fgd"};
+    static const char *const profiles[] = {"1g.10gb", "2g.20gb", "3g.40gb"};
+    static const uint32_t there[] = {3, 1, 1};
+    uint16_t table[2 * STK_MIG_SLICES];
+    struct stk_rng r;
+
+    (void)state;
+    stk_rng_init(&r, 11);
+    for (uint32_t k = 0; k < 4; k++) {
+        struct fx *f = divided(places[k], table);
+        uint32_t jobs[300], kind[300];
+
+        for (uint32_t n = 0; n < 300; n++) {
+            uint32_t run[3] = {0}, wait[3] = {0};
+
+            kind[n] = (uint32_t)stk_rng_below(&r, 3);
+            jobs[n] = fx_submit(f, instance(profiles[kind[n]], 1 + (int64_t)stk_rng_below(&r, 9)));
+            fx_turn(f);
+            fx_sound(f);
+            for (uint32_t i = 0; i <= n; i++) {
+                run[kind[i]] += fx_state(f, jobs[i]) == STK_JOB_RUNNING ||
+                                fx_state(f, jobs[i]) == STK_JOB_PLACED;
+                wait[kind[i]] += fx_state(f, jobs[i]) == STK_JOB_WAITING;
+            }
+            for (uint32_t i = 0; i < 3; i++)
+                assert_true(run[i] == there[i] || (run[i] < there[i] && wait[i] == 0));
+            fx_run(f, f->now + (stk_time)stk_rng_below(&r, 4000000));
+        }
+        fx_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +454,8 @@ int main(void)
         cmocka_unit_test(who_sleeps_beside_instances_is_loaded),
         cmocka_unit_test(what_is_no_instance_is_refused),
         cmocka_unit_test(room_is_found_when_there_is_any),
+        cmocka_unit_test(only_instances_that_are_there_are_given),
+        cmocka_unit_test(an_instance_that_is_free_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
