@@ -210,25 +210,30 @@ static int gpu_types(const struct stk_args *a, json_t *spec, struct stk_err *err
 }
 
 /* "nvme_gib=100", several joined by commas. */
+static int add_resources(const char *s, json_t *all)
+{
+    char name[64], value[64];
+
+    do {
+        json_t *v = NULL;
+
+        s = next_pair(s, name, value);
+        if (!s || whole(value, &v) < 0 || json_object_set_new(all, name, v) < 0)
+            return -EINVAL;
+    } while (*s != '\0');
+    return 0;
+}
+
 static int resources(const struct stk_args *a, json_t *spec, struct stk_err *err)
 {
     json_t *all = json_object();
-    char name[64], value[64];
     const char *s;
     int at = 0, rc = 0;
 
-    while (rc == 0 && (s = stk_arg_next(a, "resource", &at)) != NULL) {
-        const char *rest = s;
-
-        do {
-            json_t *v = NULL;
-
-            rest = next_pair(rest, name, value);
-            if (!rest || whole(value, &v) < 0 || json_object_set_new(all, name, v) < 0)
-                rc = stk_err_set(err, -EINVAL,
-                                 "--resource takes NAME=N such as nvme_gib=100, got \"%.40s\"", s);
-        } while (rc == 0 && *rest != '\0');
-    }
+    while (rc == 0 && (s = stk_arg_next(a, "resource", &at)) != NULL)
+        if (add_resources(s, all) < 0)
+            rc = stk_err_set(err, -EINVAL,
+                             "--resource takes NAME=N such as nvme_gib=100, got \"%.40s\"", s);
     if (rc == 0 && json_object_size(all) > 0)
         (void)json_object_set(spec, "resources", all);
     json_decref(all);

@@ -129,7 +129,7 @@ static int read_amounts(struct reader *r, const struct stk_config_key *k, struct
         const char *name = scalar(fy_node_pair_key(pair), &name_len);
         const char *s = scalar(fy_node_pair_value(pair), &len);
 
-        if (stk_config_add_amount(r->c, k, name, name_len, s, len, &why) < 0)
+        if (stk_config_add_amount(r->c, name, name_len, s, len, &why) < 0)
             return bad(r, fy_node_pair_key(pair), k->path, why.text);
     }
     return 0;

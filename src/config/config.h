@@ -109,8 +109,8 @@ int stk_config_set(struct stk_config *c, const struct stk_config_key *k, const c
                    struct stk_err *err);
 int stk_config_add_name(struct stk_config *c, const struct stk_config_key *k, const char *s,
                         size_t len, struct stk_err *err);
-int stk_config_add_amount(struct stk_config *c, const struct stk_config_key *k, const char *name,
-                          size_t name_len, const char *s, size_t len, struct stk_err *err);
+int stk_config_add_amount(struct stk_config *c, const char *name, size_t name_len, const char *s,
+                          size_t len, struct stk_err *err);
 int stk_config_add_param(struct stk_config *c, const char *name, size_t name_len, const char *s,
                          size_t len, struct stk_err *err);
 

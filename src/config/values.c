@@ -230,19 +230,19 @@ int stk_config_add_name(struct stk_config *c, const struct stk_config_key *k, co
     return list[n] ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
 }
 
-int stk_config_add_amount(struct stk_config *c, const struct stk_config_key *k, const char *name,
-                          size_t name_len, const char *s, size_t len, struct stk_err *err)
+int stk_config_add_amount(struct stk_config *c, const char *name, size_t name_len, const char *s,
+                          size_t len, struct stk_err *err)
 {
-    struct stk_config_amounts *a = place(c, k);
+    struct stk_config_amounts *a = &c->resources;
     uint64_t v = 0;
     char unit = '\0';
 
     if (!stk_resource_name_ok(name, name_len))
         return stk_err_set(err, -EINVAL, "a name is 1 to %d letters, digits, _ - or .",
                            STK_MAX_RESOURCE_NAME - 1);
-    if (read_number(s, len, &v, &unit) < 0 || unit != '\0' || v > k->max)
-        return stk_err_set(err, -EINVAL, "%.*s: expected a whole number (at most %" PRIu64 ")",
-                           (int)name_len, name, k->max);
+    if (read_number(s, len, &v, &unit) < 0 || unit != '\0' || v > UINT32_MAX)
+        return stk_err_set(err, -EINVAL, "%.*s: expected a whole number (at most %u)",
+                           (int)name_len, name, UINT32_MAX);
     if (a->n == STK_MAX_RESOURCES)
         return stk_err_set(err, -E2BIG, "more than %d names", STK_MAX_RESOURCES);
     a->names[a->n] = copy(name, name_len);

@@ -14,6 +14,7 @@
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/queue.h"
+#include "core/resource.h"
 #include "core/txn.h"
 #include "core/verbs.h"
 #include "core/walk.h"
@@ -93,38 +94,6 @@ static int get_order(struct load *l)
     return 0;
 }
 
-/* Resources are known by their names. */
-static void get_resources(struct load *l)
-{
-    const struct stk_state *s = l->s;
-    uint32_t n = l->version > 3 ? (uint32_t)stk_get_u(&l->r, STK_MAX_RESOURCES) : 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t len = get_count(&l->r), k = 0;
-        const unsigned char *name = stk_get_raw(&l->r, len);
-
-        while (
-            name && k < s->n_resources &&
-            (strlen(s->resource_names[k]) != len || memcmp(s->resource_names[k], name, len) != 0))
-            k++;
-        l->resource[i] = k < s->n_resources ? k : STK_NONE;
-    }
-    for (uint32_t i = n; i < STK_MAX_RESOURCES; i++)
-        l->resource[i] = STK_NONE;
-}
-
-/* The demand with the numbers that resources have here. */
-static void renumber(const struct load *l, struct stk_demand *d)
-{
-    const struct stk_demand old = *d;
-
-    d->n_resources = 0;
-    memset(d->resource, 0, sizeof(d->resource));
-    for (uint32_t i = 0; i < old.n_resources; i++)
-        if (l->resource[i] != STK_NONE)
-            stk_demand_set_resource(d, l->resource[i], old.resource[i]);
-}
-
 static int get_head(struct load *l)
 {
     struct stk_state *s = l->s;
@@ -152,7 +121,8 @@ static int get_head(struct load *l)
         return no_memory(l);
     for (uint32_t i = 0; i < l->n_claims; i++)
         l->claims[i] = stk_get_u32(r);
-    get_resources(l);
+    if (l->version > 3)
+        stk_resource_get_names(r, s, l->resource);
     return r->bad || s->next_number == 0 || s->next_lease == 0 ? bad(l, "its head") : 0;
 }
 
@@ -268,7 +238,7 @@ static int get_live(struct load *l, uint32_t job)
     if (j->lost < 0 && v->demand.n_speeds == 0)
         return bad(l, "a job is ahead of its time");
     if (v->demand.n_resources > 0)
-        renumber(l, &v->demand);
+        stk_resource_renumber(&v->demand, l->resource);
     j->lease = (uint32_t)stk_get_u(r, l->s->next_lease - 1);
     j->slept = (uint32_t)stk_get_u(r, l->s->next_lease - 1);
     if (j->slept) {

@@ -2,6 +2,7 @@
 #include "core/resource.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "model/reason.h"
 
@@ -173,6 +174,45 @@ bool stk_resource_short(const struct stk_state *s, const struct stk_demand *d, u
         return true;
     }
     return false;
+}
+
+void stk_resource_put_names(struct stk_bytes *b, const struct stk_state *s)
+{
+    stk_put_u(b, s->n_resources);
+    for (uint32_t i = 0; i < s->n_resources; i++) {
+        uint32_t len = (uint32_t)strlen(s->resource_names[i]);
+
+        stk_put_u(b, len);
+        stk_put_raw(b, s->resource_names[i], len);
+    }
+}
+
+void stk_resource_get_names(struct stk_reader *r, const struct stk_state *s,
+                            uint32_t ret[STK_MAX_RESOURCES])
+{
+    uint32_t n = (uint32_t)stk_get_u(r, STK_MAX_RESOURCES);
+
+    for (uint32_t i = 0; i < STK_MAX_RESOURCES; i++)
+        ret[i] = STK_NONE;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t len = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at));
+        const unsigned char *name = stk_get_raw(r, len);
+
+        for (uint32_t k = 0; name && k < s->n_resources; k++)
+            if (strlen(s->resource_names[k]) == len && memcmp(s->resource_names[k], name, len) == 0)
+                ret[i] = k;
+    }
+}
+
+void stk_resource_renumber(struct stk_demand *d, const uint32_t here[STK_MAX_RESOURCES])
+{
+    const struct stk_demand old = *d;
+
+    d->n_resources = 0;
+    memset(d->resource, 0, sizeof(d->resource));
+    for (uint32_t i = 0; i < old.n_resources; i++)
+        if (here[i] != STK_NONE)
+            stk_demand_set_resource(d, here[i], old.resource[i]);
 }
 
 void stk_resource_add(const struct stk_state *s, uint32_t node, const struct stk_amounts *a)

@@ -7,6 +7,7 @@
 #ifndef STK_CORE_RESOURCE_H
 #define STK_CORE_RESOURCE_H
 
+#include "base/bytes.h"
 #include "base/err.h"
 #include "core/state.h"
 
@@ -63,6 +64,13 @@ struct stk_reason;
  */
 bool stk_resource_short(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                         struct stk_reason *r);
+
+/* Of a saved state, which knows them by their names: writes these; reads them, and gives each its
+ * number here, or STK_NONE; gives a demand the numbers that resources have here. */
+void stk_resource_put_names(struct stk_bytes *b, const struct stk_state *s);
+void stk_resource_get_names(struct stk_reader *r, const struct stk_state *s,
+                            uint32_t ret[STK_MAX_RESOURCES]);
+void stk_resource_renumber(struct stk_demand *d, const uint32_t here[STK_MAX_RESOURCES]);
 
 /* Of sound(): what leases hold and what is free is what there is. */
 void stk_resource_add(const struct stk_state *s, uint32_t node, const struct stk_amounts *a);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "core/state.h"
+#include "core/resource.h"
 #include "model/wire.h"
 
 #define MAX_WORD (STK_MAX_DURATION / 1000 * STK_MAX_GPUS)        /* more service nobody has had */
@@ -53,12 +53,7 @@ static void put_head(struct stk_bytes *b, const struct stk_state *s)
     stk_put_u(b, s->n_pools);
     for (uint32_t i = 0; i < s->n_pools; i++)
         stk_put_u(b, s->pools[i].claim == STK_NONE ? 0 : (uint64_t)s->pools[i].claim + 1);
-    stk_put_u(b, s->n_resources);
-    for (uint32_t i = 0; i < s->n_resources; i++) {
-        len = (uint32_t)strlen(s->resource_names[i]);
-        stk_put_u(b, len);
-        stk_put_raw(b, s->resource_names[i], len);
-    }
+    stk_resource_put_names(b, s);
 }
 
 static void put_seen(struct stk_bytes *b, const struct stk_seen *e)

@@ -191,11 +191,32 @@ static uint32_t idle_off(const struct stk_node *n)
     return (uint32_t)__builtin_popcountll(n->mask_off & ~n->mask_used);
 }
 
-static bool node_sound(const struct stk_state *s, uint32_t node, struct stk_err *err)
+/* What is counted of the node elsewhere. */
+static bool indexes_sound(const struct stk_state *s, uint32_t node, struct stk_err *err)
 {
     const struct stk_tally *t = &s->tally[node];
     const struct stk_node *n = &s->nodes[node];
     const struct stk_group *g = &s->groups[n->group];
+
+    for (uint32_t k = 0; s->evictable && k < s->n_levels; k++)
+        if (*stk_evictable_on(s, node, k) + t->fast[k] +
+                (uint32_t)__builtin_popcountll(n->mask_off) !=
+            n->gpus)
+            return BAD("node %u: %u GPUs to be had by evictions", node,
+                       *stk_evictable_on(s, node, k));
+    for (uint32_t b = 0; b <= g->max_gpus; b++) {
+        const uint64_t *set = s->words + g->words + (size_t)b * g->nodes_layout.n_words;
+
+        if (stk_bits_test(set, n->pos) != (n->up && b == n->gpus_free))
+            return BAD("node %u is in the wrong bucket", node);
+    }
+    return true;
+}
+
+static bool node_sound(const struct stk_state *s, uint32_t node, struct stk_err *err)
+{
+    const struct stk_tally *t = &s->tally[node];
+    const struct stk_node *n = &s->nodes[node];
     uint64_t all = n->aggregate || n->gpus == 0 ? 0 : ~UINT64_C(0) >> (64 - n->gpus);
 
     if (t->gpus + n->gpus_free + idle_off(n) != n->gpus)
@@ -215,21 +236,7 @@ static bool node_sound(const struct stk_state *s, uint32_t node, struct stk_err 
         return BAD("node %u: CPU is not conserved", node);
     if (n->mem_limited && t->mem + n->mem_free != n->mem_mib)
         return BAD("node %u: memory is not conserved", node);
-    if (!stk_resource_sound(s, node, err))
-        return false;
-    for (uint32_t k = 0; s->evictable && k < s->n_levels; k++)
-        if (*stk_evictable_on(s, node, k) + t->fast[k] +
-                (uint32_t)__builtin_popcountll(n->mask_off) !=
-            n->gpus)
-            return BAD("node %u: %u GPUs to be had by evictions", node,
-                       *stk_evictable_on(s, node, k));
-    for (uint32_t b = 0; b <= g->max_gpus; b++) {
-        const uint64_t *set = s->words + g->words + (size_t)b * g->nodes_layout.n_words;
-
-        if (stk_bits_test(set, n->pos) != (n->up && b == n->gpus_free))
-            return BAD("node %u is in the wrong bucket", node);
-    }
-    return true;
+    return stk_resource_sound(s, node, err) && indexes_sound(s, node, err);
 }
 
 /* Nodes are counted, for each level, by the GPUs to be had there. */

@@ -177,6 +177,9 @@ int stk_live_snapshot(struct stk_live *l, struct stk_err *err);
 int stk_live_recover(struct stk_live *l, struct stk_err *err);
 void stk_live_drop(struct stk_live *l); /* core, loop and entries */
 
+/* names.c: names of pools, GPU types and resources to numbers, in the description's demand. */
+int stk_live_resolve(const struct stk_live *l, struct stk_spec *s, struct stk_err *err);
+
 /* deps.c: the jobs a description depends on; 'own' is the job's index, for aftercorr. */
 int stk_live_find_deps(struct stk_live *l, const struct stk_spec *spec, uint32_t own,
                        struct stk_live_deps *ret, struct stk_err *err);

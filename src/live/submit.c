@@ -6,7 +6,6 @@
  * description; so do neighbours in a request that are word for word the same.
  */
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,77 +69,6 @@ static int sign(json_t *job, const struct stk_user *u)
         json_object_set_new(job, "workdir", json_string(u->home)) < 0)
         return -ENOMEM;
     return 0;
-}
-
-static int find_name(const char *const *names, uint32_t n, const char *name)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (strcasecmp(names[i], name) == 0)
-            return (int)i;
-    return -1;
-}
-
-/* A type may be part of the full name: "h200". Of several such names the first counts. */
-static int resolve_types(const struct stk_live *l, struct stk_spec *s, struct stk_err *err)
-{
-    struct stk_demand *d = &s->job.demand;
-
-    if (s->n_gpu_types == 0)
-        return 0;
-    d->gpu_types = 0;
-    for (uint32_t k = 0; k < s->n_gpu_types; k++)
-        for (uint32_t i = 0; i < l->cfg.n_gpu_types; i++) {
-            uint64_t bit = UINT64_C(1) << i;
-
-            if ((d->gpu_types & bit) || !strcasestr(l->cfg.gpu_types[i], s->gpu_types[k]))
-                continue;
-            d->gpu_types |= bit;
-            if (stk_demand_set_speed(d, i, s->gpu_speeds[k]) < 0)
-                return stk_err_set(err, -EINVAL,
-                                   "at most %d GPU types may have a speed other than 1",
-                                   STK_MAX_SPEEDS);
-        }
-    if (d->gpu_types == 0)
-        return stk_err_set(err, -EINVAL, "there are no GPUs of type \"%.60s\" here; there are: %s",
-                           s->gpu_types[0], l->cfg.n_gpu_types ? l->cfg.gpu_types[0] : "none");
-    return 0;
-}
-
-static int resolve_resources(const struct stk_live *l, struct stk_spec *s, struct stk_err *err)
-{
-    const struct stk_core_config *c = &l->cfg.core;
-    char names[160] = "none";
-    size_t len = 0;
-
-    for (uint32_t i = 0; i < c->n_resources && len < sizeof(names); i++)
-        len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
-                                c->resource_names[i]);
-    for (uint32_t k = 0; k < s->n_resources; k++) {
-        uint32_t i = 0;
-
-        while (i < c->n_resources && strcmp(c->resource_names[i], s->resources[k]) != 0)
-            i++;
-        if (i == c->n_resources)
-            return stk_err_set(err, -EINVAL, "there is no resource \"%.60s\" here; there are: %s",
-                               s->resources[k], names);
-        stk_demand_set_resource(&s->job.demand, i, s->amounts[k]);
-    }
-    return 0;
-}
-
-/* Names of pools, GPU types and resources to numbers. */
-static int resolve(const struct stk_live *l, struct stk_spec *s, struct stk_err *err)
-{
-    struct stk_job_spec *j = &s->job;
-
-    if (s->pool) {
-        int pool = find_name(l->cfg.pools, l->cfg.core.n_pools, s->pool);
-
-        if (pool < 0)
-            return stk_err_set(err, -EINVAL, "there is no pool \"%.60s\"", s->pool);
-        j->pool.i = (uint32_t)pool;
-    }
-    return resolve_types(l, s, err) < 0 ? -EINVAL : resolve_resources(l, s, err);
 }
 
 /* Part of a GPU by memory: as much of it as of its memory, rounded up. */
@@ -216,7 +144,7 @@ static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft
         d->spec.n_indices = d->spec.n_items = d->spec.array_limit = 0;
         d->spec.job.held = true;
     }
-    rc = resolve(l, &d->spec, err);
+    rc = stk_live_resolve(l, &d->spec, err);
     rc = rc < 0 ? rc : resolve_part(l, &d->spec, err);
     rc = rc < 0 || !d->spec.scheduled ? rc : stk_live_cron_room(l, err);
     rc = rc < 0 ? rc : check_deps(l, d, err);

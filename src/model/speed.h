@@ -44,12 +44,13 @@ static inline stk_time stk_speed_work(stk_time t, uint32_t milli)
     return t / STK_SPEED * milli + t % STK_SPEED * milli / STK_SPEED;
 }
 
-/* How long that much work takes, rounded up; no longer than any job. */
+/* How long that much work takes at that speed, which is > 0; rounded up, and no longer than any
+ * job. */
 static inline stk_time stk_speed_time(stk_time work, uint32_t milli)
 {
     stk_time t;
 
-    if (milli == STK_SPEED)
+    if (milli == STK_SPEED || milli == 0)
         return work;
     t = (work * STK_SPEED + milli - 1) / milli;
     return t < STK_MAX_DURATION ? t : STK_MAX_DURATION;

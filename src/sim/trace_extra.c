@@ -4,14 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-int stk_extra_read_resources(struct stk_trace_lines *in, struct stk_trace *t, const json_t *v,
+int stk_extra_read_resources(struct stk_trace_lines *in, struct stk_trace *t, json_t *v,
                              struct stk_trace_extra *x)
 {
-    json_t *o = (json_t *)(uintptr_t)v;
-
     if (!json_is_object(v))
         return stk_lines_bad(in, "\"resources\" must be an object such as {\"nvme_gib\": 100}");
-    for (void *it = json_object_iter(o); it; it = json_object_iter_next(o, it)) {
+    for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it)) {
         const char *name = json_object_iter_key(it);
         const json_t *n = json_object_iter_value(it);
         struct stk_field f = {name, (uint32_t)strnlen(name, STK_TRACE_MAX_LINE)};
@@ -51,15 +49,14 @@ static int add_speed(struct stk_trace_lines *in, struct stk_trace_extra *x, uint
     return 0;
 }
 
-int stk_extra_read_speeds(struct stk_trace_lines *in, struct stk_trace *t, const json_t *v,
+int stk_extra_read_speeds(struct stk_trace_lines *in, struct stk_trace *t, json_t *v,
                           struct stk_trace_extra *x, uint64_t *ret_types)
 {
-    json_t *o = (json_t *)(uintptr_t)v;
     uint64_t types = 0;
 
     if (json_object_size(v) == 0)
         return stk_lines_bad(in, "\"gpu_types\" must name at least one type");
-    for (void *it = json_object_iter(o); it; it = json_object_iter_next(o, it)) {
+    for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it)) {
         const char *name = json_object_iter_key(it);
         const json_t *n = json_object_iter_value(it);
         struct stk_field f = {name, (uint32_t)strnlen(name, STK_TRACE_MAX_LINE)};

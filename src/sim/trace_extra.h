@@ -11,10 +11,10 @@
 #include "sim/trace_lines.h"
 
 /* "resources": {"nvme_gib": 100} */
-int stk_extra_read_resources(struct stk_trace_lines *in, struct stk_trace *t, const json_t *v,
+int stk_extra_read_resources(struct stk_trace_lines *in, struct stk_trace *t, json_t *v,
                              struct stk_trace_extra *x);
 /* "gpu_types": {"h100": 1, "a100": 0.5} */
-int stk_extra_read_speeds(struct stk_trace_lines *in, struct stk_trace *t, const json_t *v,
+int stk_extra_read_speeds(struct stk_trace_lines *in, struct stk_trace *t, json_t *v,
                           struct stk_trace_extra *x, uint64_t *ret_types);
 /* Keeps it for the job, if there is something in it. 0 or -ENOMEM. */
 int stk_extra_keep(struct stk_trace *t, const struct stk_trace_extra *x, struct stk_trace_job *j);

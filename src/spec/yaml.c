@@ -69,10 +69,16 @@ static json_t *typed_object(const struct stk_key *keys, json_t *v)
     return o;
 }
 
-static json_t *typed_numbers(json_t *v)
+/* One name for a list of names; or numbers by name. */
+static json_t *typed_by_name(const struct stk_key *k, const json_t *from)
 {
-    json_t *o = json_object();
+    json_t *v = stk_json_loose(from), *o;
 
+    if (json_is_string(v) && k->type == STK_KEY_TYPES)
+        return json_pack("[O]", v);
+    if (!json_is_object(v))
+        return json_incref(v);
+    o = json_object();
     for (void *it = json_object_iter(v); it; it = json_object_iter_next(v, it)) {
         json_t *value = json_object_iter_value(it);
         const char *s = json_string_value(value);
@@ -123,11 +129,7 @@ json_t *stk_yaml_typed(const struct stk_key *k, const json_t *v)
         break;
     case STK_KEY_TYPES:
     case STK_KEY_AMOUNTS:
-        if (s && k->type == STK_KEY_TYPES)
-            return json_pack("[s]", s);
-        if (json_is_object(v))
-            return typed_numbers(stk_json_loose(v));
-        break;
+        return typed_by_name(k, v);
     case STK_KEY_INTS:
         if (s)
             return json_pack("[o]", typed_number(s));

@@ -63,6 +63,16 @@ def test_jobs_run_as_fast_as_the_gpus_they_get(tmp_path):
         assert [done[str(i)]["end_s"] for i in range(4)] == ["100", "200", "200", "200"], bundle
 
 
+def test_what_was_done_at_one_speed_counts_after_a_preemption(tmp_path):
+    trace = jsonl(tmp_path, {"id": "long", "submit_s": 0, "duration_s": 100, "gpus": 8, "gpu_types": {"a100": 0.5}},
+                  {"id": "short", "submit_s": 60, "duration_s": 10, "gpus": 8},
+                  {"id": "fast", "submit_s": 300, "duration_s": 100, "gpus": 8, "gpu_types": {"a100": 2.5}},
+                  {"id": "soon", "submit_s": 310, "duration_s": 10, "gpus": 8})
+    done = rows(tmp_path, trace, "--cluster", "1x8:a100", "--bundle", "srtf", "--paranoid")
+    assert {i: (r["end_s"], r["preemptions"]) for i, r in done.items()} == {
+        "long": ("210", "1"), "short": ("70", "0"), "fast": ("350", "1"), "soon": ("320", "0")}
+
+
 def test_jobs_share_named_resources(tmp_path):
     cluster = tmp_path / "c.yaml"
     cluster.write_text(UNLIKE)

@@ -76,12 +76,13 @@ static void make_beyond(double *beyond)
 static double excess(const struct tables *t, double z)
 {
     double x = (z + NORMAL_MOST) * NORMAL_STEPS;
-    int i = (int)x;
+    int i;
 
     if (z >= NORMAL_MOST)
         return 0;
     if (z <= -NORMAL_MOST)
         return -z;
+    i = (int)x;
     return t->beyond[i] + (t->beyond[i + 1] - t->beyond[i]) * (x - i);
 }
 

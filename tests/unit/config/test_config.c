@@ -31,6 +31,7 @@ static void every_key_is_read(void **state)
                                "socket: /run/x.sock\n"
                                "state: /var/x\n"
                                "virtual_gpus: 3\n"
+                               "resources: {licence: 2, nvme_gib: 4294967295}\n"
                                "hosts: [gpu.example, other.example]\n"
                                "insecure: yes\n"
                                "tls: {cert: /a.pem, key: /b.pem}\n"
@@ -51,6 +52,9 @@ static void every_key_is_read(void **state)
     assert_string_equal(c.listen, "0.0.0.0:80");
     assert_string_equal(c.socket, "/run/x.sock");
     assert_int_equal(c.virtual_gpus, 3);
+    assert_int_equal(c.resources.n, 2);
+    assert_string_equal(c.resources.names[0], "licence");
+    assert_int_equal(c.resources.amounts[1], UINT32_MAX);
     assert_string_equal(c.hosts[1], "other.example");
     assert_null(c.hosts[2]);
     assert_int_equal(c.insecure, 1);
@@ -114,6 +118,14 @@ static void mistakes_are_named_with_their_line(void **state)
             "stoker.yaml:1: gpus.foreign: expected block|pack|ignore, got \"maybe\"");
     refused("insecure: perhaps\n", "stoker.yaml:1: insecure: expected yes or no, got \"perhaps\"");
     refused("state: /a\nstate: /b\n", "stoker.yaml:2: not valid YAML: duplicate key");
+    refused("resources: 3\n",
+            "stoker.yaml:1: resources: expected names and numbers such as {licence: 2}");
+    refused("resources:\n  a/b: 3\n",
+            "stoker.yaml:2: resources: a name is 1 to 63 letters, digits, _ - or .");
+    refused("resources: {a: 1k}\n",
+            "stoker.yaml:1: resources: a: expected a whole number (at most 4294967295)");
+    refused("resources: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1}\n",
+            "stoker.yaml:1: resources: more than 8 names");
     refused("limits: 3\n", "stoker.yaml:1: limits: expected keys below it");
     refused("- a\n- b\n",
             "stoker.yaml:1: expected keys and values such as \"listen: 127.0.0.1:8470\"");

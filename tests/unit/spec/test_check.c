@@ -38,6 +38,8 @@ static void good_descriptions(void **state)
         "{\"command\":[\"a\"],\"gpus\":8,\"gpu_types\":[\"H100\"],\"tasks\":2,\"cpus\":1.5,"
         "\"mem_mib\":1024,\"time_limit_s\":60,\"estimate_s\":30,\"priority\":-5,"
         "\"tier\":\"best-effort\",\"queue\":\"batch\",\"pool\":\"main\",\"hold\":true}",
+        "{\"command\":[\"a\"],\"gpus\":1,\"gpu_types\":{\"h100\":1,\"a100\":0.5},"
+        "\"resources\":{\"licence\":1,\"x.y-z_0\":4294967295}}",
         "{\"command\":[\"a\"],\"depends\":[{\"type\":\"afterok\",\"job\":1},"
         "{\"type\":\"afterany\",\"job\":2,\"index\":0}],\"singleton\":true}",
         "{\"command\":[\"a\"],\"array\":{\"indices\":[3,1]},\"depends\":[{\"type\":\"aftercorr\","
@@ -110,6 +112,18 @@ static void refusals_name_the_key(void **state)
         {WITH("\"gpus\":1000000,\"tasks\":2"),
          "gpus: times tasks must be at most 1000000, got 1000000 times 2"},
         {WITH("\"gpu_types\":[\"a\"]"), "gpu_types: has no meaning without gpus"},
+        {WITH("\"gpus\":1,\"gpu_types\":3"), "gpu_types: must be a list of strings, got 3"},
+        {WITH("\"gpus\":1,\"gpu_types\":{}"), "gpu_types: must not be empty"},
+        {WITH("\"gpus\":1,\"gpu_types\":{\"a\":0.0004}"),
+         "gpu_types.a: must be a speed from 0.001 to 65.535, got 0.0004"},
+        {WITH("\"gpus\":1,\"gpu_types\":{\"a\":\"x\"}"),
+         "gpu_types.a: must be a speed from 0.001 to 65.535, got \"x\""},
+        {WITH("\"resources\":[1]"),
+         "resources: must be an object such as {\"licence\": 1}, got a list"},
+        {WITH("\"resources\":{\"x y\":1}"),
+         "resources.x y: must be a name of at most 63 letters, digits, _ - and ."},
+        {WITH("\"resources\":{\"x\":-1}"),
+         "resources.x: must be a whole number from 0 to 4294967295, got -1"},
         {WITH("\"gpus\":1,\"gpu_types\":[\"\"]"), "gpu_types[0]: must not be empty"},
         {WITH("\"cpus\":true"), "cpus: must be a number from 0 to 1048576, got true"},
         {WITH("\"name\":\"a/b\""), "name: must not hold '/', got \"a/b\""},

@@ -82,6 +82,8 @@ static void flags_become_keys(void **state)
     expect("#SBATCH --gres=mps:50\n#SBATCH -G 2", "{\"gpus\":2}");
     expect("#SBATCH --gpus-per-task=0.25 -n 2", "{\"gpus\":0.25,\"tasks\":2}");
     expect("#SBATCH --gres=gpu:1g.10gb:1", "{\"gpus\":1,\"mig\":\"1g.10gb\"}");
+    expect("#SBATCH -L a:2,b", "{\"resources\":{\"a\":2,\"b\":1}}");
+    expect("#SBATCH --licenses=a:4 -n 2", "{\"tasks\":2,\"resources\":{\"a\":2}}");
     expect("#SBATCH -G h100:4", "{\"gpus\":4,\"gpu_types\":[\"h100\"]}");
     expect("#SBATCH --gpus=4 --ntasks=2", "{\"gpus\":2,\"tasks\":2}");
     expect("#SBATCH -N 2 --ntasks-per-node=4 --gpus-per-node=4 -c 8",
