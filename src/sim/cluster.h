@@ -31,7 +31,7 @@ struct stk_cluster { /* zeroed: empty */
     uint32_t n_nodes, cap_nodes;
     struct stk_names pools;
     struct stk_names gpu_types;
-    struct stk_names resources; /* by the number they have in stk_node_spec */
+    struct stk_names resources;          /* by the number they have in stk_node_spec */
     struct stk_names places[STK_PLACES]; /* a node's number is that of the name + 1 */
     struct stk_layout *layouts;          /* that the nodes name */
     uint32_t n_layouts;

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/verbs.h"
 #include "model/mig.h"
+#include "model/topology.h"
 #include "sim/speeds.h"
 #include "sim/trace_extra.h"
 #include "sim/trace_formats.h"
@@ -158,7 +158,7 @@ static int check_near(struct reader *r)
                                  .cut = j->tasks == 0 && j->gpu_milli == 0};
     struct stk_err why;
 
-    return stk_demand_check(&d, &why) < 0 ? stk_lines_bad(r->in, "%s", why.text) : 0;
+    return stk_demand_near_check(&d, &why) < 0 ? stk_lines_bad(r->in, "%s", why.text) : 0;
 }
 
 static const char *kind_name(unsigned i)
