@@ -191,11 +191,24 @@ static uint32_t idle_off(const struct stk_node *n)
     return (uint32_t)__builtin_popcountll(n->mask_off & ~n->mask_used);
 }
 
+static bool bucket_sound(const struct stk_state *s, uint32_t node, struct stk_err *err)
+{
+    const struct stk_node *n = &s->nodes[node];
+    const struct stk_group *g = &s->groups[n->group];
+
+    for (uint32_t b = 0; b <= g->max_gpus; b++) {
+        const uint64_t *set = s->words + g->words + (size_t)b * g->nodes_layout.n_words;
+
+        if (stk_bits_test(set, n->pos) != (n->up && b == n->gpus_free))
+            return BAD("node %u is in the wrong bucket", node);
+    }
+    return true;
+}
+
 static bool node_sound(const struct stk_state *s, uint32_t node, struct stk_err *err)
 {
     const struct stk_tally *t = &s->tally[node];
     const struct stk_node *n = &s->nodes[node];
-    const struct stk_group *g = &s->groups[n->group];
     uint64_t all = n->aggregate || n->gpus == 0 ? 0 : ~UINT64_C(0) >> (64 - n->gpus);
 
     if (t->gpus + n->gpus_free + idle_off(n) != n->gpus)
@@ -223,13 +236,7 @@ static bool node_sound(const struct stk_state *s, uint32_t node, struct stk_err 
             n->gpus)
             return BAD("node %u: %u GPUs to be had by evictions", node,
                        *stk_evictable_on(s, node, k));
-    for (uint32_t b = 0; b <= g->max_gpus; b++) {
-        const uint64_t *set = s->words + g->words + (size_t)b * g->nodes_layout.n_words;
-
-        if (stk_bits_test(set, n->pos) != (n->up && b == n->gpus_free))
-            return BAD("node %u is in the wrong bucket", node);
-    }
-    return true;
+    return bucket_sound(s, node, err);
 }
 
 /* Nodes are counted, for each level, by the GPUs to be had there. */

@@ -86,12 +86,11 @@ static int share_out(uint32_t n, uint32_t gpus, uint64_t *mask, uint32_t *ret_n,
 {
     if (n == 0)
         return 0;
-    if (n > STK_MAX_ISLANDS || gpus % n)
+    if (n > STK_MAX_ISLANDS || gpus == 0 || gpus % n)
         return stk_err_set(err, -EINVAL, "%s: %" PRIu32 " GPUs are not %" PRIu32 " equal parts",
                            what, gpus, n);
     for (uint32_t i = 0; i < n; i++)
-        mask[i] = (gpus / n == 64 ? UINT64_MAX : (UINT64_C(1) << (gpus / n)) - 1)
-                  << (i * (gpus / n));
+        mask[i] = UINT64_MAX >> (64 - gpus / n) << (i * (gpus / n));
     *ret_n = n;
     return 0;
 }

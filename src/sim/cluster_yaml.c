@@ -103,6 +103,22 @@ static int read_number(const struct reader *r, const struct key *k, struct fy_no
     return bad(r, v, what);
 }
 
+/* Where nodes are and how their GPUs are linked. */
+static void set_place(enum meaning what, struct stk_field f, uint32_t n, struct stk_node_row *row)
+{
+    if (what == RACKS)
+        row->racks = n;
+    else if (what == PER_RACK)
+        row->per_rack = n;
+    else if (what == ISLANDS)
+        row->islands = n;
+    else if (what == NUMA)
+        row->numa = n;
+    else
+        row->place[what - DOMAIN + STK_PLACE_DOMAIN] = f;
+    row->rack_domains |= what == DOMAIN && stk_field_is(f, "rack");
+}
+
 static int read_value(const struct reader *r, const struct key *k, struct fy_node *v,
                       struct stk_node_row *row)
 {
@@ -146,30 +162,15 @@ static int read_value(const struct reader *r, const struct key *k, struct fy_nod
         row->pool = f.s;
         row->pool_len = f.len;
         break;
-    case RACKS:
-        row->racks = n;
-        break;
-    case PER_RACK:
-        row->per_rack = n;
-        break;
-    case ISLANDS:
-        row->islands = n;
-        break;
-    case NUMA:
-        row->numa = n;
-        break;
     case DOMAIN:
-        row->rack_domains = stk_field_is(f, "rack");
-        row->place[STK_PLACE_DOMAIN] = f;
-        break;
     case RACK:
-        row->place[STK_PLACE_RACK] = f;
-        break;
     case ZONE:
-        row->place[STK_PLACE_ZONE] = f;
-        break;
     case REGION:
-        row->place[STK_PLACE_REGION] = f;
+    case RACKS:
+    case PER_RACK:
+    case ISLANDS:
+    case NUMA:
+        set_place(k->meaning, f, n, row);
         break;
     }
     return 0;
@@ -182,7 +183,7 @@ static int read_set(const struct reader *r, const struct key *k, struct fy_node 
     const struct key gpu = {k->name, k->meaning, 1, STK_MAX_NODE_GPUS - 1};
     struct fy_node *n;
     void *it = NULL;
-    uint32_t i;
+    uint32_t i = 0;
 
     if (!fy_node_is_sequence(list))
         return bad(r, list, "islands and numa are a number, or lists of GPUs: [[0, 1], [2, 3]]");

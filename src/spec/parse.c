@@ -132,9 +132,9 @@ static uint8_t level(const json_t *o, const char *key)
     return (uint8_t)stk_level_of(word, strlen(word));
 }
 
-void stk_spec_near(const json_t *o, struct stk_demand *d)
+void stk_spec_near(const json_t *checked, struct stk_demand *d)
 {
-    const json_t *group = json_object_get(o, "group");
+    const json_t *o = checked, *group = json_object_get(o, "group");
     uint32_t per_node = (uint32_t)whole(o, "tasks_per_node", 0);
 
     d->level_required = level(o, "topology");
