@@ -247,8 +247,9 @@ static void print(struct bench *b, double load)
 
 int main(int argc, char **argv)
 {
-    uint32_t nodes = argc > 1 ? (uint32_t)atoi(argv[1]) : 10000;
-    uint32_t decisions = argc > 2 ? (uint32_t)atoi(argv[2]) : 20000, done = 0, samples = 0;
+    uint32_t nodes = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 10000;
+    uint32_t decisions = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 20000, done = 0,
+             samples = 0;
     double load = 0;
     struct bench b;
 

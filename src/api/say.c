@@ -79,6 +79,23 @@ static void say_part(const struct stk_say *s, const char *outlook, char *buf, si
                        d->gpu_milli / 1000.0, stk_share_name((enum stk_share)d->share), outlook);
 }
 
+static void say_near(const struct stk_say *s, char *buf, size_t size)
+{
+    const struct stk_reason *w = &s->why;
+    char outlook[160];
+
+    say_outlook(s, outlook, sizeof(outlook));
+    if (w->level)
+        (void)snprintf(buf, size,
+                       "finds enough GPUs free, but not as near as it asks: at most %" PRIu64
+                       " in one %s, and %" PRIu64 " are needed there%s",
+                       w->have, stk_level_name(w->level), w->need, outlook);
+    else
+        (void)snprintf(buf, size,
+                       "finds enough GPUs free, but not so that its tasks lie as they must%s",
+                       outlook);
+}
+
 static void say_room(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
@@ -104,15 +121,6 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
         (void)snprintf(buf, size, "needs %" PRIu64 " of %s and %" PRIu64 " %s free%s%s", w->need,
                        s->resource ? s->resource : "a resource", w->have,
                        w->have == 1 ? "is" : "are", w->missing == 0 ? ", but not together" : "",
-                       outlook);
-    else if (w->code == STK_WHY_TOPOLOGY && w->level)
-        (void)snprintf(buf, size,
-                       "finds enough GPUs free, but not as near as it asks: at most %" PRIu64
-                       " in one %s, and %" PRIu64 " are needed there%s",
-                       w->have, stk_level_name(w->level), w->need, outlook);
-    else if (w->code == STK_WHY_TOPOLOGY)
-        (void)snprintf(buf, size,
-                       "finds enough GPUs free, but not so that its tasks lie as they must%s",
                        outlook);
     else
         (void)snprintf(buf, size, "finds GPUs free, but not enough CPUs or memory beside them%s",
@@ -207,8 +215,10 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
     case STK_WHY_FRAGMENTS:
     case STK_WHY_CPU_MEM:
     case STK_WHY_RESOURCE:
-    case STK_WHY_TOPOLOGY:
         say_room(s, buf, size);
+        break;
+    case STK_WHY_TOPOLOGY:
+        say_near(s, buf, size);
         break;
     case STK_WHY_CLAIMED:
     case STK_WHY_BEHIND:

@@ -26,6 +26,9 @@ static const struct {
     {"mig", "mig", TEXT},
     {"tasks", "tasks", WHOLE},
     {"tasks-per-node", "tasks_per_node", WHOLE},
+    {"topology", "topology", TEXT},
+    {"prefer", "prefer", TEXT},
+    {"exclusive", "exclusive", YES},
     {"cpus", "cpus", REAL},
     {"mem", "mem_mib", SIZE},
     {"pids", "pids", WHOLE},
@@ -152,6 +155,22 @@ static int simple_options(const struct stk_args *a, json_t *spec, struct stk_err
         (void)json_object_set_new(spec, rows[i].key, v);
     }
     return 0;
+}
+
+static int group(const struct stk_args *a, json_t *spec, struct stk_err *err)
+{
+    const char *s = stk_arg(a, "group"), *colon = s ? strchr(s, ':') : NULL;
+    char *end = NULL;
+    long long n;
+
+    if (!s)
+        return 0;
+    errno = 0;
+    n = strtoll(s, &end, 10);
+    if (!colon || end != colon || end == s || errno != 0 || colon[1] == '\0')
+        return stk_err_set(err, -EINVAL, "--group takes N:LEVEL such as 8:link, got \"%.40s\"", s);
+    return json_object_set_new(spec, "group",
+                               json_pack("{s:I,s:s}", "tasks", (json_int_t)n, "level", colon + 1));
 }
 
 /* One "name=value" of a list with commas: copies both; the rest of the list, or NULL. */
@@ -328,6 +347,7 @@ static int languages(const struct stk_args *a, json_t *spec, struct stk_err *err
     json_t *v = NULL;
     int rc = depends(a, spec, err);
 
+    rc = rc < 0 ? rc : group(a, spec, err);
     rc = rc < 0 ? rc : gpu_types(a, spec, err);
     rc = rc < 0 ? rc : resources(a, spec, err);
     if (rc == 0 && array && (rc = stk_words_array(array, &v, err)) == 0)

@@ -209,16 +209,12 @@ static uint64_t mine_on(const struct stk_want *w, uint32_t node)
     return mask;
 }
 
-/* One task after the other, each on a GPU that no other task of the job is on; all in one place of
- * a tier (+ 1; 0: anywhere). */
-static bool place_parts(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                        const uint64_t *avoid, uint32_t tier, uint32_t within, uint32_t *ret_n)
+/* One task after the other, each on a GPU that no other task of the job is on. */
+static bool place_parts(struct stk_state *s, const struct stk_demand *d, struct stk_want w,
+                        uint32_t *ret_n)
 {
-    struct stk_want w = want_of(d, pool, 1, 1, avoid);
     uint32_t n = 0;
 
-    w.tier = tier;
-    w.within = within;
     w.mine = s->try_pieces;
     for (uint32_t t = 0; t < d->tasks; t++) {
         const struct stk_piece one = {.gpus = 1, .tasks = 1};
@@ -244,14 +240,15 @@ static bool place_parts(struct stk_state *s, const struct stk_demand *d, uint32_
 }
 
 /* The same in any one place of the tier. Linear in places. */
-static bool parts_in_tier(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                          const uint64_t *avoid, uint32_t tier, uint32_t *ret_n)
+static bool parts_in_tier(struct stk_state *s, const struct stk_demand *d, struct stk_want w,
+                          uint32_t tier, uint32_t *ret_n)
 {
-    const struct stk_pool *p = &s->pools[pool];
+    const struct stk_pool *p = &s->pools[w.pool];
     uint32_t last = STK_NONE;
 
     if (tier == STK_TIER_ALL)
-        return place_parts(s, d, pool, avoid, 0, 0, ret_n);
+        return place_parts(s, d, w, ret_n);
+    w.tier = tier;
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         uint32_t node = s->pool_nodes[p->first_node + i];
         uint32_t place = tier == STK_TIERS ? node : stk_topo_id(s, node, tier);
@@ -260,7 +257,8 @@ static bool parts_in_tier(struct stk_state *s, const struct stk_demand *d, uint3
         if (place == last || (tier == STK_TIERS && s->nodes[node].gpus < d->tasks))
             continue;
         last = place;
-        if (place_parts(s, d, pool, avoid, tier, place + 1, ret_n))
+        w.within = place + 1;
+        if (place_parts(s, d, w, ret_n))
             return true;
         stk_txn_rollback(s, mark);
     }
@@ -271,13 +269,14 @@ static bool parts_in_tier(struct stk_state *s, const struct stk_demand *d, uint3
 static bool place_parts_near(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                              const uint64_t *avoid, uint32_t *ret_n)
 {
+    const struct stk_want w = want_of(d, pool, 1, 1, avoid);
     enum stk_level level = stk_gang_first(s, d), last = stk_gang_last(d);
     uint32_t tried = UINT32_MAX;
 
     for (level = level < STK_AT_NODE ? STK_AT_NODE : level; level <= last; level++) {
         uint32_t tier = stk_topo_tier(s, level);
 
-        if (tier != tried && parts_in_tier(s, d, pool, avoid, tier, ret_n))
+        if (tier != tried && parts_in_tier(s, d, w, tier, ret_n))
             return true;
         tried = tier;
     }
@@ -326,7 +325,7 @@ static bool try_types(struct stk_state *s, const struct stk_demand *d, uint32_t 
     if (d->gpu_milli)
         ok = stk_gang_asked(d) || (s->place->near && d->tasks > 1)
                  ? place_parts_near(s, d, pool, avoid, ret_n)
-                 : place_parts(s, d, pool, avoid, 0, 0, ret_n);
+                 : place_parts(s, d, want_of(d, pool, 1, 1, avoid), ret_n);
     else
         ok = d->cut ? place_cut(s, d, pool, avoid, ret_n) : place_tasks(s, d, pool, avoid, ret_n);
     stk_txn_rollback(s, mark);

@@ -3,8 +3,7 @@
 
 #define BAD(...) (stk_err_set(err, -EINVAL, __VA_ARGS__), false)
 
-#define LINKED (STK_COUNT_LINKED * STK_TOPO_UNITS)
-#define IDLE (STK_COUNT_IDLE * STK_TOPO_UNITS)
+enum { LINKED = STK_COUNT_LINKED * STK_TOPO_UNITS, IDLE = STK_COUNT_IDLE * STK_TOPO_UNITS };
 
 _Static_assert(IDLE == STK_TOPO_KEYS - 1, "idle nodes are counted last");
 

@@ -316,7 +316,7 @@ int stk_topo_build(struct stk_state *s, const struct stk_node_spec *specs)
     for (uint32_t tier = 0; tier <= STK_TIER_ALL; tier++) {
         if (tier < STK_TIER_ALL)
             number_places(s, tier);
-        t->cap_cells += t->built[tier] ? s->n_nodes : 0;
+        t->cap_cells += !t->built[tier] ? 0 : tier == STK_TIER_ALL ? s->n_groups : s->n_nodes;
         t->head[tier] = ALLOC(s, t->n_ids[tier] + 1, uint32_t);
         if (!t->head[tier])
             return -ENOMEM;

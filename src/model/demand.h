@@ -33,6 +33,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
+
 #define STK_MAX_GPUS 1000000 /* of one job */
 #define STK_MAX_TASKS 65536
 #define STK_MAX_GPU_MEM_MIB (1 << 30)
@@ -104,5 +106,7 @@ static inline uint32_t stk_demand_speed(const struct stk_demand *d, uint32_t typ
             return d->speed_milli[i];
     return STK_SPEED;
 }
+/* 0, or -EINVAL with a sentence: levels, subgroups, tasks per node and the like go together. */
+int stk_demand_near_check(const struct stk_demand *d, struct stk_err *err);
 
 #endif

@@ -107,8 +107,11 @@ int stk_cluster_add(struct stk_cluster *c, const struct stk_node_row *row, struc
         rc = name_of(&c->pools, STK_MAX_POOLS, "pool", pool, &node.pool.i, err);
     if (rc == 0)
         rc = name_of(&c->gpu_types, STK_MAX_GPU_TYPES, "GPU type", type, &node.gpu_type, err);
-    for (uint64_t i = 0; rc == 0 && i < row->count; i++)
-        c->nodes[c->n_nodes++] = node;
+    for (uint64_t i = 0; rc == 0 && i < row->count; i++) {
+        rc = stk_cluster_place(c, row, i, &node, err);
+        if (rc == 0)
+            c->nodes[c->n_nodes++] = node;
+    }
     return rc;
 }
 
@@ -260,6 +263,8 @@ int stk_cluster_aggregate(struct stk_cluster *c, struct stk_err *err)
         c->nodes[n] = *node; /* n <= i: nothing is overwritten before it is read */
         c->nodes[n].aggregate = true;
         c->nodes[n].mig = 0; /* an instance is a whole GPU there */
+        c->nodes[n].domain = c->nodes[n].rack = c->nodes[n].zone = c->nodes[n].region = 0;
+        c->nodes[n].layout = 0;
         *at = ++n;
     }
     c->n_nodes = n;
@@ -270,6 +275,7 @@ int stk_cluster_aggregate(struct stk_cluster *c, struct stk_err *err)
 void stk_cluster_done(struct stk_cluster *c)
 {
     free(c->nodes);
+    stk_cluster_places_done(c);
     stk_names_done(&c->pools);
     stk_names_done(&c->gpu_types);
     stk_names_done(&c->resources);

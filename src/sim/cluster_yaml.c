@@ -6,6 +6,7 @@
  *       - {count: 4, gpus: 4, gpu_type: V100, pool: old}
  *       - {count: 2, gpus: 8, gpu_type: H200, mig: true}
  *       - {gpus: 8, resources: {nic_gbps: 400, nvme_gib: 7000}}
+ *       - {racks: 100, per_rack: 32, gpus: 8, zone: a, islands: [[0, 1, 2, 3], [4, 5, 6, 7]]}
  *
  * libfyaml keeps where each value stood, so that errors name the line. Only plain values are read:
  * aliases would let a short file grow without bound, and are refused. So is, before libfyaml sees
@@ -41,7 +42,24 @@ static struct stk_field scalar(struct fy_node *n)
     return (struct stk_field){s ? s : "", s && len <= STK_TRACE_MAX_LINE ? (uint32_t)len : 0};
 }
 
-enum meaning { COUNT, GPUS, GPU_TYPE, GPU_MEM, MIG, CPUS, MEM, POOL };
+enum meaning {
+    COUNT,
+    GPUS,
+    GPU_TYPE,
+    GPU_MEM,
+    MIG,
+    CPUS,
+    MEM,
+    POOL,
+    DOMAIN,
+    RACK,
+    ZONE,
+    REGION,
+    RACKS,
+    PER_RACK,
+    ISLANDS,
+    NUMA
+};
 
 static const struct key {
     const char *name;
@@ -57,6 +75,14 @@ static const struct key {
     {"cpus", CPUS, 1000, 1 << 20},
     {"mem_gib", MEM, 1024, 1 << 20},
     {"pool", POOL, 0, 0},
+    {"domain", DOMAIN, 0, 0},
+    {"rack", RACK, 0, 0},
+    {"zone", ZONE, 0, 0},
+    {"region", REGION, 0, 0},
+    {"racks", RACKS, 1, STK_MAX_NODES},
+    {"per_rack", PER_RACK, 1, STK_MAX_NODES},
+    {"islands", ISLANDS, 1, STK_MAX_ISLANDS},
+    {"numa", NUMA, 1, STK_MAX_ISLANDS},
 };
 #define N_KEYS (sizeof(keys) / sizeof(*keys))
 
@@ -75,6 +101,22 @@ static int read_number(const struct reader *r, const struct key *k, struct fy_no
     (void)snprintf(what, sizeof(what), "%s must be a %snumber (0 to %" PRIu32 "), got \"%s\"",
                    k->name, k->scale == 1 ? "whole " : "", k->max, stk_field_show(f).text);
     return bad(r, v, what);
+}
+
+/* Where nodes are and how their GPUs are linked. */
+static void set_place(enum meaning what, struct stk_field f, uint32_t n, struct stk_node_row *row)
+{
+    if (what == RACKS)
+        row->racks = n;
+    else if (what == PER_RACK)
+        row->per_rack = n;
+    else if (what == ISLANDS)
+        row->islands = n;
+    else if (what == NUMA)
+        row->numa = n;
+    else
+        row->place[what - DOMAIN + STK_PLACE_DOMAIN] = f;
+    row->rack_domains |= what == DOMAIN && stk_field_is(f, "rack");
 }
 
 static int read_value(const struct reader *r, const struct key *k, struct fy_node *v,
@@ -120,6 +162,53 @@ static int read_value(const struct reader *r, const struct key *k, struct fy_nod
         row->pool = f.s;
         row->pool_len = f.len;
         break;
+    case DOMAIN:
+    case RACK:
+    case ZONE:
+    case REGION:
+    case RACKS:
+    case PER_RACK:
+    case ISLANDS:
+    case NUMA:
+        set_place(k->meaning, f, n, row);
+        break;
+    }
+    return 0;
+}
+
+/* One list of GPUs: [0, 1, 2, 3]. */
+static int read_set(const struct reader *r, const struct key *k, struct fy_node *list,
+                    uint64_t *ret)
+{
+    const struct key gpu = {k->name, k->meaning, 1, STK_MAX_NODE_GPUS - 1};
+    struct fy_node *n;
+    void *it = NULL;
+    uint32_t i = 0;
+
+    if (!fy_node_is_sequence(list))
+        return bad(r, list, "islands and numa are a number, or lists of GPUs: [[0, 1], [2, 3]]");
+    while ((n = fy_node_sequence_iterate(list, &it))) {
+        if (read_number(r, &gpu, n, &i) < 0)
+            return -EINVAL;
+        *ret |= UINT64_C(1) << i;
+    }
+    return 0;
+}
+
+static int read_sets(const struct reader *r, const struct key *k, struct fy_node *lists,
+                     struct stk_node_row *row)
+{
+    uint32_t *n = k->meaning == ISLANDS ? &row->layout.n_islands : &row->layout.n_numa;
+    uint64_t *set = k->meaning == ISLANDS ? row->layout.island : row->layout.numa;
+    struct fy_node *list;
+    void *it = NULL;
+
+    while ((list = fy_node_sequence_iterate(lists, &it))) {
+        if (*n == STK_MAX_ISLANDS)
+            return bad(r, list, "too many islands or NUMA nodes; a node has at most 32");
+        set[*n] = 0;
+        if (read_set(r, k, list, &set[(*n)++]) < 0)
+            return -EINVAL;
     }
     return 0;
 }
@@ -152,27 +241,46 @@ static int read_pair(const struct reader *r, struct fy_node_pair *pair, struct s
 {
     struct fy_node *key = fy_node_pair_key(pair), *value = fy_node_pair_value(pair);
     struct stk_field f = scalar(key);
-    char what[160];
+    char what[256];
 
     if (stk_field_is(f, "resources"))
         return read_resources(r, value ? value : key, row);
     for (size_t i = 0; i < N_KEYS; i++)
-        if (stk_field_is(f, keys[i].name))
+        if (stk_field_is(f, keys[i].name)) {
+            if ((keys[i].meaning == ISLANDS || keys[i].meaning == NUMA) && value &&
+                fy_node_is_sequence(value) && !fy_node_is_alias(value))
+                return read_sets(r, &keys[i], value, row);
             return read_value(r, &keys[i], value ? value : key, row);
+        }
     (void)snprintf(what, sizeof(what),
                    "unknown key \"%s\"; a node has count, gpus, gpu_type, gpu_mem_gib, mig, cpus, "
-                   "mem_gib, pool, resources",
+                   "mem_gib, pool, rack, zone, region, domain, racks, per_rack, islands, numa, "
+                   "resources",
                    stk_field_show(f).text);
     return bad(r, key, what);
 }
 
+/* count, or racks and per_rack. */
+static int count_nodes(const struct reader *r, struct fy_node *n, struct stk_node_row *row,
+                       bool counted)
+{
+    if (!row->racks && !row->per_rack) {
+        row->count = counted ? row->count : 1;
+        return 0;
+    }
+    if (!row->racks || !row->per_rack || counted)
+        return bad(r, n, "racks and per_rack go together, in place of count");
+    row->count = (uint64_t)row->racks * row->per_rack;
+    return 0;
+}
+
 static int read_node(const struct reader *r, struct fy_node *n)
 {
-    struct stk_node_row row = {.count = 1};
+    struct stk_node_row row = {.count = 0};
     struct fy_node_pair *pair;
     struct stk_err why;
     void *it = NULL;
-    bool gpus = false;
+    bool gpus = false, counted = false;
     int rc = 0;
 
     if (!fy_node_is_mapping(n))
@@ -180,11 +288,15 @@ static int read_node(const struct reader *r, struct fy_node *n)
     while (rc == 0 && (pair = fy_node_mapping_iterate(n, &it))) {
         rc = read_pair(r, pair, &row);
         gpus |= stk_field_is(scalar(fy_node_pair_key(pair)), "gpus");
+        counted |= stk_field_is(scalar(fy_node_pair_key(pair)), "count");
     }
     if (rc < 0)
         return rc;
     if (!gpus)
         return bad(r, n, "a node must say how many gpus it has (0 to 64)");
+    rc = count_nodes(r, n, &row, counted);
+    if (rc < 0)
+        return rc;
     return stk_cluster_add(r->c, &row, &why) < 0 ? bad(r, n, why.text) : 0;
 }
 

@@ -141,6 +141,8 @@ static int make_core(struct filling *x, const struct stk_cluster *c, const struc
         .nodes = nodes,
         .n_nodes = c->n_nodes,
         .n_pools = c->pools.n,
+        .layouts = c->layouts,
+        .n_layouts = c->n_layouts,
         .order = &stk_order_fifo,
         .backfill = &stk_backfill_skip,
         .place = setup->place,

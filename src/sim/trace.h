@@ -52,7 +52,11 @@ struct stk_trace_job {
     uint32_t gpu_milli;   /* 0: whole GPUs; else thousandths of the one GPU of each task */
     uint32_t gpu_mem_mib; /* on each GPU, or of the part; 0: does not matter */
     uint32_t mig;         /* 0: no MIG instance; else its profile, and gpu_milli is its milli */
-    uint32_t tenant;      /* in trace->tenants */
+    uint32_t subgroup;    /* tasks of one; 0: there are none */
+    uint32_t per_node;    /* tasks on each node that is used; 0: as they fit */
+    uint8_t level, prefer, subgroup_level; /* enum stk_level; 0: no wish */
+    bool exclusive;                        /* nobody else on its nodes */
+    uint32_t tenant;                       /* in trace->tenants */
     uint32_t group; /* in trace->groups: virtual cluster, partition; what --split-by vc splits */
     int32_t priority;
     uint32_t first_dep; /* in trace->deps */

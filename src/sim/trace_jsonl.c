@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "model/mig.h"
+#include "model/topology.h"
 #include "sim/speeds.h"
 #include "sim/trace_extra.h"
 #include "sim/trace_formats.h"
@@ -128,12 +129,36 @@ static int check_part(struct reader *r, json_t *o)
     return 0;
 }
 
-static int read_held(struct reader *r, const struct key *k, json_t *v)
+static int read_bool(struct reader *r, const struct key *k, json_t *v)
 {
     if (!json_is_boolean(v))
         return wrong(r, k, "true or false", v);
-    r->j.held = json_is_true(v);
+    *(bool *)member(r, k) = json_is_true(v);
     return 0;
+}
+
+static const char *level_name(unsigned i)
+{
+    return i == STK_AT_GPU ? NULL : stk_level_name((enum stk_level)i);
+}
+
+/* Wishes of topology that contradict each other; the core has the rules. */
+static int check_near(struct reader *r)
+{
+    const struct stk_trace_job *j = &r->j;
+    const struct stk_demand d = {.tasks = j->tasks ? j->tasks : 1,
+                                 .gpus = j->gpus,
+                                 .gpu_milli = (uint16_t)j->gpu_milli,
+                                 .level_required = j->level,
+                                 .level_preferred = j->prefer,
+                                 .group = j->subgroup,
+                                 .group_level = j->subgroup_level,
+                                 .per_node = j->per_node,
+                                 .exclusive = j->exclusive,
+                                 .cut = j->tasks == 0 && j->gpu_milli == 0};
+    struct stk_err why;
+
+    return stk_demand_near_check(&d, &why) < 0 ? stk_lines_bad(r->in, "%s", why.text) : 0;
 }
 
 static const char *kind_name(unsigned i)
@@ -378,7 +403,13 @@ static const struct key keys[] = {
     {"kind", read_choice, AT(kind), STK_KIND_MAX, kind_name, false},
     {"tier", read_choice, AT(tier), STK_TIER_MAX, tier_name, false},
     {"ends", read_choice, AT(cause), STK_CAUSE_MAX, cause_name, false},
-    {"held", read_held, 0, 0, NULL, false},
+    {"held", read_bool, AT(held), 0, NULL, false},
+    {"level", read_choice, AT(level), STK_AT_FAR, level_name, false},
+    {"prefer", read_choice, AT(prefer), STK_AT_FAR, level_name, false},
+    {"subgroup", read_u32, AT(subgroup), STK_MAX_TASKS, NULL, false},
+    {"subgroup_level", read_choice, AT(subgroup_level), STK_AT_FAR, level_name, false},
+    {"per_node", read_u32, AT(per_node), STK_MAX_TASKS, NULL, false},
+    {"exclusive", read_bool, AT(exclusive), 0, NULL, false},
     {"steps", read_steps, 0, 0, NULL, false},
     {"job_type", read_job_type, 0, 0, NULL, false},
     {"id", read_id, 0, 0, NULL, true},
@@ -438,6 +469,7 @@ static int read_object(struct reader *r, json_t *o)
     rc = rc < 0 ? rc : check_part(r, o);
     if (rc == 0 && r->x.n_speeds > 0 && r->j.gpus == 0)
         rc = stk_lines_bad(r->in, "speeds in \"gpu_types\" have no meaning without \"gpus\"");
+    rc = rc < 0 ? rc : check_near(r);
     if (rc == 0 && !json_object_get(o, "tenant"))
         rc = stk_lines_name(r->in, &r->t->tenants, STK_TRACE_MAX_NAMES, none, NULL, &r->j.tenant);
     if (rc == 0 && !json_object_get(o, "group") && !json_object_get(o, "pool"))

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "model/mig.h"
+#include "model/topology.h"
 #include "sim/emit.h"
 #include "sim/speeds.h"
 #include "sim/trace_extra.h"
@@ -99,6 +100,23 @@ static void put_resources(struct stk_emit *e, const struct stk_trace *t,
     stk_extra_put_resources(e, t, x);
 }
 
+static void put_level(struct stk_emit *e, const char *name, uint8_t level)
+{
+    if (level)
+        put_text(e, name, stk_level_name((enum stk_level)level));
+}
+
+static void put_near(struct stk_emit *e, const struct stk_trace_job *j)
+{
+    put_level(e, "level", j->level);
+    put_level(e, "prefer", j->prefer);
+    put_u32(e, "subgroup", j->subgroup);
+    put_level(e, "subgroup_level", j->subgroup_level);
+    put_u32(e, "per_node", j->per_node);
+    if (j->exclusive)
+        stk_emit_text(e, ",\"exclusive\":true");
+}
+
 static void put_demand(struct stk_emit *e, const struct stk_trace *t, const struct stk_trace_job *j)
 {
     char mig[STK_MIG_NAME_LEN];
@@ -114,6 +132,7 @@ static void put_demand(struct stk_emit *e, const struct stk_trace *t, const stru
         put_u32(e, "gpu_milli", j->gpu_milli);
     put_u32(e, "gpu_mem_mib", j->gpu_mem_mib);
     put_resources(e, t, j);
+    put_near(e, j);
     if (j->gpu_types == STK_ANY_GPU_TYPE)
         return;
     key(e, "gpu_types");

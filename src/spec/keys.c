@@ -86,6 +86,15 @@ static const struct stk_key schedule_keys[] = {
     {0},
 };
 
+#define LEVELS "link|node|rack|zone|region"
+
+static const struct stk_key group_keys[] = {
+    {"tasks", STK_KEY_INT, 1, STK_MAX_TASKS, 0, NULL, NULL, "needed",
+     "tasks of each subgroup; a divisor of tasks"},
+    {"level", STK_KEY_WORD, 0, 0, 0, LEVELS, NULL, "needed", "each subgroup lies inside one such"},
+    {0},
+};
+
 static const struct stk_key idle_keys[] = {
     {"warn_s", STK_KEY_INT, 0, STK_MAX_SECONDS, 0, NULL, NULL, "none",
      "say so after its GPUs were idle this long"},
@@ -116,7 +125,11 @@ static const struct stk_key job_keys[] = {
     {"mig", STK_KEY_NAME, 1, STK_MIG_NAME_LEN - 1, 0, NULL, NULL, "none", "a MIG instance of this profile, such as 1g.10gb, per task"},
     {"gpu_types", STK_KEY_TYPES, 1, STK_MAX_GPU_TYPES, 64, NULL, NULL, "any", "kinds of GPU it can use; as an object, each with its speed there (0.001 to 65.535): the fastest that has room is taken, and estimate_s is for speed 1"},
     {"tasks", STK_KEY_INT, 1, STK_MAX_TASKS, 0, NULL, NULL, "1", "equal tasks, started together or not at all"},
-    {"tasks_per_node", STK_KEY_INT, 1, STK_MAX_TASKS, 0, NULL, NULL, "as they fit", "how many tasks share a node"},
+    {"tasks_per_node", STK_KEY_INT, 1, STK_MAX_TASKS, 0, NULL, NULL, "as they fit", "tasks on each node that is used; heeded when it divides tasks"},
+    {"topology", STK_KEY_WORD, 0, 0, 0, LEVELS, NULL, "none", "all its GPUs inside one such; link: joined by NVLink or the like"},
+    {"prefer", STK_KEY_WORD, 0, 0, 0, LEVELS, NULL, "none", "nearer than topology: tried first, then one level wider after the other"},
+    {"group", STK_KEY_OBJECT, 0, 0, 0, NULL, group_keys, "none", "tasks come in subgroups that lie closer together"},
+    {"exclusive", STK_KEY_BOOL, 0, 1, 0, NULL, NULL, "false", "nobody else on its nodes"},
     {"cpus", STK_KEY_NUMBER, 0, 1 << 20, 0, NULL, NULL, "0: does not matter", "CPU cores per task"},
     {"mem_mib", STK_KEY_INT, 0, 1 << 30, 0, NULL, NULL, "0: does not matter", "memory per task, MiB"},
     {"resources", STK_KEY_AMOUNTS, 0, STK_MAX_RESOURCES, UINT32_MAX, NULL, NULL, "none", "named things of the site, per task, such as {\"licence\": 1}"},

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "model/mig.h"
+#include "model/topology.h"
 #include "spec/keys.h"
 #include "spec/spec.h"
 #include "spec/words.h"
@@ -124,6 +125,26 @@ static void read_gpus(const json_t *o, struct stk_spec *s)
         d->gpus = 1;
 }
 
+static uint8_t level(const json_t *o, const char *key)
+{
+    const char *word = string(o, key, "");
+
+    return (uint8_t)stk_level_of(word, strlen(word));
+}
+
+void stk_spec_near(const json_t *checked, struct stk_demand *d)
+{
+    const json_t *o = checked, *group = json_object_get(o, "group");
+    uint32_t per_node = (uint32_t)whole(o, "tasks_per_node", 0);
+
+    d->level_required = level(o, "topology");
+    d->level_preferred = level(o, "prefer");
+    d->group = (uint32_t)whole(group, "tasks", 0);
+    d->group_level = level(group, "level");
+    d->per_node = per_node && d->tasks % per_node == 0 && !d->gpu_milli ? per_node : 0;
+    d->exclusive = json_is_true(json_object_get(o, "exclusive"));
+}
+
 static void read_job(const json_t *o, struct stk_spec *s)
 {
     struct stk_job_spec *job = &s->job;
@@ -133,6 +154,9 @@ static void read_job(const json_t *o, struct stk_spec *s)
     job->demand.gpu_types = STK_ANY_GPU_TYPE;
     job->demand.cpu_milli = (uint32_t)lround(json_number_value(json_object_get(o, "cpus")) * 1000);
     job->demand.mem_mib = (uint32_t)whole(o, "mem_mib", 0);
+    stk_spec_near(o, &job->demand);
+    if (s->by_memory)
+        job->demand.per_node = 0; /* it will be part of a GPU */
     read_kind(o, job);
     read_queue(o, job);
     read_retry(o, job);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "model/mig.h"
+#include "model/topology.h"
 #include "spec/cron.h"
 #include "spec/words.h"
 
@@ -173,6 +174,23 @@ static int amount(const json_t *spec, struct stk_fault *f)
     return 0;
 }
 
+/* Wishes about where its tasks lie. */
+static int near(const json_t *spec, struct stk_fault *f)
+{
+    double gpus = json_number_value(json_object_get(spec, "gpus"));
+    bool part = (gpus > 0 && gpus < 1) || given(spec, "mig") || given(spec, "share") ||
+                (gpus == 0 && given(spec, "gpu_mem_mib"));
+    struct stk_demand d = {.tasks = (uint32_t)whole(spec, "tasks", 1),
+                           .gpus = part ? 1 : (uint32_t)gpus,
+                           .gpu_milli = part};
+    struct stk_err why;
+
+    stk_spec_near(spec, &d);
+    if (stk_demand_near_check(&d, &why) == 0)
+        return 0;
+    return blame(f, d.group ? "group" : "prefer", "%s", why.text);
+}
+
 static int by_number(const void *a, const void *b)
 {
     const json_int_t *x = a, *y = b;
@@ -301,7 +319,8 @@ static int secrets(const json_t *spec, struct stk_fault *f)
 int stk_spec_rules(const json_t *spec, struct stk_fault *ret)
 {
     static int (*const rules[])(const json_t *, struct stk_fault *) = {
-        exclusive, needed, kind, parts, amount, array, depends, schedule, retry, rlimits, secrets};
+        exclusive, needed,  kind,     parts, amount,  near,
+        array,     depends, schedule, retry, rlimits, secrets};
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < sizeof(rules) / sizeof(*rules); i++)

@@ -414,6 +414,27 @@ static int note(struct stk_sbatch *s, const struct stk_flag *f, const char *v, s
     return json_array_append_new(s->notes, json_string(text));
 }
 
+/* One switch is one rack; how long to wait for it is not looked at. */
+static int set_switches(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
+                        struct stk_err *err)
+{
+    const struct stk_flag more = {.name = f->name, .text = "only 1 is looked at: one rack"};
+
+    if (strcmp(v, "1") == 0 || strncmp(v, "1@", 2) == 0)
+        return put(s, "topology", json_string("rack"), err);
+    return note(s, &more, v, err);
+}
+
+static int set_exclusive(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
+                         struct stk_err *err)
+{
+    if (v && *v)
+        return stk_err_set(err, -EINVAL,
+                           "takes no value here: nobody else is on its nodes; got \"%s\"",
+                           stk_words_show(v).text);
+    return set_key_true(s, f, v, err);
+}
+
 static int ignore(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
                   struct stk_err *err)
 {
@@ -433,7 +454,6 @@ static int ignore(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
 #define AT(m) offsetof(struct stk_sbatch, m)
 
 static const char hint[] = "a wish about placement; it is not looked at";
-static const char whole[] = "jobs ask for GPUs, CPUs and memory; a machine cannot be had whole";
 static const char which[] = "jobs cannot choose their machine; -p chooses a pool";
 static const char later[] = "there is nothing like it here";
 
@@ -498,8 +518,8 @@ const struct stk_flag stk_flags[] = {
     {"mem-bind", 0, YES, BS, NULL, note, hint, 0},
     {"threads-per-core", 0, YES, BS, NULL, note, hint, 0},
     {"contiguous", 0, NO, BS, NULL, note, hint, 0},
-    {"switches", 0, YES, BS, NULL, note, hint, 0},
-    {"exclusive", 0, MAY, B, "SBATCH_EXCLUSIVE", refuse, whole, 0},
+    {"switches", 0, YES, BS, NULL, set_switches, NULL, 0},
+    {"exclusive", 0, MAY, B, "SBATCH_EXCLUSIVE", set_exclusive, "exclusive", 0},
     {"nodelist", 'w', YES, BS, NULL, refuse, which, 0},
     {"nodefile", 'F', YES, B, NULL, refuse, which, 0},
     {"exclude", 'x', YES, BS, NULL, refuse, which, 0},

@@ -82,6 +82,8 @@ struct stk_spec {
 /* 'checked' has passed stk_spec_check(); keys that the server added are passed over. Fails only for
  * lack of memory. */
 int stk_spec_parse(const json_t *checked, struct stk_spec *ret, struct stk_err *err);
+/* Of a description with these members checked: its wishes of topology. d->tasks is set. */
+void stk_spec_near(const json_t *checked, struct stk_demand *d);
 void stk_spec_done(struct stk_spec *s); /* zeroed structs are fine */
 
 /* The limits of this process as the job's, where it has none yet; for clients. */

@@ -121,7 +121,7 @@ def test_unknown_flags_fail_by_name_and_nothing_is_submitted(slurm):
     before = slurm.out("sacct", "-n")
     for words, said in [
         (["sbatch", "--gpux=1", "--wrap", "true"], "unknown flag --gpux; did you mean --gpus?"),
-        (["sbatch", "--exclusive", "--wrap", "true"], "--exclusive: is not supported"),
+        (["sbatch", "--exclusive=user", "--wrap", "true"], "--exclusive: takes no value here"),
         (["srun", "--multi-prog", "x"], "--multi-prog: is not supported"),
         (["squeue", "--steps"], "unknown flag --steps"),
         (["squeue", "-o", "%Y"], "%Y, which is not known"),

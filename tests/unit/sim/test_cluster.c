@@ -43,6 +43,85 @@ static int split(struct stk_cluster *c, const struct stk_names *groups, const ch
     return rc;
 }
 
+static void nodes_say_where_they_are(void **state)
+{
+    struct stk_cluster c = {0};
+
+    (void)state;
+    assert_int_equal(text(&c,
+                          "nodes:\n"
+                          "  - {count: 2, gpus: 8, rack: r1, zone: a, region: north, islands: 2}\n"
+                          "  - {gpus: 8, rack: r2, zone: a, region: north,\n"
+                          "     islands: [[0, 1, 2, 3], [7, 6, 5, 4]], numa: [[0,1],[2,3,4]]}\n"
+                          "  - {racks: 3, per_rack: 18, gpus: 4, zone: b, domain: rack}\n"
+                          "  - {count: 2, gpus: 4, domain: d, islands: 0}\n"),
+                     0);
+    assert_int_equal(c.n_nodes, 2 + 1 + 54 + 2);
+    assert_int_equal(c.nodes[0].rack, 1);
+    assert_int_equal(c.nodes[1].zone, 1);
+    assert_int_equal(c.nodes[1].region, 1);
+    assert_int_equal(c.nodes[0].layout, 1);
+    assert_int_equal(c.layouts[0].n_islands, 2);
+    assert_int_equal(c.layouts[0].island[1], 0xf0);
+    assert_int_equal(c.nodes[2].rack, 2);
+    assert_int_equal(c.nodes[2].layout, 2);
+    assert_int_equal(c.layouts[1].island[1], 0xf0);
+    assert_int_equal(c.layouts[1].numa[1], 0x1c);
+    assert_int_equal(c.nodes[3].rack, 3);
+    assert_int_equal(c.nodes[3 + 18].rack, 4);
+    assert_int_equal(c.nodes[3 + 53].rack, 5);
+    assert_string_equal(stk_names_get(&c.places[STK_PLACE_RACK], 4), "rack5");
+    assert_int_equal(c.nodes[3 + 53].domain, 3);
+    assert_int_equal(c.nodes[3 + 53].zone, 2);
+    assert_int_equal(c.nodes[3 + 53].region, 0);
+    assert_int_equal(c.nodes[57].rack, 0);
+    assert_int_equal(c.nodes[57].domain, c.nodes[58].domain);
+    assert_int_equal(c.nodes[57].layout, 0);
+    assert_int_equal(stk_cluster_aggregate(&c, &err), 0);
+    assert_int_equal(c.nodes[0].rack + c.nodes[0].layout, 0);
+    stk_cluster_done(&c);
+}
+
+static void nonsense_about_places_is_refused(void **state)
+{
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
+        {"nodes:\n - {gpus: 8, rack: r, zone: a}\n - {gpus: 8, rack: r, zone: b}\n",
+         "c.yaml:3: rack \"r\" is in zone \"a\" and in zone \"b\""},
+        {"nodes:\n - {gpus: 8, zone: a, region: x}\n - {gpus: 8, zone: a}\n",
+         "c.yaml:3: zone \"a\" is in region \"x\" and in region \"\""},
+        {"nodes:\n - {gpus: 4, islands: [[0, 1], [1, 2]]}\n", "c.yaml:2: GPU 1 is in two islands"},
+        {"nodes:\n - {gpus: 4, islands: [[0, 4]]}\n",
+         "c.yaml:2: island 0 has GPU 4; the node has GPUs 0 to 3"},
+        {"nodes:\n - {gpus: 4, islands: [[]]}\n", "c.yaml:2: island 0 has no GPU"},
+        {"nodes:\n - {gpus: 4, islands: [3]}\n",
+         "c.yaml:2: islands and numa are a number, or lists of GPUs: [[0, 1], [2, 3]]"},
+        {"nodes:\n - {gpus: 4, islands: 3}\n", "c.yaml:2: islands: 4 GPUs are not 3 equal parts"},
+        {"nodes:\n - {gpus: 4, numa: [[x]]}\n",
+         "c.yaml:2: numa must be a whole number (0 to 63), got \"x\""},
+        {"nodes:\n - {gpus: 4, racks: 3}\n",
+         "c.yaml:2: racks and per_rack go together, in place of count"},
+        {"nodes:\n - {gpus: 4, racks: 3, per_rack: 2, count: 6}\n",
+         "c.yaml:2: racks and per_rack go together, in place of count"},
+        {"nodes:\n - {gpus: 4, racks: 1000000, per_rack: 1000000}\n",
+         "c.yaml:2: more than 1000000 nodes"},
+        {"nodes:\n - {gpus: 4, domain: rack}\n", "c.yaml:2: domain: rack needs to know the rack"},
+        {"nodes:\n - {gpus: 4, domain: d, islands: 2}\n",
+         "c.yaml:2: a link domain joins all GPUs: it goes without islands"},
+        {"nodes:\n - {gpus: 4, rack: [a]}\n", "c.yaml:2: rack must have a plain value"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        struct stk_cluster c = {0};
+
+        assert_true(text(&c, bad[i].text) < 0);
+        assert_string_equal(err.text, bad[i].why);
+        assert_int_equal(c.n_nodes, 0);
+    }
+}
+
 static void words_make_nodes(void **state)
 {
     struct stk_cluster c = {0};
@@ -325,6 +404,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_make_nodes),
+        cmocka_unit_test(nodes_say_where_they_are),
+        cmocka_unit_test(nonsense_about_places_is_refused),
         cmocka_unit_test(bad_words_are_refused_with_a_sentence),
         cmocka_unit_test(yaml_makes_nodes),
         cmocka_unit_test(gpus_in_mig_mode_are_of_a_type_of_their_own),

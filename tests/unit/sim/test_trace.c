@@ -315,6 +315,9 @@ static void files_that_cannot_be_read_say_so(void **state)
 }
 
 static const char everything[] =
+    "{\"id\":7,\"submit_s\":0,\"duration_s\":0,\"gpus\":2,\"tasks\":8,\"level\":\"zone\","
+    "\"prefer\":\"rack\",\"subgroup\":4,\"subgroup_level\":\"link\",\"per_node\":4,"
+    "\"exclusive\":true}\n"
     "{\"id\":4,\"submit_s\":0,\"duration_s\":0,\"resources\":{\"nic\":4294967295,\"x.y\":0},"
     "\"gpu_types\":{\"A100\":0.001,\"H<100>\":1,\"mi\":65.535}}\n"
     "{\"id\":5,\"submit_s\":0,\"duration_s\":0,\"resources\":{\"x.y\":3,\"nic\":1}}\n"
@@ -343,11 +346,11 @@ static void what_is_written_reads_back_the_same(void **state)
     assert_int_equal(stk_trace_write_jsonl(&t, path, &err), 0);
     assert_int_equal(stk_trace_read(&back, path, NULL, &err), 0);
     assert_null(traces_differ(&t, &back));
-    assert_int_equal(back.jobs[3].mig, STK_MIG(3, 40));
-    assert_int_equal(back.jobs[3].gpu_milli, 375);
-    assert_int_equal(back.jobs[6].submit, STK_MAX_DURATION - 1);
-    assert_int_equal(back.jobs[6].cpu_milli, UINT32_MAX);
-    assert_int_equal(back.jobs[6].n_deps, 2);
+    assert_int_equal(back.jobs[4].mig, STK_MIG(3, 40));
+    assert_int_equal(back.jobs[4].gpu_milli, 375);
+    assert_int_equal(back.jobs[7].submit, STK_MAX_DURATION - 1);
+    assert_int_equal(back.jobs[7].cpu_milli, UINT32_MAX);
+    assert_int_equal(back.jobs[7].n_deps, 2);
     stk_trace_done(&t);
     stk_trace_done(&back);
     assert_int_equal(unlink(path), 0);

@@ -103,6 +103,10 @@ static inline const char *job_differs(const struct stk_trace *a, const struct st
         x->mem_mib != y->mem_mib || x->gpu_milli != y->gpu_milli ||
         x->gpu_mem_mib != y->gpu_mem_mib || x->mig != y->mig)
         return "demand";
+    if (x->level != y->level || x->prefer != y->prefer || x->subgroup != y->subgroup ||
+        x->subgroup_level != y->subgroup_level || x->per_node != y->per_node ||
+        x->exclusive != y->exclusive)
+        return "topology";
     if (!types_within(a, x->gpu_types, b, y->gpu_types) ||
         !types_within(b, y->gpu_types, a, x->gpu_types))
         return "GPU types";

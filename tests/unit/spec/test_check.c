@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/topology.h"
 #include "spec/keys.h"
 #include "spec/spec.h"
 
@@ -142,6 +143,13 @@ static void refusals_name_the_key(void **state)
          "items: cannot be given together with array"},
         {WITH("\"interactive\":true,\"array\":{\"last\":1}"),
          "interactive: cannot be given together with array"},
+        {WITH("\"topology\":\"island\""),
+         "topology: must be one of link|node|rack|zone|region, got \"island\""},
+        {WITH("\"topology\":\"rack\",\"prefer\":\"zone\""),
+         "prefer: the level preferred (zone) must be nearer than the one required (rack)"},
+        {WITH("\"tasks\":4,\"group\":{\"tasks\":3,\"level\":\"link\"}"),
+         "group: 4 tasks are not a multiple of subgroups of 3 inside one link"},
+        {WITH("\"group\":{\"tasks\":3}"), "group: needs \"level\""},
         {WITH("\"hold\":1"), "hold: must be true or false, got 1"},
         {WITH("\"depends\":[{\"type\":\"after\",\"job\":1}]"),
          "depends[0].type: must be one of afterok|afterany|afternotok|aftercorr, got \"after\""},
@@ -317,6 +325,26 @@ static void full_job_is_read_whole(void **state)
     stk_spec_done(&s);
 }
 
+static void wishes_of_topology_are_read(void **state)
+{
+    struct stk_spec s = parse("{\"command\":[\"a\"],\"gpus\":1,\"tasks\":8,\"tasks_per_node\":4,"
+                              "\"topology\":\"zone\",\"prefer\":\"rack\",\"exclusive\":true,"
+                              "\"group\":{\"tasks\":2,\"level\":\"link\"}}");
+    const struct stk_demand *d = &s.job.demand;
+
+    (void)state;
+    assert_int_equal(d->level_required, STK_AT_ZONE);
+    assert_int_equal(d->level_preferred, STK_AT_RACK);
+    assert_int_equal(d->group, 2);
+    assert_int_equal(d->group_level, STK_AT_LINK);
+    assert_int_equal(d->per_node, 4);
+    assert_true(d->exclusive);
+    stk_spec_done(&s);
+    s = parse("{\"command\":[\"a\"],\"tasks\":3,\"tasks_per_node\":2}");
+    assert_int_equal(s.job.demand.per_node, 0);
+    stk_spec_done(&s);
+}
+
 static void some_keys_change_the_standard_of_others(void **state)
 {
     struct stk_spec s = parse("{\"command\":[\"a\"],\"items\":[\"x\"],\"workers\":4,\"queue\":"
@@ -361,6 +389,7 @@ int main(void)
         cmocka_unit_test(everything_has_a_bound),
         cmocka_unit_test(plain_job_gets_the_standard_values),
         cmocka_unit_test(full_job_is_read_whole),
+        cmocka_unit_test(wishes_of_topology_are_read),
         cmocka_unit_test(some_keys_change_the_standard_of_others),
         cmocka_unit_test(schema_has_every_key),
     };

@@ -89,6 +89,7 @@ static void flags_become_keys(void **state)
     expect("#SBATCH -N 2 --ntasks-per-node=4 --gpus-per-node=4 -c 8",
            "{\"gpus\":1,\"tasks\":8,\"tasks_per_node\":4,\"cpus\":8}");
     expect("#SBATCH -N1 -n4 --gpus-per-task=2", "{\"gpus\":2,\"tasks\":4,\"tasks_per_node\":4}");
+    expect("#SBATCH --exclusive --switches=1@10:00", "{\"exclusive\":true,\"topology\":\"rack\"}");
     expect("#SBATCH --gpus=2 --constraint='a100|h100'",
            "{\"gpus\":2,\"gpu_types\":[\"a100\",\"h100\"]}");
     expect("#SBATCH --mem=64G -n 4", "{\"tasks\":4,\"mem_mib\":16384}");
@@ -134,9 +135,8 @@ static void refusals_name_line_and_flag(void **state)
         const char *header, *sentence;
     } bad[] = {
         {"#SBATCH --gpux=1", "job.sh:2: unknown flag --gpux; did you mean --gpus?"},
-        {"\n#SBATCH --exclusive",
-         "job.sh:3: --exclusive: is not supported: jobs ask for GPUs, CPUs and memory; a machine "
-         "cannot be had whole"},
+        {"\n#SBATCH --exclusive=user",
+         "job.sh:3: --exclusive: takes no value here: nobody else is on its nodes; got \"user\""},
         {"#SBATCH --gpus=x.5:y",
          "job.sh:2: --gpus: must be a number of GPUs such as 4 or a100:4, got \"x.5:y\""},
         {"#SBATCH --gpus=a100:4,h100:2",
