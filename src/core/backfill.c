@@ -90,7 +90,7 @@ static uint32_t back_later(struct stk_state *s, const struct stk_demand *d,
     const struct stk_node *n = &s->nodes[p->node.i];
     uint32_t back = 0;
 
-    if (!d->gpu_milli)
+    if (!stk_demand_shares(d))
         return stk_index_back_of(s, d, p);
     touch(s, p->node.i);
     for (uint64_t m = p->mask; m; m &= m - 1)
@@ -491,7 +491,7 @@ static int64_t gives_back(struct stk_state *s, const struct stk_job *j)
     const struct stk_pool *pool = &s->pools[j->pool];
     int64_t gpus = 0;
 
-    if (pool->gpus_up == pool->gpus && pool->gpus_off == 0 && !d->gpu_milli && !d->exclusive)
+    if (pool->gpus_up == pool->gpus && pool->gpus_off == 0 && !stk_demand_shares(d) && !d->exclusive)
         return j->gpus;
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];

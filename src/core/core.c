@@ -41,7 +41,7 @@ static int reserve_end(struct stk_state *s, const struct stk_job *j, enum stk_ca
         if (n > s->n_blocked)
             break;
     }
-    return stk_opool_reserve(&s->trees, &s->mem, n + 3);
+    return stk_opool_reserve(&s->trees, &s->mem, n + 4);
 }
 
 /* An event about a lease is about the one the job has, or the one its processes sleep under. */

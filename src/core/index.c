@@ -292,6 +292,10 @@ struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)
                         .resources = stk_amounts_of(d, p),
                         .whole = d->exclusive};
 
+    if (stk_demand_pairs(d)) { /* one of two seats on each */
+        u.milli = 500;
+        u.share = STK_SHARE_PAIR;
+    }
     if (d->cut && d->gpus > p->gpus) { /* in proportion, rounded up */
         u.cpu = ((uint64_t)d->cpu_milli * p->gpus + d->gpus - 1) / d->gpus;
         u.mem = ((uint64_t)d->mem_mib * p->gpus + d->gpus - 1) / d->gpus;
@@ -418,7 +422,9 @@ static void shift_parts(struct stk_state *s, uint32_t node, const struct stk_use
 
 static void count_tag(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
 {
-    uint32_t tag = u->milli ? 0 : u->gpus < STK_TAGS ? u->gpus : STK_TAGS - 1;
+    uint32_t tag = u->milli && u->share != STK_SHARE_PAIR ? 0
+                   : u->gpus < STK_TAGS                   ? u->gpus
+                                                          : STK_TAGS - 1;
     uint16_t *n = &s->tags[(size_t)node * STK_TAGS + tag];
 
     if (u->gpus > 0)

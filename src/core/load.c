@@ -13,6 +13,7 @@
 #include "core/array.h"
 #include "core/evictable.h"
 #include "core/index.h"
+#include "core/pair.h"
 #include "core/queue.h"
 #include "core/txn.h"
 #include "core/verbs.h"
@@ -401,6 +402,7 @@ static int take_lease(struct load *l, uint32_t job)
     j->first_piece = stk_pieces_alloc(s, v->n_pieces);
     j->n_pieces = v->n_pieces;
     memcpy(&s->pieces[j->first_piece], pieces, v->n_pieces * sizeof(*pieces));
+    stk_pair_join(s, job);
     return 0;
 }
 

@@ -124,15 +124,17 @@ struct stk_use stk_part_keep(const struct stk_state *s, uint32_t node, uint32_t 
 static uint32_t level_of(const struct stk_state *s, const struct stk_node *n)
 {
     uint32_t most = 0;
+    bool any = false;
 
-    if (!n->up || (n->mask_part & ~n->mask_off) == 0)
-        return 0;
-    for (uint64_t left = n->mask_part & ~n->mask_off; left; left &= left - 1) {
-        uint32_t milli = s->parts[n->first_part + (uint32_t)__builtin_ctzll(left)].milli;
+    for (uint64_t left = n->up ? n->mask_part & ~n->mask_off : 0; left; left &= left - 1) {
+        const struct stk_part *p = &s->parts[n->first_part + (uint32_t)__builtin_ctzll(left)];
 
-        most = milli > most ? milli : most;
+        if (p->share == STK_SHARE_PAIR)
+            continue;
+        any = true;
+        most = p->milli > most ? p->milli : most;
     }
-    return 1 + most * STK_PART_LEVELS / 1000;
+    return any ? 1 + most * STK_PART_LEVELS / 1000 : 0;
 }
 
 static uint64_t *bucket(const struct stk_state *s, const struct stk_group *g, uint32_t level)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/gang.h"
+#include "core/pair.h"
 #include "core/part.h"
 #include "core/resource.h"
 #include "core/score.h"
@@ -292,6 +293,8 @@ static bool place_pinned(struct stk_state *s, const struct stk_demand *d, const 
 
     if ((avoid && stk_bits_test(avoid, piece.node.i)) || !stk_index_fits(s, piece.node.i, &u))
         return false;
+    if (stk_demand_pairs(d) && (d->pin_mask & ~s->nodes[piece.node.i].mask_free))
+        return false; /* it may have company, but not just anybody's */
     s->try_pieces[0] = piece;
     *ret_n = 1;
     return true;
@@ -348,11 +351,20 @@ static bool try_fastest(struct stk_state *s, const struct stk_demand *d, uint32_
     return false;
 }
 
-static bool try_demand(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                       const uint64_t *avoid, uint32_t *ret_n)
+/* On GPUs of its own, or its part of one. */
+static bool try_own(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                    const uint64_t *avoid, uint32_t *ret_n)
 {
     return d->n_speeds && !d->pin ? try_fastest(s, d, pool, avoid, ret_n)
                                   : try_types(s, d, pool, avoid, ret_n);
+}
+
+static bool try_demand(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                       const uint64_t *avoid, uint32_t *ret_n)
+{
+    if (s->share.join_first)
+        return stk_pair_find(s, d, pool, avoid, ret_n) || try_own(s, d, pool, avoid, ret_n);
+    return try_own(s, d, pool, avoid, ret_n) || stk_pair_find(s, d, pool, avoid, ret_n);
 }
 
 bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n)

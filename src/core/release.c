@@ -4,6 +4,7 @@
 #include "core/verbs.h"
 
 #include "core/array.h"
+#include "core/pair.h"
 #include "core/queue.h"
 #include "core/speed.h"
 #include "core/txn.h"
@@ -12,6 +13,7 @@ static void give_back(struct stk_state *s, struct stk_job *j)
 {
     const struct stk_demand *d = &s->shapes[j->shape].demand;
 
+    stk_pair_leave(s, (uint32_t)(j - s->jobs));
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
         const struct stk_use u = stk_use_of(d, p);

@@ -3,6 +3,7 @@
 #include "core/verbs.h"
 
 #include "core/gang.h"
+#include "core/pair.h"
 #include "core/queue.h"
 #include "core/txn.h"
 #include "core/walk.h"
@@ -98,7 +99,8 @@ int stk_run_take(struct stk_state *s, const struct stk_job *j, const struct stk_
         if (rc < 0)
             break;
         u = stk_use_of(d, &pieces[i]);
-        if (!stk_index_fits(s, pieces[i].node.i, &u)) {
+        if (!stk_index_fits(s, pieces[i].node.i, &u) ||
+            (stk_demand_pairs(d) && !stk_pair_allows(s, pieces, n, i))) {
             rc = stk_err_set(err, -ENOSPC, "job %u does not fit node %u now", j->number,
                              pieces[i].node.i);
             break;
@@ -168,6 +170,7 @@ int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_er
     j->started = s->now;
     j->state = STK_JOB_PLACED;
     stk_queue_lease(s, ev->job.i);
+    stk_pair_join(s, ev->job.i);
     charge_reservation(s, j);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "core/evictable.h"
 #include "core/gang.h"
 #include "core/index.h"
+#include "core/pair.h"
 #include "core/part.h"
 #include "core/resource.h"
 #include "core/shape.h"
@@ -186,6 +187,34 @@ static bool add_lease(const struct stk_state *s, const struct stk_job *j, struct
     return true;
 }
 
+/* Two jobs that share a whole GPU share all of theirs; one that is alone can be found. */
+static bool pair_sound(const struct stk_state *s, uint32_t job, struct stk_err *err)
+{
+    const struct stk_job *j = &s->jobs[job];
+    const struct stk_shape *sh = &s->shapes[j->shape];
+    const struct stk_piece *mine = &s->pieces[j->first_piece], *other;
+    uint32_t mate = stk_pair_mate(s, job), type;
+    const struct stk_oent *e;
+
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const struct stk_node *n = &s->nodes[mine[i].node.i];
+        uint32_t at = n->first_part + (uint32_t)__builtin_ctzll(mine[i].mask);
+
+        other = mate == STK_NONE ? mine : &s->pieces[s->jobs[mate].first_piece];
+        if (s->parts[at].n != (mate == STK_NONE ? 1 : 2) || other[i].node.i != mine[i].node.i ||
+            other[i].mask != mine[i].mask)
+            return BAD("node %u: job %u shares some of its GPUs with another", mine[i].node.i,
+                       j->number);
+    }
+    if (mate != STK_NONE && stk_pair_mate(s, mate) != job)
+        return BAD("job %u shares GPUs with one that does not share them", j->number);
+    type = s->nodes[mine[0].node.i].gpu_type;
+    e = stk_ocursor_get(&s->trees, stk_otree_seek(&s->trees, &sh->alone, type, j->number));
+    if ((e && e->id == job) != (mate == STK_NONE && s->place->mate))
+        return BAD("job %u %s company", j->number, mate == STK_NONE ? "cannot get" : "has got");
+    return true;
+}
+
 static uint32_t idle_off(const struct stk_node *n)
 {
     return (uint32_t)__builtin_popcountll(n->mask_off & ~n->mask_used);
@@ -262,7 +291,9 @@ static bool nodes_sound(const struct stk_state *s, struct stk_err *err)
     for (size_t i = 0; i < (size_t)s->n_nodes * s->n_resources; i++)
         s->resource_tally[i] = 0;
     for (uint32_t i = 0; i < s->n_jobs; i++)
-        if (has_lease(&s->jobs[i]) && !add_lease(s, &s->jobs[i], err))
+        if (has_lease(&s->jobs[i]) &&
+            (!add_lease(s, &s->jobs[i], err) ||
+             (stk_demand_pairs(&s->shapes[s->jobs[i].shape].demand) && !pair_sound(s, i, err))))
             return false;
     for (uint32_t node = 0; node < s->n_nodes; node++)
         if (!node_sound(s, node, err))

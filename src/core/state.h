@@ -82,8 +82,10 @@ struct stk_shape {
     struct stk_otree
         waiting; /* by (rank, number); aux: remaining time; conservative: planned start */
     /* caches */
-    uint8_t parked;                /* enum stk_parked */
-    uint32_t park_next, park_prev; /* shape + 1 */
+    struct stk_otree alone; /* jobs that have GPUs and may get company: by (GPU type, number) */
+    uint32_t alone_next, alone_prev; /* shapes of the pool with such jobs; shape + 1 */
+    uint8_t parked;                  /* enum stk_parked */
+    uint32_t park_next, park_prev;   /* shape + 1 */
 };
 
 enum stk_parked {
@@ -172,8 +174,9 @@ struct stk_pool {
     uint32_t n_walk, cap_walk;
     uint32_t claim; /* job that others are being evicted for; STK_NONE */
     /* caches */
-    bool dirty;   /* something happened that may let a job start */
-    bool blocked; /* head of a strict queue does not fit */
+    uint32_t alone; /* shapes with jobs that may get company (core/pair.h); shape + 1 */
+    bool dirty;     /* something happened that may let a job start */
+    bool blocked;   /* head of a strict queue does not fit */
     struct stk_heap ready;
     bool late_keys;              /* some shape lies in it under a later job than its first */
     size_t park_used, park_head; /* bits over 'need'; in state.words and state.counts */
@@ -307,6 +310,9 @@ struct stk_state {
     uint32_t n_layouts;
     struct stk_part *parts; /* one per GPU of every node that tells its GPUs apart */
     uint32_t n_parts;
+    uint32_t *mates; /* two per GPU: jobs that have it as the first of their GPUs, job + 1 */
+    const struct stk_speeds *speeds; /* by GPU type; somebody else's; NULL: none are known */
+    struct stk_pair_rule share;      /* the placement policy's */
     struct stk_group *groups;
     uint32_t n_groups;
     struct stk_pool *pools;

@@ -25,6 +25,7 @@ const struct stk_place_ops *const stk_places[] = {
     &stk_place_fgd,
     &stk_place_random,
     &stk_place_stoker,
+    &stk_place_share,
     NULL,
 };
 const struct stk_preempt_ops *const stk_preempts[] = {
@@ -64,6 +65,8 @@ const struct stk_bundle stk_bundles[] = {
     {"lucid-tiresias", "las",      "possible", "skip",         "pack", "lucid",  "none",
      "las.thresholds=18001 las.round_s=60 lucid.list=running-first restart_s=8:40,*:60 sim.late_s=1",
      "Tiresias exactly as in Lucid's simulator, for comparison"},
+    {"share",          "fifo",     "possible", "skip",         "share", "none",  "pairs", "share.all=true",
+     "first come, whatever fits; jobs that disturb each other little share GPUs when none are free"},
     {"hetero",         "advised",  "possible", "skip",         "pack", "advised", "none", "",
      "unlike GPUs: each job where its speed counts most, no estimates needed"},
     {"gavel-hetero", "advised", "possible", "skip", "pack", "advised", "none",

@@ -4,6 +4,7 @@
 #ifndef STK_SIM_RESULT_H
 #define STK_SIM_RESULT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,7 +46,10 @@ struct stk_run_result {
     double restarts_cost_gpu_s;
     uint32_t max_waiting;
     uint64_t events, decisions;
-    uint64_t rounds; /* from time 0 to the end; 0: it did not decide in rounds */
+    bool shares;          /* jobs may have had company on whole GPUs; then: */
+    uint64_t colocations; /* starts beside another job */
+    double least_speed;   /* the least share of its speed alone that company ever left a job */
+    uint64_t rounds;      /* from time 0 to the end; 0: it did not decide in rounds */
     double cpu_s, rss_mib;
     uint64_t digest;
 };

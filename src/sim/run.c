@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/pair.h"
 #include "core/state.h"
 #include "drive/loop.h"
 #include "engine/sim/sim.h"
@@ -30,6 +31,8 @@ __extension__ typedef unsigned __int128
 struct live { /* by job slot: what the core does not keep of a job */
     stk_time first_start;
     uint32_t nodes;
+    uint32_t mate;   /* who has the same GPUs; slot + 1 */
+    stk_time joined; /* since when */
 };
 
 struct sim_run {
@@ -131,6 +134,7 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
     spec.demand.gpu_types &= types_it_runs_on(x, j);
     if (counts_steps(x, j)) /* measured */
         spec.demand.n_speeds = 0;
+    spec.demand.row = counts_steps(x, j) ? j->speed_row + 1 : 0;
     if (j->n_deps > 0 && fill_deps(x, j, &spec) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     if (x->numbers) {
@@ -207,6 +211,31 @@ static int watch_submit(struct sim_run *x, const struct stk_event *ev)
     return stk_engine_sim_work(x->engine, ev->job, j->duration, ends);
 }
 
+/* Two jobs have the same GPUs from now on. */
+static void watch_join(struct sim_run *x, const struct stk_event *ev)
+{
+    uint32_t mate = stk_pair_mate(x->s, ev->job.i);
+
+    if (mate == STK_NONE)
+        return;
+    x->r->colocations++;
+    x->live[ev->job.i].mate = mate + 1;
+    x->live[mate].mate = ev->job.i + 1;
+    x->live[ev->job.i].joined = x->live[mate].joined = ev->at;
+}
+
+/* One of them goes: for so long two jobs counted the same GPUs. */
+static void watch_part(struct sim_run *x, const struct stk_event *ev, const struct stk_job *j)
+{
+    struct live *l = &x->live[ev->job.i];
+
+    if (l->mate == 0)
+        return;
+    x->busy_gpu_us -= (u128)(ev->at - l->joined) * j->gpus;
+    x->live[l->mate - 1].mate = 0;
+    l->mate = 0;
+}
+
 static void watch_place(struct sim_run *x, const struct stk_event *ev)
 {
     struct live *l = &x->live[ev->job.i];
@@ -215,6 +244,7 @@ static void watch_place(struct sim_run *x, const struct stk_event *ev)
 
     if (l->first_start < 0)
         l->first_start = ev->at;
+    watch_join(x, ev);
     for (uint32_t i = 1; x->s->any_mig && i < n; i++) /* instances may have several on a node */
         for (uint32_t k = 0; k < i; k++)
             if (p[k].node.i == p[i].node.i) {
@@ -230,6 +260,7 @@ static void watch_exit(struct sim_run *x, const struct stk_event *ev)
     const struct stk_job *j = &x->s->jobs[ev->job.i]; /* the last to end is still known */
     const struct live *l = &x->live[ev->job.i];
 
+    watch_part(x, ev, j);
     x->busy_gpu_us +=
         (u128)(ev->at - j->started) * j->gpus *
         (x->s->shapes[j->shape].demand.gpu_milli ? x->s->shapes[j->shape].demand.gpu_milli : 1000) /
@@ -388,6 +419,7 @@ static int make_core(const struct sim_run *x, const struct stk_cluster *c,
         .admit = setup->admit,
         .params = &setup->params,
         .mix = mix,
+        .speeds = x->speeds.s.types > 0 ? &x->speeds.s : NULL,
         .retain_done = x->numbers ? UINT32_MAX : 1,
     };
     int rc = known && !mix ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
@@ -468,6 +500,8 @@ static int drive(struct sim_run *x, const struct stk_cluster *c, const struct st
     if (rc == 0) {
         x->r->decisions = stk_loop_decisions(loop);
         x->r->restarts_cost_gpu_s = stk_engine_sim_restart_cost(x->engine);
+        x->r->shares = setup->place->mate != NULL;
+        x->r->least_speed = stk_engine_sim_least_speed(x->engine);
     }
     stk_loop_free(loop);
     stk_adviser_free(x->adviser);

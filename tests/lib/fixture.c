@@ -108,6 +108,7 @@ static struct stk_core *core_of(struct fx *f, const struct fx_setup *u)
         .preempt = stk_preempt_find(u->preempt ? u->preempt : "none"),
         .admit = stk_admit_find("possible"),
         .params = &params,
+        .speeds = u->speeds,
         .retain_done = u->forget ? u->retain : UINT32_MAX,
     };
 

@@ -18,8 +18,12 @@ struct world {
     bool resources; /* ... and for named resources, which some nodes have */
     bool speeds;    /* ... and are faster on some types than on others */
     bool topology;  /* ... and for places: nodes say where they are, and which GPUs are linked */
+    bool pairs;     /* ... and for whole GPUs that another job may have with them */
     bool exact;     /* estimates are right */
 };
+
+#define WORLD_ROWS 6
+extern const struct stk_speeds world_speeds; /* of WORLD_ROWS kinds of jobs */
 
 /* Every allowed order x backfill x place x preempt, by number; false past the last. */
 bool world_combination(struct world *w, uint32_t i);

@@ -233,6 +233,11 @@ int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *m
     return 0;
 }
 
+double stk_engine_sim_least_speed(const struct stk_engine *e)
+{
+    return ((const struct sim *)e)->pace.least;
+}
+
 double stk_engine_sim_restart_cost(const struct stk_engine *e)
 {
     return ((const struct sim *)e)->restart_gpu_s;

@@ -39,6 +39,9 @@ int stk_engine_sim_steps(struct stk_engine *e, stk_job_id job, uint32_t row, uin
                          enum stk_cause ends);
 uint64_t stk_engine_sim_steps_left(const struct stk_engine *e, stk_job_id job, stk_time now);
 
+/* The least share of its speed alone that company on its GPUs has ever left a job; 1: all of it. */
+double stk_engine_sim_least_speed(const struct stk_engine *e);
+
 /* GPU time paid for restarts so far, in GPU-seconds. */
 double stk_engine_sim_restart_cost(const struct stk_engine *e);
 
