@@ -40,7 +40,7 @@ struct stk_core_config {
     const char *const *resource_names; /* of each; borrowed until the core is freed */
     /* How fast jobs are, by GPU type; borrowed while the core and its twins live; may be NULL. */
     const struct stk_speeds *speeds;
-    uint32_t retain_done;              /* finished jobs that stay known, oldest dropped first */
+    uint32_t retain_done; /* finished jobs that stay known, oldest dropped first */
 };
 
 /* Parameters of the core itself. Ends with name NULL. */

@@ -6,6 +6,7 @@
 
 #include "base/sort.h"
 #include "core/part.h"
+#include "core/power.h"
 #include "core/resource.h"
 #include "core/score.h"
 #include "core/topo.h"
@@ -57,6 +58,7 @@ static void fill_node(struct stk_node *n, const struct stk_node_spec *spec)
                            .gpu_type = spec->gpu_type,
                            .gpu_mem_mib = spec->gpu_mem_mib,
                            .mig = spec->mig,
+                           .power = spec->power,
                            .up = true,
                            .aggregate = spec->aggregate,
                            .cpu_limited = spec->cpu_milli > 0,
@@ -472,14 +474,32 @@ static void shift_any(struct stk_state *s, uint32_t node, const struct stk_use *
     stk_topo_changed(s, node);
 }
 
+/* The same, and what the node draws. */
+static void shift_power(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
+{
+    struct stk_node *n = &s->nodes[node];
+
+    s->watts -= stk_power_of(n);
+    s->n_on -= stk_power_known(&n->power) && stk_power_on(n);
+    shift_any(s, node, u, take);
+    s->n_on += stk_power_known(&n->power) && stk_power_on(n);
+    s->watts += stk_power_of(n);
+}
+
 void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
-    shift_any(s, node, u, true);
+    if (s->power)
+        shift_power(s, node, u, true);
+    else
+        shift_any(s, node, u, true);
 }
 
 void stk_index_give(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
-    shift_any(s, node, u, false);
+    if (s->power)
+        shift_power(s, node, u, false);
+    else
+        shift_any(s, node, u, false);
 }
 
 void stk_index_gpus_off(struct stk_state *s, uint32_t node, uint64_t off)

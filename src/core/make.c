@@ -7,6 +7,7 @@
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/pair.h"
+#include "core/power.h"
 #include "core/score.h"
 #include "core/topo.h"
 #include "core/txn.h"
@@ -79,14 +80,13 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
     if (s->place->share)
         s->place->share(s->place_st, &s->share);
     if (!s->mix || (s->place->tags && !s->tags) || stk_score_init(s) < 0 || stk_seen_init(s) < 0 ||
-        stk_pair_init(s) < 0 ||
-        (s->preempt->room && stk_evictable_init(s) < 0) ||
+        stk_pair_init(s) < 0 || (s->preempt->room && stk_evictable_init(s) < 0) ||
         stk_mem_grow(mem, &s->try_pieces, &s->cap_try, pieces + 1, sizeof(*s->try_pieces)) < 0 ||
         stk_mem_grow(mem, &s->list_a, &s->cap_list_a, n + 1, sizeof(*s->list_a)) < 0 ||
         stk_mem_grow(mem, &s->batch, &s->cap_batch, pieces + STK_BATCH, sizeof(*s->batch)) < 0 ||
         stk_txn_reserve(s, 4 * pieces + s->n_parts + 3 * STK_BATCH) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
-    return 0;
+    return stk_power_init(s, err);
 }
 
 static int copy_layouts(struct stk_state *s, const struct stk_layout *from, uint32_t n,
@@ -170,6 +170,7 @@ static struct stk_node_spec *describe(const struct stk_state *s)
                                           .cpu_milli = (uint32_t)n->cpu_milli,
                                           .mem_mib = (uint32_t)n->mem_mib,
                                           .layout = n->layout,
+                                          .power = n->power,
                                           .aggregate = n->aggregate};
         for (uint32_t k = 0; k < s->n_resources; k++)
             specs[i].resource[k] = s->resource_all[(size_t)i * s->n_resources + k];

@@ -160,7 +160,7 @@ static void wake(struct stk_state *s, uint32_t pool, const struct stk_job *alone
 void stk_pair_wake(struct stk_state *s, uint32_t node)
 {
     if (s->place->mate && s->nodes[node].mask_part &&
-        (s->nodes[node].cpu_limited || s->nodes[node].mem_limited))
+        (s->nodes[node].cpu_limited || s->nodes[node].mem_limited || s->n_resources > 0))
         wake(s, s->nodes[node].pool, NULL);
 }
 

@@ -130,6 +130,11 @@ struct stk_place_ops { /* which node */
     uint32_t (*mate)(const void *st, const struct stk_speeds *speeds, uint32_t gpu_type,
                      const struct stk_demand *a, const struct stk_demand *b);
     void (*share)(const void *st, struct stk_pair_rule *ret); /* with mate */
+    /* Optional: nodes are off until they are used, and the engine switches empty ones off; all
+     * together draw no more than this many watts (0: no cap). */
+    bool saves;
+    uint64_t (*cap_w)(const void *st);
+    bool score_rest; /* what is left over of a cut job goes by score, too */
     /* A node that has room for all of 'w', or STK_NONE. Uses the index (core/index.h). */
     uint32_t (*pick)(const struct stk_state *s, const struct stk_want *w);
     /* The same for what is left over when a job was cut into whole nodes. */

@@ -5,6 +5,7 @@
 
 #include "core/array.h"
 #include "core/pair.h"
+#include "core/power.h"
 #include "core/queue.h"
 #include "core/speed.h"
 #include "core/txn.h"
@@ -23,6 +24,7 @@ static void give_back(struct stk_state *s, struct stk_job *j)
     }
     stk_pieces_free(s, j->first_piece, j->n_pieces);
     j->n_pieces = 0;
+    stk_power_freed(s);
 }
 
 /* An end that was not expected at this time moves reservations and plans. One that is due at the

@@ -4,6 +4,7 @@
 
 #include "core/gang.h"
 #include "core/pair.h"
+#include "core/power.h"
 #include "core/queue.h"
 #include "core/txn.h"
 #include "core/walk.h"
@@ -164,8 +165,10 @@ int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_er
         s->pools[j->pool].claim = STK_NONE; /* nobody goes any more, and another one starts */
     j->first_piece = stk_pieces_alloc(s, n);
     j->n_pieces = n;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         s->pieces[j->first_piece + i] = ev->u.place.pieces[i];
+        s->nodes[ev->u.place.pieces[i].node.i].off = false; /* that switches it on */
+    }
     j->lease = s->next_lease++;
     j->started = s->now;
     j->state = STK_JOB_PLACED;

@@ -10,6 +10,7 @@
 #include "core/index.h"
 #include "core/pair.h"
 #include "core/part.h"
+#include "core/power.h"
 #include "core/resource.h"
 #include "core/shape.h"
 
@@ -165,7 +166,7 @@ static bool add_lease(const struct stk_state *s, const struct stk_job *j, struct
         if (u.whole) {
             if (s->nodes[p->node.i].mask_own != p->mask)
                 return BAD("node %u: job %u holds it for other GPUs", p->node.i, j->number);
-            if (p->mask & ~s->nodes[p->node.i].mask_all || t->uses > 0)
+            if (p->mask & ~s->nodes[p->node.i].mask_all || t->n_uses > 0)
                 return BAD("node %u: job %u is not alone there", p->node.i, j->number);
             u = stk_index_all(s, p->node.i);
         }
@@ -279,6 +280,26 @@ static bool group_sound(const struct stk_state *s, uint32_t group, uint32_t leve
             return BAD("group %u: %u nodes with %u GPUs for level %u, counted %u", group, n, b,
                        level, *stk_evictable_nodes(s, g, level, b));
     }
+    return true;
+}
+
+/* What all nodes draw, and how many are on. */
+static bool power_sound(const struct stk_state *s, struct stk_err *err)
+{
+    uint64_t watts = 0;
+    uint32_t on = 0;
+
+    for (uint32_t i = 0; i < s->n_nodes; i++) {
+        const struct stk_node *n = &s->nodes[i];
+
+        if (n->off && (n->n_uses > 0 || !stk_power_known(&n->power)))
+            return BAD("node %u is off, with %u pieces", i, n->n_uses);
+        watts += stk_power_of(n);
+        on += stk_power_known(&n->power) && stk_power_on(n);
+    }
+    if (watts != s->watts || (s->power && on != s->n_on))
+        return BAD("%llu W on %u nodes, counted %llu on %u", (unsigned long long)watts, on,
+                   (unsigned long long)s->watts, s->n_on);
     return true;
 }
 
@@ -419,7 +440,8 @@ bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
     if (live != s->n_live || done != s->n_done || s->n_undo != 0)
         return BAD("%u live and %u finished jobs, counters say %u and %u", live, done, s->n_live,
                    s->n_done);
-    if (!nodes_sound(s, err) || !stk_topo_sound(s, err) || !arrays_sound(s, err))
+    if (!nodes_sound(s, err) || !stk_topo_sound(s, err) || !power_sound(s, err) ||
+        !arrays_sound(s, err))
         return false;
     for (uint32_t p = 0; p < s->n_pools; p++)
         if (!pool_sound(s, p, err) || !levels_sound(s, p, err))

@@ -126,6 +126,8 @@ struct stk_node {
     uint8_t mig; /* model of its GPUs, which are in MIG mode; 0: they are not */
     bool cpu_limited, mem_limited;
     uint64_t cpu_milli, cpu_free, mem_mib, mem_free;
+    struct stk_power power;
+    bool off;            /* switched off; a piece here switches it on */
     int64_t extra;       /* cache: GPUs of a reserved node that its reservation leaves free */
     uint32_t first_part; /* in state.parts, its first GPU's */
     uint32_t part_level; /* cache: bucket among nodes with shared GPUs; 0: it has none */
@@ -174,9 +176,10 @@ struct stk_pool {
     uint32_t n_walk, cap_walk;
     uint32_t claim; /* job that others are being evicted for; STK_NONE */
     /* caches */
-    uint32_t alone; /* shapes with jobs that may get company (core/pair.h); shape + 1 */
-    bool dirty;     /* something happened that may let a job start */
-    bool blocked;   /* head of a strict queue does not fit */
+    bool power_short; /* some job does not start for the power cap */
+    uint32_t alone;   /* shapes with jobs that may get company (core/pair.h); shape + 1 */
+    bool dirty;       /* something happened that may let a job start */
+    bool blocked;     /* head of a strict queue does not fit */
     struct stk_heap ready;
     bool late_keys;              /* some shape lies in it under a later job than its first */
     size_t park_used, park_head; /* bits over 'need'; in state.words and state.counts */
@@ -327,6 +330,12 @@ struct stk_state {
     uint32_t *evictable;       /* n_levels per node: GPUs that are free or held by lower levels */
     uint32_t *evictable_nodes; /* nodes by that; for each level laid out like 'counts' */
 
+    bool power;            /* of some node it is known (core/power.h); then of all these: */
+    uint64_t watts;        /* what they draw; where it is not known, 0 */
+    uint64_t watts_off;    /* what they would draw off */
+    uint64_t cap_w;        /* 0: none */
+    uint32_t n_on;         /* nodes that are on */
+    bool power_short;      /* cache: some pool has it set */
     struct stk_mix *mix;   /* what jobs usually ask for; may be empty */
     bool mix_given;        /* by whoever made the core */
     struct stk_seen *seen; /* what it is learned from; NULL: it is given, or of no use */

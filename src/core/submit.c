@@ -6,6 +6,7 @@
 
 #include "core/array.h"
 #include "core/evictable.h"
+#include "core/power.h"
 #include "core/queue.h"
 #include "core/txn.h"
 #include "model/mig.h"
@@ -88,8 +89,7 @@ int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
         return stk_err_set(err, -EINVAL, "a MIG instance is what its profile says, and not shared");
     if (d->share >= STK_SHARE_MAX || (!d->gpu_milli && (d->share || d->share_with)))
         return stk_err_set(err, -EINVAL, "only parts of a GPU are shared in some way");
-    if (!d->gpu_milli && d->share_max &&
-        (d->share_max != 2 || d->gpus == 0 || d->exclusive))
+    if (!d->gpu_milli && d->share_max && (d->share_max != 2 || d->gpus == 0 || d->exclusive))
         return stk_err_set(err, -EINVAL, "whole GPUs are shared by two jobs, got %u of %u GPUs",
                            d->share_max, d->gpus);
     if (d->slo_milli > 1000)
@@ -233,6 +233,7 @@ int stk_submit_check(const struct stk_state *s, const struct stk_job_spec *spec,
     int rc = check_spec(s, spec, err);
 
     rc = rc < 0 ? rc : s->admit->check(s, spec, err);
+    rc = rc < 0 ? rc : stk_power_check(s, spec, err);
     if (rc == 0 && s->next_number == UINT32_MAX)
         rc = stk_err_set(err, -EOVERFLOW, "job numbers are used up");
     return rc;

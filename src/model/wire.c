@@ -151,6 +151,7 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         return 0;
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
+    case STK_EV_NODE_OFF:
         stk_put_u(b, ev->u.node.i);
         return 0;
     case STK_EV_GPUS_OFF:
@@ -371,6 +372,7 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
         return 0;
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
+    case STK_EV_NODE_OFF:
         ev->u.node.i = stk_get_u32(r);
         return 0;
     case STK_EV_GPUS_OFF:

@@ -13,12 +13,13 @@ extern const struct stk_backfill_ops stk_backfill_none, stk_backfill_skip, stk_b
     stk_backfill_conservative;
 extern const struct stk_place_ops stk_place_first_fit, stk_place_pack, stk_place_spread,
     stk_place_topology, stk_place_count, stk_place_bestfit, stk_place_dotprod, stk_place_gpupacking,
-    stk_place_gpuclustering, stk_place_fgd, stk_place_random, stk_place_stoker,
-    stk_place_share;
+    stk_place_gpuclustering, stk_place_fgd, stk_place_random, stk_place_stoker, stk_place_share,
+    stk_place_energy;
 extern const struct stk_preempt_ops stk_preempt_none, stk_preempt_tier, stk_preempt_afresh,
     stk_preempt_lucid, stk_preempt_advised;
 extern const struct stk_admit_ops stk_admit_possible;
 
+extern const struct stk_param *const stk_energy_off_after; /* of place energy, for engines */
 extern const struct stk_param *const stk_hetero_objective; /* of order advised, for advisers */
 
 /* Tables, each ends with NULL. */

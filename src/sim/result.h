@@ -17,6 +17,7 @@ struct stk_job_result {   /* index = index in trace->jobs */
     stk_time wait;        /* time in the system that it was not running: end - submit - time run */
     uint32_t preemptions;
     uint32_t nodes; /* most nodes it ever ran on at once */
+    double gpu_kwh; /* what its GPUs drew for it, where that is known */
 };
 
 struct stk_sample { /* state of the cluster from 'at' to the next sample */
@@ -46,6 +47,9 @@ struct stk_run_result {
     double restarts_cost_gpu_s;
     uint32_t max_waiting;
     uint64_t events, decisions;
+    bool power; /* what some nodes draw is known; then: */
+    double energy_kwh, node_hours_on;
+    uint64_t peak_w;
     bool shares;          /* jobs may have had company on whole GPUs; then: */
     uint64_t colocations; /* starts beside another job */
     double least_speed;   /* the least share of its speed alone that company ever left a job */

@@ -212,10 +212,43 @@ void world_cluster(struct world *w, struct stk_rng *r)
     w->setup.n_nodes = n;
     w->setup.n_pools = pools;
     w->setup.speeds = &world_speeds;
+    if (stk_place_find(w->setup.place)->saves || percent(r, 10)) {
+        struct stk_rng side = *r;
+
+        world_power(w, &side);
+    }
     w->pairs = stk_place_find(w->setup.place)->mate || percent(r, 20);
     some_mig_nodes(w, r);
     some_resources(w, r);
     some_racks(w, r);
+}
+
+void world_power(struct world *w, struct stk_rng *r)
+{
+    bool alike = percent(r, 60);
+    uint64_t sum = 0;
+    char *cap;
+
+    if (w->setup.params != w->params)
+        (void)snprintf(w->params, sizeof(w->params), "%s", w->setup.params ? w->setup.params : "");
+    cap = strstr(w->params, " energy.cap_w");
+    if (cap) /* of another cluster */
+        *cap = '\0';
+    for (uint32_t i = 0; i < w->setup.n_nodes; i++) {
+        struct stk_power *p = &w->nodes[i].power;
+
+        *p = (struct stk_power){800, 700, 20, 30};
+        if (!alike)
+            *p = (struct stk_power){100 * below(r, 10), 100 * below(r, 9), 10 * below(r, 4),
+                                    below(r, 60)};
+        sum += p->idle_w + (uint64_t)p->gpu_w * w->nodes[i].gpus;
+    }
+    w->setup.off_after = (stk_time)(1 + below(r, 10)) * STK_SECOND;
+    if (sum > 0 && stk_place_find(w->setup.place)->cap_w && percent(r, 70))
+        (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params),
+                       " energy.cap_w=%llu",
+                       (unsigned long long)(1 + sum * (20 + below(r, 90)) / 100));
+    w->setup.params = w->params;
 }
 
 void world_no_mig(struct world *w)
@@ -583,7 +616,8 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     } else if (ev.type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = percent(r, 50) ? random_slot(f, r) : odd_number(r, STK_NONE);
         ev.u.evict.suspend = percent(r, 60);
-    } else if (ev.type == STK_EV_NODE_DOWN || ev.type == STK_EV_NODE_UP) {
+    } else if (ev.type == STK_EV_NODE_DOWN || ev.type == STK_EV_NODE_UP ||
+               ev.type == STK_EV_NODE_OFF) {
         ev.u.node.i = odd_number(r, below(r, f->s->n_nodes));
     } else if (ev.type == STK_EV_GPUS_OFF) {
         ev.u.off.node.i = odd_number(r, below(r, f->s->n_nodes));

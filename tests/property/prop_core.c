@@ -414,6 +414,50 @@ static uint64_t share_run(uint64_t seed)
     return k.seen;
 }
 
+/* ---- a power cap is never exceeded, and nobody starves under it ---- */
+
+static void check_power(struct fx *f, void *ctx)
+{
+    uint64_t *tight = ctx;
+
+    fx_sound(f);
+    fx_must(f->s->cap_w == 0 || f->s->watts <= f->s->cap_w || f->s->n_on == 0,
+            "%llu W under a cap of %llu (%s/%s/%s)", (unsigned long long)f->s->watts,
+            (unsigned long long)f->s->cap_w, f->setup.order, f->setup.backfill, f->setup.preempt);
+    for (uint32_t p = 0; p < f->s->n_pools; p++)
+        *tight += f->s->pools[p].power_short;
+}
+
+static uint64_t energy_run(uint64_t seed)
+{
+    static const char *const backfill[] = {"none", "skip", "easy", "conservative"};
+    struct world w;
+    struct stk_rng r;
+    struct fx *f;
+    uint64_t tight = 0;
+
+    make(&w, &r, seed);
+    w.setup.place = "energy";
+    w.setup.order = seed % 3 == 0 ? "priority" : seed % 3 == 1 ? "fifo" : "srtf";
+    w.setup.backfill = backfill[seed % 4];
+    w.setup.preempt = seed % 4 == 3                   ? "none"
+                      : seed % 3 == 0                 ? "tier"
+                      : seed % 3 == 2 && seed % 4 < 2 ? "afresh"
+                                                      : "none";
+    w.params[0] = '\0';
+    world_cluster(&w, &r);
+    f = fx_new(&w.setup);
+    f->on_turn = check_power;
+    f->ctx = &tight;
+    live(&w, f, &r, 150);
+    world_calm(f);
+    fx_drain(f);
+    all_ended(f, &w);
+    stk_core_free(fx_replay(f));
+    fx_free(f);
+    return tight;
+}
+
 /* ---- running them ---- */
 
 static uint64_t current;
@@ -439,7 +483,8 @@ static uint64_t number(const char *name, uint64_t usual)
 
 int main(void)
 {
-    uint64_t runs = number("STOKER_RUNS", 200), seed = number("STOKER_SEED", 1), shared = 0;
+    uint64_t runs = number("STOKER_RUNS", 200), seed = number("STOKER_SEED", 1), shared = 0,
+             tight = 0;
 
     (void)signal(SIGABRT, tell);
     for (current = seed; current < seed + runs; current++) {
@@ -453,11 +498,14 @@ int main(void)
         busy_run(current);
         what = "share";
         shared += share_run(current);
+        what = "energy";
+        tight += energy_run(current);
         what = "caches";
         caches_run(current);
         what = "save";
         save_run(current, current % 3 == 0);
     }
+    fx_must(tight > 0 || runs < 50, "some power caps are reached");
     fx_must(shared > 0 || runs < 50, "some jobs share");
     (void)printf("%llu worlds; two jobs shared GPUs at %llu instants\n", (unsigned long long)runs,
                  (unsigned long long)shared / 2);

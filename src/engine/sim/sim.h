@@ -22,6 +22,9 @@ struct stk_sim_config {
     const struct stk_speeds *speeds;
     const struct stk_node_spec *nodes;
     uint32_t n_nodes;
+    /* Empty nodes are switched off after a while (engine/sim/power.h). */
+    bool saves;
+    stk_time off_after;
 };
 
 extern const struct stk_param stk_sim_params[];      /* ends with name NULL */

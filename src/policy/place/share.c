@@ -9,15 +9,13 @@
  * least share.gain, and neither falls below what it insists on (its SLO). At most two, as it was
  * measured. Of several the one is taken with which the sum is largest.
  *
- * Pairs that were not measured are left apart. With share.unknown=true they are put together as if
- * they did not disturb each other, but never a job that has an SLO.
+ * Who was not measured beside the other is left apart. With share.unknown=true it is taken to be
+ * undisturbed, unless it has an SLO.
  *
  * Cost: pack's, and one look at the table for each shape and GPU type of jobs that are alone. Bad
  * where the table is not that of the jobs at hand.
  */
 #include "policy/registry.h"
-
-#define UNDISTURBED 2000 /* thousandths, both together */
 
 struct share {
     uint32_t floor_milli, gain_milli;
@@ -33,7 +31,7 @@ static const struct stk_param params[] = {
     [P_ALL] = {"share.all", STK_PARAM_WORD, "false", 0, 0, "true|false",
                "every job on whole GPUs may share them, not only those that ask for it"},
     [P_UNKNOWN] = {"share.unknown", STK_PARAM_WORD, "false", 0, 0, "true|false",
-                   "jobs without an SLO share with others they were not measured with"},
+                   "a job without an SLO shares with others it was not measured with"},
     [P_FIRST] = {"share.first", STK_PARAM_WORD, "free", 0, 0, "free|join",
                  "what is tried first: GPUs that are free, or company"},
     {0},
@@ -73,8 +71,11 @@ static double keeps(const struct stk_speeds *t, uint32_t type, uint32_t row, uin
     return stk_speed_beside(t, row - 1, other - 1, type) / alone;
 }
 
+/* Of one that was not measured: whether it may be put to chance. */
 static bool enough(const struct share *r, double keep, uint32_t slo_milli)
 {
+    if (keep < 0)
+        return r->unknown && slo_milli == 0;
     return keep * 1000 >= r->floor_milli && keep * 1000 >= slo_milli;
 }
 
@@ -85,12 +86,11 @@ static uint32_t mate(const void *st, const struct stk_speeds *speeds, uint32_t g
     double ka = keeps(speeds, gpu_type, a->row, b->row);
     double kb = keeps(speeds, gpu_type, b->row, a->row);
 
-    if (ka < 0 || kb < 0)
-        return r->unknown && !a->slo_milli && !b->slo_milli ? UNDISTURBED : 0;
-    if (!enough(r, ka, a->slo_milli) || !enough(r, kb, b->slo_milli) ||
-        (ka + kb) * 1000 < r->gain_milli)
+    if (!enough(r, ka, a->slo_milli) || !enough(r, kb, b->slo_milli))
         return 0;
-    return (uint32_t)((ka + kb) * 1000);
+    ka = ka < 0 ? 1 : ka; /* as if it were not disturbed */
+    kb = kb < 0 ? 1 : kb;
+    return (ka + kb) * 1000 >= r->gain_milli ? (uint32_t)((ka + kb) * 1000) : 0;
 }
 
 const struct stk_place_ops stk_place_share = {

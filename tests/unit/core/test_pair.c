@@ -10,13 +10,13 @@
 #include "core/pair.h"
 #include "lib/fixture.h"
 
-/* Two GPU types. Kinds: 0 and 1 get on well, on type 0 only; 2 disturbs 0 badly; 3 was measured
- * with nobody. Alone each does 10 steps per second. */
+/* Two GPU types. Kinds: 0 and 1 get on well, on type 0 only; 2 disturbs 0 badly; of 3 it was never
+ * measured how fast it is beside others. Alone each does 10 steps per second. */
 #define ROWS 4
 static const double alone[ROWS * 2 * 2] = {10, 10, 10, 10, 10, 10, 10, 10,
                                            10, 10, 10, 10, 10, 10, 10, 10};
 static const double beside[ROWS * ROWS * 2] = {
-    7,  5,  8,  4,  3,  3,  -1, -1, /* kind 0 beside 0, 1, 2, 3 */
+    7,  5,  8,  4,  3,  3,  3,  3,  /* kind 0 beside 0, 1, 2, 3 */
     9,  4,  6,  5,  7,  7,  -1, -1, /* kind 1 */
     10, 9,  8,  8,  6,  5,  -1, -1, /* kind 2 */
     -1, -1, -1, -1, -1, -1, -1, -1,
@@ -113,6 +113,7 @@ static void nobody_is_slowed_below_the_bounds(void **state)
         {1, 0, 3, 0, "share.unknown=true", true},
         {1, 1, 3, 0, "share.unknown=true", false}, /* an SLO takes no chances */
         {1, 0, 3, 1, "share.unknown=true", false},
+        {0, 0, 3, 0, "share.unknown=true", false}, /* what is known counts: 0 would keep 0.3 */
     };
 
     (void)state;
