@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "core/pair.h"
 #include "core/part.h"
 #include "core/power.h"
 #include "core/resource.h"
@@ -342,10 +343,27 @@ bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_u
            rest_fits(s, node, u);
 }
 
+/* Of whole GPUs that two may have: they are free, or the one that had them with it still has. */
+static bool seats_fit(const struct stk_state *s, uint32_t node, const struct stk_use *u)
+{
+    const struct stk_node *n = &s->nodes[node];
+    uint32_t mate = stk_pair_mate(s, u->holder - 1);
+
+    for (uint64_t m = u->mask & n->mask_used; m; m &= m - 1) {
+        const struct stk_part *p = &s->parts[n->first_part + (uint32_t)__builtin_ctzll(m)];
+
+        if (!(n->mask_part & m & -m) || mate == STK_NONE || p->n != 1 || p->holder[0] != mate + 1)
+            return false;
+    }
+    return true;
+}
+
 bool stk_index_fits_again(const struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
     const struct stk_node *n = &s->nodes[node];
 
+    if (u->share == STK_SHARE_PAIR && u->milli && !seats_fit(s, node, u))
+        return false;
     if ((u->mask & n->mask_off) == 0)
         return stk_index_fits(s, node, u);
     if (n->held || (u->whole && n->n_uses > 0))

@@ -56,6 +56,20 @@ static uint32_t memory_of(const struct stk_node *n, const struct stk_part *p,
     return n->gpu_mem_mib && p->share != STK_SHARE_TIME ? u->gpu_mem : 0;
 }
 
+/* Who has a whole GPU that two may have, in the order in which they came. */
+static void seat(struct stk_part *p, const struct stk_use *u, bool take)
+{
+    uint32_t who = u->holder ? u->holder : UINT32_MAX;
+
+    if (take) {
+        p->holder[p->holder[0] != 0] = who;
+        return;
+    }
+    if (p->holder[1] != who)
+        p->holder[0] = p->holder[1];
+    p->holder[1] = 0;
+}
+
 uint64_t stk_part_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
     struct stk_node *n = &s->nodes[node];
@@ -76,6 +90,8 @@ uint64_t stk_part_take(struct stk_state *s, uint32_t node, const struct stk_use 
         else
             p->milli = (uint16_t)(p->milli - u->milli);
         p->mem_mib -= memory_of(n, p, u);
+        if (u->share == STK_SHARE_PAIR)
+            seat(p, u, true);
         p->n++;
     }
     n->mask_part |= first;
@@ -95,6 +111,8 @@ uint64_t stk_part_give(struct stk_state *s, uint32_t node, const struct stk_use 
         else
             p->milli = (uint16_t)(p->milli + u->milli);
         p->mem_mib += memory_of(n, p, u);
+        if (u->share == STK_SHARE_PAIR)
+            seat(p, u, false);
         if (--p->n == 0)
             last |= left & -left;
     }

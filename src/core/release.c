@@ -17,7 +17,7 @@ static void give_back(struct stk_state *s, struct stk_job *j)
     stk_pair_leave(s, (uint32_t)(j - s->jobs));
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
-        const struct stk_use u = stk_use_of(d, p);
+        const struct stk_use u = stk_use_by(s, j, d, p);
 
         stk_index_give(s, p->node.i, &u);
         stk_shape_wake(s, p->node.i);

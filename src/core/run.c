@@ -99,7 +99,7 @@ int stk_run_take(struct stk_state *s, const struct stk_job *j, const struct stk_
         rc = check_piece(s, j, &pieces[i], err);
         if (rc < 0)
             break;
-        u = stk_use_of(d, &pieces[i]);
+        u = stk_use_by(s, j, d, &pieces[i]);
         if (!stk_index_fits(s, pieces[i].node.i, &u) ||
             (stk_demand_pairs(d) && !stk_pair_allows(s, pieces, n, i))) {
             rc = stk_err_set(err, -ENOSPC, "job %u does not fit node %u now", j->number,

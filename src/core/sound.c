@@ -202,8 +202,9 @@ static bool pair_sound(const struct stk_state *s, uint32_t job, struct stk_err *
         uint32_t at = n->first_part + (uint32_t)__builtin_ctzll(mine[i].mask);
 
         other = mate == STK_NONE ? mine : &s->pieces[s->jobs[mate].first_piece];
-        if (s->parts[at].n != (mate == STK_NONE ? 1 : 2) || other[i].node.i != mine[i].node.i ||
-            other[i].mask != mine[i].mask)
+        if (s->parts[at].n != (mate == STK_NONE ? 1 : 2) ||
+            (s->parts[at].holder[0] != job + 1 && s->parts[at].holder[1] != job + 1) ||
+            other[i].node.i != mine[i].node.i || other[i].mask != mine[i].mask)
             return BAD("node %u: job %u shares some of its GPUs with another", mine[i].node.i,
                        j->number);
     }

@@ -97,13 +97,14 @@ enum stk_parked {
 
 /* What is left of a GPU that several may share. Of use only while somebody does. */
 struct stk_part {
-    uint16_t milli;    /* thousandths left */
-    uint8_t share;     /* how those who are there share it, and how many may: enum stk_share */
-    uint8_t share_max; /* 0: as many as fit */
-    uint32_t with;     /* share_with of those who are there */
-    uint32_t n;        /* pieces there */
-    uint32_t mem_mib;  /* memory left, in turns all of it; of no use where it is not known */
-    uint8_t slices;    /* of a GPU in MIG mode: memory slices in use, a bit each */
+    uint16_t milli;     /* thousandths left */
+    uint8_t share;      /* how those who are there share it, and how many may: enum stk_share */
+    uint8_t share_max;  /* 0: as many as fit */
+    uint32_t with;      /* share_with of those who are there */
+    uint32_t n;         /* pieces there */
+    uint32_t mem_mib;   /* memory left, in turns all of it; of no use where it is not known */
+    uint8_t slices;     /* of a GPU in MIG mode: memory slices in use, a bit each */
+    uint32_t holder[2]; /* of a whole GPU that two may have: who does, as stk_use has it */
 };
 
 struct stk_node {
@@ -231,6 +232,7 @@ struct stk_use {
     uint32_t gpu_mem;         /* of each GPU of the mask */
     uint16_t milli;           /* of each; 0: all of it */
     uint8_t share, share_max; /* of parts */
+    uint32_t holder;          /* of whole GPUs that two may have: job + 1; 0: it is only tried */
     uint32_t share_with;
     struct stk_amounts resources;
     bool whole; /* the node is blocked for all others, too */

@@ -207,6 +207,24 @@ static void cpu_that_comes_back_lets_company_in(void **state)
     fx_finish(f);
 }
 
+static void who_gives_way_is_not_put_back_beside_the_one_it_gave_way_to(void **state)
+{
+    static const struct stk_node_spec node = {.gpus = 4};
+    struct fx *f = fx_new(&(struct fx_setup){
+        .order = "srtf", .preempt = "afresh", .nodes = &node, .n_nodes = 1, .speeds = &speeds});
+    uint32_t a = fx_submit(f, job(4, 0, 0, 100)), b;
+
+    (void)state;
+    fx_turn(f);
+    b = fx_submit(f, job(4, 1, 0, 10));
+    fx_turn(f);
+    assert_int_equal(fx_state(f, a), STK_JOB_WAITING);
+    assert_true(runs(f, b));
+    assert_int_equal(stk_pair_mate(f->s, b), STK_NONE);
+    fx_drain(f);
+    fx_finish(f);
+}
+
 static void pairs_are_saved_and_loaded(void **state)
 {
     struct fx *f = world(1, 2, "");
@@ -234,6 +252,7 @@ int main(void)
         cmocka_unit_test(company_may_come_before_free_gpus),
         cmocka_unit_test(a_job_over_several_nodes_shares_all_of_them),
         cmocka_unit_test(cpu_that_comes_back_lets_company_in),
+        cmocka_unit_test(who_gives_way_is_not_put_back_beside_the_one_it_gave_way_to),
         cmocka_unit_test(pairs_are_saved_and_loaded),
     };
 
