@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/power.h"
 
+#include "core/gang.h"
 #include "core/index.h"
 #include "core/place.h"
 #include "core/resource.h"
@@ -72,6 +73,8 @@ int64_t stk_power_added(const struct stk_state *s, const struct stk_piece *piece
 static uint64_t tasks_on(const struct stk_state *s, uint32_t node, const struct stk_demand *d)
 {
     const struct stk_node *n = &s->nodes[node];
+    const struct stk_piece piece = {.gpus = d->gpus, .tasks = 1};
+    const struct stk_amounts one = stk_amounts_of(d, &piece);
     uint64_t fit = d->gpus ? n->gpus / d->gpus : d->tasks;
 
     if (n->cpu_limited && d->cpu_milli && n->cpu_milli / d->cpu_milli < fit)
@@ -79,7 +82,7 @@ static uint64_t tasks_on(const struct stk_state *s, uint32_t node, const struct 
     if (n->mem_limited && d->mem_mib && n->mem_mib / d->mem_mib < fit)
         fit = n->mem_mib / d->mem_mib;
     fit = fit < d->tasks ? fit : d->tasks;
-    return d->n_resources ? stk_resource_times(s, s->resource_all, node, d, fit) : fit;
+    return one.each ? stk_resource_times(s, s->resource_all, node, &one, fit) : fit;
 }
 
 /* The most that all nodes draw with this job alone on nodes of these types, all others off;
@@ -110,6 +113,8 @@ static uint64_t alone_on(const struct stk_state *s, const struct stk_demand *d, 
         gpu_w = n->power.gpu_w > gpu_w ? n->power.gpu_w : gpu_w;
     }
     nodes = whole > 0 ? whole + (rest > 0) : per > 0 ? (here.tasks + per - 1) / per : 1;
+    if (stk_gang_asked(&here)) /* who is where then is not foreseen */
+        nodes = (uint64_t)here.tasks * (here.gpus ? here.gpus : 1);
     nodes = nodes < p->n_nodes ? nodes : p->n_nodes;
     return s->watts_off + nodes * idle_w + (uint64_t)gpu_w * here.gpus * here.tasks;
 }

@@ -166,7 +166,7 @@ static bool add_lease(const struct stk_state *s, const struct stk_job *j, struct
         if (u.whole) {
             if (s->nodes[p->node.i].mask_own != p->mask)
                 return BAD("node %u: job %u holds it for other GPUs", p->node.i, j->number);
-            if (p->mask & ~s->nodes[p->node.i].mask_all || t->n_uses > 0)
+            if (p->mask & ~s->nodes[p->node.i].mask_all || t->uses > 0)
                 return BAD("node %u: job %u is not alone there", p->node.i, j->number);
             u = stk_index_all(s, p->node.i);
         }
