@@ -75,7 +75,8 @@ static void add_detail(const struct stk_api *a, json_t *o, const struct stk_even
     } else if (ev->type == STK_EV_UPDATE) {
         set(o, "priority", json_integer(ev->u.update.priority));
         set(o, "estimate_s", json_real((double)ev->u.update.estimate / 1e6));
-    } else if (ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_NODE_UP) {
+    } else if (ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_NODE_UP ||
+               ev->type == STK_EV_NODE_OFF) {
         set(o, "node", json_string(node_name(a, ev->u.node)));
     } else if (ev->type == STK_EV_GPUS_OFF) {
         set(o, "node", json_string(node_name(a, ev->u.off.node)));

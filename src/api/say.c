@@ -220,6 +220,10 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
     case STK_WHY_TOPOLOGY:
         say_near(s, buf, size);
         break;
+    case STK_WHY_POWER:
+        (void)snprintf(buf, size, "waits for the power cap: needs %.1f kW, %.1f kW left",
+                       (double)w->need / 1000, (double)w->have / 1000);
+        break;
     case STK_WHY_CLAIMED:
     case STK_WHY_BEHIND:
     case STK_WHY_RESERVED:

@@ -89,7 +89,7 @@ static bool wants_room(enum stk_reason_code code)
     return code == STK_WHY_GPUS || code == STK_WHY_FRAGMENTS || code == STK_WHY_CPU_MEM ||
            code == STK_WHY_CLAIMED || code == STK_WHY_BEHIND || code == STK_WHY_RESERVED ||
            code == STK_WHY_RANK || code == STK_WHY_PINNED || code == STK_WHY_RESOURCE ||
-           code == STK_WHY_TOPOLOGY;
+           code == STK_WHY_TOPOLOGY || code == STK_WHY_POWER;
 }
 
 static json_t *show_holders(const struct stk_api *a, const struct stk_state *s,

@@ -19,6 +19,7 @@
 #include "core/index.h"
 #include "core/part.h"
 #include "core/place.h"
+#include "core/power.h"
 #include "core/queue.h"
 #include "core/speed.h"
 #include "core/txn.h"
@@ -91,7 +92,7 @@ static uint32_t back_later(struct stk_state *s, const struct stk_demand *d,
     const struct stk_node *n = &s->nodes[p->node.i];
     uint32_t back = 0;
 
-    if (!d->gpu_milli)
+    if (!stk_demand_shares(d))
         return stk_index_back_of(s, d, p);
     touch(s, p->node.i);
     for (uint64_t m = p->mask; m; m &= m - 1)
@@ -398,8 +399,10 @@ static bool spare_on(struct stk_state *s, const struct stk_shape *sh, uint32_t n
         return false;
     if (!n->aggregate && (uint32_t)__builtin_popcountll(piece.mask) != piece.gpus)
         return false;
+    if (stk_demand_pairs(d) && (piece.mask & ~n->mask_free))
+        return false;
     s->try_pieces[0] = piece;
-    return true;
+    return stk_power_fits(s, &piece, 1);
 }
 
 bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
@@ -494,7 +497,8 @@ static int64_t gives_back(struct stk_state *s, const struct stk_job *j)
     const struct stk_pool *pool = &s->pools[j->pool];
     int64_t gpus = 0;
 
-    if (pool->gpus_up == pool->gpus && pool->gpus_off == 0 && !d->gpu_milli && !d->exclusive)
+    if (pool->gpus_up == pool->gpus && pool->gpus_off == 0 && !stk_demand_shares(d) &&
+        !d->exclusive)
         return j->gpus;
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];

@@ -6,6 +6,7 @@
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/lifecycle.h"
+#include "core/power.h"
 #include "core/queue.h"
 #include "core/verbs.h"
 
@@ -41,7 +42,7 @@ static int reserve_end(struct stk_state *s, const struct stk_job *j, enum stk_ca
         if (n > s->n_blocked)
             break;
     }
-    return stk_opool_reserve(&s->trees, &s->mem, n + 3);
+    return stk_opool_reserve(&s->trees, &s->mem, n + 4);
 }
 
 /* An event about a lease is about the one the job has, or the one its processes sleep under. */
@@ -139,6 +140,7 @@ static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
     case STK_EV_GPUS_OFF:
+    case STK_EV_NODE_OFF:
     case STK_EV_TICK:
     case STK_EV_TYPE_MAX:
         break;
@@ -155,6 +157,18 @@ static int check_off(const struct stk_node *n, uint64_t off, struct stk_err *err
     return 0;
 }
 
+static int apply_node_off(struct stk_state *s, uint32_t node, struct stk_err *err)
+{
+    const struct stk_node *n = &s->nodes[node];
+
+    if (!stk_power_known(&n->power) || n->n_uses > 0)
+        return stk_err_set(err, -EINVAL, "node %u cannot be switched off: %s", node,
+                           n->n_uses > 0 ? "jobs are there" : "its power is not known");
+    stk_power_set(s, node, true);
+    stk_power_freed(s);
+    return 0;
+}
+
 static int apply_node(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
 {
     uint32_t node = ev->type == STK_EV_GPUS_OFF ? ev->u.off.node.i : ev->u.node.i;
@@ -164,6 +178,8 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
     if (node >= s->n_nodes)
         return stk_err_set(err, -EINVAL, "there is no node %u", node);
     pool = s->nodes[node].pool;
+    if (ev->type == STK_EV_NODE_OFF)
+        return apply_node_off(s, node, err);
     if (ev->type == STK_EV_GPUS_OFF) {
         rc = check_off(&s->nodes[node], ev->u.off.mask | ev->u.off.last, err);
         if (rc < 0)
@@ -208,7 +224,7 @@ static int check_event(const struct stk_state *s, const struct stk_event *ev, st
         return stk_err_set(err, -EINVAL, "time %lld is before the latest event or out of range",
                            (long long)ev->at);
     if (ev->type == STK_EV_SUBMIT || ev->type == STK_EV_TICK || ev->type == STK_EV_NODE_UP ||
-        ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_GPUS_OFF)
+        ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_GPUS_OFF || ev->type == STK_EV_NODE_OFF)
         return 0;
     from = ev->job.i < s->n_jobs ? (enum stk_job_state)s->jobs[ev->job.i].state : STK_JOB_NONE;
     if (stk_lifecycle_next(from, ev->type) == 0)
@@ -233,6 +249,7 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
     case STK_EV_NODE_UP:
     case STK_EV_NODE_DOWN:
     case STK_EV_GPUS_OFF:
+    case STK_EV_NODE_OFF:
         rc = apply_node(s, ev, err);
         break;
     case STK_EV_TICK:

@@ -38,7 +38,9 @@ struct stk_core_config {
     uint32_t n_resources;              /* named countable things that nodes have, up to
                                           STK_MAX_RESOURCES */
     const char *const *resource_names; /* of each; borrowed until the core is freed */
-    uint32_t retain_done;              /* finished jobs that stay known, oldest dropped first */
+    /* How fast jobs are, by GPU type; borrowed while the core and its twins live; may be NULL. */
+    const struct stk_speeds *speeds;
+    uint32_t retain_done; /* finished jobs that stay known, oldest dropped first */
 };
 
 /* Parameters of the core itself. Ends with name NULL. */

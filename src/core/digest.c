@@ -67,6 +67,7 @@ uint64_t stk_core_digest(const struct stk_core *c)
         h = stk_hash_mix(h, n->mem_free);
         for (uint32_t k = 0; k < s->n_resources; k++)
             h = stk_hash_mix(h, s->resource_free[(size_t)i * s->n_resources + k]);
+        h = n->off ? stk_hash_mix(h, 1) : h;
     }
     for (uint32_t i = 0; i < s->n_pools; i++)
         h = stk_hash_mix(h, s->pools[i].claim);

@@ -55,7 +55,7 @@ static void set(struct stk_state *s, uint32_t node, uint32_t level, uint32_t gpu
 
 void stk_evictable_lease(struct stk_state *s, const struct stk_job *j, bool add)
 {
-    if (s->shapes[j->shape].demand.gpu_milli)
+    if (stk_demand_shares(&s->shapes[j->shape].demand))
         return; /* shared GPUs count as to be had, whoever is on them */
     for (uint32_t i = 0; s->evictable && i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
@@ -85,7 +85,8 @@ static void count_leases(const struct stk_state *s, uint32_t node, uint32_t *hel
          stk_ocursor_next(&s->trees, &c)) {
         const struct stk_job *j = &s->jobs[stk_ocursor_get(&s->trees, c)->id];
 
-        for (uint32_t i = 0; !s->shapes[j->shape].demand.gpu_milli && i < j->n_pieces; i++) {
+        for (uint32_t i = 0; !stk_demand_shares(&s->shapes[j->shape].demand) && i < j->n_pieces;
+             i++) {
             const struct stk_piece *k = &s->pieces[j->first_piece + i];
 
             for (uint32_t l = 0; k->node.i == node && l <= j->level; l++)

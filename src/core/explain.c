@@ -4,6 +4,7 @@
 #include "core/gang.h"
 #include "core/index.h"
 #include "core/place.h"
+#include "core/power.h"
 #include "core/resource.h"
 #include "core/verbs.h"
 #include "model/reason.h"
@@ -58,6 +59,27 @@ static void cannot_wake(const struct stk_state *s, const struct stk_piece *at, s
     r->other = other ? other->number : 0;
     if (other && other->state != STK_JOB_STOPPING && other->expected_end > s->now)
         r->until = other->expected_end;
+}
+
+/* It would fit if there were no power cap. */
+static bool lacks_power(struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    const uint64_t cap_w = s->cap_w;
+    uint32_t n = 0;
+    bool fits;
+
+    if (cap_w == 0)
+        return false;
+    s->cap_w = 0;
+    fits = stk_place_try(s, j->shape, NULL, &n);
+    s->cap_w = cap_w;
+    if (!fits)
+        return false;
+    r->code = STK_WHY_POWER;
+    r->need = (uint64_t)stk_power_added(s, s->try_pieces, n);
+    r->have = s->watts < cap_w ? cap_w - s->watts : 0;
+    r->missing = r->need > r->have ? r->need - r->have : 0;
+    return true;
 }
 
 /* It does not fit: what is missing. */
@@ -156,7 +178,7 @@ int stk_explain(struct stk_state *s, stk_job_id job, struct stk_reason *ret, str
     case STK_JOB_WAITING:
         if (stk_place_try(s, j->shape, NULL, &n))
             not_its_turn(s, j, s->now, &r);
-        else
+        else if (!lacks_power(s, j, &r))
             lacks_room(s, j, &r);
         break;
     case STK_JOB_STOPPING:

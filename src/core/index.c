@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "core/pair.h"
 #include "core/part.h"
+#include "core/power.h"
 #include "core/resource.h"
 #include "core/score.h"
 #include "core/topo.h"
@@ -58,6 +60,7 @@ static void fill_node(struct stk_node *n, const struct stk_node_spec *spec)
                            .gpu_mem_mib = spec->gpu_mem_mib,
                            .mig = spec->mig,
                            .instances = spec->instances,
+                           .power = spec->power,
                            .up = true,
                            .aggregate = spec->aggregate,
                            .cpu_limited = spec->cpu_milli > 0,
@@ -293,6 +296,10 @@ struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)
                         .resources = stk_amounts_of(d, p),
                         .whole = d->exclusive};
 
+    if (stk_demand_pairs(d)) { /* one of two seats on each */
+        u.milli = 500;
+        u.share = STK_SHARE_PAIR;
+    }
     if (d->cut && d->gpus > p->gpus) { /* in proportion, rounded up */
         u.cpu = ((uint64_t)d->cpu_milli * p->gpus + d->gpus - 1) / d->gpus;
         u.mem = ((uint64_t)d->mem_mib * p->gpus + d->gpus - 1) / d->gpus;
@@ -337,10 +344,27 @@ bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_u
            rest_fits(s, node, u);
 }
 
+/* Of whole GPUs that two may have: they are free, or the one that had them with it still has. */
+static bool seats_fit(const struct stk_state *s, uint32_t node, const struct stk_use *u)
+{
+    const struct stk_node *n = &s->nodes[node];
+    uint32_t mate = stk_pair_mate(s, u->holder - 1);
+
+    for (uint64_t m = u->mask & n->mask_used; m; m &= m - 1) {
+        const struct stk_part *p = &s->parts[n->first_part + (uint32_t)__builtin_ctzll(m)];
+
+        if (!(n->mask_part & m & -m) || mate == STK_NONE || p->n != 1 || p->holder[0] != mate + 1)
+            return false;
+    }
+    return true;
+}
+
 bool stk_index_fits_again(const struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
     const struct stk_node *n = &s->nodes[node];
 
+    if (u->share == STK_SHARE_PAIR && u->milli && !seats_fit(s, node, u))
+        return false;
     if ((u->mask & n->mask_off) == 0)
         return stk_index_fits(s, node, u);
     if (n->held || (u->whole && n->n_uses > 0))
@@ -419,7 +443,9 @@ static void shift_parts(struct stk_state *s, uint32_t node, const struct stk_use
 
 static void count_tag(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
 {
-    uint32_t tag = u->milli ? 0 : u->gpus < STK_TAGS ? u->gpus : STK_TAGS - 1;
+    uint32_t tag = u->milli && u->share != STK_SHARE_PAIR ? 0
+                   : u->gpus < STK_TAGS                   ? u->gpus
+                                                          : STK_TAGS - 1;
     uint16_t *n = &s->tags[(size_t)node * STK_TAGS + tag];
 
     if (u->gpus > 0)
@@ -467,14 +493,32 @@ static void shift_any(struct stk_state *s, uint32_t node, const struct stk_use *
     stk_topo_changed(s, node);
 }
 
+/* The same, and what the node draws. */
+static void shift_power(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
+{
+    struct stk_node *n = &s->nodes[node];
+
+    s->watts -= stk_power_of(n);
+    s->n_on -= stk_power_known(&n->power) && stk_power_on(n);
+    shift_any(s, node, u, take);
+    s->n_on += stk_power_known(&n->power) && stk_power_on(n);
+    s->watts += stk_power_of(n);
+}
+
 void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
-    shift_any(s, node, u, true);
+    if (s->power)
+        shift_power(s, node, u, true);
+    else
+        shift_any(s, node, u, true);
 }
 
 void stk_index_give(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
-    shift_any(s, node, u, false);
+    if (s->power)
+        shift_power(s, node, u, false);
+    else
+        shift_any(s, node, u, false);
 }
 
 void stk_index_gpus_off(struct stk_state *s, uint32_t node, uint64_t off)

@@ -18,6 +18,16 @@ void stk_index_done(struct stk_state *s);
 /* What a piece of this demand uses on its node. */
 struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p);
 
+/* The same, and whose it is. */
+static inline struct stk_use stk_use_by(const struct stk_state *s, const struct stk_job *j,
+                                        const struct stk_demand *d, const struct stk_piece *p)
+{
+    struct stk_use u = stk_use_of(d, p);
+
+    u.holder = (uint32_t)(j - s->jobs) + 1;
+    return u;
+}
+
 bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_use *u);
 void stk_index_take(struct stk_state *s, uint32_t node, const struct stk_use *u);
 void stk_index_give(struct stk_state *s, uint32_t node, const struct stk_use *u);

@@ -13,6 +13,8 @@
 #include "core/array.h"
 #include "core/evictable.h"
 #include "core/index.h"
+#include "core/pair.h"
+#include "core/power.h"
 #include "core/queue.h"
 #include "core/resource.h"
 #include "core/txn.h"
@@ -115,6 +117,7 @@ static int get_head(struct load *l)
         l->nodes[i].up = stk_get_bool(r);
         l->nodes[i].mask_off = stk_get_u(r, UINT64_MAX);
         l->nodes[i].mask_last = l->version > 1 ? stk_get_u(r, UINT64_MAX) : 0;
+        l->nodes[i].off = l->version > 3 && stk_get_bool(r);
     }
     l->n_claims = get_count(r);
     if (stk_mem_grow(&s->mem, &l->claims, &l->cap_claims, l->n_claims, sizeof(*l->claims)) < 0)
@@ -371,6 +374,7 @@ static int take_lease(struct load *l, uint32_t job)
     j->first_piece = stk_pieces_alloc(s, v->n_pieces);
     j->n_pieces = v->n_pieces;
     memcpy(&s->pieces[j->first_piece], pieces, v->n_pieces * sizeof(*pieces));
+    stk_pair_join(s, job);
     return 0;
 }
 
@@ -514,6 +518,8 @@ static int set_nodes(struct load *l)
         uint64_t off = l->nodes[i].mask_off & s->nodes[i].mask_all;
 
         s->nodes[i].mask_last = l->nodes[i].mask_last & s->nodes[i].mask_all;
+        if (stk_power_known(&s->nodes[i].power))
+            stk_power_set(s, i, l->nodes[i].off && s->nodes[i].n_uses == 0);
         if (off && !s->nodes[i].aggregate) {
             stk_index_gpus_off(s, i, off);
             stk_evictable_recount(s, i);

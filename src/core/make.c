@@ -6,6 +6,8 @@
 
 #include "core/evictable.h"
 #include "core/index.h"
+#include "core/pair.h"
+#include "core/power.h"
 #include "core/score.h"
 #include "core/topo.h"
 #include "core/txn.h"
@@ -75,14 +77,16 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
     s->mix = mem->resize(mem->ctx, NULL, 0, sizeof(*s->mix));
     if (s->place->tags)
         s->tags = mem->resize(mem->ctx, NULL, 0, tags_size(s));
+    if (s->place->share)
+        s->place->share(s->place_st, &s->share);
     if (!s->mix || (s->place->tags && !s->tags) || stk_score_init(s) < 0 || stk_seen_init(s) < 0 ||
-        (s->preempt->room && stk_evictable_init(s) < 0) ||
+        stk_pair_init(s) < 0 || (s->preempt->room && stk_evictable_init(s) < 0) ||
         stk_mem_grow(mem, &s->try_pieces, &s->cap_try, pieces + 1, sizeof(*s->try_pieces)) < 0 ||
         stk_mem_grow(mem, &s->list_a, &s->cap_list_a, n + 1, sizeof(*s->list_a)) < 0 ||
         stk_mem_grow(mem, &s->batch, &s->cap_batch, pieces + STK_BATCH, sizeof(*s->batch)) < 0 ||
         stk_txn_reserve(s, 4 * pieces + s->n_parts + 3 * STK_BATCH) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for %u nodes", n);
-    return 0;
+    return stk_power_init(s, err);
 }
 
 static int copy_layouts(struct stk_state *s, const struct stk_layout *from, uint32_t n,
@@ -119,6 +123,7 @@ int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
     s->mix_given = cfg->mix != NULL;
     s->n_resources = cfg->n_resources;
     s->resource_names = cfg->resource_names;
+    s->speeds = cfg->speeds;
     rc = copy_layouts(s, cfg->layouts, cfg->n_layouts, err);
     rc = rc < 0 ? rc : stk_index_build(s, cfg->nodes, cfg->n_nodes, cfg->n_pools, err);
     for (uint32_t p = 0; rc == 0 && p < s->n_pools; p++)
@@ -166,6 +171,7 @@ static struct stk_node_spec *describe(const struct stk_state *s)
                                           .cpu_milli = (uint32_t)n->cpu_milli,
                                           .mem_mib = (uint32_t)n->mem_mib,
                                           .layout = n->layout,
+                                          .power = n->power,
                                           .aggregate = n->aggregate};
         for (uint32_t k = 0; k < s->n_resources; k++)
             specs[i].resource[k] = s->resource_all[(size_t)i * s->n_resources + k];
@@ -190,6 +196,7 @@ int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk
                               .place = from->place,
                               .preempt = from->preempt,
                               .admit = from->admit,
+                              .speeds = from->speeds,
                               .round = from->round,
                               .retain_done = from->retain_done,
                               .n_resources = from->n_resources,
@@ -247,6 +254,7 @@ void stk_core_free(struct stk_core *c)
     stk_evictable_done(s);
     stk_score_done(s);
     stk_seen_done(s);
+    stk_pair_done(s);
     if (s->mix)
         (void)m.resize(m.ctx, s->mix, sizeof(*s->mix), 0);
     if (s->tags)

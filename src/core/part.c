@@ -90,6 +90,20 @@ static uint32_t memory_of(const struct stk_node *n, const struct stk_part *p,
     return n->gpu_mem_mib && p->share != STK_SHARE_TIME ? u->gpu_mem : 0;
 }
 
+/* Who has a whole GPU that two may have, in the order in which they came. */
+static void seat(struct stk_part *p, const struct stk_use *u, bool take)
+{
+    uint32_t who = u->holder ? u->holder : UINT32_MAX;
+
+    if (take) {
+        p->holder[p->holder[0] != 0] = who;
+        return;
+    }
+    if (p->holder[1] != who)
+        p->holder[0] = p->holder[1];
+    p->holder[1] = 0;
+}
+
 uint64_t stk_part_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
     struct stk_node *n = &s->nodes[node];
@@ -110,6 +124,8 @@ uint64_t stk_part_take(struct stk_state *s, uint32_t node, const struct stk_use 
         else
             p->milli = (uint16_t)(p->milli - u->milli);
         p->mem_mib -= memory_of(n, p, u);
+        if (u->share == STK_SHARE_PAIR)
+            seat(p, u, true);
         p->n++;
     }
     n->mask_part |= first;
@@ -129,6 +145,8 @@ uint64_t stk_part_give(struct stk_state *s, uint32_t node, const struct stk_use 
         else
             p->milli = (uint16_t)(p->milli + u->milli);
         p->mem_mib += memory_of(n, p, u);
+        if (u->share == STK_SHARE_PAIR)
+            seat(p, u, false);
         if (--p->n == 0)
             last |= left & -left;
     }
@@ -158,15 +176,17 @@ struct stk_use stk_part_keep(const struct stk_state *s, uint32_t node, uint32_t 
 static uint32_t level_of(const struct stk_state *s, const struct stk_node *n)
 {
     uint32_t most = 0;
+    bool any = false;
 
-    if (!n->up || (n->mask_part & ~n->mask_off) == 0)
-        return 0;
-    for (uint64_t left = n->mask_part & ~n->mask_off; left; left &= left - 1) {
-        uint32_t milli = s->parts[n->first_part + (uint32_t)__builtin_ctzll(left)].milli;
+    for (uint64_t left = n->up ? n->mask_part & ~n->mask_off : 0; left; left &= left - 1) {
+        const struct stk_part *p = &s->parts[n->first_part + (uint32_t)__builtin_ctzll(left)];
 
-        most = milli > most ? milli : most;
+        if (p->share == STK_SHARE_PAIR)
+            continue;
+        any = true;
+        most = p->milli > most ? p->milli : most;
     }
-    return 1 + most * STK_PART_LEVELS / 1000;
+    return any ? 1 + most * STK_PART_LEVELS / 1000 : 0;
 }
 
 static uint64_t *bucket(const struct stk_state *s, const struct stk_group *g, uint32_t level)

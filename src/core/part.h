@@ -7,6 +7,9 @@
  * shared GPUs lie in buckets by the most that is left of one: a look for a part starts at the
  * bucket where it just fits.
  *
+ * Jobs on whole GPUs that may have company (core/pair.h) take one of two seats on each, as parts
+ * that no other part fits beside.
+ *
  * GPUs in MIG mode are leased in parts alone, by instances: a part there has a profile and a start
  * (model/mig.h), and what is left is what of its memory is.
  */
@@ -18,7 +21,7 @@
 
 #define STK_PART_LEVELS 32 /* buckets; part_level of a node is 1 to this, or 0: it is in none */
 
-/* What is left of a GPU: 1000 when it is free, 0 when it is leased whole or off. */
+/* What is left of a GPU for parts: 1000 when it is free, 0 when it is leased whole or off. */
 static inline uint32_t stk_part_left(const struct stk_state *s, const struct stk_node *n,
                                      uint32_t gpu)
 {
@@ -26,7 +29,10 @@ static inline uint32_t stk_part_left(const struct stk_state *s, const struct stk
 
     if (n->mask_free & bit)
         return 1000;
-    return n->mask_part & ~n->mask_off & bit ? s->parts[n->first_part + gpu].milli : 0;
+    if ((n->mask_part & ~n->mask_off & bit) == 0 ||
+        s->parts[n->first_part + gpu].share == STK_SHARE_PAIR)
+        return 0;
+    return s->parts[n->first_part + gpu].milli;
 }
 
 /* What one GPU of 'w' takes; where an instance starts is open. */

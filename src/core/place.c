@@ -4,7 +4,9 @@
 #include <stdio.h>
 
 #include "core/gang.h"
+#include "core/pair.h"
 #include "core/part.h"
+#include "core/power.h"
 #include "core/resource.h"
 #include "core/score.h"
 #include "core/shape.h"
@@ -123,7 +125,7 @@ static bool place_cut(struct stk_state *s, const struct stk_demand *d, uint32_t 
     }
     if (rest > 0) {
         const struct stk_want w = want_of(d, pool, rest, 1, avoid);
-        uint32_t node = s->place->pick_rest(s, &w);
+        uint32_t node = s->place->score_rest ? pick(s, &w, &gpu) : s->place->pick_rest(s, &w);
 
         if (node == STK_NONE)
             return false;
@@ -291,6 +293,8 @@ static bool place_pinned(struct stk_state *s, const struct stk_demand *d, const 
 
     if ((avoid && stk_bits_test(avoid, piece.node.i)) || !stk_index_fits(s, piece.node.i, &u))
         return false;
+    if (stk_demand_pairs(d) && (d->pin_mask & ~s->nodes[piece.node.i].mask_free))
+        return false; /* it may have company, but not just anybody's */
     s->try_pieces[0] = piece;
     *ret_n = 1;
     return true;
@@ -347,11 +351,47 @@ static bool try_fastest(struct stk_state *s, const struct stk_demand *d, uint32_
     return false;
 }
 
-static bool try_demand(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                       const uint64_t *avoid, uint32_t *ret_n)
+/* On GPUs of its own, or its part of one. */
+static bool try_own(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                    const uint64_t *avoid, uint32_t *ret_n)
 {
     return d->n_speeds && !d->pin ? try_fastest(s, d, pool, avoid, ret_n)
                                   : try_types(s, d, pool, avoid, ret_n);
+}
+
+static bool try_all(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                    const uint64_t *avoid, uint32_t *ret_n)
+{
+    if (s->share.join_first)
+        return stk_pair_find(s, d, pool, avoid, ret_n) || try_own(s, d, pool, avoid, ret_n);
+    return try_own(s, d, pool, avoid, ret_n) || stk_pair_find(s, d, pool, avoid, ret_n);
+}
+
+/* Under a power cap: where the policy likes it, else on nodes of one type. */
+static bool try_capped(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                       const uint64_t *avoid, uint32_t *ret_n)
+{
+    struct stk_pool *p = &s->pools[pool];
+    struct stk_demand one = *d;
+
+    if (!try_all(s, d, pool, avoid, ret_n))
+        return false;
+    if (stk_power_fits(s, s->try_pieces, *ret_n))
+        return true;
+    for (uint32_t i = 0; p->n_groups > 1 && i < p->n_groups; i++) {
+        one.gpu_types = d->gpu_types & UINT64_C(1) << s->groups[p->first_group + i].gpu_type;
+        if (one.gpu_types && try_all(s, &one, pool, avoid, ret_n) &&
+            stk_power_fits(s, s->try_pieces, *ret_n))
+            return true;
+    }
+    p->power_short = s->power_short = true;
+    return false;
+}
+
+static bool try_demand(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                       const uint64_t *avoid, uint32_t *ret_n)
+{
+    return s->cap_w ? try_capped(s, d, pool, avoid, ret_n) : try_all(s, d, pool, avoid, ret_n);
 }
 
 bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n)

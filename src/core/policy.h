@@ -17,6 +17,7 @@
 #include "model/event.h"
 #include "model/node.h"
 #include "model/params.h"
+#include "model/speed.h"
 
 struct stk_state;
 struct stk_job;
@@ -93,6 +94,13 @@ struct stk_prices {
     double free[STK_MAX_NODE_GPUS + 1]; /* what a node with so many free GPUs is worth by them */
 };
 
+/* What a placement policy with mate() likes. */
+struct stk_pair_rule {
+    bool all;        /* every job on whole GPUs may get company, if its speed is known */
+    bool unknown;    /* ... or not */
+    bool join_first; /* company rather than free GPUs */
+};
+
 struct stk_place_ops { /* which node */
     const char *name, *help;
     const struct stk_param *params;
@@ -117,6 +125,16 @@ struct stk_place_ops { /* which node */
     void (*learn)(void *st, const struct stk_state *s);
     /* Optional, with score: asked now and then; what a piece takes is taken off its score. */
     void (*prices)(const void *st, const struct stk_state *s, struct stk_prices *ret);
+    /* Optional: jobs that may share whole GPUs are put together (core/pair.h). How well the two get
+     * on there, larger is better; 0: not at all. Depends on what is given and on state.speeds. */
+    uint32_t (*mate)(const void *st, const struct stk_speeds *speeds, uint32_t gpu_type,
+                     const struct stk_demand *a, const struct stk_demand *b);
+    void (*share)(const void *st, struct stk_pair_rule *ret); /* with mate */
+    /* Optional: nodes are off until they are used, and the engine switches empty ones off; all
+     * together draw no more than this many watts (0: no cap). */
+    bool saves;
+    uint64_t (*cap_w)(const void *st);
+    bool score_rest; /* what is left over of a cut job goes by score, too */
     /* A node that has room for all of 'w', or STK_NONE. Uses the index (core/index.h). */
     uint32_t (*pick)(const struct stk_state *s, const struct stk_want *w);
     /* The same for what is left over when a job was cut into whole nodes. */

@@ -15,8 +15,8 @@ int stk_queue_reserve(struct stk_state *s, uint32_t pool)
     const struct stk_mem *m = &s->mem;
     int rc = 0;
 
-    /* a job moves between at most three trees per event */
-    rc = rc < 0 ? rc : stk_opool_reserve(&s->trees, m, 3);
+    /* a job moves between at most three trees per event, and another may be left alone */
+    rc = rc < 0 ? rc : stk_opool_reserve(&s->trees, m, 4);
     rc = rc < 0 ? rc
                 : stk_mem_grow(m, &s->shapes, &s->cap_shapes, s->n_shapes + 1, sizeof(*s->shapes));
     rc = rc < 0 ? rc

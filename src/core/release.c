@@ -4,6 +4,8 @@
 #include "core/verbs.h"
 
 #include "core/array.h"
+#include "core/pair.h"
+#include "core/power.h"
 #include "core/queue.h"
 #include "core/speed.h"
 #include "core/txn.h"
@@ -12,15 +14,17 @@ static void give_back(struct stk_state *s, struct stk_job *j)
 {
     const struct stk_demand *d = &s->shapes[j->shape].demand;
 
+    stk_pair_leave(s, (uint32_t)(j - s->jobs));
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
-        const struct stk_use u = stk_use_of(d, p);
+        const struct stk_use u = stk_use_by(s, j, d, p);
 
         stk_index_give(s, p->node.i, &u);
         stk_shape_wake(s, p->node.i);
     }
     stk_pieces_free(s, j->first_piece, j->n_pieces);
     j->n_pieces = 0;
+    stk_power_freed(s);
 }
 
 /* An end that was not expected at this time moves reservations and plans. One that is due at the

@@ -3,6 +3,8 @@
 #include "core/verbs.h"
 
 #include "core/gang.h"
+#include "core/pair.h"
+#include "core/power.h"
 #include "core/queue.h"
 #include "core/txn.h"
 #include "core/walk.h"
@@ -97,8 +99,9 @@ int stk_run_take(struct stk_state *s, const struct stk_job *j, const struct stk_
         rc = check_piece(s, j, &pieces[i], err);
         if (rc < 0)
             break;
-        u = stk_use_of(d, &pieces[i]);
-        if (!stk_index_fits(s, pieces[i].node.i, &u)) {
+        u = stk_use_by(s, j, d, &pieces[i]);
+        if (!stk_index_fits(s, pieces[i].node.i, &u) ||
+            (stk_demand_pairs(d) && !stk_pair_allows(s, pieces, n, i))) {
             rc = stk_err_set(err, -ENOSPC, "job %u does not fit node %u now", j->number,
                              pieces[i].node.i);
             break;
@@ -162,12 +165,15 @@ int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_er
         s->pools[j->pool].claim = STK_NONE; /* nobody goes any more, and another one starts */
     j->first_piece = stk_pieces_alloc(s, n);
     j->n_pieces = n;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         s->pieces[j->first_piece + i] = ev->u.place.pieces[i];
+        s->nodes[ev->u.place.pieces[i].node.i].off = false; /* that switches it on */
+    }
     j->lease = s->next_lease++;
     j->started = s->now;
     j->state = STK_JOB_PLACED;
     stk_queue_lease(s, ev->job.i);
+    stk_pair_join(s, ev->job.i);
     charge_reservation(s, j);
     return 0;
 }

@@ -3,7 +3,7 @@
  *
  *     "stkC" version, order policy, its settings
  *     time, next numbers, history, events
- *     nodes: up, off           pools: claim           resources: name
+ *     nodes: up, GPUs off, switched off           pools: claim           resources: name
  *     what was asked for lately
  *     slots: a state each; a job's members where it is not free; what a live job has besides
  *     free slots in the order in which they are used again; finished jobs, oldest first
@@ -49,6 +49,7 @@ static void put_head(struct stk_bytes *b, const struct stk_state *s)
         stk_put_u(b, s->nodes[i].up);
         stk_put_u(b, s->nodes[i].mask_off);
         stk_put_u(b, s->nodes[i].mask_last);
+        stk_put_u(b, s->nodes[i].off);
     }
     stk_put_u(b, s->n_pools);
     for (uint32_t i = 0; i < s->n_pools; i++)

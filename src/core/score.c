@@ -143,7 +143,8 @@ static bool alike(const struct stk_node *a, const struct stk_node *b)
 {
     return a->gpus == b->gpus && a->gpu_type == b->gpu_type && a->gpu_mem_mib == b->gpu_mem_mib &&
            a->cpu_milli == b->cpu_milli && a->cpu_limited == b->cpu_limited &&
-           a->aggregate == b->aggregate;
+           a->aggregate == b->aggregate && a->off == b->off && a->power.idle_w == b->power.idle_w &&
+           a->power.gpu_w == b->power.gpu_w && a->power.off_w == b->power.off_w;
 }
 
 static void find_all(const struct stk_state *s, struct stk_score_row *r)

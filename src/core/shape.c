@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "core/gang.h"
 #include "core/index.h"
+#include "core/pair.h"
 #include "core/place.h"
 #include "model/mig.h"
 
@@ -32,6 +33,8 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool)
         h = stk_hash_mix(h, (uint64_t)d->level_required << 24 | (uint64_t)d->level_preferred << 16 |
                                 (uint64_t)d->group_level << 8 | d->exclusive);
     }
+    if (d->row || d->slo_milli)
+        h = stk_hash_mix(h, (uint64_t)d->row << 16 | d->slo_milli);
     if (d->pin)
         h = stk_hash_mix(stk_hash_mix(h, (uint64_t)d->pin_slot << 32 | d->pin), d->pin_mask);
     return (uint32_t)(h >> 33); /* 31 bits: never UINT32_MAX */
@@ -60,7 +63,7 @@ static bool same_demand(const struct stk_demand *a, const struct stk_demand *b)
            a->level_preferred == b->level_preferred && a->exclusive == b->exclusive &&
            a->per_node == b->per_node && a->group == b->group && a->group_level == b->group_level &&
            a->pin == b->pin && a->pin_mask == b->pin_mask && a->pin_slot == b->pin_slot &&
-           same_lists(a, b);
+           a->row == b->row && a->slo_milli == b->slo_milli && same_lists(a, b);
 }
 
 /* Tasks that a node has at least, if it has any. */
@@ -143,10 +146,14 @@ static struct stk_demand relevant(const struct stk_state *s, const struct stk_de
     for (uint32_t i = 0; i < d->n_speeds; i++)
         if (!(r.gpu_types >> d->speed_type[i] & 1))
             (void)stk_demand_set_speed(&r, d->speed_type[i], STK_SPEED);
+    if (s->share.all && r.gpus > 0 && !r.gpu_milli && !r.exclusive && (r.row || s->share.unknown))
+        r.share_max = 2;
     if (s->pools[pool].aggregate)
         r.gpu_milli = r.mig = r.share = r.share_max = 0, r.share_with = 0;
     if (stk_gang_asked(&r))
         relevant_near(s, &r, pool);
+    if (!stk_demand_pairs(&r))
+        r.row = r.slo_milli = 0; /* it has no company */
     return r;
 }
 
@@ -251,6 +258,7 @@ void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piec
     struct stk_demand d = s->shapes[j->shape].demand;
     uint32_t old = j->shape, pin = at ? at->node.i + 1 : 0;
     uint64_t mask = at ? at->mask : 0;
+    bool alone;
 
     if (d.pin == pin && d.pin_mask == mask && d.pin_slot == (at ? at->slot : 0))
         return;
@@ -264,8 +272,11 @@ void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piec
     d.pin = pin;
     d.pin_mask = mask;
     d.pin_slot = at ? (uint8_t)at->slot : 0;
+    alone = stk_pair_hide(s, (uint32_t)(j - s->jobs));
     j->shape = stk_shape_get(s, &d, j->pool);
     stk_shape_drop(s, old);
+    if (alone)
+        stk_pair_show(s, (uint32_t)(j - s->jobs));
 }
 
 uint64_t stk_shape_pinned(const struct stk_state *s, uint32_t node)
@@ -414,6 +425,7 @@ void stk_shape_wake(struct stk_state *s, uint32_t node)
         stk_shape_mark_dirty(s, n->pool);
     if (!n->up)
         return;
+    stk_pair_wake(s, node);
     stk_shape_retry(s, n->pool);
     if (s->backfill->reserve_all || !s->backfill->pass) {
         p->blocked = false;

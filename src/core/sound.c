@@ -8,7 +8,9 @@
 #include "core/evictable.h"
 #include "core/gang.h"
 #include "core/index.h"
+#include "core/pair.h"
 #include "core/part.h"
+#include "core/power.h"
 #include "core/resource.h"
 #include "core/shape.h"
 
@@ -186,6 +188,35 @@ static bool add_lease(const struct stk_state *s, const struct stk_job *j, struct
     return true;
 }
 
+/* Two jobs that share a whole GPU share all of theirs; one that is alone can be found. */
+static bool pair_sound(const struct stk_state *s, uint32_t job, struct stk_err *err)
+{
+    const struct stk_job *j = &s->jobs[job];
+    const struct stk_shape *sh = &s->shapes[j->shape];
+    const struct stk_piece *mine = &s->pieces[j->first_piece], *other;
+    uint32_t mate = stk_pair_mate(s, job), type;
+    const struct stk_oent *e;
+
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const struct stk_node *n = &s->nodes[mine[i].node.i];
+        uint32_t at = n->first_part + (uint32_t)__builtin_ctzll(mine[i].mask);
+
+        other = mate == STK_NONE ? mine : &s->pieces[s->jobs[mate].first_piece];
+        if (s->parts[at].n != (mate == STK_NONE ? 1 : 2) ||
+            (s->parts[at].holder[0] != job + 1 && s->parts[at].holder[1] != job + 1) ||
+            other[i].node.i != mine[i].node.i || other[i].mask != mine[i].mask)
+            return BAD("node %u: job %u shares some of its GPUs with another", mine[i].node.i,
+                       j->number);
+    }
+    if (mate != STK_NONE && stk_pair_mate(s, mate) != job)
+        return BAD("job %u shares GPUs with one that does not share them", j->number);
+    type = s->nodes[mine[0].node.i].gpu_type;
+    e = stk_ocursor_get(&s->trees, stk_otree_seek(&s->trees, &sh->alone, type, j->number));
+    if ((e && e->id == job) != (mate == STK_NONE && s->place->mate))
+        return BAD("job %u %s company", j->number, mate == STK_NONE ? "cannot get" : "has got");
+    return true;
+}
+
 static uint32_t idle_off(const struct stk_node *n)
 {
     return (uint32_t)__builtin_popcountll(n->mask_off & ~n->mask_used);
@@ -260,6 +291,26 @@ static bool group_sound(const struct stk_state *s, uint32_t group, uint32_t leve
     return true;
 }
 
+/* What all nodes draw, and how many are on. */
+static bool power_sound(const struct stk_state *s, struct stk_err *err)
+{
+    uint64_t watts = 0;
+    uint32_t on = 0;
+
+    for (uint32_t i = 0; i < s->n_nodes; i++) {
+        const struct stk_node *n = &s->nodes[i];
+
+        if (n->off && (n->n_uses > 0 || !stk_power_known(&n->power)))
+            return BAD("node %u is off, with %u pieces", i, n->n_uses);
+        watts += stk_power_of(n);
+        on += stk_power_known(&n->power) && stk_power_on(n);
+    }
+    if (watts != s->watts || (s->power && on != s->n_on))
+        return BAD("%llu W on %u nodes, counted %llu on %u", (unsigned long long)watts, on,
+                   (unsigned long long)s->watts, s->n_on);
+    return true;
+}
+
 static bool nodes_sound(const struct stk_state *s, struct stk_err *err)
 {
     for (uint32_t node = 0; node < s->n_nodes; node++)
@@ -269,7 +320,9 @@ static bool nodes_sound(const struct stk_state *s, struct stk_err *err)
     for (size_t i = 0; i < (size_t)s->n_nodes * s->n_resources; i++)
         s->resource_tally[i] = 0;
     for (uint32_t i = 0; i < s->n_jobs; i++)
-        if (has_lease(&s->jobs[i]) && !add_lease(s, &s->jobs[i], err))
+        if (has_lease(&s->jobs[i]) &&
+            (!add_lease(s, &s->jobs[i], err) ||
+             (stk_demand_pairs(&s->shapes[s->jobs[i].shape].demand) && !pair_sound(s, i, err))))
             return false;
     for (uint32_t node = 0; node < s->n_nodes; node++)
         if (!node_sound(s, node, err))
@@ -395,7 +448,8 @@ bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
     if (live != s->n_live || done != s->n_done || s->n_undo != 0)
         return BAD("%u live and %u finished jobs, counters say %u and %u", live, done, s->n_live,
                    s->n_done);
-    if (!nodes_sound(s, err) || !stk_topo_sound(s, err) || !arrays_sound(s, err))
+    if (!nodes_sound(s, err) || !stk_topo_sound(s, err) || !power_sound(s, err) ||
+        !arrays_sound(s, err))
         return false;
     for (uint32_t p = 0; p < s->n_pools; p++)
         if (!pool_sound(s, p, err) || !levels_sound(s, p, err))

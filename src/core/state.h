@@ -82,8 +82,10 @@ struct stk_shape {
     struct stk_otree
         waiting; /* by (rank, number); aux: remaining time; conservative: planned start */
     /* caches */
-    uint8_t parked;                /* enum stk_parked */
-    uint32_t park_next, park_prev; /* shape + 1 */
+    struct stk_otree alone; /* jobs that have GPUs and may get company: by (GPU type, number) */
+    uint32_t alone_next, alone_prev; /* shapes of the pool with such jobs; shape + 1 */
+    uint8_t parked;                  /* enum stk_parked */
+    uint32_t park_next, park_prev;   /* shape + 1 */
 };
 
 enum stk_parked {
@@ -95,13 +97,14 @@ enum stk_parked {
 
 /* What is left of a GPU that several may share. Of use only while somebody does. */
 struct stk_part {
-    uint16_t milli;    /* thousandths left */
-    uint8_t share;     /* how those who are there share it, and how many may: enum stk_share */
-    uint8_t share_max; /* 0: as many as fit */
-    uint32_t with;     /* share_with of those who are there */
-    uint32_t n;        /* pieces there */
-    uint32_t mem_mib;  /* memory left, in turns all of it; of no use where it is not known */
-    uint8_t slices;    /* of a GPU in MIG mode: memory slices in use, a bit each */
+    uint16_t milli;     /* thousandths left */
+    uint8_t share;      /* how those who are there share it, and how many may: enum stk_share */
+    uint8_t share_max;  /* 0: as many as fit */
+    uint32_t with;      /* share_with of those who are there */
+    uint32_t n;         /* pieces there */
+    uint32_t mem_mib;   /* memory left, in turns all of it; of no use where it is not known */
+    uint8_t slices;     /* of a GPU in MIG mode: memory slices in use, a bit each */
+    uint32_t holder[2]; /* of a whole GPU that two may have: who does, as stk_use has it */
 };
 
 struct stk_node {
@@ -125,6 +128,8 @@ struct stk_node {
     uint8_t mig; /* model of its GPUs, which are in MIG mode; 0: they are not */
     bool cpu_limited, mem_limited;
     uint64_t cpu_milli, cpu_free, mem_mib, mem_free;
+    struct stk_power power;
+    bool off;            /* switched off; a piece here switches it on */
     int64_t extra;       /* cache: GPUs of a reserved node that its reservation leaves free */
     uint32_t first_part; /* in state.parts, its first GPU's */
     uint32_t part_level; /* cache: bucket among nodes with shared GPUs; 0: it has none */
@@ -173,8 +178,10 @@ struct stk_pool {
     uint32_t n_walk, cap_walk;
     uint32_t claim; /* job that others are being evicted for; STK_NONE */
     /* caches */
-    bool dirty;   /* something happened that may let a job start */
-    bool blocked; /* head of a strict queue does not fit */
+    bool power_short; /* some job does not start for the power cap */
+    uint32_t alone;   /* shapes with jobs that may get company (core/pair.h); shape + 1 */
+    bool dirty;       /* something happened that may let a job start */
+    bool blocked;     /* head of a strict queue does not fit */
     struct stk_heap ready;
     bool late_keys;              /* some shape lies in it under a later job than its first */
     size_t park_used, park_head; /* bits over 'need'; in state.words and state.counts */
@@ -226,6 +233,7 @@ struct stk_use {
     uint32_t gpu_mem;         /* of each GPU of the mask */
     uint16_t milli;           /* of each; 0: all of it */
     uint8_t share, share_max; /* of parts */
+    uint32_t holder;          /* of whole GPUs that two may have: job + 1; 0: it is only tried */
     uint32_t share_with;
     struct stk_amounts resources;
     bool whole; /* the node is blocked for all others, too */
@@ -308,6 +316,9 @@ struct stk_state {
     uint32_t n_layouts;
     struct stk_part *parts; /* one per GPU of every node that tells its GPUs apart */
     uint32_t n_parts;
+    uint32_t *mates; /* two per GPU: jobs that have it as the first of their GPUs, job + 1 */
+    const struct stk_speeds *speeds; /* by GPU type; somebody else's; NULL: none are known */
+    struct stk_pair_rule share;      /* the placement policy's */
     struct stk_group *groups;
     uint32_t n_groups;
     struct stk_pool *pools;
@@ -322,6 +333,12 @@ struct stk_state {
     uint32_t *evictable;       /* n_levels per node: GPUs that are free or held by lower levels */
     uint32_t *evictable_nodes; /* nodes by that; for each level laid out like 'counts' */
 
+    bool power;            /* of some node it is known (core/power.h); then of all these: */
+    uint64_t watts;        /* what they draw; where it is not known, 0 */
+    uint64_t watts_off;    /* what they would draw off */
+    uint64_t cap_w;        /* 0: none */
+    uint32_t n_on;         /* nodes that are on */
+    bool power_short;      /* cache: some pool has it set */
     struct stk_mix *mix;   /* what jobs usually ask for; may be empty */
     bool mix_given;        /* by whoever made the core */
     struct stk_seen *seen; /* what it is learned from; NULL: it is given, or of no use */

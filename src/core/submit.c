@@ -6,6 +6,7 @@
 
 #include "core/array.h"
 #include "core/evictable.h"
+#include "core/power.h"
 #include "core/queue.h"
 #include "core/txn.h"
 #include "model/mig.h"
@@ -23,6 +24,20 @@ static int check_lists(const struct stk_demand *d, struct stk_err *err)
     return ok ? 0 : stk_err_set(err, -EINVAL, "resources or speeds in disorder");
 }
 
+/* Who may be on the same GPUs. */
+static int check_share(const struct stk_demand *d, struct stk_err *err)
+{
+    if (d->share >= STK_SHARE_MAX || (!d->gpu_milli && (d->share || d->share_with)))
+        return stk_err_set(err, -EINVAL, "only parts of a GPU are shared in some way");
+    if (!d->gpu_milli && d->share_max && (d->share_max != 2 || d->gpus == 0 || d->exclusive))
+        return stk_err_set(err, -EINVAL, "whole GPUs are shared by two jobs, got %u of %u GPUs",
+                           d->share_max, d->gpus);
+    if (d->slo_milli > 1000)
+        return stk_err_set(err, -EINVAL, "an SLO is 0 to 1000 thousandths of a speed, got %u",
+                           d->slo_milli);
+    return 0;
+}
+
 int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
 {
     if (d->tasks < 1 || d->tasks > STK_MAX_TASKS)
@@ -36,8 +51,8 @@ int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
     if (d->mig && (d->gpu_milli != stk_mig_milli(d->mig) || !d->gpu_milli || d->gpu_mem_mib ||
                    d->share || d->share_max || d->share_with))
         return stk_err_set(err, -EINVAL, "a MIG instance is what its profile says, and not shared");
-    if (d->share >= STK_SHARE_MAX || (!d->gpu_milli && (d->share || d->share_max || d->share_with)))
-        return stk_err_set(err, -EINVAL, "only parts of a GPU are shared");
+    if (check_share(d, err) < 0)
+        return -EINVAL;
     if (d->share == STK_SHARE_TIME && d->tasks != 1)
         return stk_err_set(err, -EINVAL,
                            "the tasks of a gang would not have their turns at the same time: "
@@ -176,6 +191,7 @@ int stk_submit_check(const struct stk_state *s, const struct stk_job_spec *spec,
     int rc = check_spec(s, spec, err);
 
     rc = rc < 0 ? rc : s->admit->check(s, spec, err);
+    rc = rc < 0 ? rc : stk_power_check(s, spec, err);
     if (rc == 0 && s->next_number == UINT32_MAX)
         rc = stk_err_set(err, -EOVERFLOW, "job numbers are used up");
     return rc;

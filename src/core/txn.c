@@ -55,7 +55,7 @@ void stk_txn_give_job(struct stk_state *s, const struct stk_job *j)
 
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
-        const struct stk_use u = stk_use_of(d, p);
+        const struct stk_use u = stk_use_by(s, j, d, p);
 
         stk_txn_give(s, p->node.i, &u);
     }
@@ -68,7 +68,7 @@ bool stk_txn_take_job(struct stk_state *s, const struct stk_job *j)
 
     for (uint32_t i = 0; i < j->n_pieces; i++) {
         const struct stk_piece *p = &s->pieces[j->first_piece + i];
-        const struct stk_use u = stk_use_of(d, p);
+        const struct stk_use u = stk_use_by(s, j, d, p);
 
         if (!stk_index_fits_again(s, p->node.i, &u)) {
             stk_txn_rollback(s, mark);

@@ -123,6 +123,11 @@ static int check_together(const struct stk_setup *s, struct stk_err *err)
                            "--preempt %s goes with --backfill skip or none; with --preempt none "
                            "--backfill %s works",
                            s->preempt->name, s->backfill->name);
+    if (s->preempt->pass && s->place->mate)
+        return stk_err_set(err, -EINVAL,
+                           "--place %s does not go with --preempt %s, which counts GPUs; add "
+                           "--preempt none",
+                           s->place->name, s->preempt->name);
     if (s->preempt->room && s->backfill->reserve_all)
         return stk_err_set(err, -EINVAL,
                            "--preempt %s does not go with --backfill %s; add --preempt none",

@@ -11,6 +11,9 @@
  * same number of sharers and the same company (share_with). In turns each may use all of its
  * memory, and a job has one task: several would not have their turns together.
  *
+ * Or it asks for whole GPUs that one other job may have with it: then share_max is 2 and gpu_milli
+ * 0. Two such jobs of the same size share the same GPUs, all of them or none (core/pair.h).
+ *
  * Or it asks for a MIG instance of one GPU (mig.h): 'mig' is the profile, gpu_milli is what that
  * counts as, and memory follows from it. GPUs in MIG mode are given in instances alone, and no
  * other GPU is.
@@ -53,6 +56,7 @@ enum stk_share {
     STK_SHARE_TIME, /* in turns: all but one are suspended */
     STK_SHARE_MAX
 };
+#define STK_SHARE_PAIR STK_SHARE_MAX /* the core's own, of whole GPUs that two may have */
 
 /* What a job description has for it: these, and "mig" for an instance. */
 static inline const char *stk_share_name(enum stk_share s)
@@ -71,7 +75,8 @@ struct stk_demand {
     uint32_t gpu_mem_mib; /* memory on each GPU: of all of it, or of the part; 0: does not matter */
     uint16_t gpu_milli;   /* 0: whole GPUs; 1 to 999: so many thousandths of one */
     uint8_t share;        /* enum stk_share, of a part */
-    uint8_t share_max;    /* at most so many share a GPU; 0: as many as fit */
+    uint8_t share_max;    /* at most so many share a GPU; 0: as many as fit. Of whole GPUs: 2, or
+                             0: none but itself */
     uint32_t share_with;  /* of a part: only with those of the same number; 0 is one as any */
     bool cut;             /* tasks == 1, and may be cut over several nodes */
     bool exclusive;       /* nobody else on its nodes */
@@ -81,6 +86,8 @@ struct stk_demand {
     uint32_t per_node;   /* tasks on each node that is used; divides tasks; 0: as they fit */
     uint8_t pin_slot;    /* of a MIG instance; see pin */
     uint16_t mig;        /* 0: no MIG instance; else its profile, and gpu_milli is its milli */
+    uint16_t slo_milli;  /* company must leave it so many thousandths of its speed; 0: no wish */
+    uint32_t row;        /* its kind in the table of speeds (speed.h), + 1; 0: not known */
     uint8_t n_resources; /* those after so many are 0 */
     uint8_t n_speeds;
     uint32_t resource[STK_MAX_RESOURCES]; /* per task */
@@ -108,5 +115,17 @@ static inline uint32_t stk_demand_speed(const struct stk_demand *d, uint32_t typ
 }
 /* 0, or -EINVAL with a sentence: levels, subgroups, tasks per node and the like go together. */
 int stk_demand_near_check(const struct stk_demand *d, struct stk_err *err);
+
+/* Whole GPUs that another may have with it. */
+static inline bool stk_demand_pairs(const struct stk_demand *d)
+{
+    return d->share_max == 2 && d->gpu_milli == 0;
+}
+
+/* The GPUs it leases need not come back when it goes: others may be on them. */
+static inline bool stk_demand_shares(const struct stk_demand *d)
+{
+    return d->gpu_milli || stk_demand_pairs(d);
+}
 
 #endif

@@ -11,7 +11,7 @@ const char *stk_event_type_name(enum stk_event_type t)
         [STK_EV_NODE_UP] = "node_up",   [STK_EV_NODE_DOWN] = "node_down",
         [STK_EV_TICK] = "tick",         [STK_EV_SUSPENDED] = "suspended",
         [STK_EV_GPUS_OFF] = "gpus_off", [STK_EV_UPDATE] = "update",
-        [STK_EV_ADVISE] = "advise",
+        [STK_EV_ADVISE] = "advise",     [STK_EV_NODE_OFF] = "node_off",
     };
 
     return t < STK_EV_TYPE_MAX ? names[t] : "?";

@@ -29,6 +29,7 @@ enum stk_event_type {
     STK_EV_UPDATE, /* from users: a job that has not started gets another priority or estimate */
     /* from an adviser: where the job belongs from now on, for policies that ask for that */
     STK_EV_ADVISE,
+    STK_EV_NODE_OFF, /* from the engine: an empty node was switched off; a start switches it on */
     STK_EV_TYPE_MAX
 };
 
@@ -73,7 +74,7 @@ struct stk_event {
             uint32_t where; /* GPU type + 1; 0: nowhere */
             int32_t rank;   /* smaller first */
         } advice;
-        stk_node_id node; /* NODE_DOWN, NODE_UP */
+        stk_node_id node; /* NODE_DOWN, NODE_UP, NODE_OFF */
         struct {
             stk_node_id node;
             uint64_t mask;

@@ -13,6 +13,19 @@
 #define STK_MAX_POOLS 4096
 #define STK_MAX_NODE_GPUS 64 /* GPUs that can be told apart on one node */
 
+/* What a node draws, and how long it takes to switch it on. All 0: not known. */
+struct stk_power {
+    uint32_t idle_w; /* on, its GPUs idle */
+    uint32_t gpu_w;  /* more for each GPU that a job has */
+    uint32_t off_w;
+    uint32_t boot_s;
+};
+
+static inline bool stk_power_known(const struct stk_power *p)
+{
+    return p->idle_w || p->gpu_w || p->off_w || p->boot_s;
+}
+
 struct stk_node_spec {
     stk_pool_id pool;
     uint32_t gpu_type; /* index into the cluster's type table, < STK_MAX_GPU_TYPES */
@@ -27,6 +40,7 @@ struct stk_node_spec {
     uint32_t layout; /* of its GPUs: index into the table of layouts + 1; 0: none is linked */
     uint8_t mig;     /* its GPUs are in MIG mode: their model (mig.h). All nodes with this type
                         are so, or none. 0: they are not */
+    struct stk_power power;
     /* In MIG mode, where instances are not made as they are wanted: for each GPU and each slice of
      * memory (STK_MIG_SLICES) the profile of the instance that starts there, 0: none. Borrowed for
      * the life of the core. NULL: they are made. */

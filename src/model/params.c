@@ -126,6 +126,9 @@ static bool valid(const struct stk_param *d, const char *text)
     case STK_PARAM_SECONDS:
         end = read_number(text, 6, &v);
         return end && *end == '\0' && v >= d->min * STK_SECOND && v <= d->max * STK_SECOND;
+    case STK_PARAM_MILLI:
+        end = read_number(text, 3, &v);
+        return end && *end == '\0' && v >= d->min && v <= d->max;
     case STK_PARAM_LIST:
         return valid_list(d, text);
     case STK_PARAM_SIZES:
@@ -147,6 +150,11 @@ static int complain(const struct stk_param *d, const char *text, struct stk_err 
     case STK_PARAM_SECONDS:
         return stk_err_set(err, -EINVAL, "%s takes seconds from %lld to %lld, got \"%s\"", d->name,
                            lo, hi, text);
+    case STK_PARAM_MILLI:
+        return stk_err_set(err, -EINVAL,
+                           "%s takes a number from %g to %g with at most three decimals, got "
+                           "\"%s\"",
+                           d->name, (double)lo / 1000, (double)hi / 1000, text);
     case STK_PARAM_LIST:
         return stk_err_set(err, -EINVAL,
                            "%s takes at most %d ascending whole numbers from %lld to %lld joined "
@@ -197,6 +205,14 @@ int64_t stk_params_int(const struct stk_params *p, const struct stk_param *decl)
     int64_t v = 0;
 
     (void)read_number(text_of(p, decl), 0, &v);
+    return v;
+}
+
+int64_t stk_params_milli(const struct stk_params *p, const struct stk_param *decl)
+{
+    int64_t v = 0;
+
+    (void)read_number(text_of(p, decl), 3, &v);
     return v;
 }
 

@@ -17,6 +17,7 @@
 enum stk_param_type {
     STK_PARAM_INT,     /* whole number */
     STK_PARAM_SECONDS, /* seconds, up to six decimals */
+    STK_PARAM_MILLI,   /* up to three decimals; kept in thousandths */
     STK_PARAM_LIST,    /* ascending whole numbers joined by commas */
     STK_PARAM_SIZES,   /* seconds, or by size: "8:40,*:60" is 40 s up to 8 GPUs, else 60 s */
     STK_PARAM_WORD,    /* one of 'words' */
@@ -26,7 +27,8 @@ struct stk_param {
     const char *name;
     enum stk_param_type type;
     const char *def;   /* as a user would write it; "" : not set */
-    int64_t min, max;  /* of INT and LIST items; of SECONDS and SIZES in seconds */
+    int64_t min, max;  /* of INT and LIST items; of SECONDS and SIZES in seconds; of MILLI in
+                          thousandths */
     const char *words; /* WORD: "a|b|c" */
     const char *help;
 };
@@ -49,6 +51,7 @@ int stk_params_set(struct stk_params *p, const struct stk_param *decl, const cha
 
 bool stk_params_has(const struct stk_params *p, const struct stk_param *decl);
 int64_t stk_params_int(const struct stk_params *p, const struct stk_param *decl);
+int64_t stk_params_milli(const struct stk_params *p, const struct stk_param *decl);
 stk_time stk_params_seconds(const struct stk_params *p, const struct stk_param *decl);
 /* Fills at most STK_MAX_PARAM_LIST numbers, returns how many. */
 uint32_t stk_params_list(const struct stk_params *p, const struct stk_param *decl, int64_t *ret);

@@ -27,13 +27,14 @@ enum stk_reason_code {
     STK_WHY_TOPOLOGY, /* enough GPUs are free, but not as near as it asks: 'have' in the best place
                          of 'level'; level 0: its tasks do not lie as they must, or no node is its
                          own */
+    STK_WHY_POWER,    /* there is room, but it needs 'need' watts and the cap leaves 'have' */
     STK_WHY_NEVER,    /* the nodes there are could not run it even if all were free */
     STK_WHY_MAX
 };
 
 struct stk_reason {
     enum stk_reason_code code;
-    uint64_t need, have, missing; /* GPUs, or jobs */
+    uint64_t need, have, missing; /* GPUs, jobs, or watts */
     uint32_t resource;            /* its number */
     uint64_t off;                 /* GPUs of the pool that take no new jobs */
     stk_job_number other;         /* 0: none */

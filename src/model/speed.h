@@ -27,6 +27,12 @@ static inline double stk_speed_alone(const struct stk_speeds *s, uint32_t row, u
     return s->alone[((size_t)row * s->types + type) * 2 + spread];
 }
 
+static inline bool stk_speed_measured(const struct stk_speeds *s, uint32_t row, uint32_t other,
+                                      uint32_t type)
+{
+    return s->beside[((size_t)row * s->rows + other) * s->types + type] >= 0;
+}
+
 /* Whoever was not measured together does not disturb. */
 static inline double stk_speed_beside(const struct stk_speeds *s, uint32_t row, uint32_t other,
                                       uint32_t type)

@@ -68,8 +68,12 @@ void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d)
         stk_put_u(b, d->share_max);
         stk_put_u(b, d->mig);
         stk_put_u(b, d->share_with);
+    } else {
+        stk_put_u(b, d->share_max);
     }
     stk_put_u(b, d->cut);
+    stk_put_u(b, d->slo_milli);
+    stk_put_u(b, d->row);
     put_topology(b, d);
     put_lists(b, d);
 }
@@ -147,6 +151,7 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         return 0;
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
+    case STK_EV_NODE_OFF:
         stk_put_u(b, ev->u.node.i);
         return 0;
     case STK_EV_GPUS_OFF:
@@ -242,10 +247,14 @@ void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, uint64_t 
         ret->share_max = (uint8_t)stk_get_u(r, UINT8_MAX);
         ret->mig = (uint16_t)stk_get_u(r, UINT16_MAX);
         ret->share_with = version > 3 ? stk_get_u32(r) : 0;
+    } else if (version > 3) {
+        ret->share_max = (uint8_t)stk_get_u(r, UINT8_MAX);
     }
     ret->cut = stk_get_bool(r);
     if (version < 4)
         return;
+    ret->slo_milli = (uint16_t)stk_get_u(r, 1000);
+    ret->row = stk_get_u32(r);
     get_topology(r, ret);
     get_lists(r, ret);
 }
@@ -363,6 +372,7 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
         return 0;
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
+    case STK_EV_NODE_OFF:
         ev->u.node.i = stk_get_u32(r);
         return 0;
     case STK_EV_GPUS_OFF:

@@ -13,11 +13,13 @@ extern const struct stk_backfill_ops stk_backfill_none, stk_backfill_skip, stk_b
     stk_backfill_conservative;
 extern const struct stk_place_ops stk_place_first_fit, stk_place_pack, stk_place_spread,
     stk_place_topology, stk_place_count, stk_place_bestfit, stk_place_dotprod, stk_place_gpupacking,
-    stk_place_gpuclustering, stk_place_fgd, stk_place_random, stk_place_stoker;
+    stk_place_gpuclustering, stk_place_fgd, stk_place_random, stk_place_stoker, stk_place_share,
+    stk_place_energy;
 extern const struct stk_preempt_ops stk_preempt_none, stk_preempt_tier, stk_preempt_afresh,
     stk_preempt_lucid, stk_preempt_advised;
 extern const struct stk_admit_ops stk_admit_possible;
 
+extern const struct stk_param *const stk_energy_off_after; /* of place energy, for engines */
 extern const struct stk_param *const stk_hetero_objective; /* of order advised, for advisers */
 
 /* Tables, each ends with NULL. */
@@ -42,8 +44,8 @@ uint32_t stk_place_emptiest(const struct stk_state *s, const struct stk_want *w)
 /* ... with least that suffices. */
 uint32_t stk_place_fullest(const struct stk_state *s, const struct stk_want *w);
 
-/* A named choice of one policy for each decision. Sharing a GPU between jobs has no policy yet:
- * every bundle says "none", one owner per GPU. */
+/* A named choice of one policy for each decision. 'share' says whether whole GPUs may have two
+ * owners: "none", or "pairs". That follows from 'place'. */
 struct stk_bundle {
     const char *name;
     const char *order, *admit, *backfill, *place, *preempt, *share;

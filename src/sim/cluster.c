@@ -231,8 +231,23 @@ static uint32_t add_limits(uint32_t a, uint32_t b)
     return a > UINT32_MAX - b ? UINT32_MAX : a + b;
 }
 
+/* What both draw together, on all the time. */
+static void fold_power(struct stk_node_spec *into, const struct stk_node_spec *n)
+{
+    uint64_t gpus = (uint64_t)into->gpus + n->gpus;
+
+    into->power.idle_w = into->power.idle_w > UINT32_MAX - n->power.idle_w
+                             ? UINT32_MAX
+                             : into->power.idle_w + n->power.idle_w;
+    if (gpus > 0) /* on average */
+        into->power.gpu_w = (uint32_t)(((uint64_t)into->power.gpu_w * into->gpus +
+                                        (uint64_t)n->power.gpu_w * n->gpus) /
+                                       gpus);
+}
+
 static void fold(struct stk_node_spec *into, const struct stk_node_spec *n)
 {
+    fold_power(into, n);
     into->gpus += n->gpus; /* cannot overflow: both counts are bounded */
     into->cpu_milli = add_limits(into->cpu_milli, n->cpu_milli);
     into->mem_mib = add_limits(into->mem_mib, n->mem_mib);

@@ -7,6 +7,7 @@
  *       - {count: 2, gpus: 8, gpu_type: H200, mig: true}
  *       - {gpus: 8, resources: {nic_gbps: 400, nvme_gib: 7000}}
  *       - {racks: 100, per_rack: 32, gpus: 8, zone: a, islands: [[0, 1, 2, 3], [4, 5, 6, 7]]}
+ *       - {gpus: 8, power: {idle_w: 800, gpu_w: 700, off_w: 20, boot_s: 120}}
  *
  * libfyaml keeps where each value stood, so that errors name the line. Only plain values are read:
  * aliases would let a short file grow without bound, and are refused. So is, before libfyaml sees
@@ -63,8 +64,8 @@ enum meaning {
 
 static const struct key {
     const char *name;
-    enum meaning meaning;
-    uint32_t scale; /* 0: a word; 1: a whole number; else what one is in our unit */
+    enum meaning meaning; /* of power: not used */
+    uint32_t scale;       /* 0: a word; 1: a whole number; else what one is in our unit */
     uint32_t max;
 } keys[] = {
     {"count", COUNT, 1, STK_MAX_NODES},
@@ -237,6 +238,45 @@ static int read_resources(const struct reader *r, struct fy_node *v, struct stk_
     return 0;
 }
 
+static const struct key power_keys[] = {
+    {"idle_w", COUNT, 1, 1000000},
+    {"gpu_w", COUNT, 1, 100000},
+    {"off_w", COUNT, 1, 1000000},
+    {"boot_s", COUNT, 1, 86400},
+};
+#define N_POWER_KEYS (sizeof(power_keys) / sizeof(*power_keys))
+
+static int read_power_value(const struct reader *r, struct fy_node_pair *pair,
+                            struct stk_power *power)
+{
+    uint32_t *const into[] = {&power->idle_w, &power->gpu_w, &power->off_w, &power->boot_s};
+    struct stk_field f = scalar(fy_node_pair_key(pair));
+    char what[160];
+
+    for (size_t i = 0; i < N_POWER_KEYS; i++)
+        if (stk_field_is(f, power_keys[i].name))
+            return read_number(r, &power_keys[i],
+                               fy_node_pair_value(pair) ? fy_node_pair_value(pair)
+                                                        : fy_node_pair_key(pair),
+                               into[i]);
+    (void)snprintf(what, sizeof(what), "unknown key \"%s\"; power has idle_w, gpu_w, off_w, boot_s",
+                   stk_field_show(f).text);
+    return bad(r, fy_node_pair_key(pair), what);
+}
+
+static int read_power(const struct reader *r, struct fy_node *v, struct stk_power *power)
+{
+    struct fy_node_pair *pair;
+    void *it = NULL;
+    int rc = 0;
+
+    if (!fy_node_is_mapping(v))
+        return bad(r, v, "power must be a mapping such as {idle_w: 800, gpu_w: 700}");
+    while (rc == 0 && (pair = fy_node_mapping_iterate(v, &it)))
+        rc = read_power_value(r, pair, power);
+    return rc;
+}
+
 static int read_pair(const struct reader *r, struct fy_node_pair *pair, struct stk_node_row *row)
 {
     struct fy_node *key = fy_node_pair_key(pair), *value = fy_node_pair_value(pair);
@@ -245,6 +285,8 @@ static int read_pair(const struct reader *r, struct fy_node_pair *pair, struct s
 
     if (stk_field_is(f, "resources"))
         return read_resources(r, value ? value : key, row);
+    if (value && stk_field_is(f, "power"))
+        return read_power(r, value, &row->node.power);
     for (size_t i = 0; i < N_KEYS; i++)
         if (stk_field_is(f, keys[i].name)) {
             if ((keys[i].meaning == ISLANDS || keys[i].meaning == NUMA) && value &&
@@ -255,7 +297,7 @@ static int read_pair(const struct reader *r, struct fy_node_pair *pair, struct s
     (void)snprintf(what, sizeof(what),
                    "unknown key \"%s\"; a node has count, gpus, gpu_type, gpu_mem_gib, mig, cpus, "
                    "mem_gib, pool, rack, zone, region, domain, racks, per_rack, islands, numa, "
-                   "resources",
+                   "resources, power",
                    stk_field_show(f).text);
     return bad(r, key, what);
 }

@@ -87,6 +87,8 @@ struct stk_demand stk_trace_demand(const struct stk_trace *t, const struct stk_t
                            .gpu_mem_mib = j->gpu_mem_mib,
                            .gpu_milli = (uint16_t)j->gpu_milli,
                            .mig = (uint16_t)j->mig,
+                           .share_max = (uint8_t)j->share_max,
+                           .slo_milli = (uint16_t)j->slo_milli,
                            .cut = j->tasks == 0 && j->gpu_milli == 0};
 
     if (j->gpu_types != STK_ANY_GPU_TYPE) {

@@ -20,7 +20,7 @@ static void time_or_empty(struct stk_emit *e, stk_time us, bool known)
 }
 
 static void row(struct stk_emit *e, const struct stk_trace *t, const struct stk_job_result *r,
-                uint32_t i)
+                uint32_t i, bool power)
 {
     const struct stk_trace_job *j = &t->jobs[i];
 
@@ -36,6 +36,11 @@ static void row(struct stk_emit *e, const struct stk_trace *t, const struct stk_
     stk_emit_u64(e, r->preemptions);
     comma(e);
     stk_emit_u64(e, r->nodes);
+    if (power) {
+        comma(e);
+        if (r->end >= 0)
+            stk_emit_real(e, r->gpu_kwh, 6);
+    }
     stk_emit_bytes(e, "\n", 1);
 }
 
@@ -43,18 +48,20 @@ static int write_all(FILE *f, const struct stk_trace *t, const struct stk_run_re
                      uint32_t n_runs)
 {
     struct stk_emit e;
+    bool power = n_runs > 0 && runs[0].power; /* all runs have the same nodes */
 
     stk_emit_init(&e, f);
     if (n_runs > 1)
         stk_emit_text(&e, "bundle,");
-    stk_emit_text(&e, "id,submit_s,first_start_s,end_s,wait_s,preemptions,nodes\n");
+    stk_emit_text(&e, "id,submit_s,first_start_s,end_s,wait_s,preemptions,nodes");
+    stk_emit_text(&e, power ? ",gpu_kwh\n" : "\n");
     for (uint32_t k = 0; k < n_runs; k++) {
         for (uint32_t i = 0; i < t->n_jobs; i++) {
             if (n_runs > 1) {
                 stk_emit_csv(&e, runs[k].bundle);
                 comma(&e);
             }
-            row(&e, t, &runs[k].jobs[i], i);
+            row(&e, t, &runs[k].jobs[i], i, power);
         }
     }
     return stk_emit_end(&e);

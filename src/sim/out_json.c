@@ -57,6 +57,15 @@ void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
     stk_emit_json(e, digest);
     key(e, "policies");
     stk_emit_json(e, r->policies);
+    if (r->power) {
+        member_real(e, "energy_kwh", r->energy_kwh);
+        member_real(e, "node_hours_on", r->node_hours_on);
+        member_u64(e, "peak_w", r->peak_w);
+    }
+    if (r->shares) {
+        member_u64(e, "colocations", r->colocations);
+        member_real(e, "least_speed", r->least_speed);
+    }
     if (r->rounds > 0)
         member_u64(e, "rounds", r->rounds);
 }

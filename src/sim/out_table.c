@@ -17,7 +17,7 @@
 #define GREEN "\033[1;32m"
 #define PLAIN "\033[0m"
 
-enum show { SHOW_COUNT, SHOW_DURATION, SHOW_RATIO, SHOW_PERCENT };
+enum show { SHOW_COUNT, SHOW_DURATION, SHOW_RATIO, SHOW_PERCENT, SHOW_KWH };
 
 struct column {
     const char *head;
@@ -43,6 +43,7 @@ MEMBER(utilization)
 MEMBER(preemptions)
 MEMBER(max_waiting)
 MEMBER(makespan_s)
+MEMBER(energy_kwh)
 
 static double get_speed(const struct stk_run_result *r)
 {
@@ -63,6 +64,7 @@ static const struct column columns[] = {
     {"max queue", SHOW_COUNT, false, get_max_waiting},
     {"makespan", SHOW_DURATION, false, get_makespan_s},
     {"jobs/CPU-s", SHOW_COUNT, true, get_speed},
+    {"energy", SHOW_KWH, false, get_energy_kwh}, /* the last: left out where it is not known */
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
@@ -77,6 +79,7 @@ struct table {
     struct cell *cells;      /* n_runs rows of N_COLUMNS */
     size_t width[N_COLUMNS]; /* with the gap before and the mark after */
     size_t name_width;
+    size_t n_columns; /* that are shown */
     bool colour;
 };
 
@@ -98,6 +101,9 @@ static void cell_show(struct cell *c, enum show show, double v)
         break;
     case SHOW_PERCENT:
         (void)snprintf(c->text, sizeof(c->text), "%.1f%%", v * 100);
+        break;
+    case SHOW_KWH:
+        (void)snprintf(c->text, sizeof(c->text), v < 1000 ? "%.1f kWh" : "%.0f kWh", v);
         break;
     }
 }
@@ -202,11 +208,11 @@ static void print_blocks(const struct table *t, FILE *f)
     size_t limit = line_width(f);
     size_t first = 0;
 
-    while (first < N_COLUMNS) {
+    while (first < t->n_columns) {
         size_t used = t->name_width + t->width[first];
         size_t end = first + 1;
 
-        while (end < N_COLUMNS && used + t->width[end] <= limit)
+        while (end < t->n_columns && used + t->width[end] <= limit)
             used += t->width[end++];
         if (first)
             (void)fputc('\n', f);
@@ -229,6 +235,7 @@ int stk_out_table(FILE *f, const struct stk_run_result *runs, uint32_t n_runs, s
     t.cells = calloc(n_runs ? n_runs : 1, N_COLUMNS * sizeof(*t.cells));
     if (!t.cells)
         return stk_err_set(err, -ENOMEM, "out of memory for a table of %u runs", n_runs);
+    t.n_columns = n_runs > 0 && runs[0].power ? N_COLUMNS : N_COLUMNS - 1;
     table_fill(&t);
     print_blocks(&t, f);
     free(t.cells);

@@ -4,6 +4,7 @@
 #ifndef STK_SIM_RESULT_H
 #define STK_SIM_RESULT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ struct stk_job_result {   /* index = index in trace->jobs */
     stk_time wait;        /* time in the system that it was not running: end - submit - time run */
     uint32_t preemptions;
     uint32_t nodes; /* most nodes it ever ran on at once */
+    double gpu_kwh; /* what its GPUs drew for it, where that is known */
 };
 
 struct stk_sample { /* state of the cluster from 'at' to the next sample */
@@ -45,7 +47,13 @@ struct stk_run_result {
     double restarts_cost_gpu_s;
     uint32_t max_waiting;
     uint64_t events, decisions;
-    uint64_t rounds; /* from time 0 to the end; 0: it did not decide in rounds */
+    bool power; /* what some nodes draw is known; then: */
+    double energy_kwh, node_hours_on;
+    uint64_t peak_w;
+    bool shares;          /* jobs may have had company on whole GPUs; then: */
+    uint64_t colocations; /* starts beside another job */
+    double least_speed;   /* the least share of its speed alone that company ever left a job */
+    uint64_t rounds;      /* from time 0 to the end; 0: it did not decide in rounds */
     double cpu_s, rss_mib;
     uint64_t digest;
 };

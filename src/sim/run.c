@@ -12,16 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/pair.h"
 #include "core/state.h"
 #include "drive/loop.h"
 #include "engine/sim/sim.h"
 #include "hetero/hetero.h"
+#include "policy/registry.h"
 #include "sim/mix.h"
 #include "sim/speeds.h"
 #include "sys/big.h"
 
 #define MAX_SAMPLES 65536u
 #define MAX_EVICTIONS 5000000u /* without a job ending: it will never end */
+#define KWH_US 3.6e12          /* watts x microseconds */
 #define PROGRESS_STEP 4096u    /* turns between looks at the clock */
 
 __extension__ typedef unsigned __int128
@@ -30,6 +33,10 @@ __extension__ typedef unsigned __int128
 struct live { /* by job slot: what the core does not keep of a job */
     stk_time first_start;
     uint32_t nodes;
+    uint32_t gpu_w;  /* what its GPUs draw while it has them */
+    double gpu_us_w; /* so far, in microseconds x watts */
+    uint32_t mate;   /* who has the same GPUs; slot + 1 */
+    stk_time joined; /* since when */
 };
 
 struct sim_run {
@@ -54,6 +61,11 @@ struct sim_run {
     uint32_t to_measure; /* jobs that count in the totals and have not ended */
     bool measure_some;   /* not all of them do */
     u128 busy_gpu_us;
+    stk_time end;   /* of what counts: switching off what nobody needs any more does not */
+    u128 watt_us;   /* drawn up to 'end' */
+    u128 on_us;     /* time of nodes that were on */
+    uint64_t watts; /* since 'end' */
+    uint32_t on;
     uint64_t evicted_since_end;
     stk_time sample_gap;
     int rc; /* of the shadow core, or of memory: watchers of events cannot fail */
@@ -131,6 +143,7 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
     spec.demand.gpu_types &= types_it_runs_on(x, j);
     if (counts_steps(x, j)) /* measured */
         spec.demand.n_speeds = 0;
+    spec.demand.row = counts_steps(x, j) ? j->speed_row + 1 : 0;
     if (j->n_deps > 0 && fill_deps(x, j, &spec) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     if (x->numbers) {
@@ -207,6 +220,47 @@ static int watch_submit(struct sim_run *x, const struct stk_event *ev)
     return stk_engine_sim_work(x->engine, ev->job, j->duration, ends);
 }
 
+/* Two jobs have the same GPUs from now on. */
+static void watch_join(struct sim_run *x, const struct stk_event *ev)
+{
+    uint32_t mate = stk_pair_mate(x->s, ev->job.i);
+
+    if (mate == STK_NONE)
+        return;
+    x->r->colocations++;
+    x->live[ev->job.i].mate = mate + 1;
+    x->live[mate].mate = ev->job.i + 1;
+    x->live[ev->job.i].joined = x->live[mate].joined = ev->at;
+}
+
+/* One of them goes: for so long two jobs counted the same GPUs. */
+static void watch_part(struct sim_run *x, const struct stk_event *ev, const struct stk_job *j)
+{
+    struct live *l = &x->live[ev->job.i];
+
+    if (l->mate == 0)
+        return;
+    x->busy_gpu_us -= (u128)(ev->at - l->joined) * j->gpus;
+    l->gpu_us_w -= (double)(ev->at - l->joined) * l->gpu_w / 2; /* half of it was the other's */
+    x->live[l->mate - 1].gpu_us_w -= (double)(ev->at - l->joined) * l->gpu_w / 2;
+    x->live[l->mate - 1].mate = 0;
+    l->mate = 0;
+}
+
+/* What its GPUs draw from now on; of a part, its share. */
+static void watch_gpu_power(struct sim_run *x, const struct stk_event *ev)
+{
+    const struct stk_demand *d = &x->s->shapes[x->s->jobs[ev->job.i].shape].demand;
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; x->s->power && i < ev->u.place.n; i++) {
+        const struct stk_piece *p = &ev->u.place.pieces[i];
+
+        sum += (uint64_t)p->gpus * x->s->nodes[p->node.i].power.gpu_w;
+    }
+    x->live[ev->job.i].gpu_w = (uint32_t)(d->gpu_milli ? sum * d->gpu_milli / 1000 : sum);
+}
+
 static void watch_place(struct sim_run *x, const struct stk_event *ev)
 {
     struct live *l = &x->live[ev->job.i];
@@ -215,6 +269,8 @@ static void watch_place(struct sim_run *x, const struct stk_event *ev)
 
     if (l->first_start < 0)
         l->first_start = ev->at;
+    watch_join(x, ev);
+    watch_gpu_power(x, ev);
     for (uint32_t i = 1; x->s->any_mig && i < n; i++) /* instances may have several on a node */
         for (uint32_t k = 0; k < i; k++)
             if (p[k].node.i == p[i].node.i) {
@@ -228,8 +284,10 @@ static void watch_place(struct sim_run *x, const struct stk_event *ev)
 static void watch_exit(struct sim_run *x, const struct stk_event *ev)
 {
     const struct stk_job *j = &x->s->jobs[ev->job.i]; /* the last to end is still known */
-    const struct live *l = &x->live[ev->job.i];
+    struct live *l = &x->live[ev->job.i];
 
+    watch_part(x, ev, j);
+    l->gpu_us_w += (double)(ev->at - j->started) * l->gpu_w;
     x->busy_gpu_us +=
         (u128)(ev->at - j->started) * j->gpus *
         (x->s->shapes[j->shape].demand.gpu_milli ? x->s->shapes[j->shape].demand.gpu_milli : 1000) /
@@ -245,9 +303,26 @@ static void watch_exit(struct sim_run *x, const struct stk_event *ev)
                                                  .end = ev->at,
                                                  .wait = ev->at - j->submitted - j->served,
                                                  .preemptions = j->preemptions,
-                                                 .nodes = l->nodes};
+                                                 .nodes = l->nodes,
+                                                 .gpu_kwh = l->gpu_us_w / KWH_US};
     x->ended++;
     x->to_measure -= x->measure_some && measured(x, j->tag);
+}
+
+/* Up to this event it was as it was after the last. */
+static void watch_power(struct sim_run *x, const struct stk_event *ev)
+{
+    if (ev->type == STK_EV_NODE_OFF && x->s->n_live == 0 && x->next_job == x->t->n_jobs)
+        return;
+    if (x->s->n_events > 1) {
+        x->watt_us += (u128)(ev->at - x->end) * x->watts;
+        x->on_us += (u128)(ev->at - x->end) * x->on;
+    }
+    x->end = ev->at;
+    x->watts = x->s->watts;
+    x->on = x->s->n_on;
+    if (x->watts > x->r->peak_w)
+        x->r->peak_w = x->watts;
 }
 
 static void watch_event(void *ctx, const struct stk_event *ev)
@@ -256,6 +331,7 @@ static void watch_event(void *ctx, const struct stk_event *ev)
 
     if (x->rc < 0)
         return;
+    watch_power(x, ev);
     if (ev->type == STK_EV_SUBMIT)
         x->rc = watch_submit(x, ev);
     else if (ev->type == STK_EV_PLACE)
@@ -390,6 +466,7 @@ static int make_core(const struct sim_run *x, const struct stk_cluster *c,
         .admit = setup->admit,
         .params = &setup->params,
         .mix = mix,
+        .speeds = x->speeds.s.types > 0 ? &x->speeds.s : NULL,
         .retain_done = x->numbers ? UINT32_MAX : 1,
     };
     int rc = known && !mix ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
@@ -451,12 +528,14 @@ static int make_adviser(struct sim_run *x, const struct stk_setup *setup, struct
 static int drive(struct sim_run *x, const struct stk_cluster *c, const struct stk_setup *setup,
                  struct stk_err *err)
 {
-    const struct stk_sim_config ec = {.params = &setup->params,
-                                      .round =
-                                          stk_params_seconds(&setup->params, &stk_core_params[0]),
-                                      .speeds = x->speeds.s.types > 0 ? &x->speeds.s : NULL,
-                                      .nodes = c->nodes,
-                                      .n_nodes = c->n_nodes};
+    const struct stk_sim_config ec = {
+        .params = &setup->params,
+        .round = stk_params_seconds(&setup->params, &stk_core_params[0]),
+        .speeds = x->speeds.s.types > 0 ? &x->speeds.s : NULL,
+        .nodes = c->nodes,
+        .n_nodes = c->n_nodes,
+        .saves = setup->place->saves,
+        .off_after = stk_params_seconds(&setup->params, stk_energy_off_after)};
     struct stk_loop *loop = NULL;
     int rc = stk_engine_sim_new(&ec, &stk_big_mem, &x->engine, err);
 
@@ -470,6 +549,8 @@ static int drive(struct sim_run *x, const struct stk_cluster *c, const struct st
     if (rc == 0) {
         x->r->decisions = stk_loop_decisions(loop);
         x->r->restarts_cost_gpu_s = stk_engine_sim_restart_cost(x->engine);
+        x->r->shares = setup->place->mate != NULL;
+        x->r->least_speed = stk_engine_sim_least_speed(x->engine);
     }
     stk_loop_free(loop);
     stk_adviser_free(x->adviser);
@@ -490,8 +571,11 @@ static void fill_totals(struct sim_run *x, const struct stk_cluster *c)
     r->events = x->s->n_events;
     r->rounds = x->s->round > 0 ? (uint64_t)(x->s->now / x->s->round) : 0;
     r->digest = stk_core_digest(x->core);
-    if (x->s->now > first && r->gpus > 0)
-        r->utilization = (double)x->busy_gpu_us / ((double)(x->s->now - first) * (double)r->gpus);
+    if (x->end > first && r->gpus > 0)
+        r->utilization = (double)x->busy_gpu_us / ((double)(x->end - first) * (double)r->gpus);
+    r->power = x->s->power;
+    r->energy_kwh = (double)x->watt_us / KWH_US;
+    r->node_hours_on = (double)x->on_us / 3.6e9;
 }
 
 static void clean_up(struct sim_run *x)

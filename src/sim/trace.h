@@ -51,9 +51,12 @@ struct stk_trace_job {
     uint32_t mem_mib;     /* per task */
     uint32_t gpu_milli;   /* 0: whole GPUs; else thousandths of the one GPU of each task */
     uint32_t gpu_mem_mib; /* on each GPU, or of the part; 0: does not matter */
-    uint32_t mig;         /* 0: no MIG instance; else its profile, and gpu_milli is its milli */
-    uint32_t subgroup;    /* tasks of one; 0: there are none */
-    uint32_t per_node;    /* tasks on each node that is used; 0: as they fit */
+    uint32_t share_max; /* of whole GPUs: 2: one other job may have them with it; of parts: at most
+                           so many on a GPU; 0: no wish */
+    uint32_t slo_milli; /* company must leave it so many thousandths of its speed; 0: no wish */
+    uint32_t mig;       /* 0: no MIG instance; else its profile, and gpu_milli is its milli */
+    uint32_t subgroup;  /* tasks of one; 0: there are none */
+    uint32_t per_node;  /* tasks on each node that is used; 0: as they fit */
     uint8_t level, prefer, subgroup_level; /* enum stk_level; 0: no wish */
     bool exclusive;                        /* nobody else on its nodes */
     uint32_t tenant;                       /* in trace->tenants */

@@ -103,6 +103,16 @@ static int read_cpus(struct reader *r, const struct key *k, json_t *v)
     return 0;
 }
 
+static int read_slo(struct reader *r, const struct key *k, json_t *v)
+{
+    double n = json_number_value(v);
+
+    if (!json_is_number(v) || !(n >= 0 && n <= 1))
+        return wrong(r, k, "a share of its speed (0 to 1)", v);
+    r->j.slo_milli = (uint32_t)llround(n * 1000);
+    return 0;
+}
+
 static int read_mig(struct reader *r, const struct key *k, json_t *v)
 {
     const char *s = json_string_value(v);
@@ -126,6 +136,9 @@ static int check_part(struct reader *r, json_t *o)
     if (r->j.gpu_milli && r->j.gpus != 1)
         return stk_lines_bad(r->in, r->j.mig ? "with \"mig\", \"gpus\" must be 1"
                                              : "with \"gpu_milli\" below 1000, \"gpus\" must be 1");
+    if (r->j.share_max && (r->j.mig || (!r->j.gpu_milli && (r->j.share_max != 2 || !r->j.gpus))))
+        return stk_lines_bad(r->in, r->j.mig ? "with \"mig\" there is no \"share_max\""
+                                             : "\"share_max\" of whole GPUs must be 2");
     return 0;
 }
 
@@ -398,6 +411,8 @@ static const struct key keys[] = {
     {"mem_mib", read_u32, AT(mem_mib), UINT32_MAX, NULL, false},
     {"gpu_milli", read_u32, AT(gpu_milli), 1000, NULL, false},
     {"gpu_mem_mib", read_u32, AT(gpu_mem_mib), UINT32_MAX, NULL, false},
+    {"share_max", read_u32, AT(share_max), UINT8_MAX, NULL, false},
+    {"slo", read_slo, 0, 0, NULL, false},
     {"mig", read_mig, 0, 0, NULL, false},
     {"priority", read_priority, 0, 0, NULL, false},
     {"kind", read_choice, AT(kind), STK_KIND_MAX, kind_name, false},

@@ -131,6 +131,8 @@ static void put_demand(struct stk_emit *e, const struct stk_trace *t, const stru
     else
         put_u32(e, "gpu_milli", j->gpu_milli);
     put_u32(e, "gpu_mem_mib", j->gpu_mem_mib);
+    put_u32(e, "share_max", j->share_max);
+    put_time(e, "slo", (stk_time)j->slo_milli * 1000);
     put_resources(e, t, j);
     put_near(e, j);
     if (j->gpu_types == STK_ANY_GPU_TYPE)

@@ -797,3 +797,23 @@ def test_the_service_manager_is_told(tmp_path):
             assert "READY=1" in said and "RELOADING=1" in said and "STOPPING=1" in said and any(x.startswith("STATUS=2") or x.startswith("STATUS=4") for x in said)
     finally:
         os.unlink(path)
+
+
+def test_placement_policies_that_need_tables_or_power_are_taken_live(tmp_path):
+    with Daemon(tmp_path / "energy", gpus=2, config="policy:\n  place: energy\n") as d:
+        assert d.wait(d.submit(command=["true"], gpus=2))["state"] == "done"
+    config = "policy:\n  place: share\n  params: {share.all: 'true'}\n"
+    with Daemon(tmp_path / "share", gpus=1, config=config) as d:
+        first, second = (d.submit(command=SLEEP, gpus=1) for _ in range(2))
+        d.until(first, "running")
+        assert d.job(second)["state"] == "waiting"  # nobody has measured how they get on
+        d.config.write_text(config.replace("}", ", share.unknown: 'true'}"))
+        d.reload()
+        d.errors_with("read again")
+        d.until(second, "running")
+        assert d.job(first)["gpu_indices"] == d.job(second)["gpu_indices"] == [0]
+        assert d.job(d.submit(command=SLEEP, gpus=1))["state"] == "waiting"  # two at most
+    capped = Daemon(tmp_path / "capped", config="policy:\n  place: energy\n  params: {energy.cap_w: 500}\n")
+    with pytest.raises(Exception, match="a power cap needs nodes whose power is known"):
+        capped.start()
+    capped.close()

@@ -439,3 +439,66 @@ def test_an_unknown_command_suggests_the_nearest():
 def test_a_trace_cannot_say_that_a_job_ends_by_eviction(tmp_path):
     trace = jsonl(tmp_path, {"id": 1, "submit_s": 0, "duration_s": 1, "gpus": 1, "ends": "evicted"})
     assert '"ends" must be one of ok, failed' in refused(trace, "--cluster", "1x8")
+
+
+# ---- power ----
+
+def powered(tmp_path, count=2, gpus=2):
+    path = tmp_path / "powered.yaml"
+    path.write_text(f"nodes:\n  - {{count: {count}, gpus: {gpus}, "
+                    "power: {idle_w: 100, gpu_w: 200, off_w: 10, boot_s: 60}}\n")
+    return path
+
+
+def three_jobs(tmp_path):
+    return jsonl(tmp_path, {"id": 1, "submit_s": 0, "duration_s": 600},
+                 {"id": 2, "submit_s": 0, "duration_s": 600}, {"id": 3, "submit_s": 1000, "duration_s": 100})
+
+
+def test_energy_is_what_nodes_and_gpus_draw_over_time(tmp_path):
+    run = simulate(three_jobs(tmp_path), "--cluster", powered(tmp_path), "--order", "fifo", "--place", "pack")
+    # 600 s with two nodes on and two GPUs busy, 400 s with none busy, 100 s with one
+    assert run["energy_kwh"] * 3.6e6 == pytest.approx(600 * 600 + 400 * 200 + 100 * 400, abs=4)
+    assert run["node_hours_on"] == pytest.approx(2 * 1100 / 3600, abs=1e-6)
+    assert run["peak_w"] == 600
+    assert "energy_kwh" not in simulate(three_jobs(tmp_path), "--cluster", "2x2")
+
+
+def test_empty_nodes_are_switched_off_and_boot_when_a_job_comes(tmp_path):
+    words = [three_jobs(tmp_path), "--cluster", powered(tmp_path), "--bundle", "energy", "--param",
+             "energy.off_after_s=300", "--paranoid"]
+    run = simulate(*words)
+    # node 0 boots at 0, is empty at 660 and off at 960, boots at 1000; node 1 is always off
+    assert run["energy_kwh"] * 3.6e6 == pytest.approx(510 * 660 + 110 * 300 + 20 * 40 + 310 * 160, abs=4)
+    assert run["node_hours_on"] == pytest.approx((960 + 160) / 3600, abs=1e-6)
+    assert run["peak_w"] == 510 and run["makespan_s"] == 1160
+    jobs = rows(tmp_path, *words)
+    assert [jobs[i]["end_s"] for i in "123"] == ["660", "660", "1160"]
+    assert [jobs[i]["wait_s"] for i in "123"] == ["60", "60", "60"]
+    assert float(jobs["1"]["gpu_kwh"]) == pytest.approx(200 * 600 / 3.6e6, abs=1e-6)
+    table = stoker_run("sim", *words).stdout
+    assert "energy" in table and "0.1 kWh" in table
+
+
+@pytest.mark.parametrize("order", ["fifo", "srtf"])
+def test_a_power_cap_holds_and_everybody_runs_in_the_end(tmp_path, order):
+    words = ["--generate", "jobs=400,gpus=32,load=1.2,seed=5,sizes=1:60/2:20/4:20", "--cluster",
+             powered(tmp_path, 8, 4), "--order", order, "--place", "energy"]
+    free = simulate(*words)
+    capped = simulate(*words, "--param", "energy.cap_w=4000", "--paranoid")
+    assert free["peak_w"] == 8 * 100 + 32 * 200
+    assert capped["peak_w"] <= 4000
+    assert capped["finished"] == capped["jobs"] == 400
+    assert capped["avg_wait_s"] > free["avg_wait_s"]
+
+
+def test_what_a_power_cap_can_never_admit_is_refused(tmp_path):
+    trace = jsonl(tmp_path, {"id": 7, "submit_s": 0, "duration_s": 1, "gpus": 4})
+    message = refused(trace, "--cluster", powered(tmp_path), "--place", "energy", "--param", "energy.cap_w=900")
+    assert "job 7 needs 1.0 kW with all other nodes off; the power cap is 0.9 kW" in message
+    message = refused(trace, "--cluster", "2x2", "--place", "energy", "--param", "energy.cap_w=900")
+    assert "a power cap needs nodes whose power is known" in message
+
+
+def test_whole_gpus_are_shared_only_under_policies_that_can(tmp_path):
+    assert "does not go with --preempt afresh" in refused(*SMALL, "--order", "srtf", "--place", "share")

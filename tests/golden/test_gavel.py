@@ -69,3 +69,21 @@ def test_any_policy_runs_at_the_speed_of_where_jobs_are():
     fast, slow = (run("gen_single", f"108x1:{gpu}", "fifo")["avg_jct_s"] for gpu in ("v100", "k80"))
     assert fast == pytest.approx(71047, rel=0.01)
     assert slow > 3 * fast
+
+
+@pytest.mark.parametrize("trace, cluster, order, alone_s, shared_s", [
+    ("max_min_fairness", "24x1:v100", "fifo", 23742, 21746),
+    ("gen_single", "20x1:v100", "sjf", 76512, 73079),
+    ("minimize_makespan", "16x1:v100", "fifo", 71503, 60336),
+])
+def test_jobs_that_share_gpus_end_sooner_and_none_falls_below_the_floor(trace, cluster, order, alone_s, shared_s):
+    words = ["--cluster", cluster, "--order", order, "--backfill", "skip", "--preempt", "none"]
+    path = data_dir("gavel") / f"{trace}.trace"
+    alone = simulate(path, *words)
+    shared = simulate(path, *words, "--place", "share", "--param", "share.all=true", "--paranoid")
+    assert alone["avg_jct_s"] == pytest.approx(alone_s, abs=1)
+    assert shared["avg_jct_s"] == pytest.approx(shared_s, abs=1)
+    assert shared["finished"] == shared["jobs"]
+    assert shared["colocations"] > 20 and shared["least_speed"] >= 0.6
+    strict = simulate(path, *words, "--place", "share", "--param", "share.all=true", "--param", "share.floor=0.9")
+    assert strict["least_speed"] >= 0.9

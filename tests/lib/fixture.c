@@ -108,6 +108,7 @@ static struct stk_core *core_of(struct fx *f, const struct fx_setup *u)
         .preempt = stk_preempt_find(u->preempt ? u->preempt : "none"),
         .admit = stk_admit_find("possible"),
         .params = &params,
+        .speeds = u->speeds,
         .retain_done = u->forget ? u->retain : UINT32_MAX,
     };
 
@@ -281,6 +282,13 @@ int fx_gpus_off(struct fx *f, uint32_t node, uint64_t mask)
     return fx_apply(f, &ev);
 }
 
+int fx_node_off(struct fx *f, uint32_t node)
+{
+    const struct stk_event ev = {.at = f->now, .type = STK_EV_NODE_OFF, .u.node = {node}};
+
+    return fx_apply(f, &ev);
+}
+
 /* ---- the fake engine ---- */
 
 static stk_time delay(struct fx *f, stk_time longest)
@@ -435,11 +443,31 @@ static void pump(struct fx *f)
         f->notes[i] = f->notes[--f->n_notes];
         ev.at = f->now;
         rc = fx_apply(f, &ev);
-        fx_must(rc == 0 || ev.type == STK_EV_STARTED || f->wild, "an exit is taken: %s",
-                f->err.text);
+        fx_must(rc == 0 || ev.type == STK_EV_STARTED || ev.type == STK_EV_NODE_OFF || f->wild,
+                "an exit is taken: %s", f->err.text);
         /* one that is tried again comes right in the end */
         if (ev.type == STK_EV_EXITED && f->work[ev.job.i].ends != STK_CAUSE_OK && percent(f, 50))
             f->work[ev.job.i].ends = STK_CAUSE_OK;
+    }
+}
+
+static bool noted_off(const struct fx *f, uint32_t node)
+{
+    for (uint32_t i = 0; i < f->n_notes; i++)
+        if (f->notes[i].ev.type == STK_EV_NODE_OFF && f->notes[i].ev.u.node.i == node)
+            return true;
+    return false;
+}
+
+/* Empty nodes are switched off after a while, unless somebody is there by then. */
+static void switch_off(struct fx *f)
+{
+    for (uint32_t i = 0; f->setup.off_after > 0 && i < f->s->n_nodes; i++) {
+        const struct stk_node *n = &f->s->nodes[i];
+
+        if (stk_power_known(&n->power) && !n->off && n->n_uses == 0 && !noted_off(f, i))
+            note(f, f->now + f->setup.off_after,
+                 (struct stk_event){.type = STK_EV_NODE_OFF, .u.node = {i}});
     }
 }
 
@@ -508,6 +536,7 @@ void fx_turn(struct fx *f)
         sum += n;
         fx_must(sum < 1000 + 50 * f->s->n_jobs, "an instant comes to rest");
     } while (n > 0);
+    switch_off(f);
     if (f->on_turn)
         f->on_turn(f, f->ctx);
 }

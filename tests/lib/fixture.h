@@ -26,12 +26,15 @@ struct fx_setup {                                   /* what is left out has a se
     const char *params;                             /* "k=v k=v" */
     const struct stk_node_spec *nodes;              /* 2 nodes of 8 GPUs */
     uint32_t n_nodes, n_pools;
+    const struct stk_speeds *speeds;
     uint32_t n_resources;             /* named r0, r1, ... */
     const struct stk_layout *layouts; /* of their GPUs; none */
     uint32_t n_layouts;
     bool forget; /* finished jobs are dropped, 'retain' kept; else all are kept */
     uint32_t retain;
-    uint32_t cap;                   /* of decide(); 256 */
+    uint32_t cap; /* of decide(); 256 */
+    stk_time
+        off_after; /* nodes whose power is known are switched off when empty so long; 0: never */
     stk_time late_start, slow_stop; /* longest delay of STARTED and of an eviction's EXITED */
     bool patient;       /* the engine acts when all is decided, not after each call of decide() */
     uint32_t crash_pct; /* leases that end without ever having started */
@@ -106,6 +109,7 @@ int fx_exit(struct fx *f, uint32_t job, enum stk_cause cause);
 int fx_place(struct fx *f, uint32_t job, const struct stk_piece *pieces, uint32_t n);
 int fx_node(struct fx *f, uint32_t node, bool up);
 int fx_gpus_off(struct fx *f, uint32_t node, uint64_t mask);
+int fx_node_off(struct fx *f, uint32_t node);
 int fx_cancel(struct fx *f, uint32_t job); /* and the engine stops it */
 /* A person suspends it: it gives way and is held; the engine puts it to sleep, or ends it. */
 int fx_suspend(struct fx *f, uint32_t job);

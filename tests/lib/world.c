@@ -35,6 +35,8 @@ bool world_combination(struct world *w, uint32_t i)
                 for (size_t e = 0; stk_preempts[e]; e++) {
                     if (stk_preempts[e]->pass && !stk_orders[o]->preemptive)
                         continue;
+                    if (stk_preempts[e]->pass && stk_places[p]->mate)
+                        continue; /* refused by drive/setup.c */
                     if (stk_orders[o]->advised || stk_preempts[e] == &stk_preempt_advised)
                         continue; /* nobody advises here: tests/unit/policy/test_advised.c */
                     if (i-- > 0)
@@ -45,8 +47,32 @@ bool world_combination(struct world *w, uint32_t i)
     return false;
 }
 
+/* ---- how fast jobs are: some pairs get on well, some do not, some were not measured ---- */
+
+#define TYPES 6
+static double alone[WORLD_ROWS * TYPES * 2], beside[WORLD_ROWS * WORLD_ROWS * TYPES];
+const struct stk_speeds world_speeds = {
+    .rows = WORLD_ROWS, .types = TYPES, .alone = alone, .beside = beside};
+
+__attribute__((constructor)) static void make_speeds(void)
+{
+    struct stk_rng r;
+
+    stk_rng_init(&r, 1759);
+    for (uint32_t i = 0; i < WORLD_ROWS * TYPES * 2; i++)
+        alone[i] = 1 + below(&r, 50);
+    for (uint32_t i = 0; i < WORLD_ROWS * WORLD_ROWS * TYPES; i++) {
+        double v = alone[(i / TYPES / WORLD_ROWS * TYPES + i % TYPES) * 2];
+
+        beside[i] = percent(&r, 20) ? -1 : v * (0.3 + below(&r, 70) / 100.0);
+    }
+}
+
 void world_policies(struct world *w, struct stk_rng *r)
 {
+    static const char *const share[] = {"", " share.all=true", " share.all=true share.unknown=true",
+                                        " share.floor=0.8 share.gain=1.5",
+                                        " share.all=true share.first=join share.floor=0.4"};
     static const char *const las[] = {"las.thresholds=4,16", "las.round_s=5",
                                       "las.thresholds=10 las.promote=2",
                                       "las.round_s=3 las.promote=1 las.thresholds=7", "round_s=4"};
@@ -68,6 +94,9 @@ void world_policies(struct world *w, struct stk_rng *r)
         (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params), "%s",
                        classes);
     }
+    if (stk_place_find(w->setup.place)->mate)
+        (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params), "%s",
+                       share[below(r, 5)]);
     w->setup.params = w->params;
     w->setup.forget = percent(r, 30);
     w->setup.retain = below(r, 4);
@@ -182,9 +211,44 @@ void world_cluster(struct world *w, struct stk_rng *r)
     w->setup.nodes = w->nodes;
     w->setup.n_nodes = n;
     w->setup.n_pools = pools;
+    w->setup.speeds = &world_speeds;
+    if (stk_place_find(w->setup.place)->saves || percent(r, 10)) {
+        struct stk_rng side = *r;
+
+        world_power(w, &side);
+    }
+    w->pairs = stk_place_find(w->setup.place)->mate || percent(r, 20);
     some_mig_nodes(w, r);
     some_resources(w, r);
     some_racks(w, r);
+}
+
+void world_power(struct world *w, struct stk_rng *r)
+{
+    bool alike = percent(r, 60);
+    uint64_t sum = 0;
+    char *cap;
+
+    if (w->setup.params != w->params)
+        (void)snprintf(w->params, sizeof(w->params), "%s", w->setup.params ? w->setup.params : "");
+    cap = strstr(w->params, " energy.cap_w");
+    if (cap) /* of another cluster */
+        *cap = '\0';
+    for (uint32_t i = 0; i < w->setup.n_nodes; i++) {
+        struct stk_power *p = &w->nodes[i].power;
+
+        *p = (struct stk_power){800, 700, 20, 30};
+        if (!alike)
+            *p = (struct stk_power){100 * below(r, 10), 100 * below(r, 9), 10 * below(r, 4),
+                                    below(r, 60)};
+        sum += p->idle_w + (uint64_t)p->gpu_w * w->nodes[i].gpus;
+    }
+    w->setup.off_after = (stk_time)(1 + below(r, 10)) * STK_SECOND;
+    if (sum > 0 && stk_place_find(w->setup.place)->cap_w && percent(r, 70))
+        (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params),
+                       " energy.cap_w=%llu",
+                       (unsigned long long)(1 + sum * (20 + below(r, 90)) / 100));
+    w->setup.params = w->params;
 }
 
 void world_no_mig(struct world *w)
@@ -355,6 +419,11 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
     if (w->mig && percent(r, 60))
         ask_instance(d, r);
     ask_more(w, d, r);
+    if (w->pairs && !d->gpu_milli && d->gpus > 0 && percent(r, 80)) {
+        d->share_max = percent(r, 60) ? 2 : 0;
+        d->row = below(r, WORLD_ROWS + 1);
+        d->slo_milli = (uint16_t)(percent(r, 70) ? 0 : 500 + below(r, 501));
+    }
     spec.tier = (enum stk_tier)below(r, STK_TIER_MAX);
     spec.priority = classes[below(r, 6)];
     spec.priority += percent(r, 50) ? 0 : (int32_t)below(r, 7) - 3;
@@ -498,7 +567,8 @@ static void odd_spec(const struct fx *f, struct stk_rng *r, struct stk_job_spec 
 static void odd_piece(const struct fx *f, struct stk_rng *r, const struct stk_job *j,
                       struct stk_piece *p)
 {
-    bool instances = f->s->shapes && f->s->shapes[j->shape].demand.mig;
+    const struct stk_demand *d = f->s->shapes ? &f->s->shapes[j->shape].demand : NULL;
+    bool instances = d && d->mig, shares = instances || (d && stk_demand_pairs(d));
     const struct stk_node *n;
     uint64_t mask = 0, left;
 
@@ -507,7 +577,7 @@ static void odd_piece(const struct fx *f, struct stk_rng *r, const struct stk_jo
     p->tasks = percent(r, 60) ? 1 : odd_number(r, below(r, 5));
     n = &f->s->nodes[p->node.i < f->s->n_nodes ? p->node.i : 0];
     p->slot = instances ? below(r, 9) : percent(r, 5);
-    left = percent(r, 70) ? n->mask_free | (instances ? n->mask_part : 0) : stk_rng_next(r);
+    left = percent(r, 70) ? n->mask_free | (shares ? n->mask_part : 0) : stk_rng_next(r);
     for (uint32_t i = 0; i < p->gpus && left; i++, left &= left - 1)
         mask |= left & (~left + 1);
     p->mask = percent(r, 10) ? stk_rng_next(r) : n->aggregate ? 0 : mask;
@@ -546,7 +616,8 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     } else if (ev.type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = percent(r, 50) ? random_slot(f, r) : odd_number(r, STK_NONE);
         ev.u.evict.suspend = percent(r, 60);
-    } else if (ev.type == STK_EV_NODE_DOWN || ev.type == STK_EV_NODE_UP) {
+    } else if (ev.type == STK_EV_NODE_DOWN || ev.type == STK_EV_NODE_UP ||
+               ev.type == STK_EV_NODE_OFF) {
         ev.u.node.i = odd_number(r, below(r, f->s->n_nodes));
     } else if (ev.type == STK_EV_GPUS_OFF) {
         ev.u.off.node.i = odd_number(r, below(r, f->s->n_nodes));

@@ -10,7 +10,7 @@
 struct world {
     struct fx_setup setup; /* points to 'nodes' */
     struct stk_node_spec nodes[WORLD_MAX_NODES];
-    char params[128];
+    char params[192];
     bool cpu_jobs;  /* jobs ask for CPU and memory too */
     bool types;     /* ... and for GPU types */
     bool parts;     /* ... and for parts of GPUs */
@@ -18,8 +18,12 @@ struct world {
     bool resources; /* ... and for named resources, which some nodes have */
     bool speeds;    /* ... and are faster on some types than on others */
     bool topology;  /* ... and for places: nodes say where they are, and which GPUs are linked */
+    bool pairs;     /* ... and for whole GPUs that another job may have with them */
     bool exact;     /* estimates are right */
 };
+
+#define WORLD_ROWS 6
+extern const struct stk_speeds world_speeds; /* of WORLD_ROWS kinds of jobs */
 
 /* Every allowed order x backfill x place x preempt, by number; false past the last. */
 bool world_combination(struct world *w, uint32_t i);
@@ -33,6 +37,8 @@ void world_no_mig(struct world *w);
 void world_plain(struct world *w);
 /* The same without racks and links. */
 void world_no_topology(struct world *w);
+/* What nodes draw; where the policy may have one, a cap. After the cluster. */
+void world_power(struct world *w, struct stk_rng *r);
 void world_delays(struct world *w, struct stk_rng *r);
 const char *world_name(const struct world *w); /* for messages; until the next call */
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/pair.h"
 #include "core/try.h"
 #include "lib/world.h"
 #include "policy/registry.h"
@@ -344,6 +345,119 @@ static void busy_run(uint64_t seed)
     fx_free(f);
 }
 
+/* ---- nobody is slowed more than the policy or the job allows ---- */
+
+struct bounds {
+    double floor;
+    bool unknown;
+    uint64_t seen; /* instants at which two jobs shared */
+};
+
+/* The share of its speed that the table leaves 'a' beside 'b'; negative: not measured. */
+static double keeps(const struct stk_demand *a, const struct stk_demand *b, uint32_t type)
+{
+    if (a->row == 0 || b->row == 0 ||
+        !stk_speed_measured(&world_speeds, a->row - 1, b->row - 1, type))
+        return -1;
+    return stk_speed_beside(&world_speeds, a->row - 1, b->row - 1, type) /
+           stk_speed_alone(&world_speeds, a->row - 1, type, false);
+}
+
+static void check_speeds(struct fx *f, void *ctx)
+{
+    struct bounds *k = ctx;
+
+    fx_sound(f);
+    for (uint32_t i = 0; i < f->s->n_jobs; i++) {
+        const struct stk_job *j = fx_of(f, i);
+        const struct stk_demand *a = &f->s->shapes[j->shape].demand, *b;
+        uint32_t mate = j->lease ? stk_pair_mate(f->s, i) : STK_NONE;
+        double v;
+
+        if (mate == STK_NONE)
+            continue;
+        k->seen++;
+        b = &f->s->shapes[fx_of(f, mate)->shape].demand;
+        v = keeps(a, b, f->s->nodes[f->s->pieces[j->first_piece].node.i].gpu_type);
+        fx_must(v >= 0 || (k->unknown && a->slo_milli == 0), "job %u shares unmeasured", j->number);
+        fx_must(v < 0 || v >= k->floor, "job %u keeps %g of its speed", j->number, v);
+        fx_must(v < 0 || v * 1000 >= a->slo_milli, "job %u keeps %g of its speed, its SLO is %u",
+                j->number, v, a->slo_milli);
+    }
+}
+
+static uint64_t share_run(uint64_t seed)
+{
+    static const char *const backfill[] = {"none", "skip", "easy", "conservative"};
+    struct bounds k = {.floor = seed % 3 ? 0.6 : 0.45, .unknown = seed % 5 == 0};
+    struct world w;
+    struct stk_rng r;
+    struct fx *f;
+
+    make(&w, &r, seed);
+    w.setup.place = "share";
+    w.setup.order = seed % 2 ? "fifo" : "priority";
+    w.setup.backfill = backfill[seed % 4];
+    w.setup.preempt = seed % 2 || seed % 4 == 3 ? "none" : "tier";
+    (void)snprintf(w.params, sizeof(w.params), "share.floor=%g share.unknown=%s share.all=%s",
+                   k.floor, k.unknown ? "true" : "false", seed % 7 ? "false" : "true");
+    w.setup.params = w.params;
+    world_cluster(&w, &r);
+    f = fx_new(&w.setup);
+    f->on_turn = check_speeds;
+    f->ctx = &k;
+    live(&w, f, &r, 150);
+    world_calm(f);
+    fx_drain(f);
+    all_ended(f, &w);
+    fx_free(f);
+    return k.seen;
+}
+
+/* ---- a power cap is never exceeded, and nobody starves under it ---- */
+
+static void check_power(struct fx *f, void *ctx)
+{
+    uint64_t *tight = ctx;
+
+    fx_sound(f);
+    fx_must(f->s->cap_w == 0 || f->s->watts <= f->s->cap_w || f->s->n_on == 0,
+            "%llu W under a cap of %llu (%s/%s/%s)", (unsigned long long)f->s->watts,
+            (unsigned long long)f->s->cap_w, f->setup.order, f->setup.backfill, f->setup.preempt);
+    for (uint32_t p = 0; p < f->s->n_pools; p++)
+        *tight += f->s->pools[p].power_short;
+}
+
+static uint64_t energy_run(uint64_t seed)
+{
+    static const char *const backfill[] = {"none", "skip", "easy", "conservative"};
+    struct world w;
+    struct stk_rng r;
+    struct fx *f;
+    uint64_t tight = 0;
+
+    make(&w, &r, seed);
+    w.setup.place = "energy";
+    w.setup.order = seed % 3 == 0 ? "priority" : seed % 3 == 1 ? "fifo" : "srtf";
+    w.setup.backfill = backfill[seed % 4];
+    w.setup.preempt = seed % 4 == 3                   ? "none"
+                      : seed % 3 == 0                 ? "tier"
+                      : seed % 3 == 2 && seed % 4 < 2 ? "afresh"
+                                                      : "none";
+    w.params[0] = '\0';
+    world_cluster(&w, &r);
+    f = fx_new(&w.setup);
+    f->on_turn = check_power;
+    f->ctx = &tight;
+    live(&w, f, &r, 150);
+    world_calm(f);
+    fx_drain(f);
+    all_ended(f, &w);
+    stk_core_free(fx_replay(f));
+    fx_free(f);
+    return tight;
+}
+
 /* ---- running them ---- */
 
 static uint64_t current;
@@ -369,7 +483,8 @@ static uint64_t number(const char *name, uint64_t usual)
 
 int main(void)
 {
-    uint64_t runs = number("STOKER_RUNS", 200), seed = number("STOKER_SEED", 1);
+    uint64_t runs = number("STOKER_RUNS", 200), seed = number("STOKER_SEED", 1), shared = 0,
+             tight = 0;
 
     (void)signal(SIGABRT, tell);
     for (current = seed; current < seed + runs; current++) {
@@ -381,11 +496,18 @@ int main(void)
         fifo_run(current);
         what = "busy";
         busy_run(current);
+        what = "share";
+        shared += share_run(current);
+        what = "energy";
+        tight += energy_run(current);
         what = "caches";
         caches_run(current);
         what = "save";
         save_run(current, current % 3 == 0);
     }
-    (void)printf("%llu worlds\n", (unsigned long long)runs);
+    fx_must(tight > 0 || runs < 50, "some power caps are reached");
+    fx_must(shared > 0 || runs < 50, "some jobs share");
+    (void)printf("%llu worlds; two jobs shared GPUs at %llu instants\n", (unsigned long long)runs,
+                 (unsigned long long)shared / 2);
     return 0;
 }

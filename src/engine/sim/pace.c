@@ -8,7 +8,7 @@ int stk_pace_init(struct stk_pace *p, const struct stk_pace_config *cfg, const s
 {
     uint32_t gpus = 0;
 
-    *p = (struct stk_pace){.cfg = *cfg, .mem = *mem};
+    *p = (struct stk_pace){.cfg = *cfg, .mem = *mem, .least = 1};
     if (!cfg->speeds)
         return 0;
     if (stk_mem_grow(mem, &p->first, &p->cap_first, cfg->n_nodes + 1, sizeof(*p->first)) < 0)
@@ -107,20 +107,20 @@ static bool meet(const struct stk_pacer *a, const struct stk_pacer *b)
 }
 
 /* Steps per second with those that share a GPU with it. */
-static double speed_of(const struct stk_pace *p, uint32_t job)
+static double speed_of(struct stk_pace *p, uint32_t job)
 {
     const struct stk_pacer *j = &p->jobs[job];
     const struct stk_speeds *s = p->cfg.speeds;
-    double alone = stk_speed_alone(s, j->row, j->type, false);
-    double v = stk_speed_alone(s, j->row, j->type, j->spread);
+    double alone = stk_speed_alone(s, j->row, j->type, false), keeps = 1;
 
     for (uint32_t i = 0; j->shared && alone > 0 && i < p->n_running; i++) {
         const struct stk_pacer *o = &p->jobs[p->running[i]];
 
         if (p->running[i] != job && meet(j, o))
-            v *= stk_speed_beside(s, j->row, o->row, j->type) / alone;
+            keeps *= stk_speed_beside(s, j->row, o->row, j->type) / alone;
     }
-    return v;
+    p->least = keeps < p->least ? keeps : p->least;
+    return stk_speed_alone(s, j->row, j->type, j->spread) * keeps;
 }
 
 /* Counts what it did so far; from now on it goes as fast as it can now. */

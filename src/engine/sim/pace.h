@@ -48,6 +48,7 @@ struct stk_pace {
     uint32_t n_changed, cap_changed;
     uint32_t *running; /* jobs that share GPUs */
     uint32_t n_running, cap_running;
+    double least; /* share of its speed alone that company ever left a job */
 };
 
 int stk_pace_init(struct stk_pace *p, const struct stk_pace_config *cfg, const struct stk_mem *mem);

@@ -3,6 +3,7 @@
 
 #include "base/heap.h"
 #include "engine/sim/pace.h"
+#include "engine/sim/power.h"
 #include "model/speed.h"
 
 struct run {                /* by job slot */
@@ -24,6 +25,10 @@ struct sim {
     uint32_t cap_pos, cap_runs;
     double restart_gpu_s;
     struct stk_pace pace;
+    struct stk_sim_power power;
+    struct stk_heap boots; /* jobs whose nodes are not ready, by when they are */
+    uint32_t *boot_pos;
+    uint32_t cap_boot_pos;
 };
 
 enum { P_RESTART, P_LATE, P_STEPS, P_SPREAD, P_MIX };
@@ -52,6 +57,8 @@ int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enu
     struct sim *m = (struct sim *)e;
 
     if (stk_mem_grow(&m->mem, &m->pos, &m->cap_pos, job.i + 1, sizeof(*m->pos)) < 0 ||
+        stk_mem_grow(&m->mem, &m->boot_pos, &m->cap_boot_pos, job.i + 1, sizeof(*m->boot_pos)) <
+            0 ||
         stk_mem_grow(&m->mem, &m->runs, &m->cap_runs, job.i + 1, sizeof(*m->runs)) < 0)
         return -ENOMEM;
     m->runs[job.i] = (struct run){.left = left, .ends = ends};
@@ -91,9 +98,11 @@ static void settle_ends(struct sim *m)
     m->pace.n_changed = 0;
 }
 
-/* A job that counts steps no longer runs. */
-static void pace_stop(struct sim *m, stk_time now, uint32_t job)
+/* The job no longer runs, and has no nodes. */
+static void leave(struct sim *m, stk_time now, uint32_t job)
 {
+    stk_sim_power_stop(&m->power, now, job);
+    stk_heap_remove(&m->boots, m->boot_pos, job);
     if (!stk_pace_counts(&m->pace, job))
         return;
     stk_pace_stop(&m->pace, now, job);
@@ -105,27 +114,38 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
     struct sim *m = (struct sim *)e;
     struct stk_event ev = {.at = now, .type = STK_EV_STARTED, .job = s->job, .lease = s->lease};
     struct run *r;
+    stk_time boot;
     bool paced = stk_pace_counts(&m->pace, s->job.i);
 
     if (s->job.i >= m->cap_runs)
         return -EINVAL; /* nobody said what it has to do */
     if (stk_heap_has(m->pos, s->job.i))
         return 0; /* started already */
-    if (stk_heap_reserve(&m->ends, &m->mem, m->ends.n + 1) < 0)
+    if (stk_heap_reserve(&m->ends, &m->mem, m->ends.n + 1) < 0 ||
+        stk_heap_reserve(&m->boots, &m->mem, m->boots.n + 1) < 0)
+        return -ENOMEM;
+    boot = stk_sim_power_start(&m->power, now, s);
+    if (boot < 0)
         return -ENOMEM;
     r = &m->runs[s->job.i];
     r->lease = s->lease;
-    if (paced && stk_pace_start(&m->pace, now, s, r->left) < 0)
+    if (paced && stk_pace_start(&m->pace, now, s, boot + r->left) < 0) {
+        stk_sim_power_stop(&m->power, now, s->job.i);
         return -ENOMEM;
+    }
     r->gpus = s->gpus;
     r->speed = s->speed && !paced ? s->speed : STK_SPEED;
-    r->started = now;
+    r->started = now + boot;
     if (paced)
         settle_ends(m);
     else
         stk_heap_put(&m->ends, m->pos, s->job.i,
-                     rounded(m, now + stk_speed_time(r->left, r->speed) + m->late), s->lease);
-    e->emit(e->emit_ctx, &ev);
+                     rounded(m, r->started + stk_speed_time(r->left, r->speed) + m->late),
+                     s->lease);
+    if (boot > 0)
+        stk_heap_put(&m->boots, m->boot_pos, s->job.i, r->started, s->lease);
+    else
+        e->emit(e->emit_ctx, &ev);
     return 0;
 }
 
@@ -141,8 +161,8 @@ static void stop(struct stk_engine *e, stk_time now, const struct stk_stop *s)
     r = &m->runs[job];
     stk_heap_remove(&m->ends, m->pos, job);
     ev.u.exit.cause = s->cause;
-    pace_stop(m, now, job);
-    r->left -= stk_speed_work(now - r->started, r->speed);
+    leave(m, now, job);
+    r->left -= now > r->started ? stk_speed_work(now - r->started, r->speed) : 0;
     if ((stk_pace_counts(&m->pace, job) || r->speed != STK_SPEED) && r->left < 0)
         r->left = 0;
     if (s->cause == STK_CAUSE_EVICTED) {
@@ -156,7 +176,16 @@ static void stop(struct stk_engine *e, stk_time now, const struct stk_stop *s)
 static void pump(struct stk_engine *e, stk_time now)
 {
     struct sim *m = (struct sim *)e;
+    uint32_t node;
 
+    while (m->boots.n > 0 && m->boots.item[0].key <= now) {
+        uint32_t slot = m->boots.item[0].id;
+        const struct stk_event ev = {
+            .at = now, .type = STK_EV_STARTED, .job = {slot}, .lease = m->runs[slot].lease};
+
+        stk_heap_remove(&m->boots, m->boot_pos, slot);
+        e->emit(e->emit_ctx, &ev);
+    }
     while (m->ends.n > 0 && m->ends.item[0].key <= now) {
         uint32_t slot = m->ends.item[0].id;
         const struct run *r = &m->runs[slot];
@@ -167,7 +196,12 @@ static void pump(struct stk_engine *e, stk_time now)
                                      .u.exit = {.cause = r->ends}};
 
         stk_heap_remove(&m->ends, m->pos, slot);
-        pace_stop(m, now, slot);
+        leave(m, now, slot);
+        e->emit(e->emit_ctx, &ev);
+    }
+    while ((node = stk_sim_power_off(&m->power, now)) != STK_NONE) {
+        const struct stk_event ev = {.at = now, .type = STK_EV_NODE_OFF, .u.node = {node}};
+
         e->emit(e->emit_ctx, &ev);
     }
 }
@@ -175,8 +209,11 @@ static void pump(struct stk_engine *e, stk_time now)
 static stk_time next(const struct stk_engine *e)
 {
     const struct sim *m = (const struct sim *)e;
+    stk_time t = stk_sim_power_next(&m->power);
 
-    return m->ends.n > 0 ? m->ends.item[0].key : STK_NEVER_TIME;
+    if (m->ends.n > 0 && m->ends.item[0].key < t)
+        t = m->ends.item[0].key;
+    return m->boots.n > 0 && m->boots.item[0].key < t ? m->boots.item[0].key : t;
 }
 
 static stk_job_id peek(const struct stk_engine *e)
@@ -195,6 +232,9 @@ static void close_sim(struct stk_engine *e)
     struct stk_mem mem = m->mem;
 
     stk_pace_done(&m->pace);
+    stk_sim_power_done(&m->power);
+    stk_heap_done(&m->boots, &mem);
+    stk_mem_drop(&mem, &m->boot_pos, &m->cap_boot_pos, sizeof(*m->boot_pos));
     stk_heap_done(&m->ends, &mem);
     stk_mem_drop(&mem, &m->pos, &m->cap_pos, sizeof(*m->pos));
     stk_mem_drop(&mem, &m->runs, &m->cap_runs, sizeof(*m->runs));
@@ -217,6 +257,10 @@ int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *m
     struct sim *m = mem->resize(mem->ctx, NULL, 0, sizeof(*m));
     struct stk_pace_config pace = {
         .speeds = cfg->speeds, .nodes = cfg->nodes, .n_nodes = cfg->n_nodes};
+    const struct stk_sim_power_config power = {.saves = cfg->saves,
+                                               .off_after = cfg->off_after,
+                                               .nodes = cfg->nodes,
+                                               .n_nodes = cfg->n_nodes};
 
     if (!m)
         return stk_err_set(err, -ENOMEM, "out of memory");
@@ -225,12 +269,17 @@ int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *m
     m->cfg = *cfg;
     m->late = stk_params_seconds(cfg->params, &stk_sim_params[P_LATE]);
     pace.steps = stk_params_seconds(cfg->params, &stk_sim_params[P_STEPS]);
-    if (stk_pace_init(&m->pace, &pace, mem) < 0) {
+    if (stk_pace_init(&m->pace, &pace, mem) < 0 || stk_sim_power_init(&m->power, &power, mem) < 0) {
         close_sim(&m->base);
         return stk_err_set(err, -ENOMEM, "out of memory");
     }
     *ret_engine = &m->base;
     return 0;
+}
+
+double stk_engine_sim_least_speed(const struct stk_engine *e)
+{
+    return ((const struct sim *)e)->pace.least;
 }
 
 double stk_engine_sim_restart_cost(const struct stk_engine *e)

@@ -22,6 +22,9 @@ struct stk_sim_config {
     const struct stk_speeds *speeds;
     const struct stk_node_spec *nodes;
     uint32_t n_nodes;
+    /* Empty nodes are switched off after a while (engine/sim/power.h). */
+    bool saves;
+    stk_time off_after;
 };
 
 extern const struct stk_param stk_sim_params[];      /* ends with name NULL */
@@ -38,6 +41,9 @@ int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enu
 int stk_engine_sim_steps(struct stk_engine *e, stk_job_id job, uint32_t row, uint64_t steps,
                          enum stk_cause ends);
 uint64_t stk_engine_sim_steps_left(const struct stk_engine *e, stk_job_id job, stk_time now);
+
+/* The least share of its speed alone that company on its GPUs has ever left a job; 1: all of it. */
+double stk_engine_sim_least_speed(const struct stk_engine *e);
 
 /* GPU time paid for restarts so far, in GPU-seconds. */
 double stk_engine_sim_restart_cost(const struct stk_engine *e);

@@ -240,8 +240,9 @@ static void check_counters(struct fx *f, void *ctx)
         fx_must(could || !fits, "job %u fits, the counters say no (%s)", j->number,
                 world_name(seen->w));
         /* CPU, memory, who shares, places and the very GPUs of one that sleeps are not counted */
-        fx_must(fits || !could || seen->w->cpu_jobs || seen->w->parts || seen->w->mig || j->slept ||
-                    s->shapes[j->shape].demand.gpu_mem_mib || seen->w->topology,
+        fx_must(fits || !could || seen->w->cpu_jobs || seen->w->parts || seen->w->pairs ||
+                    seen->w->mig || j->slept || s->shapes[j->shape].demand.gpu_mem_mib ||
+                    seen->w->topology,
                 "job %u does not fit, the counters say yes (%s)", j->number, world_name(seen->w));
         seen->yes += could;
         seen->no += !could;

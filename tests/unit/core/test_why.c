@@ -296,6 +296,26 @@ static void it_sleeps_where_another_runs(void **state)
     fx_free(f);
 }
 
+static void a_power_cap_keeps_it_back(void **state)
+{
+    const struct stk_node_spec node = {.gpus = 8, .power = {.idle_w = 300, .gpu_w = 100}};
+    struct fx *f = fx_new(&(struct fx_setup){
+        .place = "energy", .params = "energy.cap_w=900", .nodes = &node, .n_nodes = 1});
+    struct stk_reason r;
+    uint32_t job;
+
+    (void)state;
+    (void)fx_submit(f, fx_job(4, 10));
+    job = fx_submit(f, fx_job(3, 10));
+    fx_turn(f);
+    r = why(f, job);
+    assert_int_equal(r.code, STK_WHY_POWER);
+    assert_int_equal(r.need, 300);
+    assert_int_equal(r.have, 200);
+    assert_int_equal(r.missing, 100);
+    fx_free(f);
+}
+
 static void every_reason_was_met(void **state)
 {
     (void)state;
@@ -316,6 +336,7 @@ int main(void)
         cmocka_unit_test(between_rounds_and_behind_better_ranks),
         cmocka_unit_test(its_node_was_taken_away),
         cmocka_unit_test(it_sleeps_where_another_runs),
+        cmocka_unit_test(a_power_cap_keeps_it_back),
         cmocka_unit_test(every_reason_was_met),
     };
 

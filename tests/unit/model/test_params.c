@@ -86,6 +86,21 @@ static void seconds_have_at_most_six_decimals(void **state)
     assert_int_equal(stk_params_seconds(&p, &secs), 2000001);
 }
 
+static void thousandths_have_at_most_three_decimals(void **state)
+{
+    static const struct stk_param share = {"r", STK_PARAM_MILLI, "0.6", 1, 1000, NULL, "a share"};
+    static const char *const good[] = {"1", "0.001", "0.5", "1.000", "1."};
+    static const char *const bad[] = {"", "0", "1.001", "0.0001", ".5", "-1", "0,5"};
+    struct stk_params p = {.n = 0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+        taken(&share, good[i]);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        refused(&share, bad[i]);
+    assert_int_equal(stk_params_milli(&p, &share), 600); /* the default */
+}
+
 static void lists_ascend(void **state)
 {
     static const char *const good[] = {"", "1", "1,2,1000",
@@ -217,6 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_whole_and_in_range),
         cmocka_unit_test(seconds_have_at_most_six_decimals),
+        cmocka_unit_test(thousandths_have_at_most_three_decimals),
         cmocka_unit_test(lists_ascend),
         cmocka_unit_test(sizes_end_with_one_for_the_rest),
         cmocka_unit_test(words_are_whole_words),

@@ -193,6 +193,30 @@ static void yaml_makes_nodes(void **state)
     stk_cluster_done(&c);
 }
 
+static void nodes_may_say_what_they_draw(void **state)
+{
+    struct stk_cluster c = {0};
+
+    (void)state;
+    assert_int_equal(
+        text(&c, "nodes:\n"
+                 "  - {gpus: 8, power: {idle_w: 800, gpu_w: 700, off_w: 20, boot_s: 120}}\n"
+                 "  - gpus: 4\n"
+                 "    power:\n"
+                 "      gpu_w: 300\n"
+                 "  - {gpus: 4}\n"),
+        0);
+    assert_int_equal(c.nodes[0].power.idle_w, 800);
+    assert_int_equal(c.nodes[0].power.boot_s, 120);
+    assert_int_equal(c.nodes[1].power.gpu_w, 300);
+    assert_true(stk_power_known(&c.nodes[1].power) && !stk_power_known(&c.nodes[2].power));
+    assert_int_equal(stk_cluster_aggregate(&c, &err), 0);
+    assert_int_equal(c.n_nodes, 1);
+    assert_int_equal(c.nodes[0].power.idle_w, 800);
+    assert_int_equal(c.nodes[0].power.gpu_w, 424); /* on average, rounded down each time */
+    stk_cluster_done(&c);
+}
+
 static void gpus_in_mig_mode_are_of_a_type_of_their_own(void **state)
 {
     struct stk_cluster c = {0};
@@ -291,6 +315,12 @@ static void malformed_files_are_refused_with_their_line(void **state)
         {"nodes:\n  - {gpus: 8, resources: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, "
          "i: 1}}\n",
          "c.yaml:2: more than 8 resources"},
+        {"nodes:\n  - {gpus: 8, power: 3}\n",
+         "c.yaml:2: power must be a mapping such as {idle_w: 800, gpu_w: 700}"},
+        {"nodes:\n  - {gpus: 8, power: {watts: 3}}\n",
+         "c.yaml:2: unknown key \"watts\"; power has idle_w, gpu_w, off_w, boot_s"},
+        {"nodes:\n  - gpus: 8\n    power:\n      idle_w: -1\n",
+         "c.yaml:4: idle_w must be a whole number (0 to 1000000), got \"-1\""},
         {"nodes:\n  - {gpus: 8}\npools: 3\n", "c.yaml:3: unknown key; expected only \"nodes\""},
         {"nodes:\n  - {gpus: &a 8}\n  - {gpus: *a}\n", "c.yaml:3: "},
         {"nodes:\n  - {gpus: 8\n", "not valid YAML"},
@@ -408,6 +438,7 @@ int main(void)
         cmocka_unit_test(nonsense_about_places_is_refused),
         cmocka_unit_test(bad_words_are_refused_with_a_sentence),
         cmocka_unit_test(yaml_makes_nodes),
+        cmocka_unit_test(nodes_may_say_what_they_draw),
         cmocka_unit_test(gpus_in_mig_mode_are_of_a_type_of_their_own),
         cmocka_unit_test(resources_have_names_and_amounts),
         cmocka_unit_test(csv_makes_nodes),

@@ -323,6 +323,7 @@ static const char everything[] =
     "{\"id\":5,\"submit_s\":0,\"duration_s\":0,\"resources\":{\"x.y\":3,\"nic\":1}}\n"
     "{\"id\":2,\"submit_s\":0,\"duration_s\":0,\"gpu_milli\":250,\"gpu_mem_mib\":1000}\n"
     "{\"id\":3,\"submit_s\":0,\"duration_s\":0,\"mig\":\"3g.40gb\",\"tasks\":2}\n"
+    "{\"id\":6,\"submit_s\":0,\"duration_s\":0,\"gpus\":4,\"share_max\":2,\"slo\":0.9}\n"
     "{\"id\":1,\"submit_s\":0,\"duration_s\":0,\"array\":{\"of\":1,\"index\":7}}\n"
     "{\"id\":9223372036854775807,\"submit_s\":0.000001,\"duration_s\":3155760000,\"gpus\":0}\n"
     "{\"id\":\"a \\\"b\\\" \\\\ <\\u00fc>\",\"submit_s\":3155759999.999999,\"duration_s\":1.5,"
@@ -348,9 +349,11 @@ static void what_is_written_reads_back_the_same(void **state)
     assert_null(traces_differ(&t, &back));
     assert_int_equal(back.jobs[4].mig, STK_MIG(3, 40));
     assert_int_equal(back.jobs[4].gpu_milli, 375);
-    assert_int_equal(back.jobs[7].submit, STK_MAX_DURATION - 1);
-    assert_int_equal(back.jobs[7].cpu_milli, UINT32_MAX);
-    assert_int_equal(back.jobs[7].n_deps, 2);
+    assert_int_equal(back.jobs[5].share_max, 2);
+    assert_int_equal(back.jobs[5].slo_milli, 900);
+    assert_int_equal(back.jobs[8].submit, STK_MAX_DURATION - 1);
+    assert_int_equal(back.jobs[8].cpu_milli, UINT32_MAX);
+    assert_int_equal(back.jobs[8].n_deps, 2);
     stk_trace_done(&t);
     stk_trace_done(&back);
     assert_int_equal(unlink(path), 0);

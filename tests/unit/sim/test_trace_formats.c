@@ -277,6 +277,9 @@ static const struct {
     {"jsonl", "", JSON("\"gpu_milli\":500,\"exclusive\":true"), GOOD_JSON,
      "parts of GPUs may ask for one node, rack, zone or region, but not for links, subgroups, "
      "tasks per node or whole nodes"},
+    {"jsonl", "", JSON("\"share_max\":3"), GOOD_JSON, "\"share_max\" of whole GPUs must be 2"},
+    {"jsonl", "", JSON("\"slo\":1.5"), GOOD_JSON,
+     "\"slo\" must be a share of its speed (0 to 1), got 1.5"},
     {"jsonl", "", JSON("\"begin_s\":-1"), GOOD_JSON,
      "\"begin_s\" must be a number of seconds (0 to 3155760000), got -1"},
     {"jsonl", "", JSON("\"cpus\":\"2\""), GOOD_JSON,

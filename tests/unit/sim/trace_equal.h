@@ -101,7 +101,8 @@ static inline const char *job_differs(const struct stk_trace *a, const struct st
         return "a time";
     if (x->gpus != y->gpus || x->tasks != y->tasks || x->cpu_milli != y->cpu_milli ||
         x->mem_mib != y->mem_mib || x->gpu_milli != y->gpu_milli ||
-        x->gpu_mem_mib != y->gpu_mem_mib || x->mig != y->mig)
+        x->gpu_mem_mib != y->gpu_mem_mib || x->mig != y->mig || x->share_max != y->share_max ||
+        x->slo_milli != y->slo_milli)
         return "demand";
     if (x->level != y->level || x->prefer != y->prefer || x->subgroup != y->subgroup ||
         x->subgroup_level != y->subgroup_level || x->per_node != y->per_node ||
