@@ -45,7 +45,7 @@ static void name_places(struct stk_state *s, const struct stk_node_spec *specs, 
     for (uint32_t i = 0; i < s->n_nodes; i++) {
         a[i] = (struct stk_sort_item){number_of(&specs[i], tier), i, 0};
         t->built[tier] |= a[i].key != 0;
-        id[(size_t)i * STK_TIERS] = tier ? id[(size_t)i * STK_TIERS - 1] : i;
+        id[(size_t)i * STK_TIERS] = tier ? t->id[(size_t)i * STK_TIERS + tier - 1] : i;
     }
     if (!t->built[tier])
         return;
