@@ -4,11 +4,14 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
+import tempfile
 import time
 
 import pytest
 from daemon import STOKER, STOKERD, Daemon
+from test_security import submit_as
 
 FAKES = STOKER.resolve().parent / "tests" / "lib"
 pytestmark = pytest.mark.skipif(not STOKERD.exists() or not (FAKES / "libnvidia-ml.so.1").exists(), reason="not built with tests")
@@ -91,7 +94,7 @@ class World:
         programs = folder / "bin"
         programs.mkdir(exist_ok=True)
         if mps:
-            (programs / "nvidia-cuda-mps-control").symlink_to(pathlib.Path(__file__).resolve().parents[1] / "lib" / "fake_mps.sh")
+            shutil.copy(pathlib.Path(__file__).resolve().parents[1] / "lib" / "fake_mps.sh", programs / "nvidia-cuda-mps-control")
         self.daemon = Daemon(folder, gpus=None, config="gpus: {interval_ms: 200" + config + "}\n",
                              env={"STOKER_GPU_LIB_DIR": str(FAKES), "STOKER_FAKE_DIR": str(self.dir),
                                   "PATH": f"{programs}:{os.environ['PATH']}", **(env or {})})
@@ -274,6 +277,37 @@ def test_mps_itself_is_not_somebody_elses(world):
     gpu = d.get("/v1/gpus")["gpus"][0]
     assert gpu["state"] == "busy" and not gpu.get("foreign") and not gpu.get("off")
     d.until(d.submit(command=SLEEP, gpus=0.5), "running")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to be several users")
+def test_users_do_not_meet_at_one_mps():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="stk-mps-"))
+    folder.chmod(0o755)
+    w = World(folder)
+    (w.dir / "mps").touch()
+    (w.dir / "mps").chmod(0o666)
+    d = w.daemon
+    try:
+        d.start()
+        w.until_free()
+        first = submit_as(1, d, command=SLEEP, gpus=0.25, share="mps")
+        d.until(first, "running")
+        other = submit_as(65534, d, command=SLEEP, gpus=0.25, share="mps")
+        d.until(other, "running")
+        again = submit_as(1, d, command=SLEEP, gpus=0.25, share="mps")
+        d.until(again, "running")
+        assert d.job(first)["gpu_indices"] == d.job(again)["gpu_indices"] != d.job(other)["gpu_indices"]
+        third = submit_as(2, d, command=SLEEP, gpus=0.25, share="mps")
+        assert d.job(third)["state"] == "waiting"
+        assert sorted(call.split()[2] for call in w.calls()) == ["uid=1", "uid=65534"]
+        for path in (d.state / "mps").glob("*-*"):
+            assert path.stat().st_mode & 0o777 == 0o700 and path.name.endswith(f"-{path.stat().st_uid}")
+    finally:
+        d.close()
+        for path in (d.state / "mps").glob("*/nvidia-cuda-mps-control.pid"):
+            with contextlib.suppress(OSError, ValueError):
+                os.kill(int(path.read_text()), 9)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 # ---- memory ----
