@@ -72,6 +72,7 @@ static void add_detail(const struct stk_api *a, json_t *o, const struct stk_even
     } else if (ev->type == STK_EV_EVICT) {
         set(o, "suspend", json_boolean(ev->u.evict.suspend));
         set(o, "by_hand", json_boolean(ev->u.evict.by_hand));
+        set(o, "moved", json_boolean(ev->u.evict.moved));
     } else if (ev->type == STK_EV_UPDATE) {
         set(o, "priority", json_integer(ev->u.update.priority));
         set(o, "estimate_s", json_real((double)ev->u.update.estimate / 1e6));

@@ -66,6 +66,7 @@ static const struct stk_option policy_options[] = {
     {"place", 0, "NAME", "likewise", NULL},
     {"preempt", 0, "NAME", "likewise", NULL},
     {"param", 0, "NAME=VALUE", "may be repeated", NULL},
+    {"defrag", 0, NULL, "running jobs may move to make room: 2% of placements at most", NULL},
     {"compare", 0, "A,B,C", "several bundles side by side", NULL},
     {"list", 0, NULL, "all policies and their parameters", NULL},
     {0},
@@ -76,6 +77,7 @@ static const struct stk_option output_options[] = {
     {"html", 0, "FILE", "a report to look at", "@files"},
     {"measure", 0, "FIRST-LAST", "totals over this range of job ids only; ends when they\nhave",
      NULL},
+    {"fragments", 0, NULL, "also how much waits although enough is free (with --json)", NULL},
     {"paranoid", 0, NULL, "check every invariant after every step (slow)", NULL},
     {0},
 };
@@ -148,6 +150,7 @@ static void take_simple(const struct stk_args *a, struct options *o)
     o->list = stk_arg_is(a, "list");
     o->json = stk_arg_is(a, "json");
     o->run.paranoid = stk_arg_is(a, "paranoid");
+    o->run.fragments = stk_arg_is(a, "fragments");
     o->read.lenient = stk_arg_is(a, "lenient");
 }
 
@@ -171,10 +174,11 @@ static int check_options(const struct options *o, struct stk_err *err)
         return stk_err_set(err, -EINVAL,
                            "--compare names whole bundles: leave out --bundle, --order, --backfill "
                            "and --preempt");
-    if (o->sequence && (o->jobs_out || o->html || o->split_by || o->run.paranoid))
+    if (o->sequence && (o->html || o->split_by || o->run.paranoid))
         return stk_err_set(err, -EINVAL,
-                           "--sequence has no times: leave out --jobs-out, --html, --split-by and "
-                           "--paranoid");
+                           "--sequence has no times: leave out --html, --split-by and --paranoid");
+    if (o->sequence && o->jobs_out && o->compare)
+        return stk_err_set(err, -EINVAL, "--sequence writes --jobs-out of one run: no --compare");
     if (o->json && (to_stdout(o->jobs_out) || to_stdout(o->html) || to_stdout(o->trace_out)))
         return stk_err_set(err, -EINVAL,
                            "--json writes to standard output; name a file for the rest");
@@ -187,6 +191,8 @@ static int take_options(const struct stk_args *a, struct options *o, struct stk_
     int rc = 0, at = 0;
 
     take_simple(a, o);
+    if (stk_arg_is(a, "defrag"))
+        rc = add_param(o, "defrag.most=20", err);
     while (rc == 0 && (text = stk_arg_next(a, "param", &at)) != NULL)
         rc = add_param(o, text, err);
     if (rc == 0 && (text = stk_arg(a, "measure")) != NULL)
@@ -325,6 +331,7 @@ static int fill(const struct options *o, const struct stk_trace *t, const struct
     int rc = runs ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
 
     rc = rc < 0 ? rc : stk_sequence_read(&q, o->sequence, t, c, err);
+    q.jobs_out = o->jobs_out;
     for (uint32_t i = 0; rc == 0 && i < n; i++)
         rc = stk_sequence_run(t, c, &setups[i], &q, &runs[i], err);
     if (rc == 0 && o->json)

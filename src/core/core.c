@@ -71,6 +71,8 @@ static int check_evict(const struct stk_state *s, const struct stk_event *ev, st
     if (by != STK_NONE &&
         (by >= s->n_jobs || s->jobs[by].state != STK_JOB_WAITING || s->jobs[by].pool != j->pool))
         return stk_err_set(err, -EINVAL, "job %u: evicted for a job that does not wait", j->number);
+    if (ev->u.evict.moved && (by == STK_NONE || ev->u.evict.suspend))
+        return stk_err_set(err, -EINVAL, "job %u: moved for nobody, or to sleep", j->number);
     if (j->lease == 0 && (by != STK_NONE || ev->u.evict.suspend))
         return stk_err_set(err, -EINVAL, "job %u sleeps: it has nothing to give", j->number);
     return 0;

@@ -13,6 +13,7 @@
 
 #include "core/backfill.h"
 #include "core/core.h"
+#include "core/defrag.h"
 #include "core/place.h"
 #include "core/queue.h"
 #include "core/speed.h"
@@ -54,6 +55,20 @@ static uint32_t claimed_step(struct stk_state *s, uint32_t pool, stk_time now,
         return 1;
     }
     return s->preempt->room ? s->preempt->room(s->preempt_st, &ask, (stk_job_id){job}) : 0;
+}
+
+/* Jobs that were moved are placed before all others. */
+static uint32_t moved_step(struct stk_state *s, uint32_t pool, stk_time now, struct stk_event *out)
+{
+    uint32_t n;
+
+    for (uint32_t job = stk_defrag_next(s, pool, STK_NONE); job != STK_NONE;
+         job = stk_defrag_next(s, pool, job))
+        if (stk_place_try(s, s->jobs[job].shape, NULL, &n)) {
+            out[0] = stk_decide_place(s, now, job, n);
+            return 1;
+        }
+    return 0;
 }
 
 static bool behind_reservation(const struct stk_state *s, const struct stk_pool *p,
@@ -137,6 +152,8 @@ static uint32_t head_blocked(struct stk_state *s, uint32_t pool, uint32_t job, s
 
     if (s->preempt->room)
         n = s->preempt->room(s->preempt_st, &ask, (stk_job_id){job});
+    if (n == 0 && s->defrag > 0 && p->n_stopping == 0)
+        n = stk_defrag_room(&ask, job);
     if (n > 0)
         return n;
     if (!s->backfill->pass) {
@@ -225,6 +242,8 @@ static uint32_t pool_step(struct stk_state *s, uint32_t pool, stk_time now, stru
         if (n > 0 || p->n_stopping > 0)
             return n; /* else the room it was promised went elsewhere: a node was lost */
     }
+    if (s->n_moving > 0 && moved_step(s, pool, now, out))
+        return 1;
     if (p->resv_job != STK_NONE && now >= p->resv_at)
         stk_shape_unreserve(s, pool); /* its time has come: it starts, or is promised another */
     if (s->backfill->reserve_all)

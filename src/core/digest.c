@@ -18,7 +18,7 @@ static uint64_t mix_job(uint64_t h, const struct stk_state *s, const struct stk_
     h = stk_hash_mix(h, (uint64_t)j->lease << 32 | j->preemptions);
     h = stk_hash_mix(h, (uint64_t)j->unmet << 3 | (uint64_t)j->suspend_wanted << 2 |
                             (uint64_t)j->cancel_wanted << 1 | j->hold_wanted |
-                            (uint64_t)j->by_hand << 40);
+                            (uint64_t)j->by_hand << 40 | (uint64_t)j->moving << 41);
     if (j->slept) {
         h = stk_hash_mix(h, (uint64_t)j->slept << 32 | s->shapes[j->shape].demand.pin);
         h = stk_hash_mix(h, s->shapes[j->shape].demand.pin_mask);
@@ -71,6 +71,8 @@ uint64_t stk_core_digest(const struct stk_core *c)
     }
     for (uint32_t i = 0; i < s->n_pools; i++)
         h = stk_hash_mix(h, s->pools[i].claim);
+    if (s->n_moved > 0)
+        h = stk_hash_mix(h, s->n_moved);
     if (s->seen)
         h = mix_seen(h, s->seen);
     return h;

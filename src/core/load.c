@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/array.h"
+#include "core/defrag.h"
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/pair.h"
@@ -141,15 +142,21 @@ static struct stk_seen_kind get_kind(struct stk_reader *r)
     return k;
 }
 
-/* What was asked for lately; read over where the place policy of today does not learn. */
+/* Moves so far, and what was asked for lately; read over where the place policy of today does not
+ * learn. */
 static int get_seen(struct load *l)
 {
     struct stk_reader *r = &l->r;
     struct stk_seen *e = l->s->seen;
-    uint32_t n = l->version > 3 ? (uint32_t)stk_get_u(r, STK_SEEN_KINDS) : 0;
-    uint64_t jobs = l->version > 3 ? stk_get_u(r, UINT64_MAX) : 0;
-    uint64_t next = l->version > 3 ? stk_get_u(r, UINT64_MAX) : 0;
+    uint64_t jobs, next;
+    uint32_t n;
 
+    if (l->version < 4)
+        return 0;
+    l->s->n_moved = stk_get_u(r, UINT32_MAX);
+    n = (uint32_t)stk_get_u(r, STK_SEEN_KINDS);
+    jobs = stk_get_u(r, UINT64_MAX);
+    next = stk_get_u(r, UINT64_MAX);
     for (uint32_t i = 0; i < n && !r->bad; i++) {
         const struct stk_seen_kind k = get_kind(r);
 
@@ -279,7 +286,7 @@ static int get_jobs(struct load *l)
         if (l->r.bad || stk_map_get(&s->by_number, j->number) != UINT32_MAX)
             return bad(l, "a job");
         stk_map_put(&s->by_number, j->number, i);
-        j->level = stk_evictable_level(s, j) & 15; /* by the policy of today */
+        j->level = stk_evictable_level(s, j) & 7; /* by the policy of today */
         if (j->state != STK_JOB_DONE)
             rc = get_live(l, i);
         if (rc < 0 || l->r.bad)
@@ -440,6 +447,8 @@ static int settle_job(struct load *l, uint32_t job)
         return rc;
     if (!l->same_order)
         j->word = 0;
+    if (j->moving)
+        stk_defrag_moves(s, job);
     j->shape = stk_shape_get(s, &v->demand, j->pool);
     if (j->slept)
         s->nodes[v->demand.pin - 1].mask_wake |= v->demand.pin_mask;

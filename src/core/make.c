@@ -14,12 +14,15 @@
 #include "core/verbs.h"
 #include "core/walk.h"
 
-enum { P_ROUND, P_DEPTH };
+enum { P_ROUND, P_DEPTH, P_DEFRAG };
 const struct stk_param stk_core_params[] = {
     [P_ROUND] = {"round_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
                  "decide only at multiples of this; in the simulator jobs then end there too"},
     [P_DEPTH] = {"backfill.depth", STK_PARAM_INT, "500", 1, 1000000000, NULL,
                  "conservative: when plans change, this many jobs are planned anew at a time"},
+    [P_DEFRAG] = {"defrag.most", STK_PARAM_INT, "0", 0, 1000, NULL,
+                  "running jobs move to make room for one that fragments keep waiting: at most so "
+                  "many moves in 1000 placements"},
     {0},
 };
 
@@ -53,6 +56,12 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
     if (s->round > 0 && s->round < STK_SECOND / 1000)
         return stk_err_set(err, -EINVAL, "rounds must be at least 0.001 s");
     s->backfill_depth = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEPTH]);
+    s->defrag = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEFRAG]);
+    if (s->defrag > 0 && (cfg->preempt->pass || cfg->backfill->reserve_all))
+        return stk_err_set(err, -EINVAL,
+                           "jobs do not move (defrag) with preempt %s and backfill %s; take "
+                           "preempt none or tier, and backfill none, skip or easy",
+                           cfg->preempt->name, cfg->backfill->name);
     return 0;
 }
 
@@ -202,6 +211,7 @@ int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk
                               .n_resources = from->n_resources,
                               .resource_names = from->resource_names,
                               .backfill_depth = from->backfill_depth,
+                              .defrag = from->defrag,
                               .mix_given = from->mix_given};
     specs = describe(from);
     rc = copy_layouts(&c->s, from->layouts, from->n_layouts, err);

@@ -111,6 +111,8 @@ struct stk_place_ops { /* which node */
     bool near;      /* jobs of several GPUs that have no wish prefer to be as near as can be */
     bool tags;      /* the core counts who is on each node (state.tags) */
     bool mix;       /* goes by state.mix: where none is given, the core learns it (core/seen.h) */
+    bool by_demand; /* with mix: kinds count by what they ask for in all, not by how often they come
+                     */
     bool fleeting;  /* scores depend on other things too and are never kept: O(nodes) a decision */
     /* Optional, in place of pick: how well the node suits, larger is better; not NaN. It has room.
      * Of a part, *io_gpu is the GPU with the least left that fits; another may be chosen. Depends

@@ -4,6 +4,7 @@
 #include "core/verbs.h"
 
 #include "core/array.h"
+#include "core/defrag.h"
 #include "core/pair.h"
 #include "core/power.h"
 #include "core/queue.h"
@@ -98,7 +99,7 @@ static bool comes_back(struct stk_job *j, const struct stk_event *ev)
     if (j->cancel_wanted)
         return false;
     if (cause == STK_CAUSE_EVICTED) {
-        j->preemptions += !j->by_hand;
+        j->preemptions += !j->by_hand && !j->moving;
         return true;
     }
     if (ev->u.exit.final || r == STK_RETRY_MAX || j->retry[r] == 0)
@@ -117,6 +118,7 @@ static void queue_again(struct stk_state *s, uint32_t job)
         stk_enqueue(s, job);
         return;
     }
+    stk_defrag_moved(s, j);
     j->hold_wanted = false;
     j->state = STK_JOB_HELD;
 }
@@ -233,6 +235,7 @@ static void mark_done(struct stk_state *s, uint32_t job, enum stk_cause cause, s
 {
     struct stk_job *j = &s->jobs[job];
 
+    stk_defrag_moved(s, j);
     j->state = STK_JOB_DONE;
     j->cause = (uint8_t)cause;
     j->ended = ended;

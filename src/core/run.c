@@ -2,6 +2,7 @@
 /* run.c - a job gets its lease, starts, or is told to give way. */
 #include "core/verbs.h"
 
+#include "core/defrag.h"
 #include "core/gang.h"
 #include "core/pair.h"
 #include "core/power.h"
@@ -169,6 +170,7 @@ int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_er
         s->pieces[j->first_piece + i] = ev->u.place.pieces[i];
         s->nodes[ev->u.place.pieces[i].node.i].off = false; /* that switches it on */
     }
+    stk_defrag_moved(s, j);
     j->lease = s->next_lease++;
     j->started = s->now;
     j->state = STK_JOB_PLACED;
@@ -211,6 +213,10 @@ void stk_run_evict(struct stk_state *s, const struct stk_event *ev)
         return;
     }
     j->suspend_wanted = ev->u.evict.suspend && j->n_pieces == 1;
+    if (ev->u.evict.moved) {
+        stk_defrag_moves(s, ev->job.i);
+        s->n_moved++;
+    }
     stk_queue_unlease(s, ev->job.i);
     j->state = STK_JOB_STOPPING;
     s->pools[j->pool].n_stopping++;

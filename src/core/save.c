@@ -4,7 +4,7 @@
  *     "stkC" version, order policy, its settings
  *     time, next numbers, history, events
  *     nodes: up, GPUs off, switched off           pools: claim           resources: name
- *     what was asked for lately
+ *     moves so far; what was asked for lately
  *     slots: a state each; a job's members where it is not free; what a live job has besides
  *     free slots in the order in which they are used again; finished jobs, oldest first
  */
@@ -82,7 +82,8 @@ static void put_common(struct stk_bytes *b, const struct stk_job *j)
     stk_put_u(b, j->kind);
     stk_put_u(b, j->tier);
     stk_put_u(b, (uint64_t)j->cancel_wanted | (uint64_t)j->hold_wanted << 1 |
-                     (uint64_t)j->suspend_wanted << 2 | (uint64_t)j->by_hand << 3);
+                     (uint64_t)j->suspend_wanted << 2 | (uint64_t)j->by_hand << 3 |
+                     (uint64_t)j->moving << 4);
     for (int i = 0; i < STK_RETRY_MAX; i++)
         stk_put_u(b, j->retry[i]);
     stk_put_s(b, j->priority);
@@ -116,11 +117,12 @@ void stk_save_get_job(struct stk_reader *r, const struct stk_state *s, struct st
     j->cause = (uint8_t)stk_get_u(r, STK_CAUSE_MAX - 1);
     j->kind = (unsigned)stk_get_u(r, STK_KIND_MAX - 1) & 15;
     j->tier = (unsigned)stk_get_u(r, STK_TIER_MAX - 1) & 15;
-    wishes = (uint32_t)stk_get_u(r, 15);
+    wishes = (uint32_t)stk_get_u(r, 31);
     j->cancel_wanted = wishes & 1;
     j->hold_wanted = wishes & 2;
     j->suspend_wanted = wishes & 4;
     j->by_hand = wishes & 8;
+    j->moving = wishes & 16;
     for (int i = 0; i < STK_RETRY_MAX; i++)
         j->retry[i] = (uint8_t)stk_get_u(r, UINT8_MAX);
     j->priority = (int32_t)stk_get_i(r, -STK_MAX_PRIORITY, STK_MAX_PRIORITY);
@@ -144,6 +146,7 @@ void stk_save_get_job(struct stk_reader *r, const struct stk_state *s, struct st
     j->queue_seq = stk_get_u32(r);
     j->unmet = (uint32_t)stk_get_u(r, STK_MAX_DEPS);
     r->bad |= j->number == 0;
+    r->bad |= j->moving && j->state != STK_JOB_STOPPING && j->state != STK_JOB_WAITING;
 }
 
 static bool edge_holds(const struct stk_state *s, const struct stk_edge *e)
@@ -229,6 +232,7 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
     const struct stk_state *s = stk_core_state(core);
 
     put_head(out, s);
+    stk_put_u(out, s->n_moved);
     put_seen(out, s->seen);
     stk_put_u(out, s->n_jobs);
     for (uint32_t i = 0; i < s->n_jobs && !out->failed; i++) {

@@ -321,7 +321,8 @@ static uint32_t pick_fullest(const struct stk_state *s, const struct stk_want *w
 
 static void look_at_prices(struct stk_state *s)
 {
-    if (!s->place->prices || s->price_age++ % PRICES_EVERY != 0)
+    if (!s->place->prices || s->plans_moves || s->n_moving > 0 ||
+        s->price_age++ % PRICES_EVERY != 0)
         return;
     s->place->prices(s->place_st, s, &s->prices);
     s->priced++;

@@ -8,7 +8,6 @@
 #include "core/score.h"
 #include "core/shape.h"
 
-#define COVER_PCT 95   /* of all tasks are in the mix */
 #define MOST_JOBS 5000 /* between two mixes */
 
 int stk_seen_init(struct stk_state *s)
@@ -96,31 +95,45 @@ static void count(struct stk_seen *e, struct stk_seen_kind k)
     e->sum += k.n;
 }
 
-/* The most frequent kinds that together are enough of all. */
+static struct stk_kind kind_of(const struct stk_seen_kind *k)
+{
+    return (struct stk_kind){.cpu_milli = k->cpu_milli,
+                             .gpus = k->gpus,
+                             .gpu_milli = k->gpu_milli,
+                             .gpu_types = k->gpu_types,
+                             .share = k->told};
+}
+
+static uint64_t weight(const struct stk_state *s, const struct stk_seen_kind *k)
+{
+    const struct stk_kind kind = kind_of(k);
+
+    return stk_kind_weight(&kind, k->told, s->place->by_demand);
+}
+
+/* The kinds that together are enough of all. */
 static void make_mix(struct stk_state *s)
 {
     struct stk_seen *e = s->seen;
     struct stk_mix *m = s->mix;
-    uint64_t all = 0, sum = 0;
+    uint64_t cover = s->place->by_demand ? STK_MIX_COVER_DEMAND_PCT : STK_MIX_COVER_PCT;
+    uint64_t all = 0, sum = 0, n = 0;
 
     for (uint32_t i = 0; i < e->n; i++) {
-        e->sort[i] = (struct stk_sort_item){-(int64_t)e->kind[i].told, i, i};
-        all += e->kind[i].told;
+        e->sort[i] = (struct stk_sort_item){-(int64_t)weight(s, &e->kind[i]), i, i};
+        all += weight(s, &e->kind[i]);
     }
     stk_sort(e->sort, e->n, e->sort + STK_SEEN_KINDS);
     m->n = 0;
-    while (m->n < e->n && m->n < STK_MAX_MIX && sum * 100 < all * COVER_PCT) {
+    while (m->n < e->n && m->n < STK_MAX_MIX && sum * 100 < all * cover) {
         const struct stk_seen_kind *k = &e->kind[e->sort[m->n].id];
 
-        m->kind[m->n++] = (struct stk_kind){.cpu_milli = k->cpu_milli,
-                                            .gpus = k->gpus,
-                                            .gpu_milli = k->gpu_milli,
-                                            .gpu_types = k->gpu_types,
-                                            .share = k->told};
-        sum += k->told;
+        m->kind[m->n++] = kind_of(k);
+        sum += weight(s, k);
+        n += k->told;
     }
     for (uint32_t i = 0; i < m->n; i++)
-        m->kind[i].share /= (double)sum;
+        m->kind[i].share /= (double)n;
     if (s->place->learn)
         s->place->learn(s->place_st, s);
     stk_score_forget(s);

@@ -406,6 +406,21 @@ static bool pool_sound(const struct stk_state *s, uint32_t pool, struct stk_err 
     return true;
 }
 
+/* Who moves is on its way: stopping, or waiting for its new place. */
+static bool moves_sound(const struct stk_state *s, struct stk_err *err)
+{
+    uint32_t moving = 0;
+
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+
+        moving += j->moving;
+        if (j->moving && j->state != STK_JOB_STOPPING && j->state != STK_JOB_WAITING)
+            return BAD("job %u moves and is neither stopping nor waiting", j->number);
+    }
+    return moving == s->n_moving || BAD("%u jobs move, not %u", moving, s->n_moving);
+}
+
 /* Arrays count those of their jobs that have not ended. */
 static bool arrays_sound(const struct stk_state *s, struct stk_err *err)
 {
@@ -449,7 +464,7 @@ bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
         return BAD("%u live and %u finished jobs, counters say %u and %u", live, done, s->n_live,
                    s->n_done);
     if (!nodes_sound(s, err) || !stk_topo_sound(s, err) || !power_sound(s, err) ||
-        !arrays_sound(s, err))
+        !arrays_sound(s, err) || !moves_sound(s, err))
         return false;
     for (uint32_t p = 0; p < s->n_pools; p++)
         if (!pool_sound(s, p, err) || !levels_sound(s, p, err))

@@ -31,7 +31,8 @@ struct stk_job {
     unsigned kind : 4, tier : 4;
     bool cancel_wanted : 1, hold_wanted : 1, suspend_wanted : 1, by_hand : 1; /* by_hand: stopped
         because somebody said so, not to make room */
-    unsigned level : 4;           /* cache: the preempt policy's, from tier and priority.
+    bool moving : 1;              /* stopped to be placed elsewhere, and not placed yet */
+    unsigned level : 3;           /* cache: the preempt policy's, from tier and priority.
                                      0 where the policy has none */
     uint8_t retry[STK_RETRY_MAX]; /* how often it may still be queued again, by what ended it */
     int32_t priority;
@@ -239,6 +240,8 @@ struct stk_use {
     bool whole; /* the node is blocked for all others, too */
 };
 
+#define STK_DEFRAG_MOVES 2 /* at a time */
+
 #define STK_SCORE_LOG 4096 /* a power of two */
 
 struct stk_score_row { /* the scores of all nodes for one thing wanted (core/score.h) */
@@ -271,12 +274,18 @@ struct stk_state {
     void *order_st, *preempt_st, *place_st;
     stk_time round; /* > 0: decide at its multiples only */
     uint32_t retain_done, backfill_depth;
+    uint32_t defrag;   /* moves in a thousand placements, at most; 0: none */
     uint32_t n_levels; /* of the preempt policy; at least 1 */
     bool whole_pool, keep_ends;
     bool drift;        /* some running job's rank falls with time: every round decides anew */
     stk_time round_at; /* cache: the last round that was opened */
     uint32_t n_waiting, n_leased; /* jobs of all pools */
     uint32_t n_blocked;
+
+    uint64_t n_moved;                               /* jobs, so far */
+    uint32_t n_moving;                              /* jobs with 'moving' set */
+    uint32_t moving[STK_DEFRAG_MOVES], next_moving; /* cache: these, in the order they are placed */
+    bool plans_moves;                               /* scratch */
 
     struct stk_job *jobs;
     uint32_t n_jobs, cap_jobs, free_job; /* free_job: slot + 1 */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/array.h"
+#include "core/defrag.h"
 #include "core/evictable.h"
 #include "core/power.h"
 #include "core/queue.h"
@@ -217,7 +218,7 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     }
     j = &s->jobs[job];
     fill(j, spec);
-    j->level = stk_evictable_level(s, j) & 15;
+    j->level = stk_evictable_level(s, j) & 7;
     j->submitted = s->now;
     j->number = s->next_number++;
     j->shape = stk_shape_get(s, &spec->demand, j->pool);
@@ -276,6 +277,7 @@ void stk_hold(struct stk_state *s, uint32_t job)
         stk_queue_leave(s, job, false);
     else
         stk_unblock(s, job);
+    stk_defrag_moved(s, j);
     j->state = STK_JOB_HELD;
 }
 
@@ -305,7 +307,7 @@ int stk_update(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     j->estimate = ev->u.update.estimate;
     if (j->lost > STK_MAX_DURATION - j->estimate)
         j->lost = STK_MAX_DURATION - j->estimate;
-    j->level = stk_evictable_level(s, j) & 15;
+    j->level = stk_evictable_level(s, j) & 7;
     if (waits)
         stk_queue_enter(s, ev->job.i); /* it keeps its time in the queue */
     return 0;

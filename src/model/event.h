@@ -65,6 +65,7 @@ struct stk_event {
             stk_job_id for_job; /* EVICT: who needs the room; STK_NONE: nobody in particular */
             bool suspend;       /* keep its processes asleep if that can be done */
             bool by_hand;       /* somebody asked for it: it is not to make room */
+            bool moved;         /* it is placed again at once, elsewhere (core/defrag.h) */
         } evict;
         struct {
             int32_t priority;

@@ -130,7 +130,8 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         return 0;
     case STK_EV_EVICT:
         stk_put_u(b, ev->u.evict.for_job.i);
-        stk_put_u(b, (uint64_t)ev->u.evict.suspend | (uint64_t)ev->u.evict.by_hand << 1);
+        stk_put_u(b, (uint64_t)ev->u.evict.suspend | (uint64_t)ev->u.evict.by_hand << 1 |
+                         (uint64_t)ev->u.evict.moved << 2);
         return 0;
     case STK_EV_EXITED:
         if ((unsigned)ev->u.exit.cause >= STK_CAUSE_MAX)
@@ -363,9 +364,10 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
         return 0;
     case STK_EV_EVICT:
         ev->u.evict.for_job.i = stk_get_u32(r);
-        how = (unsigned)stk_get_u(r, 3);
+        how = (unsigned)stk_get_u(r, version > 3 ? 7 : 3);
         ev->u.evict.suspend = how & 1;
         ev->u.evict.by_hand = how & 2;
+        ev->u.evict.moved = how & 4;
         return 0;
     case STK_EV_EXITED:
         get_exit(r, ev, version);

@@ -4,15 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COVER 0.95 /* of all jobs */
-
 struct counted {
     struct stk_kind kind;
     const char *text; /* the types as the trace wrote them */
     uint32_t n;
+    uint64_t weight;
 };
 
-static int by_demand(const struct counted *x, const struct counted *y)
+static int by_kind(const struct counted *x, const struct counted *y)
 {
     if (x->kind.cpu_milli != y->kind.cpu_milli)
         return x->kind.cpu_milli > y->kind.cpu_milli ? -1 : 1;
@@ -25,9 +24,9 @@ static int by_demand(const struct counted *x, const struct counted *y)
     return (x->kind.gpu_types < y->kind.gpu_types) - (x->kind.gpu_types > y->kind.gpu_types);
 }
 
-static int order_demand(const void *a, const void *b)
+static int order_kind(const void *a, const void *b)
 {
-    return by_demand(a, b);
+    return by_kind(a, b);
 }
 
 /* The most frequent first; the order of the rest makes sums come out the same everywhere. */
@@ -35,18 +34,18 @@ static int order_count(const void *a, const void *b)
 {
     const struct counted *x = a, *y = b;
 
-    if (x->n != y->n)
-        return x->n > y->n ? -1 : 1;
-    return by_demand(x, y);
+    if (x->weight != y->weight)
+        return x->weight > y->weight ? -1 : 1;
+    return by_kind(x, y);
 }
 
 static uint32_t join(struct counted *list, uint32_t n)
 {
     uint32_t kinds = 0;
 
-    qsort(list, n, sizeof(*list), order_demand);
+    qsort(list, n, sizeof(*list), order_kind);
     for (uint32_t i = 0; i < n; i++) {
-        if (kinds > 0 && by_demand(&list[kinds - 1], &list[i]) == 0)
+        if (kinds > 0 && by_kind(&list[kinds - 1], &list[i]) == 0)
             list[kinds - 1].n++;
         else
             list[kinds++] = list[i];
@@ -54,12 +53,12 @@ static uint32_t join(struct counted *list, uint32_t n)
     return kinds;
 }
 
-int stk_mix_of(const struct stk_trace *t, const struct stk_trace_map *m, struct stk_mix *ret,
-               struct stk_err *err)
+int stk_mix_of(const struct stk_trace *t, const struct stk_trace_map *m, bool by_demand,
+               struct stk_mix *ret, struct stk_err *err)
 {
     struct counted *list = calloc(t->n_jobs + 1u, sizeof(*list));
-    uint32_t kinds;
-    double sum = 0;
+    uint64_t all = 0, sum = 0;
+    uint32_t kinds, n = 0;
 
     if (!list)
         return stk_err_set(err, -ENOMEM, "out of memory for %u jobs", t->n_jobs);
@@ -78,15 +77,21 @@ int stk_mix_of(const struct stk_trace *t, const struct stk_trace_map *m, struct 
             .n = 1};
     }
     kinds = join(list, t->n_jobs);
+    for (uint32_t i = 0; i < kinds; i++) {
+        list[i].weight = stk_kind_weight(&list[i].kind, list[i].n, by_demand);
+        all += list[i].weight;
+    }
     qsort(list, kinds, sizeof(*list), order_count);
     ret->n = 0;
-    while (ret->n < kinds && ret->n < STK_MAX_MIX && sum < COVER * t->n_jobs) {
+    while (ret->n < kinds && ret->n < STK_MAX_MIX &&
+           sum * 100 < all * (by_demand ? STK_MIX_COVER_DEMAND_PCT : STK_MIX_COVER_PCT)) {
         ret->kind[ret->n] = list[ret->n].kind;
         ret->kind[ret->n].share = list[ret->n].n / (double)t->n_jobs;
-        sum += list[ret->n++].n;
+        sum += list[ret->n].weight;
+        n += list[ret->n++].n;
     }
     for (uint32_t i = 0; ret->n < kinds && i < ret->n; i++)
-        ret->kind[i].share /= sum / t->n_jobs;
+        ret->kind[i].share /= (double)n / t->n_jobs;
     free(list);
     return 0;
 }

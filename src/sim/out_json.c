@@ -47,6 +47,8 @@ void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
     member_real(e, "utilization", r->utilization);
     member_real(e, "gpu_hours", r->gpu_hours);
     member_u64(e, "preemptions", r->preemptions);
+    member_u64(e, "migrations", r->migrations);
+    member_u64(e, "migrated_gpus", r->migrated_gpus);
     member_real(e, "restarts_cost_gpu_s", r->restarts_cost_gpu_s);
     member_u64(e, "max_waiting", r->max_waiting);
     member_u64(e, "events", r->events);
@@ -65,6 +67,12 @@ void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
     if (r->shares) {
         member_u64(e, "colocations", r->colocations);
         member_real(e, "least_speed", r->least_speed);
+    }
+    if (r->blocked.looked) {
+        member_real(e, "waiting_gpu_s", r->blocked.waiting_gpu_s);
+        member_real(e, "blocked_gpu_s", r->blocked.blocked_gpu_s);
+        member_real(e, "allocation",
+                    r->blocked.all_gpu_s > 0 ? r->blocked.used_gpu_s / r->blocked.all_gpu_s : 0);
     }
     if (r->rounds > 0)
         member_u64(e, "rounds", r->rounds);

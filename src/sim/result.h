@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "model/time.h"
+#include "sim/blocked.h"
 #include "sim/trace.h"
 
 struct stk_job_result {   /* index = index in trace->jobs */
@@ -44,10 +45,12 @@ struct stk_run_result {
     double avg_wait_s, p999_wait_s, avg_bounded_slowdown;
     double makespan_s, utilization, gpu_hours;
     uint64_t preemptions;
+    uint64_t migrations, migrated_gpus; /* running jobs moved to make room, and their GPUs */
     double restarts_cost_gpu_s;
     uint32_t max_waiting;
     uint64_t events, decisions;
-    bool power; /* what some nodes draw is known; then: */
+    struct stk_blocked blocked; /* from the first measured job on, while jobs come; if asked for */
+    bool power;                 /* what some nodes draw is known; then: */
     double energy_kwh, node_hours_on;
     uint64_t peak_w;
     bool shares;          /* jobs may have had company on whole GPUs; then: */

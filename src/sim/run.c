@@ -58,8 +58,10 @@ struct sim_run {
     stk_pool_id *pool_of_group;
     struct stk_trace_map map;
     uint64_t turns, ended;
-    uint32_t to_measure; /* jobs that count in the totals and have not ended */
-    bool measure_some;   /* not all of them do */
+    uint32_t first_measured; /* in the trace */
+    uint32_t to_measure;     /* jobs that count in the totals and have not ended */
+    bool all_came;           /* and were looked at */
+    bool measure_some;       /* not all of them do */
     u128 busy_gpu_us;
     stk_time end;   /* of what counts: switching off what nobody needs any more does not */
     u128 watt_us;   /* drawn up to 'end' */
@@ -293,7 +295,9 @@ static void watch_exit(struct sim_run *x, const struct stk_event *ev)
         (x->s->shapes[j->shape].demand.gpu_milli ? x->s->shapes[j->shape].demand.gpu_milli : 1000) /
         1000;
     if (ev->u.exit.cause == STK_CAUSE_EVICTED) {
-        x->r->preemptions++;
+        x->r->preemptions += !j->moving;
+        x->r->migrations += j->moving;
+        x->r->migrated_gpus += j->moving ? j->gpus : 0;
         if (++x->evicted_since_end > MAX_EVICTIONS)
             x->rc = -ELOOP;
         return;
@@ -410,6 +414,10 @@ static int watch_after(void *ctx, stk_time now, struct stk_err *err)
     if (x->rc < 0)
         return stk_err_set(err, x->rc, "replay refuses an event at %lld, or out of memory",
                            (long long)now);
+    if (x->o->fragments && x->next_job > x->first_measured && !x->all_came) {
+        stk_blocked_look(&x->r->blocked, x->s, now);
+        x->all_came = x->next_job == x->t->n_jobs;
+    }
     if (x->o->samples)
         rc = take_sample(x, now, err);
     if (rc == 0 && x->shadow)
@@ -471,7 +479,7 @@ static int make_core(const struct sim_run *x, const struct stk_cluster *c,
     };
     int rc = known && !mix ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
 
-    rc = rc < 0 || !mix ? rc : stk_mix_of(x->t, &x->map, mix, err);
+    rc = rc < 0 || !mix ? rc : stk_mix_of(x->t, &x->map, setup->place->by_demand, mix, err);
     rc = rc < 0 ? rc : stk_core_new(&cfg, &stk_big_mem, ret, err);
     free(mix);
     return rc;
@@ -485,6 +493,8 @@ static int make_rows(struct sim_run *x, struct stk_err *err)
     x->r->jobs = malloc((t->n_jobs + 1u) * sizeof(*x->r->jobs));
     x->measure_some = x->o->first_id > 0 || x->o->last_id < UINT32_MAX;
     for (uint32_t i = 0; x->r->jobs && i < t->n_jobs; i++) {
+        if (x->to_measure == 0 && x->measure_some && measured(x, i))
+            x->first_measured = i;
         x->to_measure += x->measure_some && measured(x, i);
         x->r->jobs[i] = (struct stk_job_result){.first_start = -1, .end = -1};
         linked |= t->jobs[i].array > 0;

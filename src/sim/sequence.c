@@ -164,19 +164,57 @@ static int make_core(struct filling *x, const struct stk_cluster *c, const struc
     return rc;
 }
 
-/* Proposals are accepted until there are none. True: the job was placed. */
-static bool place(struct filling *x, stk_time now, uint32_t *ret_node)
+/* A node is not as it was. */
+static void weigh(struct filling *x, uint32_t node)
+{
+    struct stk_frag f;
+
+    stk_frag_see(&f, x->s, node);
+    x->sum -= x->frag[node];
+    x->frag[node] = stk_frag(&f, x->mix);
+    x->sum += x->frag[node];
+}
+
+/* A job is moved: it goes at once. */
+static int leave(struct filling *x, const struct stk_event *evict, struct stk_err *err)
+{
+    const struct stk_job *j = &x->s->jobs[evict->job.i];
+    uint32_t node = x->s->pieces[j->first_piece].node.i;
+    const struct stk_event gone = {.at = evict->at,
+                                   .type = STK_EV_EXITED,
+                                   .job = evict->job,
+                                   .lease = evict->lease,
+                                   .u.exit = {.cause = STK_CAUSE_EVICTED}};
+    int rc = stk_core_apply(x->core, evict, err);
+
+    x->r->migrations++;
+    x->r->migrated_gpus += j->gpus;
+    rc = rc < 0 ? rc : stk_core_apply(x->core, &gone, err);
+    if (rc == 0)
+        weigh(x, node);
+    return rc;
+}
+
+/* What is proposed is done, until there is nothing. */
+static int decide(struct filling *x, stk_time now, struct stk_err *err)
 {
     struct stk_event out[4];
-    bool placed = false;
     uint32_t n;
+    int rc = 0;
 
-    while ((n = stk_core_decide(x->core, now, out, 4)) > 0)
-        for (uint32_t i = 0; i < n; i++) {
-            *ret_node = out[i].u.place.pieces[0].node.i;
-            placed |= stk_core_apply(x->core, &out[i], NULL) == 0;
+    while (rc == 0 && (n = stk_core_decide(x->core, now, out, 4)) > 0)
+        for (uint32_t i = 0; i < n && rc == 0; i++) {
+            uint32_t node = out[i].type == STK_EV_PLACE ? out[i].u.place.pieces[0].node.i : 0;
+
+            if (out[i].type == STK_EV_EVICT) {
+                rc = leave(x, &out[i], err);
+                continue;
+            }
+            rc = stk_core_apply(x->core, &out[i], err);
+            if (rc == 0)
+                weigh(x, node);
         }
-    return placed;
+    return rc;
 }
 
 static int arrive(struct filling *x, uint32_t job, stk_time now, struct stk_err *err)
@@ -188,26 +226,23 @@ static int arrive(struct filling *x, uint32_t job, stk_time now, struct stk_err 
         .at = now, .type = STK_EV_SUBMIT, .job = stk_core_next_job(x->core), .u.spec = &spec};
     uint64_t milli = (uint64_t)j->gpus * (j->gpu_milli ? j->gpu_milli : 1000);
     int rc = stk_core_apply(x->core, &ev, err);
-    uint32_t node = 0;
 
     x->arrived += milli;
     if (rc == -ERANGE) { /* no node could ever take it */
         x->r->dropped++;
         return 0;
     }
+    rc = rc < 0 ? rc : decide(x, now, err);
     if (rc < 0)
         return rc;
-    if (place(x, now, &node)) {
-        struct stk_frag f;
-
-        stk_frag_see(&f, x->s, node);
-        x->sum -= x->frag[node];
-        x->frag[node] = stk_frag(&f, x->mix);
-        x->sum += x->frag[node];
+    if (x->s->jobs[ev.job.i].lease) {
         x->r->placed++;
         x->r->used_milli += milli;
-        return 0;
     }
+    if (x->s->n_waiting > (x->s->jobs[ev.job.i].lease == 0))
+        return stk_err_set(err, -EUCLEAN, "a job that was moved has no place");
+    if (x->s->jobs[ev.job.i].lease)
+        return 0;
     x->r->dropped++;
     ev = (struct stk_event){.at = now, .type = STK_EV_CANCEL, .job = ev.job};
     return stk_core_apply(x->core, &ev, err);
@@ -282,6 +317,37 @@ static int fill(struct filling *x, const struct stk_sequence *q, struct stk_err 
     return rc;
 }
 
+/* Who is where: arrivals from 1, jobs and nodes by their place in their files from 0. */
+static int write_places(const struct filling *x, const struct stk_sequence *q, const char *path,
+                        struct stk_err *err)
+{
+    FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+    uint32_t *node = malloc((q->n_nodes + 1u) * sizeof(*node));
+    bool ok = f && node;
+
+    for (uint32_t i = 0; ok && i < q->n_nodes; i++)
+        node[q->ranks[i]] = i;
+    if (ok)
+        (void)fprintf(f, "arrival,job,node,gpus\n");
+    for (uint32_t i = 0; ok && i < x->s->n_jobs; i++) {
+        const struct stk_job *j = &x->s->jobs[i];
+        const char *sep = "";
+
+        if (j->lease == 0)
+            continue;
+        (void)fprintf(f, "%lld,%u,%u,", (long long)(j->submitted / STK_SECOND), j->tag,
+                      node[x->s->pieces[j->first_piece].node.i]);
+        for (uint64_t m = x->s->pieces[j->first_piece].mask; m; m &= m - 1, sep = " ")
+            (void)fprintf(f, "%s%d", sep, __builtin_ctzll(m));
+        (void)fprintf(f, "\n");
+    }
+    ok = ok && !ferror(f);
+    if (f && f != stdout)
+        ok = fclose(f) == 0 && ok;
+    free(node);
+    return ok ? 0 : stk_err_set(err, -EIO, "cannot write %s: %s", path, strerror(errno));
+}
+
 int stk_sequence_run(const struct stk_trace *t, const struct stk_cluster *c,
                      const struct stk_setup *setup, const struct stk_sequence *q,
                      struct stk_sequence_result *ret, struct stk_err *err)
@@ -293,9 +359,13 @@ int stk_sequence_run(const struct stk_trace *t, const struct stk_cluster *c,
     (void)snprintf(ret->place, sizeof(ret->place), "%s", setup->place->name);
     stk_setup_describe(setup, ret->policies, sizeof(ret->policies));
     rc = rc < 0 ? rc : stk_trace_map(t, c, &x.map, err);
-    rc = rc < 0 ? rc : stk_mix_of(t, &x.map, x.mix, err);
+    rc = rc < 0 ? rc : stk_mix_of(t, &x.map, setup->place->by_demand, x.mix, err);
     rc = rc < 0 ? rc : make_core(&x, c, setup, q, err);
+    if (rc == 0 && setup->place->by_demand) /* what fragments are is said by count */
+        rc = stk_mix_of(t, &x.map, false, x.mix, err);
     rc = rc < 0 ? rc : fill(&x, q, err);
+    if (rc == 0 && q->jobs_out)
+        rc = write_places(&x, q, q->jobs_out, err);
     stk_core_free(x.core);
     free(x.frag);
     free(x.mix);
@@ -321,6 +391,10 @@ static void put_run(struct stk_emit *e, const struct stk_sequence_result *r)
     stk_emit_u64(e, r->placed);
     member(e, "dropped");
     stk_emit_u64(e, r->dropped);
+    member(e, "migrations");
+    stk_emit_u64(e, r->migrations);
+    member(e, "migrated_gpus");
+    stk_emit_u64(e, r->migrated_gpus);
     member(e, "gpu_milli");
     stk_emit_u64(e, r->gpu_milli);
     member(e, "used_milli");

@@ -17,6 +17,7 @@ struct stk_sequence {
     uint32_t *jobs, *ranks;
     uint32_t n_jobs;
     uint32_t trace_jobs, n_nodes; /* what it must be for; set before it is read */
+    const char *jobs_out; /* may be NULL: a CSV file, a row for each job with a place at the end */
 };
 
 /* A file, plain or .gz. 0, or -Exxx with a sentence. */
@@ -40,6 +41,8 @@ struct stk_sequence_result {
     struct stk_arrival at[STK_MAX_ARRIVAL_PCT + 1];
     uint32_t n_at; /* percent asked for at the end, and one more */
     uint32_t placed, dropped;
+    uint32_t migrations; /* running jobs that were moved to make room, and their GPUs */
+    uint64_t migrated_gpus;
     uint64_t gpu_milli, used_milli;
     double frag_milli; /* at the end */
     double cpu_s;      /* deciding and applying */

@@ -15,7 +15,8 @@ from data import data_dir, program, read_csv, simulate, stoker, stoker_run
 SMALL = ["--generate", "jobs=300,gpus=64,load=1.1,seed=3", "--cluster", "8x8"]
 MEMBERS = ["bundle", "jobs", "finished", "sum_jct_s", "avg_jct_s", "p50_jct_s", "p90_jct_s",
            "p99_jct_s", "avg_wait_s", "p999_wait_s", "avg_bounded_slowdown", "makespan_s",
-           "utilization", "gpu_hours", "preemptions", "restarts_cost_gpu_s", "max_waiting", "events",
+           "utilization", "gpu_hours", "preemptions", "migrations", "migrated_gpus",
+           "restarts_cost_gpu_s", "max_waiting", "events",
            "decisions", "cpu_s", "rss_mib", "digest"]
 
 
@@ -502,3 +503,23 @@ def test_what_a_power_cap_can_never_admit_is_refused(tmp_path):
 
 def test_whole_gpus_are_shared_only_under_policies_that_can(tmp_path):
     assert "does not go with --preempt afresh" in refused(*SMALL, "--order", "srtf", "--place", "share")
+
+
+def test_running_jobs_move_to_make_room(tmp_path):
+    """Each node has one GPU in use: 4 on one node are free only when a job moves, which costs it 60 s."""
+    jobs = [{"id": i, "submit_s": i, "duration_s": 1000, "gpus": 3, "tasks": 1} for i in range(50)]
+    jobs += [{"id": 100 + i, "submit_s": 60 + i, "duration_s": 10000, "gpus": 1, "tasks": 1} for i in range(50)]
+    jobs += [{"id": 200, "submit_s": 2000, "duration_s": 100, "gpus": 4, "tasks": 1},
+             {"id": 201, "submit_s": 5000, "duration_s": 1, "gpus": 1}]
+    flags = (jsonl(tmp_path, *jobs), "--cluster", "50x4", "--order", "fifo", "--backfill", "skip",
+             "--param", "restart_s=60")
+    plain, run = simulate(*flags, "--fragments"), simulate(*flags, "--defrag", "--paranoid")
+    assert plain["migrations"] == 0 and run["migrations"] == run["migrated_gpus"] == 1
+    assert run["preemptions"] == 0 and run["restarts_cost_gpu_s"] == 60
+    assert plain["sum_jct_s"] > run["sum_jct_s"]
+    assert plain["blocked_gpu_s"] == plain["waiting_gpu_s"] == 4 * 3000 and 0 < plain["allocation"] <= 1
+
+
+def test_moving_is_refused_where_a_policy_decides_pools_whole():
+    refused(*SMALL, "--bundle", "srtf", "--defrag")
+    refused(*SMALL, "--bundle", "conservative", "--defrag")

@@ -160,6 +160,7 @@ static bool wild(struct fx *f, struct input *in)
     } else if (ev.type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = b & 2 ? read_slot(f, in) : STK_NONE;
         ev.u.evict.suspend = b & 4;
+        ev.u.evict.moved = b & 8;
     } else if (ev.type == STK_EV_GPUS_OFF) {
         ev.u.off.node.i = b & 15;
         ev.u.off.mask = next(in);

@@ -97,6 +97,10 @@ void world_policies(struct world *w, struct stk_rng *r)
     if (stk_place_find(w->setup.place)->mate)
         (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params), "%s",
                        share[below(r, 5)]);
+    if (!stk_preempt_find(w->setup.preempt)->pass &&
+        !stk_backfill_find(w->setup.backfill)->reserve_all && percent(r, 30))
+        (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params), "%s",
+                       " defrag.most=400");
     w->setup.params = w->params;
     w->setup.forget = percent(r, 30);
     w->setup.retain = below(r, 4);
@@ -616,6 +620,7 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     } else if (ev.type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = percent(r, 50) ? random_slot(f, r) : odd_number(r, STK_NONE);
         ev.u.evict.suspend = percent(r, 60);
+        ev.u.evict.moved = percent(r, 20);
     } else if (ev.type == STK_EV_NODE_DOWN || ev.type == STK_EV_NODE_UP ||
                ev.type == STK_EV_NODE_OFF) {
         ev.u.node.i = odd_number(r, below(r, f->s->n_nodes));

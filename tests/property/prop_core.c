@@ -133,6 +133,9 @@ static bool caches_comparable(struct world *w)
     w->setup.cap = 0; /* an answer in parts is another one where a pool is decided whole */
     w->setup.slow_stop = promises ? 0 : w->setup.slow_stop;
     w->exact = w->exact || promises;
+    if (strstr(w->params, "defrag"))
+        return false; /* how many may move changes with time, and is looked at when something else
+                         does */
     if (stk_preempt_find(w->setup.preempt)->pass)
         return strcmp(w->setup.preempt, "lucid") != 0 && strstr(w->params, "las.thresholds");
     /* plans count GPUs and know no rounds: what else a job lacks when its time comes is luck */

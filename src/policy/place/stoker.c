@@ -14,7 +14,9 @@
  * A task goes where the loss grows least. Two things besides may become scarce: GPUs of types that
  * some tasks insist on, and groups of free GPUs on one node for tasks of several. Each has a price
  * that grows with the square of the demand for it over its share of what is free, made anew now and
- * then (PRICES_EVERY); what a task takes of them is added to its cost.
+ * then (PRICES_EVERY); what a task takes of them is added to its cost. Besides, a node with few
+ * free GPUs is a little better than one with many, so that as jobs come and go some nodes become
+ * empty.
  *
  * Where CPU is not limited and whole GPUs are wanted, the loss grows as much on every node of a
  * type. There the fullest node is taken, as "pack" does, of the type with the least price: groups
@@ -34,7 +36,7 @@
 #define OFFERS 60
 #define SCARCE 0.2      /* price of a thing wanted just as much as there is */
 #define SCARCE_MOST 5.0 /* wanted so many times over, no price rises further */
-#define FULLEST 0.01    /* of nodes that suit as well, the one with fewest free GPUs */
+#define FULLEST 2.0     /* what a node with free GPUs is worth, times the square of their number */
 #define NORMAL_STEPS 64 /* per standard deviation */
 #define NORMAL_MOST 4   /* standard deviations */
 
@@ -227,7 +229,10 @@ static void count_stock(const struct tables *t, const struct stk_state *s, struc
 
 static double price(double wanted, double have, double all)
 {
-    double r = have > 0 ? wanted * all / have : 0;
+    double r = wanted > 0 ? SCARCE_MOST : 0;
+
+    if (have > 0)
+        r = wanted * all / have;
 
     r = r < SCARCE_MOST ? r : SCARCE_MOST;
     return SCARCE * r * r;
@@ -331,6 +336,7 @@ const struct stk_place_ops stk_place_stoker = {
     .help = "where the least is expected to stay unsold, by what usually comes",
     .state_size = sizeof(struct tables),
     .mix = true,
+    .by_demand = true,
     .whole = whole,
     .learn = learn,
     .prices = set_prices,

@@ -72,9 +72,10 @@ static void a_gang_counts_by_its_pieces(void **state)
     come(f, spec, 10);
     come(f, fx_job(8, 1), 10); /* cut into two nodes of 4 */
     assert_int_equal(f->s->mix->n, 2);
-    assert_true(fabs(f->s->mix->kind[0].share - 0.6) < 1e-9);
-    assert_int_equal(f->s->mix->kind[1].gpus, 4);
-    assert_int_equal(f->s->mix->kind[1].gpu_milli, 1000);
+    assert_true(fabs(f->s->mix->kind[0].share - 0.4) < 1e-9); /* fewer, and they ask for more */
+    assert_int_equal(f->s->mix->kind[0].gpus, 4);
+    assert_int_equal(f->s->mix->kind[0].gpu_milli, 1000);
+    assert_true(fabs(f->s->mix->kind[1].share - 0.6) < 1e-9);
     fx_finish(f);
 }
 
@@ -103,6 +104,25 @@ static void more_kinds_than_there_is_room_for(void **state)
     assert_true(f->s->seen->n <= STK_SEEN_KINDS);
     assert_int_equal(f->s->mix->kind[0].gpu_milli, 900);
     fx_free(f);
+}
+
+/* One in five hundred, and a twenty-fifth of the demand. */
+static void rare_tasks_of_many_gpus_are_in_the_mix(void **state)
+{
+    static const char *const place[] = {"stoker", "fgd"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct fx *f = learner(place[i]);
+        bool found = false;
+
+        come(f, fx_job(4, 1), 1);
+        come(f, part(200, 1000), 499);
+        for (uint32_t k = 0; k < f->s->mix->n; k++)
+            found |= f->s->mix->kind[k].gpus == 4;
+        assert_true(found == (i == 0)); /* FGD, as published, goes by how often they come */
+        fx_finish(f);
+    }
 }
 
 static bool same_mix(const struct stk_mix *a, const struct stk_mix *b)
@@ -216,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_gang_counts_by_its_pieces),
         cmocka_unit_test(what_no_longer_comes_is_forgotten),
         cmocka_unit_test(more_kinds_than_there_is_room_for),
+        cmocka_unit_test(rare_tasks_of_many_gpus_are_in_the_mix),
         cmocka_unit_test(it_is_saved),
         cmocka_unit_test(one_that_does_not_learn_comes_to_learn),
         cmocka_unit_test(whole_gpus_go_where_the_score_says),

@@ -66,7 +66,8 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
         return same_pieces(a, b);
     case STK_EV_EVICT:
         return a->u.evict.for_job.i == b->u.evict.for_job.i &&
-               a->u.evict.suspend == b->u.evict.suspend && a->u.evict.by_hand == b->u.evict.by_hand;
+               a->u.evict.suspend == b->u.evict.suspend &&
+               a->u.evict.by_hand == b->u.evict.by_hand && a->u.evict.moved == b->u.evict.moved;
     case STK_EV_EXITED:
         return a->u.exit.cause == b->u.exit.cause && a->u.exit.code == b->u.exit.code &&
                a->u.exit.lost == b->u.exit.lost && a->u.exit.final == b->u.exit.final &&
@@ -154,6 +155,7 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         ev.u.evict.for_job.i = stk_rng_below(r, 2) ? STK_NONE : (uint32_t)stk_rng_next(r);
         ev.u.evict.suspend = stk_rng_below(r, 2);
         ev.u.evict.by_hand = stk_rng_below(r, 2);
+        ev.u.evict.moved = stk_rng_below(r, 2);
     } else if (type == STK_EV_EXITED) {
         ev.u.exit.cause = (enum stk_cause)stk_rng_below(r, STK_CAUSE_MAX);
         ev.u.exit.code = (int32_t)stk_rng_next(r);
@@ -230,6 +232,7 @@ static void what_is_no_event_is_refused(void **state)
         {"\1\7\0\0\1\1\0\0\2", 9, -EBADMSG},             /* neither true nor false */
         {"\1\4\0\0\1\377\377\377\377\17", 10, -EBADMSG}, /* more pieces than bytes */
         {"\1\4\0\0\1\200\200\200\200\20", 10, -EBADMSG}, /* more than 32 bits */
+        {"\3\5\0\0\1\0\4", 7, -EBADMSG},                 /* moved, before there was that */
         {"\1\1\377\377\377\377\377\377\377\377\377\2\0\0", 14, -EBADMSG}, /* than 64 */
     };
     struct fx_heap heap = {0};

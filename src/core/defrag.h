@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* defrag.h - running jobs move, so that one that waits finds room: enough is free for it, but in
+ * fragments.
+ *
+ * A move is an eviction marked as such; the job is queued again, and is the first of its pool to be
+ * placed once the one it made room for has started. Before anything is evicted, all of it was tried
+ * in a transaction, in the order in which it will happen: the one that waits fits, and so do all
+ * that move. While they move, the pool is claimed and prices stand still, so that an engine that
+ * stops jobs at once finds things as they were planned. With one that takes its time a node may be
+ * lost meanwhile; then the job waits, first in line.
+ *
+ * The search: who would have to go so that the job fits on that node, smallest first; each of a few
+ * must itself fit elsewhere, or a second one goes for it. At most STK_DEFRAG_MOVES jobs move at a
+ * time, and at most defrag.most in a thousand placements are moves. A search costs O(jobs), and a
+ * few tries.
+ */
+#ifndef STK_CORE_DEFRAG_H
+#define STK_CORE_DEFRAG_H
+
+#include "core/state.h"
+
+/* 'job' cannot start: evictions of jobs to be moved, which make it start; 0: there are none. */
+uint32_t stk_defrag_room(const struct stk_ask *ask, uint32_t job);
+
+/* A job of the pool that was moved and waits for its new place; STK_NONE. 'after': another one. */
+uint32_t stk_defrag_next(const struct stk_state *s, uint32_t pool, uint32_t after);
+
+/* The job is being moved; no longer: it has its new place, is held, or has ended. */
+void stk_defrag_moves(struct stk_state *s, uint32_t job);
+void stk_defrag_moved(struct stk_state *s, struct stk_job *j);
+
+#endif
