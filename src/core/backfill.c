@@ -335,7 +335,7 @@ void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
         reserve_pinned(s, j, now);
         return;
     }
-    if (stk_gang_asked(&s->shapes[j->shape].demand)) {
+    if (stk_demand_near(&s->shapes[j->shape].demand)) {
         reserve_gang(s, j, now);
         return;
     }
@@ -416,7 +416,7 @@ bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
         return stk_beside_try(s, shape, ret_n);
     if (stk_place_try(s, shape, s->avoid, ret_n))
         return true;
-    if ((sh->demand.tasks > 1 || stk_gang_asked(&sh->demand)) && !sh->demand.pin)
+    if ((sh->demand.tasks > 1 || stk_demand_near(&sh->demand)) && !sh->demand.pin)
         return false;
     for (uint32_t i = 0; i < p->n_resv; i++)
         if (spare_on(s, sh, s->resv_nodes[p->first_node + i], p->resv_mask)) {

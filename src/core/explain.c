@@ -114,7 +114,7 @@ static void lacks_room(const struct stk_state *s, const struct stk_job *j, struc
     if (sh->demand.n_resources > 0 && sh->need <= most_free(s, &sh->demand, j->pool) &&
         stk_resource_short(s, &sh->demand, j->pool, r))
         return;
-    if (stk_gang_asked(&sh->demand)) {
+    if (stk_demand_near(&sh->demand)) {
         r->level = (enum stk_level)sh->demand.level_required;
         r->have = stk_gang_most_free(s, &sh->demand, j->pool, stk_gang_last(&sh->demand));
         r->missing = r->need > r->have ? r->need - r->have : 0;

@@ -6,13 +6,6 @@
 
 #include "core/topo.h"
 
-/* It asks for something that place policies do not know of. */
-static inline bool stk_gang_asked(const struct stk_demand *d)
-{
-    return d->level_required | d->level_preferred | d->exclusive | (d->per_node != 0) |
-           (d->group != 0);
-}
-
 /* The levels to be tried, one after the other. */
 static inline enum stk_level stk_gang_first(const struct stk_state *s, const struct stk_demand *d)
 {

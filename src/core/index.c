@@ -576,19 +576,11 @@ uint64_t stk_index_lowest(const struct stk_state *s, uint32_t node, uint32_t n)
     return stk_mask_lowest(s->nodes[node].mask_free, n);
 }
 
-bool stk_index_may(const struct stk_state *s, uint32_t node, const struct stk_want *w)
-{
-    if (s->nodes[node].held)
-        return false;
-    return !w->within ||
-           (w->tier == STK_TIERS ? node : stk_topo_id(s, node, w->tier)) + 1 == w->within;
-}
-
 bool stk_index_has_room(const struct stk_state *s, uint32_t node, const struct stk_want *w)
 {
     const struct stk_node *n = &s->nodes[node];
 
-    return !(w->avoid && stk_bits_test(w->avoid, node)) && stk_index_may(s, node, w) &&
+    return !(w->avoid && stk_bits_test(w->avoid, node)) && stk_topo_may(s, node, w) &&
            cpu_mem_fit(n, w->cpu_milli, w->mem_mib) && stk_resource_fits(s, node, &w->resources) &&
            (w->gpu_mem_mib <= n->gpu_mem_mib || n->gpu_mem_mib == 0 || w->gpus == 0);
 }

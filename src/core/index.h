@@ -100,8 +100,6 @@ static inline uint32_t stk_index_back_of(const struct stk_state *s, const struct
                         : stk_index_back(s, p);
 }
 
-/* No exclusive job has the node, and it is in the place that is wanted. */
-bool stk_index_may(const struct stk_state *s, uint32_t node, const struct stk_want *w);
 /* CPU, memory, named resources and the memory of its GPUs are enough, and it is not to be avoided.
  */
 bool stk_index_has_room(const struct stk_state *s, uint32_t node, const struct stk_want *w);

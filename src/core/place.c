@@ -309,7 +309,7 @@ static bool try_types(struct stk_state *s, const struct stk_demand *d, uint32_t 
     if (d->pin)
         return place_pinned(s, d, avoid, ret_n);
     if (!d->gpu_milli &&
-        (stk_gang_asked(d) || (s->place->near && (uint64_t)d->gpus * d->tasks > 1)))
+        (stk_demand_near(d) || (s->place->near && (uint64_t)d->gpus * d->tasks > 1)))
         return stk_gang_try(s, d, pool, avoid, ret_n);
     if (!d->gpu_milli && d->tasks == 1 &&
         d->gpus <= s->pools[pool].max_gpus) { /* the common case */
@@ -327,7 +327,7 @@ static bool try_types(struct stk_state *s, const struct stk_demand *d, uint32_t 
     }
     mark = stk_txn_begin(s);
     if (d->gpu_milli)
-        ok = stk_gang_asked(d) || (s->place->near && d->tasks > 1)
+        ok = stk_demand_near(d) || (s->place->near && d->tasks > 1)
                  ? place_parts_near(s, d, pool, avoid, ret_n)
                  : place_parts(s, d, want_of(d, pool, 1, 1, avoid), ret_n);
     else
@@ -617,7 +617,7 @@ int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, ui
 
     here.gpu_types = stk_shape_types(s, d, pool);
     rc = possible(s, &here, pool, err);
-    if (rc == 0 && stk_gang_asked(&here) && !s->pools[pool].aggregate && !here.pin)
+    if (rc == 0 && stk_demand_near(&here) && !s->pools[pool].aggregate && !here.pin)
         rc = possible_near(s, &here, pool, err);
     return rc;
 }

@@ -113,7 +113,7 @@ static uint64_t alone_on(const struct stk_state *s, const struct stk_demand *d, 
         gpu_w = n->power.gpu_w > gpu_w ? n->power.gpu_w : gpu_w;
     }
     nodes = whole > 0 ? whole + (rest > 0) : per > 0 ? (here.tasks + per - 1) / per : 1;
-    if (stk_gang_asked(&here)) /* who is where then is not foreseen */
+    if (stk_demand_near(&here)) /* who is where then is not foreseen */
         nodes = (uint64_t)here.tasks * (here.gpus ? here.gpus : 1);
     nodes = nodes < p->n_nodes ? nodes : p->n_nodes;
     return s->watts_off + nodes * idle_w + (uint64_t)gpu_w * here.gpus * here.tasks;

@@ -115,7 +115,7 @@ int stk_run_take(struct stk_state *s, const struct stk_job *j, const struct stk_
         rc =
             stk_err_set(err, -EINVAL, "job %u: a gang starts whole or not at all (%llu of %u GPUs)",
                         j->number, (unsigned long long)gpus, j->gpus);
-    if (rc == 0 && stk_gang_asked(d) && stk_gang_check(s, d, pieces, n, &why) < 0)
+    if (rc == 0 && stk_demand_near(d) && stk_gang_check(s, d, pieces, n, &why) < 0)
         rc = stk_err_set(err, -EINVAL, "job %u: %s", j->number, why.text);
     if (rc < 0)
         stk_txn_rollback(s, mark);

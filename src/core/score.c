@@ -7,6 +7,7 @@
 #include "core/index.h"
 #include "core/part.h"
 #include "core/resource.h"
+#include "core/topo.h"
 
 #define BLOCK 64
 #define MOST_ROWS 256
@@ -261,7 +262,7 @@ static bool may_use(const struct stk_state *s, uint32_t node, const struct stk_w
 {
     const struct stk_node *n = &s->nodes[node];
 
-    return !(w->avoid && stk_bits_test(w->avoid, node)) && stk_index_may(s, node, w) &&
+    return !(w->avoid && stk_bits_test(w->avoid, node)) && stk_topo_may(s, node, w) &&
            (!n->mem_limited || w->mem_mib <= n->mem_free) &&
            stk_resource_fits(s, node, &w->resources);
 }

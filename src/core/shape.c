@@ -28,7 +28,7 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool)
         h = stk_hash_mix(h, (uint64_t)i << 32 | d->resource[i]);
     for (uint32_t i = 0; i < d->n_speeds; i++)
         h = stk_hash_mix(h, (uint64_t)d->speed_type[i] << 32 | d->speed_milli[i]);
-    if (stk_gang_asked(d)) {
+    if (stk_demand_near(d)) {
         h = stk_hash_mix(h, (uint64_t)d->per_node << 32 | d->group);
         h = stk_hash_mix(h, (uint64_t)d->level_required << 24 | (uint64_t)d->level_preferred << 16 |
                                 (uint64_t)d->group_level << 8 | d->exclusive);
@@ -150,7 +150,7 @@ static struct stk_demand relevant(const struct stk_state *s, const struct stk_de
         r.share_max = 2;
     if (s->pools[pool].aggregate)
         r.gpu_milli = r.mig = r.share = r.share_max = 0, r.share_with = 0;
-    if (stk_gang_asked(&r))
+    if (stk_demand_near(&r))
         relevant_near(s, &r, pool);
     if (!stk_demand_pairs(&r))
         r.row = r.slo_milli = 0; /* it has no company */

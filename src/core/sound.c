@@ -69,7 +69,7 @@ static bool job_sound(const struct stk_state *s, const struct stk_job *j, struct
     if (has_lease(j) && (gpus != j->gpus || (!d->cut && tasks != d->tasks)))
         return BAD("job %u: gang is not whole: %llu of %u GPUs", j->number,
                    (unsigned long long)gpus, j->gpus);
-    if (has_lease(j) && stk_gang_asked(d) &&
+    if (has_lease(j) && stk_demand_near(d) &&
         stk_gang_check(s, d, &s->pieces[j->first_piece], j->n_pieces, &why) < 0)
         return BAD("job %u: %s", j->number, why.text);
     if (!sleep_sound(s, j, err))

@@ -110,6 +110,15 @@ static inline const struct stk_layout *stk_topo_layout(const struct stk_state *s
     return s->nodes[node].layout ? &s->layouts[s->nodes[node].layout - 1] : NULL;
 }
 
+/* No exclusive job has the node, and it is in the place that is wanted. */
+static inline bool stk_topo_may(const struct stk_state *s, uint32_t node, const struct stk_want *w)
+{
+    if (s->nodes[node].held)
+        return false;
+    return !w->within ||
+           (w->tier == STK_TIERS ? node : stk_topo_id(s, node, w->tier)) + 1 == w->within;
+}
+
 /* Units of so many GPUs, each linked inside, that are free on the node. */
 uint32_t stk_topo_linked(const struct stk_state *s, uint32_t node, uint32_t unit);
 

@@ -113,6 +113,13 @@ static inline uint32_t stk_demand_speed(const struct stk_demand *d, uint32_t typ
             return d->speed_milli[i];
     return STK_SPEED;
 }
+/* It asks for something about where its tasks lie to each other. */
+static inline bool stk_demand_near(const struct stk_demand *d)
+{
+    return (d->per_node | d->group | d->level_required | d->level_preferred | d->group_level |
+            d->exclusive) != 0;
+}
+
 /* 0, or -EINVAL with a sentence: levels, subgroups, tasks per node and the like go together. */
 int stk_demand_near_check(const struct stk_demand *d, struct stk_err *err);
 

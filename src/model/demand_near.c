@@ -6,16 +6,14 @@
 
 static int check_levels(const struct stk_demand *d, struct stk_err *err)
 {
-    const char *const preferred = stk_level_name((enum stk_level)d->level_preferred);
-    const char *const required = stk_level_name((enum stk_level)d->level_required);
-
     if (d->level_required >= STK_AT_FAR || d->level_preferred >= STK_AT_FAR ||
         d->group_level >= STK_AT_FAR)
         return stk_err_set(err, -EINVAL, "a level is link, node, rack, zone or region");
     if (d->level_required && d->level_preferred >= d->level_required)
         return stk_err_set(err, -EINVAL,
                            "the level preferred (%s) must be nearer than the one required (%s)",
-                           preferred, required);
+                           stk_level_name((enum stk_level)d->level_preferred),
+                           stk_level_name((enum stk_level)d->level_required));
     return 0;
 }
 
@@ -41,8 +39,11 @@ static int check_groups(const struct stk_demand *d, struct stk_err *err)
 
 int stk_demand_near_check(const struct stk_demand *d, struct stk_err *err)
 {
-    int rc = check_levels(d, err);
+    int rc;
 
+    if (!stk_demand_near(d))
+        return 0;
+    rc = check_levels(d, err);
     rc = rc < 0 ? rc : check_groups(d, err);
     if (rc == 0 && d->gpu_milli &&
         (d->group || d->per_node || d->exclusive || d->level_required == STK_AT_LINK ||

@@ -21,17 +21,11 @@ size_t stk_wire_bound(const struct stk_event *ev)
 
 /* ---- writing ---- */
 
-static bool has_topology(const struct stk_demand *d)
-{
-    return d->level_required || d->level_preferred || d->exclusive || d->per_node || d->group ||
-           d->group_level;
-}
-
 /* A mark, and behind it what most demands do not have. */
 static void put_topology(struct stk_bytes *b, const struct stk_demand *d)
 {
-    stk_put_u(b, has_topology(d));
-    if (!has_topology(d))
+    stk_put_u(b, stk_demand_near(d));
+    if (!stk_demand_near(d))
         return;
     stk_put_u(b, d->level_required);
     stk_put_u(b, d->level_preferred);
@@ -217,7 +211,7 @@ static void get_topology(struct stk_reader *r, struct stk_demand *ret)
     ret->per_node = stk_get_u32(r);
     ret->group = stk_get_u32(r);
     ret->group_level = (uint8_t)stk_get_u(r, STK_AT_REGION);
-    r->bad |= !has_topology(ret); /* there is one way to say it */
+    r->bad |= !stk_demand_near(ret); /* there is one way to say it */
 }
 
 static void get_lists(struct stk_reader *r, struct stk_demand *ret)
