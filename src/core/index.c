@@ -300,13 +300,7 @@ struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)
         u.milli = 500;
         u.share = STK_SHARE_PAIR;
     }
-    if (d->cut && d->gpus > p->gpus) { /* in proportion, rounded up */
-        u.cpu = ((uint64_t)d->cpu_milli * p->gpus + d->gpus - 1) / d->gpus;
-        u.mem = ((uint64_t)d->mem_mib * p->gpus + d->gpus - 1) / d->gpus;
-    } else {
-        u.cpu = (uint64_t)d->cpu_milli * p->tasks;
-        u.mem = (uint64_t)d->mem_mib * p->tasks;
-    }
+    stk_use_cpu_mem(d, p, &u.cpu, &u.mem);
     return u;
 }
 

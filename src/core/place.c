@@ -76,21 +76,20 @@ static struct stk_want want_of(const struct stk_demand *d, uint32_t pool, uint32
                                uint32_t tasks, const uint64_t *avoid)
 {
     const struct stk_piece piece = {.gpus = gpus, .tasks = tasks};
-    const struct stk_use u = stk_use_of(d, &piece);
+    struct stk_want w = {.pool = pool,
+                         .gpu_types = d->gpu_types,
+                         .gpus = gpus,
+                         .avoid = avoid,
+                         .gpu_mem_mib = d->gpu_mem_mib,
+                         .gpu_milli = d->gpu_milli,
+                         .share = d->share,
+                         .share_max = d->share_max,
+                         .share_with = d->share_with,
+                         .mig = d->mig,
+                         .resources = stk_amounts_of(d, &piece)};
 
-    return (struct stk_want){.pool = pool,
-                             .gpu_types = d->gpu_types,
-                             .gpus = gpus,
-                             .cpu_milli = u.cpu,
-                             .mem_mib = u.mem,
-                             .avoid = avoid,
-                             .gpu_mem_mib = d->gpu_mem_mib,
-                             .gpu_milli = d->gpu_milli,
-                             .share = d->share,
-                             .share_max = d->share_max,
-                             .share_with = d->share_with,
-                             .mig = d->mig,
-                             .resources = u.resources};
+    stk_use_cpu_mem(d, &piece, &w.cpu_milli, &w.mem_mib);
+    return w;
 }
 
 /* One that goes by a mix does not score before there is one. */

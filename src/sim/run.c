@@ -318,6 +318,10 @@ static void watch_power(struct sim_run *x, const struct stk_event *ev)
 {
     if (ev->type == STK_EV_NODE_OFF && x->s->n_live == 0 && x->next_job == x->t->n_jobs)
         return;
+    if (!x->s->power) { /* nobody knows what nodes draw */
+        x->end = ev->at;
+        return;
+    }
     if (x->s->n_events > 1) {
         x->watt_us += (u128)(ev->at - x->end) * x->watts;
         x->on_us += (u128)(ev->at - x->end) * x->on;
