@@ -531,7 +531,8 @@ static int possible(const struct stk_state *s, const struct stk_demand *d, uint3
             d->gpus, pool, (unsigned long long)s->pools[pool].gpus, (unsigned long long)can, size);
     }
     can = count_tasks(s, d, pool, d->gpus);
-    if (can >= d->tasks && d->mig && instances_of(s, d, pool) < d->tasks)
+    if (can >= d->tasks && d->mig && !s->pools[pool].aggregate &&
+        instances_of(s, d, pool) < d->tasks)
         return stk_err_set(err, -ERANGE,
                            "asks for %u MIG instances %s, each on a GPU of its own; so many GPUs "
                            "with one: %llu",
