@@ -97,8 +97,18 @@ class Stoker:
         self.config = os.path.join(folder, "stoker.yaml")
         self.configure(gpus)
         self.log = open(os.path.join(folder, "daemon.log"), "wb")
+        self.start()
+
+    def start(self):
         self.daemon = subprocess.Popen([self.program, "serve", "--config", self.config], env=self.env,
                                        stdout=self.log, stderr=self.log)
+
+    def die(self):
+        """kill -9, and a new daemon."""
+        self.daemon.kill()
+        self.daemon.wait()
+        self.start()
+        wait_for(lambda: self.run("queue").returncode == 0, 60, 0.1)
 
     def configure(self, gpus):
         with open(self.config, "w", encoding="ascii") as f:
