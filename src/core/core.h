@@ -38,7 +38,7 @@ struct stk_core_config {
     uint32_t n_resources;              /* named countable things that nodes have, up to
                                           STK_MAX_RESOURCES */
     const char *const *resource_names; /* of each; borrowed until the core is freed */
-    /* How fast jobs are, by GPU type; borrowed while the core and its twins live; may be NULL. */
+    /* How fast jobs are, by GPU type; borrowed while the core and its forks live; may be NULL. */
     const struct stk_speeds *speeds;
     uint32_t retain_done; /* finished jobs that stay known, oldest dropped first */
 };
@@ -49,6 +49,10 @@ extern const struct stk_param stk_core_params[];
 int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
                  struct stk_core **ret_core, struct stk_err *err);
 void stk_core_free(struct stk_core *core); /* NULL is a no-op */
+/* A second core that goes on from where this one is and, told the same, decides the same. What the
+ * first was made from (allocator, policies, names, speeds) is borrowed by both; neither knows of
+ * the other. Not between decide() and applying what it returned. 0 or -ENOMEM. */
+int stk_core_fork(const struct stk_core *core, struct stk_core **ret_core, struct stk_err *err);
 
 /* What the next SUBMIT and PLACE must carry. */
 stk_job_id stk_core_next_job(const struct stk_core *core);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/evictable.h"
 
+#include "core/blocks.h"
 #include "core/index.h"
 #include "core/place.h"
 
@@ -33,12 +34,10 @@ int stk_evictable_init(struct stk_state *s)
     return 0;
 }
 
-void stk_evictable_done(struct stk_state *s)
+void stk_evictable_memory(struct stk_state *s, struct stk_visit *v)
 {
-    if (s->evictable)
-        (void)s->mem.resize(s->mem.ctx, s->evictable, size_on(s), 0);
-    if (s->evictable_nodes)
-        (void)s->mem.resize(s->mem.ctx, s->evictable_nodes, size_nodes(s), 0);
+    stk_block(v, &s->evictable, size_on(s));
+    stk_block(v, &s->evictable_nodes, size_nodes(s));
 }
 
 /* The node has so many for this level from now on. */

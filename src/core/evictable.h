@@ -16,7 +16,7 @@
 uint32_t stk_evictable_level(const struct stk_state *s, const struct stk_job *j);
 
 int stk_evictable_init(struct stk_state *s);
-void stk_evictable_done(struct stk_state *s);
+void stk_evictable_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
 void stk_evictable_lease(struct stk_state *s, const struct stk_job *j, bool add);
 void stk_evictable_node_up(struct stk_state *s, uint32_t node, bool up);
 

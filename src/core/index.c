@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sort.h"
+#include "core/blocks.h"
 #include "core/pair.h"
 #include "core/part.h"
 #include "core/power.h"
@@ -256,30 +257,26 @@ int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint
     return check_apart(s, err) < 0 ? -EINVAL : stk_resource_build(s, specs, err);
 }
 
-#define FREE(s, p, n)                                                                              \
-    ((p) ? (void)(s)->mem.resize((s)->mem.ctx, (p), (size_t)(n) * sizeof(*(p)), 0) : (void)0)
-
-void stk_index_done(struct stk_state *s)
+void stk_index_memory(struct stk_state *s, struct stk_visit *v)
 {
-    stk_topo_done(s);
-    FREE(s, s->layouts, s->n_layouts + 1);
-    FREE(s, s->nodes, s->n_nodes + 1);
-    FREE(s, s->groups, s->n_nodes + 1);
-    FREE(s, s->pools, s->n_pools);
-    FREE(s, s->group_nodes, s->n_nodes + 1);
-    FREE(s, s->pool_nodes, s->n_nodes + 1);
-    FREE(s, s->resv_nodes, s->n_nodes + 1);
-    FREE(s, s->avoid, s->n_nodes / 64 + 1);
-    FREE(s, s->dirty, s->n_pools);
-    FREE(s, s->node_stamp, s->n_nodes + 1);
-    FREE(s, s->sim_free, s->n_nodes + 1);
-    FREE(s, s->tally, s->n_nodes + 1);
-    FREE(s, s->parts, s->n_parts + 1);
-    FREE(s, s->part_left, s->n_parts + 1);
-    FREE(s, s->part_mem, s->n_parts + 1);
-    FREE(s, s->words, s->n_words);
-    FREE(s, s->counts, s->n_counts);
-    stk_resource_done(s);
+    stk_topo_memory(s, v);
+    STK_BLOCK(v, s->layouts, s->n_layouts + 1);
+    STK_BLOCK(v, s->nodes, s->n_nodes + 1);
+    STK_BLOCK(v, s->groups, s->n_nodes + 1);
+    STK_BLOCK(v, s->group_nodes, s->n_nodes + 1);
+    STK_BLOCK(v, s->pool_nodes, s->n_nodes + 1);
+    STK_BLOCK(v, s->resv_nodes, s->n_nodes + 1);
+    STK_BLOCK(v, s->avoid, s->n_nodes / 64 + 1);
+    STK_BLOCK(v, s->dirty, s->n_pools);
+    STK_BLOCK(v, s->node_stamp, s->n_nodes + 1);
+    STK_BLOCK(v, s->sim_free, s->n_nodes + 1);
+    STK_BLOCK(v, s->tally, s->n_nodes + 1);
+    STK_BLOCK(v, s->parts, s->n_parts + 1);
+    STK_BLOCK(v, s->part_left, s->n_parts + 1);
+    STK_BLOCK(v, s->part_mem, s->n_parts + 1);
+    STK_BLOCK(v, s->words, s->n_words);
+    STK_BLOCK(v, s->counts, s->n_counts);
+    stk_resource_memory(s, v);
 }
 
 struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)

@@ -13,7 +13,7 @@
 
 int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint32_t n,
                     uint32_t n_pools, struct stk_err *err);
-void stk_index_done(struct stk_state *s);
+void stk_index_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
 
 /* CPU and memory that a piece of this demand uses. */
 static inline void stk_use_cpu_mem(const struct stk_demand *d, const struct stk_piece *p,

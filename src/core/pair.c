@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/blocks.h"
 #include "core/index.h"
 #include "core/shape.h"
 
@@ -17,10 +18,9 @@ int stk_pair_init(struct stk_state *s)
     return s->mates ? 0 : -ENOMEM;
 }
 
-void stk_pair_done(struct stk_state *s)
+void stk_pair_memory(struct stk_state *s, struct stk_visit *v)
 {
-    if (s->mates)
-        (void)s->mem.resize(s->mem.ctx, s->mates, mates_size(s), 0);
+    stk_block(v, &s->mates, mates_size(s));
 }
 
 /* The two seats of the first GPU of a lease stand for all of them. */

@@ -16,7 +16,7 @@
 #include "core/state.h"
 
 int stk_pair_init(struct stk_state *s);
-void stk_pair_done(struct stk_state *s);
+void stk_pair_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
 
 /* Whether a piece of a job that may get company can be taken: its GPUs are free, or they are all
  * those of one job that is alone. For pieces[0] to pieces[i] the rest was checked. */

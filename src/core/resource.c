@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/blocks.h"
 #include "model/reason.h"
 
 static int check(const struct stk_state *s, const struct stk_node_spec *specs, struct stk_err *err)
@@ -49,18 +50,14 @@ int stk_resource_build(struct stk_state *s, const struct stk_node_spec *specs, s
     return 0;
 }
 
-static void drop(struct stk_state *s, void *p, uint32_t n, size_t each)
+void stk_resource_memory(struct stk_state *s, struct stk_visit *v)
 {
-    if (p)
-        (void)s->mem.resize(s->mem.ctx, p, (n + (size_t)1) * s->n_resources * each, 0);
-}
+    size_t nodes = (s->n_nodes + (size_t)1) * s->n_resources;
 
-void stk_resource_done(struct stk_state *s)
-{
-    drop(s, s->resource_all, s->n_nodes, sizeof(*s->resource_all));
-    drop(s, s->resource_free, s->n_nodes, sizeof(*s->resource_free));
-    drop(s, s->resource_most, s->n_pools, sizeof(*s->resource_most));
-    drop(s, s->resource_tally, s->n_nodes, sizeof(*s->resource_tally));
+    STK_BLOCK(v, s->resource_all, nodes);
+    STK_BLOCK(v, s->resource_free, nodes);
+    STK_BLOCK(v, s->resource_most, (s->n_pools + (size_t)1) * s->n_resources);
+    STK_BLOCK(v, s->resource_tally, nodes);
 }
 
 bool stk_resource_covers(const struct stk_state *s, uint32_t *have, uint32_t node,

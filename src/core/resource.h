@@ -13,7 +13,7 @@
 
 /* Memory, and all free. The nodes and pools must be there. */
 int stk_resource_build(struct stk_state *s, const struct stk_node_spec *specs, struct stk_err *err);
-void stk_resource_done(struct stk_state *s);
+void stk_resource_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
 
 /* What a piece of this demand uses of each. Points into 'd'. */
 static inline struct stk_amounts stk_amounts_of(const struct stk_demand *d,

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/hash.h"
+#include "core/blocks.h"
 #include "core/index.h"
 #include "core/part.h"
 #include "core/resource.h"
@@ -25,12 +26,24 @@ static size_t bytes_of(const struct stk_state *s)
     return ((size_t)s->n_nodes + n_blocks(s)) * sizeof(double) + s->n_nodes;
 }
 
+/* Where in score_space each row lies. */
+static void lay_rows(struct stk_state *s)
+{
+    double *at = s->score_space;
+
+    for (uint32_t i = 0; i < s->n_scores; i++) {
+        s->scores[i].score = at;
+        s->scores[i].best = at + s->n_nodes;
+        s->scores[i].gpu = (uint8_t *)(at + s->n_nodes + n_blocks(s));
+        at += (bytes_of(s) + 7) / 8;
+    }
+}
+
 int stk_score_init(struct stk_state *s)
 {
     const struct stk_mem *m = &s->mem;
     size_t each = bytes_of(s), fit = each ? ROW_MEMORY / each : MOST_ROWS;
     uint32_t n = fit > MOST_ROWS ? MOST_ROWS : fit < LEAST_ROWS ? LEAST_ROWS : (uint32_t)fit;
-    double *at;
 
     if (!s->place->score)
         return 0;
@@ -41,29 +54,18 @@ int stk_score_init(struct stk_state *s)
     s->score_space = m->resize(m->ctx, NULL, 0, n * ((each + 7) & ~(size_t)7) + 1);
     if (!s->scores || !s->score_log || !s->score_stamp || !s->score_space)
         return -ENOMEM;
-    at = (double *)s->score_space;
-    for (uint32_t i = 0; i < n; i++) {
-        s->scores[i].score = at;
-        s->scores[i].best = at + s->n_nodes;
-        s->scores[i].gpu = (uint8_t *)(at + s->n_nodes + n_blocks(s));
-        at += (each + 7) / 8;
-    }
+    lay_rows(s);
     return 0;
 }
 
-void stk_score_done(struct stk_state *s)
+void stk_score_memory(struct stk_state *s, struct stk_visit *v)
 {
-    const struct stk_mem *m = &s->mem;
-
-    if (s->scores)
-        (void)m->resize(m->ctx, s->scores, s->n_scores * sizeof(*s->scores), 0);
-    if (s->score_log)
-        (void)m->resize(m->ctx, s->score_log, STK_SCORE_LOG * sizeof(*s->score_log), 0);
-    if (s->score_stamp)
-        (void)m->resize(m->ctx, s->score_stamp, (s->n_nodes + (size_t)1) * sizeof(uint64_t), 0);
-    if (s->score_space)
-        (void)m->resize(m->ctx, s->score_space, s->n_scores * ((bytes_of(s) + 7) & ~(size_t)7) + 1,
-                        0);
+    STK_BLOCK(v, s->scores, s->n_scores);
+    STK_BLOCK(v, s->score_log, STK_SCORE_LOG);
+    STK_BLOCK(v, s->score_stamp, s->n_nodes + (size_t)1);
+    stk_block(v, &s->score_space, s->n_scores * ((bytes_of(s) + 7) & ~(size_t)7) + 1);
+    if (v->copies && s->scores && s->score_space)
+        lay_rows(s);
 }
 
 /* Of what is wanted, all that a score may depend on. Memory, named resources and nodes to avoid are

@@ -19,7 +19,7 @@
 
 /* Memory for the rows, if the policy scores. */
 int stk_score_init(struct stk_state *s);
-void stk_score_done(struct stk_state *s);
+void stk_score_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
 
 /* The node is not as it was. */
 static inline void stk_score_changed(struct stk_state *s, uint32_t node)

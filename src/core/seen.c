@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "core/blocks.h"
 #include "core/place.h"
 #include "core/score.h"
 #include "core/shape.h"
@@ -21,10 +22,9 @@ int stk_seen_init(struct stk_state *s)
     return 0;
 }
 
-void stk_seen_done(struct stk_state *s)
+void stk_seen_memory(struct stk_state *s, struct stk_visit *v)
 {
-    if (s->seen)
-        (void)s->mem.resize(s->mem.ctx, s->seen, sizeof(*s->seen), 0);
+    STK_BLOCK(v, s->seen, 1);
 }
 
 static uint32_t home_of(const struct stk_seen_kind *k)

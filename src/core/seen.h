@@ -35,9 +35,10 @@ struct stk_seen {
 };
 
 struct stk_state;
+struct stk_visit;
 
 int stk_seen_init(struct stk_state *s); /* if the place policy goes by a mix, and has none given */
-void stk_seen_done(struct stk_state *s);
+void stk_seen_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
 
 /* A job with this demand was submitted. Makes the mix anew when it is time. */
 void stk_seen_add(struct stk_state *s, const struct stk_demand *d, uint32_t pool);

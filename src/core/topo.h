@@ -84,10 +84,7 @@ int stk_topo_places(struct stk_state *s, const struct stk_node_spec *specs, stru
 void stk_topo_sort(const struct stk_state *s, struct stk_sort_item *nodes);
 /* The cells, once groups are known. */
 int stk_topo_build(struct stk_state *s, const struct stk_node_spec *specs);
-void stk_topo_done(struct stk_state *s);
-
-/* The way back: a number for each place the node knows of. */
-void stk_topo_describe(const struct stk_state *s, uint32_t node, struct stk_node_spec *ret);
+void stk_topo_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
 
 /* The node has changed. */
 void stk_topo_count(struct stk_state *s, uint32_t node);

@@ -7,6 +7,8 @@
  */
 #include "core/topo.h"
 
+#include "core/blocks.h"
+
 #define ALLOC(s, n, type)                                                                          \
     ((type *)(s)->mem.resize((s)->mem.ctx, NULL, 0, (size_t)(n) * sizeof(type)))
 #define FREE(s, p, n)                                                                              \
@@ -339,42 +341,33 @@ int stk_topo_build(struct stk_state *s, const struct stk_node_spec *specs)
     return s->topo_counts ? make_counts(s, specs) : 0;
 }
 
-void stk_topo_describe(const struct stk_state *s, uint32_t node, struct stk_node_spec *ret)
+static void in_topo(const struct stk_state *s, struct stk_topo *t, struct stk_visit *v)
 {
-    const struct stk_topo *t = s->topo;
-    uint32_t number[STK_TIERS] = {0};
-
-    for (uint32_t tier = 0; tier < STK_TIER_ALL; tier++)
-        if (t->built[tier] && t->cells[t->cell[(size_t)node * STK_TIERS + tier]].known)
-            number[tier] = stk_topo_id(s, node, tier) + 1;
-    ret->domain = number[STK_TIER_DOMAIN];
-    ret->rack = number[STK_TIER_RACK];
-    ret->zone = number[STK_TIER_ZONE];
-    ret->region = number[STK_TIER_REGION];
+    for (uint32_t tier = 0; tier <= STK_TIER_ALL; tier++)
+        STK_BLOCK(v, t->head[tier], t->n_ids[tier] + 1);
+    STK_BLOCK(v, t->id, (size_t)s->n_nodes * STK_TIERS + 1);
+    STK_BLOCK(v, t->cell, (size_t)s->n_nodes * STK_TIERS + 1);
+    STK_BLOCK(v, t->cells, t->cap_cells + 1);
+    STK_BLOCK(v, t->of, (size_t)s->n_groups * STK_TIERS + 1);
+    STK_BLOCK(v, t->link, s->n_groups + 1);
+    STK_BLOCK(v, t->linked, s->n_groups + 1);
+    STK_BLOCK(v, t->group_vector, s->n_groups + 1);
+    STK_BLOCK(v, t->room, s->n_nodes + 1);
+    STK_BLOCK(v, t->room_in, s->n_nodes + 1);
+    STK_BLOCK(v, t->cap, (size_t)t->n_cells * STK_TOPO_KEYS + 1);
+    STK_BLOCK(v, t->bucket, (size_t)t->n_cells * STK_TOPO_KEYS + 1);
+    STK_BLOCK(v, t->filed, s->n_nodes + 1);
+    STK_BLOCK(v, t->dirty, t->n_cells + 1);
+    STK_BLOCK(v, t->words, t->n_words + 1);
+    STK_BLOCK(v, t->vector, t->n_vector + 1);
 }
 
-void stk_topo_done(struct stk_state *s)
+void stk_topo_memory(struct stk_state *s, struct stk_visit *v)
 {
-    struct stk_topo *t = s->topo;
-
-    if (!t)
-        return;
-    for (uint32_t tier = 0; tier <= STK_TIER_ALL; tier++)
-        FREE(s, t->head[tier], t->n_ids[tier] + 1);
-    FREE(s, t->id, (size_t)s->n_nodes * STK_TIERS + 1);
-    FREE(s, t->cell, (size_t)s->n_nodes * STK_TIERS + 1);
-    FREE(s, t->cells, t->cap_cells + 1);
-    FREE(s, t->of, (size_t)s->n_groups * STK_TIERS + 1);
-    FREE(s, t->link, s->n_groups + 1);
-    FREE(s, t->linked, s->n_groups + 1);
-    FREE(s, t->group_vector, s->n_groups + 1);
-    FREE(s, t->room, s->n_nodes + 1);
-    FREE(s, t->room_in, s->n_nodes + 1);
-    FREE(s, t->cap, (size_t)t->n_cells * STK_TOPO_KEYS + 1);
-    FREE(s, t->bucket, (size_t)t->n_cells * STK_TOPO_KEYS + 1);
-    FREE(s, t->filed, s->n_nodes + 1);
-    FREE(s, t->dirty, t->n_cells + 1);
-    FREE(s, t->words, t->n_words + 1);
-    FREE(s, t->vector, t->n_vector + 1);
-    FREE(s, t, 1);
+    if (v->copies)
+        STK_BLOCK(v, s->topo, 1);
+    if (s->topo)
+        in_topo(s, s->topo, v);
+    if (!v->copies)
+        STK_BLOCK(v, s->topo, 1);
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/index.h"
-#include "core/save.h"
 #include "core/verbs.h"
 
 #define MAX_DECISIONS 64
@@ -159,34 +158,44 @@ static void answer(struct forecast *f, struct stk_state *s, struct stk_try *ret)
     }
 }
 
+/* Leased jobs by expected end, whatever the policies. */
+static int keep_ends(struct stk_state *s)
+{
+    if (s->keep_ends)
+        return 0;
+    if (stk_opool_reserve(&s->trees, &s->mem, s->n_leased) < 0)
+        return -ENOMEM;
+    s->keep_ends = true;
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+        const struct stk_oent e = {j->expected_end, j->number, i, j->gpus};
+
+        if (j->state == STK_JOB_PLACED || j->state == STK_JOB_RUNNING)
+            stk_otree_insert(&s->trees, &s->pools[j->pool].ends, e);
+    }
+    return 0;
+}
+
 int stk_core_try(struct stk_core *core, const struct stk_job_spec *spec, stk_time now,
                  struct stk_try *ret, struct stk_err *err)
 {
     struct stk_state *s = &core->s;
-    struct stk_bytes bytes = {.mem = &s->mem};
     struct forecast f = {.now = now};
     struct stk_event ev = {.at = now, .type = STK_EV_SUBMIT, .u.spec = spec};
     int rc = stk_submit_check(s, spec, err);
 
+    rc = rc < 0 ? rc : stk_core_fork(core, &f.core, err);
     if (rc < 0)
         return rc;
-    rc = stk_core_save(core, &bytes, err);
-    rc = rc < 0 ? rc : stk_core_twin(core, &f.core, err);
-    if (rc == 0) {
-        f.s = &f.core->s;
-        f.s->keep_ends = true; /* whatever the policies */
-        rc = stk_core_load(f.core, bytes.data, bytes.n, err);
-    }
-    if (rc == 0) {
-        ev.job = stk_core_next_job(f.core);
-        f.job = ev.job.i;
-        rc = stk_core_apply(f.core, &ev, err);
-    }
+    f.s = &f.core->s;
+    ev.job = stk_core_next_job(f.core);
+    f.job = ev.job.i;
+    rc = keep_ends(f.s) < 0 ? stk_err_set(err, -ENOMEM, "out of memory")
+                            : stk_core_apply(f.core, &ev, err);
     if (rc == 0) {
         answer(&f, s, ret);
         rc = f.rc < 0 ? stk_err_set(err, f.rc, "out of memory") : 0;
     }
     stk_core_free(f.core);
-    stk_bytes_done(&bytes);
     return rc;
 }

@@ -13,9 +13,6 @@ struct stk_core {
     struct stk_state s;
 };
 
-/* Another core of the same making, fresh. make.c */
-int stk_core_twin(const struct stk_core *core, struct stk_core **ret, struct stk_err *err);
-
 int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* submit.c */
 int stk_submit_check(const struct stk_state *s, const struct stk_job_spec *spec,
                      struct stk_err *err); /* submit.c: all that can be refused but memory */

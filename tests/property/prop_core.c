@@ -238,6 +238,44 @@ static void save_run(uint64_t seed, bool hostile)
     fx_free(f);
 }
 
+/* ---- a fork goes on as the original would have ---- */
+
+static void go_on_as_a_fork(struct fx *f, void *ctx)
+{
+    struct stk_rng *r = ctx;
+    struct stk_core *fork;
+
+    if (stk_rng_below(r, 4) > 0)
+        return;
+    fx_must(stk_core_fork(f->core, &fork, &f->err) == 0, "forked: %s", f->err.text);
+    fx_must(stk_core_digest(fork) == fx_digest(f), "a fork has the same state");
+    stk_core_free(f->core);
+    f->core = fork;
+    f->s = stk_core_state(fork);
+    fx_sound(f);
+}
+
+/* The digest has every event in it, decisions too. */
+static uint64_t fork_run(uint64_t seed, bool forks)
+{
+    struct world w;
+    struct stk_rng r, when;
+    struct fx *f;
+    uint64_t digest;
+
+    make(&w, &r, seed);
+    stk_rng_init(&when, seed);
+    f = fx_new(&w.setup);
+    f->on_turn = forks ? go_on_as_a_fork : NULL;
+    f->ctx = &when;
+    live(&w, f, &r, 60);
+    world_calm(f);
+    fx_drain(f);
+    digest = fx_digest(f);
+    fx_free(f);
+    return digest;
+}
+
 /* ---- first come, first served ---- */
 
 struct fifo_seen {
@@ -505,6 +543,8 @@ int main(void)
         tight += energy_run(current);
         what = "caches";
         caches_run(current);
+        what = "fork";
+        fx_must(fork_run(current, true) == fork_run(current, false), "a fork decides the same");
         what = "save";
         save_run(current, current % 3 == 0);
     }
