@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run sample bench-slurm test test-plain test-digests test-python soak bench bench-store bench-openb bench-churn bench-fork bench-gang bench-scale \
+.PHONY: build help run sample bench-slurm test test-plain test-digests test-python soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-scale \
 	asan fuzz fmt check clean install deb
 .NOTPARALLEL:
 
@@ -89,6 +89,9 @@ bench-gang: build ## placing gangs by topology, against looking at every rack
 
 bench-fork: build ## a fork of the core, against saving and loading it
 	@bench/fork
+
+bench-forecast: build ## forecasts of starts on public traces, against the mean of past waits
+	@bench/forecast
 
 bench-churn: build ## what fragments block while jobs come and go
 	@bench/churn

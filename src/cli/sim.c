@@ -78,6 +78,10 @@ static const struct stk_option output_options[] = {
     {"measure", 0, "FIRST-LAST", "totals over this range of job ids only; ends when they\nhave",
      NULL},
     {"fragments", 0, NULL, "also how much waits although enough is free (with --json)", NULL},
+    {"forecast", 0, "N",
+     "ask when every N-th job will start as it comes, and say how\ngood the answers were (with "
+     "--json)",
+     NULL},
     {"paranoid", 0, NULL, "check every invariant after every step (slow)", NULL},
     {0},
 };
@@ -117,6 +121,17 @@ static int parse_measure(const char *text, struct options *o, struct stk_err *er
         return stk_err_set(err, -EINVAL, "--measure takes a range of job ids such as 1500-1700");
     o->run.first_id = (uint32_t)a;
     o->run.last_id = (uint32_t)b;
+    return 0;
+}
+
+static int parse_forecast(const char *text, struct options *o, struct stk_err *err)
+{
+    uint64_t n = 0;
+
+    if (parse_u64(text, UINT32_MAX, &n) < 0 || n == 0)
+        return stk_err_set(err, -EINVAL, "--forecast takes a whole number from 1 on, got \"%.40s\"",
+                           text);
+    o->run.forecast = (uint32_t)n;
     return 0;
 }
 
@@ -199,6 +214,8 @@ static int take_options(const struct stk_args *a, struct options *o, struct stk_
         rc = parse_measure(text, o, err);
     if (rc == 0 && (text = stk_arg(a, "seed")) != NULL && parse_u64(text, UINT64_MAX, &o->seed) < 0)
         rc = stk_err_set(err, -EINVAL, "--seed takes a whole number, got \"%.40s\"", text);
+    if (rc == 0 && (text = stk_arg(a, "forecast")) != NULL)
+        rc = parse_forecast(text, o, err);
     o->traces = (const char *const *)a->words;
     o->n_traces = a->n_words;
     o->words.params = o->params;

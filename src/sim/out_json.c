@@ -25,6 +25,32 @@ static void member_real(struct stk_emit *e, const char *name, double v)
     stk_emit_real(e, v, DECIMALS);
 }
 
+static void foreseen_part(struct stk_emit *e, const char *name, const struct stk_foreseen_part *p)
+{
+    key(e, name);
+    stk_emit_text(e, "{\"jobs\":");
+    stk_emit_u64(e, p->jobs);
+    member_real(e, "p90_coverage", p->p90_coverage);
+    member_real(e, "median_error_s", p->median_error_s);
+    member_real(e, "naive_median_error_s", p->naive_median_error_s);
+    member_real(e, "mean_error_s", p->mean_error_s);
+    member_real(e, "naive_mean_error_s", p->naive_mean_error_s);
+    stk_emit_text(e, "}");
+}
+
+static void foreseen(struct stk_emit *e, const struct stk_foreseen *f)
+{
+    key(e, "forecast");
+    stk_emit_text(e, "{\"every\":");
+    stk_emit_u64(e, f->every);
+    member_u64(e, "unknown", f->unknown);
+    foreseen_part(e, "all", &f->all);
+    foreseen_part(e, "waited", &f->waited);
+    member_real(e, "run_error", f->run_error);
+    member_real(e, "plain_run_error", f->plain_run_error);
+    stk_emit_text(e, "}");
+}
+
 void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
 {
     char digest[17];
@@ -74,6 +100,8 @@ void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
         member_real(e, "allocation",
                     r->blocked.all_gpu_s > 0 ? r->blocked.used_gpu_s / r->blocked.all_gpu_s : 0);
     }
+    if (r->foreseen.every)
+        foreseen(e, &r->foreseen);
     if (r->rounds > 0)
         member_u64(e, "rounds", r->rounds);
 }

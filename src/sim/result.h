@@ -10,6 +10,7 @@
 
 #include "model/time.h"
 #include "sim/blocked.h"
+#include "sim/foresee.h"
 #include "sim/trace.h"
 
 struct stk_job_result {   /* index = index in trace->jobs */
@@ -50,7 +51,8 @@ struct stk_run_result {
     uint32_t max_waiting;
     uint64_t events, decisions;
     struct stk_blocked blocked; /* from the first measured job on, while jobs come; if asked for */
-    bool power;                 /* what some nodes draw is known; then: */
+    struct stk_foreseen foreseen; /* if asked for */
+    bool power;                   /* what some nodes draw is known; then: */
     double energy_kwh, node_hours_on;
     uint64_t peak_w;
     bool shares;          /* jobs may have had company on whole GPUs; then: */

@@ -49,6 +49,7 @@ struct sim_run {
     struct stk_speed_table speeds; /* by the cluster's GPU types; none: jobs have durations */
     struct stk_adviser *adviser;   /* NULL: the policies take no advice */
     stk_time advised;              /* the round it last spoke in */
+    struct stk_foresee *foresee;   /* NULL: nobody asked */
     struct live *live;
     uint32_t cap_live;
     uint32_t next_job;
@@ -215,6 +216,8 @@ static int watch_submit(struct sim_run *x, const struct stk_event *ev)
     if (stk_mem_grow(&stk_big_mem, &x->live, &x->cap_live, slot + 1, sizeof(*x->live)) < 0)
         return -ENOMEM;
     x->live[slot] = (struct live){.first_start = -1};
+    if (x->foresee)
+        stk_foresee_submitted(x->foresee, slot);
     if (x->adviser && stk_adviser_job(x->adviser, ev->job, j->speed_row, j->steps) < 0)
         return -ENOMEM;
     if (counts_steps(x, j))
@@ -269,6 +272,8 @@ static void watch_place(struct sim_run *x, const struct stk_event *ev)
     const struct stk_piece *p = ev->u.place.pieces;
     uint32_t n = ev->u.place.n, same = 0;
 
+    if (l->first_start < 0 && x->foresee)
+        stk_foresee_started(x->foresee, x->s, ev->job.i, ev->at);
     if (l->first_start < 0)
         l->first_start = ev->at;
     watch_join(x, ev);
@@ -302,6 +307,8 @@ static void watch_exit(struct sim_run *x, const struct stk_event *ev)
             x->rc = -ELOOP;
         return;
     }
+    if (x->foresee)
+        stk_foresee_ended(x->foresee, x->s, ev->job.i);
     x->evicted_since_end = 0;
     x->r->jobs[j->tag] = (struct stk_job_result){.first_start = l->first_start,
                                                  .end = ev->at,
@@ -354,11 +361,9 @@ static int watch_before(void *ctx, stk_time now, struct stk_err *err)
 {
     struct sim_run *x = ctx;
 
-    (void)now;
-    (void)err;
     if (x->s->n_waiting > x->r->max_waiting)
         x->r->max_waiting = x->s->n_waiting;
-    return 0;
+    return x->foresee ? stk_foresee_look(x->foresee, x->core, now, err) : 0;
 }
 
 /* Halves the samples: every second one goes, and the least gap between two doubles. */
@@ -596,6 +601,7 @@ static void clean_up(struct sim_run *x)
 {
     stk_core_free(x->core);
     stk_core_free(x->shadow);
+    stk_foresee_free(x->foresee);
     stk_speed_table_done(&x->speeds);
     free(x->numbers);
     free(x->pool_of_group);
@@ -627,6 +633,8 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
     rc = rc < 0 ? rc : make_core(&x, &joined, setup, &x.core, err);
     if (rc == 0 && o->paranoid)
         rc = make_core(&x, &joined, setup, &x.shadow, err);
+    if (rc == 0 && o->forecast)
+        rc = stk_foresee_new(t, joined.pools.n, o->forecast, &x.foresee, err);
     if (rc == 0) {
         x.s = stk_core_state(x.core);
         rc = drive(&x, &joined, setup, err);
@@ -635,6 +643,8 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
         (void)memcpy(r.bundle, setup->name, sizeof(r.bundle));
         stk_setup_describe(setup, r.policies, sizeof(r.policies));
         fill_totals(&x, c);
+        if (x.foresee)
+            stk_foresee_sum(x.foresee, r.jobs, &r.foreseen);
         *ret = r;
     } else {
         stk_run_result_done(&r);

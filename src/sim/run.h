@@ -10,11 +10,12 @@
 #include "sim/result.h"
 
 struct stk_run_options {
-    bool paranoid;  /* check every invariant after every turn, and replay into a second core */
-    bool samples;   /* keep samples over time, for the report */
-    bool fragments; /* measure what waits although enough is free (sim/blocked.h) */
-    bool lenient;   /* leave out jobs that can never run, instead of failing */
-    bool split;     /* a job's pool is the one named like its group */
+    bool paranoid;     /* check every invariant after every turn, and replay into a second core */
+    bool samples;      /* keep samples over time, for the report */
+    bool fragments;    /* measure what waits although enough is free (sim/blocked.h) */
+    uint32_t forecast; /* every so many-th job is asked about (sim/foresee.h); 0: none */
+    bool lenient;      /* leave out jobs that can never run, instead of failing */
+    bool split;        /* a job's pool is the one named like its group */
     uint32_t first_id, last_id; /* the run ends when the jobs with these ids have; 0 to UINT32_MAX:
                                    when all have */
     struct stk_progress *progress; /* NULL: none */

@@ -523,3 +523,31 @@ def test_running_jobs_move_to_make_room(tmp_path):
 def test_moving_is_refused_where_a_policy_decides_pools_whole():
     refused(*SMALL, "--bundle", "srtf", "--defrag")
     refused(*SMALL, "--bundle", "conservative", "--defrag")
+
+
+def test_forecasts_are_compared_with_what_happens(tmp_path):
+    """Estimates that are true, one job at a time: every start is foreseen to the second."""
+    jobs = [{"id": i, "submit_s": i, "duration_s": 100, "estimate_s": 100, "gpus": 4} for i in range(12)]
+    flags = (jsonl(tmp_path, *jobs), "--cluster", "1x4", "--order", "fifo")
+    plain, run = simulate(*flags), simulate(*flags, "--forecast", "1", "--paranoid")
+    f = run["forecast"]
+    assert "forecast" not in plain and plain["digest"] == run["digest"]
+    assert (f["every"], f["unknown"], f["all"]["jobs"], f["waited"]["jobs"]) == (1, 0, 12, 11)
+    assert f["all"]["p90_coverage"] == 1 and f["all"]["mean_error_s"] == 0 and f["waited"]["naive_median_error_s"] > 100
+    assert f["run_error"] == f["plain_run_error"] == 0
+    assert simulate(*flags, "--forecast", "5")["forecast"]["all"]["jobs"] == 3
+
+
+def test_a_forecast_does_not_know_how_long_jobs_really_run(tmp_path):
+    """Without estimates nothing is known at first; later ones go by what the user's earlier jobs took."""
+    jobs = [{"id": i, "submit_s": 1000 * i, "duration_s": 100, "tenant": "a", "gpus": 4} for i in range(5)]
+    jobs += [{"id": 10, "submit_s": 5000, "duration_s": 700, "tenant": "a", "gpus": 4},
+             {"id": 11, "submit_s": 5010, "duration_s": 100, "tenant": "a", "gpus": 4}]
+    f = simulate(jsonl(tmp_path, *jobs), "--cluster", "1x4", "--order", "fifo", "--forecast", "1")["forecast"]
+    assert f["waited"]["jobs"] == 1 and f["waited"]["mean_error_s"] == 600
+    assert f["waited"]["p90_coverage"] == 0
+
+
+def test_forecast_takes_a_number():
+    for bad in ("0", "x", "-1"):
+        assert "--forecast takes a whole number from 1 on" in refused(*SMALL, "--forecast", bad)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forecast.h - when waiting jobs will start: the same core, run forward.
+ *
+ * Several forks of the core are made. In each, every job that runs or will run gets a run time
+ * drawn from what jobs like it took (predict.h), given how long it has run already. Users' jobs are
+ * alike (sweeps, retries of one failure), so in one draw most of a user's jobs lie at one place
+ * among those of the past: drawn one by one they would even out, and P90 would be too early. Then
+ * time goes on from end to end and the fork decides, until the jobs asked about have started. The
+ * starts are put in order: the middle one is P50, and nine of ten are not later than P90.
+ *
+ * Draws depend on the seed, the fork's number, the user and the job's number alone: asking twice
+ * gives the same answer.
+ *
+ * It is assumed that nobody submits or cancels anything, that nodes stay as they are, that jobs end
+ * well, and that starts, stops and moves take no time. So later jobs that overtake (higher
+ * priority, shorter under sjf) are not foreseen.
+ *
+ * Costs 'draws' forks, and the decisions until then; no more than 'most_events' events in each.
+ */
+#ifndef STK_FORECAST_FORECAST_H
+#define STK_FORECAST_FORECAST_H
+
+#include "core/core.h"
+#include "forecast/predict.h"
+
+#define STK_FORECAST_DRAWS 20u
+
+struct stk_forecast_config {
+    stk_time now; /* not before the latest event */
+    const struct stk_predict *predict;
+    /* What the user of the job said, for the predictor. NULL: its tenant and its estimate. */
+    struct stk_run_kind (*kind)(void *ctx, const struct stk_state *s, uint32_t job);
+    void *ctx;
+    uint32_t draws;       /* 1 to 1000 */
+    uint32_t most_events; /* of a draw */
+    uint64_t seed;
+};
+
+struct stk_expected {
+    stk_time p50, p90; /* STK_NEVER_TIME: not foreseen */
+};
+
+/* One row for each job slot asked about, each once, which should be waiting; one that has GPUs
+ * starts now. Changes nothing. 0 or -ENOMEM. */
+int stk_forecast(const struct stk_core *core, const struct stk_forecast_config *cfg,
+                 const uint32_t *jobs, uint32_t n, struct stk_expected *ret, struct stk_err *err);
+
+#endif
