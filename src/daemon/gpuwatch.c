@@ -63,7 +63,7 @@ static struct stk_gpu_owner owner(void *ctx, uint32_t gpu, const struct stk_gpu_
 
     own.given = own.job != 0 && (!given_to(w, (stk_job_number)own.job, &mask) || mask >> gpu & 1);
     if (own.job == 0)
-        own.given = stk_daemon_is_mps(w->d, p->pid, gpu);
+        own.given = stk_daemon_is_mps(w->d, p->pid, p->uid, gpu);
     return own;
 }
 

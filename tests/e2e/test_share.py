@@ -279,35 +279,99 @@ def test_mps_itself_is_not_somebody_elses(world):
     d.until(d.submit(command=SLEEP, gpus=0.5), "running")
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root to be several users")
-def test_users_do_not_meet_at_one_mps():
+@pytest.fixture
+def users():
+    """A world of several users: its folder can be entered by all of them."""
+    if os.getuid() != 0:
+        pytest.skip("needs root to be several users")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="stk-mps-"))
     folder.chmod(0o755)
-    w = World(folder)
+    w = World(folder, env={"STOKER_TEST_WORD": "not for others"})
     (w.dir / "mps").touch()
     (w.dir / "mps").chmod(0o666)
-    d = w.daemon
     try:
-        d.start()
+        w.daemon.start()
         w.until_free()
-        first = submit_as(1, d, command=SLEEP, gpus=0.25, share="mps")
-        d.until(first, "running")
-        other = submit_as(65534, d, command=SLEEP, gpus=0.25, share="mps")
-        d.until(other, "running")
-        again = submit_as(1, d, command=SLEEP, gpus=0.25, share="mps")
-        d.until(again, "running")
-        assert d.job(first)["gpu_indices"] == d.job(again)["gpu_indices"] != d.job(other)["gpu_indices"]
-        third = submit_as(2, d, command=SLEEP, gpus=0.25, share="mps")
-        assert d.job(third)["state"] == "waiting"
-        assert sorted(call.split()[2] for call in w.calls()) == ["uid=1", "uid=65534"]
-        for path in (d.state / "mps").glob("*-*"):
-            assert path.stat().st_mode & 0o777 == 0o700 and path.name.endswith(f"-{path.stat().st_uid}")
+        yield w
     finally:
-        d.close()
-        for path in (d.state / "mps").glob("*/nvidia-cuda-mps-control.pid"):
+        w.daemon.close()
+        for path in (w.daemon.state / "mps").glob("*/nvidia-cuda-mps-control.pid"):
             with contextlib.suppress(OSError, ValueError):
                 os.kill(int(path.read_text()), 9)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def mps_job(d, uid, **more):
+    """Of part of a GPU by MPS; it runs."""
+    n = submit_as(uid, d, command=SLEEP, gpus=0.25, share="mps", **more)
+    d.until(n, "running")
+    return n
+
+
+def ended(d, *numbers):
+    d.post("/v1/jobs/act", {"verb": "cancel", "ids": numbers})
+    for n in numbers:
+        d.wait(n)
+
+
+def test_users_do_not_meet_at_one_mps(users):
+    w, d = users, users.daemon
+    first, other, again = mps_job(d, 1), mps_job(d, 65534), mps_job(d, 1)
+    assert d.job(first)["gpu_indices"] == d.job(again)["gpu_indices"] != d.job(other)["gpu_indices"]
+    third = submit_as(2, d, command=SLEEP, gpus=0.25, share="mps")
+    assert d.job(third)["state"] == "waiting"
+    assert sorted(call.split()[2] for call in w.calls()) == ["uid=1", "uid=65534"]
+    for path in (d.state / "mps").glob("*-*"):
+        assert path.stat().st_mode & 0o777 == 0o700 and path.name.endswith(f"-{path.stat().st_uid}")
+
+
+def test_mps_has_nothing_of_the_daemons_environment(users):
+    mps_job(users.daemon, 1)
+    env = pathlib.Path(f"/proc/{users.control(0)}/environ").read_bytes()
+    assert b"CUDA_MPS_PIPE_DIRECTORY" in env and b"not for others" not in env
+
+
+def test_what_a_user_puts_in_the_place_of_a_folder_is_not_given_to_him(users):
+    w, d = users, users.daemon
+    ended(d, mps_job(d, 1))
+    w.until_calls(2)
+    theirs = w.dir / "of-root"
+    theirs.write_text("")
+    log = d.state / "mps" / "0-1" / "log"
+    log.rmdir()
+    os.link(theirs, log)
+    job = d.wait(submit_as(1, d, command=SLEEP, gpus=0.25, share="mps"))
+    assert job["cause"] == "not_started" and "Not a directory" in job["note"]
+    assert theirs.stat().st_uid == 0
+
+
+def test_after_a_restart_jobs_meet_at_the_mps_of_their_user(users):
+    w, d = users, users.daemon
+    (w.dir / "mps-keeps").write_text("")  # who is told to quit goes on
+    for uid in range(1, 6):
+        ended(d, mps_job(d, uid))
+        w.until_calls(2 * uid)
+    first = mps_job(d, 7)
+    d.kill()
+    d.start()
+    d.until(first, "running")
+    n = submit_as(7, d, command=show_env(["CUDA_MPS_PIPE_DIRECTORY"]), workdir="/tmp", stdout="/dev/null", gpus=0.25, share="mps")
+    d.until(n, "running")
+    assert d.job(n)["gpu_indices"] == d.job(first)["gpu_indices"] == [0]
+    env = pathlib.Path(f"/proc/{pid_of(d, n)}/environ").read_bytes()
+    assert f"CUDA_MPS_PIPE_DIRECTORY={d.state}/mps/0-7".encode() in env.split(b"\0")
+
+
+def test_a_process_that_says_it_is_mps_is_that_of_its_user(users):
+    w, d = users, users.daemon
+    mps_job(d, 1)
+    with subprocess.Popen(["sleep", "60"], user=2, env={"STOKER_MPS": str(d.state / "mps" / "0-1")}) as liar:
+        w.use(f"0 {liar.pid} 30 5")
+        end = time.monotonic() + 30
+        while not d.get("/v1/gpus")["gpus"][0].get("foreign"):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        liar.kill()
 
 
 # ---- memory ----
