@@ -423,8 +423,9 @@ json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e)
     set_items(v, o, &e->rec);
     if (e->note && *e->note)
         set(o, "note", text(e->note));
-    if (e->warning)
-        set(o, "warning", text(e->warning));
+    for (int i = STK_WARN_MAX - 1; i >= 0; i--)
+        if (e->warning[i])
+            set(o, "warning", text(e->warning[i]));
     if (e->progress)
         (void)json_object_set(o, "progress", e->progress);
     set_private(v, o, &e->rec);

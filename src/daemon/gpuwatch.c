@@ -78,12 +78,12 @@ static void tell_stray(struct stk_gpuwatch *w, uint32_t gpu, stk_job_number job)
         return;
     w->stray[gpu] = job;
     if (before)
-        stk_live_warn(w->d->live, before, NULL);
+        stk_live_warn(w->d->live, before, STK_WARN_STRAY, NULL);
     if (!job)
         return;
     (void)snprintf(text, sizeof(text),
                    "uses GPU %u, which it was not given; jobs must heed CUDA_VISIBLE_DEVICES", gpu);
-    stk_live_warn(w->d->live, job, text);
+    stk_live_warn(w->d->live, job, STK_WARN_STRAY, text);
     stk_log(STK_LOG_WARN, "job %u %s", job, text);
 }
 

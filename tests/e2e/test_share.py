@@ -432,10 +432,32 @@ def test_a_site_may_only_warn(world):
         assert time.monotonic() < end
         time.sleep(0.05)
     assert d.job(n)["warning"] == "used 1.1 GiB of GPU memory, asked for 1 GiB" and not d.job(whole).get("warning")
+    time.sleep(1)  # some more readings
+    assert sum("used 1.1 GiB" in line for line in d.errors) == 1
     w.use(lines[0].replace("1100", "900"))
     while d.job(n).get("warning"):
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_one_warning_does_not_take_back_another(world):
+    w = world(mps=False, config=", mem_action: warn, mem_slack_mib: 0")
+    d = w.daemon
+    n = d.submit(command=SLEEP, gpus=0.5, gpu_mem_mib=1024, idle={"warn_s": 1})
+    d.until(n, "running")
+    pid, end = pid_of(d, n), time.monotonic() + 60
+
+    def until(word):
+        while word not in (d.job(n).get("warning") or ""):
+            assert time.monotonic() < end, d.job(n)
+            time.sleep(0.05)
+
+    w.use(f"0 {pid} 900 0")
+    until("no activity")
+    w.use(f"0 {pid} 1100 0")
+    until("of GPU memory")
+    w.use(f"0 {pid} 900 0")
+    until("no activity")
 
 
 # ---- MIG ----
