@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -81,6 +82,24 @@ def test_parts_are_shown_as_what_they_are(virtual):
     d.post("/v1/jobs/act", {"verb": "cancel", "ids": [first]})
     assert d.wait(first)["gpus"] == 0.5 and d.history()[first]["gpus"] == 0.5
     d.until(waits, "running")
+
+
+def test_a_drained_gpu_that_is_shared_says_so_and_takes_no_more(virtual):
+    d = virtual
+    first = d.submit(command=SLEEP, gpus=0.5)
+    d.until(first, "running")
+    (gpu,) = d.job(first)["gpu_indices"]
+    assert "drained" not in cli(d, "gpus")
+    for g in d.get("/v1/gpus")["gpus"]:
+        d.post(f"/v1/gpus/{g['index']}/drain")
+    shown = d.get("/v1/gpus")["gpus"][gpu]
+    assert shown["state"] == "busy" and shown["draining"] is True
+    assert "shared, 0 left, drained" in cli(d, "gpus")
+    other = d.submit(command=SLEEP, gpus=0.5)
+    assert re.search(r"no GPU that it can use has that left, \d (is|are) not to be used \(drained\)", cli(d, "why", str(other)))
+    d.post(f"/v1/gpus/{gpu}/resume")
+    d.until(other, "running")
+    assert d.job(other)["gpu_indices"] == [gpu] and "drained" not in json.dumps(d.get("/v1/gpus")["gpus"][gpu])
 
 
 # ---- MPS ----
