@@ -278,9 +278,9 @@ def _seconds(value: Union[int, float, str, datetime.timedelta], name: str) -> fl
 
 def _mib(value: Union[int, str], name: str) -> int:
     """20480, "20G", "512M" or "1.5T", in MiB."""
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return value
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mgt]?)(?:i?b)?", value.strip().lower())
+    found = isinstance(value, str) and re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mgt]?)(?:i?b)?", value.strip().lower())
     if not found:
         raise ValueError("%s must be MiB or a size such as '20G' or '512M', got %r" % (name, value))
     return int(math.ceil(float(found[1]) * 1024 ** "mgt".index(found[2] or "m")))

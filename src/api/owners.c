@@ -15,16 +15,22 @@ int stk_owners_look(struct stk_owners *v, struct stk_api *a, const struct stk_wh
 
     for (uint32_t p = 0; p < s->n_pools; p++)
         left += s->pools[p].n_stopping;
-    *v = (struct stk_owners){a, who,
-                             calloc((size_t)s->n_nodes * STK_MAX_NODE_GPUS + 1, sizeof(*v->owner))};
-    if (!v->owner)
+    *v = (struct stk_owners){
+        .api = a,
+        .who = who,
+        .owner = calloc((size_t)s->n_nodes * STK_MAX_NODE_GPUS + 1, sizeof(*v->owner)),
+        .leased = calloc((size_t)left + 1, sizeof(*v->leased))};
+    if (!v->owner || !v->leased) {
+        stk_owners_done(v);
         return -ENOMEM;
+    }
     for (uint32_t i = 0; i < s->n_jobs && left > 0; i++) {
         const struct stk_job *j = &s->jobs[i];
 
         if (!j->lease)
             continue;
         left--;
+        v->leased[v->n_leased++] = i;
         for (uint32_t k = 0; k < j->n_pieces; k++) {
             const struct stk_piece *p = &s->pieces[j->first_piece + k];
 
@@ -39,7 +45,8 @@ int stk_owners_look(struct stk_owners *v, struct stk_api *a, const struct stk_wh
 void stk_owners_done(struct stk_owners *v)
 {
     free(v->owner);
-    v->owner = NULL;
+    free(v->leased);
+    *v = (struct stk_owners){0};
 }
 
 static json_t *row_of(json_t *list, uint32_t gpu)
@@ -101,13 +108,13 @@ static json_t *shares(const struct stk_owners *v, const struct stk_state *s, uin
 {
     json_t *list = json_array();
 
-    for (uint32_t i = 0; i < s->n_jobs; i++) {
-        const struct stk_job *j = &s->jobs[i];
+    for (uint32_t i = 0; i < v->n_leased; i++) {
+        const struct stk_job *j = &s->jobs[v->leased[i]];
         const struct stk_demand *d = &s->shapes[j->shape].demand;
         const struct stk_entry *e;
         json_t *one;
 
-        for (uint32_t k = 0; j->lease && k < j->n_pieces; k++) {
+        for (uint32_t k = 0; k < j->n_pieces; k++) {
             const struct stk_piece *p = &s->pieces[j->first_piece + k];
 
             if (p->node.i != node || !(p->mask >> gpu & 1))
@@ -144,6 +151,8 @@ json_t *stk_owners_show(const struct stk_owners *v, uint32_t node, uint32_t gpu)
 
     if (e)
         stk_show_element(o, &e->rec);
+    if (job && stk_live_drained(v->api->cfg.live, node) >> gpu & 1)
+        (void)json_object_set_new(o, "draining", json_true());
     if (n->mask_part >> gpu & 1) {
         (void)json_object_set_new(o, "shares", shares(v, s, node, gpu));
         (void)json_object_set_new(o, "left", json_real(stk_part_left(s, n, gpu) / 1000.0));

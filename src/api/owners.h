@@ -9,6 +9,8 @@ struct stk_owners {
     struct stk_api *api;
     const struct stk_who *who; /* who looks; NULL: a stranger */
     stk_job_number *owner;     /* node * STK_MAX_NODE_GPUS + GPU; 0: nobody */
+    uint32_t *leased;          /* slots of the jobs that have something */
+    uint32_t n_leased;
 };
 
 struct stk_owner_counts {

@@ -64,19 +64,21 @@ static void say_outlook(const struct stk_say *s, char *buf, size_t size)
     }
 }
 
-/* What part of a GPU it lacks. */
-static void say_part(const struct stk_say *s, const char *outlook, char *buf, size_t size)
+/* What part of a GPU it lacks; 'rest': GPUs that are not to be used, and the outlook. */
+static void say_part(const struct stk_say *s, const char *rest[2], char *buf, size_t size)
 {
     const struct stk_demand *d = s->demand;
     char profile[STK_MIG_NAME_LEN];
 
     if (d->mig)
-        (void)snprintf(buf, size, "needs a MIG instance %s, and none is free%s",
-                       stk_mig_name(d->mig, profile), outlook);
+        (void)snprintf(buf, size, "needs a MIG instance %s, and none is free%s%s",
+                       stk_mig_name(d->mig, profile), rest[0], rest[1]);
     else
         (void)snprintf(buf, size,
-                       "needs %.4g of a GPU (share %s), and no GPU that it can use has that left%s",
-                       d->gpu_milli / 1000.0, stk_share_name((enum stk_share)d->share), outlook);
+                       "needs %.4g of a GPU (share %s), and no GPU that it can use has that "
+                       "left%s%s",
+                       d->gpu_milli / 1000.0, stk_share_name((enum stk_share)d->share), rest[0],
+                       rest[1]);
 }
 
 static void say_near(const struct stk_say *s, char *buf, size_t size)
@@ -96,6 +98,13 @@ static void say_near(const struct stk_say *s, char *buf, size_t size)
                        outlook);
 }
 
+/* Whether it lacks part of a GPU, and nothing else. */
+static bool lacks_part(const struct stk_say *s)
+{
+    return s->demand && s->demand->gpu_milli &&
+           (s->why.code == STK_WHY_GPUS || s->why.code == STK_WHY_FRAGMENTS);
+}
+
 static void say_room(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
@@ -106,8 +115,8 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
         (void)snprintf(off, sizeof(off), ", %" PRIu64 " %s not to be used%s%s%s", w->off,
                        w->off == 1 ? "is" : "are", s->off ? " (" : "", s->off ? s->off : "",
                        s->off ? ")" : "");
-    if (s->demand && s->demand->gpu_milli && w->code != STK_WHY_CPU_MEM)
-        say_part(s, outlook, buf, size);
+    if (lacks_part(s))
+        say_part(s, (const char *[]){off, outlook}, buf, size);
     else if (w->code == STK_WHY_GPUS)
         (void)snprintf(buf, size, "needs %" PRIu64 " GPU%s and %" PRIu64 " %s free%s%s", w->need,
                        plural(w->need), w->have, w->have == 1 ? "is" : "are", off, outlook);
@@ -180,7 +189,7 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
 
     switch (w->code) {
     case STK_WHY_RUNNING:
-        (void)snprintf(buf, size, "is running, or about to");
+        (void)snprintf(buf, size, "%s", s->turn ? s->turn : "is running, or about to");
         break;
     case STK_WHY_ENDED:
         (void)snprintf(buf, size, "has ended");
@@ -246,8 +255,7 @@ void stk_say_change(const struct stk_say *s, char *buf, size_t size)
         (void)snprintf(buf, size,
                        s->asleep ? "resume it: stoker resume %u" : "release it: stoker release %u",
                        s->number);
-    else if (s->demand && s->demand->gpu_milli &&
-             (w->code == STK_WHY_GPUS || w->code == STK_WHY_FRAGMENTS))
+    else if (lacks_part(s))
         return;
     else if (w->code == STK_WHY_GPUS && w->have > 0 && s->tasks == 1)
         (void)snprintf(buf, size, "with %" PRIu64 " GPU%s it would fit now", w->have,

@@ -263,6 +263,8 @@ static void set_reason(const struct stk_show *v, json_t *o, const struct stk_ent
         return;
     (void)stk_show_name(v->api, w->other, other, sizeof(other));
     say.at_once = stk_show_at_once(v->api, e, w);
+    if (w->code == STK_WHY_RESOURCE)
+        say.resource = stk_core_state(core)->resource_names[w->resource];
     stk_say_why(&say, sentence, sizeof(sentence));
     set(o, "state_text", json_string(sentence));
     set(o, "reason",
@@ -273,15 +275,20 @@ static void set_reason(const struct stk_show *v, json_t *o, const struct stk_ent
                   stk_show_time(w->until)));
 }
 
-/* Of one that shares its GPU in turns: whose turn it is. */
+json_t *stk_show_turn(const struct stk_api *a, const struct stk_job *j)
+{
+    const struct stk_api_config *c = &a->cfg;
+    const struct stk_state *s = stk_core_state(stk_live_core(c->live));
+
+    if (!j->lease || !c->turn || s->shapes[j->shape].demand.share != STK_SHARE_TIME)
+        return NULL;
+    return c->turn(c->ctx, j->number);
+}
+
 static void set_turn(const struct stk_show *v, json_t *o, const struct stk_job *j)
 {
-    const struct stk_api_config *c = &v->api->cfg;
-    const struct stk_state *s = stk_core_state(stk_live_core(c->live));
-    json_t *turn = NULL;
+    json_t *turn = stk_show_turn(v->api, j);
 
-    if (j->lease && c->turn && s->shapes[j->shape].demand.share == STK_SHARE_TIME)
-        turn = c->turn(c->ctx, j->number);
     if (!turn)
         return;
     if (j->state == STK_JOB_PLACED)
@@ -423,8 +430,9 @@ json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e)
     set_items(v, o, &e->rec);
     if (e->note && *e->note)
         set(o, "note", text(e->note));
-    if (e->warning)
-        set(o, "warning", text(e->warning));
+    for (int i = STK_WARN_MAX - 1; i >= 0; i--)
+        if (e->warning[i])
+            set(o, "warning", text(e->warning[i]));
     if (e->progress)
         (void)json_object_set(o, "progress", e->progress);
     set_private(v, o, &e->rec);

@@ -41,9 +41,11 @@ uint32_t stk_show_at_once(struct stk_api *a, const struct stk_entry *e, const st
 
 /* The counts of a batch's items, or NULL: it has none. */
 json_t *stk_show_items(struct stk_live *live, const struct stk_record *rec);
-/* Seconds since 1970; null for 0. */
+/* Of one that shares its GPU in turns: whose turn it is; NULL: it does not. */
+json_t *stk_show_turn(const struct stk_api *a, const struct stk_job *j);
 /* Whole GPUs, or so many thousandths of each. */
 json_t *stk_show_gpus(uint64_t gpus, uint32_t milli);
+/* Seconds since 1970; null for 0. */
 json_t *stk_show_time(stk_time t);
 
 #endif

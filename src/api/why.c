@@ -175,7 +175,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
                           .other = other};
     const struct stk_reason *w = &say.why;
     char sentence[640], change[200], first[32];
-    json_t *held, *out;
+    json_t *held, *out, *turn;
     stk_job_number last;
     struct stk_err err = {""};
     int rc = slot == STK_NONE ? stk_err_set(&err, -ENOENT, "there is no job %u", e->number)
@@ -190,9 +190,12 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     say.at_once = stk_show_at_once(a, e, w);
     if (w->code == STK_WHY_RESOURCE)
         say.resource = s->resource_names[w->resource];
+    turn = stk_show_turn(a, &s->jobs[slot]);
+    say.turn = json_string_value(json_object_get(turn, "text"));
     held = show_holders(a, s, &s->jobs[slot], &say, first);
     stk_say_why(&say, sentence, sizeof(sentence));
     stk_say_change(&say, change, sizeof(change));
+    json_decref(turn);
     out = json_pack(
         "{s:I,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "id",
         (json_int_t)e->number, "state", stk_show_state(&s->jobs[slot]), "code", stk_say_code(&say),

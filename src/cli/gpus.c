@@ -71,6 +71,8 @@ static void put_owner(const struct stk_term *t, const json_t *gpu)
         put(t, STK_RED, "  %s", *off != '\0' ? off : state);
     else if (strcmp(state, "free") == 0)
         put(t, STK_DIM, "  %s", "free");
+    if (json_is_true(json_object_get(gpu, "draining")))
+        put(t, STK_YELLOW, "%s", ", drained");
 }
 
 static void put_share(const struct stk_term *t, const json_t *p)

@@ -101,7 +101,12 @@ static int read_leaf(struct reader *r, const struct stk_config_key *k, struct fy
     return rc < 0 ? bad(r, at, k->path, why.text) : 0;
 }
 
-static int read_params(struct reader *r, struct fy_node *value)
+typedef int (*add_fn)(struct stk_config *c, const char *name, size_t name_len, const char *s,
+                      size_t len, struct stk_err *err);
+
+/* Names and values. */
+static int read_pairs(struct reader *r, const struct stk_config_key *k, struct fy_node *value,
+                      add_fn add)
 {
     struct fy_node_pair *pair;
     struct stk_err why = {""};
@@ -112,24 +117,7 @@ static int read_params(struct reader *r, struct fy_node *value)
         const char *name = scalar(fy_node_pair_key(pair), &name_len);
         const char *s = scalar(fy_node_pair_value(pair), &len);
 
-        if (stk_config_add_param(r->c, name, name_len, s, len, &why) < 0)
-            return bad(r, fy_node_pair_key(pair), "policy.params", why.text);
-    }
-    return 0;
-}
-
-static int read_amounts(struct reader *r, const struct stk_config_key *k, struct fy_node *value)
-{
-    struct fy_node_pair *pair;
-    struct stk_err why = {""};
-    void *it = NULL;
-
-    while ((pair = fy_node_mapping_iterate(value, &it))) {
-        size_t name_len, len;
-        const char *name = scalar(fy_node_pair_key(pair), &name_len);
-        const char *s = scalar(fy_node_pair_value(pair), &len);
-
-        if (stk_config_add_amount(r->c, name, name_len, s, len, &why) < 0)
+        if (add(r->c, name, name_len, s, len, &why) < 0)
             return bad(r, fy_node_pair_key(pair), k->path, why.text);
     }
     return 0;
@@ -193,9 +181,9 @@ static int read_pair(struct reader *r, struct fy_node_pair *pair, const char *pr
                    (int)(len < 60 ? len : 60), name);
     k = find_key(path);
     if (k && k->type == STK_CONFIG_PARAMS && value && fy_node_is_mapping(value))
-        return read_params(r, value);
+        return read_pairs(r, k, value, stk_config_add_param);
     if (k && k->type == STK_CONFIG_AMOUNTS && value && fy_node_is_mapping(value))
-        return read_amounts(r, k, value);
+        return read_pairs(r, k, value, stk_config_add_amount);
     if (k)
         return read_leaf(r, k, key, value);
     if (!is_group(path) || len == 0 || depth >= MAX_DEPTH)

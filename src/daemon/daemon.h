@@ -139,7 +139,7 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
 /* whose.c: the job a process belongs to, 0: none of ours. uid UINT32_MAX: not known. */
 stk_job_number stk_daemon_job_of(struct stk_daemon *d, pid_t pid, uint32_t uid);
 /* Whether it is MPS's own, of the MPS that serves our jobs on this GPU. */
-bool stk_daemon_is_mps(struct stk_daemon *d, pid_t pid, uint32_t gpu);
+bool stk_daemon_is_mps(struct stk_daemon *d, pid_t pid, uint32_t uid, uint32_t gpu);
 
 /* adopt.c: a process that was started by hand becomes a job; as in stk_api_config. */
 int stk_daemon_adopt(void *ctx, const struct stk_who *who, json_t *body, stk_reply_fn reply,

@@ -63,7 +63,7 @@ static struct stk_gpu_owner owner(void *ctx, uint32_t gpu, const struct stk_gpu_
 
     own.given = own.job != 0 && (!given_to(w, (stk_job_number)own.job, &mask) || mask >> gpu & 1);
     if (own.job == 0)
-        own.given = stk_daemon_is_mps(w->d, p->pid, gpu);
+        own.given = stk_daemon_is_mps(w->d, p->pid, p->uid, gpu);
     return own;
 }
 
@@ -78,12 +78,12 @@ static void tell_stray(struct stk_gpuwatch *w, uint32_t gpu, stk_job_number job)
         return;
     w->stray[gpu] = job;
     if (before)
-        stk_live_warn(w->d->live, before, NULL);
+        stk_live_warn(w->d->live, before, STK_WARN_STRAY, NULL);
     if (!job)
         return;
     (void)snprintf(text, sizeof(text),
                    "uses GPU %u, which it was not given; jobs must heed CUDA_VISIBLE_DEVICES", gpu);
-    stk_live_warn(w->d->live, job, text);
+    stk_live_warn(w->d->live, job, STK_WARN_STRAY, text);
     stk_log(STK_LOG_WARN, "job %u %s", job, text);
 }
 

@@ -155,11 +155,11 @@ static void act(struct stk_idlers *w, struct idler *i, enum stk_idle_step step, 
     case STK_IDLE_WARN:
         say_consequence(i, more, sizeof(more));
         (void)snprintf(text, sizeof(text), "no activity for %s%s", span, more);
-        stk_live_warn(w->d->live, i->number, text);
+        stk_live_warn(w->d->live, i->number, STK_WARN_IDLE, text);
         stk_api_tell(w->d->api, i->number, "warning", text);
         break;
     case STK_IDLE_CLEAR:
-        stk_live_warn(w->d->live, i->number, NULL);
+        stk_live_warn(w->d->live, i->number, STK_WARN_IDLE, NULL);
         return;
     case STK_IDLE_SUSPEND:
         (void)snprintf(text, sizeof(text),
@@ -167,7 +167,7 @@ static void act(struct stk_idlers *w, struct idler *i, enum stk_idle_step step, 
                        "on when they are no longer needed, or with: stoker resume %u",
                        span, i->number);
         stk_live_note(w->d->live, i->number, text);
-        stk_live_warn(w->d->live, i->number, NULL);
+        stk_live_warn(w->d->live, i->number, STK_WARN_IDLE, NULL);
         stk_api_tell(w->d->api, i->number, "warning", text);
         i->asleep = w->changed = true;
         i->slept_at = now;
@@ -239,7 +239,7 @@ static void follow(struct stk_idlers *w, struct idler *i, const struct stk_job *
 
     if (lease != i->lease) { /* started, or woken */
         stk_idle_begin(&i->idle, now);
-        stk_live_warn(w->d->live, i->number, NULL);
+        stk_live_warn(w->d->live, i->number, STK_WARN_IDLE, NULL);
         w->changed |= i->asleep && i->lease != 0;
         i->asleep = i->asleep && i->lease == 0; /* known from before a restart */
         i->lease = lease;

@@ -69,15 +69,16 @@ static bool twice(struct stk_memwatch *w, const struct stk_over *o)
 
 static void act(struct stk_daemon *d, stk_job_number job, double mib, double asked)
 {
+    const struct stk_entry *e = stk_live_entry(d->live, job);
     char text[160];
 
     (void)snprintf(text, sizeof(text), "used %.1f GiB of GPU memory, asked for %.4g GiB",
                    mib / 1024, asked / 1024);
-    stk_log(STK_LOG_WARN, "job %u %s", job, text);
-    if (d->config.gpus.mem_action == STK_MEM_WARN) {
-        stk_live_warn(d->live, job, text);
+    if (!e || !e->warning[STK_WARN_MEMORY])
+        stk_log(STK_LOG_WARN, "job %u %s", job, text);
+    stk_live_warn(d->live, job, STK_WARN_MEMORY, text);
+    if (d->config.gpus.mem_action == STK_MEM_WARN)
         return;
-    }
     stk_live_blame(d->live, job, text);
     (void)stk_local_signal(d->engine, job, SIGKILL, false);
 }
@@ -106,8 +107,8 @@ static void forget(const struct stk_memwatch *w, struct stk_daemon *d)
 
         for (uint32_t k = 0; k < w->n_now; k++)
             still |= w->now[k].job == w->before[i].job;
-        if (!still && d->config.gpus.mem_action == STK_MEM_WARN)
-            stk_live_warn(d->live, w->before[i].job, NULL);
+        if (!still)
+            stk_live_warn(d->live, w->before[i].job, STK_WARN_MEMORY, NULL);
     }
 }
 

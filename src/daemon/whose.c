@@ -46,14 +46,14 @@ static stk_job_number by_environment(struct stk_daemon *d, pid_t pid, uint32_t u
     return e && (uid == e->rec.uid || uid == UINT32_MAX) ? e->number : 0;
 }
 
-bool stk_daemon_is_mps(struct stk_daemon *d, pid_t pid, uint32_t gpu)
+bool stk_daemon_is_mps(struct stk_daemon *d, pid_t pid, uint32_t uid, uint32_t gpu)
 {
     struct stk_proc p = {.ppid = pid};
     char folder[512];
 
     for (int i = 0; i < 3 && p.ppid > 1; i++) { /* it, or the control daemon that started it */
         value_of(p.ppid, STK_MPS_MARK, folder, sizeof(folder));
-        if (stk_local_is_mps(d->engine, gpu, folder))
+        if (stk_local_is_mps(d->engine, gpu, folder, uid))
             return true;
         if (stk_proc_read(p.ppid, &p) < 0)
             break;

@@ -147,7 +147,8 @@ static int read_gpu(struct stk_gpu *g, const json_t *o, uint32_t i, struct stk_e
     g->numa = (int32_t)whole_of(o, "numa", 0, INT32_MAX, -1);
     g->mem_mib = (uint64_t)whole_of(o, "mem_mib", 0, INT64_C(1) << 40, 0);
     g->mig = json_is_true(json_object_get(o, "mig"));
-    text_of(o, "cpus", g->cpus, sizeof(g->cpus));
+    if (json_string_length(json_object_get(o, "cpus")) < sizeof(g->cpus)) /* half is wrong */
+        text_of(o, "cpus", g->cpus, sizeof(g->cpus));
     g->nvlinks = (int32_t)whole_of(o, "nvlinks", 0, STK_GPUVIEW_NVLINKS, -1);
     g->switch_links = (uint32_t)whole_of(o, "switch_links", 0, STK_GPUVIEW_NVLINKS, 0);
     read_instances(g, json_object_get(o, "instances"));

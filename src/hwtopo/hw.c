@@ -110,13 +110,15 @@ static hwloc_obj_t device(const struct stk_hw *hw, const char *pci)
     return *pci ? hwloc_get_pcidev_by_busidstring(hw->t, pci) : NULL;
 }
 
-/* CPUs that are all there are say nothing. */
+/* CPUs that are all there are say nothing, and half a list would be a wrong one. */
 static void put_cpus(const struct stk_hw *hw, hwloc_const_cpuset_t set, struct stk_hwtopo_gpu *ret)
 {
     json_t *text =
         hwloc_bitmap_isequal(set, hwloc_get_root_obj(hw->t)->cpuset) ? NULL : cpu_list(set);
 
-    (void)snprintf(ret->cpus, sizeof(ret->cpus), "%s", text ? json_string_value(text) : "");
+    ret->cpus[0] = '\0';
+    if (text && json_string_length(text) < sizeof(ret->cpus))
+        (void)snprintf(ret->cpus, sizeof(ret->cpus), "%s", json_string_value(text));
     json_decref(text);
 }
 

@@ -10,7 +10,8 @@ static void entry_free(struct stk_entry *e)
         return;
     json_decref(e->progress);
     free(e->note);
-    free(e->warning);
+    for (int i = 0; i < STK_WARN_MAX; i++)
+        free(e->warning[i]);
     free(e->why);
     free(e->text);
     free(e->renamed);

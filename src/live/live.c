@@ -184,14 +184,15 @@ void stk_live_note(struct stk_live *l, stk_job_number number, const char *senten
     e->note = strndup(sentence, 500);
 }
 
-void stk_live_warn(struct stk_live *l, stk_job_number number, const char *sentence)
+void stk_live_warn(struct stk_live *l, stk_job_number number, enum stk_warn of,
+                   const char *sentence)
 {
     struct stk_entry *e = stk_entries_find(&l->entries, number);
 
     if (!e)
         return;
-    free(e->warning);
-    e->warning = sentence ? strndup(sentence, 500) : NULL;
+    free(e->warning[of]);
+    e->warning[of] = sentence ? strndup(sentence, 500) : NULL;
 }
 
 void stk_live_blame(struct stk_live *l, stk_job_number number, const char *sentence)

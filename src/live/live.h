@@ -63,17 +63,24 @@ struct stk_live_config {
     void *ctx;
 };
 
+enum stk_warn {                 /* who warns, the gravest first */
+                STK_WARN_STRAY, /* it is on a GPU that it was not given */
+                STK_WARN_MEMORY,
+                STK_WARN_IDLE,
+                STK_WARN_MAX
+};
+
 /* What is known of a job that has not ended, beside the core's own row. */
 struct stk_entry {
     stk_job_number number;
-    struct stk_record rec; /* as in the store; strings belong to the entry */
-    json_t *progress;      /* what the job reported last; NULL */
-    char *note;            /* sentence about its latest end, or NULL */
-    char *warning;         /* sentence about what may happen to it, or NULL */
-    char *why;             /* why it is being ended, said once it has; or NULL */
-    char *text;            /* its description, once it was started; else NULL */
-    char *renamed;         /* its name, when it was changed in this life of ours; or NULL */
-    int32_t adopted;       /* pid of the process it was made of in this life of ours; 0: none */
+    struct stk_record rec;       /* as in the store; strings belong to the entry */
+    json_t *progress;            /* what the job reported last; NULL */
+    char *note;                  /* sentence about its latest end, or NULL */
+    char *warning[STK_WARN_MAX]; /* sentences about what may happen to it, or NULL */
+    char *why;                   /* why it is being ended, said once it has; or NULL */
+    char *text;                  /* its description, once it was started; else NULL */
+    char *renamed;               /* its name, when it was changed in this life of ours; or NULL */
+    int32_t adopted; /* pid of the process it was made of in this life of ours; 0: none */
 };
 
 int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,
@@ -134,7 +141,8 @@ uint64_t stk_live_drained(const struct stk_live *live, uint32_t node);
 /* A sentence about how a job ended; call before the engine emits its end. */
 void stk_live_note(struct stk_live *live, stk_job_number number, const char *sentence);
 /* A warning that is shown with the job until it is taken back (NULL) or the job has ended. */
-void stk_live_warn(struct stk_live *live, stk_job_number number, const char *sentence);
+void stk_live_warn(struct stk_live *live, stk_job_number number, enum stk_warn of,
+                   const char *sentence);
 /* Why it is about to be ended: its note once it has, whatever the engine says. */
 void stk_live_blame(struct stk_live *live, stk_job_number number, const char *sentence);
 /* What a job says of itself ("step", "total", ...); kept while it lives. -ENOENT, -EACCES. */

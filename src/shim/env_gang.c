@@ -52,7 +52,6 @@ bool stk_env_is_ours(const char *name, bool from_a_job)
     return false;
 }
 
-/* TensorFlow names every worker by address; each needs a port of its own. */
 /* A task sees its own GPUs alone, counted from 0; JAX would take the one of its rank. */
 static void jax_devices(struct stk_envs *e, const struct stk_launch *l)
 {
@@ -64,6 +63,7 @@ static void jax_devices(struct stk_envs *e, const struct stk_launch *l)
         stk_env_put(e, "JAX_LOCAL_DEVICE_IDS", list);
 }
 
+/* TensorFlow names every worker by address; each needs a port of its own. */
 static void tf_config(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
 {
     char *text = NULL;

@@ -96,7 +96,8 @@ static void add_env(char *const *env, bool gpus, struct stk_words *w)
     }
 }
 
-static void apptainer(const struct stk_shim *s, const char *image, struct stk_words *w)
+static void apptainer(const struct stk_shim *s, const char *image, const char *mps,
+                      struct stk_words *w)
 {
     stk_words_add(w, "apptainer");
     stk_words_add(w, "exec");
@@ -107,6 +108,10 @@ static void apptainer(const struct stk_shim *s, const char *image, struct stk_wo
     if (s->script[0]) {
         stk_words_add(w, "--bind");
         stk_words_add(w, "%s", s->script);
+    }
+    if (mps) {
+        stk_words_add(w, "--bind");
+        stk_words_add(w, "%s", mps);
     }
     stk_words_add(w, "--pwd");
     stk_words_add(w, "%s", s->l.workdir);
@@ -198,17 +203,27 @@ static int add_image(const struct stk_shim *s, struct stk_words *w, struct stk_e
     return 0;
 }
 
+/* The folder of the MPS that serves the task, NULL: none does. */
+static const char *mps_of(const struct stk_shim *s, uint32_t task)
+{
+    uint32_t first, n;
+
+    stk_launch_slice(&s->l, task, &first, &n);
+    return n == 1 && s->l.gpus[first].mps[0] ? s->l.gpus[first].mps : NULL;
+}
+
 int stk_image_words(const struct stk_shim *s, uint32_t task, char *const *env, struct stk_words *w,
                     struct stk_err *err)
 {
     const char *uuids = value_of(env, "STOKER_GPU_UUIDS"); /* NULL: none, or virtual ones */
+    const char *mps = mps_of(s, task);
 
     if (s->runtime == STK_RUNTIME_NONE)
         return stk_err_set(
             err, -ENOENT,
             "it wants an image, but there is no podman, docker or apptainer in its PATH");
     if (s->runtime == STK_APPTAINER) {
-        apptainer(s, stk_launch_str(s->l.spec, "image", ""), w);
+        apptainer(s, stk_launch_str(s->l.spec, "image", ""), mps, w);
         return 0;
     }
     stk_words_add(w, "%s", names[s->runtime]);
@@ -231,8 +246,8 @@ int stk_image_words(const struct stk_shim *s, uint32_t task, char *const *env, s
     bind_mount(w, s->l.workdir);
     if (s->script[0])
         bind_mount(w, s->script);
-    if (value_of(env, "CUDA_MPS_PIPE_DIRECTORY"))
-        bind_mount(w, value_of(env, "CUDA_MPS_PIPE_DIRECTORY"));
+    if (mps)
+        bind_mount(w, mps);
     stk_words_add(w, "--workdir");
     stk_words_add(w, "%s", s->l.workdir);
     return add_image(s, w, err);

@@ -174,6 +174,25 @@ static int amount(const json_t *spec, struct stk_fault *f)
     return 0;
 }
 
+/* The wish without which all is well; "prefer" when there is more than one. */
+static const char *guilty(const struct stk_demand *of)
+{
+    static const char *const names[] = {"exclusive", "group", "prefer", "topology"};
+
+    for (int i = 0; i < 4; i++) {
+        struct stk_demand d = *of;
+
+        d.exclusive = i != 0 && d.exclusive;
+        d.group = i == 1 ? 0 : d.group;
+        d.group_level = i == 1 ? STK_AT_GPU : d.group_level;
+        d.level_preferred = i == 2 ? STK_AT_GPU : d.level_preferred;
+        d.level_required = i == 3 ? STK_AT_GPU : d.level_required;
+        if (stk_demand_near_check(&d, NULL) == 0)
+            return names[i];
+    }
+    return "prefer";
+}
+
 /* Wishes about where its tasks lie. */
 static int near(const json_t *spec, struct stk_fault *f)
 {
@@ -188,7 +207,7 @@ static int near(const json_t *spec, struct stk_fault *f)
     stk_spec_near(spec, &d);
     if (stk_demand_near_check(&d, &why) == 0)
         return 0;
-    return blame(f, d.group ? "group" : "prefer", "%s", why.text);
+    return blame(f, guilty(&d), "%s", why.text);
 }
 
 static int by_number(const void *a, const void *b)

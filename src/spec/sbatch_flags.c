@@ -266,7 +266,7 @@ static int gpu_words(struct stk_sbatch *s, const struct stk_flag *f, const char 
         strchr(v, ',')) {
         if (colon || strchr(v, ',') || *v == '\0' || strspn(v, "0123456789.") == strlen(v))
             return stk_err_set(err, -EINVAL,
-                               "must be a number of GPUs such as 4 or a100:4, got \"%s\"",
+                               "must be a number of GPUs such as 4, a100:4 or 0.5, got \"%s\"",
                                stk_words_show(v).text);
         type = strlen(v);
     }

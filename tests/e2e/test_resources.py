@@ -46,6 +46,10 @@ def test_two_jobs_with_one_licence_run_one_after_the_other(daemon, tmp_path):
     why = stoker(daemon, "why", str(second))
     assert why.startswith(f"job {second} needs 1 of licence and 0 are free"), why
     assert f"Who has licence:\n  job {first}  first" in why
+    assert "needs 1 of licence and 0 are free" in stoker(daemon, "queue")
+    part = submit(daemon, "--resource", "licence=1", "--gpus", "0.5", "--", "true")
+    assert "needs 1 of licence and 0 are free" in stoker(daemon, "why", str(part))
+    stoker(daemon, "cancel", str(part))
     answer = json.loads(stoker(daemon, "why", str(second), "--json"))
     assert (answer["code"], answer["resource"], answer["need"], answer["have"]) == ("resource", "licence", 1, 0)
     assert [(h["id"], h["amount"]) for h in answer["holders"]] == [(first, 1)]

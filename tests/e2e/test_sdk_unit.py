@@ -225,6 +225,8 @@ def test_a_dry_run_says_so(daemon, client):
     ({"command": "a", "time_limit": "soon"}, "time_limit must be"),
     ({"command": "a", "time_limit": "3x"}, "time_limit must be"),
     ({"command": "a", "gpu_mem": "much"}, "gpu_mem must be"),
+    ({"command": "a", "gpu_mem": 20.5}, "gpu_mem must be"),
+    ({"command": "a", "gpu_mem": True}, "gpu_mem must be"),
     ({"command": "a", "after": ["../7"]}, "a job is")])
 def test_bad_descriptions_are_refused_before_anything_is_sent(daemon, client, fields, words):
     with pytest.raises(ValueError, match=words):

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -81,6 +82,24 @@ def test_parts_are_shown_as_what_they_are(virtual):
     d.post("/v1/jobs/act", {"verb": "cancel", "ids": [first]})
     assert d.wait(first)["gpus"] == 0.5 and d.history()[first]["gpus"] == 0.5
     d.until(waits, "running")
+
+
+def test_a_drained_gpu_that_is_shared_says_so_and_takes_no_more(virtual):
+    d = virtual
+    first = d.submit(command=SLEEP, gpus=0.5)
+    d.until(first, "running")
+    (gpu,) = d.job(first)["gpu_indices"]
+    assert "drained" not in cli(d, "gpus")
+    for g in d.get("/v1/gpus")["gpus"]:
+        d.post(f"/v1/gpus/{g['index']}/drain")
+    shown = d.get("/v1/gpus")["gpus"][gpu]
+    assert shown["state"] == "busy" and shown["draining"] is True
+    assert "shared, 0 left, drained" in cli(d, "gpus")
+    other = d.submit(command=SLEEP, gpus=0.5)
+    assert re.search(r"no GPU that it can use has that left, \d (is|are) not to be used \(drained\)", cli(d, "why", str(other)))
+    d.post(f"/v1/gpus/{gpu}/resume")
+    d.until(other, "running")
+    assert d.job(other)["gpu_indices"] == [gpu] and "drained" not in json.dumps(d.get("/v1/gpus")["gpus"][gpu])
 
 
 # ---- MPS ----
@@ -279,35 +298,99 @@ def test_mps_itself_is_not_somebody_elses(world):
     d.until(d.submit(command=SLEEP, gpus=0.5), "running")
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root to be several users")
-def test_users_do_not_meet_at_one_mps():
+@pytest.fixture
+def users():
+    """A world of several users: its folder can be entered by all of them."""
+    if os.getuid() != 0:
+        pytest.skip("needs root to be several users")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="stk-mps-"))
     folder.chmod(0o755)
-    w = World(folder)
+    w = World(folder, env={"STOKER_TEST_WORD": "not for others"})
     (w.dir / "mps").touch()
     (w.dir / "mps").chmod(0o666)
-    d = w.daemon
     try:
-        d.start()
+        w.daemon.start()
         w.until_free()
-        first = submit_as(1, d, command=SLEEP, gpus=0.25, share="mps")
-        d.until(first, "running")
-        other = submit_as(65534, d, command=SLEEP, gpus=0.25, share="mps")
-        d.until(other, "running")
-        again = submit_as(1, d, command=SLEEP, gpus=0.25, share="mps")
-        d.until(again, "running")
-        assert d.job(first)["gpu_indices"] == d.job(again)["gpu_indices"] != d.job(other)["gpu_indices"]
-        third = submit_as(2, d, command=SLEEP, gpus=0.25, share="mps")
-        assert d.job(third)["state"] == "waiting"
-        assert sorted(call.split()[2] for call in w.calls()) == ["uid=1", "uid=65534"]
-        for path in (d.state / "mps").glob("*-*"):
-            assert path.stat().st_mode & 0o777 == 0o700 and path.name.endswith(f"-{path.stat().st_uid}")
+        yield w
     finally:
-        d.close()
-        for path in (d.state / "mps").glob("*/nvidia-cuda-mps-control.pid"):
+        w.daemon.close()
+        for path in (w.daemon.state / "mps").glob("*/nvidia-cuda-mps-control.pid"):
             with contextlib.suppress(OSError, ValueError):
                 os.kill(int(path.read_text()), 9)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def mps_job(d, uid, **more):
+    """Of part of a GPU by MPS; it runs."""
+    n = submit_as(uid, d, command=SLEEP, gpus=0.25, share="mps", **more)
+    d.until(n, "running")
+    return n
+
+
+def ended(d, *numbers):
+    d.post("/v1/jobs/act", {"verb": "cancel", "ids": numbers})
+    for n in numbers:
+        d.wait(n)
+
+
+def test_users_do_not_meet_at_one_mps(users):
+    w, d = users, users.daemon
+    first, other, again = mps_job(d, 1), mps_job(d, 65534), mps_job(d, 1)
+    assert d.job(first)["gpu_indices"] == d.job(again)["gpu_indices"] != d.job(other)["gpu_indices"]
+    third = submit_as(2, d, command=SLEEP, gpus=0.25, share="mps")
+    assert d.job(third)["state"] == "waiting"
+    assert sorted(call.split()[2] for call in w.calls()) == ["uid=1", "uid=65534"]
+    for path in (d.state / "mps").glob("*-*"):
+        assert path.stat().st_mode & 0o777 == 0o700 and path.name.endswith(f"-{path.stat().st_uid}")
+
+
+def test_mps_has_nothing_of_the_daemons_environment(users):
+    mps_job(users.daemon, 1)
+    env = pathlib.Path(f"/proc/{users.control(0)}/environ").read_bytes()
+    assert b"CUDA_MPS_PIPE_DIRECTORY" in env and b"not for others" not in env
+
+
+def test_what_a_user_puts_in_the_place_of_a_folder_is_not_given_to_him(users):
+    w, d = users, users.daemon
+    ended(d, mps_job(d, 1))
+    w.until_calls(2)
+    theirs = w.dir / "of-root"
+    theirs.write_text("")
+    log = d.state / "mps" / "0-1" / "log"
+    log.rmdir()
+    os.link(theirs, log)
+    job = d.wait(submit_as(1, d, command=SLEEP, gpus=0.25, share="mps"))
+    assert job["cause"] == "not_started" and "Not a directory" in job["note"]
+    assert theirs.stat().st_uid == 0
+
+
+def test_after_a_restart_jobs_meet_at_the_mps_of_their_user(users):
+    w, d = users, users.daemon
+    (w.dir / "mps-keeps").write_text("")  # who is told to quit goes on
+    for uid in range(1, 6):
+        ended(d, mps_job(d, uid))
+        w.until_calls(2 * uid)
+    first = mps_job(d, 7)
+    d.kill()
+    d.start()
+    d.until(first, "running")
+    n = submit_as(7, d, command=show_env(["CUDA_MPS_PIPE_DIRECTORY"]), workdir="/tmp", stdout="/dev/null", gpus=0.25, share="mps")
+    d.until(n, "running")
+    assert d.job(n)["gpu_indices"] == d.job(first)["gpu_indices"] == [0]
+    env = pathlib.Path(f"/proc/{pid_of(d, n)}/environ").read_bytes()
+    assert f"CUDA_MPS_PIPE_DIRECTORY={d.state}/mps/0-7".encode() in env.split(b"\0")
+
+
+def test_a_process_that_says_it_is_mps_is_that_of_its_user(users):
+    w, d = users, users.daemon
+    mps_job(d, 1)
+    with subprocess.Popen(["sleep", "60"], user=2, env={"STOKER_MPS": str(d.state / "mps" / "0-1")}) as liar:
+        w.use(f"0 {liar.pid} 30 5")
+        end = time.monotonic() + 30
+        while not d.get("/v1/gpus")["gpus"][0].get("foreign"):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        liar.kill()
 
 
 # ---- memory ----
@@ -368,10 +451,32 @@ def test_a_site_may_only_warn(world):
         assert time.monotonic() < end
         time.sleep(0.05)
     assert d.job(n)["warning"] == "used 1.1 GiB of GPU memory, asked for 1 GiB" and not d.job(whole).get("warning")
+    time.sleep(1)  # some more readings
+    assert sum("used 1.1 GiB" in line for line in d.errors) == 1
     w.use(lines[0].replace("1100", "900"))
     while d.job(n).get("warning"):
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_one_warning_does_not_take_back_another(world):
+    w = world(mps=False, config=", mem_action: warn, mem_slack_mib: 0")
+    d = w.daemon
+    n = d.submit(command=SLEEP, gpus=0.5, gpu_mem_mib=1024, idle={"warn_s": 1})
+    d.until(n, "running")
+    pid, end = pid_of(d, n), time.monotonic() + 60
+
+    def until(word):
+        while word not in (d.job(n).get("warning") or ""):
+            assert time.monotonic() < end, d.job(n)
+            time.sleep(0.05)
+
+    w.use(f"0 {pid} 900 0")
+    until("no activity")
+    w.use(f"0 {pid} 1100 0")
+    until("of GPU memory")
+    w.use(f"0 {pid} 900 0")
+    until("no activity")
 
 
 # ---- MIG ----

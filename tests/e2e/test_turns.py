@@ -55,6 +55,8 @@ def test_two_jobs_take_turns_and_lose_nothing(d):
     text = cli(d, "queue")
     assert "has its turn" in text
     assert "sleeps until its turn, 1st" in text
+    why = cli(d, "why", first) + cli(d, "why", second)
+    assert re.search(r"has its turn|its turn is over", why) and "its turn, 1st" in why
     assert re.search(r"has its turn|sleeps until its turn", cli(d, "show", first))
     for number in (first, second):
         job = d.wait(number)

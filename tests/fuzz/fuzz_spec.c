@@ -27,6 +27,23 @@ static void require(bool ok, const char *what)
     }
 }
 
+/* Parts of GPUs, turns and named resources. */
+static void read_parts(const struct stk_spec *s)
+{
+    const struct stk_demand *d = &s->job.demand;
+
+    require(d->gpu_milli < 1000 && (!d->gpu_milli || d->gpus == 1), "part of one GPU");
+    require(!d->mig || (d->gpu_milli && d->gpus == 1), "an instance is a part");
+    require(!s->by_memory || (d->gpu_mem_mib && !d->gpu_milli && d->gpus == 1), "by memory");
+    require(d->share != STK_SHARE_TIME || (d->tasks == 1 && d->gpu_milli), "a seat");
+    require(!d->share || d->gpu_milli || s->by_memory, "who shares has a part");
+    require(s->n_resources <= STK_MAX_RESOURCES, "resources");
+    for (uint32_t i = 0; i < s->n_resources; i++)
+        require(stk_resource_name_ok(s->resources[i], strlen(s->resources[i])), "their names");
+    for (uint32_t i = 0; i < s->n_gpu_types; i++)
+        require(s->gpu_speeds[i] >= 1 && s->gpu_speeds[i] <= STK_MAX_SPEED, "speeds");
+}
+
 static void read_all(const json_t *job)
 {
     struct stk_err err = {""};
@@ -40,6 +57,7 @@ static void read_all(const json_t *job)
         require(s.indices[i] > s.indices[i - 1], "indices ascend");
     require(s.job.estimate >= 0 && s.job.estimate <= STK_MAX_DURATION, "estimate");
     require(s.name && *s.name && s.out, "names");
+    read_parts(&s);
     stk_spec_done(&s);
 }
 

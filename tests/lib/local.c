@@ -105,6 +105,8 @@ void lw_engine_open(struct lw *w)
                                    .state_dir = w->dir,
                                    .shim_path = getenv("STOKER_SHIM"),
                                    .gpu_helper = w->gpu_helper,
+                                   .mps = w->mps,
+                                   .mps_ms = w->mps_ms,
                                    .node = "n1",
                                    .gpus = gpus,
                                    .n_gpus = LW_GPUS,

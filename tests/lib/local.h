@@ -25,7 +25,8 @@ struct lw {
     char note[1024]; /* the last sentence about any job */
     char notes[16384];
     bool real_gpus;
-    const char *gpu_helper, *cgroup_mode;
+    const char *gpu_helper, *mps, *cgroup_mode;
+    uint32_t mps_ms;
     const char *cpus[2]; /* near the first and the second half of the GPUs; NULL: not known */
     uint64_t gpu_used_mib;
     uint32_t quantum_ms, switch_pct;

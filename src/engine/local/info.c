@@ -132,11 +132,12 @@ int stk_local_adopt_pid(struct stk_engine *e, pid_t pid, uid_t uid, uint64_t *re
     return 0;
 }
 
-bool stk_local_is_mps(struct stk_engine *e, uint32_t gpu, const char *folder)
+bool stk_local_is_mps(struct stk_engine *e, uint32_t gpu, const char *folder, uint32_t uid)
 {
     const struct stk_local *m = (const struct stk_local *)e;
 
-    return gpu < m->cfg.n_gpus && folder[0] && strcmp(stk_local_mps_dir(m, gpu), folder) == 0;
+    return gpu < m->cfg.n_gpus && folder[0] && strcmp(stk_local_mps_dir(m, gpu), folder) == 0 &&
+           stk_local_mps_is_of(m, gpu, uid);
 }
 
 stk_job_number stk_local_job_of_pid(struct stk_engine *e, pid_t pid)

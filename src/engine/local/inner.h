@@ -173,6 +173,7 @@ bool stk_local_mps_ready(struct stk_local_job *j);
 void stk_local_mps_release(struct stk_local *m); /* jobs have gone */
 void stk_local_mps_adopt(struct stk_local *m);   /* what an earlier daemon has left */
 const char *stk_local_mps_dir(const struct stk_local *m, uint32_t gpu);
+bool stk_local_mps_is_of(const struct stk_local *m, uint32_t gpu, uint32_t uid);
 void stk_local_mps_close(struct stk_local *m);
 
 /* nursery.c: hands the two files of a launch to a shim-to-be. */

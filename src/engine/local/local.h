@@ -44,6 +44,7 @@ struct stk_local_config { /* strings and tables are copied */
     const char *shim_path;  /* stoker-shim */
     const char *gpu_helper; /* stoker-gpu; NULL: no job with real GPUs is suspended */
     const char *mps;        /* nvidia-cuda-mps-control; NULL: no job shares by MPS */
+    uint32_t mps_ms;        /* it returns within that; 0: 60 s */
     const char *node;       /* name of this machine */
     const struct stk_local_gpu *gpus;
     uint32_t n_gpus;
@@ -139,8 +140,9 @@ void stk_local_each(struct stk_engine *e, void (*fn)(void *ctx, stk_job_number n
 
 /* In the environment of MPS's own processes; the value is the folder they serve. */
 #define STK_MPS_MARK "STOKER_MPS"
-/* Whether this is the folder of the MPS that serves the jobs on this GPU. */
-bool stk_local_is_mps(struct stk_engine *e, uint32_t gpu, const char *folder);
+/* Whether this is the folder of the MPS that serves the jobs on this GPU, and that is this user's.
+ */
+bool stk_local_is_mps(struct stk_engine *e, uint32_t gpu, const char *folder, uint32_t uid);
 
 /* The job of which this process is a task; 0: none. */
 stk_job_number stk_local_job_of_pid(struct stk_engine *e, pid_t pid);

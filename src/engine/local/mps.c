@@ -11,6 +11,7 @@
  * started again for the next that comes. See docs/guide/sharing.md. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@
 #define QUIT "quit -t 10\n" /* clients that are left get so many seconds */
 #define FIND_MS 200         /* between two looks for the control daemon */
 #define FIND_TRIES 10
+#define DEFAULT_ANSWER_MS 60000 /* a control daemon that its user has stopped never answers */
 
 enum state { OFF, STARTING, UP, QUITTING };
 
@@ -67,17 +69,35 @@ static bool wanted(const struct stk_local *m, uint32_t gpu)
 
 /* ---- its folder ---- */
 
+/* Makes a folder of the user's, or opens it. What else may lie there under that name (a link, a
+ * file) is not given to anybody. */
+static int make_one(int at, const char *path, const struct stk_local_mps *p)
+{
+    int fd, rc;
+
+    if (mkdirat(at, path, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (geteuid() == 0 && fchown(fd, p->uid, p->gid) < 0) {
+        rc = -errno;
+        (void)close(fd);
+        return rc;
+    }
+    return fd;
+}
+
 /* Made for the user, who may do there what he likes: it is never looked into with trust. */
 static int make_folder(const struct stk_local_mps *p)
 {
-    char log[600];
+    int dir = make_one(AT_FDCWD, p->dir, p), log = dir < 0 ? dir : make_one(dir, "log", p);
 
-    (void)snprintf(log, sizeof(log), "%s/log", p->dir);
-    if ((mkdir(p->dir, 0700) < 0 && errno != EEXIST) || (mkdir(log, 0700) < 0 && errno != EEXIST))
-        return -errno;
-    if (geteuid() == 0 && (lchown(log, p->uid, p->gid) < 0 || lchown(p->dir, p->uid, p->gid) < 0))
-        return -errno;
-    return 0;
+    if (dir >= 0)
+        (void)close(dir);
+    if (log >= 0)
+        (void)close(log);
+    return log < 0 ? log : 0;
 }
 
 /* The process that its pid file names; 0: there is no such file; -1: it is no control daemon (any
@@ -233,11 +253,14 @@ static void ended(uv_process_t *h, int64_t status, int sig)
     if (!p)
         return;
     p->child = NULL;
+    (void)uv_timer_stop(&p->find);
     if (p->state == QUITTING) {
         p->state = OFF;
         unwatch(p);
     } else if (status != 0 || sig != 0) {
-        not_started(p, words[0] ? words : "nvidia-cuda-mps-control failed without a word");
+        not_started(p, sig == SIGKILL ? "nvidia-cuda-mps-control took too long"
+                       : words[0]     ? words
+                                      : "nvidia-cuda-mps-control failed without a word");
         return;
     } else {
         p->state = UP;
@@ -248,24 +271,23 @@ static void ended(uv_process_t *h, int64_t status, int sig)
     stk_local_mps_release(p->m); /* or nobody does any more */
 }
 
-/* Its environment: ours, and what makes it serve this GPU for this folder alone. */
+/* Its environment: where programs and libraries lie, and what makes it serve this GPU for this
+ * folder alone. The rest of ours is not for the user to see. */
 static char **environment(const struct stk_local_mps *p)
 {
     static const char *const names[] = {"CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY",
                                         "CUDA_VISIBLE_DEVICES", STK_MPS_MARK};
-    size_t n = 0, k = 0;
-    char **env;
+    static const char *const ours[] = {"PATH", "LD_LIBRARY_PATH"};
+    char **env = calloc(7, sizeof(*env));
+    size_t k = 0;
 
-    while (environ[n])
-        n++;
-    env = calloc(n + 5, sizeof(*env));
-    for (size_t i = 0; env && i < n; i++)
-        if (strncmp(environ[i], "CUDA_", 5) != 0)
-            env[k++] = strdup(environ[i]);
+    for (size_t i = 0; env && i < 2; i++)
+        if (getenv(ours[i]) && asprintf(&env[k++], "%s=%s", ours[i], getenv(ours[i])) < 0)
+            env[--k] = NULL;
     for (size_t i = 0; env && i < 4; i++)
         if (asprintf(&env[k++], "%s=%s%s", names[i], i == 2 ? p->m->gpus[p->gpu].uuid : p->dir,
                      i == 1 ? "/log" : "") < 0)
-            env[k - 1] = NULL;
+            env[--k] = NULL;
     return env;
 }
 
@@ -289,6 +311,16 @@ static int spawn(struct stk_local_mps *p, struct child *c, uv_process_options_t 
     rc = o->env ? uv_spawn(p->m->cfg.loop, &c->process, o) : UV_ENOMEM;
     free_env(o->env);
     return rc;
+}
+
+/* Others wait for the GPU: what we have run is given up, the control daemon itself is not touched.
+ */
+static void too_long(uv_timer_t *t)
+{
+    const struct stk_local_mps *p = t->data;
+
+    if (p->child)
+        (void)uv_process_kill(&p->child->process, SIGKILL);
 }
 
 /* Runs the program: "-d" starts it, words for its input are commands. */
@@ -325,11 +357,13 @@ static int run(struct stk_local_mps *p, const char *option, const char *input)
     if (rc == 0 && words.len > 0)
         (void)uv_try_write((uv_stream_t *)&c->in, &words, 1);
     uv_close((uv_handle_t *)&c->in, closed); /* the end of its input */
-    if (rc < 0)
+    if (rc < 0) {
         uv_close((uv_handle_t *)&c->process, closed);
-    else
-        p->child = c;
-    return rc;
+        return rc;
+    }
+    p->child = c;
+    return uv_timer_start(&p->find, too_long,
+                          p->m->cfg.mps_ms ? p->m->cfg.mps_ms : DEFAULT_ANSWER_MS, 0);
 }
 
 static struct stk_local_mps *find(struct stk_local *m, uint32_t gpu)
@@ -356,24 +390,29 @@ static void set_user(struct stk_local_mps *p, uint32_t uid, uint32_t gid)
     (void)snprintf(p->dir, sizeof(p->dir), "%s/mps/%u-%u", p->m->cfg.state_dir, p->gpu, uid);
 }
 
+struct owner {
+    uint32_t uid, gid;
+};
+
 /* Of the description, where the server has put them. */
-static void set_owner(struct stk_local_mps *p, const struct stk_local_job *j)
+static struct owner owner_of(const struct stk_local_job *j)
 {
     json_t *spec = j->spec ? json_loads(j->spec, 0, NULL) : NULL;
     const json_t *uid = json_object_get(spec, "uid"), *gid = json_object_get(spec, "gid");
+    struct owner o = {uid ? (uint32_t)json_integer_value(uid) : geteuid(),
+                      gid ? (uint32_t)json_integer_value(gid) : getegid()};
 
-    set_user(p, uid ? (uint32_t)json_integer_value(uid) : geteuid(),
-             gid ? (uint32_t)json_integer_value(gid) : getegid());
     json_decref(spec);
+    return o;
 }
 
-static void begin(struct stk_local_mps *p, const struct stk_local_job *j)
+static void begin(struct stk_local_mps *p, const struct owner *o)
 {
     int rc;
 
     if (p->child)
         return; /* what it did before is not over */
-    set_owner(p, j);
+    set_user(p, o->uid, o->gid);
     p->state = STARTING;
     rc = make_folder(p);
     rc = rc < 0 ? rc : run(p, "-d", "");
@@ -381,15 +420,30 @@ static void begin(struct stk_local_mps *p, const struct stk_local_job *j)
         not_started(p, strerror(-rc));
 }
 
+static void quit(struct stk_local_mps *p)
+{
+    if (p->state != UP || p->child)
+        return;
+    p->state = QUITTING;
+    if (run(p, NULL, QUIT) < 0)
+        p->state = OFF;
+}
+
 bool stk_local_mps_ready(struct stk_local_job *j)
 {
+    struct owner o;
     bool ready = true;
 
-    for (uint64_t left = j->share == STK_SHARE_MPS ? j->mask : 0; left; left &= left - 1) {
+    if (j->share != STK_SHARE_MPS)
+        return true;
+    o = owner_of(j);
+    for (uint64_t left = j->mask; left; left &= left - 1) {
         struct stk_local_mps *p = find(j->m, (uint32_t)__builtin_ctzll(left));
 
+        if (p && p->uid != o.uid)
+            quit(p); /* whose jobs have gone, or they would be here */
         if (p && p->state == OFF && j->where == STK_W_WAITING)
-            begin(p, j);
+            begin(p, &o);
         if (j->where != STK_W_WAITING)
             return false; /* it has failed */
         ready = ready && p && p->state == UP;
@@ -399,15 +453,18 @@ bool stk_local_mps_ready(struct stk_local_job *j)
 
 void stk_local_mps_release(struct stk_local *m)
 {
-    for (uint32_t g = 0; g < m->cfg.n_gpus; g++) {
-        struct stk_local_mps *p = m->mps[g];
+    for (uint32_t g = 0; g < m->cfg.n_gpus; g++)
+        if (m->mps[g] && !wanted(m, g))
+            quit(m->mps[g]);
+}
 
-        if (!p || p->state != UP || p->child || wanted(m, g))
-            continue;
-        p->state = QUITTING;
-        if (run(p, NULL, QUIT) < 0)
-            p->state = OFF;
-    }
+/* Jobs on the GPU are another's: this one was told to quit before, and has not heeded it. */
+static bool is_anothers(const struct stk_local *m, uint32_t gpu, uint32_t uid)
+{
+    for (const struct stk_local_job *j = m->jobs; j; j = j->next)
+        if (uses(j, gpu) && owner_of(j).uid != uid)
+            return true;
+    return false;
 }
 
 /* One that an earlier daemon of ours has started: "GPU-UID". */
@@ -422,7 +479,7 @@ static void adopt_folder(struct stk_local *m, const char *name)
         return;
     uid = strtoul(end + 1, &end, 10);
     p = *end == '\0' && uid < UINT32_MAX ? find(m, (uint32_t)gpu) : NULL;
-    if (!p || p->state != OFF || p->child)
+    if (!p || p->state != OFF || p->child || is_anothers(m, (uint32_t)gpu, (uint32_t)uid))
         return;
     set_user(p, (uint32_t)uid, 0);
     if (control_pid(p) <= 0 || stat(p->dir, &st) < 0)
@@ -452,6 +509,11 @@ void stk_local_mps_adopt(struct stk_local *m)
 const char *stk_local_mps_dir(const struct stk_local *m, uint32_t gpu)
 {
     return m->mps[gpu] ? m->mps[gpu]->dir : "";
+}
+
+bool stk_local_mps_is_of(const struct stk_local *m, uint32_t gpu, uint32_t uid)
+{
+    return m->mps[gpu] && m->mps[gpu]->uid == uid;
 }
 
 static void forgotten(uv_handle_t *h)

@@ -46,6 +46,29 @@ static void missing_gpus_are_counted(void **state)
          "needs 8 GPUs and 7 are free; job 12_3 is expected to end first, at 22:14 (in 60 s)", "");
 }
 
+static void of_a_part_it_says_what_is_short(void **state)
+{
+    const struct stk_demand d = {.tasks = 1, .gpus = 1, .gpu_milli = 500};
+
+    (void)state;
+    says(&(struct stk_say){.why = {STK_WHY_GPUS, .need = 1, .missing = 1, .off = 1},
+                           .demand = &d,
+                           .off = "drained",
+                           .tasks = 1,
+                           .now = NOW},
+         "needs 0.5 of a GPU (share none), and no GPU that it can use has that left, 1 is not to "
+         "be used (drained)",
+         "");
+    says(&(struct stk_say){.why = {STK_WHY_RESOURCE, .need = 2, .have = 1, .missing = 1},
+                           .demand = &d,
+                           .resource = "licence",
+                           .tasks = 1,
+                           .now = NOW},
+         "needs 2 of licence and 1 is free", "with 1 of licence it would fit now");
+    says(&(struct stk_say){.why = {STK_WHY_RUNNING}, .turn = "sleeps until its turn, 1st"},
+         "sleeps until its turn, 1st", "");
+}
+
 static void turns_name_who_is_first(void **state)
 {
     (void)state;
@@ -126,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpus_that_nobody_has_are_not_said_to_be_a_jobs),
         cmocka_unit_test(missing_gpus_are_counted),
+        cmocka_unit_test(of_a_part_it_says_what_is_short),
         cmocka_unit_test(turns_name_who_is_first),
         cmocka_unit_test(every_reason_has_a_sentence),
         cmocka_unit_test(every_end_has_a_sentence),

@@ -87,6 +87,22 @@ static void a_list_is_read_whole(void **state)
     assert_int_equal(t->gpu[0].mem_mib, 143771);
 }
 
+static void half_a_list_of_cpus_is_none(void **state)
+{
+    struct stk_gpus *t = *state;
+    char cpus[STK_GPUVIEW_CPUS + 8], line[sizeof(cpus) + 80];
+
+    for (size_t i = 0; i < sizeof(cpus); i++)
+        cpus[i] = i % 4 == 3 ? ',' : '1';
+    for (size_t n = STK_GPUVIEW_CPUS - 1; n <= STK_GPUVIEW_CPUS; n++) {
+        (void)snprintf(line, sizeof(line),
+                       "{\"gpus\":[{\"index\":0,\"uuid\":\"GPU-a\",\"cpus\":\"%.*s\"}]}", (int)n,
+                       cpus);
+        assert_int_equal(list(t, line), 0);
+        assert_int_equal(strlen(t->gpu[0].cpus), n < STK_GPUVIEW_CPUS ? n : 0);
+    }
+}
+
 static void links_are_the_same_both_ways_and_what_is_none_is_left_out(void **state)
 {
     struct stk_gpus *t = *state;
@@ -529,6 +545,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_list_is_read_whole),
+        TEST(half_a_list_of_cpus_is_none),
         TEST(links_are_the_same_both_ways_and_what_is_none_is_left_out),
         TEST(no_driver_is_a_table_without_gpus),
         TEST(wrong_lines_change_nothing),

@@ -62,6 +62,9 @@ static void good_descriptions(void **state)
             fail_msg("%s: %s", good[i], err.text);
 }
 
+#define NOT_FOR_PARTS                                                                              \
+    "parts of GPUs may ask for one node, rack, zone or region, but not for links, subgroups, "     \
+    "tasks per node or whole nodes"
 #define WITH(more) "{\"command\":[\"a\"]," more "}"
 
 static void refusals_name_the_key(void **state)
@@ -149,6 +152,10 @@ static void refusals_name_the_key(void **state)
          "prefer: the level preferred (zone) must be nearer than the one required (rack)"},
         {WITH("\"tasks\":4,\"group\":{\"tasks\":3,\"level\":\"link\"}"),
          "group: 4 tasks are not a multiple of subgroups of 3 inside one link"},
+        {WITH("\"gpus\":0.5,\"exclusive\":true"), "exclusive: " NOT_FOR_PARTS},
+        {WITH("\"gpus\":0.5,\"topology\":\"link\""), "topology: " NOT_FOR_PARTS},
+        {WITH("\"gpus\":0.5,\"prefer\":\"link\""), "prefer: " NOT_FOR_PARTS},
+        {WITH("\"gpus\":0.5,\"group\":{\"tasks\":1,\"level\":\"node\"}"), "group: " NOT_FOR_PARTS},
         {WITH("\"group\":{\"tasks\":3}"), "group: needs \"level\""},
         {WITH("\"hold\":1"), "hold: must be true or false, got 1"},
         {WITH("\"depends\":[{\"type\":\"after\",\"job\":1}]"),

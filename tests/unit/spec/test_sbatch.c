@@ -138,11 +138,11 @@ static void refusals_name_line_and_flag(void **state)
         {"\n#SBATCH --exclusive=user",
          "job.sh:3: --exclusive: takes no value here: nobody else is on its nodes; got \"user\""},
         {"#SBATCH --gpus=x.5:y",
-         "job.sh:2: --gpus: must be a number of GPUs such as 4 or a100:4, got \"x.5:y\""},
-        {"#SBATCH --gpus=a100:4,h100:2",
-         "job.sh:2: --gpus: must be a number of GPUs such as 4 or a100:4, got \"a100:4,h100:2\""},
+         "job.sh:2: --gpus: must be a number of GPUs such as 4, a100:4 or 0.5, got \"x.5:y\""},
+        {"#SBATCH --gpus=a100:4,h100:2", "job.sh:2: --gpus: must be a number of GPUs such as 4, "
+                                         "a100:4 or 0.5, got \"a100:4,h100:2\""},
         {"#SBATCH --gpus=1.5",
-         "job.sh:2: --gpus: must be a number of GPUs such as 4 or a100:4, got \"1.5\""},
+         "job.sh:2: --gpus: must be a number of GPUs such as 4, a100:4 or 0.5, got \"1.5\""},
         {"#SBATCH --gres=shard:1",
          "job.sh:2: --gres: shards have no size here; ask for part of a GPU with "
          "--gres=mps:PERCENT or --gpus=0.25"},
