@@ -408,4 +408,15 @@ static inline stk_time stk_job_remaining(const struct stk_job *j, stk_time now)
     return left > 0 ? left : 0;
 }
 
+/* The same when its lease began, for ranks that fall by the time it runs: on GPUs on which it is
+ * faster than at speed 1, the time that it takes there. So a job that gives way never comes before
+ * where it was, and takes its GPUs back from the one it gave way to. Below 0: it outran its
+ * estimate. */
+static inline stk_time stk_job_left(const struct stk_job *j)
+{
+    stk_time left = j->estimate + j->lost - j->served, there = j->expected_end - j->started;
+
+    return j->lease && there < left ? there : left;
+}
+
 #endif

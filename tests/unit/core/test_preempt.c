@@ -292,7 +292,7 @@ static void afresh_evicts_nobody_in_vain(void **state)
     uint32_t evicted = 0;
 
     (void)state;
-    for (uint64_t seed = 0; seed < 150; seed++) {
+    for (uint64_t seed = 0; seed < 1000; seed++) {
         struct world w = {
             .setup = {.order = order[seed % 3], .preempt = "afresh", .place = "pack"}};
         struct stk_rng r;
