@@ -137,8 +137,8 @@ static struct stk_seen_kind get_kind(struct stk_reader *r)
     k.gpus = (uint32_t)stk_get_u(r, STK_MAX_GPUS);
     k.gpu_milli = (uint32_t)stk_get_u(r, 1000);
     k.gpu_types = ~stk_get_u(r, UINT64_MAX);
-    k.n = (uint32_t)stk_get_u(r, STK_SEEN_SUM + STK_MAX_TASKS);
-    k.told = (uint32_t)stk_get_u(r, STK_SEEN_SUM + STK_MAX_TASKS);
+    k.n = (uint32_t)stk_get_u(r, STK_SEEN_SUM);
+    k.told = (uint32_t)stk_get_u(r, STK_SEEN_SUM);
     return k;
 }
 

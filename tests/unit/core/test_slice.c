@@ -406,6 +406,34 @@ static void only_instances_that_are_there_are_given(void **state)
     fx_finish(f);
 }
 
+/* Refused at the door: the nodes that have the instance do not have the rest, or are too far from
+ * each other. */
+static void instances_count_where_the_rest_is(void **state)
+{
+    uint16_t one[STK_MIG_SLICES] = {STK_MIG(1, 10)}, none[STK_MIG_SLICES] = {STK_MIG(2, 20)};
+    struct stk_node_spec nodes[] = {
+        {.gpus = 1, .gpu_type = 1, .instances = one, .cpu_milli = 1000, .rack = 1, .zone = 1},
+        {.gpus = 1, .gpu_type = 1, .instances = none, .cpu_milli = 8000, .rack = 1, .zone = 1},
+        {.gpus = 1, .gpu_type = 1, .instances = one, .cpu_milli = 1000, .rack = 2, .zone = 1}};
+    struct stk_job_spec spec = instance("1g.10gb", 10);
+    struct fx *f;
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++)
+        nodes[i].mig = model("A100-80GB");
+    f = fx_new(&(struct fx_setup){.nodes = nodes, .n_nodes = 3, .place = "pack"});
+    spec.demand.cpu_milli = 2000;
+    assert_int_equal(fx_try_submit(f, &spec), -ERANGE);
+    spec.demand.cpu_milli = 1000;
+    spec.demand.tasks = 2;
+    spec.demand.level_required = STK_AT_RACK;
+    assert_int_equal(fx_try_submit(f, &spec), -ERANGE);
+    spec.demand.level_required = STK_AT_ZONE;
+    (void)fx_submit(f, spec);
+    fx_drain(f);
+    fx_finish(f);
+}
+
 /* Whatever comes and goes: a job starts exactly when an instance of its profile is free. */
 static void an_instance_that_is_free_is_found(void **state)
 {
@@ -455,6 +483,7 @@ int main(void)
         cmocka_unit_test(what_is_no_instance_is_refused),
         cmocka_unit_test(room_is_found_when_there_is_any),
         cmocka_unit_test(only_instances_that_are_there_are_given),
+        cmocka_unit_test(instances_count_where_the_rest_is),
         cmocka_unit_test(an_instance_that_is_free_is_found),
     };
 
