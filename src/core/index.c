@@ -29,6 +29,10 @@ static int check_node(const struct stk_node_spec *n, uint32_t i, uint32_t n_pool
         return stk_err_set(err, -EINVAL, "node %u: more than %d GPUs", i, STK_MAX_GPUS);
     if (n->mig && (n->aggregate || !stk_mig_model_name(n->mig)))
         return stk_err_set(err, -EINVAL, "node %u: its GPUs cannot be in MIG mode", i);
+    if (n->power.off_w > n->power.idle_w)
+        return stk_err_set(err, -EINVAL,
+                           "node %u: draws more when it is off (%u W) than when it is idle (%u W)",
+                           i, n->power.off_w, n->power.idle_w);
     return 0;
 }
 

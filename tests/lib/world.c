@@ -245,6 +245,7 @@ void world_power(struct world *w, struct stk_rng *r)
         if (!alike)
             *p = (struct stk_power){100 * below(r, 10), 100 * below(r, 9), 10 * below(r, 4),
                                     below(r, 60)};
+        p->off_w = p->off_w < p->idle_w ? p->off_w : p->idle_w;
         sum += p->idle_w + (uint64_t)p->gpu_w * w->nodes[i].gpus;
     }
     w->setup.off_after = (stk_time)(1 + below(r, 10)) * STK_SECOND;

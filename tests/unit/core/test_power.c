@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/fixture.h"
+#include "policy/registry.h"
 
 #define POWER                                                                                      \
     {                                                                                              \
@@ -175,6 +176,31 @@ static void another_type_is_taken_when_the_first_draws_too_much(void **state)
     fx_finish(f);
 }
 
+/* A node that is switched off must not be what brings the sum above the cap. */
+static void a_node_draws_no_more_when_it_is_off(void **state)
+{
+    const struct stk_node_spec node = {.gpus = 1, .power = {.gpu_w = 100, .off_w = 20}};
+    const struct stk_core_config cfg = {.nodes = &node,
+                                        .n_nodes = 1,
+                                        .n_pools = 1,
+                                        .order = &stk_order_fifo,
+                                        .backfill = &stk_backfill_skip,
+                                        .place = &stk_place_energy,
+                                        .preempt = &stk_preempt_none,
+                                        .admit = &stk_admit_possible,
+                                        .params = &(struct stk_params){0}};
+    struct fx_heap heap = {0};
+    const struct stk_mem mem = fx_mem(&heap);
+    struct stk_core *c = NULL;
+    struct stk_err err;
+
+    (void)state;
+    assert_int_equal(stk_core_new(&cfg, &mem, &c, &err), -EINVAL);
+    assert_string_equal(err.text, "node 0: draws more when it is off (20 W) than when it is idle "
+                                  "(0 W)");
+    assert_true(heap.live == 0);
+}
+
 static void power_is_saved_and_loaded(void **state)
 {
     struct fx *f = world("energy.cap_w=20000", "skip");
@@ -202,6 +228,7 @@ int main(void)
         cmocka_unit_test(power_of_one_pool_wakes_jobs_of_another),
         cmocka_unit_test(what_the_cap_can_never_admit_is_refused),
         cmocka_unit_test(another_type_is_taken_when_the_first_draws_too_much),
+        cmocka_unit_test(a_node_draws_no_more_when_it_is_off),
         cmocka_unit_test(power_is_saved_and_loaded),
     };
 
