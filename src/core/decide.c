@@ -251,8 +251,24 @@ static uint32_t pool_step(struct stk_state *s, uint32_t pool, stk_time now, stru
     return queue_step(s, pool, now, out, cap);
 }
 
+/* Under a power cap the pool in which others were stopped for a job is looked at before those that
+ * would take the power it was promised. */
+static void claimed_first(struct stk_state *s)
+{
+    for (uint32_t i = 0; i + 1 < s->n_dirty; i++) {
+        uint32_t pool = s->dirty[i];
+
+        if (s->pools[pool].claim == STK_NONE)
+            continue;
+        s->dirty[i] = s->dirty[s->n_dirty - 1];
+        s->dirty[s->n_dirty - 1] = pool;
+    }
+}
+
 uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, uint32_t cap)
 {
+    if (s->cap_w)
+        claimed_first(s);
     if (s->round > 0 && now % s->round != 0)
         return 0;
     if (s->round > 0 && s->drift && s->round_at != now) {

@@ -66,6 +66,24 @@ int64_t stk_power_added(const struct stk_state *s, const struct stk_piece *piece
     return sum;
 }
 
+/* Some other pool is being cleared for a job. */
+static bool promised_elsewhere(const struct stk_state *s, uint32_t pool)
+{
+    for (uint32_t i = 0; i < s->n_pools; i++)
+        if (i != pool && s->pools[i].claim != STK_NONE && s->pools[i].n_stopping > 0)
+            return true;
+    return false;
+}
+
+bool stk_power_fits(const struct stk_state *s, const struct stk_piece *pieces, uint32_t n)
+{
+    int64_t more = s->cap_w ? stk_power_added(s, pieces, n) : 0;
+
+    return s->cap_w == 0 ||
+           ((int64_t)s->watts + more <= (int64_t)s->cap_w &&
+            (more <= 0 || !promised_elsewhere(s, s->nodes[pieces[0].node.i].pool)));
+}
+
 /* ---- jobs that can never be had ---- */
 
 /* The most that all nodes draw with this job alone on nodes of these types, all others off;
