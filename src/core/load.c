@@ -245,8 +245,6 @@ static int get_live(struct load *l, uint32_t job)
     if (r->bad || stk_demand_check(&v->demand, l->err) < 0 ||
         v->demand.gpus * v->demand.tasks != j->gpus)
         return bad(l, "what a job asks for");
-    if (j->lost < 0 && v->demand.n_speeds == 0)
-        return bad(l, "a job is ahead of its time");
     if (v->demand.n_resources > 0)
         stk_resource_renumber(&v->demand, l->resource);
     j->lease = (uint32_t)stk_get_u(r, l->s->next_lease - 1);
