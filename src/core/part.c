@@ -252,7 +252,7 @@ uint64_t stk_part_left_in(const struct stk_state *s, const struct stk_group *g)
             const struct stk_node *n = &s->nodes[s->group_nodes[g->first + pos]];
 
             for (uint64_t m = n->mask_part & ~n->mask_off; m; m &= m - 1)
-                sum += s->parts[n->first_part + (uint32_t)__builtin_ctzll(m)].milli;
+                sum += stk_part_left(s, n, (uint32_t)__builtin_ctzll(m));
         }
     }
     return sum;
