@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/world.h"
 #include "core/array.h"
+#include "core/place.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -459,6 +460,42 @@ void world_submit(const struct world *w, struct fx *f, struct stk_rng *r)
     f->work[job].left = spec.estimate / 100 * off;
     if (percent(r, 10))
         f->work[job].ends = (enum stk_cause)(STK_CAUSE_FAILED + below(r, 3));
+}
+
+/* Whether one that has just come in finds room. */
+static void look_for(struct fx *f, uint32_t job, struct world_look *look)
+{
+    uint32_t shape = fx_of(f, job)->shape, n = 0;
+    const struct stk_demand *d = &f->s->shapes[shape].demand;
+    bool fits = look->fits(f, d, fx_of(f, job)->pool);
+
+    fx_must(stk_place_try((struct stk_state *)(uintptr_t)f->s, shape, NULL, &n) == fits,
+            "job %u: there is %s", fx_of(f, job)->number, fits ? "room" : "none");
+    look->yes += fits;
+    look->no += !fits;
+}
+
+void world_look(const struct world *w, struct stk_rng *r, struct world_look *look)
+{
+    struct fx *f = fx_new(&w->setup);
+
+    for (uint32_t i = 0; i < look->jobs; i++) {
+        struct stk_dep deps[4];
+        struct stk_job_spec spec = world_job(w, f, r, deps);
+        uint32_t job = stk_core_next_job(f->core).i;
+
+        spec.n_deps = 0;
+        spec.held = false;
+        spec.begin = 0;
+        if (fx_try_submit(f, &spec) < 0)
+            continue;
+        if (spec.demand.gpu_milli && (!w->mig || spec.demand.mig))
+            look_for(f, job, look);
+        fx_turn(f);
+        fx_sound(f);
+        fx_run(f, f->now + (stk_time)stk_rng_below(r, (uint64_t)look->gap));
+    }
+    fx_free(f);
 }
 
 void world_act(const struct world *w, struct fx *f, struct stk_rng *r)

@@ -48,6 +48,15 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
                               struct stk_dep *deps);
 /* Submits one such job; it may be refused. Its true run time differs from the estimate. */
 void world_submit(const struct world *w, struct fx *f, struct stk_rng *r);
+/* Jobs come, each after some time of at most 'gap'. What core/place.h says of those that ask for
+ * parts of GPUs is what 'fits' finds, which looks everywhere. */
+struct world_look {
+    bool (*fits)(const struct fx *f, const struct stk_demand *d, uint32_t pool);
+    uint32_t jobs;
+    stk_time gap;
+    uint32_t yes, no; /* answers so far */
+};
+void world_look(const struct world *w, struct stk_rng *r, struct world_look *look);
 /* Something a user or a machine does: submit mostly, cancel, hold, release, node down or up. */
 void world_act(const struct world *w, struct fx *f, struct stk_rng *r);
 /* All nodes up, all holds released: from here on every job can run. */

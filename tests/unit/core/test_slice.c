@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "core/part.h"
-#include "core/place.h"
 #include "lib/world.h"
 
 static uint8_t model(const char *name)
@@ -321,13 +320,13 @@ static void room_is_found_when_there_is_any(void **state)
 {
     static const char *const names[] = {"pack",          "spread", "first_fit", "fgd",
                                         "gpuclustering", "random", "bestfit"};
-    uint32_t yes = 0, no = 0;
+    struct world_look look = {
+        .fits = fits_somewhere, .jobs = 40, .gap = STK_SECOND + STK_SECOND / 2};
 
     (void)state;
     for (uint64_t seed = 0; seed < 4000; seed++) {
         struct world w = {.setup = {.place = names[seed % 7], .backfill = "skip"}};
         struct stk_rng r;
-        struct fx *f;
 
         stk_rng_init(&r, seed);
         world_cluster(&w, &r);
@@ -335,33 +334,9 @@ static void room_is_found_when_there_is_any(void **state)
         world_no_topology(&w); /* test_gang.c */
         if (!w.mig)
             continue;
-        f = fx_new(&w.setup);
-        for (int i = 0; i < 40; i++) {
-            struct stk_dep deps[4];
-            struct stk_job_spec spec = world_job(&w, f, &r, deps);
-            uint32_t job = stk_core_next_job(f->core).i, n = 0;
-            bool fits;
-
-            spec.n_deps = 0;
-            spec.held = false;
-            spec.begin = 0;
-            if (fx_try_submit(f, &spec) < 0)
-                continue;
-            if (spec.demand.mig) {
-                fits = fits_somewhere(f, &spec.demand, spec.pool.i);
-                assert_int_equal(stk_place_try((struct stk_state *)(uintptr_t)f->s,
-                                               fx_of(f, job)->shape, NULL, &n),
-                                 fits);
-                yes += fits;
-                no += !fits;
-            }
-            fx_turn(f);
-            fx_sound(f);
-            fx_run(f, f->now + (stk_time)stk_rng_below(&r, 1500000));
-        }
-        fx_free(f);
+        world_look(&w, &r, &look);
     }
-    assert_true(yes > 2000 && no > 500);
+    assert_true(look.yes > 2000 && look.no > 500);
 }
 
 /* Cards that are divided already: 3g and two of 1g; 1g, 2g and one that nobody has heard of. */
