@@ -586,7 +586,8 @@ bool stk_index_has_room(const struct stk_state *s, uint32_t node, const struct s
 
     return !(w->avoid && stk_bits_test(w->avoid, node)) && stk_topo_may(s, node, w) &&
            cpu_mem_fit(n, w->cpu_milli, w->mem_mib) && stk_resource_fits(s, node, &w->resources) &&
-           (w->gpu_mem_mib <= n->gpu_mem_mib || n->gpu_mem_mib == 0 || w->gpus == 0);
+           (w->gpu_mem_mib <= n->gpu_mem_mib || n->gpu_mem_mib == 0 || w->gpus == 0) &&
+           (!w->mig || stk_part_offers(s, node, w));
 }
 
 uint32_t stk_index_first(const struct stk_state *s, const struct stk_group *g, uint32_t bucket,

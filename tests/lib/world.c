@@ -117,6 +117,26 @@ static uint8_t mig_model(uint32_t i)
     return stk_mig_model(mig_gpus[i], strlen(mig_gpus[i]), 0);
 }
 
+/* The GPUs of a node are divided already, each in its own way. */
+static void divide(struct stk_node_spec *n, uint16_t *table, struct stk_rng *r)
+{
+    memset(table, 0, sizeof(uint16_t) * STK_MAX_NODE_GPUS * STK_MIG_SLICES);
+    for (uint32_t g = 0; g < n->gpus; g++) {
+        uint8_t used = 0;
+
+        for (uint32_t i = 0; i < 6; i++) {
+            uint16_t profile = stk_mig_profile(n->mig, below(r, 6));
+            uint32_t start = profile ? stk_mig_choose(n->mig, profile, used) : STK_MIG_ANY;
+
+            if (start == STK_MIG_ANY)
+                continue;
+            table[g * STK_MIG_SLICES + start] = profile;
+            used |= stk_mig_slices(n->mig, profile, start);
+        }
+    }
+    n->instances = table;
+}
+
 /* From a stream of its own: worlds without MIG stay what they were. */
 static void some_mig_nodes(struct world *w, struct stk_rng *r)
 {
@@ -131,6 +151,8 @@ static void some_mig_nodes(struct world *w, struct stk_rng *r)
             continue;
         w->nodes[i].gpu_type = MIG_TYPE + type;
         w->nodes[i].mig = mig_model(type);
+        if (percent(r, 30))
+            divide(&w->nodes[i], w->instances[i], r);
     }
 }
 
@@ -164,6 +186,7 @@ static void some_racks(struct world *w, struct stk_rng *r)
     w->topology = percent(r, 50) && !stk_place_find(w->setup.place)->aggregate;
     domains = percent(r, 25);
     links = percent(r, 70);
+    w->exclusive = percent(r, 25);
     w->setup.layouts = layouts;
     w->setup.n_layouts = 3;
     for (uint32_t i = 0; w->topology && i < w->setup.n_nodes; i++) {
@@ -181,7 +204,7 @@ static void some_racks(struct world *w, struct stk_rng *r)
 
 void world_no_topology(struct world *w)
 {
-    w->topology = false;
+    w->topology = w->exclusive = false;
     for (uint32_t i = 0; i < w->setup.n_nodes; i++)
         w->nodes[i].rack = w->nodes[i].zone = w->nodes[i].region = w->nodes[i].domain =
             w->nodes[i].layout = 0;
@@ -263,6 +286,7 @@ void world_no_mig(struct world *w)
     for (uint32_t i = 0; i < w->setup.n_nodes; i++)
         if (w->nodes[i].mig) {
             w->nodes[i].mig = 0;
+            w->nodes[i].instances = NULL;
             w->nodes[i].gpu_type = 0;
         }
 }
@@ -439,11 +463,13 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
     for (uint32_t i = 0; i < STK_RETRY_MAX && percent(r, 30); i++)
         spec.retry[i] = percent(r, 10) ? STK_RETRY_ALWAYS : (uint8_t)below(r, 3);
     random_deps(f, r, &spec, deps);
-    if (w->topology) {
+    if (w->topology || w->exclusive) {
         struct stk_rng side = *r; /* worlds without stay what they were */
 
-        if (percent(&side, 50))
+        if (w->topology && percent(&side, 50))
             ask_place(d, &side);
+        else if (w->exclusive && !d->gpu_milli && !d->share_max)
+            d->exclusive = percent(&side, 20);
     }
     return spec;
 }

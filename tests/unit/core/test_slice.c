@@ -307,7 +307,8 @@ static bool fits_somewhere(const struct fx *f, const struct stk_demand *d, uint3
             for (uint32_t x = 0; x < 8 && !(n->mask_off >> g & 1); x++) {
                 uint8_t slices = stk_mig_slices(n->mig, d->mig, x);
 
-                fits |= slices && !(slices & slices_of(f, i, g));
+                fits |= slices && !(slices & slices_of(f, i, g)) &&
+                        (!n->instances || n->instances[g * STK_MIG_SLICES + x] == d->mig);
             }
             here += fits;
         }
