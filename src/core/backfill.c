@@ -25,6 +25,8 @@
 #include "core/txn.h"
 #include "model/mig.h"
 
+#define NOBODY (-1) /* node.extra: not even who takes no GPU may be there */
+
 /* ---- easy ---- */
 
 struct search { /* how far the job is from fitting */
@@ -209,6 +211,8 @@ static void reserve_pinned(struct stk_state *s, const struct stk_job *j, stk_tim
     s->avoid[at.node.i / 64] |= UINT64_C(1) << (at.node.i % 64);
     /* where GPUs are told apart, all others of the node are to spare */
     n->extra = at.mask ? INT32_MAX : (int64_t)n->gpus_free + q.back - at.gpus;
+    if (s->shapes[j->shape].demand.exclusive)
+        n->extra = NOBODY;
     s->resv_nodes[p->first_node + p->n_resv++] = at.node.i;
 }
 
@@ -308,13 +312,14 @@ static void reserve_gang(struct stk_state *s, const struct stk_job *j, stk_time 
     s->stamp++; /* what a node will have is what it has now */
     for (uint32_t i = 0; fits && i < n; i++) {
         uint32_t node = s->try_pieces[i].node.i;
-        uint32_t gpus =
-            s->shapes[j->shape].demand.exclusive ? s->nodes[node].gpus_free : s->try_pieces[i].gpus;
+        uint32_t gpus = s->try_pieces[i].gpus;
 
         if (!stk_bits_test(s->avoid, node)) /* instances may share a node */
             reserve_node(s, p, node, gpus);
         else
             s->nodes[node].extra -= gpus;
+        if (s->shapes[j->shape].demand.exclusive)
+            s->nodes[node].extra = NOBODY;
     }
     stk_txn_rollback(s, mark);
     p->resv_at = !fits ? STK_NEVER_TIME : t > now ? t : now + 1;
@@ -461,7 +466,9 @@ void stk_plan_started(struct stk_state *s, uint32_t job)
     const struct stk_job *j = &s->jobs[job];
     struct stk_pool *p = &s->pools[j->pool];
     stk_time dur = plan_length(s, j, s->now);
-    bool surprise = s->shapes[j->shape].demand.n_speeds > 0; /* it may be faster than planned */
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    /* it may be faster than planned, or takes more than was planned for it */
+    bool surprise = d->n_speeds > 0 || d->exclusive;
 
     if (!p->plan_valid || (j->planned == s->now && !surprise))
         return;

@@ -251,8 +251,36 @@ static uint32_t pool_step(struct stk_state *s, uint32_t pool, stk_time now, stru
     return queue_step(s, pool, now, out, cap);
 }
 
+/* Under a power cap the pool in which others were stopped for a job is looked at before those that
+ * would take the power it was promised. */
+static void claimed_first(struct stk_state *s)
+{
+    for (uint32_t i = 0; i + 1 < s->n_dirty; i++) {
+        uint32_t pool = s->dirty[i];
+
+        if (s->pools[pool].claim == STK_NONE)
+            continue;
+        s->dirty[i] = s->dirty[s->n_dirty - 1];
+        s->dirty[s->n_dirty - 1] = pool;
+    }
+}
+
+static void look_again(struct stk_state *s)
+{
+    s->again = false;
+    for (uint32_t i = 0; i < s->n_pools; i++) {
+        if (s->pools[i].again)
+            stk_shape_mark_dirty(s, i);
+        s->pools[i].again = false;
+    }
+}
+
 uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, uint32_t cap)
 {
+    if (s->again && now > s->again_at)
+        look_again(s);
+    if (s->cap_w)
+        claimed_first(s);
     if (s->round > 0 && now % s->round != 0)
         return 0;
     if (s->round > 0 && s->drift && s->round_at != now) {
@@ -270,6 +298,10 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
             n = pool_step(s, ask.pool, now, out, cap);
         else if (s->pools[ask.pool].n_waiting > 0 || s->order->types) /* a running one may move */
             n = s->preempt->pass(s->preempt_st, &ask);
+        if (ask.again) {
+            s->pools[ask.pool].again = s->again = true;
+            s->again_at = now;
+        }
         if (n == 0 || ask.done) { /* deciding cannot add pools: it is still the last one */
             s->pools[ask.pool].dirty = false;
             s->n_dirty--;

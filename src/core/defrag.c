@@ -30,31 +30,38 @@ static struct stk_use need_of(const struct stk_state *s, const struct stk_job *j
     const struct stk_demand *d = &s->shapes[j->shape].demand;
     struct stk_piece piece = {.tasks = 1};
     uint32_t whole, size, rest;
+    struct stk_use u;
 
     stk_place_cut(s, d, j->pool, &whole, &size, &rest);
     piece.gpus = whole > 0 ? size : rest;
-    return stk_use_of(d, &piece);
+    u = stk_use_of(d, &piece);
+    u.milli = d->gpu_milli; /* one that may have company is put on GPUs of its own */
+    return u;
 }
 
-static uint32_t milli_of(const struct stk_use *u)
+/* So many GPUs of it, in thousandths. */
+static uint64_t size_of(const struct stk_demand *d, uint32_t gpus)
 {
-    return u->gpus * (u->milli ? u->milli : 1000U);
+    return (uint64_t)gpus * (d->gpu_milli ? d->gpu_milli : 1000);
 }
 
 static bool shares(const struct stk_part *p, const struct stk_use *u)
 {
-    return p->share == u->share && p->share_max == u->share_max;
+    return p->share == u->share && p->share_max == u->share_max && p->with == u->share_with;
 }
 
-/* Whole GPUs that are free when it goes. */
-static uint32_t freed_by(const struct stk_state *s, const struct stk_node *n,
-                         const struct stk_piece *p, const struct stk_use *u)
+/* Whole GPUs that are free when it goes: of shared ones those that it is alone on. */
+static uint32_t freed_by(const struct stk_state *s, const struct stk_demand *d,
+                         const struct stk_piece *p)
 {
-    if (u->gpus == 0)
-        return 0;
-    if (u->milli)
-        return s->parts[n->first_part + (uint32_t)__builtin_ctzll(p->mask)].n == 1;
-    return stk_index_back(s, p);
+    const struct stk_node *n = &s->nodes[p->node.i];
+    uint32_t back = 0;
+
+    if (!stk_demand_shares(d))
+        return stk_index_back_of(s, d, p);
+    for (uint64_t m = p->mask & ~n->mask_off; m; m &= m - 1)
+        back += s->parts[n->first_part + (uint32_t)__builtin_ctzll(m)].n == 1;
+    return back;
 }
 
 /* A part that needs so much finds it on a shared GPU of the node when 'u' has gone. */
@@ -78,15 +85,17 @@ static int helps(const struct stk_state *s, const struct stk_demand *d, const st
     const struct stk_piece *p = &s->pieces[v->first_piece];
     const struct stk_node *n = &s->nodes[p->node.i];
     const struct stk_use u = stk_use_of(&s->shapes[v->shape].demand, p);
-    uint32_t freed = freed_by(s, n, p, &u);
+    uint32_t freed = freed_by(s, &s->shapes[v->shape].demand, p);
 
-    if (!n->up || !((d->gpu_types >> n->gpu_type) & 1) || milli_of(&u) >= milli_of(need) ||
+    if (!n->up || !((d->gpu_types >> n->gpu_type) & 1) || (need->whole && n->n_uses > 2) ||
         (n->cpu_limited && n->cpu_free + u.cpu < need->cpu) ||
         (n->mem_limited && n->mem_free + u.mem < need->mem) ||
         (n->gpu_mem_mib && d->gpu_mem_mib > n->gpu_mem_mib))
         return 0;
     if (need->milli)
         return n->gpus_free + freed > 0 || part_fits(s, n, &u, need);
+    if (need->whole && n->n_uses == 2)
+        return 2;
     if (n->gpus_free + freed >= need->gpus)
         return 1;
     return freed > 0 && n->gpus_free + 2 * freed >= need->gpus ? 2 : 0;
@@ -108,11 +117,9 @@ static uint32_t gather(struct stk_state *s, uint32_t pool)
         const struct stk_job *v = &s->jobs[i];
 
         if (may_move(s, pool, v))
-            s->sort[n++] = (struct stk_sort_item){(int64_t)v->gpus *
-                                                      (s->shapes[v->shape].demand.gpu_milli
-                                                           ? s->shapes[v->shape].demand.gpu_milli
-                                                           : 1000),
-                                                  i, s->pieces[v->first_piece].node.i};
+            s->sort[n++] =
+                (struct stk_sort_item){(int64_t)size_of(&s->shapes[v->shape].demand, v->gpus), i,
+                                       s->pieces[v->first_piece].node.i};
     }
     return n;
 }
@@ -135,7 +142,7 @@ static uint32_t least_help(const struct stk_state *s, const struct stk_demand *d
 
         most = left > most ? left : most;
     }
-    return milli_of(need) > most ? milli_of(need) - most : 0;
+    return size_of(d, need->gpus) > most ? (uint32_t)size_of(d, need->gpus) - most : 0;
 }
 
 /* The same, once for each node. */
@@ -183,7 +190,7 @@ static uint32_t candidates(const struct search *x, uint32_t job, struct candidat
         const struct stk_sort_item *v = &s->sort[i];
         int how;
 
-        if (v->key >= milli_of(&need) || v->key < least_on(s, d, &need, v->data) ||
+        if (v->key >= (int64_t)size_of(d, need.gpus) || v->key < least_on(s, d, &need, v->data) ||
             homeless(x, v->id))
             continue;
         how = helps(s, d, &need, &s->jobs[v->id]);
@@ -284,7 +291,7 @@ static bool enough_free(const struct stk_state *s, const struct stk_job *j)
 {
     const struct stk_demand *d = &s->shapes[j->shape].demand;
     const struct stk_pool *p = &s->pools[j->pool];
-    uint64_t want = (uint64_t)j->gpus * (d->gpu_milli ? d->gpu_milli : 1000U), have = 0;
+    uint64_t want = size_of(d, j->gpus), have = 0;
 
     for (uint32_t i = 0; i < p->n_groups; i++) {
         const struct stk_group *g = &s->groups[p->first_group + i];

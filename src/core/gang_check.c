@@ -5,7 +5,6 @@
 
 #include "core/index.h"
 #include "core/place.h"
-#include "core/resource.h"
 
 static bool in_domain(const struct stk_state *s, uint32_t node)
 {
@@ -95,29 +94,11 @@ struct could {
                                    none */
 };
 
-/* Tasks of this size an empty node could hold. */
-static uint64_t tasks_on(const struct could *q, uint32_t node, uint32_t gpus)
-{
-    const struct stk_piece one = {.gpus = gpus, .tasks = 1};
-    const struct stk_use u = stk_use_of(q->d, &one);
-    const struct stk_node *n = &q->s->nodes[node];
-    uint64_t fit = gpus ? n->gpus / gpus : q->d->tasks;
-
-    if (!((q->d->gpu_types >> n->gpu_type) & 1) ||
-        (gpus && n->gpu_mem_mib && q->d->gpu_mem_mib > n->gpu_mem_mib))
-        return 0;
-    if (n->cpu_limited && u.cpu && n->cpu_milli / u.cpu < fit)
-        fit = n->cpu_milli / u.cpu;
-    if (n->mem_limited && u.mem && n->mem_mib / u.mem < fit)
-        fit = n->mem_mib / u.mem;
-    return stk_resource_times(q->s, q->s->resource_all, node, &u.resources, fit);
-}
-
 /* Subgroups of the size that an empty node could hold, when they must lie on it. */
 static uint64_t groups_on(const struct could *q, uint32_t node, uint32_t size)
 {
     const struct stk_node *n = &q->s->nodes[node];
-    uint64_t fit = tasks_on(q, node, q->d->gpus) / size, in;
+    uint64_t fit = stk_place_holds(q->s, q->d, node, q->d->gpus) / size, in;
 
     if (size * q->d->gpus <= 1 || in_domain(q->s, node))
         return fit;
@@ -130,7 +111,7 @@ static uint64_t node_holds(const struct could *q, uint32_t node)
 {
     const struct stk_demand *d = q->d;
     const bool link = d->group_level == STK_AT_LINK && !in_domain(q->s, node);
-    uint64_t fit = tasks_on(q, node, d->gpus);
+    uint64_t fit = stk_place_holds(q->s, d, node, d->gpus);
 
     if (d->group && (link || q->low == STK_TIERS)) { /* its subgroups lie on it whole */
         if (d->per_node % d->group)
@@ -212,8 +193,8 @@ static uint64_t most_cut(const struct could *q, uint32_t tier, bool *ret_enough)
 
         if (q->level == STK_AT_LINK && !in_domain(s, node))
             continue;
-        whole[at] += tasks_on(q, node, q->size) > 0;
-        rest[at] += q->rest && tasks_on(q, node, q->rest) > 0;
+        whole[at] += stk_place_holds(s, q->d, node, q->size) > 0;
+        rest[at] += q->rest && stk_place_holds(s, q->d, node, q->rest) > 0;
         most = whole[at] > most ? whole[at] : most;
         *ret_enough |= whole[at] >= q->whole && (!q->rest || rest[at] > q->whole);
     }

@@ -30,6 +30,10 @@ static int check_node(const struct stk_node_spec *n, uint32_t i, uint32_t n_pool
         return stk_err_set(err, -EINVAL, "node %u: more than %d GPUs", i, STK_MAX_GPUS);
     if (n->mig && (n->aggregate || !stk_mig_model_name(n->mig)))
         return stk_err_set(err, -EINVAL, "node %u: its GPUs cannot be in MIG mode", i);
+    if (n->power.off_w > n->power.idle_w)
+        return stk_err_set(err, -EINVAL,
+                           "node %u: draws more when it is off (%u W) than when it is idle (%u W)",
+                           i, n->power.off_w, n->power.idle_w);
     return 0;
 }
 
@@ -573,7 +577,8 @@ bool stk_index_has_room(const struct stk_state *s, uint32_t node, const struct s
 
     return !(w->avoid && stk_bits_test(w->avoid, node)) && stk_topo_may(s, node, w) &&
            cpu_mem_fit(n, w->cpu_milli, w->mem_mib) && stk_resource_fits(s, node, &w->resources) &&
-           (w->gpu_mem_mib <= n->gpu_mem_mib || n->gpu_mem_mib == 0 || w->gpus == 0);
+           (w->gpu_mem_mib <= n->gpu_mem_mib || n->gpu_mem_mib == 0 || w->gpus == 0) &&
+           (!w->mig || stk_part_offers(s, node, w));
 }
 
 uint32_t stk_index_first(const struct stk_state *s, const struct stk_group *g, uint32_t bucket,

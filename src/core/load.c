@@ -137,8 +137,8 @@ static struct stk_seen_kind get_kind(struct stk_reader *r)
     k.gpus = (uint32_t)stk_get_u(r, STK_MAX_GPUS);
     k.gpu_milli = (uint32_t)stk_get_u(r, 1000);
     k.gpu_types = ~stk_get_u(r, UINT64_MAX);
-    k.n = (uint32_t)stk_get_u(r, STK_SEEN_SUM + STK_MAX_TASKS);
-    k.told = (uint32_t)stk_get_u(r, STK_SEEN_SUM + STK_MAX_TASKS);
+    k.n = (uint32_t)stk_get_u(r, STK_SEEN_SUM);
+    k.told = (uint32_t)stk_get_u(r, STK_SEEN_SUM);
     return k;
 }
 
@@ -245,8 +245,6 @@ static int get_live(struct load *l, uint32_t job)
     if (r->bad || stk_demand_check(&v->demand, l->err) < 0 ||
         v->demand.gpus * v->demand.tasks != j->gpus)
         return bad(l, "what a job asks for");
-    if (j->lost < 0 && v->demand.n_speeds == 0)
-        return bad(l, "a job is ahead of its time");
     if (v->demand.n_resources > 0)
         stk_resource_renumber(&v->demand, l->resource);
     j->lease = (uint32_t)stk_get_u(r, l->s->next_lease - 1);

@@ -252,17 +252,16 @@ uint64_t stk_part_left_in(const struct stk_state *s, const struct stk_group *g)
             const struct stk_node *n = &s->nodes[s->group_nodes[g->first + pos]];
 
             for (uint64_t m = n->mask_part & ~n->mask_off; m; m &= m - 1)
-                sum += s->parts[n->first_part + (uint32_t)__builtin_ctzll(m)].milli;
+                sum += stk_part_left(s, n, (uint32_t)__builtin_ctzll(m));
         }
     }
     return sum;
 }
 
-static bool node_fits(const struct stk_state *s, uint32_t node, const struct stk_want *w)
+/* One of these GPUs has room for it, and it has none there yet. */
+static bool any_fits(const struct stk_state *s, uint32_t node, const struct stk_want *w, uint64_t m)
 {
     const struct stk_use u = stk_want_use(w);
-    const struct stk_node *n = &s->nodes[node];
-    uint64_t m = n->mask_part & ~n->mask_off;
 
     for (uint32_t i = 0; i < w->n_mine; i++)
         m &= w->mine[i].node.i == node ? ~w->mine[i].mask : ~UINT64_C(0);
@@ -270,6 +269,13 @@ static bool node_fits(const struct stk_state *s, uint32_t node, const struct stk
         if (stk_part_fits(s, node, (uint32_t)__builtin_ctzll(m), &u))
             return true;
     return false;
+}
+
+bool stk_part_offers(const struct stk_state *s, uint32_t node, const struct stk_want *w)
+{
+    const struct stk_node *n = &s->nodes[node];
+
+    return !n->instances || any_fits(s, node, w, n->mask_free | (n->mask_part & ~n->mask_off));
 }
 
 uint32_t stk_part_pick(const struct stk_state *s, const struct stk_want *w)
@@ -288,7 +294,8 @@ uint32_t stk_part_pick(const struct stk_state *s, const struct stk_want *w)
                  pos = stk_bits_next(&g->nodes_layout, set, pos + 1)) {
                 uint32_t node = s->group_nodes[g->first + pos];
 
-                if (stk_index_has_room(s, node, w) && node_fits(s, node, w))
+                if (stk_index_has_room(s, node, w) &&
+                    any_fits(s, node, w, s->nodes[node].mask_part & ~s->nodes[node].mask_off))
                     return node;
             }
         }

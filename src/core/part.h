@@ -78,6 +78,9 @@ uint32_t stk_part_slot(const struct stk_state *s, uint32_t node, uint32_t gpu, u
 /* How many GPUs of the node can have such an instance when they are empty. */
 uint32_t stk_part_instances(const struct stk_node *n, uint16_t mig);
 
+/* Where GPUs are divided already: the node has such an instance that is free. */
+bool stk_part_offers(const struct stk_state *s, uint32_t node, const struct stk_want *w);
+
 /* A node with a shared GPU on which the part fits, the fullest first; STK_NONE. */
 uint32_t stk_part_pick(const struct stk_state *s, const struct stk_want *w);
 

@@ -20,6 +20,11 @@ static inline struct stk_piece stk_place_pin(const struct stk_demand *d)
     return (struct stk_piece){{d->pin - 1}, d->gpus * d->tasks, d->tasks, d->pin_slot, d->pin_mask};
 }
 
+/* Tasks of the demand, of so many GPUs each, that the node holds when it is empty; of MIG instances
+ * one on each GPU. Subgroups and the like do not matter here. */
+uint64_t stk_place_holds(const struct stk_state *s, const struct stk_demand *d, uint32_t node,
+                         uint32_t gpus);
+
 /* Whether it could be placed on an empty cluster; a reason for a person when not. O(nodes). */
 int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                        struct stk_err *err);

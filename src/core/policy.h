@@ -151,7 +151,8 @@ struct stk_ask {
     uint32_t pool;
     struct stk_event *out;
     uint32_t cap;
-    bool done; /* set by pass(): with these events applied, nothing is left to decide now */
+    bool done;  /* set by pass(): with these events applied, nothing is left to decide now */
+    bool again; /* set by pass(): look again when time has gone on, though nothing happens here */
 };
 
 #define STK_LEVEL_MAX 8

@@ -4,7 +4,6 @@
 #include "core/gang.h"
 #include "core/index.h"
 #include "core/place.h"
-#include "core/resource.h"
 #include "core/score.h"
 #include "core/shape.h"
 
@@ -67,23 +66,25 @@ int64_t stk_power_added(const struct stk_state *s, const struct stk_piece *piece
     return sum;
 }
 
-/* ---- jobs that can never be had ---- */
-
-/* Tasks of the demand that the node holds when it is empty. */
-static uint64_t tasks_on(const struct stk_state *s, uint32_t node, const struct stk_demand *d)
+/* Some other pool is being cleared for a job. */
+static bool promised_elsewhere(const struct stk_state *s, uint32_t pool)
 {
-    const struct stk_node *n = &s->nodes[node];
-    const struct stk_piece piece = {.gpus = d->gpus, .tasks = 1};
-    const struct stk_amounts one = stk_amounts_of(d, &piece);
-    uint64_t fit = d->gpus ? n->gpus / d->gpus : d->tasks;
-
-    if (n->cpu_limited && d->cpu_milli && n->cpu_milli / d->cpu_milli < fit)
-        fit = n->cpu_milli / d->cpu_milli;
-    if (n->mem_limited && d->mem_mib && n->mem_mib / d->mem_mib < fit)
-        fit = n->mem_mib / d->mem_mib;
-    fit = fit < d->tasks ? fit : d->tasks;
-    return one.each ? stk_resource_times(s, s->resource_all, node, &one, fit) : fit;
+    for (uint32_t i = 0; i < s->n_pools; i++)
+        if (i != pool && s->pools[i].claim != STK_NONE && s->pools[i].n_stopping > 0)
+            return true;
+    return false;
 }
+
+bool stk_power_fits(const struct stk_state *s, const struct stk_piece *pieces, uint32_t n)
+{
+    int64_t more = s->cap_w ? stk_power_added(s, pieces, n) : 0;
+
+    return s->cap_w == 0 ||
+           ((int64_t)s->watts + more <= (int64_t)s->cap_w &&
+            (more <= 0 || !promised_elsewhere(s, s->nodes[pieces[0].node.i].pool)));
+}
+
+/* ---- jobs that can never be had ---- */
 
 /* The most that all nodes draw with this job alone on nodes of these types, all others off;
  * UINT64_MAX: it cannot be there. */
@@ -102,7 +103,7 @@ static uint64_t alone_on(const struct stk_state *s, const struct stk_demand *d, 
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         const uint32_t node = s->pool_nodes[p->first_node + i];
         const struct stk_node *n = &s->nodes[node];
-        uint64_t fit = tasks_on(s, node, &here);
+        uint64_t fit = stk_place_holds(s, &here, node, here.gpus);
 
         if (!((here.gpu_types >> n->gpu_type) & 1))
             continue;

@@ -7,7 +7,9 @@
  * are taken and given, tentatively too, so that a job can be asked for what it would add.
  *
  * Under a cap a job that would exceed it does not fit. Its pool is then marked, and tried again
- * whenever the sum falls; that costs as much as the shapes that wait in such pools.
+ * whenever the sum falls; that costs as much as the shapes that wait in such pools. While jobs are
+ * being stopped to make room for one, no other pool takes more power: what they draw is for that
+ * job, and so is what was left over when they were chosen.
  */
 #ifndef STK_CORE_POWER_H
 #define STK_CORE_POWER_H
@@ -40,12 +42,8 @@ void stk_power_set(struct stk_state *s, uint32_t node, bool off);
 /* What a lease of these pieces would add. */
 int64_t stk_power_added(const struct stk_state *s, const struct stk_piece *pieces, uint32_t n);
 
-/* Whether the cap allows that. */
-static inline bool stk_power_fits(const struct stk_state *s, const struct stk_piece *pieces,
-                                  uint32_t n)
-{
-    return s->cap_w == 0 || (int64_t)s->watts + stk_power_added(s, pieces, n) <= (int64_t)s->cap_w;
-}
+/* Whether the cap allows that, and nobody else was promised it. Where there is a cap: O(pools). */
+bool stk_power_fits(const struct stk_state *s, const struct stk_piece *pieces, uint32_t n);
 
 /* Whether it could be had with nothing else there; else -ERANGE and a sentence. */
 int stk_power_check(const struct stk_state *s, const struct stk_job_spec *spec,

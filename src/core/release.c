@@ -54,10 +54,22 @@ static stk_time end_of(const struct stk_state *s, const struct stk_job *j,
     return t < j->started ? j->started : t;
 }
 
+/* What it did at another speed is less, or more, than the time it had. How much is left once it has
+ * outrun its estimate nobody knows: from then on time counts as it is. */
+static stk_time lost_by_speed(const struct stk_state *s, const struct stk_job *j, stk_time ran)
+{
+    uint32_t milli = stk_job_speed(s, j);
+    stk_time most = stk_speed_time(stk_job_remaining(j, j->started), milli);
+
+    ran = ran < most ? ran : most;
+    return ran - stk_speed_work(ran, milli);
+}
+
 /* The lease's GPUs, CPU and memory come back. */
 static void end_lease(struct stk_state *s, uint32_t job, stk_time ended)
 {
     struct stk_job *j = &s->jobs[job];
+    stk_time behind;
 
     if (j->state == STK_JOB_STOPPING)
         s->pools[j->pool].n_stopping--;
@@ -65,9 +77,9 @@ static void end_lease(struct stk_state *s, uint32_t job, stk_time ended)
         stk_queue_unlease(s, job);
     if (s->keep_ends)
         check_expected(s, j);
+    behind = lost_by_speed(s, j, ended - j->started);
     j->served += ended - j->started;
-    /* what it did at another speed is more, or less, than the time it had */
-    j->lost += ended - j->started - stk_speed_work(ended - j->started, stk_job_speed(s, j));
+    j->lost += behind;
     give_back(s, j);
     j->lease = 0;
     j->suspend_wanted = false;

@@ -138,16 +138,16 @@ static void find_best(const struct stk_state *s, struct stk_score_row *r, uint32
 
 static bool untouched(const struct stk_node *n)
 {
-    return n->up && n->mask_used == 0 && n->mask_off == 0 && n->cpu_free == n->cpu_milli &&
-           n->mem_free == n->mem_mib;
+    return n->up && n->n_uses == 0 && n->mask_off == 0;
 }
 
 static bool alike(const struct stk_node *a, const struct stk_node *b)
 {
     return a->gpus == b->gpus && a->gpu_type == b->gpu_type && a->gpu_mem_mib == b->gpu_mem_mib &&
            a->cpu_milli == b->cpu_milli && a->cpu_limited == b->cpu_limited &&
-           a->aggregate == b->aggregate && a->off == b->off && a->power.idle_w == b->power.idle_w &&
-           a->power.gpu_w == b->power.gpu_w && a->power.off_w == b->power.off_w;
+           a->aggregate == b->aggregate && a->instances == b->instances && a->off == b->off &&
+           a->power.idle_w == b->power.idle_w && a->power.gpu_w == b->power.gpu_w &&
+           a->power.off_w == b->power.off_w;
 }
 
 static void find_all(const struct stk_state *s, struct stk_score_row *r)

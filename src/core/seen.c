@@ -164,6 +164,7 @@ void stk_seen_add(struct stk_state *s, const struct stk_demand *d, uint32_t pool
         k.cpu_milli = (uint32_t)((uint64_t)k.cpu_milli * size / d->gpus);
         k.n = whole;
     }
+    k.n = k.n < STK_SEEN_SUM / 2 ? k.n : STK_SEEN_SUM / 2;
     count(e, k);
     if (++e->jobs < e->next)
         return;

@@ -2,11 +2,11 @@
 /* seen.h - what jobs have asked for lately, counted by kind as they are submitted: where nobody
  * says what usually comes, the mix (model/mix.h) is learned from it.
  *
- * Counts fade: when they add up to STK_SEEN_SUM all are halved, and kinds that come to nothing are
- * forgotten. So is done when there are too many kinds. The mix is made anew after 20, 100 and 500
- * jobs, then each time half as many more have come, at the latest after 5000; between that, what is
- * decided does not depend on the counts. Counts and the mix are state: they are saved, and in the
- * digest.
+ * Counts fade: when they would add up to more than STK_SEEN_SUM all are halved, and kinds that come
+ * to nothing are forgotten; no one job counts for more than half of that. So is done when there are
+ * too many kinds. The mix is made anew after 20, 100 and 500 jobs, then each time half as many more
+ * have come, at the latest after 5000; between that, what is decided does not depend on the counts.
+ * Counts and the mix are state: they are saved, and in the digest.
  */
 #ifndef STK_CORE_SEEN_H
 #define STK_CORE_SEEN_H

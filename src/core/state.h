@@ -182,6 +182,7 @@ struct stk_pool {
     bool power_short; /* some job does not start for the power cap */
     uint32_t alone;   /* shapes with jobs that may get company (core/pair.h); shape + 1 */
     bool dirty;       /* something happened that may let a job start */
+    bool again;       /* it is looked at again when time has gone on; see stk_ask */
     bool blocked;     /* head of a strict queue does not fit */
     struct stk_heap ready;
     bool late_keys;              /* some shape lies in it under a later job than its first */
@@ -279,6 +280,8 @@ struct stk_state {
     bool whole_pool, keep_ends;
     bool drift;        /* some running job's rank falls with time: every round decides anew */
     stk_time round_at; /* cache: the last round that was opened */
+    bool again;        /* cache: some pool has it set, */
+    stk_time again_at; /* since then */
     uint32_t n_waiting, n_leased; /* jobs of all pools */
     uint32_t n_blocked;
 
@@ -406,6 +409,17 @@ static inline stk_time stk_job_remaining(const struct stk_job *j, stk_time now)
     stk_time left = j->estimate + j->lost - stk_job_served(j, now);
 
     return left > 0 ? left : 0;
+}
+
+/* The same when its lease began, for ranks that fall by the time it runs: on GPUs on which it is
+ * faster than at speed 1, the time that it takes there. So a job that gives way never comes before
+ * where it was, and takes its GPUs back from the one it gave way to. Below 0: it outran its
+ * estimate. */
+static inline stk_time stk_job_left(const struct stk_job *j)
+{
+    stk_time left = j->estimate + j->lost - j->served, there = j->expected_end - j->started;
+
+    return j->lease && there < left ? there : left;
 }
 
 #endif

@@ -274,6 +274,8 @@ static int read_power(const struct reader *r, struct fy_node *v, struct stk_powe
         return bad(r, v, "power must be a mapping such as {idle_w: 800, gpu_w: 700}");
     while (rc == 0 && (pair = fy_node_mapping_iterate(v, &it)))
         rc = read_power_value(r, pair, power);
+    if (rc == 0 && power->off_w > power->idle_w)
+        rc = bad(r, v, "a node draws no more when it is off (off_w) than when it is idle (idle_w)");
     return rc;
 }
 

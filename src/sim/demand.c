@@ -70,26 +70,31 @@ static void add_extra(struct stk_demand *d, const struct stk_trace_extra *x,
                 d->gpu_types &= ~(b & -b);
 }
 
+struct stk_demand stk_trace_plain(const struct stk_trace_job *j)
+{
+    return (struct stk_demand){.tasks = j->tasks ? j->tasks : 1,
+                               .gpus = j->gpus,
+                               .gpu_types = j->gpu_types,
+                               .cpu_milli = j->cpu_milli,
+                               .mem_mib = j->mem_mib,
+                               .level_required = j->level,
+                               .level_preferred = j->prefer,
+                               .group = j->subgroup,
+                               .group_level = j->subgroup_level,
+                               .per_node = j->per_node,
+                               .exclusive = j->exclusive,
+                               .gpu_mem_mib = j->gpu_mem_mib,
+                               .gpu_milli = (uint16_t)j->gpu_milli,
+                               .mig = (uint16_t)j->mig,
+                               .share_max = (uint8_t)j->share_max,
+                               .slo_milli = (uint16_t)j->slo_milli,
+                               .cut = j->tasks == 0 && j->gpu_milli == 0};
+}
+
 struct stk_demand stk_trace_demand(const struct stk_trace *t, const struct stk_trace_job *j,
                                    const struct stk_trace_map *m)
 {
-    struct stk_demand d = {.tasks = j->tasks ? j->tasks : 1,
-                           .gpus = j->gpus,
-                           .gpu_types = j->gpu_types,
-                           .cpu_milli = j->cpu_milli,
-                           .mem_mib = j->mem_mib,
-                           .level_required = j->level,
-                           .level_preferred = j->prefer,
-                           .group = j->subgroup,
-                           .group_level = j->subgroup_level,
-                           .per_node = j->per_node,
-                           .exclusive = j->exclusive,
-                           .gpu_mem_mib = j->gpu_mem_mib,
-                           .gpu_milli = (uint16_t)j->gpu_milli,
-                           .mig = (uint16_t)j->mig,
-                           .share_max = (uint8_t)j->share_max,
-                           .slo_milli = (uint16_t)j->slo_milli,
-                           .cut = j->tasks == 0 && j->gpu_milli == 0};
+    struct stk_demand d = stk_trace_plain(j);
 
     if (j->gpu_types != STK_ANY_GPU_TYPE) {
         d.gpu_types = 0;

@@ -21,4 +21,8 @@ int stk_trace_map(const struct stk_trace *t, const struct stk_cluster *c, struct
 struct stk_demand stk_trace_demand(const struct stk_trace *t, const struct stk_trace_job *j,
                                    const struct stk_trace_map *m);
 
+/* The same as far as the job says it itself: types as the trace has them, no resources, no speeds.
+ */
+struct stk_demand stk_trace_plain(const struct stk_trace_job *j);
+
 #endif

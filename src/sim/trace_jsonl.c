@@ -20,6 +20,7 @@
 
 #include "model/mig.h"
 #include "model/topology.h"
+#include "sim/demand.h"
 #include "sim/speeds.h"
 #include "sim/trace_extra.h"
 #include "sim/trace_formats.h"
@@ -158,17 +159,7 @@ static const char *level_name(unsigned i)
 /* Wishes of topology that contradict each other; the core has the rules. */
 static int check_near(struct reader *r)
 {
-    const struct stk_trace_job *j = &r->j;
-    const struct stk_demand d = {.tasks = j->tasks ? j->tasks : 1,
-                                 .gpus = j->gpus,
-                                 .gpu_milli = (uint16_t)j->gpu_milli,
-                                 .level_required = j->level,
-                                 .level_preferred = j->prefer,
-                                 .group = j->subgroup,
-                                 .group_level = j->subgroup_level,
-                                 .per_node = j->per_node,
-                                 .exclusive = j->exclusive,
-                                 .cut = j->tasks == 0 && j->gpu_milli == 0};
+    const struct stk_demand d = stk_trace_plain(&r->j);
     struct stk_err why;
 
     return stk_demand_near_check(&d, &why) < 0 ? stk_lines_bad(r->in, "%s", why.text) : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/world.h"
 #include "core/array.h"
+#include "core/place.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -116,6 +117,26 @@ static uint8_t mig_model(uint32_t i)
     return stk_mig_model(mig_gpus[i], strlen(mig_gpus[i]), 0);
 }
 
+/* The GPUs of a node are divided already, each in its own way. */
+static void divide(struct stk_node_spec *n, uint16_t *table, struct stk_rng *r)
+{
+    memset(table, 0, sizeof(uint16_t) * STK_MAX_NODE_GPUS * STK_MIG_SLICES);
+    for (uint32_t g = 0; g < n->gpus; g++) {
+        uint8_t used = 0;
+
+        for (uint32_t i = 0; i < 6; i++) {
+            uint16_t profile = stk_mig_profile(n->mig, below(r, 6));
+            uint32_t start = profile ? stk_mig_choose(n->mig, profile, used) : STK_MIG_ANY;
+
+            if (start == STK_MIG_ANY)
+                continue;
+            table[g * STK_MIG_SLICES + start] = profile;
+            used |= stk_mig_slices(n->mig, profile, start);
+        }
+    }
+    n->instances = table;
+}
+
 /* From a stream of its own: worlds without MIG stay what they were. */
 static void some_mig_nodes(struct world *w, struct stk_rng *r)
 {
@@ -130,6 +151,8 @@ static void some_mig_nodes(struct world *w, struct stk_rng *r)
             continue;
         w->nodes[i].gpu_type = MIG_TYPE + type;
         w->nodes[i].mig = mig_model(type);
+        if (percent(r, 30))
+            divide(&w->nodes[i], w->instances[i], r);
     }
 }
 
@@ -163,6 +186,7 @@ static void some_racks(struct world *w, struct stk_rng *r)
     w->topology = percent(r, 50) && !stk_place_find(w->setup.place)->aggregate;
     domains = percent(r, 25);
     links = percent(r, 70);
+    w->exclusive = percent(r, 25);
     w->setup.layouts = layouts;
     w->setup.n_layouts = 3;
     for (uint32_t i = 0; w->topology && i < w->setup.n_nodes; i++) {
@@ -180,7 +204,7 @@ static void some_racks(struct world *w, struct stk_rng *r)
 
 void world_no_topology(struct world *w)
 {
-    w->topology = false;
+    w->topology = w->exclusive = false;
     for (uint32_t i = 0; i < w->setup.n_nodes; i++)
         w->nodes[i].rack = w->nodes[i].zone = w->nodes[i].region = w->nodes[i].domain =
             w->nodes[i].layout = 0;
@@ -245,6 +269,7 @@ void world_power(struct world *w, struct stk_rng *r)
         if (!alike)
             *p = (struct stk_power){100 * below(r, 10), 100 * below(r, 9), 10 * below(r, 4),
                                     below(r, 60)};
+        p->off_w = p->off_w < p->idle_w ? p->off_w : p->idle_w;
         sum += p->idle_w + (uint64_t)p->gpu_w * w->nodes[i].gpus;
     }
     w->setup.off_after = (stk_time)(1 + below(r, 10)) * STK_SECOND;
@@ -261,6 +286,7 @@ void world_no_mig(struct world *w)
     for (uint32_t i = 0; i < w->setup.n_nodes; i++)
         if (w->nodes[i].mig) {
             w->nodes[i].mig = 0;
+            w->nodes[i].instances = NULL;
             w->nodes[i].gpu_type = 0;
         }
 }
@@ -437,11 +463,13 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
     for (uint32_t i = 0; i < STK_RETRY_MAX && percent(r, 30); i++)
         spec.retry[i] = percent(r, 10) ? STK_RETRY_ALWAYS : (uint8_t)below(r, 3);
     random_deps(f, r, &spec, deps);
-    if (w->topology) {
+    if (w->topology || w->exclusive) {
         struct stk_rng side = *r; /* worlds without stay what they were */
 
-        if (percent(&side, 50))
+        if (w->topology && percent(&side, 50))
             ask_place(d, &side);
+        else if (w->exclusive && !d->gpu_milli && !d->share_max)
+            d->exclusive = percent(&side, 20);
     }
     return spec;
 }
@@ -458,6 +486,42 @@ void world_submit(const struct world *w, struct fx *f, struct stk_rng *r)
     f->work[job].left = spec.estimate / 100 * off;
     if (percent(r, 10))
         f->work[job].ends = (enum stk_cause)(STK_CAUSE_FAILED + below(r, 3));
+}
+
+/* Whether one that has just come in finds room. */
+static void look_for(struct fx *f, uint32_t job, struct world_look *look)
+{
+    uint32_t shape = fx_of(f, job)->shape, n = 0;
+    const struct stk_demand *d = &f->s->shapes[shape].demand;
+    bool fits = look->fits(f, d, fx_of(f, job)->pool);
+
+    fx_must(stk_place_try((struct stk_state *)(uintptr_t)f->s, shape, NULL, &n) == fits,
+            "job %u: there is %s", fx_of(f, job)->number, fits ? "room" : "none");
+    look->yes += fits;
+    look->no += !fits;
+}
+
+void world_look(const struct world *w, struct stk_rng *r, struct world_look *look)
+{
+    struct fx *f = fx_new(&w->setup);
+
+    for (uint32_t i = 0; i < look->jobs; i++) {
+        struct stk_dep deps[4];
+        struct stk_job_spec spec = world_job(w, f, r, deps);
+        uint32_t job = stk_core_next_job(f->core).i;
+
+        spec.n_deps = 0;
+        spec.held = false;
+        spec.begin = 0;
+        if (fx_try_submit(f, &spec) < 0)
+            continue;
+        if (spec.demand.gpu_milli && (!w->mig || spec.demand.mig))
+            look_for(f, job, look);
+        fx_turn(f);
+        fx_sound(f);
+        fx_run(f, f->now + (stk_time)stk_rng_below(r, (uint64_t)look->gap));
+    }
+    fx_free(f);
 }
 
 void world_act(const struct world *w, struct fx *f, struct stk_rng *r)

@@ -4,12 +4,14 @@
 #define STK_TESTS_LIB_WORLD_H
 
 #include "lib/fixture.h"
+#include "model/mig.h"
 
 #define WORLD_MAX_NODES 8
 
 struct world {
     struct fx_setup setup; /* points to 'nodes' */
     struct stk_node_spec nodes[WORLD_MAX_NODES];
+    uint16_t instances[WORLD_MAX_NODES][STK_MAX_NODE_GPUS * STK_MIG_SLICES];
     char params[192];
     bool cpu_jobs;  /* jobs ask for CPU and memory too */
     bool types;     /* ... and for GPU types */
@@ -18,6 +20,7 @@ struct world {
     bool resources; /* ... and for named resources, which some nodes have */
     bool speeds;    /* ... and are faster on some types than on others */
     bool topology;  /* ... and for places: nodes say where they are, and which GPUs are linked */
+    bool exclusive; /* ... and for nodes of their own */
     bool pairs;     /* ... and for whole GPUs that another job may have with them */
     bool exact;     /* estimates are right */
 };
@@ -35,7 +38,7 @@ void world_cluster(struct world *w, struct stk_rng *r);
 void world_no_mig(struct world *w);
 /* ... without named resources and speeds. */
 void world_plain(struct world *w);
-/* The same without racks and links. */
+/* The same without racks and links, and nobody wants a node for itself. */
 void world_no_topology(struct world *w);
 /* What nodes draw; where the policy may have one, a cap. After the cluster. */
 void world_power(struct world *w, struct stk_rng *r);
@@ -48,6 +51,15 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
                               struct stk_dep *deps);
 /* Submits one such job; it may be refused. Its true run time differs from the estimate. */
 void world_submit(const struct world *w, struct fx *f, struct stk_rng *r);
+/* Jobs come, each after some time of at most 'gap'. What core/place.h says of those that ask for
+ * parts of GPUs is what 'fits' finds, which looks everywhere. */
+struct world_look {
+    bool (*fits)(const struct fx *f, const struct stk_demand *d, uint32_t pool);
+    uint32_t jobs;
+    stk_time gap;
+    uint32_t yes, no; /* answers so far */
+};
+void world_look(const struct world *w, struct stk_rng *r, struct world_look *look);
 /* Something a user or a machine does: submit mostly, cancel, hold, release, node down or up. */
 void world_act(const struct world *w, struct fx *f, struct stk_rng *r);
 /* All nodes up, all holds released: from here on every job can run. */

@@ -7,7 +7,7 @@
 
 static struct stk_key key(const void *st, const struct stk_job *j, stk_time now)
 {
-    int64_t left = (j->estimate + j->lost - j->served) / 1000, g = j->gpus;
+    int64_t left = stk_job_left(j) / 1000, g = j->gpus;
 
     (void)st;
     (void)now;

@@ -7,7 +7,7 @@
 
 static struct stk_key key(const void *st, const struct stk_job *j, stk_time now)
 {
-    stk_time left = j->estimate + j->lost - j->served;
+    stk_time left = stk_job_left(j);
 
     (void)st;
     (void)now;

@@ -16,7 +16,7 @@
  *
  * A job that gave way at this very instant and came back at it does not give way again: where parts
  * of GPUs, CPU or links decide, the count can choose a set that does not fit on nodes, and two jobs
- * would take turns for ever.
+ * would take turns for ever. The next event, of whatever pool, has it looked at again.
  *
  * Cost: O(jobs chosen that rank behind the first waiting one) per instant at which anything
  * happened; nothing when nobody waits.
@@ -122,17 +122,21 @@ static enum special look(const struct stk_state *s, const struct stk_pool *p, st
  * in rank order. s->sort has, for one that was chosen but is in the way of a sleeping job, how many
  * picks rank before it. */
 struct choice {
+    stk_time now;
     uint64_t left; /* GPUs */
     uint32_t leases, least;
     uint32_t picks, victims;
+    bool spared; /* one that was not chosen need not go at this instant */
 };
 
 static void add_victim(struct stk_state *s, struct choice *c, uint32_t job, uint32_t picks)
 {
     const struct stk_job *j = &s->jobs[job];
 
-    if (j->preemptions > 0 && j->queued == s->now && j->started == s->now)
+    if (j->preemptions > 0 && j->queued == c->now && j->started == c->now) {
+        c->spared = true;
         return;
+    }
     s->sort[c->victims].data = picks;
     s->list_b[c->victims++] = job;
 }
@@ -194,11 +198,11 @@ static void walk_special(struct stk_state *s, struct stk_pool *p, stk_time now, 
         }
 }
 
-static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32_t *ret_picks,
-                   uint32_t *ret_victims)
+static struct choice choose(struct stk_state *s, struct stk_pool *p, stk_time now)
 {
     /* what is left when all that rank before the first waiting job run on */
-    struct choice c = {.left = p->gpus_up - p->gpus_idle_off, .least = stk_walk_least(s, p)};
+    struct choice c = {
+        .now = now, .left = p->gpus_up - p->gpus_idle_off, .least = stk_walk_least(s, p)};
     uint64_t held = 0;
 
     c.left += stk_walk_begin_waiting(s, p, now, &c.leases);
@@ -211,8 +215,7 @@ static void choose(struct stk_state *s, struct stk_pool *p, stk_time now, uint32
         walk(s, p, &c);
     else
         walk_special(s, p, now, &c);
-    *ret_picks = c.picks;
-    *ret_victims = c.victims;
+    return c;
 }
 
 /* Jobs in the way of a sleeping one that rank before the next pick stay where they can. */
@@ -276,18 +279,19 @@ static uint32_t evict(struct stk_ask *ask, uint32_t victims)
 static uint32_t pass(const void *st, struct stk_ask *ask)
 {
     struct stk_state *s = ask->s;
-    uint32_t picks, victims, before;
+    const struct choice c = choose(s, &s->pools[ask->pool], ask->now);
+    uint32_t victims = c.victims, before;
 
     (void)st;
-    choose(s, &s->pools[ask->pool], ask->now, &picks, &victims);
-    if (picks == 0)
+    ask->again = c.spared;
+    if (c.picks == 0)
         return 0;
     do { /* with fewer gone, picks may find other places: until each is needed */
         before = victims;
-        victims = victims > 0 ? needed(s, picks, victims) : 0;
+        victims = victims > 0 ? needed(s, c.picks, victims) : 0;
     } while (victims < before);
     if (victims == 0)
-        return stk_walk_place(ask, s->list_a, picks);
+        return stk_walk_place(ask, s->list_a, c.picks);
     return evict(ask, victims);
 }
 

@@ -113,6 +113,31 @@ static void parts_move_together(void **state)
 }
 
 /* While it stops, nobody takes either place; held or cancelled, it just stops. */
+/* Jobs that may have company have whole GPUs: they move, and others move for them. */
+static void who_may_have_company_moves(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 3; k++) { /* it moves; it waits; both */
+        struct fx *f = start("pack", "defrag.most=1000", 0);
+        struct stk_job_spec small = fx_job(2, 100), large = fx_job(4, 50);
+        const struct stk_piece at = {{1}, 2, 1, 0, 3};
+        uint32_t b, x;
+
+        (void)fx_run_on(f, 0, 2, 3);
+        (void)fx_run_on(f, 2, 3, 7);
+        small.demand.share_max = k == 1 ? 0 : 2;
+        large.demand.share_max = k == 0 ? 0 : 2;
+        b = fx_submit(f, small);
+        assert_int_equal(fx_place(f, b, &at, 1), 0);
+        x = fx_submit(f, large);
+        fx_turn(f);
+        assert_int_equal(fx_state(f, x), STK_JOB_RUNNING);
+        assert_int_equal(fx_of(f, b)->lease != 0, true);
+        assert_int_equal(f->s->n_moved, 1);
+        fx_finish(f);
+    }
+}
+
 static void they_have_time(void **state)
 {
     (void)state;
@@ -233,6 +258,7 @@ int main(void)
         cmocka_unit_test(two_move_where_one_does_not_do),
         cmocka_unit_test(nobody_moves),
         cmocka_unit_test(parts_move_together),
+        cmocka_unit_test(who_may_have_company_moves),
         cmocka_unit_test(they_have_time),
         cmocka_unit_test(it_is_refused_where_it_cannot_work),
         cmocka_unit_test(nobody_loses_a_place),

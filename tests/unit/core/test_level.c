@@ -268,6 +268,7 @@ static void the_counters_say_what_a_trial_says(void **state)
         stk_rng_init(&r, seed);
         world_cluster(&w, &r);
         world_plain(&w); /* counters know GPUs only */
+        w.exclusive = false;
         world_delays(&w, &r);
         f = fx_new(&w.setup);
         f->on_turn = check_counters;

@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "core/part.h"
-#include "core/place.h"
 #include "lib/world.h"
 
 static const struct stk_node_spec node = {.gpus = 2, .gpu_mem_mib = 16384, .cpu_milli = 8000};
@@ -341,13 +340,12 @@ static void a_gang_may_have_many_parts(void **state)
 static void room_is_found_when_there_is_any(void **state)
 {
     static const char *const names[] = {"pack", "spread", "first_fit", "fgd", "gpuclustering"};
-    uint32_t yes = 0, no = 0;
+    struct world_look look = {.fits = fits_somewhere, .jobs = 25, .gap = 4 * STK_SECOND};
 
     (void)state;
     for (uint64_t seed = 0; seed < 1500; seed++) {
         struct world w = {.setup = {.place = names[seed % 5], .backfill = "skip"}};
         struct stk_rng r;
-        struct fx *f;
 
         stk_rng_init(&r, seed);
         world_cluster(&w, &r);
@@ -355,32 +353,9 @@ static void room_is_found_when_there_is_any(void **state)
         world_no_mig(&w); /* test_slice.c */
         world_plain(&w);
         world_no_topology(&w); /* test_gang.c */
-        f = fx_new(&w.setup);
-        for (int i = 0; i < 25; i++) {
-            struct stk_dep deps[4];
-            struct stk_job_spec spec = world_job(&w, f, &r, deps);
-            uint32_t job = stk_core_next_job(f->core).i, n = 0;
-            bool fits;
-
-            spec.n_deps = 0;
-            spec.held = false;
-            spec.begin = 0;
-            if (fx_try_submit(f, &spec) < 0)
-                continue;
-            if (spec.demand.gpu_milli) {
-                fits = fits_somewhere(f, &f->s->shapes[fx_of(f, job)->shape].demand, spec.pool.i);
-                assert_int_equal(stk_place_try((struct stk_state *)(uintptr_t)f->s,
-                                               fx_of(f, job)->shape, NULL, &n),
-                                 fits);
-                yes += fits;
-                no += !fits;
-            }
-            fx_turn(f);
-            fx_run(f, f->now + (stk_time)stk_rng_below(&r, 4000000));
-        }
-        fx_free(f);
+        world_look(&w, &r, &look);
     }
-    assert_true(yes > 500 && no > 500);
+    assert_true(look.yes > 500 && look.no > 500);
 }
 
 int main(void)

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/fixture.h"
+#include "policy/registry.h"
 
 #define POWER                                                                                      \
     {                                                                                              \
@@ -175,6 +176,79 @@ static void another_type_is_taken_when_the_first_draws_too_much(void **state)
     fx_finish(f);
 }
 
+/* In each of two pools a job could have the power of a lower one and what is left over; for both
+ * there is not enough. */
+static void power_is_not_promised_twice(void **state)
+{
+    static const struct stk_node_spec nodes[] = {
+        {.gpus = 4, .power = {.idle_w = 100, .gpu_w = 100}},
+        {.gpus = 4, .pool = {1}, .power = {.idle_w = 100, .gpu_w = 100}}};
+    static const stk_time slow[] = {0, 5 * STK_SECOND};
+
+    (void)state;
+    for (uint32_t k = 0; k < 2; k++) {
+        struct fx *f = fx_new(&(struct fx_setup){.order = "priority",
+                                                 .place = "energy",
+                                                 .preempt = "tier",
+                                                 .params = "energy.cap_w=700",
+                                                 .nodes = nodes,
+                                                 .n_nodes = 2,
+                                                 .n_pools = 2,
+                                                 .slow_stop = slow[k]});
+        uint32_t low[2], high[2];
+
+        for (uint32_t i = 0; i < 2; i++) {
+            struct stk_job_spec spec = fx_job(2, 100);
+
+            spec.pool.i = i;
+            spec.tier = STK_TIER_BEST_EFFORT;
+            low[i] = fx_submit(f, spec);
+        }
+        fx_turn(f);
+        for (uint32_t i = 0; i < 2; i++) {
+            struct stk_job_spec spec = fx_job(3, 10);
+
+            spec.pool.i = i;
+            spec.tier = STK_TIER_CRITICAL;
+            high[i] = fx_submit(f, spec);
+        }
+        fx_turn(f);
+        fx_run(f, slow[k]);
+        assert_int_equal((fx_state(f, high[0]) == STK_JOB_RUNNING) +
+                             (fx_state(f, high[1]) == STK_JOB_RUNNING),
+                         1);
+        assert_int_equal(fx_of(f, low[0])->preemptions + fx_of(f, low[1])->preemptions, 1);
+        fx_drain(f);
+        fx_finish(f);
+    }
+}
+
+/* A node that is switched off must not be what brings the sum above the cap. */
+static void a_node_draws_no_more_when_it_is_off(void **state)
+{
+    const struct stk_node_spec node = {.gpus = 1, .power = {.gpu_w = 100, .off_w = 20}};
+    const struct stk_params params = {0};
+    const struct stk_core_config cfg = {.nodes = &node,
+                                        .n_nodes = 1,
+                                        .n_pools = 1,
+                                        .order = &stk_order_fifo,
+                                        .backfill = &stk_backfill_skip,
+                                        .place = &stk_place_energy,
+                                        .preempt = &stk_preempt_none,
+                                        .admit = &stk_admit_possible,
+                                        .params = &params};
+    struct fx_heap heap = {0};
+    const struct stk_mem mem = fx_mem(&heap);
+    struct stk_core *c = NULL;
+    struct stk_err err;
+
+    (void)state;
+    assert_int_equal(stk_core_new(&cfg, &mem, &c, &err), -EINVAL);
+    assert_string_equal(err.text, "node 0: draws more when it is off (20 W) than when it is idle "
+                                  "(0 W)");
+    assert_true(heap.live == 0);
+}
+
 static void power_is_saved_and_loaded(void **state)
 {
     struct fx *f = world("energy.cap_w=20000", "skip");
@@ -202,6 +276,8 @@ int main(void)
         cmocka_unit_test(power_of_one_pool_wakes_jobs_of_another),
         cmocka_unit_test(what_the_cap_can_never_admit_is_refused),
         cmocka_unit_test(another_type_is_taken_when_the_first_draws_too_much),
+        cmocka_unit_test(power_is_not_promised_twice),
+        cmocka_unit_test(a_node_draws_no_more_when_it_is_off),
         cmocka_unit_test(power_is_saved_and_loaded),
     };
 

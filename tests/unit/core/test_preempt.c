@@ -292,7 +292,7 @@ static void afresh_evicts_nobody_in_vain(void **state)
     uint32_t evicted = 0;
 
     (void)state;
-    for (uint64_t seed = 0; seed < 150; seed++) {
+    for (uint64_t seed = 0; seed < 1000; seed++) {
         struct world w = {
             .setup = {.order = order[seed % 3], .preempt = "afresh", .place = "pack"}};
         struct stk_rng r;
@@ -316,6 +316,43 @@ static void afresh_evicts_nobody_in_vain(void **state)
         fx_free(f);
     }
     assert_true(evicted > 500);
+}
+
+/* It gave way and came back at one instant, and does not go again at it; but it goes later, when
+ * anything happens anywhere. */
+static void who_was_spared_goes_later(void **state)
+{
+    const struct stk_node_spec nodes[] = {{.gpus = 8}, {.gpus = 8, .pool = {1}}};
+    struct fx *f = fx_new(&(struct fx_setup){.nodes = nodes,
+                                             .n_nodes = 2,
+                                             .n_pools = 2,
+                                             .order = "srtf",
+                                             .place = "pack",
+                                             .preempt = "afresh"});
+    struct stk_job_spec other = fx_job(1, 10);
+    uint32_t a = fx_submit(f, fx_job(8, 100)), b, c;
+
+    (void)state;
+    fx_turn(f);
+    fx_run(f, 10 * STK_SECOND);
+    f->now = 10 * STK_SECOND;
+    b = fx_submit(f, fx_job(8, 5));
+    fx_turn(f);
+    assert_int_equal(fx_state(f, b), STK_JOB_RUNNING);
+    assert_int_equal(fx_cancel(f, b), 0);
+    fx_turn(f);
+    c = fx_submit(f, fx_job(8, 5));
+    fx_turn(f);
+    assert_int_equal(fx_state(f, a), STK_JOB_RUNNING);
+    assert_int_equal(fx_state(f, c), STK_JOB_WAITING);
+    f->now = 11 * STK_SECOND;
+    other.pool.i = 1;
+    (void)fx_submit(f, other);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, a), STK_JOB_WAITING);
+    assert_int_equal(fx_state(f, c), STK_JOB_RUNNING);
+    fx_drain(f);
+    fx_finish(f);
 }
 
 static void shortest_remaining_time_runs(void **state)
@@ -388,6 +425,7 @@ int main(void)
         cmocka_unit_test(a_small_release_and_a_victim_together_are_enough),
         cmocka_unit_test(a_higher_tier_behind_one_of_the_same_size_gets_its_turn),
         cmocka_unit_test(afresh_evicts_nobody_in_vain),
+        cmocka_unit_test(who_was_spared_goes_later),
         cmocka_unit_test(shortest_remaining_time_runs),
         cmocka_unit_test(lucid_places_no_pick_that_went_away_meanwhile),
         cmocka_unit_test(lucid_does_not_stop_after_jobs_of_no_length),

@@ -153,6 +153,23 @@ static void it_is_saved(void **state)
     fx_finish(f);
 }
 
+/* However many tasks a job has, what was counted can be read again. */
+static void wide_gangs_are_saved_too(void **state)
+{
+    static const struct stk_node_spec node = {.gpus = 1};
+    struct fx *f = fx_new(&(struct fx_setup){.nodes = &node, .n_nodes = 1, .place = "stoker"});
+    struct stk_job_spec spec = fx_job(0, 10);
+
+    (void)state;
+    spec.demand.cut = false;
+    spec.demand.tasks = STK_MAX_TASKS;
+    for (uint32_t i = 0; i < 5; i++) {
+        (void)fx_submit(f, spec);
+        stk_core_free(fx_reload(f, f->core, NULL));
+    }
+    fx_finish(f);
+}
+
 static void one_that_does_not_learn_comes_to_learn(void **state)
 {
     const struct fx_setup setup = {
@@ -238,6 +255,7 @@ int main(void)
         cmocka_unit_test(more_kinds_than_there_is_room_for),
         cmocka_unit_test(rare_tasks_of_many_gpus_are_in_the_mix),
         cmocka_unit_test(it_is_saved),
+        cmocka_unit_test(wide_gangs_are_saved_too),
         cmocka_unit_test(one_that_does_not_learn_comes_to_learn),
         cmocka_unit_test(whole_gpus_go_where_the_score_says),
     };

@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "core/part.h"
-#include "core/place.h"
 #include "lib/world.h"
 
 static uint8_t model(const char *name)
@@ -308,7 +307,8 @@ static bool fits_somewhere(const struct fx *f, const struct stk_demand *d, uint3
             for (uint32_t x = 0; x < 8 && !(n->mask_off >> g & 1); x++) {
                 uint8_t slices = stk_mig_slices(n->mig, d->mig, x);
 
-                fits |= slices && !(slices & slices_of(f, i, g));
+                fits |= slices && !(slices & slices_of(f, i, g)) &&
+                        (!n->instances || n->instances[g * STK_MIG_SLICES + x] == d->mig);
             }
             here += fits;
         }
@@ -321,13 +321,13 @@ static void room_is_found_when_there_is_any(void **state)
 {
     static const char *const names[] = {"pack",          "spread", "first_fit", "fgd",
                                         "gpuclustering", "random", "bestfit"};
-    uint32_t yes = 0, no = 0;
+    struct world_look look = {
+        .fits = fits_somewhere, .jobs = 40, .gap = STK_SECOND + STK_SECOND / 2};
 
     (void)state;
     for (uint64_t seed = 0; seed < 4000; seed++) {
         struct world w = {.setup = {.place = names[seed % 7], .backfill = "skip"}};
         struct stk_rng r;
-        struct fx *f;
 
         stk_rng_init(&r, seed);
         world_cluster(&w, &r);
@@ -335,33 +335,9 @@ static void room_is_found_when_there_is_any(void **state)
         world_no_topology(&w); /* test_gang.c */
         if (!w.mig)
             continue;
-        f = fx_new(&w.setup);
-        for (int i = 0; i < 40; i++) {
-            struct stk_dep deps[4];
-            struct stk_job_spec spec = world_job(&w, f, &r, deps);
-            uint32_t job = stk_core_next_job(f->core).i, n = 0;
-            bool fits;
-
-            spec.n_deps = 0;
-            spec.held = false;
-            spec.begin = 0;
-            if (fx_try_submit(f, &spec) < 0)
-                continue;
-            if (spec.demand.mig) {
-                fits = fits_somewhere(f, &spec.demand, spec.pool.i);
-                assert_int_equal(stk_place_try((struct stk_state *)(uintptr_t)f->s,
-                                               fx_of(f, job)->shape, NULL, &n),
-                                 fits);
-                yes += fits;
-                no += !fits;
-            }
-            fx_turn(f);
-            fx_sound(f);
-            fx_run(f, f->now + (stk_time)stk_rng_below(&r, 1500000));
-        }
-        fx_free(f);
+        world_look(&w, &r, &look);
     }
-    assert_true(yes > 2000 && no > 500);
+    assert_true(look.yes > 2000 && look.no > 500);
 }
 
 /* Cards that are divided already: 3g and two of 1g; 1g, 2g and one that nobody has heard of. */
@@ -402,6 +378,34 @@ static void only_instances_that_are_there_are_given(void **state)
     }
     assert_int_equal(fx_state(f, job[3]), STK_JOB_WAITING);
     fx_sound(f);
+    fx_drain(f);
+    fx_finish(f);
+}
+
+/* Refused at the door: the nodes that have the instance do not have the rest, or are too far from
+ * each other. */
+static void instances_count_where_the_rest_is(void **state)
+{
+    uint16_t one[STK_MIG_SLICES] = {STK_MIG(1, 10)}, none[STK_MIG_SLICES] = {STK_MIG(2, 20)};
+    struct stk_node_spec nodes[] = {
+        {.gpus = 1, .gpu_type = 1, .instances = one, .cpu_milli = 1000, .rack = 1, .zone = 1},
+        {.gpus = 1, .gpu_type = 1, .instances = none, .cpu_milli = 8000, .rack = 1, .zone = 1},
+        {.gpus = 1, .gpu_type = 1, .instances = one, .cpu_milli = 1000, .rack = 2, .zone = 1}};
+    struct stk_job_spec spec = instance("1g.10gb", 10);
+    struct fx *f;
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++)
+        nodes[i].mig = model("A100-80GB");
+    f = fx_new(&(struct fx_setup){.nodes = nodes, .n_nodes = 3, .place = "pack"});
+    spec.demand.cpu_milli = 2000;
+    assert_int_equal(fx_try_submit(f, &spec), -ERANGE);
+    spec.demand.cpu_milli = 1000;
+    spec.demand.tasks = 2;
+    spec.demand.level_required = STK_AT_RACK;
+    assert_int_equal(fx_try_submit(f, &spec), -ERANGE);
+    spec.demand.level_required = STK_AT_ZONE;
+    (void)fx_submit(f, spec);
     fx_drain(f);
     fx_finish(f);
 }
@@ -455,6 +459,7 @@ int main(void)
         cmocka_unit_test(what_is_no_instance_is_refused),
         cmocka_unit_test(room_is_found_when_there_is_any),
         cmocka_unit_test(only_instances_that_are_there_are_given),
+        cmocka_unit_test(instances_count_where_the_rest_is),
         cmocka_unit_test(an_instance_that_is_free_is_found),
     };
 

@@ -5,12 +5,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "core/save.h"
 #include "core/speed.h"
 #include "lib/fixture.h"
+#include "model/mig.h"
 #include "policy/registry.h"
 
 static uint32_t node_of(const struct fx *f, uint32_t job)
@@ -108,6 +110,37 @@ static void work_is_kept_over_a_preemption(void **state)
     assert_int_equal(stk_job_remaining(fx_of(f, a), f->now), 70 * STK_SECOND);
     fx_drain(f);
     assert_int_equal(fx_of(f, a)->ended, (60 + 10 + 140) * STK_SECOND);
+    fx_free(f);
+}
+
+/* A job that is ahead of its time stays so when the GPUs on which it was fast are given in MIG
+ * instances from now on, and it has no speed but 1. */
+static void work_is_kept_when_gpus_change(void **state)
+{
+    struct stk_node_spec nodes[] = {{.gpus = 8, .gpu_type = 0}, {.gpus = 8, .gpu_type = 1}};
+    struct fx_setup setup = {.nodes = nodes, .n_nodes = 2, .preempt = "tier", .order = "priority"};
+    struct stk_job_spec spec = fx_job(8, 100), first = fx_job(16, 10);
+    struct fx *f = fx_new(&setup);
+    struct stk_core *again, *third;
+    uint32_t a;
+
+    (void)state;
+    assert_int_equal(stk_demand_set_speed(&spec.demand, 1, 2000), 0);
+    a = fx_submit(f, spec);
+    fx_turn(f);
+    fx_run(f, 20 * STK_SECOND);
+    first.tier = STK_TIER_CRITICAL;
+    first.priority = 1000;
+    (void)fx_submit(f, first);
+    (void)fx_decide(f);
+    fx_must(fx_exit(f, a, STK_CAUSE_EVICTED) == 0, "it gives way");
+    assert_int_equal(fx_of(f, a)->lost, -20 * STK_SECOND);
+    nodes[1].mig = stk_mig_model("A100-80GB", strlen("A100-80GB"), 0);
+    again = fx_reload(f, f->core, &setup);
+    third = fx_reload(f, again, &setup);
+    assert_int_equal(stk_core_state(third)->jobs[a].lost, -20 * STK_SECOND);
+    stk_core_free(third);
+    stk_core_free(again);
     fx_free(f);
 }
 
@@ -217,6 +250,7 @@ int main(void)
         cmocka_unit_test(the_fastest_that_has_room_and_an_end_to_match),
         cmocka_unit_test(a_gang_is_as_fast_as_its_slowest_gpu),
         cmocka_unit_test(work_is_kept_over_a_preemption),
+        cmocka_unit_test(work_is_kept_when_gpus_change),
         cmocka_unit_test(backfill_knows_how_long_a_job_takes_where),
         cmocka_unit_test(never_a_slower_type_while_a_faster_one_has_room),
     };

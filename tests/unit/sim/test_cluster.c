@@ -319,6 +319,8 @@ static void malformed_files_are_refused_with_their_line(void **state)
          "c.yaml:2: power must be a mapping such as {idle_w: 800, gpu_w: 700}"},
         {"nodes:\n  - {gpus: 8, power: {watts: 3}}\n",
          "c.yaml:2: unknown key \"watts\"; power has idle_w, gpu_w, off_w, boot_s"},
+        {"nodes:\n  - {gpus: 1, power: {idle_w: 5, off_w: 20}}\n",
+         "c.yaml:2: a node draws no more when it is off (off_w) than when it is idle (idle_w)"},
         {"nodes:\n  - gpus: 8\n    power:\n      idle_w: -1\n",
          "c.yaml:4: idle_w must be a whole number (0 to 1000000), got \"-1\""},
         {"nodes:\n  - {gpus: 8}\npools: 3\n", "c.yaml:3: unknown key; expected only \"nodes\""},

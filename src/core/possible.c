@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* possible.c - whether a job could be placed if all were free, and the sentence for a person when
+ * it could not. Asked once for each job that comes in: O(nodes). */
+#include "core/place.h"
+
+#include <stdio.h>
+
+#include "core/gang.h"
+#include "core/part.h"
+#include "core/resource.h"
+#include "core/shape.h"
+
+uint64_t stk_place_holds(const struct stk_state *s, const struct stk_demand *d, uint32_t node,
+                         uint32_t gpus)
+{
+    const struct stk_node *n = &s->nodes[node];
+    const struct stk_piece one = {.gpus = gpus, .tasks = 1};
+    const struct stk_use u = stk_use_of(d, &one);
+    uint64_t fit = gpus ? n->gpus / gpus : d->tasks;
+
+    if (!((d->gpu_types >> n->gpu_type) & 1) ||
+        (gpus && n->gpu_mem_mib && d->gpu_mem_mib > n->gpu_mem_mib))
+        return 0;
+    if (d->mig)
+        fit = stk_part_instances(n, d->mig);
+    if (n->cpu_limited && u.cpu && n->cpu_milli / u.cpu < fit)
+        fit = n->cpu_milli / u.cpu;
+    if (n->mem_limited && u.mem && n->mem_mib / u.mem < fit)
+        fit = n->mem_mib / u.mem;
+    return stk_resource_times(s, s->resource_all, node, &u.resources, fit);
+}
+
+/* How many tasks of this size all nodes could hold, each empty. */
+static uint64_t count_tasks(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                            uint32_t gpus)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < p->n_nodes; i++)
+        sum += stk_place_holds(s, d, s->pool_nodes[p->first_node + i], gpus);
+    return sum;
+}
+
+/* "2 GPUs, 1.5 CPUs and 3.5 GiB of memory": what is there of what is asked for. */
+static void name_amount(char *buf, size_t size, const struct stk_demand *asked,
+                        const struct stk_demand *there)
+{
+    const char *gpus_end = asked->cpu_milli == 0 && asked->mem_mib == 0 ? ""
+                           : asked->cpu_milli > 0 && asked->mem_mib > 0 ? ", "
+                                                                        : " and ";
+    size_t n = 0;
+
+    if (asked->gpus > 0)
+        n += (size_t)snprintf(buf, size, "%u GPU%s%s", there->gpus, there->gpus == 1 ? "" : "s",
+                              gpus_end);
+    if (asked->cpu_milli > 0)
+        n += (size_t)snprintf(buf + n, size - n, "%g CPU%s%s", (double)there->cpu_milli / 1000,
+                              there->cpu_milli == 1000 ? "" : "s",
+                              asked->mem_mib > 0 ? " and " : "");
+    if (asked->mem_mib > 0)
+        (void)snprintf(buf + n, size - n, "%.0f GiB of memory", (double)there->mem_mib / 1024);
+}
+
+/* No node has what one task asks for: the most there is of each. */
+static int refuse_task(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                       uint32_t gpus, struct stk_err *err)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    struct stk_demand there = {.gpus = gpus};
+    char asked[128] = "", most[128] = "";
+    uint32_t amount, k = stk_resource_never(s, d, pool, &amount);
+
+    if (k != STK_NONE)
+        return stk_err_set(
+            err, -ERANGE,
+            "asks for %u of %s on one node; the most that a node it may use has is %u",
+            d->resource[k], s->resource_names[k], amount);
+
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const struct stk_node *n = &s->nodes[s->pool_nodes[p->first_node + i]];
+        uint32_t cpu_milli = n->cpu_limited ? (uint32_t)n->cpu_milli : d->cpu_milli;
+        uint32_t mem_mib = n->mem_limited ? (uint32_t)n->mem_mib : d->mem_mib;
+
+        if (cpu_milli > there.cpu_milli)
+            there.cpu_milli = cpu_milli;
+        if (mem_mib > there.mem_mib)
+            there.mem_mib = mem_mib;
+    }
+    if (d->n_resources > 0)
+        return stk_err_set(err, -ERANGE,
+                           "no node it may use has all it asks for: there is enough of each "
+                           "resource, but not on one node with the GPUs, CPUs and memory");
+    name_amount(asked, sizeof(asked), d, d);
+    name_amount(most, sizeof(most), d, &there);
+    return stk_err_set(err, -ERANGE,
+                       "asks for %s on one node; the most that a node it may use has is %s", asked,
+                       most);
+}
+
+/* GPUs that can have its instance. */
+static uint64_t instances_of(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].pool == pool && (d->gpu_types >> s->nodes[i].gpu_type & 1))
+            n += stk_part_instances(&s->nodes[i], d->mig);
+    return n;
+}
+
+/* Of a demand for GPU types of the pool's own. */
+static int possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                    struct stk_err *err)
+{
+    char name[STK_MIG_NAME_LEN];
+    uint32_t whole, size, rest;
+    uint64_t can;
+
+    stk_place_cut(s, d, pool, &whole, &size, &rest);
+    if (whole > 0) {
+        can = count_tasks(s, d, pool, size);
+        if (can > whole || (can == whole && rest == 0))
+            return 0;
+        if (can == whole && count_tasks(s, d, pool, rest) > whole * (uint64_t)(size / rest))
+            return 0;
+        return stk_err_set(
+            err, -ERANGE, "asks for %u GPUs; pool %u has %llu (and %llu nodes of %u it can use)",
+            d->gpus, pool, (unsigned long long)s->pools[pool].gpus, (unsigned long long)can, size);
+    }
+    can = count_tasks(s, d, pool, d->gpus);
+    if (can >= d->tasks)
+        return 0;
+    if (size > 0 && d->mig && !s->pools[pool].aggregate && instances_of(s, d, pool) < d->tasks)
+        return stk_err_set(err, -ERANGE,
+                           "asks for %u MIG instances %s, each on a GPU of its own; so many GPUs "
+                           "with one: %llu",
+                           d->tasks, stk_mig_name(d->mig, name),
+                           (unsigned long long)instances_of(s, d, pool));
+    if (size == 0 && d->mig)
+        return stk_err_set(err, -ERANGE,
+                           "asks for a MIG instance %s that no GPU it may use in pool %u has",
+                           stk_mig_name(d->mig, name), pool);
+    if (size == 0 && d->gpus > 0)
+        return stk_err_set(err, -ERANGE, "asks for GPUs of a type that pool %u does not have",
+                           pool);
+    if (can == 0)
+        return refuse_task(s, d, pool, size, err);
+    return stk_err_set(err, -ERANGE, "asks for %u tasks of %u GPUs; pool %u can hold %llu",
+                       d->tasks, d->gpus, pool, (unsigned long long)can);
+}
+
+/* GPUs that the largest place of the level has, of types the job takes. */
+static uint64_t largest_place(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    uint32_t tier = stk_topo_tier(s, stk_gang_last(d));
+    uint64_t *sum = s->topo->room, most = 0;
+
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        sum[i] = 0;
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        uint32_t node = s->pool_nodes[p->first_node + i];
+        uint32_t place = tier == STK_TIERS ? node : stk_topo_id(s, node, tier);
+
+        if ((d->gpu_types >> s->nodes[node].gpu_type) & 1)
+            sum[place] += s->nodes[node].gpus;
+        most = sum[place] > most ? sum[place] : most;
+    }
+    return most;
+}
+
+/* "64 tasks of 1 GPU, 8 on each node, in subgroups of 8 in one link". */
+static void name_gang(char *buf, size_t size, const struct stk_demand *d)
+{
+    size_t n = (size_t)snprintf(buf, size, "%u task%s of %u GPU%s", d->tasks,
+                                d->tasks == 1 ? "" : "s", d->gpus, d->gpus == 1 ? "" : "s");
+
+    if (d->per_node)
+        n += (size_t)snprintf(buf + n, size - n, ", %u on each node", d->per_node);
+    if (d->group)
+        (void)snprintf(buf + n, size - n, ", in subgroups of %u inside one %s", d->group,
+                       stk_level_name((enum stk_level)d->group_level));
+}
+
+/* The nodes would do, wherever they are: do they lie as the job wants them? */
+static int possible_near(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                         struct stk_err *err)
+{
+    const char *level = stk_level_name(stk_gang_last(d));
+    uint64_t need = (uint64_t)d->gpus * d->tasks, has = largest_place(s, d, pool), most;
+    char what[160];
+    bool enough;
+
+    if (d->level_required >= STK_AT_NODE && need > has)
+        return stk_err_set(err, -ERANGE,
+                           "needs %llu GPUs in one %s; the largest %s it may use has %llu",
+                           (unsigned long long)need, level, level, (unsigned long long)has);
+    most = stk_gang_most(s, d, pool, &enough);
+    if (enough)
+        return 0;
+    name_gang(what, sizeof(what), d);
+    return stk_err_set(err, -ERANGE,
+                       "asks for %s%s%s; the most that %s it may use can hold is %llu", what,
+                       d->level_required ? ", all in one " : "", d->level_required ? level : "",
+                       d->level_required ? "one" : "all nodes", (unsigned long long)most);
+}
+
+int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                       struct stk_err *err)
+{
+    struct stk_demand here = *d;
+    int rc;
+
+    here.gpu_types = stk_shape_types(s, d, pool);
+    rc = possible(s, &here, pool, err);
+    if (rc == 0 && stk_demand_near(&here) && !s->pools[pool].aggregate && !here.pin)
+        rc = possible_near(s, &here, pool, err);
+    return rc;
+}
