@@ -109,7 +109,7 @@ def test_the_sleeping_one_can_be_cancelled_suspended_and_resumed(d):
 
 def test_a_more_urgent_job_suspends_both_and_they_go_on(d):
     first, second = seat(d, "a", 200), seat(d, "b", 200)
-    until(lambda: sleeps(d, first))
+    until(lambda: sleeps(d, first) and read(d.folder, "b"))
     urgent = d.submit(command=counts(d.folder, "c", 50), gpus=1, priority=900, name="c")
     assert d.wait(urgent)["cause"] == "completed"
     for number in (first, second):

@@ -245,11 +245,11 @@ void stk_local_do_stop(struct stk_local_job *j)
         break;
     case STK_W_PREPARING:
     case STK_W_FREEZING:
+    case STK_W_THAWING:
         if (j->stop.suspend)
             return;
         break;
     case STK_W_LAUNCHED:
-    case STK_W_THAWING:
     case STK_W_STOPPING:
         break;
     }

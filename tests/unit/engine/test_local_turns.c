@@ -372,7 +372,7 @@ static void time_limits_count_a_jobs_own_turns(void **state)
     lw_close(&w);
 }
 
-struct kept {
+struct kept { /* what job 1 says of its turn */
     const struct lw *w;
     const char *text;
 };
@@ -392,6 +392,27 @@ static void keeps_its_turn(struct lw *w, const char *text)
     struct kept k = {w, text};
 
     assert_true(lw_until(w, is_kept, &k));
+}
+
+/* The core does not know of turns: it may want one to sleep that is just being woken. */
+static void one_that_is_just_woken_can_be_told_to_sleep(void **state)
+{
+    struct lw w;
+    struct watch x = {.w = &w, .n = 2};
+    struct kept k = {&w, "has its turn, it is being resumed"};
+
+    (void)state;
+    open_turns(&w, 50);
+    seat(&w, 1, 1, counts(&w, 1, 60, ""));
+    seat(&w, 2, 2, counts(&w, 2, 60, ""));
+    assert_true(lw_until(&w, is_kept, &k));
+    lw_stop(&w, 1, 1, STK_CAUSE_EVICTED, true);
+    (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
+    ends(&x, 2, STK_CAUSE_OK);
+    lw_resume_seat(&w, 1, 3, GPU);
+    ends(&x, 1, STK_CAUSE_OK);
+    assert_int_equal(steps(&w, 1), 60); /* it has lost nothing */
+    lw_close(&w);
 }
 
 static void one_that_cannot_sleep_keeps_its_turn_and_says_so(void **state)
@@ -700,6 +721,7 @@ int main(void)
         cmocka_unit_test(one_that_has_not_begun_can_be_cancelled),
         cmocka_unit_test(who_is_suspended_takes_no_turns),
         cmocka_unit_test(time_limits_count_a_jobs_own_turns),
+        cmocka_unit_test(one_that_is_just_woken_can_be_told_to_sleep),
         cmocka_unit_test(one_that_cannot_sleep_keeps_its_turn_and_says_so),
         cmocka_unit_test(a_turn_is_no_shorter_than_switching_is_worth),
         cmocka_unit_test(the_run_file_does_not_grow_with_the_turns),
