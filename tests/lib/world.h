@@ -6,10 +6,12 @@
 #include "lib/fixture.h"
 
 #define WORLD_MAX_NODES 8
+#define WORLD_MAX_TENANTS 9
 
 struct world {
     struct fx_setup setup; /* points to 'nodes' */
     struct stk_node_spec nodes[WORLD_MAX_NODES];
+    struct stk_tenant_spec tenants[WORLD_MAX_TENANTS];
     char params[192];
     bool cpu_jobs;  /* jobs ask for CPU and memory too */
     bool types;     /* ... and for GPU types */
@@ -19,6 +21,7 @@ struct world {
     bool speeds;    /* ... and are faster on some types than on others */
     bool topology;  /* ... and for places: nodes say where they are, and which GPUs are linked */
     bool pairs;     /* ... and for whole GPUs that another job may have with them */
+    bool limits;    /* ... and belong to tenants with limits */
     bool exact;     /* estimates are right */
 };
 
@@ -33,10 +36,12 @@ void world_policies(struct world *w, struct stk_rng *r);
 void world_cluster(struct world *w, struct stk_rng *r);
 /* The same without MIG. */
 void world_no_mig(struct world *w);
-/* ... without named resources and speeds. */
+/* ... without named resources, speeds and tenants. */
 void world_plain(struct world *w);
 /* The same without racks and links. */
 void world_no_topology(struct world *w);
+/* No tenant has more than its limit. Not where events came from elsewhere, too. */
+void world_within_limits(const struct fx *f);
 /* What nodes draw; where the policy may have one, a cap. After the cluster. */
 void world_power(struct world *w, struct stk_rng *r);
 void world_delays(struct world *w, struct stk_rng *r);
