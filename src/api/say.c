@@ -233,6 +233,11 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
         (void)snprintf(buf, size, "waits for the power cap: needs %.1f kW, %.1f kW left",
                        (double)w->need / 1000, (double)w->have / 1000);
         break;
+    case STK_WHY_LIMIT:
+        (void)snprintf(buf, size, "is over the limit of %.60s: uses %g of %g GPUs%s", w->tenant,
+                       (double)w->used / 1000, (double)w->limit / 1000,
+                       w->gpu_type ? " of one type" : "");
+        break;
     case STK_WHY_CLAIMED:
     case STK_WHY_BEHIND:
     case STK_WHY_RESERVED:

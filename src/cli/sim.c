@@ -29,7 +29,7 @@ struct options {
     struct stk_setup_words words;
     const char *params[MAX_PARAMS];
     const char *compare, *cluster, *generate, *split_by, *pools, *jobs_out, *html, *trace_out;
-    const char *sequence;
+    const char *sequence, *tenants;
     const char *const *traces;
     int n_traces;
     struct stk_trace_options read;
@@ -57,6 +57,7 @@ static const struct stk_option cluster_options[] = {
      "NODESxGPUS[:TYPE], joined by + (8x8:a100+4x4:v100), or a\nYAML or CSV file", "@files"},
     {"split-by", 0, "vc", "each job goes to the pool named like its virtual cluster", "vc"},
     {"pools", 0, "FILE", "makes these pools from lines vc,nodes", "@files"},
+    {"tenants", 0, "FILE", "who may have how many GPUs at a time (YAML)", "@files"},
     {0},
 };
 static const struct stk_option policy_options[] = {
@@ -158,6 +159,7 @@ static void take_simple(const struct stk_args *a, struct options *o)
         {"format", &o->read.format},  {"split-by", &o->split_by},
         {"pools", &o->pools},         {"throughputs", &o->read.throughputs},
         {"trace-out", &o->trace_out}, {"sequence", &o->sequence},
+        {"tenants", &o->tenants},
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
@@ -189,9 +191,10 @@ static int check_options(const struct options *o, struct stk_err *err)
         return stk_err_set(err, -EINVAL,
                            "--compare names whole bundles: leave out --bundle, --order, --backfill "
                            "and --preempt");
-    if (o->sequence && (o->html || o->split_by || o->run.paranoid))
+    if (o->sequence && (o->html || o->split_by || o->run.paranoid || o->tenants))
         return stk_err_set(err, -EINVAL,
-                           "--sequence has no times: leave out --html, --split-by and --paranoid");
+                           "--sequence has no times: leave out --html, --split-by, --tenants and "
+                           "--paranoid");
     if (o->sequence && o->jobs_out && o->compare)
         return stk_err_set(err, -EINVAL, "--sequence writes --jobs-out of one run: no --compare");
     if (o->json && (to_stdout(o->jobs_out) || to_stdout(o->html) || to_stdout(o->trace_out)))
@@ -365,14 +368,20 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
 {
     struct stk_cluster cluster = {0};
     struct stk_trace trace = {0};
-    const struct stk_compare c = {.trace = &trace,
-                                  .cluster = &cluster,
-                                  .setups = setups,
-                                  .n = n,
-                                  .options = o->run,
-                                  .progress = isatty(STDERR_FILENO) == 1};
+    struct stk_tenants tenants = {0};
+    struct stk_compare c = {.trace = &trace,
+                            .cluster = &cluster,
+                            .setups = setups,
+                            .n = n,
+                            .options = o->run,
+                            .progress = isatty(STDERR_FILENO) == 1};
     int rc = read_inputs(o, &trace, &cluster, err);
 
+    if (rc == 0 && o->tenants) {
+        c.options.tenants = &tenants;
+        rc = stk_tenants_read(&tenants, o->tenants, &cluster, err);
+        rc = rc < 0 ? rc : stk_tenants_match(&tenants, &trace, err);
+    }
     if (rc == 0 && o->sequence) {
         rc = fill(o, &trace, &cluster, setups, n, err);
         stk_trace_done(&trace);
@@ -384,6 +393,7 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
         say_notes(&trace, &results[0]);
         rc = write_outputs(o, &trace, results, n, err);
     }
+    stk_tenants_free(&tenants);
     stk_trace_done(&trace);
     stk_cluster_done(&cluster);
     return rc;

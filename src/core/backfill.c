@@ -22,6 +22,7 @@
 #include "core/power.h"
 #include "core/queue.h"
 #include "core/speed.h"
+#include "core/tenant.h"
 #include "core/txn.h"
 #include "model/mig.h"
 
@@ -402,6 +403,8 @@ static bool spare_on(struct stk_state *s, const struct stk_shape *sh, uint32_t n
     if (n->extra < (int64_t)piece.gpus || (piece.mask & keep) || !stk_index_fits(s, node, &u) ||
         !((d->gpu_types >> n->gpu_type) & 1))
         return false;
+    if (sh->tenant && !(stk_tenant_open(s, (uint32_t)(sh - s->shapes)) >> n->gpu_type & 1))
+        return false;
     if (!n->aggregate && (uint32_t)__builtin_popcountll(piece.mask) != piece.gpus)
         return false;
     if (stk_demand_pairs(d) && (piece.mask & ~n->mask_free))
@@ -417,6 +420,10 @@ bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
 
     if (p->resv_tight)
         return false;
+    if (sh->tenant && !stk_tenant_beside(s, shape, p->resv_job)) {
+        stk_tenant_note(s, shape, true);
+        return false;
+    }
     if (p->resv_beside)
         return stk_beside_try(s, shape, ret_n);
     if (stk_place_try(s, shape, s->avoid, ret_n))

@@ -17,6 +17,7 @@
 #include "model/event.h"
 #include "model/mix.h"
 #include "model/node.h"
+#include "model/tenant.h"
 #include "model/topology.h"
 
 struct stk_core;
@@ -40,6 +41,10 @@ struct stk_core_config {
     const char *const *resource_names; /* of each; borrowed until the core is freed */
     /* How fast jobs are, by GPU type; borrowed while the core and its forks live; may be NULL. */
     const struct stk_speeds *speeds;
+    /* Who jobs belong to; copied, but for the names, which are borrowed while the core and its
+     * twins live. 0: a job's tenant is any number, and there are no limits. */
+    const struct stk_tenant_spec *tenants;
+    uint32_t n_tenants;
     uint32_t retain_done; /* finished jobs that stay known, oldest dropped first */
 };
 

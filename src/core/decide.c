@@ -17,6 +17,7 @@
 #include "core/place.h"
 #include "core/queue.h"
 #include "core/speed.h"
+#include "core/tenant.h"
 
 struct stk_event stk_decide_place(const struct stk_state *s, stk_time now, uint32_t job, uint32_t n)
 {
@@ -177,6 +178,7 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
     uint32_t n;
 
     if (!stk_place_try(s, shape, NULL, &n)) {
+        stk_tenant_note(s, shape, false);
         stk_shape_park(s, shape, STK_PARKED_ROOM);
         return 0;
     }
@@ -185,6 +187,7 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
     if (first->aux > limit && !stk_reserve_spare(s, shape, &n)) {
         e = stk_otree_first(&s->trees, &s->shapes[shape].waiting, limit);
         if (!e) {
+            stk_tenant_note(s, shape, false);
             stk_shape_park(s, shape, STK_PARKED_RESERVE);
             return 0;
         }
@@ -199,6 +202,20 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
     return 1;
 }
 
+/* Jobs over a limit of their tenant stand in nobody's way. True: these are. */
+static bool over_limit(struct stk_state *s, uint32_t shape)
+{
+    uint32_t tenant;
+
+    if (!s->shapes[shape].tenant || stk_tenant_open(s, shape))
+        return false;
+    tenant = stk_tenant_in_the_way(s, shape);
+    if (tenant == STK_NONE)
+        return false; /* no node has what it needs any more */
+    stk_shape_park_limit(s, shape, tenant);
+    return true;
+}
+
 static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, struct stk_event *out,
                            uint32_t cap)
 {
@@ -211,6 +228,8 @@ static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, str
 
         __builtin_prefetch(&s->jobs[first->id].number);
         __builtin_prefetch(&s->jobs[first->id].started);
+        if (over_limit(s, shape))
+            continue;
         if (behind_reservation(s, p, first)) {
             if (backfill_step(s, shape, first, now, out))
                 return 1;
@@ -222,6 +241,7 @@ static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, str
                 stk_shape_unreserve(s, pool); /* it goes first, and may need those nodes */
             return 1;
         }
+        stk_tenant_note(s, shape, false);
         n = head_blocked(s, pool, first->id, now, out, cap);
         if (n > 0)
             return n;

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "core/core.h"
 #include "core/state.h"
+#include "core/tenant.h"
 
 static uint64_t mix_job(uint64_t h, const struct stk_state *s, const struct stk_job *j)
 {
@@ -71,6 +72,8 @@ uint64_t stk_core_digest(const struct stk_core *c)
     }
     for (uint32_t i = 0; i < s->n_pools; i++)
         h = stk_hash_mix(h, s->pools[i].claim);
+    for (size_t i = 0; i < (size_t)s->n_tenants * s->n_tenant_cols; i++)
+        h = stk_hash_mix(h, s->tenant_used[i]);
     if (s->n_moved > 0)
         h = stk_hash_mix(h, s->n_moved);
     if (s->seen)

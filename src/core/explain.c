@@ -6,6 +6,7 @@
 #include "core/place.h"
 #include "core/power.h"
 #include "core/resource.h"
+#include "core/tenant.h"
 #include "core/verbs.h"
 #include "model/reason.h"
 
@@ -80,6 +81,25 @@ static bool lacks_power(struct stk_state *s, const struct stk_job *j, struct stk
     r->have = s->watts < cap_w ? cap_w - s->watts : 0;
     r->missing = r->need > r->have ? r->need - r->have : 0;
     return true;
+}
+
+/* It is over a limit, or would fit on GPUs of a type that is closed to it for one. */
+static bool over_limit(struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    struct stk_shape *sh = &s->shapes[j->shape];
+    const uint32_t tenant = sh->tenant;
+    uint32_t n;
+    bool fits;
+
+    if (!tenant)
+        return false;
+    fits = stk_tenant_open(s, j->shape) == 0;
+    if (!fits) {
+        sh->tenant = 0;
+        fits = stk_place_try(s, j->shape, NULL, &n);
+        sh->tenant = tenant;
+    }
+    return fits && stk_tenant_why(s, j, r);
 }
 
 /* It does not fit: what is missing. */
@@ -178,7 +198,7 @@ int stk_explain(struct stk_state *s, stk_job_id job, struct stk_reason *ret, str
     case STK_JOB_WAITING:
         if (stk_place_try(s, j->shape, NULL, &n))
             not_its_turn(s, j, s->now, &r);
-        else if (!lacks_power(s, j, &r))
+        else if (!over_limit(s, j, &r) && !lacks_power(s, j, &r))
             lacks_room(s, j, &r);
         break;
     case STK_JOB_STOPPING:

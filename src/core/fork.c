@@ -11,6 +11,7 @@
 #include "core/index.h"
 #include "core/pair.h"
 #include "core/score.h"
+#include "core/tenant.h"
 #include "core/verbs.h"
 
 void stk_block(struct stk_visit *v, void *at, size_t size)
@@ -81,6 +82,7 @@ static void all_blocks(struct stk_state *s, struct stk_visit *v)
     stk_score_memory(s, v);
     stk_seen_memory(s, v);
     stk_pair_memory(s, v);
+    stk_tenants_memory(s, v);
     stk_index_memory(s, v);
     STK_BLOCK(v, s->mix, 1);
     STK_BLOCK(v, s->tags, (s->n_nodes + (size_t)1) * STK_TAGS);

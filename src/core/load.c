@@ -18,6 +18,7 @@
 #include "core/power.h"
 #include "core/queue.h"
 #include "core/resource.h"
+#include "core/tenant.h"
 #include "core/txn.h"
 #include "core/verbs.h"
 #include "core/walk.h"
@@ -57,6 +58,8 @@ struct load {
     uint32_t cap_live, n_pieces, cap_pieces, n_edges, cap_edges, cap_heard, n_nodes, cap_nodes;
     uint32_t n_claims, cap_claims;
     uint32_t resource[STK_MAX_RESOURCES]; /* the number here of each that was saved; STK_NONE */
+    uint32_t *tenants;                    /* likewise; 0 where the name is not known here */
+    uint32_t n_tenants, cap_tenants;
 };
 
 static int bad(struct load *l, const char *what)
@@ -127,6 +130,9 @@ static int get_head(struct load *l)
         l->claims[i] = stk_get_u32(r);
     if (l->version > 3)
         stk_resource_get_names(r, s, l->resource);
+    if (l->version > 3 &&
+        stk_tenant_get_names(r, s, &l->tenants, &l->n_tenants, &l->cap_tenants) < 0)
+        return no_memory(l);
     return r->bad || s->next_number == 0 || s->next_lease == 0 ? bad(l, "its head") : 0;
 }
 
@@ -283,6 +289,8 @@ static int get_jobs(struct load *l)
         stk_save_get_job(&l->r, s, j);
         if (l->r.bad || stk_map_get(&s->by_number, j->number) != UINT32_MAX)
             return bad(l, "a job");
+        if (s->n_tenants > 0)
+            j->tenant = j->tenant < l->n_tenants ? l->tenants[j->tenant] : 0;
         stk_map_put(&s->by_number, j->number, i);
         j->level = stk_evictable_level(s, j) & 7; /* by the policy of today */
         if (j->state != STK_JOB_DONE)
@@ -380,6 +388,7 @@ static int take_lease(struct load *l, uint32_t job)
     j->n_pieces = v->n_pieces;
     memcpy(&s->pieces[j->first_piece], pieces, v->n_pieces * sizeof(*pieces));
     stk_pair_join(s, job);
+    stk_tenant_took(s, j);
     return 0;
 }
 
@@ -447,7 +456,7 @@ static int settle_job(struct load *l, uint32_t job)
         j->word = 0;
     if (j->moving)
         stk_defrag_moves(s, job);
-    j->shape = stk_shape_get(s, &v->demand, j->pool);
+    j->shape = stk_shape_get(s, &v->demand, j->pool, stk_tenant_limited(s, j->tenant));
     if (j->slept)
         s->nodes[v->demand.pin - 1].mask_wake |= v->demand.pin_mask;
     s->n_live++;
@@ -591,6 +600,7 @@ int stk_core_load(struct stk_core *fresh, const unsigned char *buf, size_t len, 
     stk_mem_drop(&s->mem, &l.arrays, &l.cap_arrays, sizeof(*l.arrays));
     stk_mem_drop(&s->mem, &l.heard, &l.cap_heard, sizeof(*l.heard));
     stk_mem_drop(&s->mem, &l.nodes, &l.cap_nodes, sizeof(*l.nodes));
+    stk_mem_drop(&s->mem, &l.tenants, &l.cap_tenants, sizeof(*l.tenants));
     stk_mem_drop(&s->mem, &l.claims, &l.cap_claims, sizeof(*l.claims));
     return rc;
 }

@@ -9,6 +9,7 @@
 #include "core/pair.h"
 #include "core/power.h"
 #include "core/score.h"
+#include "core/tenant.h"
 #include "core/topo.h"
 #include "core/txn.h"
 #include "core/verbs.h"
@@ -138,6 +139,7 @@ int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
     for (uint32_t p = 0; rc == 0 && p < s->n_pools; p++)
         stk_timeline_init(&s->pools[p].plan, &s->mem);
     rc = rc < 0 ? rc : policy_init(s, cfg, err);
+    rc = rc < 0 ? rc : stk_tenants_init(s, cfg->tenants, cfg->n_tenants, err);
     rc = rc < 0 ? rc : finish_new(s, err);
     if (rc == 0 && cfg->mix)
         *s->mix = *cfg->mix;

@@ -126,7 +126,7 @@ int stk_power_check(const struct stk_state *s, const struct stk_job_spec *spec, 
     const struct stk_pool *p = &s->pools[spec->pool.i];
     uint64_t least;
 
-    if (!s->cap_w || stk_shape_known(s, d, spec->pool.i))
+    if (!s->cap_w || stk_shape_known(s, spec))
         return 0;
     least = alone_on(s, d, spec->pool.i, STK_ANY_GPU_TYPE);
     for (uint32_t i = 0; i < p->n_groups && least > s->cap_w; i++) {

@@ -9,6 +9,7 @@
 #include "core/power.h"
 #include "core/queue.h"
 #include "core/speed.h"
+#include "core/tenant.h"
 #include "core/txn.h"
 
 static void give_back(struct stk_state *s, struct stk_job *j)
@@ -23,6 +24,7 @@ static void give_back(struct stk_state *s, struct stk_job *j)
         stk_index_give(s, p->node.i, &u);
         stk_shape_wake(s, p->node.i);
     }
+    stk_tenant_gave(s, j);
     stk_pieces_free(s, j->first_piece, j->n_pieces);
     j->n_pieces = 0;
     stk_power_freed(s);

@@ -3,10 +3,10 @@
  *
  *     "stkC" version, order policy, its settings
  *     time, next numbers, history, events
- *     nodes: up, GPUs off, switched off           pools: claim           resources: name
- *     moves so far; what was asked for lately
- *     slots: a state each; a job's members where it is not free; what a live job has besides
- *     free slots in the order in which they are used again; finished jobs, oldest first
+ *     nodes: up, GPUs off, switched off           pools: claim           resources: name tenants:
+ * name moves so far; what was asked for lately slots: a state each; a job's members where it is not
+ * free; what a live job has besides free slots in the order in which they are used again; finished
+ * jobs, oldest first
  */
 #include "core/save.h"
 
@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "core/resource.h"
+#include "core/tenant.h"
 #include "model/wire.h"
 
 #define MAX_WORD (STK_MAX_DURATION / 1000 * STK_MAX_GPUS)        /* more service nobody has had */
@@ -55,6 +56,7 @@ static void put_head(struct stk_bytes *b, const struct stk_state *s)
     for (uint32_t i = 0; i < s->n_pools; i++)
         stk_put_u(b, s->pools[i].claim == STK_NONE ? 0 : (uint64_t)s->pools[i].claim + 1);
     stk_resource_put_names(b, s);
+    stk_tenant_put_names(b, s);
 }
 
 static void put_seen(struct stk_bytes *b, const struct stk_seen *e)

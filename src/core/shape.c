@@ -8,12 +8,13 @@
 #include "core/index.h"
 #include "core/pair.h"
 #include "core/place.h"
+#include "core/tenant.h"
 #include "model/mig.h"
 
 /* Rows of shapes nobody uses are kept up to this many: they come back often. */
 #define KEEP_SHAPES 4096
 
-static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool)
+static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool, uint32_t tenant)
 {
     uint64_t h = stk_hash_mix(pool, d->gpu_types);
 
@@ -35,6 +36,8 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool)
     }
     if (d->row || d->slo_milli)
         h = stk_hash_mix(h, (uint64_t)d->row << 16 | d->slo_milli);
+    if (tenant)
+        h = stk_hash_mix(h, tenant);
     if (d->pin)
         h = stk_hash_mix(stk_hash_mix(h, (uint64_t)d->pin_slot << 32 | d->pin), d->pin_mask);
     return (uint32_t)(h >> 33); /* 31 bits: never UINT32_MAX */
@@ -159,20 +162,22 @@ static struct stk_demand relevant(const struct stk_state *s, const struct stk_de
 
 /* The shape among those with this hash, or STK_NONE. */
 static uint32_t shape_find(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                           uint32_t head)
+                           uint32_t tenant, uint32_t head)
 {
     for (uint32_t at = head; at != STK_NONE; at = s->shapes[at].next - 1)
-        if (s->shapes[at].pool == pool && same_demand(&s->shapes[at].demand, d))
+        if (s->shapes[at].pool == pool && s->shapes[at].tenant == tenant &&
+            same_demand(&s->shapes[at].demand, d))
             return at;
     return STK_NONE;
 }
 
-bool stk_shape_known(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+bool stk_shape_known(const struct stk_state *s, const struct stk_job_spec *spec)
 {
-    const struct stk_demand r = relevant(s, d, pool);
-    uint32_t head = stk_map_get(&s->shape_by_hash, shape_hash(&r, pool));
+    const uint32_t pool = spec->pool.i, tenant = stk_tenant_limited(s, spec->tenant);
+    const struct stk_demand r = relevant(s, &spec->demand, pool);
+    uint32_t head = stk_map_get(&s->shape_by_hash, shape_hash(&r, pool, tenant));
 
-    return shape_find(s, &r, pool, head) != STK_NONE;
+    return shape_find(s, &r, pool, tenant, head) != STK_NONE;
 }
 
 static void list_add(struct stk_state *s, uint32_t shape)
@@ -200,11 +205,12 @@ static void list_remove(struct stk_state *s, uint32_t shape)
     p->n_shapes--;
 }
 
-uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                       uint32_t tenant)
 {
     const struct stk_demand r = relevant(s, d, pool);
-    uint32_t hash = shape_hash(&r, pool), head = stk_map_get(&s->shape_by_hash, hash);
-    uint32_t at = shape_find(s, &r, pool, head);
+    uint32_t hash = shape_hash(&r, pool, tenant), head = stk_map_get(&s->shape_by_hash, hash);
+    uint32_t at = shape_find(s, &r, pool, tenant, head);
 
     if (at != STK_NONE) {
         s->shapes[at].refs++;
@@ -218,6 +224,7 @@ uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t
     }
     s->shapes[at] = (struct stk_shape){.demand = r,
                                        .pool = pool,
+                                       .tenant = tenant,
                                        .gpus = r.gpus * r.tasks,
                                        .refs = 1,
                                        .need = piece_need(s, &r, pool),
@@ -238,7 +245,7 @@ void stk_shape_drop(struct stk_state *s, uint32_t shape)
     if (sh->parked != STK_READY)
         stk_shape_unpark(s, shape);
     list_remove(s, shape);
-    hash = shape_hash(&sh->demand, sh->pool);
+    hash = shape_hash(&sh->demand, sh->pool, sh->tenant);
     at = stk_map_get(&s->shape_by_hash, hash);
     if (at == shape && sh->next == 0) {
         stk_map_remove(&s->shape_by_hash, hash);
@@ -273,7 +280,7 @@ void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piec
     d.pin_mask = mask;
     d.pin_slot = at ? (uint8_t)at->slot : 0;
     alone = stk_pair_hide(s, (uint32_t)(j - s->jobs));
-    j->shape = stk_shape_get(s, &d, j->pool);
+    j->shape = stk_shape_get(s, &d, j->pool, s->shapes[old].tenant);
     stk_shape_drop(s, old);
     if (alone)
         stk_pair_show(s, (uint32_t)(j - s->jobs));
@@ -301,6 +308,8 @@ static uint32_t *park_list(struct stk_state *s, const struct stk_shape *sh)
 {
     struct stk_pool *p = &s->pools[sh->pool];
 
+    if (sh->parked == STK_PARKED_LIMIT)
+        return &s->tenants[sh->park_tenant].parked;
     return sh->parked == STK_PARKED_RESERVE ? &p->resv_parked : &s->counts[p->park_head + sh->need];
 }
 
@@ -359,6 +368,12 @@ void stk_shape_park(struct stk_state *s, uint32_t shape, enum stk_parked why)
     *list = shape + 1;
     if (why == STK_PARKED_ROOM)
         stk_bits_set(&p->park_layout, s->words + p->park_used, sh->need);
+}
+
+void stk_shape_park_limit(struct stk_state *s, uint32_t shape, uint32_t tenant)
+{
+    s->shapes[shape].park_tenant = tenant;
+    stk_shape_park(s, shape, STK_PARKED_LIMIT);
 }
 
 /* All shapes that do not fit get ready. */

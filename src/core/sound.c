@@ -13,6 +13,7 @@
 #include "core/power.h"
 #include "core/resource.h"
 #include "core/shape.h"
+#include "core/tenant.h"
 
 #define BAD(...) (stk_err_set(err, -EINVAL, __VA_ARGS__), false)
 
@@ -464,7 +465,7 @@ bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
         return BAD("%u live and %u finished jobs, counters say %u and %u", live, done, s->n_live,
                    s->n_done);
     if (!nodes_sound(s, err) || !stk_topo_sound(s, err) || !power_sound(s, err) ||
-        !arrays_sound(s, err) || !moves_sound(s, err))
+        !arrays_sound(s, err) || !moves_sound(s, err) || !stk_tenants_sound(s, err))
         return false;
     for (uint32_t p = 0; p < s->n_pools; p++)
         if (!pool_sound(s, p, err) || !levels_sound(s, p, err))

@@ -75,6 +75,7 @@ _Static_assert(sizeof(struct stk_job) == 192, "whole cache lines");
 struct stk_shape {
     struct stk_demand demand;
     uint32_t pool;
+    uint32_t tenant;               /* under whose limits its jobs are; tenant + 1; 0: none */
     uint32_t gpus;                 /* of all tasks */
     uint32_t refs;                 /* jobs not yet ended; 0: the row may be reused */
     uint32_t need;                 /* GPUs on one node without which not even one piece fits */
@@ -87,13 +88,15 @@ struct stk_shape {
     uint32_t alone_next, alone_prev; /* shapes of the pool with such jobs; shape + 1 */
     uint8_t parked;                  /* enum stk_parked */
     uint32_t park_next, park_prev;   /* shape + 1 */
+    uint32_t park_tenant;            /* where it is parked when over a limit */
 };
 
 enum stk_parked {
-    STK_READY,         /* in its pool's heap of shapes to try (or has no waiting job) */
-    STK_PARKED_ROOM,   /* does not fit; woken when a node has 'need' GPUs free */
-    STK_PARKED_RESERVE /* would delay a reservation; woken by any release in the pool, or when the
-                          reservation moves, or by a new job of the shape */
+    STK_READY,          /* in its pool's heap of shapes to try (or has no waiting job) */
+    STK_PARKED_ROOM,    /* does not fit; woken when a node has 'need' GPUs free */
+    STK_PARKED_RESERVE, /* would delay a reservation; woken by any release in the pool, or when the
+                           reservation moves, or by a new job of the shape */
+    STK_PARKED_LIMIT    /* over a tenant's limit; woken when that tenant's use falls */
 };
 
 /* What is left of a GPU that several may share. Of use only while somebody does. */
@@ -355,6 +358,11 @@ struct stk_state {
     bool mix_given;        /* by whoever made the core */
     struct stk_seen *seen; /* what it is learned from; NULL: it is given, or of no use */
     uint16_t *tags;        /* STK_TAGS per node: pieces there by kind; NULL: not counted */
+
+    uint32_t n_tenants; /* core/tenant.h; 0: the next four are of no use */
+    uint32_t n_tenant_cols;
+    struct stk_tenant *tenants;
+    uint64_t *tenant_limits, *tenant_used; /* by tenant and column; used: twice, see sound() */
 
     struct stk_opool trees;
     struct stk_heap timers; /* begin times, key changes */

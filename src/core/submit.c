@@ -9,6 +9,7 @@
 #include "core/evictable.h"
 #include "core/power.h"
 #include "core/queue.h"
+#include "core/tenant.h"
 #include "core/txn.h"
 #include "model/mig.h"
 
@@ -189,9 +190,19 @@ static void fill(struct stk_job *j, const struct stk_job_spec *spec)
 int stk_submit_check(const struct stk_state *s, const struct stk_job_spec *spec,
                      struct stk_err *err)
 {
+    struct stk_job_spec
+        open; /* the job without GPU types that its tenant can never have so many of */
+    uint64_t types = 0;
     int rc = check_spec(s, spec, err);
 
-    rc = rc < 0 ? rc : s->admit->check(s, spec, err);
+    rc = rc < 0 ? rc : stk_tenant_check(s, spec, &types, err);
+    if (rc == 0 && types != spec->demand.gpu_types) {
+        open = *spec;
+        open.demand.gpu_types = types;
+        rc = s->admit->check(s, &open, err);
+    } else if (rc == 0) {
+        rc = s->admit->check(s, spec, err);
+    }
     rc = rc < 0 ? rc : stk_power_check(s, spec, err);
     if (rc == 0 && s->next_number == UINT32_MAX)
         rc = stk_err_set(err, -EOVERFLOW, "job numbers are used up");
@@ -221,7 +232,7 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     j->level = stk_evictable_level(s, j) & 7;
     j->submitted = s->now;
     j->number = s->next_number++;
-    j->shape = stk_shape_get(s, &spec->demand, j->pool);
+    j->shape = stk_shape_get(s, &spec->demand, j->pool, stk_tenant_limited(s, j->tenant));
     if (s->seen)
         stk_seen_add(s, &spec->demand, j->pool);
     s->n_live++;

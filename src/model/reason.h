@@ -28,13 +28,18 @@ enum stk_reason_code {
                          of 'level'; level 0: its tasks do not lie as they must, or no node is its
                          own */
     STK_WHY_POWER,    /* there is room, but it needs 'need' watts and the cap leaves 'have' */
+    STK_WHY_LIMIT,    /* over the limit of 'tenant', who uses 'used' of 'limit', in milli-GPU like
+                         'need', 'have' and 'missing' */
     STK_WHY_NEVER,    /* the nodes there are could not run it even if all were free */
     STK_WHY_MAX
 };
 
 struct stk_reason {
     enum stk_reason_code code;
-    uint64_t need, have, missing; /* GPUs, jobs, or watts */
+    uint64_t need, have, missing; /* GPUs, jobs, watts, or milli-GPU */
+    uint64_t used, limit;         /* see STK_WHY_LIMIT */
+    const char *tenant;           /* likewise; lives as long as the core */
+    uint32_t gpu_type;            /* likewise: the limit is on this type, + 1; 0: on all together */
     uint32_t resource;            /* its number */
     uint64_t off;                 /* GPUs of the pool that take no new jobs */
     stk_job_number other;         /* 0: none */

@@ -20,8 +20,7 @@
 #include <string.h>
 
 #include "sim/cluster.h"
-#include "sim/trace_lines.h"
-#include "yaml/yaml.h"
+#include "sim/yaml_text.h"
 
 struct reader {
     struct stk_cluster *c;
@@ -32,15 +31,6 @@ struct reader {
 static int bad(const struct reader *r, struct fy_node *at, const char *what)
 {
     return stk_err_set(r->err, -EINVAL, "%s:%d: %s", r->name, stk_yaml_line_of(at), what);
-}
-
-static struct stk_field scalar(struct fy_node *n)
-{
-    size_t len = 0;
-    const char *s =
-        n && fy_node_is_scalar(n) && !fy_node_is_alias(n) ? fy_node_get_scalar(n, &len) : NULL;
-
-    return (struct stk_field){s ? s : "", s && len <= STK_TRACE_MAX_LINE ? (uint32_t)len : 0};
 }
 
 enum meaning {
@@ -90,7 +80,7 @@ static const struct key {
 static int read_number(const struct reader *r, const struct key *k, struct fy_node *v,
                        uint32_t *ret)
 {
-    struct stk_field f = scalar(v);
+    struct stk_field f = stk_yaml_scalar(v);
     uint64_t micro;
     char what[160];
 
@@ -123,7 +113,7 @@ static void set_place(enum meaning what, struct stk_field f, uint32_t n, struct 
 static int read_value(const struct reader *r, const struct key *k, struct fy_node *v,
                       struct stk_node_row *row)
 {
-    struct stk_field f = scalar(v);
+    struct stk_field f = stk_yaml_scalar(v);
     uint32_t n = 0;
 
     if (f.len == 0) {
@@ -226,7 +216,7 @@ static int read_resources(const struct reader *r, struct fy_node *v, struct stk_
         return bad(r, v, "resources must be a mapping such as {nvme_gib: 7000}");
     while ((pair = fy_node_mapping_iterate(v, &it))) {
         struct fy_node *key = fy_node_pair_key(pair), *value = fy_node_pair_value(pair);
-        struct stk_field f = scalar(key);
+        struct stk_field f = stk_yaml_scalar(key);
         uint32_t i, n = 0;
 
         if (stk_cluster_resource(r->c, f.s, f.len, &i, &why) < 0)
@@ -250,7 +240,7 @@ static int read_power_value(const struct reader *r, struct fy_node_pair *pair,
                             struct stk_power *power)
 {
     uint32_t *const into[] = {&power->idle_w, &power->gpu_w, &power->off_w, &power->boot_s};
-    struct stk_field f = scalar(fy_node_pair_key(pair));
+    struct stk_field f = stk_yaml_scalar(fy_node_pair_key(pair));
     char what[160];
 
     for (size_t i = 0; i < N_POWER_KEYS; i++)
@@ -282,7 +272,7 @@ static int read_power(const struct reader *r, struct fy_node *v, struct stk_powe
 static int read_pair(const struct reader *r, struct fy_node_pair *pair, struct stk_node_row *row)
 {
     struct fy_node *key = fy_node_pair_key(pair), *value = fy_node_pair_value(pair);
-    struct stk_field f = scalar(key);
+    struct stk_field f = stk_yaml_scalar(key);
     char what[256];
 
     if (stk_field_is(f, "resources"))
@@ -331,8 +321,8 @@ static int read_node(const struct reader *r, struct fy_node *n)
         return bad(r, n, "each of nodes must be a mapping such as {count: 16, gpus: 8}");
     while (rc == 0 && (pair = fy_node_mapping_iterate(n, &it))) {
         rc = read_pair(r, pair, &row);
-        gpus |= stk_field_is(scalar(fy_node_pair_key(pair)), "gpus");
-        counted |= stk_field_is(scalar(fy_node_pair_key(pair)), "count");
+        gpus |= stk_field_is(stk_yaml_scalar(fy_node_pair_key(pair)), "gpus");
+        counted |= stk_field_is(stk_yaml_scalar(fy_node_pair_key(pair)), "count");
     }
     if (rc < 0)
         return rc;
@@ -354,7 +344,7 @@ static int read_document(const struct reader *r, struct fy_node *root)
     if (!root || !fy_node_is_mapping(root))
         return bad(r, root, "expected \"nodes:\" and a list of nodes");
     while ((pair = fy_node_mapping_iterate(root, &it))) {
-        if (!stk_field_is(scalar(fy_node_pair_key(pair)), "nodes"))
+        if (!stk_field_is(stk_yaml_scalar(fy_node_pair_key(pair)), "nodes"))
             return bad(r, fy_node_pair_key(pair), "unknown key; expected only \"nodes\"");
         nodes = fy_node_pair_value(pair);
     }
@@ -366,31 +356,12 @@ static int read_document(const struct reader *r, struct fy_node *root)
     return rc;
 }
 
-static int check_text(struct reader *r, const char *data, size_t len)
-{
-    struct stk_trace_lines in;
-
-    stk_lines_init(&in, r->name, data, len);
-    in.comment = 0;
-    r->name = in.name; /* a long path is cut */
-    while (stk_lines_next(&in)) {
-        const char *what = in.text.len > STK_TRACE_MAX_LINE ? "the line is too long"
-                           : !stk_field_is_text(in.text)    ? "expected text in UTF-8"
-                           : in.text.s[0] == '%'            ? "YAML directives are not supported"
-                                                            : NULL;
-
-        if (what)
-            return stk_err_set(r->err, -EINVAL, "%s:%" PRIu32 ": %s", in.name, in.number, what);
-    }
-    return 0;
-}
-
 int stk_cluster_parse_yaml(struct stk_cluster *c, const char *name, const char *data, size_t len,
                            struct stk_err *err)
 {
     struct stk_yaml_doc d;
     struct reader r = {c, name, err};
-    int rc = check_text(&r, data, len);
+    int rc = stk_yaml_text_check(&r.name, data, len, err);
 
     if (rc < 0)
         return rc;

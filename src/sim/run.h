@@ -8,6 +8,7 @@
 #include "sim/cluster.h"
 #include "sim/progress.h"
 #include "sim/result.h"
+#include "sim/tenants.h"
 
 struct stk_run_options {
     bool paranoid;     /* check every invariant after every turn, and replay into a second core */
@@ -18,8 +19,9 @@ struct stk_run_options {
     bool split;        /* a job's pool is the one named like its group */
     uint32_t first_id, last_id; /* the run ends when the jobs with these ids have; 0 to UINT32_MAX:
                                    when all have */
-    struct stk_progress *progress; /* NULL: none */
-    const char *solver;            /* path of stoker-lp, for objectives that need it; may be NULL */
+    const struct stk_tenants *tenants; /* matched with the trace; NULL: no limits */
+    struct stk_progress *progress;     /* NULL: none */
+    const char *solver; /* path of stoker-lp, for objectives that need it; may be NULL */
 };
 
 /* Fills everything in 'ret' but the totals that stk_run_result_sum() makes, and cpu_s and rss_mib.

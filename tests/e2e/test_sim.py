@@ -442,6 +442,88 @@ def test_a_trace_cannot_say_that_a_job_ends_by_eviction(tmp_path):
     assert '"ends" must be one of ok, failed' in refused(trace, "--cluster", "1x8")
 
 
+# ---- tenants ----
+
+def limits(tmp_path, text):
+    path = tmp_path / "tenants.yaml"
+    path.write_text(text)
+    return path
+
+
+def two_teams(tmp_path):
+    """Two jobs of 4 GPUs of one team, then one of another and one of nobody known."""
+    return jsonl(tmp_path, {"id": 1, "submit_s": 0, "duration_s": 100, "gpus": 4, "tenant": "vision"},
+                 {"id": 2, "submit_s": 0, "duration_s": 100, "gpus": 4, "tenant": "vision"},
+                 {"id": 3, "submit_s": 1, "duration_s": 100, "gpus": 2, "tenant": "speech"},
+                 {"id": 4, "submit_s": 1, "duration_s": 100, "gpus": 2, "tenant": "somebody"})
+
+
+@pytest.mark.parametrize("backfill", ["none", "skip", "easy"])
+def test_a_tenant_over_its_limit_waits_and_others_pass(tmp_path, backfill):
+    words = [two_teams(tmp_path), "--cluster", "1x16", "--order", "fifo", "--backfill", backfill, "--paranoid"]
+    assert {r["wait_s"] for r in rows(tmp_path, *words).values()} == {"0"}
+    path = limits(tmp_path, "tenants:\n  - name: research\n    limit: 6\n    tenants:\n"
+                            "      - {name: vision}\n      - {name: speech, limit: 2}\n"
+                            "  - {name: default, limit: 2.5}\n")
+    jobs = rows(tmp_path, *words, "--tenants", path)
+    assert [jobs[i]["wait_s"] for i in "1234"] == ["0", "100", "0", "0"]
+    path = limits(tmp_path, "tenants: [{name: vision, limits: {gpu: 4}}]")
+    jobs = rows(tmp_path, *words, "--tenants", path)
+    assert [jobs[i]["wait_s"] for i in "1234"] == ["0", "100", "0", "0"]
+
+
+def test_a_tree_without_limits_changes_nothing(tmp_path):
+    words = ["--generate", "jobs=500,gpus=64,tenants=5,seed=3", "--cluster", "8x8"]
+    path = limits(tmp_path, "tenants: [{name: a, tenants: [{name: b}]}]")
+    for more in (["--bundle", "default"], ["--order", "srtf"], ["--backfill", "conservative", "--preempt", "none"]):
+        plain, tree = simulate(*words, *more), simulate(*words, *more, "--tenants", path)
+        assert plain["avg_jct_s"] == tree["avg_jct_s"] and plain["avg_wait_s"] == tree["avg_wait_s"]
+
+
+def test_limits_hold_on_a_busy_day_and_everybody_runs_in_the_end(tmp_path):
+    words = ["--generate", "jobs=1500,gpus=64,load=1.2,tenants=4,seed=5", "--cluster", "8x8"]
+    free = simulate(*words)
+    path = limits(tmp_path, "tenants: [{name: default, limit: 40}]")
+    tight = simulate(*words, "--tenants", path, "--paranoid")
+    assert tight["finished"] == tight["jobs"] == 1500
+    assert tight["avg_wait_s"] > free["avg_wait_s"]
+    assert tight["utilization"] <= 40 / 64
+
+
+@pytest.mark.parametrize("text, message", [
+    ("tenants: [{name: vision, limit: 2}]", "needs 4 GPUs; the limit of tenant vision is less"),
+    ("tenants: [{name: vision, tenants: [{name: a}]}]", "which has others below it"),
+    ("tenants: [{name: vision, limit: many}]", ":1: a limit is a number of GPUs"),
+    ("tenants: [{name: vision, limit: 0.0005}]", ":1: a limit is a number of GPUs"),
+    ("tenants: [{name: vision, limits: {A100: 2}}]", 'has no GPUs of type "A100"'),
+    ("tenants:\n  - {name: a}\n  - {name: a}", ':3: there are two tenants "a"'),
+    ("tenants:\n  - {limit: 3}", ":2: a tenant needs a name"),
+    ("tenants: [{name: a, guarantee: 4}]", 'unknown key "guarantee"; a tenant has name, limit, limits, tenants'),
+    ("tenants: [{name: a, tenants: [{name: default}]}]", "default is for all tenants that are not in the file"),
+    ("tenants: [{name: a, tenants: 3}]", '"tenants" must be a list'),
+    ("teams: []", "unknown key"),
+    ("", 'expected "tenants:"'),
+])
+def test_what_is_wrong_with_tenants_is_said(tmp_path, text, message):
+    path = limits(tmp_path, text)
+    assert message in refused(two_teams(tmp_path), "--cluster", "1x16", "--tenants", path)
+
+
+def test_tenants_are_at_most_eight_levels_deep(tmp_path):
+    def nest(n):
+        return "tenants: [{name: n%d%s}]" % (n, ", " + nest(n - 1) if n > 1 else "")
+    simulate(two_teams(tmp_path), "--cluster", "1x16", "--tenants", limits(tmp_path, nest(8)))
+    assert "more than 8 levels" in refused(two_teams(tmp_path), "--cluster", "1x16", "--tenants",
+                                           limits(tmp_path, nest(9)))
+
+
+@pytest.mark.parametrize("words", [["--backfill", "conservative", "--preempt", "none"], ["--order", "srtf"]])
+def test_limits_are_refused_where_they_would_not_hold(tmp_path, words):
+    path = limits(tmp_path, "tenants: [{name: vision, limit: 4}]")
+    assert "limits of tenants do not go with" in refused(two_teams(tmp_path), "--cluster", "1x16", "--tenants",
+                                                         path, *words)
+
+
 # ---- power ----
 
 def powered(tmp_path, count=2, gpus=2):

@@ -100,6 +100,8 @@ static struct stk_core *core_of(struct fx *f, const struct fx_setup *u)
         .layouts = u->layouts,
         .n_layouts = u->n_layouts,
         .n_pools = u->n_pools ? u->n_pools : 1,
+        .tenants = u->tenants,
+        .n_tenants = u->n_tenants,
         .n_resources = u->n_resources,
         .resource_names = names,
         .order = stk_order_find(u->order ? u->order : "fifo"),

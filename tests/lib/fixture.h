@@ -27,7 +27,9 @@ struct fx_setup {                                   /* what is left out has a se
     const struct stk_node_spec *nodes;              /* 2 nodes of 8 GPUs */
     uint32_t n_nodes, n_pools;
     const struct stk_speeds *speeds;
-    uint32_t n_resources;             /* named r0, r1, ... */
+    uint32_t n_resources;                  /* named r0, r1, ... */
+    const struct stk_tenant_spec *tenants; /* none */
+    uint32_t n_tenants;
     const struct stk_layout *layouts; /* of their GPUs; none */
     uint32_t n_layouts;
     bool forget; /* finished jobs are dropped, 'retain' kept; else all are kept */

@@ -2,6 +2,7 @@
 #include "lib/world.h"
 #include "core/array.h"
 #include "core/place.h"
+#include "core/tenant.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -202,6 +203,61 @@ static void some_racks(struct world *w, struct stk_rng *r)
     }
 }
 
+/* A tree of tenants; some have limits, over all types or of one. A stream of its own, too. */
+static void some_tenants(struct world *w, const struct stk_rng *r)
+{
+    static const char *const names[] = {"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8"};
+    struct stk_rng side = *r;
+    uint32_t n = 0;
+
+    stk_rng_init(&side, stk_rng_next(&side) + 2);
+    w->limits = percent(&side, 40) && w->setup.preempt && w->setup.backfill && /* chosen at all */
+                !stk_preempt_find(w->setup.preempt)->pass &&
+                !stk_backfill_find(w->setup.backfill)->reserve_all;
+    w->setup.tenants = w->tenants;
+    for (; w->limits && n < WORLD_MAX_TENANTS; n++) {
+        struct stk_tenant_spec *t = &w->tenants[n];
+
+        *t = (struct stk_tenant_spec){.name = names[n], .limit = STK_NO_LIMIT};
+        t->parent = n < 2 || percent(&side, 30) ? STK_NONE : 1 + below(&side, n - 1);
+        if (percent(&side, 40))
+            t->limit = 500 * (1 + below(&side, 40));
+        for (uint32_t k = 0; k < STK_MAX_GPU_TYPES; k++)
+            t->type_limit[k] =
+                percent(&side, 20) ? 500 * (uint64_t)(1 + below(&side, 30)) : STK_NO_LIMIT;
+    }
+    w->setup.n_tenants = n;
+}
+
+/* One that may have jobs. */
+static uint32_t some_tenant(const struct world *w, const struct stk_rng *r)
+{
+    struct stk_rng side = *r;
+    uint32_t at;
+    bool leaf;
+
+    stk_rng_init(&side, stk_rng_next(&side) + 3);
+    do {
+        at = below(&side, w->setup.n_tenants);
+        leaf = true;
+        for (uint32_t i = 0; i < w->setup.n_tenants; i++)
+            leaf &= w->tenants[i].parent != at;
+    } while (!leaf);
+    return at;
+}
+
+void world_within_limits(const struct fx *f)
+{
+    const struct stk_state *s = f->s;
+
+    for (uint32_t t = 0; t < s->n_tenants; t++)
+        for (uint32_t k = 0; k < s->n_tenant_cols; k++)
+            fx_must(*stk_tenant_used(s, t, k) <= *stk_tenant_limit(s, t, k),
+                    "tenant %u has %llu of at most %llu milli-GPU", t,
+                    (unsigned long long)*stk_tenant_used(s, t, k),
+                    (unsigned long long)*stk_tenant_limit(s, t, k));
+}
+
 void world_no_topology(struct world *w)
 {
     w->topology = w->exclusive = false;
@@ -249,6 +305,7 @@ void world_cluster(struct world *w, struct stk_rng *r)
     some_mig_nodes(w, r);
     some_resources(w, r);
     some_racks(w, r);
+    some_tenants(w, r);
 }
 
 void world_power(struct world *w, struct stk_rng *r)
@@ -293,6 +350,8 @@ void world_no_mig(struct world *w)
 
 void world_plain(struct world *w)
 {
+    w->limits = false;
+    w->setup.n_tenants = 0;
     w->resources = w->speeds = false;
     w->setup.n_resources = 0;
     for (uint32_t i = 0; i < w->setup.n_nodes; i++)
@@ -463,6 +522,8 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
     for (uint32_t i = 0; i < STK_RETRY_MAX && percent(r, 30); i++)
         spec.retry[i] = percent(r, 10) ? STK_RETRY_ALWAYS : (uint8_t)below(r, 3);
     random_deps(f, r, &spec, deps);
+    if (w->limits)
+        spec.tenant = some_tenant(w, r);
     if (w->topology || w->exclusive) {
         struct stk_rng side = *r; /* worlds without stay what they were */
 

@@ -7,11 +7,13 @@
 #include "model/mig.h"
 
 #define WORLD_MAX_NODES 8
+#define WORLD_MAX_TENANTS 9
 
 struct world {
     struct fx_setup setup; /* points to 'nodes' */
     struct stk_node_spec nodes[WORLD_MAX_NODES];
     uint16_t instances[WORLD_MAX_NODES][STK_MAX_NODE_GPUS * STK_MIG_SLICES];
+    struct stk_tenant_spec tenants[WORLD_MAX_TENANTS];
     char params[192];
     bool cpu_jobs;  /* jobs ask for CPU and memory too */
     bool types;     /* ... and for GPU types */
@@ -22,6 +24,7 @@ struct world {
     bool topology;  /* ... and for places: nodes say where they are, and which GPUs are linked */
     bool exclusive; /* ... and for nodes of their own */
     bool pairs;     /* ... and for whole GPUs that another job may have with them */
+    bool limits;    /* ... and belong to tenants with limits */
     bool exact;     /* estimates are right */
 };
 
@@ -36,10 +39,12 @@ void world_policies(struct world *w, struct stk_rng *r);
 void world_cluster(struct world *w, struct stk_rng *r);
 /* The same without MIG. */
 void world_no_mig(struct world *w);
-/* ... without named resources and speeds. */
+/* ... without named resources, speeds and tenants. */
 void world_plain(struct world *w);
 /* The same without racks and links, and nobody wants a node for itself. */
 void world_no_topology(struct world *w);
+/* No tenant has more than its limit. Not where events came from elsewhere, too. */
+void world_within_limits(const struct fx *f);
 /* What nodes draw; where the policy may have one, a cap. After the cluster. */
 void world_power(struct world *w, struct stk_rng *r);
 void world_delays(struct world *w, struct stk_rng *r);

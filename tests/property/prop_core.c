@@ -60,6 +60,7 @@ static void check_turn(struct fx *f, void *ctx)
 {
     (void)ctx;
     fx_sound(f);
+    world_within_limits(f);
 }
 
 static void live(const struct world *w, struct fx *f, struct stk_rng *r, uint32_t actions)
@@ -138,9 +139,10 @@ static bool caches_comparable(struct world *w)
                          does */
     if (stk_preempt_find(w->setup.preempt)->pass)
         return strcmp(w->setup.preempt, "lucid") != 0 && strstr(w->params, "las.thresholds");
-    /* plans count GPUs and know no rounds: what else a job lacks when its time comes is luck */
+    /* plans count GPUs and know no rounds: what else a job lacks when its time comes is luck; and a
+     * promise is kept while its job is over a limit for some time */
     return !promises || (strcmp(w->setup.place, "count") == 0 && !w->cpu_jobs && !w->types &&
-                         !w->resources && !strstr(w->params, "round"));
+                         !w->resources && !w->limits && !strstr(w->params, "round"));
 }
 
 static void caches_run(uint64_t seed)
@@ -313,6 +315,8 @@ static void fifo_run(uint64_t seed)
     w.setup.params = "";
     w.setup.forget = false;
     w.setup.final_pct = 0;
+    w.limits = false; /* who is over a limit is passed by others */
+    w.setup.n_tenants = 0;
     f = fx_new(&w.setup);
     f->on_turn = check_fifo;
     f->ctx = &seen;

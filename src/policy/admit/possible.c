@@ -8,7 +8,7 @@
 
 static int check(const struct stk_state *s, const struct stk_job_spec *spec, struct stk_err *err)
 {
-    if (stk_shape_known(s, &spec->demand, spec->pool.i))
+    if (stk_shape_known(s, spec))
         return 0;
     return stk_place_possible(s, &spec->demand, spec->pool.i, err);
 }

@@ -69,6 +69,19 @@ static void of_a_part_it_says_what_is_short(void **state)
          "sleeps until its turn, 1st", "");
 }
 
+static void limits_are_named_with_what_is_used(void **state)
+{
+    (void)state;
+    says(&(struct stk_say){.why = {STK_WHY_LIMIT, .need = 2000, .used = 8000, .limit = 8500,
+                                   .tenant = "vision"},
+                           .now = NOW},
+         "is over the limit of vision: uses 8 of 8.5 GPUs", "");
+    says(&(struct stk_say){.why = {STK_WHY_LIMIT, .used = 250, .limit = 1000, .tenant = "ann",
+                                   .gpu_type = 2},
+                           .now = NOW},
+         "is over the limit of ann: uses 0.25 of 1 GPUs of one type", "");
+}
+
 static void turns_name_who_is_first(void **state)
 {
     (void)state;
@@ -150,6 +163,7 @@ int main(void)
         cmocka_unit_test(gpus_that_nobody_has_are_not_said_to_be_a_jobs),
         cmocka_unit_test(missing_gpus_are_counted),
         cmocka_unit_test(of_a_part_it_says_what_is_short),
+        cmocka_unit_test(limits_are_named_with_what_is_used),
         cmocka_unit_test(turns_name_who_is_first),
         cmocka_unit_test(every_reason_has_a_sentence),
         cmocka_unit_test(every_end_has_a_sentence),

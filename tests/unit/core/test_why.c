@@ -316,6 +316,31 @@ static void a_power_cap_keeps_it_back(void **state)
     fx_free(f);
 }
 
+static void its_tenant_has_enough(void **state)
+{
+    struct stk_tenant_spec team = {.name = "team", .parent = STK_NONE, .limit = 4500};
+    struct stk_reason r;
+    struct fx *f;
+    uint32_t job;
+
+    (void)state;
+    for (uint32_t i = 0; i < STK_MAX_GPU_TYPES; i++)
+        team.type_limit[i] = STK_NO_LIMIT;
+    f = fx_new(&(struct fx_setup){.tenants = &team, .n_tenants = 1});
+    (void)fx_submit(f, fx_job(4, 10));
+    job = fx_submit(f, fx_job(2, 10));
+    fx_turn(f);
+    r = why(f, job);
+    assert_int_equal(r.code, STK_WHY_LIMIT);
+    assert_string_equal(r.tenant, "team");
+    assert_int_equal(r.need, 2000);
+    assert_int_equal(r.used, 4000);
+    assert_int_equal(r.limit, 4500);
+    assert_int_equal(r.have, 500);
+    assert_int_equal(r.missing, 1500);
+    fx_free(f);
+}
+
 static void every_reason_was_met(void **state)
 {
     (void)state;
@@ -337,6 +362,7 @@ int main(void)
         cmocka_unit_test(its_node_was_taken_away),
         cmocka_unit_test(it_sleeps_where_another_runs),
         cmocka_unit_test(a_power_cap_keeps_it_back),
+        cmocka_unit_test(its_tenant_has_enough),
         cmocka_unit_test(every_reason_was_met),
     };
 

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/tenant.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "core/shape.h"
+
+/* ---- the table ---- */
+
+static int no_memory(struct stk_err *err)
+{
+    return stk_err_set(err, -ENOMEM, "out of memory for tenants");
+}
+
+/* Zeroed memory for so many tenants; the columns follow from the nodes. */
+static int make(struct stk_state *s, uint32_t n)
+{
+    const struct stk_mem *m = &s->mem;
+    uint32_t types = 0;
+    size_t cells;
+
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        types = s->nodes[i].gpu_type >= types ? s->nodes[i].gpu_type + 1 : types;
+    s->n_tenant_cols = STK_OF_TYPE(types);
+    cells = (size_t)n * s->n_tenant_cols;
+    s->n_tenants = n;
+    s->tenants = m->resize(m->ctx, NULL, 0, n * sizeof(*s->tenants));
+    s->tenant_limits = m->resize(m->ctx, NULL, 0, cells * sizeof(uint64_t));
+    s->tenant_used = m->resize(m->ctx, NULL, 0, 2 * cells * sizeof(uint64_t));
+    return s->tenants && s->tenant_limits && s->tenant_used ? 0 : -ENOMEM;
+}
+
+void stk_tenants_memory(struct stk_state *s, struct stk_visit *v)
+{
+    size_t cells = (size_t)s->n_tenants * s->n_tenant_cols;
+
+    STK_BLOCK(v, s->tenants, s->n_tenants);
+    STK_BLOCK(v, s->tenant_limits, cells);
+    STK_BLOCK(v, s->tenant_used, 2 * cells);
+}
+
+static uint32_t depth_of(const struct stk_state *s, uint32_t tenant)
+{
+    uint32_t n = 0;
+
+    for (uint32_t at = tenant + 1; at; at = s->tenants[at - 1].parent)
+        n++;
+    return n;
+}
+
+static int fill_row(struct stk_state *s, const struct stk_tenant_spec *spec, uint32_t i,
+                    struct stk_err *err)
+{
+    struct stk_tenant *t = &s->tenants[i];
+    bool limits = spec->limit != STK_NO_LIMIT;
+
+    if (spec->parent != STK_NONE && spec->parent >= i)
+        return stk_err_set(err, -EINVAL, "tenant %.60s: the one above it must come before it",
+                           spec->name);
+    *t = (struct stk_tenant){.name = spec->name, .parent = spec->parent + 1, .leaf = true};
+    if (depth_of(s, i) > STK_MAX_TENANT_DEPTH)
+        return stk_err_set(err, -EINVAL, "tenant %.60s: at most %d levels of tenants", spec->name,
+                           STK_MAX_TENANT_DEPTH);
+    *stk_tenant_limit(s, i, STK_ALL_TYPES) = spec->limit;
+    for (uint32_t k = 0; STK_OF_TYPE(k) < s->n_tenant_cols; k++) {
+        *stk_tenant_limit(s, i, STK_OF_TYPE(k)) = spec->type_limit[k];
+        limits |= spec->type_limit[k] != STK_NO_LIMIT;
+    }
+    t->limited = limits ? i + 1 : t->parent ? s->tenants[t->parent - 1].limited : 0;
+    if (t->parent)
+        s->tenants[t->parent - 1].leaf = false;
+    return 0;
+}
+
+static int check_policies(const struct stk_state *s, struct stk_err *err)
+{
+    bool limits = false;
+
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        limits |= s->tenants[i].limited > 0;
+    if (!limits || (!s->preempt->pass && !s->backfill->reserve_all))
+        return 0;
+    return stk_err_set(err, -EINVAL,
+                       "limits of tenants do not go with preempt %s and backfill %s; take preempt "
+                       "none or tier, and backfill none, skip or easy",
+                       s->preempt->name, s->backfill->name);
+}
+
+int stk_tenants_init(struct stk_state *s, const struct stk_tenant_spec *specs, uint32_t n,
+                     struct stk_err *err)
+{
+    int rc = 0;
+
+    if (n == 0)
+        return 0;
+    if (n > STK_MAX_TENANTS)
+        return stk_err_set(err, -EINVAL, "at most %d tenants, got %u", STK_MAX_TENANTS, n);
+    if (make(s, n) < 0)
+        return no_memory(err);
+    for (uint32_t i = 0; i < n && rc == 0; i++)
+        rc = fill_row(s, &specs[i], i, err);
+    if (rc == 0 && !s->tenants[0].leaf)
+        rc = stk_err_set(err, -EINVAL,
+                         "tenant %.60s takes jobs of unknown tenants: none may be below it",
+                         specs[0].name);
+    return rc < 0 ? rc : check_policies(s, err);
+}
+
+/* ---- limits ---- */
+
+/* What a job of this demand counts for, in all. In a pool that only counts, parts are whole GPUs.
+ */
+static uint64_t milli_of(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    uint64_t each = d->gpu_milli && !s->pools[pool].aggregate ? d->gpu_milli : 1000;
+
+    return each * d->gpus * d->tasks;
+}
+
+static bool within(uint64_t limit, uint64_t used, uint64_t more)
+{
+    return limit == STK_NO_LIMIT || more == 0 || (used <= limit && more <= limit - used);
+}
+
+/* Of these GPU types, those of which the tenant may have so much more; 0: it may not in all.
+ * 'empty': if it had nothing yet. */
+static uint64_t open_at(const struct stk_state *s, uint32_t tenant, uint64_t types, uint64_t more,
+                        bool empty)
+{
+    const uint64_t *limit = stk_tenant_limit(s, tenant, STK_ALL_TYPES);
+    const uint64_t *used = stk_tenant_used(s, tenant, STK_ALL_TYPES);
+    uint64_t open = types;
+
+    if (!within(*limit, empty ? 0 : *used, more))
+        return 0;
+    for (uint32_t k = STK_OF_TYPE(0); k < s->n_tenant_cols; k++)
+        if (!within(limit[k], empty ? 0 : used[k], more))
+            open &= ~(UINT64_C(1) << (k - 1));
+    return open;
+}
+
+/* Types that some node of the pool has, of those. */
+static uint64_t types_in(const struct stk_state *s, uint32_t pool, uint64_t types)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    uint64_t have = 0;
+
+    for (uint32_t i = 0; i < p->n_groups; i++)
+        have |= UINT64_C(1) << s->groups[p->first_group + i].gpu_type;
+    return types & have;
+}
+
+/* Types that a job of the shape might get. One that sleeps wakes where it is. */
+static uint64_t wanted(const struct stk_state *s, const struct stk_shape *sh)
+{
+    if (sh->demand.pin)
+        return UINT64_C(1) << s->nodes[sh->demand.pin - 1].gpu_type;
+    return types_in(s, sh->pool, sh->demand.gpu_types);
+}
+
+uint64_t stk_tenant_open(const struct stk_state *s, uint32_t shape)
+{
+    const struct stk_shape *sh = &s->shapes[shape];
+    uint64_t types = wanted(s, sh), more = milli_of(s, &sh->demand, sh->pool);
+
+    for (uint32_t at = sh->tenant; at && types; at = s->tenants[at - 1].parent)
+        types = open_at(s, at - 1, types, more, false);
+    return types;
+}
+
+bool stk_tenant_beside(const struct stk_state *s, uint32_t shape, uint32_t job)
+{
+    const struct stk_shape *sh = &s->shapes[shape], *other = &s->shapes[s->jobs[job].shape];
+    uint64_t more = milli_of(s, &sh->demand, sh->pool);
+    uint64_t both = more + milli_of(s, &other->demand, other->pool);
+    uint64_t types = wanted(s, sh);
+
+    for (uint32_t at = sh->tenant; at && types; at = s->tenants[at - 1].parent) {
+        uint32_t up = other->tenant;
+
+        while (up && up != at)
+            up = s->tenants[up - 1].parent;
+        types = open_at(s, at - 1, types, up ? both : more, false);
+    }
+    return types != 0 && types == stk_tenant_open(s, shape); /* it may get any of these */
+}
+
+uint32_t stk_tenant_in_the_way(const struct stk_state *s, uint32_t shape)
+{
+    const struct stk_shape *sh = &s->shapes[shape];
+    uint64_t types = wanted(s, sh), more = milli_of(s, &sh->demand, sh->pool);
+    uint32_t found = STK_NONE;
+
+    for (uint32_t at = sh->tenant; at; at = s->tenants[at - 1].parent)
+        if (open_at(s, at - 1, types, more, false) != types)
+            found = at - 1;
+    return found;
+}
+
+void stk_tenant_note(struct stk_state *s, uint32_t shape, bool beside)
+{
+    uint32_t at = s->shapes[shape].tenant ? stk_tenant_in_the_way(s, shape) : STK_NONE;
+
+    if (at != STK_NONE)
+        s->tenants[at].closed = true;
+    for (at = s->shapes[shape].tenant; at && beside; at = s->tenants[at - 1].parent)
+        s->tenants[at - 1].closed = true;
+}
+
+/* ---- jobs that come ---- */
+
+static double gpus_of(uint64_t milli)
+{
+    return (double)milli / 1000;
+}
+
+int stk_tenant_check(const struct stk_state *s, const struct stk_job_spec *spec,
+                     uint64_t *ret_types, struct stk_err *err)
+{
+    const struct stk_demand *d = &spec->demand;
+    uint64_t types = types_in(s, spec->pool.i, d->gpu_types), more, open = types;
+
+    *ret_types = d->gpu_types;
+    if (s->n_tenants == 0)
+        return 0;
+    if (spec->tenant >= s->n_tenants)
+        return stk_err_set(err, -EINVAL, "there is no tenant %u (0 to %u)", spec->tenant,
+                           s->n_tenants - 1);
+    if (!s->tenants[spec->tenant].leaf)
+        return stk_err_set(err, -EINVAL,
+                           "tenant %.60s has others below it; jobs belong to one of those",
+                           s->tenants[spec->tenant].name);
+    more = milli_of(s, d, spec->pool.i);
+    for (uint32_t at = s->tenants[spec->tenant].limited; at && types;
+         at = s->tenants[at - 1].parent) {
+        open = open_at(s, at - 1, open, more, true);
+        if (!open)
+            return stk_err_set(err, -ERANGE, "needs %g GPUs; the limit of tenant %.60s is less%s",
+                               gpus_of(more), s->tenants[at - 1].name,
+                               within(*stk_tenant_limit(s, at - 1, STK_ALL_TYPES), 0, more)
+                                   ? " on every GPU type"
+                                   : "");
+    }
+    if (open != types)
+        *ret_types = open;
+    return 0;
+}
+
+/* ---- leases ---- */
+
+/* Adds what the job's pieces are to a table like 'used', or takes it off. */
+static void count(const struct stk_state *s, const struct stk_job *j, uint64_t *table, bool add)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    uint64_t each = d->gpu_milli ? d->gpu_milli : 1000;
+
+    for (uint32_t at = j->tenant + 1; at; at = s->tenants[at - 1].parent) {
+        uint64_t *row = &table[(size_t)(at - 1) * s->n_tenant_cols];
+
+        for (uint32_t i = 0; i < j->n_pieces; i++) {
+            const struct stk_piece *p = &s->pieces[j->first_piece + i];
+            uint64_t milli = add ? each * p->gpus : -(each * p->gpus);
+
+            row[STK_ALL_TYPES] += milli;
+            row[STK_OF_TYPE(s->nodes[p->node.i].gpu_type)] += milli;
+        }
+    }
+}
+
+/* The first of a strict queue may be over a limit now: it stands in nobody's way any more. A
+ * promise is kept until its time: those who start meanwhile end before it, or leave room for it. */
+static void stand_aside(struct stk_state *s, uint32_t pool)
+{
+    struct stk_pool *p = &s->pools[pool];
+    uint32_t shape = p->blocked && p->ready.n > 0 ? p->ready.item[0].id : STK_NONE;
+
+    if (shape == STK_NONE || stk_tenant_open(s, shape))
+        return;
+    p->blocked = false;
+    stk_shape_mark_dirty(s, pool);
+}
+
+void stk_tenant_took(struct stk_state *s, const struct stk_job *j)
+{
+    if (s->n_tenants == 0)
+        return;
+    count(s, j, s->tenant_used, true);
+    for (uint32_t i = 0; s->tenants[j->tenant].limited && i < s->n_pools; i++)
+        stand_aside(s, i);
+}
+
+/* The shape, parked with one tenant, is tried again if it is within limits now; else it is parked
+ * where the way is blocked now. */
+static void look_again(struct stk_state *s, uint32_t shape)
+{
+    uint32_t tenant;
+
+    if (stk_tenant_open(s, shape)) {
+        s->pools[s->shapes[shape].pool].blocked = false;
+        stk_shape_ready(s, shape);
+        return;
+    }
+    tenant = stk_tenant_in_the_way(s, shape);
+    if (tenant == s->shapes[shape].park_tenant)
+        return;
+    stk_shape_unpark(s, shape);
+    stk_shape_park_limit(s, shape, tenant);
+}
+
+/* The use of the tenant fell. */
+static void wake(struct stk_state *s, uint32_t tenant)
+{
+    struct stk_tenant *t = &s->tenants[tenant];
+
+    for (uint32_t at = t->parked; at;) {
+        uint32_t shape = at - 1;
+
+        at = s->shapes[shape].park_next;
+        look_again(s, shape);
+    }
+    if (!t->closed)
+        return;
+    t->closed = false;
+    for (uint32_t i = 0; i < s->n_pools; i++) {
+        if (s->pools[i].n_waiting == 0)
+            continue;
+        s->pools[i].blocked = false;
+        while (s->pools[i].resv_parked)
+            stk_shape_ready(s, s->pools[i].resv_parked - 1);
+        stk_shape_wake_all(s, &s->pools[i]);
+        stk_shape_mark_dirty(s, i);
+    }
+}
+
+void stk_tenant_gave(struct stk_state *s, const struct stk_job *j)
+{
+    if (s->n_tenants == 0)
+        return;
+    count(s, j, s->tenant_used, false);
+    for (uint32_t at = s->tenants[j->tenant].limited; at; at = s->tenants[at - 1].parent)
+        wake(s, at - 1);
+}
+
+bool stk_tenant_why(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    const struct stk_shape *sh = &s->shapes[j->shape];
+    uint32_t at, of = STK_ALL_TYPES;
+    uint64_t more = milli_of(s, &sh->demand, j->pool), types;
+
+    at = stk_tenant_in_the_way(s, j->shape);
+    if (at == STK_NONE)
+        return false;
+    types = wanted(s, sh);
+    if (within(*stk_tenant_limit(s, at, of), *stk_tenant_used(s, at, of), more))
+        for (of = STK_OF_TYPE(0); of + 1 < s->n_tenant_cols; of++)
+            if ((types >> (of - 1) & 1) &&
+                !within(*stk_tenant_limit(s, at, of), *stk_tenant_used(s, at, of), more))
+                break;
+    r->code = STK_WHY_LIMIT;
+    r->need = more;
+    r->used = *stk_tenant_used(s, at, of);
+    r->limit = *stk_tenant_limit(s, at, of);
+    r->have = r->limit > r->used ? r->limit - r->used : 0;
+    r->missing = r->need > r->have ? r->need - r->have : 0;
+    r->tenant = s->tenants[at].name;
+    r->gpu_type = of;
+    return true;
+}
+
+/* ---- save, load, sound ---- */
+
+void stk_tenant_put_names(struct stk_bytes *b, const struct stk_state *s)
+{
+    stk_put_u(b, s->n_tenants);
+    for (uint32_t i = 0; i < s->n_tenants; i++) {
+        uint32_t len = (uint32_t)strlen(s->tenants[i].name);
+
+        stk_put_u(b, len);
+        stk_put_raw(b, s->tenants[i].name, len);
+    }
+}
+
+static bool named(const struct stk_tenant *t, const unsigned char *name, uint32_t len)
+{
+    return t->leaf && strlen(t->name) == len && memcmp(t->name, name, len) == 0;
+}
+
+int stk_tenant_get_names(struct stk_reader *r, const struct stk_state *s, uint32_t **ret_here,
+                         uint32_t *ret_n, uint32_t *ret_cap)
+{
+    uint32_t n = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at));
+
+    if (n > STK_MAX_TENANTS)
+        r->bad = true;
+    if (r->bad)
+        return 0;
+    if (stk_mem_grow(&s->mem, ret_here, ret_cap, n, sizeof(**ret_here)) < 0)
+        return -ENOMEM;
+    *ret_n = n;
+    for (uint32_t i = 0; i < n && !r->bad; i++) {
+        uint32_t len = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at)), at = 0;
+        const unsigned char *name = stk_get_raw(r, len);
+
+        if (!name)
+            break;
+        if (i < s->n_tenants && named(&s->tenants[i], name, len))
+            at = i; /* nearly always */
+        else
+            while (at < s->n_tenants && !named(&s->tenants[at], name, len))
+                at++;
+        (*ret_here)[i] = at < s->n_tenants ? at : 0;
+    }
+    return 0;
+}
+
+bool stk_tenants_sound(const struct stk_state *s, struct stk_err *err)
+{
+    size_t cells = (size_t)s->n_tenants * s->n_tenant_cols;
+    uint64_t *sum = s->tenant_used + cells; /* scratch */
+
+    if (s->n_tenants == 0)
+        return true;
+    memset(sum, 0, cells * sizeof(*sum));
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+
+        if (j->state == STK_JOB_NONE || j->state == STK_JOB_DONE)
+            continue;
+        if (j->tenant >= s->n_tenants ||
+            s->shapes[j->shape].tenant != stk_tenant_limited(s, j->tenant)) {
+            (void)stk_err_set(err, -EINVAL, "job %u is of tenant %u, its shape of another",
+                              j->number, j->tenant);
+            return false;
+        }
+        if (j->lease)
+            count(s, j, sum, true);
+    }
+    for (size_t k = 0; k < cells; k++)
+        if (sum[k] != s->tenant_used[k]) {
+            (void)stk_err_set(err, -EINVAL, "tenant %.60s: leases of %llu milli-GPU, counted %llu",
+                              s->tenants[k / s->n_tenant_cols].name, (unsigned long long)sum[k],
+                              (unsigned long long)s->tenant_used[k]);
+            return false;
+        }
+    return true;
+}
