@@ -79,6 +79,9 @@ static int check_policies(const struct stk_state *s, struct stk_err *err)
 
     for (uint32_t i = 0; i < s->n_tenants; i++)
         limits |= s->tenants[i].limited > 0;
+    if (limits && s->place->cap_w && s->place->cap_w(s->place_st) > 0)
+        return stk_err_set(err, -EINVAL,
+                           "limits of tenants do not go with a power cap (energy.cap_w)");
     if (!limits || (!s->preempt->pass && !s->backfill->reserve_all))
         return 0;
     return stk_err_set(err, -EINVAL,

@@ -633,3 +633,12 @@ def test_a_forecast_does_not_know_how_long_jobs_really_run(tmp_path):
 def test_forecast_takes_a_number():
     for bad in ("0", "x", "-1"):
         assert "--forecast takes a whole number from 1 on" in refused(*SMALL, "--forecast", bad)
+
+
+def test_limits_of_tenants_do_not_go_with_a_power_cap(tmp_path):
+    path = limits(tmp_path, "tenants: [{name: vision, limit: 8}]")
+    cluster = tmp_path / "c.yaml"
+    cluster.write_text("nodes: [{gpus: 16, power: {idle_w: 800, gpu_w: 400}}]")
+    words = [two_teams(tmp_path), "--cluster", cluster, "--tenants", path, "--place", "energy"]
+    simulate(*words)
+    assert "limits of tenants do not go with a power cap" in refused(*words, "--param", "energy.cap_w=9000")

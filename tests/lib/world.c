@@ -213,7 +213,8 @@ static void some_tenants(struct world *w, const struct stk_rng *r)
     stk_rng_init(&side, stk_rng_next(&side) + 2);
     w->limits = percent(&side, 40) && w->setup.preempt && w->setup.backfill && /* chosen at all */
                 !stk_preempt_find(w->setup.preempt)->pass &&
-                !stk_backfill_find(w->setup.backfill)->reserve_all;
+                !stk_backfill_find(w->setup.backfill)->reserve_all &&
+                !(w->setup.params && strstr(w->setup.params, "energy.cap_w"));
     w->setup.tenants = w->tenants;
     for (; w->limits && n < WORLD_MAX_TENANTS; n++) {
         struct stk_tenant_spec *t = &w->tenants[n];

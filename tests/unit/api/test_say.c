@@ -65,7 +65,7 @@ static void of_a_part_it_says_what_is_short(void **state)
                            .tasks = 1,
                            .now = NOW},
          "needs 2 of licence and 1 is free", "with 1 of licence it would fit now");
-    says(&(struct stk_say){.why = {STK_WHY_RUNNING}, .turn = "sleeps until its turn, 1st"},
+    says(&(struct stk_say){.why = {.code = STK_WHY_RUNNING}, .turn = "sleeps until its turn, 1st"},
          "sleeps until its turn, 1st", "");
 }
 
