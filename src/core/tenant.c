@@ -420,10 +420,11 @@ int stk_tenant_get_names(struct stk_reader *r, const struct stk_state *s, uint32
 bool stk_tenants_sound(const struct stk_state *s, struct stk_err *err)
 {
     size_t cells = (size_t)s->n_tenants * s->n_tenant_cols;
-    uint64_t *sum = s->tenant_used + cells; /* scratch */
+    uint64_t *sum;
 
     if (s->n_tenants == 0)
         return true;
+    sum = s->tenant_used + cells; /* scratch */
     memset(sum, 0, cells * sizeof(*sum));
     for (uint32_t i = 0; i < s->n_jobs; i++) {
         const struct stk_job *j = &s->jobs[i];

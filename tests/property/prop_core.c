@@ -291,10 +291,11 @@ static void check_fifo(struct fx *f, void *ctx)
 
     for (; seen->upto < f->n_log; seen->upto++) {
         const struct stk_event *ev = &f->log[seen->upto].ev;
-        const struct stk_job *j = &f->s->jobs[ev->job.i];
+        const struct stk_job *j;
 
         if (ev->type != STK_EV_PLACE)
             continue;
+        j = &f->s->jobs[ev->job.i];
         fx_must(j->number > seen->last[j->pool], "job %u starts after job %u", j->number,
                 seen->last[j->pool]);
         seen->last[j->pool] = j->number;
