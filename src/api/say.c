@@ -182,6 +182,19 @@ const char *stk_say_code(const struct stk_say *s)
     return s->at_once > 0 ? "array_limit" : stk_reason_name(s->why.code);
 }
 
+static void say_held(const struct stk_say *s, char *buf, size_t size)
+{
+    char when[80];
+
+    stk_say_when(s->next, s->now, when, sizeof(when));
+    if (s->next)
+        (void)snprintf(buf, size, "is a schedule: it submits its next job %s", when);
+    else
+        (void)snprintf(buf, size,
+                       s->asleep ? "is suspended and sleeps until somebody resumes it"
+                                 : "is on hold until somebody releases it");
+}
+
 void stk_say_why(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
@@ -198,13 +211,7 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
         (void)snprintf(buf, size, "can never run here: no machine has what it asks for");
         break;
     case STK_WHY_HELD:
-        stk_say_when(s->next, s->now, when, sizeof(when));
-        if (s->next)
-            (void)snprintf(buf, size, "is a schedule: it submits its next job %s", when);
-        else
-            (void)snprintf(buf, size,
-                           s->asleep ? "is suspended and sleeps until somebody resumes it"
-                                     : "is on hold until somebody releases it");
+        say_held(s, buf, size);
         break;
     case STK_WHY_DEPENDENCY:
         if (s->at_once > 0)
