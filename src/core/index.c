@@ -289,19 +289,21 @@ struct stk_use stk_use_of(const struct stk_demand *d, const struct stk_piece *p)
                         .mig = d->mig,
                         .slot = (uint8_t)p->slot,
                         .mask = p->mask,
+                        .cpu = stk_use_share(d, p, d->cpu_milli),
+                        .mem = stk_use_share(d, p, d->mem_mib),
                         .gpu_mem = d->gpu_mem_mib,
                         .milli = d->gpu_milli,
                         .share = d->share,
                         .share_max = d->share_max,
                         .share_with = d->share_with,
-                        .resources = stk_amounts_of(d, p),
                         .whole = d->exclusive};
 
+    if (d->n_resources > 0)
+        u.resources = stk_amounts_of(d, p);
     if (stk_demand_pairs(d)) { /* one of two seats on each */
         u.milli = 500;
         u.share = STK_SHARE_PAIR;
     }
-    stk_use_cpu_mem(d, p, &u.cpu, &u.mem);
     return u;
 }
 

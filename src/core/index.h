@@ -15,17 +15,13 @@ int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint
                     uint32_t n_pools, struct stk_err *err);
 void stk_index_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
 
-/* CPU and memory that a piece of this demand uses. */
-static inline void stk_use_cpu_mem(const struct stk_demand *d, const struct stk_piece *p,
-                                   uint64_t *ret_cpu, uint64_t *ret_mem)
+/* What a piece of this demand uses of that of which a task asks for so much: CPU, memory. */
+static inline uint64_t stk_use_share(const struct stk_demand *d, const struct stk_piece *p,
+                                     uint32_t each)
 {
-    if (d->cut && d->gpus > p->gpus) { /* in proportion, rounded up */
-        *ret_cpu = ((uint64_t)d->cpu_milli * p->gpus + d->gpus - 1) / d->gpus;
-        *ret_mem = ((uint64_t)d->mem_mib * p->gpus + d->gpus - 1) / d->gpus;
-    } else {
-        *ret_cpu = (uint64_t)d->cpu_milli * p->tasks;
-        *ret_mem = (uint64_t)d->mem_mib * p->tasks;
-    }
+    if (d->cut && d->gpus > p->gpus) /* in proportion, rounded up */
+        return ((uint64_t)each * p->gpus + d->gpus - 1) / d->gpus;
+    return (uint64_t)each * p->tasks;
 }
 
 /* What a piece of this demand uses on its node. */

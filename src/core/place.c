@@ -78,16 +78,18 @@ static struct stk_want want_of(const struct stk_demand *d, uint32_t pool, uint32
     struct stk_want w = {.pool = pool,
                          .gpu_types = d->gpu_types,
                          .gpus = gpus,
+                         .cpu_milli = stk_use_share(d, &piece, d->cpu_milli),
+                         .mem_mib = stk_use_share(d, &piece, d->mem_mib),
                          .avoid = avoid,
                          .gpu_mem_mib = d->gpu_mem_mib,
                          .gpu_milli = d->gpu_milli,
                          .share = d->share,
                          .share_max = d->share_max,
                          .share_with = d->share_with,
-                         .mig = d->mig,
-                         .resources = stk_amounts_of(d, &piece)};
+                         .mig = d->mig};
 
-    stk_use_cpu_mem(d, &piece, &w.cpu_milli, &w.mem_mib);
+    if (d->n_resources > 0)
+        w.resources = stk_amounts_of(d, &piece);
     return w;
 }
 
