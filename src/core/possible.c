@@ -21,7 +21,7 @@ uint64_t stk_place_holds(const struct stk_state *s, const struct stk_demand *d, 
     if (!((d->gpu_types >> n->gpu_type) & 1) ||
         (gpus && n->gpu_mem_mib && d->gpu_mem_mib > n->gpu_mem_mib))
         return 0;
-    if (d->mig)
+    if (d->mig && !n->aggregate) /* where GPUs are only counted, an instance is one */
         fit = stk_part_instances(n, d->mig);
     if (n->cpu_limited && u.cpu && n->cpu_milli / u.cpu < fit)
         fit = n->cpu_milli / u.cpu;
@@ -131,7 +131,7 @@ static int possible(const struct stk_state *s, const struct stk_demand *d, uint3
     can = count_tasks(s, d, pool, d->gpus);
     if (can >= d->tasks)
         return 0;
-    if (size > 0 && d->mig && !s->pools[pool].aggregate && instances_of(s, d, pool) < d->tasks)
+    if (size > 0 && d->mig && instances_of(s, d, pool) < d->tasks)
         return stk_err_set(err, -ERANGE,
                            "asks for %u MIG instances %s, each on a GPU of its own; so many GPUs "
                            "with one: %llu",
