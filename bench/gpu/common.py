@@ -55,6 +55,23 @@ def read_steps(path):
         return None
 
 
+def read_log(path):
+    """What trainer.py wrote: [(step, seconds)]; a line that is being written does not count."""
+    try:
+        with open(path, encoding="ascii") as f:
+            return [(int(n), float(at)) for n, at in (line.split() for line in f.read().split("\n")[:-1])]
+    except OSError:
+        return []
+
+
+def read_json(path):
+    try:
+        with open(path, encoding="ascii") as f:
+            return json.load(f)
+    except (OSError, ValueError):
+        return {}
+
+
 class Counter:
     """counter.py as a child of ours."""
 

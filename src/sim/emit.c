@@ -180,6 +180,13 @@ void stk_emit_json(struct stk_emit *e, const char *str)
     stk_emit_bytes(e, "\"", 1);
 }
 
+void stk_emit_member(struct stk_emit *e, const char *name)
+{
+    stk_emit_text(e, ",\"");
+    stk_emit_text(e, name);
+    stk_emit_text(e, "\":");
+}
+
 static const char *html_entity(unsigned char c)
 {
     switch (c) {

@@ -35,6 +35,8 @@ void stk_emit_real(struct stk_emit *e, double v, unsigned digits);
 /* A JSON string with its quotes. Also safe inside an HTML <script>: '<', '>' and '&' are escaped.
  * Bytes that are not UTF-8 become U+FFFD, here and in HTML. */
 void stk_emit_json(struct stk_emit *e, const char *s);
+/* ,"name": of an object that has a member already. The name is written as it is. */
+void stk_emit_member(struct stk_emit *e, const char *name);
 void stk_emit_html(struct stk_emit *e, const char *s); /* text, or a quoted attribute */
 void stk_emit_csv(struct stk_emit *e, const char *s);  /* quoted only when it must be */
 

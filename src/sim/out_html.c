@@ -43,13 +43,6 @@ static void number(struct stk_emit *e, bool first, double v, unsigned digits)
     stk_emit_real(e, v, digits);
 }
 
-static void member(struct stk_emit *e, const char *name)
-{
-    stk_emit_text(e, ",\"");
-    stk_emit_text(e, name);
-    stk_emit_text(e, "\":");
-}
-
 static void write_cdf(struct report *p, const struct stk_run_result *r, enum which which)
 {
     stk_time points[CDF_POINTS];
@@ -64,7 +57,7 @@ static void write_cdf(struct report *p, const struct stk_run_result *r, enum whi
     }
     stk_times_sort(p->times, p->times + p->trace->n_jobs, n);
     n_points = stk_series_cdf(p->times, n, points, CDF_POINTS);
-    member(&p->emit, which == WHICH_WAIT ? "wait" : "jct");
+    stk_emit_member(&p->emit, which == WHICH_WAIT ? "wait" : "jct");
     stk_emit_text(&p->emit, "[");
     for (uint32_t i = 0; i < n_points; i++)
         number(&p->emit, i == 0, (double)points[i] / (double)STK_SECOND, TIME_DECIMALS);
@@ -77,12 +70,12 @@ static void write_timeline(struct report *p, const struct stk_run_result *r)
     uint32_t waiting[TIME_POINTS];
     uint32_t n = r->samples ? stk_series_sample(r, &p->bins, busy, waiting) : 0;
 
-    member(&p->emit, "util");
+    stk_emit_member(&p->emit, "util");
     stk_emit_text(&p->emit, "[");
     for (uint32_t i = 0; r->gpus && i < n; i++)
         number(&p->emit, i == 0, busy[i] / (double)r->gpus, 4);
     stk_emit_text(&p->emit, "]");
-    member(&p->emit, "queue");
+    stk_emit_member(&p->emit, "queue");
     stk_emit_text(&p->emit, "[");
     for (uint32_t i = 0; i < n; i++)
         number(&p->emit, i == 0, waiting[i], 0);
@@ -96,7 +89,7 @@ static int write_tenants(struct report *p, const struct stk_run_result *r)
 
     if (rc < 0)
         return rc;
-    member(&p->emit, "tenants");
+    stk_emit_member(&p->emit, "tenants");
     for (uint32_t i = 0; i < p->n_tenants; i++) {
         stk_emit_text(&p->emit, i ? ",[" : "[[");
         number(&p->emit, true, rows[i].jobs, 0);
@@ -113,11 +106,11 @@ static int write_tenants(struct report *p, const struct stk_run_result *r)
 static int write_run(struct report *p, const struct stk_run_result *r)
 {
     stk_out_json_members(&p->emit, r);
-    member(&p->emit, "gpus");
+    stk_emit_member(&p->emit, "gpus");
     stk_emit_u64(&p->emit, r->gpus);
-    member(&p->emit, "nodes");
+    stk_emit_member(&p->emit, "nodes");
     stk_emit_u64(&p->emit, r->nodes);
-    member(&p->emit, "pools");
+    stk_emit_member(&p->emit, "pools");
     stk_emit_u64(&p->emit, r->pools);
     write_cdf(p, r, WHICH_JCT);
     write_cdf(p, r, WHICH_WAIT);
@@ -132,20 +125,20 @@ static int write_data(struct report *p, const struct stk_run_result *runs, uint3
 
     stk_emit_text(e, "{\"trace_jobs\":");
     stk_emit_u64(e, p->trace->n_jobs);
-    member(e, "t0");
+    stk_emit_member(e, "t0");
     stk_emit_us(e, p->bins.start);
-    member(e, "dt");
+    stk_emit_member(e, "dt");
     stk_emit_us(e, p->bins.width);
-    member(e, "n_tenants");
+    stk_emit_member(e, "n_tenants");
     stk_emit_u64(e, p->trace->tenants.n);
-    member(e, "tenants");
+    stk_emit_member(e, "tenants");
     stk_emit_text(e, "[");
     for (uint32_t i = 0; i < p->n_tenants; i++) {
         stk_emit_text(e, i ? "," : "");
         stk_emit_json(e, stk_names_get(&p->trace->tenants, p->tenants[i]));
     }
     stk_emit_text(e, "]");
-    member(e, "runs");
+    stk_emit_member(e, "runs");
     stk_emit_text(e, "[");
     for (uint32_t i = 0; i < n_runs && !rc; i++) {
         stk_emit_text(e, i ? ",\n{" : "\n{");

@@ -6,28 +6,21 @@
 
 #define DECIMALS 6
 
-static void key(struct stk_emit *e, const char *name)
-{
-    stk_emit_text(e, ",\"");
-    stk_emit_text(e, name);
-    stk_emit_text(e, "\":");
-}
-
 static void member_u64(struct stk_emit *e, const char *name, uint64_t v)
 {
-    key(e, name);
+    stk_emit_member(e, name);
     stk_emit_u64(e, v);
 }
 
 static void member_real(struct stk_emit *e, const char *name, double v)
 {
-    key(e, name);
+    stk_emit_member(e, name);
     stk_emit_real(e, v, DECIMALS);
 }
 
 static void foreseen_part(struct stk_emit *e, const char *name, const struct stk_foreseen_part *p)
 {
-    key(e, name);
+    stk_emit_member(e, name);
     stk_emit_text(e, "{\"jobs\":");
     stk_emit_u64(e, p->jobs);
     member_real(e, "p90_coverage", p->p90_coverage);
@@ -40,7 +33,7 @@ static void foreseen_part(struct stk_emit *e, const char *name, const struct stk
 
 static void foreseen(struct stk_emit *e, const struct stk_foreseen *f)
 {
-    key(e, "forecast");
+    stk_emit_member(e, "forecast");
     stk_emit_text(e, "{\"every\":");
     stk_emit_u64(e, f->every);
     member_u64(e, "unknown", f->unknown);
@@ -60,7 +53,7 @@ void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
     stk_emit_json(e, r->bundle);
     member_u64(e, "jobs", r->n_jobs);
     member_u64(e, "finished", r->finished);
-    key(e, "sum_jct_s");
+    stk_emit_member(e, "sum_jct_s");
     stk_emit_us(e, r->sum_jct_us);
     member_real(e, "avg_jct_s", r->avg_jct_s);
     member_real(e, "p50_jct_s", r->p50_jct_s);
@@ -81,9 +74,9 @@ void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
     member_u64(e, "decisions", r->decisions);
     member_real(e, "cpu_s", r->cpu_s);
     member_real(e, "rss_mib", r->rss_mib);
-    key(e, "digest");
+    stk_emit_member(e, "digest");
     stk_emit_json(e, digest);
-    key(e, "policies");
+    stk_emit_member(e, "policies");
     stk_emit_json(e, r->policies);
     if (r->power) {
         member_real(e, "energy_kwh", r->energy_kwh);

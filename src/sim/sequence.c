@@ -374,43 +374,36 @@ int stk_sequence_run(const struct stk_trace *t, const struct stk_cluster *c,
 
 /* ---- output ---- */
 
-static void member(struct stk_emit *e, const char *name)
-{
-    stk_emit_text(e, ",\"");
-    stk_emit_text(e, name);
-    stk_emit_text(e, "\":");
-}
-
 static void put_run(struct stk_emit *e, const struct stk_sequence_result *r)
 {
     stk_emit_text(e, "{\"place\":");
     stk_emit_json(e, r->place);
-    member(e, "policies");
+    stk_emit_member(e, "policies");
     stk_emit_json(e, r->policies);
-    member(e, "placed");
+    stk_emit_member(e, "placed");
     stk_emit_u64(e, r->placed);
-    member(e, "dropped");
+    stk_emit_member(e, "dropped");
     stk_emit_u64(e, r->dropped);
-    member(e, "migrations");
+    stk_emit_member(e, "migrations");
     stk_emit_u64(e, r->migrations);
-    member(e, "migrated_gpus");
+    stk_emit_member(e, "migrated_gpus");
     stk_emit_u64(e, r->migrated_gpus);
-    member(e, "gpu_milli");
+    stk_emit_member(e, "gpu_milli");
     stk_emit_u64(e, r->gpu_milli);
-    member(e, "used_milli");
+    stk_emit_member(e, "used_milli");
     stk_emit_u64(e, r->used_milli);
-    member(e, "frag_milli");
+    stk_emit_member(e, "frag_milli");
     stk_emit_real(e, r->frag_milli, 2);
-    member(e, "cpu_s");
+    stk_emit_member(e, "cpu_s");
     stk_emit_real(e, r->cpu_s, 6);
-    member(e, "arrivals");
+    stk_emit_member(e, "arrivals");
     stk_emit_text(e, "[");
     for (uint32_t k = 0; k < r->n_at; k++) {
         stk_emit_text(e, k ? ",{\"pct\":" : "{\"pct\":");
         stk_emit_u64(e, k);
-        member(e, "alloc_pct");
+        stk_emit_member(e, "alloc_pct");
         stk_emit_real(e, r->at[k].alloc_pct, 4);
-        member(e, "frag_pct");
+        stk_emit_member(e, "frag_pct");
         stk_emit_real(e, r->at[k].frag_pct, 4);
         stk_emit_text(e, "}");
     }

@@ -1,30 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_cluster.c - any bytes as a cluster: as words when they look like it, as the text of a file
  * otherwise. What was read must be valid before and after it is folded. */
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "fuzz/fyaml_leaks.h"
+#include "fuzz/require.h"
 #include "sim/cluster.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* libfyaml 0.7 loses a buffer on some of its own error paths; our leaks are still reported. */
-const char *__lsan_default_suppressions(void); // NOLINT(bugprone-reserved-identifier,cert-dcl37-c)
-const char *__lsan_default_suppressions(void)  // NOLINT(bugprone-reserved-identifier,cert-dcl37-c)
-{
-    return "leak:libfyaml";
-}
-
-static void require(bool ok, const char *what)
-{
-    if (!ok) {
-        (void)fprintf(stderr, "not true: %s\n", what);
-        abort();
-    }
-}
 
 static uint64_t check(const struct stk_cluster *c)
 {

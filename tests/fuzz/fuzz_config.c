@@ -4,18 +4,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "config/config.h"
+#include "fuzz/fyaml_leaks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* libfyaml 0.7 loses a buffer on some of its own error paths; our leaks are still reported. */
-const char *__lsan_default_suppressions(void); // NOLINT(bugprone-reserved-identifier,cert-dcl37-c)
-const char *__lsan_default_suppressions(void)  // NOLINT(bugprone-reserved-identifier,cert-dcl37-c)
-{
-    return "leak:libfyaml";
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

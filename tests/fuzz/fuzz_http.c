@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_http.c - any bytes as an HTTP response, read whole and in odd steps: the verdict, the status
  * and the body must be the same, and no limit may be passed. The first byte chooses the steps. */
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "client/answer.h"
+#include "fuzz/require.h"
 
 #define MAX_BODY 2000U
 
@@ -17,14 +14,6 @@ struct outcome {
     int rc, status;
     uint64_t n, hash;
 };
-
-static void require(bool ok, const char *what)
-{
-    if (!ok) {
-        (void)fprintf(stderr, "not true: %s\n", what);
-        abort();
-    }
-}
 
 static int take(void *ctx, const char *data, size_t n)
 {

@@ -1,31 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_spec.c - any bytes as a job file (STK_FUZZ_YAML), a batch script (STK_FUZZ_SBATCH) or a
  * description. What is accepted must pass the check and be read; what is refused must say why. */
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "fuzz/fyaml_leaks.h"
+#include "fuzz/require.h"
 #include "spec/spec.h"
 #include "spec/words.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* libfyaml 0.7 loses a buffer on some of its own error paths; our leaks are still reported. */
-const char *__lsan_default_suppressions(void); // NOLINT(bugprone-reserved-identifier,cert-dcl37-c)
-const char *__lsan_default_suppressions(void)  // NOLINT(bugprone-reserved-identifier,cert-dcl37-c)
-{
-    return "leak:libfyaml";
-}
-
-static void require(bool ok, const char *what)
-{
-    if (!ok) {
-        (void)fprintf(stderr, "not true: %s\n", what);
-        abort();
-    }
-}
 
 /* Parts of GPUs, turns and named resources. */
 static void read_parts(const struct stk_spec *s)

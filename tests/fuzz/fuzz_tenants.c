@@ -1,30 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_tenants.c - any bytes as a file of tenants. What was read must be a tree that a core could
  * be made of. */
-#include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
+#include "fuzz/fyaml_leaks.h"
+#include "fuzz/require.h"
 #include "model/id.h"
 #include "sim/tenants.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* libfyaml 0.7 loses a buffer on some of its own error paths; our leaks are still reported. */
-const char *__lsan_default_suppressions(void); // NOLINT(bugprone-reserved-identifier,cert-dcl37-c)
-const char *__lsan_default_suppressions(void)  // NOLINT(bugprone-reserved-identifier,cert-dcl37-c)
-{
-    return "leak:libfyaml";
-}
-
-static void require(bool ok, const char *what)
-{
-    if (!ok) {
-        (void)fprintf(stderr, "not true: %s\n", what);
-        abort();
-    }
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

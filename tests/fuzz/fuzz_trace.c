@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "fuzz/require.h"
 #include "sim/trace.h"
 #include "unit/sim/trace_equal.h"
 
@@ -39,14 +39,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
                  "{\"v100\": {\"('A3C', 1)\": {\"null\": 7.5}, \"('LM', 2)\": {\"null\": 1e-9}}}");
     scratch_file(trace_path, sizeof(trace_path), "");
     return 0;
-}
-
-static void require(bool ok, const char *what)
-{
-    if (!ok) {
-        (void)fprintf(stderr, "not true: %s\n", what);
-        abort();
-    }
 }
 
 static void check_job(const struct stk_trace *t, uint32_t i)

@@ -147,6 +147,25 @@ void lw_engine_close(struct lw *w)
     (void)uv_run(&w->loop, UV_RUN_NOWAIT);
 }
 
+void lw_gpu_helper(struct lw *w, const char *body)
+{
+    static char path[128];
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/gpu-helper", w->dir);
+    f = fopen(path, "we");
+    assert_non_null(f);
+    (void)fprintf(f, "#!/bin/sh\necho \"$@\" >>%s/helper.log\n%s\n", w->home, body);
+    (void)fclose(f);
+    assert_int_equal(chmod(path, 0755), 0);
+    w->gpu_helper = path;
+    w->real_gpus = true;
+    w->cgroup_mode = "never";
+    w->gpu_used_mib = 1;
+    lw_engine_close(w);
+    lw_engine_open(w);
+}
+
 void lw_open(struct lw *w)
 {
     *w = (struct lw){.uid = geteuid() == 0 ? 65534 : geteuid()};

@@ -40,6 +40,9 @@ void lw_open(struct lw *w);  /* a new folder and an engine in it */
 void lw_close(struct lw *w); /* ends every job, removes the folder */
 void lw_engine_open(struct lw *w);
 void lw_engine_close(struct lw *w); /* as when the daemon ends: jobs go on */
+/* Writes a stoker-gpu that notes its arguments in helper.log and answers as given; the engine is
+ * opened anew, with GPUs that it serves. */
+void lw_gpu_helper(struct lw *w, const char *body);
 
 /* Two CPUs that we may use, as text; false: there are no two. */
 bool lw_two_cpus(char cpu[2][8]);

@@ -254,25 +254,6 @@ static void a_sleeping_job_whose_processes_are_gone_cannot_be_woken(void **state
     lw_close(&w);
 }
 
-/* Writes a stoker-gpu that notes its arguments in helper.log and answers as given. */
-static void helper(struct lw *w, const char *body)
-{
-    static char path[128];
-    FILE *f;
-
-    (void)snprintf(path, sizeof(path), "%s/gpu-helper", w->dir);
-    f = fopen(path, "we");
-    assert_non_null(f);
-    (void)fprintf(f, "#!/bin/sh\necho \"$@\" >>%s/helper.log\n%s\n", w->home, body);
-    (void)fclose(f);
-    assert_int_equal(chmod(path, 0755), 0);
-    w->gpu_helper = path;
-    w->real_gpus = true;
-    w->cgroup_mode = "never";
-    w->gpu_used_mib = 1;
-    restart(w);
-}
-
 #define OK_HELPER                                                                                  \
     "echo "                                                                                        \
     "'{\"ok\":true,\"gpus\":[{\"uuid\":\"GPU-1\",\"held_mib\":744}]}'"
@@ -284,7 +265,7 @@ static void what_is_on_a_gpu_is_saved_first_and_restored_last(void **state)
 
     (void)state;
     lw_open(&w);
-    helper(&w, OK_HELPER);
+    lw_gpu_helper(&w, OK_HELPER);
     begin(&w, "");
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
     (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
@@ -344,7 +325,7 @@ static void what_cannot_be_saved_is_stopped_instead(void **state)
 
     (void)state;
     lw_open(&w);
-    helper(&w, "echo '{\"ok\":false,\"code\":801,\"why\":\"not supported\"}'; exit 1");
+    lw_gpu_helper(&w, "echo '{\"ok\":false,\"code\":801,\"why\":\"not supported\"}'; exit 1");
     begin(&w, "");
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
     assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_EVICTED);
@@ -358,7 +339,7 @@ static void memory_is_counted_before_a_suspend(void **state)
 
     (void)state;
     lw_open(&w);
-    helper(&w, OK_HELPER);
+    lw_gpu_helper(&w, OK_HELPER);
     w.gpu_used_mib = 1ULL << 40;
     begin(&w, "");
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
@@ -378,8 +359,8 @@ static void a_stoker_gpu_of_an_earlier_daemon_is_let_finish(void **state)
 
     (void)state;
     lw_open(&w);
-    helper(&w, "mkdir $0.busy || echo two at once >>$0.log; echo begin >>$0.log; sleep 0.5; "
-               "rmdir $0.busy; echo end >>$0.log; " OK_HELPER);
+    lw_gpu_helper(&w, "mkdir $0.busy || echo two at once >>$0.log; echo begin >>$0.log; sleep 0.5; "
+                      "rmdir $0.busy; echo end >>$0.log; " OK_HELPER);
     begin(&w, "");
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
     lw_until_text(&w, "../gpu-helper.log", "begin\n");
@@ -401,8 +382,8 @@ static void a_restore_that_the_driver_refuses_queues_it_again(void **state)
 
     (void)state;
     lw_open(&w);
-    helper(&w, "case $1 in suspend) " OK_HELPER
-               ";; *) echo '{\"ok\":false,\"why\":\"no memory on the GPU\"}';; esac");
+    lw_gpu_helper(&w, "case $1 in suspend) " OK_HELPER
+                      ";; *) echo '{\"ok\":false,\"why\":\"no memory on the GPU\"}';; esac");
     begin(&w, "");
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
     (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
@@ -431,7 +412,7 @@ static void full(struct lw *w, int times)
     char body[1024];
 
     (void)snprintf(body, sizeof(body), "echo $1 >>$0.log; " NO_ROOM, times);
-    helper(w, body);
+    lw_gpu_helper(w, body);
     begin(w, "");
     lw_stop(w, 1, 5, STK_CAUSE_EVICTED, true);
     (void)lw_wait(w, 1, STK_EV_SUSPENDED);
@@ -474,7 +455,7 @@ static void a_cancel_while_saving_waits_for_the_helper(void **state)
 
     (void)state;
     lw_open(&w);
-    helper(&w, "sleep 0.3; echo done >>helper.done; " OK_HELPER);
+    lw_gpu_helper(&w, "sleep 0.3; echo done >>helper.done; " OK_HELPER);
     begin(&w, "");
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
     lw_until_text(&w, "helper.log", "suspend");
@@ -488,7 +469,7 @@ static void a_restart_while_saving_does_it_again(void **state)
 
     (void)state;
     lw_open(&w);
-    helper(&w, "sleep 0.3; " OK_HELPER);
+    lw_gpu_helper(&w, "sleep 0.3; " OK_HELPER);
     begin(&w, "");
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
     lw_until_text(&w, "helper.log", "suspend");
@@ -511,7 +492,7 @@ static void a_helper_that_is_killed_is_run_again(void **state)
     (void)snprintf(body, sizeof(body),
                    "[ -e %s/$1.killed ] || { >%s/$1.killed; kill -9 $$; }; " OK_HELPER, w.dir,
                    w.dir);
-    helper(&w, body);
+    lw_gpu_helper(&w, body);
     begin(&w, "");
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
     (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
@@ -528,7 +509,7 @@ static void a_helper_that_always_dies_is_given_up(void **state)
 
     (void)state;
     lw_open(&w);
-    helper(&w, "kill -9 $$");
+    lw_gpu_helper(&w, "kill -9 $$");
     begin(&w, "");
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
     assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_EVICTED);

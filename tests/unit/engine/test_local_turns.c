@@ -562,25 +562,6 @@ static void a_restart_at_any_time_leaves_exactly_one_running(void **state)
 
 /* ---- with a stoker-gpu ---- */
 
-static void helper(struct lw *w, const char *body)
-{
-    static char path[128];
-    FILE *f;
-
-    (void)snprintf(path, sizeof(path), "%s/gpu-helper", w->dir);
-    f = fopen(path, "we");
-    assert_non_null(f);
-    (void)fprintf(f, "#!/bin/sh\necho \"$@\" >>%s/helper.log\n%s\n", w->home, body);
-    (void)fclose(f);
-    assert_int_equal(chmod(path, 0755), 0);
-    w->gpu_helper = path;
-    w->real_gpus = true;
-    w->cgroup_mode = "never";
-    w->gpu_used_mib = 1;
-    lw_engine_close(w);
-    lw_engine_open(w);
-}
-
 #define OK_HELPER                                                                                  \
     "echo "                                                                                        \
     "'{\"ok\":true,\"gpus\":[{\"uuid\":\"GPU-2\",\"held_mib\":744}]}'"
@@ -605,7 +586,7 @@ static void a_turn_is_no_shorter_than_switching_is_worth(void **state)
 
     (void)state;
     open_turns(&w, 1);
-    helper(&w, "sleep 0.2; " OK_HELPER);
+    lw_gpu_helper(&w, "sleep 0.2; " OK_HELPER);
     stk_local_turns_set(w.e, 1, 25);
     seat(&w, 1, 1, counts(&w, 1, 4000, ""));
     seat(&w, 2, 2, counts(&w, 2, 4000, ""));
@@ -627,7 +608,7 @@ static void what_is_on_the_gpu_is_saved_and_put_back_each_turn(void **state)
 
     (void)state;
     open_turns(&w, 100);
-    helper(&w, OK_HELPER);
+    lw_gpu_helper(&w, OK_HELPER);
     seat(&w, 1, 1, counts(&w, 1, 60, ""));
     seat(&w, 2, 2, counts(&w, 2, 60, ""));
     ends(&x, 1, STK_CAUSE_OK);
@@ -649,7 +630,7 @@ static void a_driver_that_refuses_leaves_the_turn_where_it_is(void **state)
 
     (void)state;
     open_turns(&w, 50);
-    helper(&w, "echo '{\"ok\":false,\"code\":801,\"why\":\"a client of MPS\"}'; exit 1");
+    lw_gpu_helper(&w, "echo '{\"ok\":false,\"code\":801,\"why\":\"a client of MPS\"}'; exit 1");
     seat(&w, 1, 1, counts(&w, 1, 100, ""));
     seat(&w, 2, 2, counts(&w, 2, 10, ""));
     keeps_its_turn(&w, "keeps its turn, it cannot be suspended: a client of MPS");
@@ -669,8 +650,9 @@ static void what_was_left_half_saved_is_put_back(void **state)
 
     (void)state;
     open_turns(&w, 50);
-    helper(&w, "case $1 in suspend) echo '{\"ok\":false,\"why\":\"no host memory\",\"left\":"
-               "[{\"pid\":1,\"state\":\"checkpointed\"}]}';; *) echo '{\"ok\":true}';; esac");
+    lw_gpu_helper(&w,
+                  "case $1 in suspend) echo '{\"ok\":false,\"why\":\"no host memory\",\"left\":"
+                  "[{\"pid\":1,\"state\":\"checkpointed\"}]}';; *) echo '{\"ok\":true}';; esac");
     seat(&w, 1, 1, counts(&w, 1, 60, ""));
     seat(&w, 2, 2, counts(&w, 2, 10, ""));
     ends(&x, 1, STK_CAUSE_OK);
@@ -688,8 +670,9 @@ static void no_room_for_the_one_is_room_for_the_next(void **state)
 
     (void)state;
     open_turns(&w, 200);
-    helper(&w, "case $1 in suspend) " OK_HELPER ";; *) test -e $0.full && echo "
-               "'{\"ok\":false,\"no_room\":true,\"why\":\"no room\"}' || " OK_HELPER ";; esac");
+    lw_gpu_helper(&w,
+                  "case $1 in suspend) " OK_HELPER ";; *) test -e $0.full && echo "
+                  "'{\"ok\":false,\"no_room\":true,\"why\":\"no room\"}' || " OK_HELPER ";; esac");
     until_sleeps(&w, &x, 1);
     {
         char path[160];
