@@ -74,6 +74,9 @@ class Turns(Run):
         """Where the daemon dies next: while it comes up, or during a switch or two."""
         return self.r.randrange(1, self.r.choice([60, 120, 250]))
 
+    def ended(self):
+        return {j["id"]: j for j in self.ask("GET", "/v1/history?limit=1000")["jobs"]}
+
     def play(self):
         self.come_back()
         watch = Watch(self.d)
@@ -82,14 +85,14 @@ class Turns(Run):
             self.submit_all()
             end = time.monotonic() + 120
             while True:
-                with contextlib.suppress(Gone):
+                with contextlib.suppress(Gone):  # it may die under either question, also when all jobs have ended
                     if not self.living():
+                        records = self.ended()
                         break
                 assert time.monotonic() < end, self.living()
                 if not self.d.alive():
                     self.come_back()
                 time.sleep(self.r.random() * 0.1)
-            records = self.d.history()
         finally:
             watch.over = True
             watch.join()
