@@ -49,6 +49,7 @@ static void in_pools(struct stk_state *s, struct stk_visit *v)
 static void of_jobs(struct stk_state *s, struct stk_visit *v)
 {
     STK_BLOCK(v, s->jobs, s->cap_jobs);
+    STK_BLOCK(v, s->terms, s->cap_terms);
     STK_BLOCK(v, s->arrays, s->cap_arrays);
     STK_BLOCK(v, s->by_array.slot, s->by_array.cap);
     STK_BLOCK(v, s->edges, s->cap_edges);

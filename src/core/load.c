@@ -295,6 +295,7 @@ static int get_jobs(struct load *l)
         j->level = stk_evictable_level(s, j) & 7; /* by the policy of today */
         if (j->state != STK_JOB_DONE)
             rc = get_live(l, i);
+        stk_wire_get_terms(&l->r, &s->terms[i], l->version);
         if (rc < 0 || l->r.bad)
             return rc < 0 ? rc : bad(l, "a live job");
     }

@@ -245,6 +245,8 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
             put_common(out, j);
         if (j->state != STK_JOB_NONE && j->state != STK_JOB_DONE)
             put_live(out, s, i);
+        if (j->state != STK_JOB_NONE)
+            stk_wire_put_terms(out, &s->terms[i]);
     }
     put_row(out, s, s->free_job);
     put_row(out, s, s->done_head);

@@ -295,7 +295,9 @@ struct stk_state {
 
     struct stk_job *jobs;
     uint32_t n_jobs, cap_jobs, free_job; /* free_job: slot + 1 */
-    uint32_t n_live;                     /* submitted and not yet ended */
+    struct stk_terms *terms;             /* of each */
+    uint32_t cap_terms;
+    uint32_t n_live; /* submitted and not yet ended */
     struct stk_map by_number;
     stk_job_number next_number;
     stk_lease_id next_lease;

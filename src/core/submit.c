@@ -90,6 +90,9 @@ static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, s
         return -EINVAL;
     if (j->begin < 0 || j->begin > STK_MAX_DURATION)
         return stk_err_set(err, -EINVAL, "begin time must be 0 to 100 years");
+    if (j->terms.deadline < 0 || j->terms.deadline > STK_MAX_DURATION || j->terms.min_run < 0 ||
+        j->terms.min_run > STK_MAX_DURATION)
+        return stk_err_set(err, -EINVAL, "deadline and least run time must be 0 to 100 years");
     if (j->n_deps > STK_MAX_DEPS)
         return stk_err_set(err, -EINVAL, "at most %d dependencies, got %u", STK_MAX_DEPS,
                            j->n_deps);
@@ -112,6 +115,7 @@ int stk_jobs_reserve(struct stk_state *s, uint32_t n)
     const struct stk_mem *m = &s->mem;
     int rc = stk_mem_grow(m, &s->jobs, &s->cap_jobs, n, sizeof(*s->jobs));
 
+    rc = rc < 0 ? rc : stk_mem_grow(m, &s->terms, &s->cap_terms, n, sizeof(*s->terms));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->timer_pos, &s->cap_timer_pos, n, sizeof(*s->timer_pos));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->due_pos, &s->cap_due_pos, n, sizeof(*s->due_pos));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->sort, &s->cap_sort, n, sizeof(*s->sort));
@@ -229,6 +233,7 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     }
     j = &s->jobs[job];
     fill(j, spec);
+    s->terms[job] = spec->terms;
     j->level = stk_evictable_level(s, j) & 7;
     j->submitted = s->now;
     j->number = s->next_number++;

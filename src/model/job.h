@@ -9,6 +9,7 @@
 
 #include "model/demand.h"
 #include "model/id.h"
+#include "model/terms.h"
 #include "model/time.h"
 
 enum stk_job_kind {
@@ -91,6 +92,7 @@ struct stk_job_spec {
     uint32_t n_deps;
     uint8_t retry[STK_RETRY_MAX]; /* how often it is queued again; STK_RETRY_ALWAYS: no limit */
     bool held;                    /* submit on hold */
+    struct stk_terms terms;
 };
 
 /* The budget a cause is counted against; STK_RETRY_MAX: none, it is never retried. */

@@ -72,6 +72,21 @@ void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d)
     put_lists(b, d);
 }
 
+/* A mark, and behind it what most jobs do not have. */
+void stk_wire_put_terms(struct stk_bytes *b, const struct stk_terms *t)
+{
+    stk_put_u(b, stk_terms_any(t));
+    if (!stk_terms_any(t))
+        return;
+    stk_put_s(b, t->deadline);
+    stk_put_s(b, t->min_run);
+    stk_put_u(b, t->queue);
+    stk_put_u(b, t->user);
+    stk_put_u(b, t->group);
+    stk_put_u(b, t->reservation);
+    stk_put_u(b, t->movable);
+}
+
 static int put_spec(struct stk_bytes *b, const struct stk_job_spec *j)
 {
     if ((unsigned)j->kind >= STK_KIND_MAX || (unsigned)j->tier >= STK_TIER_MAX ||
@@ -99,6 +114,7 @@ static int put_spec(struct stk_bytes *b, const struct stk_job_spec *j)
         stk_put_u(b, j->deps[i].type);
         stk_put_u(b, j->deps[i].whole);
     }
+    stk_wire_put_terms(b, &j->terms);
     return 0;
 }
 
@@ -254,6 +270,21 @@ void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, uint64_t 
     get_lists(r, ret);
 }
 
+void stk_wire_get_terms(struct stk_reader *r, struct stk_terms *ret, uint64_t version)
+{
+    *ret = (struct stk_terms){0};
+    if (version < 5 || !stk_get_bool(r))
+        return;
+    ret->deadline = stk_get_i(r, 0, STK_MAX_DURATION);
+    ret->min_run = stk_get_i(r, 0, STK_MAX_DURATION);
+    ret->queue = stk_get_u32(r);
+    ret->user = stk_get_u32(r);
+    ret->group = stk_get_u32(r);
+    ret->reservation = stk_get_u32(r);
+    ret->movable = stk_get_bool(r);
+    r->bad |= !stk_terms_any(ret); /* there is one way to say it */
+}
+
 static int32_t get_i32(struct stk_reader *r)
 {
     return (int32_t)stk_get_i(r, INT32_MIN, INT32_MAX);
@@ -298,6 +329,7 @@ static int get_spec(struct stk_reader *r, struct stk_wire *w, uint64_t version)
         w->deps[i].type = (enum stk_dep_type)stk_get_u(r, STK_DEP_TYPE_MAX - 1);
         w->deps[i].whole = version > 1 && stk_get_bool(r);
     }
+    stk_wire_get_terms(r, &j->terms, version);
     j->deps = w->deps;
     w->ev.u.spec = j;
     return 0;

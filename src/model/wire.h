@@ -17,10 +17,10 @@
 #include "base/mem.h"
 #include "model/event.h"
 
-#define STK_WIRE_VERSION 4
+#define STK_WIRE_VERSION 5
 
 /* Bytes that are enough for any event but SUBMIT with dependencies and PLACE. */
-#define STK_WIRE_SMALL 384
+#define STK_WIRE_SMALL 512
 /* Bytes that are enough for this event. */
 size_t stk_wire_bound(const struct stk_event *ev);
 
@@ -48,5 +48,8 @@ int stk_wire_get(const unsigned char *buf, size_t len, struct stk_wire *ret, str
 /* A demand inside other encodings (core/save.h), whose versions are those of events. */
 void stk_wire_put_demand(struct stk_bytes *b, const struct stk_demand *d);
 void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, uint64_t version);
+/* Likewise the terms of a job; before version 5 there were none. */
+void stk_wire_put_terms(struct stk_bytes *b, const struct stk_terms *t);
+void stk_wire_get_terms(struct stk_reader *r, struct stk_terms *ret, uint64_t version);
 
 #endif

@@ -21,22 +21,29 @@ static bool same_lists(const struct stk_demand *a, const struct stk_demand *b)
            memcmp(a->speed_milli, b->speed_milli, sizeof(a->speed_milli)) == 0;
 }
 
+static bool same_terms(const struct stk_terms *a, const struct stk_terms *b)
+{
+    return a->deadline == b->deadline && a->min_run == b->min_run && a->queue == b->queue &&
+           a->user == b->user && a->group == b->group && a->reservation == b->reservation &&
+           a->movable == b->movable;
+}
+
 static bool same_spec(const struct stk_job_spec *a, const struct stk_job_spec *b)
 {
     const struct stk_demand *d = &a->demand, *e = &b->demand;
-    bool same = d->tasks == e->tasks && d->gpus == e->gpus && d->gpu_types == e->gpu_types &&
-                d->cpu_milli == e->cpu_milli && d->mem_mib == e->mem_mib && d->cut == e->cut &&
-                d->gpu_mem_mib == e->gpu_mem_mib && d->gpu_milli == e->gpu_milli &&
-                same_lists(d, e) && d->share == e->share && d->share_max == e->share_max &&
-                d->mig == e->mig && d->share_with == e->share_with &&
-                d->level_required == e->level_required && d->per_node == e->per_node &&
-                d->level_preferred == e->level_preferred && d->exclusive == e->exclusive &&
-                d->group == e->group && d->group_level == e->group_level && a->kind == b->kind &&
-                a->tier == b->tier && a->priority == b->priority && a->pool.i == b->pool.i &&
-                a->tenant == b->tenant && a->tag == b->tag && a->estimate == b->estimate &&
-                a->begin == b->begin && a->array == b->array && a->array_index == b->array_index &&
-                a->held == b->held && a->n_deps == b->n_deps &&
-                memcmp(a->retry, b->retry, sizeof(a->retry)) == 0;
+    bool same =
+        d->tasks == e->tasks && d->gpus == e->gpus && d->gpu_types == e->gpu_types &&
+        d->cpu_milli == e->cpu_milli && d->mem_mib == e->mem_mib && d->cut == e->cut &&
+        d->gpu_mem_mib == e->gpu_mem_mib && d->gpu_milli == e->gpu_milli && same_lists(d, e) &&
+        d->share == e->share && d->share_max == e->share_max && d->mig == e->mig &&
+        d->share_with == e->share_with && d->level_required == e->level_required &&
+        d->per_node == e->per_node && d->level_preferred == e->level_preferred &&
+        d->exclusive == e->exclusive && d->group == e->group && d->group_level == e->group_level &&
+        a->kind == b->kind && a->tier == b->tier && a->priority == b->priority &&
+        a->pool.i == b->pool.i && a->tenant == b->tenant && a->tag == b->tag &&
+        a->estimate == b->estimate && a->begin == b->begin && a->array == b->array &&
+        a->array_index == b->array_index && a->held == b->held && a->n_deps == b->n_deps &&
+        memcmp(a->retry, b->retry, sizeof(a->retry)) == 0 && same_terms(&a->terms, &b->terms);
 
     for (uint32_t i = 0; same && i < a->n_deps; i++)
         same = a->deps[i].on == b->deps[i].on && a->deps[i].whole == b->deps[i].whole &&
@@ -133,6 +140,16 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         spec->array = (uint32_t)stk_rng_next(r);
         spec->array_index = (uint32_t)stk_rng_next(r);
         spec->held = stk_rng_below(r, 2);
+        if (stk_rng_below(r, 2))
+            spec->terms = (struct stk_terms){
+                .deadline = (stk_time)stk_rng_below(r, STK_MAX_DURATION),
+                .min_run = (stk_time)stk_rng_below(r, STK_MAX_DURATION),
+                .queue = (uint32_t)stk_rng_next(r),
+                .user = (uint32_t)stk_rng_next(r),
+                .group = (uint32_t)stk_rng_next(r),
+                .reservation = (uint32_t)stk_rng_next(r),
+                .movable = stk_rng_below(r, 2),
+            };
         for (int i = 0; i < STK_RETRY_MAX; i++)
             spec->retry[i] = (uint8_t)stk_rng_next(r);
         spec->n_deps = (uint32_t)stk_rng_below(r, 5);
@@ -224,7 +241,7 @@ static void what_is_no_event_is_refused(void **state)
         int rc;
     } bad[] = {
         {"", 0, -EBADMSG},
-        {"\5\1\0\0\0", 5, -EPROTONOSUPPORT},
+        {"\6\1\0\0\0", 5, -EPROTONOSUPPORT},
         {"\0\1\0\0\0", 5, -EPROTONOSUPPORT},
         {"\1\15\0\0\0", 5, -EBADMSG},                    /* type 13 */
         {"\1\200\0\0\0\0", 6, -EBADMSG},                 /* a longer way to write 0 */
@@ -276,7 +293,7 @@ static void the_format_stands_still(void **state)
     const struct stk_piece piece = {{2}, 3, 1, 4, 0x85};
     const struct stk_event place = {
         .at = 1000000, .type = STK_EV_PLACE, .job = {7}, .lease = 300, .u.place = {&piece, 1}};
-    static const unsigned char want[] = {4, 4, 0x80, 0x89, 0x7a, 7,    0xac, 2,
+    static const unsigned char want[] = {5, 4, 0x80, 0x89, 0x7a, 7,    0xac, 2,
                                          1, 2, 3,    1,    4,    0x85, 1};
     unsigned char buf[STK_WIRE_SMALL];
     size_t len = 0;
@@ -325,6 +342,27 @@ static void version_3_is_still_read(void **state)
     stk_wire_done(&w);
 }
 
+/* It had no terms, and no mark that there are none. */
+static void version_4_is_still_read(void **state)
+{
+    struct stk_job_spec spec = fx_job(2, 1);
+    const struct stk_event ev = {.type = STK_EV_SUBMIT, .u.spec = &spec};
+    unsigned char buf[STK_WIRE_SMALL];
+    struct fx_heap heap = {0};
+    const struct stk_mem mem = fx_mem(&heap);
+    struct stk_wire w;
+    size_t len = 0;
+
+    (void)state;
+    stk_wire_init(&w, &mem);
+    assert_int_equal(stk_wire_put(&ev, buf, sizeof(buf), &len), 0);
+    buf[0] = 4;
+    assert_int_equal(stk_wire_get(buf, len - 1, &w, NULL), 0);
+    assert_true(same_spec(&w.spec, &spec));
+    assert_false(stk_terms_any(&w.spec.terms));
+    stk_wire_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +372,7 @@ int main(void)
         cmocka_unit_test(the_format_stands_still),
         cmocka_unit_test(version_1_is_still_read),
         cmocka_unit_test(version_3_is_still_read),
+        cmocka_unit_test(version_4_is_still_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* terms.h - what a job comes with beside its demand, and most jobs do not: all of it 0. The core
+ * keeps it apart from the rows of jobs, so that jobs without terms pay nothing for it. */
+#ifndef STK_MODEL_TERMS_H
+#define STK_MODEL_TERMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/time.h"
+
+struct stk_terms {
+    stk_time deadline; /* it should have ended by then; 0: none */
+    stk_time min_run;  /* after a start it does not give way for so long; 0: as the policy says */
+    uint32_t queue;    /* row in the table of queues */
+    uint32_t user;     /* who submitted it, for limits of users; 0: nobody in particular */
+    uint32_t group;    /* some of its members must stay up; 0: in none */
+    uint32_t reservation; /* it may use this one; 0: none */
+    bool movable;         /* it may be moved to make room for others */
+};
+
+/* Whether there are any. */
+static inline bool stk_terms_any(const struct stk_terms *t)
+{
+    return t->deadline || t->min_run || t->queue || t->user || t->group || t->reservation ||
+           t->movable;
+}
+
+#endif
