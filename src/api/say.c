@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "model/mig.h"
+#include "model/queue.h"
 
 #define MINUTE (60 * STK_SECOND)
 #define HOUR (60 * MINUTE)
@@ -96,6 +97,34 @@ static void say_near(const struct stk_say *s, char *buf, size_t size)
         (void)snprintf(buf, size,
                        "finds enough GPUs free, but not so that its tasks lie as they must%s",
                        outlook);
+}
+
+/* "is over a limit of queue express: its user has 2 of 2 GPUs there, and it needs 1" */
+static void say_limit(const struct stk_say *s, char *buf, size_t size)
+{
+    static const char *const whose[STK_QUEUE_OF_MAX] = {
+        [STK_OF_USER] = "its user", [STK_OF_TENANT] = "its tenant", [STK_OF_QUEUE] = "everybody"};
+    const struct stk_reason *w = &s->why;
+    char who[80];
+
+    if (w->code == STK_WHY_LIMIT) {
+        (void)snprintf(buf, size, "is over the limit of %.60s: uses %g of %g GPUs%s", w->tenant,
+                       (double)w->used / 1000, (double)w->limit / 1000,
+                       w->gpu_type ? " of one type" : "");
+        return;
+    }
+    (void)snprintf(who, sizeof(who), "%s%.60s", w->tenant ? "tenant " : whose[w->of],
+                   w->tenant ? w->tenant : "");
+    if (w->of_jobs)
+        (void)snprintf(buf, size,
+                       "is over a limit of queue %.63s: %s has %" PRIu64 " of %" PRIu64
+                       " jobs running there",
+                       w->queue, who, w->used, w->limit);
+    else
+        (void)snprintf(
+            buf, size,
+            "is over a limit of queue %.63s: %s has %g of %g GPUs there, and it needs %g", w->queue,
+            who, (double)w->used / 1000, (double)w->limit / 1000, (double)w->need / 1000);
 }
 
 /* Whether it lacks part of a GPU, and nothing else. */
@@ -241,9 +270,8 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
                        (double)w->need / 1000, (double)w->have / 1000);
         break;
     case STK_WHY_LIMIT:
-        (void)snprintf(buf, size, "is over the limit of %.60s: uses %g of %g GPUs%s", w->tenant,
-                       (double)w->used / 1000, (double)w->limit / 1000,
-                       w->gpu_type ? " of one type" : "");
+    case STK_WHY_QUEUE:
+        say_limit(s, buf, size);
         break;
     case STK_WHY_CLAIMED:
     case STK_WHY_BEHIND:

@@ -273,6 +273,7 @@ static void set_reason(const struct stk_show *v, json_t *o, const struct stk_ent
                   (json_int_t)w->missing, "off", (json_int_t)w->off, "other",
                   w->other ? json_integer(w->other) : json_null(), "until",
                   stk_show_time(w->until)));
+    stk_show_limit(json_object_get(o, "reason"), w);
 }
 
 json_t *stk_show_turn(const struct stk_api *a, const struct stk_job *j)

@@ -48,4 +48,8 @@ json_t *stk_show_gpus(uint64_t gpus, uint32_t milli);
 /* Seconds since 1970; null for 0. */
 json_t *stk_show_time(stk_time t);
 
+/* The limit that is in a job's way, as the reason's member "limit"; nothing where it is another
+ * reason. */
+void stk_show_limit(json_t *reason, const struct stk_reason *w);
+
 #endif

@@ -205,6 +205,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
         say.resource ? json_string(say.resource) : json_null(), "until", stk_show_time(w->until),
         "expected", stk_show_time(say.room_at), "holders", held, "waits_for", show_waits_for(a, e));
     stk_show_element(out, &e->rec);
+    stk_show_limit(out, w);
     stk_request_json(r, 200, out);
 }
 

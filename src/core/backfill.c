@@ -17,12 +17,12 @@
 #include "core/beside.h"
 #include "core/gang.h"
 #include "core/index.h"
+#include "core/limit.h"
 #include "core/part.h"
 #include "core/place.h"
 #include "core/power.h"
 #include "core/queue.h"
 #include "core/speed.h"
-#include "core/tenant.h"
 #include "core/txn.h"
 #include "model/mig.h"
 
@@ -403,7 +403,8 @@ static bool spare_on(struct stk_state *s, const struct stk_shape *sh, uint32_t n
     if (n->extra < (int64_t)piece.gpus || (piece.mask & keep) || !stk_index_fits(s, node, &u) ||
         !((d->gpu_types >> n->gpu_type) & 1))
         return false;
-    if (sh->tenant && !(stk_tenant_open(s, (uint32_t)(sh - s->shapes)) >> n->gpu_type & 1))
+    if (stk_shape_limited(sh) &&
+        !(stk_limit_open(s, (uint32_t)(sh - s->shapes)) >> n->gpu_type & 1))
         return false;
     if (!n->aggregate && (uint32_t)__builtin_popcountll(piece.mask) != piece.gpus)
         return false;
@@ -420,10 +421,8 @@ bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
 
     if (p->resv_tight)
         return false;
-    if (sh->tenant && !stk_tenant_beside(s, shape, p->resv_job)) {
-        stk_tenant_note(s, shape, true);
+    if (stk_shape_limited(sh) && !stk_limit_beside(s, shape, p->resv_job))
         return false;
-    }
     if (p->resv_beside)
         return stk_beside_try(s, shape, ret_n);
     if (stk_place_try(s, shape, s->avoid, ret_n))

@@ -17,6 +17,7 @@
 #include "model/event.h"
 #include "model/mix.h"
 #include "model/node.h"
+#include "model/queue.h"
 #include "model/tenant.h"
 #include "model/topology.h"
 
@@ -45,6 +46,9 @@ struct stk_core_config {
      * twins live. 0: a job's tenant is any number, and there are no limits. */
     const struct stk_tenant_spec *tenants;
     uint32_t n_tenants;
+    /* Where jobs wait; copied, names as above. 0: a job's queue is any number, without limits. */
+    const struct stk_queue_spec *queues;
+    uint32_t n_queues;
     uint32_t retain_done; /* finished jobs that stay known, oldest dropped first */
 };
 

@@ -14,6 +14,7 @@
 #include "core/backfill.h"
 #include "core/core.h"
 #include "core/defrag.h"
+#include "core/limit.h"
 #include "core/place.h"
 #include "core/queue.h"
 #include "core/speed.h"
@@ -202,20 +203,6 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
     return 1;
 }
 
-/* Jobs over a limit of their tenant stand in nobody's way. True: these are. */
-static bool over_limit(struct stk_state *s, uint32_t shape)
-{
-    uint32_t tenant;
-
-    if (!s->shapes[shape].tenant || stk_tenant_open(s, shape))
-        return false;
-    tenant = stk_tenant_in_the_way(s, shape);
-    if (tenant == STK_NONE)
-        return false; /* no node has what it needs any more */
-    stk_shape_park_limit(s, shape, tenant);
-    return true;
-}
-
 static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, struct stk_event *out,
                            uint32_t cap)
 {
@@ -228,8 +215,8 @@ static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, str
 
         __builtin_prefetch(&s->jobs[first->id].number);
         __builtin_prefetch(&s->jobs[first->id].started);
-        if (over_limit(s, shape))
-            continue;
+        if (stk_shape_limited(&s->shapes[shape]) && stk_limit_park(s, shape))
+            continue; /* it stands in nobody's way */
         if (behind_reservation(s, p, first)) {
             if (backfill_step(s, shape, first, now, out))
                 return 1;

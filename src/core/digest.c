@@ -2,6 +2,7 @@
 /* digest.c - one number for the whole state: equal events give equal digests, on every machine,
  * compiler and optimisation level. Caches are left out. */
 #include "base/hash.h"
+#include "core/account.h"
 #include "core/core.h"
 #include "core/state.h"
 #include "core/tenant.h"
@@ -74,6 +75,7 @@ uint64_t stk_core_digest(const struct stk_core *c)
         h = stk_hash_mix(h, s->pools[i].claim);
     for (size_t i = 0; i < (size_t)s->n_tenants * s->n_tenant_cols; i++)
         h = stk_hash_mix(h, s->tenant_used[i]);
+    h = stk_account_digest(s, h);
     if (s->n_moved > 0)
         h = stk_hash_mix(h, s->n_moved);
     if (s->seen)

@@ -3,10 +3,10 @@
  * record of past attempts is kept, so the answer cannot be stale. */
 #include "core/gang.h"
 #include "core/index.h"
+#include "core/limit.h"
 #include "core/place.h"
 #include "core/power.h"
 #include "core/resource.h"
-#include "core/tenant.h"
 #include "core/verbs.h"
 #include "model/reason.h"
 
@@ -91,15 +91,15 @@ static bool over_limit(struct stk_state *s, const struct stk_job *j, struct stk_
     uint32_t n;
     bool fits;
 
-    if (!tenant)
+    if (!stk_shape_limited(sh))
         return false;
-    fits = stk_tenant_open(s, j->shape) == 0;
-    if (!fits) {
+    fits = stk_limit_open(s, j->shape) == 0;
+    if (!fits && tenant) {
         sh->tenant = 0;
         fits = stk_place_try(s, j->shape, NULL, &n);
         sh->tenant = tenant;
     }
-    return fits && stk_tenant_why(s, j, r);
+    return fits && stk_limit_why(s, j, r);
 }
 
 /* It does not fit: what is missing. */

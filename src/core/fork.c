@@ -5,6 +5,7 @@
  * replayed and nothing is built anew, and caches and promises come along. Cost: the bytes. */
 #include <string.h>
 
+#include "core/account.h"
 #include "core/blocks.h"
 #include "core/core.h"
 #include "core/evictable.h"
@@ -84,6 +85,7 @@ static void all_blocks(struct stk_state *s, struct stk_visit *v)
     stk_seen_memory(s, v);
     stk_pair_memory(s, v);
     stk_tenants_memory(s, v);
+    stk_accounts_memory(s, v);
     stk_index_memory(s, v);
     STK_BLOCK(v, s->mix, 1);
     STK_BLOCK(v, s->tags, (s->n_nodes + (size_t)1) * STK_TAGS);

@@ -10,10 +10,12 @@
 
 #include <string.h>
 
+#include "core/account.h"
 #include "core/array.h"
 #include "core/defrag.h"
 #include "core/evictable.h"
 #include "core/index.h"
+#include "core/limit.h"
 #include "core/pair.h"
 #include "core/power.h"
 #include "core/queue.h"
@@ -60,6 +62,7 @@ struct load {
     uint32_t resource[STK_MAX_RESOURCES]; /* the number here of each that was saved; STK_NONE */
     uint32_t *tenants;                    /* likewise; 0 where the name is not known here */
     uint32_t n_tenants, cap_tenants;
+    uint32_t queue[STK_MAX_QUEUES], n_queues; /* likewise */
 };
 
 static int bad(struct load *l, const char *what)
@@ -133,6 +136,8 @@ static int get_head(struct load *l)
     if (l->version > 3 &&
         stk_tenant_get_names(r, s, &l->tenants, &l->n_tenants, &l->cap_tenants) < 0)
         return no_memory(l);
+    if (l->version > 4)
+        stk_account_get_names(r, s, l->queue, &l->n_queues);
     return r->bad || s->next_number == 0 || s->next_lease == 0 ? bad(l, "its head") : 0;
 }
 
@@ -296,6 +301,8 @@ static int get_jobs(struct load *l)
         if (j->state != STK_JOB_DONE)
             rc = get_live(l, i);
         stk_wire_get_terms(&l->r, &s->terms[i], l->version);
+        if (s->n_queues > 0)
+            s->terms[i].queue = s->terms[i].queue < l->n_queues ? l->queue[s->terms[i].queue] : 0;
         if (rc < 0 || l->r.bad)
             return rc < 0 ? rc : bad(l, "a live job");
     }
@@ -389,7 +396,7 @@ static int take_lease(struct load *l, uint32_t job)
     j->n_pieces = v->n_pieces;
     memcpy(&s->pieces[j->first_piece], pieces, v->n_pieces * sizeof(*pieces));
     stk_pair_join(s, job);
-    stk_tenant_took(s, j);
+    stk_limit_took(s, j);
     return 0;
 }
 
@@ -443,13 +450,14 @@ static int settle_job(struct load *l, uint32_t job)
     struct stk_state *s = l->s;
     struct stk_job *j = &s->jobs[job];
     const struct loaded *v = &l->live[job];
+    struct stk_under under;
     int rc = check_state(l, j, v);
 
     if (rc == 0 && j->pool >= s->n_pools)
         rc = stk_err_set(l->err, -ENODEV, "job %u is in pool %u, which no longer exists", j->number,
                          j->pool);
     rc = rc < 0 ? rc : check_pin(l, j, &v->demand);
-    if (rc == 0 && stk_queue_reserve(s, j->pool) < 0)
+    if (rc == 0 && (stk_queue_reserve(s, j->pool) < 0 || stk_account_reserve(s) < 0))
         rc = no_memory(l);
     if (rc < 0)
         return rc;
@@ -457,7 +465,8 @@ static int settle_job(struct load *l, uint32_t job)
         j->word = 0;
     if (j->moving)
         stk_defrag_moves(s, job);
-    j->shape = stk_shape_get(s, &v->demand, j->pool, stk_tenant_limited(s, j->tenant));
+    under = stk_limit_join(s, job);
+    j->shape = stk_shape_get(s, &v->demand, j->pool, &under);
     if (j->slept)
         s->nodes[v->demand.pin - 1].mask_wake |= v->demand.pin_mask;
     s->n_live++;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/account.h"
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/pair.h"
@@ -140,6 +141,7 @@ int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
         stk_timeline_init(&s->pools[p].plan, &s->mem);
     rc = rc < 0 ? rc : policy_init(s, cfg, err);
     rc = rc < 0 ? rc : stk_tenants_init(s, cfg->tenants, cfg->n_tenants, err);
+    rc = rc < 0 ? rc : stk_accounts_init(s, cfg->queues, cfg->n_queues, err);
     rc = rc < 0 ? rc : finish_new(s, err);
     if (rc == 0 && cfg->mix)
         *s->mix = *cfg->mix;

@@ -2,6 +2,7 @@
 #include "core/place.h"
 
 #include "core/gang.h"
+#include "core/limit.h"
 #include "core/pair.h"
 #include "core/part.h"
 #include "core/power.h"
@@ -9,7 +10,6 @@
 #include "core/score.h"
 #include "core/shape.h"
 #include "core/speed.h"
-#include "core/tenant.h"
 #include "core/txn.h"
 
 static uint32_t largest_node(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
@@ -396,10 +396,10 @@ static bool try_demand(struct stk_state *s, const struct stk_demand *d, uint32_t
 
 bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n)
 {
-    if (s->shapes[shape].tenant) {
+    if (stk_shape_limited(&s->shapes[shape])) {
         struct stk_demand d = s->shapes[shape].demand;
 
-        d.gpu_types &= stk_tenant_open(s, shape);
+        d.gpu_types &= stk_limit_open(s, shape);
         return d.gpu_types && try_demand(s, &d, s->shapes[shape].pool, avoid, ret_n);
     }
     return try_demand(s, &s->shapes[shape].demand, s->shapes[shape].pool, avoid, ret_n);

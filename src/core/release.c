@@ -3,13 +3,14 @@
  */
 #include "core/verbs.h"
 
+#include "core/account.h"
 #include "core/array.h"
 #include "core/defrag.h"
+#include "core/limit.h"
 #include "core/pair.h"
 #include "core/power.h"
 #include "core/queue.h"
 #include "core/speed.h"
-#include "core/tenant.h"
 #include "core/txn.h"
 
 static void give_back(struct stk_state *s, struct stk_job *j)
@@ -24,7 +25,7 @@ static void give_back(struct stk_state *s, struct stk_job *j)
         stk_index_give(s, p->node.i, &u);
         stk_shape_wake(s, p->node.i);
     }
-    stk_tenant_gave(s, j);
+    stk_limit_gave(s, j);
     stk_pieces_free(s, j->first_piece, j->n_pieces);
     j->n_pieces = 0;
     stk_power_freed(s);
@@ -256,6 +257,7 @@ static void mark_done(struct stk_state *s, uint32_t job, enum stk_cause cause, s
     j->link = 0;
     s->n_live--;
     s->pools[j->pool].n_live--;
+    stk_account_leave(s, j);
     stk_shape_drop(s, j->shape);
     if (s->done_tail)
         s->jobs[s->done_tail - 1].link = job + 1;

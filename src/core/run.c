@@ -4,10 +4,10 @@
 
 #include "core/defrag.h"
 #include "core/gang.h"
+#include "core/limit.h"
 #include "core/pair.h"
 #include "core/power.h"
 #include "core/queue.h"
-#include "core/tenant.h"
 #include "core/txn.h"
 #include "core/walk.h"
 #include "model/mig.h"
@@ -172,7 +172,7 @@ int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_er
         s->nodes[ev->u.place.pieces[i].node.i].off = false; /* that switches it on */
     }
     stk_defrag_moved(s, j);
-    stk_tenant_took(s, j);
+    stk_limit_took(s, j);
     j->lease = s->next_lease++;
     j->started = s->now;
     j->state = STK_JOB_PLACED;

@@ -4,15 +4,16 @@
  *     "stkC" version, order policy, its settings
  *     time, next numbers, history, events
  *     nodes: up, GPUs off, switched off           pools: claim           resources: name tenants:
- * name moves so far; what was asked for lately slots: a state each; a job's members where it is not
- * free; what a live job has besides free slots in the order in which they are used again; finished
- * jobs, oldest first
+ * name queues: name moves so far; what was asked for lately slots: a state each; a job's members
+ * where it is not free; what a live job has besides free slots in the order in which they are used
+ * again; finished jobs, oldest first
  */
 #include "core/save.h"
 
 #include <string.h>
 
 #include "base/hash.h"
+#include "core/account.h"
 #include "core/resource.h"
 #include "core/tenant.h"
 #include "model/wire.h"
@@ -57,6 +58,7 @@ static void put_head(struct stk_bytes *b, const struct stk_state *s)
         stk_put_u(b, s->pools[i].claim == STK_NONE ? 0 : (uint64_t)s->pools[i].claim + 1);
     stk_resource_put_names(b, s);
     stk_tenant_put_names(b, s);
+    stk_account_put_names(b, s);
 }
 
 static void put_seen(struct stk_bytes *b, const struct stk_seen *e)

@@ -2,10 +2,13 @@
 #include "core/shape.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/hash.h"
+#include "core/account.h"
 #include "core/gang.h"
 #include "core/index.h"
+#include "core/limit.h"
 #include "core/pair.h"
 #include "core/place.h"
 #include "core/tenant.h"
@@ -14,7 +17,7 @@
 /* Rows of shapes nobody uses are kept up to this many: they come back often. */
 #define KEEP_SHAPES 4096
 
-static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool, uint32_t tenant)
+static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool, const struct stk_under *u)
 {
     uint64_t h = stk_hash_mix(pool, d->gpu_types);
 
@@ -36,8 +39,12 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool, uint32_t t
     }
     if (d->row || d->slo_milli)
         h = stk_hash_mix(h, (uint64_t)d->row << 16 | d->slo_milli);
-    if (tenant)
-        h = stk_hash_mix(h, tenant);
+    if (u->tenant)
+        h = stk_hash_mix(h, u->tenant);
+    if (u->account[STK_OF_QUEUE])
+        h = stk_hash_mix(
+            stk_hash_mix(h, (uint64_t)u->account[STK_OF_QUEUE] << 32 | u->account[STK_OF_TENANT]),
+            u->account[STK_OF_USER]);
     if (d->pin)
         h = stk_hash_mix(stk_hash_mix(h, (uint64_t)d->pin_slot << 32 | d->pin), d->pin_mask);
     return (uint32_t)(h >> 33); /* 31 bits: never UINT32_MAX */
@@ -160,12 +167,17 @@ static struct stk_demand relevant(const struct stk_state *s, const struct stk_de
     return r;
 }
 
+static bool same_limits(const struct stk_shape *sh, const struct stk_under *u)
+{
+    return sh->tenant == u->tenant && memcmp(sh->account, u->account, sizeof(sh->account)) == 0;
+}
+
 /* The shape among those with this hash, or STK_NONE. */
 static uint32_t shape_find(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                           uint32_t tenant, uint32_t head)
+                           const struct stk_under *u, uint32_t head)
 {
     for (uint32_t at = head; at != STK_NONE; at = s->shapes[at].next - 1)
-        if (s->shapes[at].pool == pool && s->shapes[at].tenant == tenant &&
+        if (s->shapes[at].pool == pool && same_limits(&s->shapes[at], u) &&
             same_demand(&s->shapes[at].demand, d))
             return at;
     return STK_NONE;
@@ -173,11 +185,13 @@ static uint32_t shape_find(const struct stk_state *s, const struct stk_demand *d
 
 bool stk_shape_known(const struct stk_state *s, const struct stk_job_spec *spec)
 {
-    const uint32_t pool = spec->pool.i, tenant = stk_tenant_limited(s, spec->tenant);
+    const uint32_t pool = spec->pool.i;
+    struct stk_under u = {.tenant = stk_tenant_limited(s, spec->tenant)};
     const struct stk_demand r = relevant(s, &spec->demand, pool);
-    uint32_t head = stk_map_get(&s->shape_by_hash, shape_hash(&r, pool, tenant));
 
-    return shape_find(s, &r, pool, tenant, head) != STK_NONE;
+    stk_account_find(s, &spec->terms, spec->tenant, u.account);
+    return shape_find(s, &r, pool, &u, stk_map_get(&s->shape_by_hash, shape_hash(&r, pool, &u))) !=
+           STK_NONE;
 }
 
 static void list_add(struct stk_state *s, uint32_t shape)
@@ -206,11 +220,11 @@ static void list_remove(struct stk_state *s, uint32_t shape)
 }
 
 uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                       uint32_t tenant)
+                       const struct stk_under *u)
 {
     const struct stk_demand r = relevant(s, d, pool);
-    uint32_t hash = shape_hash(&r, pool, tenant), head = stk_map_get(&s->shape_by_hash, hash);
-    uint32_t at = shape_find(s, &r, pool, tenant, head);
+    uint32_t hash = shape_hash(&r, pool, u), head = stk_map_get(&s->shape_by_hash, hash);
+    uint32_t at = shape_find(s, &r, pool, u, head);
 
     if (at != STK_NONE) {
         s->shapes[at].refs++;
@@ -224,20 +238,30 @@ uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t
     }
     s->shapes[at] = (struct stk_shape){.demand = r,
                                        .pool = pool,
-                                       .tenant = tenant,
+                                       .tenant = u->tenant,
                                        .gpus = r.gpus * r.tasks,
                                        .refs = 1,
                                        .need = piece_need(s, &r, pool),
                                        .next = head + 1};
+    memcpy(s->shapes[at].account, u->account, sizeof(u->account));
     s->shape_pos[at] = STK_HEAP_OUT;
     list_add(s, at);
     stk_map_put(&s->shape_by_hash, hash, at);
     return at;
 }
 
+static struct stk_under under(const struct stk_shape *sh)
+{
+    struct stk_under u = {.tenant = sh->tenant};
+
+    memcpy(u.account, sh->account, sizeof(u.account));
+    return u;
+}
+
 void stk_shape_drop(struct stk_state *s, uint32_t shape)
 {
     struct stk_shape *sh = &s->shapes[shape];
+    struct stk_under u;
     uint32_t hash, at;
 
     if (--sh->refs > 0 || s->n_shapes < KEEP_SHAPES)
@@ -245,7 +269,8 @@ void stk_shape_drop(struct stk_state *s, uint32_t shape)
     if (sh->parked != STK_READY)
         stk_shape_unpark(s, shape);
     list_remove(s, shape);
-    hash = shape_hash(&sh->demand, sh->pool, sh->tenant);
+    u = under(sh);
+    hash = shape_hash(&sh->demand, sh->pool, &u);
     at = stk_map_get(&s->shape_by_hash, hash);
     if (at == shape && sh->next == 0) {
         stk_map_remove(&s->shape_by_hash, hash);
@@ -265,6 +290,7 @@ void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piec
     struct stk_demand d = s->shapes[j->shape].demand;
     uint32_t old = j->shape, pin = at ? at->node.i + 1 : 0;
     uint64_t mask = at ? at->mask : 0;
+    struct stk_under u = under(&s->shapes[old]);
     bool alone;
 
     if (d.pin == pin && d.pin_mask == mask && d.pin_slot == (at ? at->slot : 0))
@@ -280,7 +306,7 @@ void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piec
     d.pin_mask = mask;
     d.pin_slot = at ? (uint8_t)at->slot : 0;
     alone = stk_pair_hide(s, (uint32_t)(j - s->jobs));
-    j->shape = stk_shape_get(s, &d, j->pool, s->shapes[old].tenant);
+    j->shape = stk_shape_get(s, &d, j->pool, &u);
     stk_shape_drop(s, old);
     if (alone)
         stk_pair_show(s, (uint32_t)(j - s->jobs));
@@ -309,7 +335,9 @@ static uint32_t *park_list(struct stk_state *s, const struct stk_shape *sh)
     struct stk_pool *p = &s->pools[sh->pool];
 
     if (sh->parked == STK_PARKED_LIMIT)
-        return &s->tenants[sh->park_tenant].parked;
+        return &s->tenants[sh->park_at].parked;
+    if (sh->parked == STK_PARKED_QUEUE)
+        return &s->accounts[sh->park_at].parked;
     return sh->parked == STK_PARKED_RESERVE ? &p->resv_parked : &s->counts[p->park_head + sh->need];
 }
 
@@ -370,10 +398,10 @@ void stk_shape_park(struct stk_state *s, uint32_t shape, enum stk_parked why)
         stk_bits_set(&p->park_layout, s->words + p->park_used, sh->need);
 }
 
-void stk_shape_park_limit(struct stk_state *s, uint32_t shape, uint32_t tenant)
+void stk_shape_park_at(struct stk_state *s, uint32_t shape, enum stk_parked why, uint32_t at)
 {
-    s->shapes[shape].park_tenant = tenant;
-    stk_shape_park(s, shape, STK_PARKED_LIMIT);
+    s->shapes[shape].park_at = at;
+    stk_shape_park(s, shape, why);
 }
 
 /* All shapes that do not fit get ready. */

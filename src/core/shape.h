@@ -13,10 +13,12 @@
 
 #include "core/state.h"
 
-/* The shape of this demand under the limits of this tenant (tenant + 1; 0: none), one more job
- * using it. Needs stk_queue_reserve() before. */
+struct stk_under;
+
+/* The shape of this demand under these limits (core/limit.h), one more job using it. Needs
+ * stk_queue_reserve() before. */
 uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
-                       uint32_t tenant);
+                       const struct stk_under *u);
 bool stk_shape_known(const struct stk_state *s, const struct stk_job_spec *spec);
 void stk_shape_drop(struct stk_state *s, uint32_t shape); /* one job fewer needs it */
 
@@ -35,8 +37,8 @@ uint64_t stk_shape_pinned(const struct stk_state *s, uint32_t node);
 void stk_shape_mark_dirty(struct stk_state *s, uint32_t pool);
 
 void stk_shape_park(struct stk_state *s, uint32_t shape, enum stk_parked why);
-/* It is over a limit of this tenant. */
-void stk_shape_park_limit(struct stk_state *s, uint32_t shape, uint32_t tenant);
+/* It is over a limit of this tenant (STK_PARKED_LIMIT) or account (STK_PARKED_QUEUE). */
+void stk_shape_park_at(struct stk_state *s, uint32_t shape, enum stk_parked why, uint32_t at);
 void stk_shape_unpark(struct stk_state *s, uint32_t shape);
 /* Unparks it and puts it into the heap under its first job; its pool is dirty. */
 void stk_shape_ready(struct stk_state *s, uint32_t shape);

@@ -3,6 +3,7 @@
  * twice, gangs whole, counters and indexes in step with the tables. Slow on purpose: it trusts no
  * counter and no index. Reservations and plans are not checked here; the tests of backfill do that.
  */
+#include "core/account.h"
 #include "core/array.h"
 #include "core/core.h"
 #include "core/evictable.h"
@@ -465,7 +466,8 @@ bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
         return BAD("%u live and %u finished jobs, counters say %u and %u", live, done, s->n_live,
                    s->n_done);
     if (!nodes_sound(s, err) || !stk_topo_sound(s, err) || !power_sound(s, err) ||
-        !arrays_sound(s, err) || !moves_sound(s, err) || !stk_tenants_sound(s, err))
+        !arrays_sound(s, err) || !moves_sound(s, err) || !stk_tenants_sound(s, err) ||
+        !stk_accounts_sound(s, err))
         return false;
     for (uint32_t p = 0; p < s->n_pools; p++)
         if (!pool_sound(s, p, err) || !levels_sound(s, p, err))

@@ -21,6 +21,7 @@
 #include "core/timeline.h"
 #include "model/mix.h"
 #include "model/node.h"
+#include "model/queue.h"
 #include "model/topology.h"
 
 /* In order of use: what a start and an end touch lies in the first two cache lines. */
@@ -75,12 +76,13 @@ _Static_assert(sizeof(struct stk_job) == 192, "whole cache lines");
 struct stk_shape {
     struct stk_demand demand;
     uint32_t pool;
-    uint32_t tenant;               /* under whose limits its jobs are; tenant + 1; 0: none */
-    uint32_t gpus;                 /* of all tasks */
-    uint32_t refs;                 /* jobs not yet ended; 0: the row may be reused */
-    uint32_t need;                 /* GPUs on one node without which not even one piece fits */
-    uint32_t next;                 /* same hash, or free list; shape + 1 */
-    uint32_t pool_next, pool_prev; /* the pool's shapes; shape + 1 */
+    uint32_t tenant;                    /* under whose limits its jobs are; tenant + 1; 0: none */
+    uint32_t account[STK_QUEUE_OF_MAX]; /* likewise (core/account.h); account + 1 */
+    uint32_t gpus;                      /* of all tasks */
+    uint32_t refs;                      /* jobs not yet ended; 0: the row may be reused */
+    uint32_t need;                      /* GPUs on one node without which not even one piece fits */
+    uint32_t next;                      /* same hash, or free list; shape + 1 */
+    uint32_t pool_next, pool_prev;      /* the pool's shapes; shape + 1 */
     struct stk_otree
         waiting; /* by (rank, number); aux: remaining time; conservative: planned start */
     /* caches */
@@ -88,7 +90,7 @@ struct stk_shape {
     uint32_t alone_next, alone_prev; /* shapes of the pool with such jobs; shape + 1 */
     uint8_t parked;                  /* enum stk_parked */
     uint32_t park_next, park_prev;   /* shape + 1 */
-    uint32_t park_tenant;            /* where it is parked when over a limit */
+    uint32_t park_at;                /* tenant or account whose limit it is over */
 };
 
 enum stk_parked {
@@ -96,7 +98,8 @@ enum stk_parked {
     STK_PARKED_ROOM,    /* does not fit; woken when a node has 'need' GPUs free */
     STK_PARKED_RESERVE, /* would delay a reservation; woken by any release in the pool, or when the
                            reservation moves, or by a new job of the shape */
-    STK_PARKED_LIMIT    /* over a tenant's limit; woken when that tenant's use falls */
+    STK_PARKED_LIMIT,   /* over a tenant's limit; woken when that tenant's use falls */
+    STK_PARKED_QUEUE    /* over a limit of a queue; woken when that account falls */
 };
 
 /* What is left of a GPU that several may share. Of use only while somebody does. */
@@ -365,6 +368,12 @@ struct stk_state {
     uint32_t n_tenant_cols;
     struct stk_tenant *tenants;
     uint64_t *tenant_limits, *tenant_used; /* by tenant and column; used: twice, see sound() */
+
+    uint32_t n_queues; /* core/account.h; 0: the next are of no use */
+    struct stk_queue_spec *queues;
+    struct stk_account *accounts;                    /* the queues' own come first */
+    uint32_t n_accounts, cap_accounts, free_account; /* free_account: account + 1 */
+    struct stk_map account_by_hash;                  /* of users and tenants */
 
     struct stk_opool trees;
     struct stk_heap timers; /* begin times, key changes */

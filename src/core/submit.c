@@ -4,9 +4,11 @@
 
 #include <string.h>
 
+#include "core/account.h"
 #include "core/array.h"
 #include "core/defrag.h"
 #include "core/evictable.h"
+#include "core/limit.h"
 #include "core/power.h"
 #include "core/queue.h"
 #include "core/tenant.h"
@@ -69,7 +71,7 @@ int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
     return stk_demand_near_check(d, err);
 }
 
-int stk_rank_check(int32_t priority, stk_time estimate, struct stk_err *err)
+static int check_rank(int32_t priority, stk_time estimate, struct stk_err *err)
 {
     if (priority > STK_MAX_PRIORITY || priority < -STK_MAX_PRIORITY)
         return stk_err_set(err, -EINVAL, "priority must be within +-%d, got %d", STK_MAX_PRIORITY,
@@ -86,7 +88,7 @@ static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, s
                            s->n_pools - 1);
     if ((unsigned)j->kind >= STK_KIND_MAX || (unsigned)j->tier >= STK_TIER_MAX)
         return stk_err_set(err, -EINVAL, "unknown kind or tier");
-    if (stk_rank_check(j->priority, j->estimate, err) < 0)
+    if (check_rank(j->priority, j->estimate, err) < 0)
         return -EINVAL;
     if (j->begin < 0 || j->begin > STK_MAX_DURATION)
         return stk_err_set(err, -EINVAL, "begin time must be 0 to 100 years");
@@ -134,6 +136,7 @@ static int reserve(struct stk_state *s, const struct stk_job_spec *spec)
                 : stk_mem_grow(m, &s->edges, &s->cap_edges, s->n_edges + spec->n_deps,
                                sizeof(*s->edges));
     rc = rc < 0 || !spec->array ? rc : stk_array_reserve(s);
+    rc = rc < 0 ? rc : stk_account_reserve(s);
     return rc < 0 ? rc : stk_queue_reserve(s, spec->pool.i);
 }
 
@@ -199,6 +202,7 @@ int stk_submit_check(const struct stk_state *s, const struct stk_job_spec *spec,
     uint64_t types = 0;
     int rc = check_spec(s, spec, err);
 
+    rc = rc < 0 ? rc : stk_account_check(s, spec, err);
     rc = rc < 0 ? rc : stk_tenant_check(s, spec, &types, err);
     if (rc == 0 && types != spec->demand.gpu_types) {
         open = *spec;
@@ -217,6 +221,7 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
 {
     const struct stk_job_spec *spec = ev->u.spec;
     uint32_t job = ev->job.i;
+    struct stk_under under;
     struct stk_job *j;
     bool dead;
     int rc = stk_submit_check(s, spec, err);
@@ -237,7 +242,8 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     j->level = stk_evictable_level(s, j) & 7;
     j->submitted = s->now;
     j->number = s->next_number++;
-    j->shape = stk_shape_get(s, &spec->demand, j->pool, stk_tenant_limited(s, j->tenant));
+    under = stk_limit_join(s, job);
+    j->shape = stk_shape_get(s, &spec->demand, j->pool, &under);
     if (s->seen)
         stk_seen_add(s, &spec->demand, j->pool);
     s->n_live++;
@@ -305,6 +311,28 @@ void stk_unhold(struct stk_state *s, uint32_t job)
         j->hold_wanted = false;
     else
         stk_enqueue(s, job);
+}
+
+int stk_update(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
+{
+    struct stk_job *j = &s->jobs[ev->job.i];
+    bool waits = j->state == STK_JOB_WAITING;
+    int rc = check_rank(ev->u.update.priority, ev->u.update.estimate, err);
+
+    if (rc < 0)
+        return rc;
+    if (stk_queue_reserve(s, j->pool) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    if (waits)
+        stk_queue_leave(s, ev->job.i, false);
+    j->priority = ev->u.update.priority;
+    j->estimate = ev->u.update.estimate;
+    if (j->lost > STK_MAX_DURATION - j->estimate)
+        j->lost = STK_MAX_DURATION - j->estimate;
+    j->level = stk_evictable_level(s, j) & 7;
+    if (waits)
+        stk_queue_enter(s, ev->job.i); /* it keeps its time in the queue */
+    return 0;
 }
 
 int stk_advise(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "core/limit.h"
 #include "core/shape.h"
 
 /* ---- the table ---- */
@@ -79,15 +80,7 @@ static int check_policies(const struct stk_state *s, struct stk_err *err)
 
     for (uint32_t i = 0; i < s->n_tenants; i++)
         limits |= s->tenants[i].limited > 0;
-    if (limits && s->place->cap_w && s->place->cap_w(s->place_st) > 0)
-        return stk_err_set(err, -EINVAL,
-                           "limits of tenants do not go with a power cap (energy.cap_w)");
-    if (!limits || (!s->preempt->pass && !s->backfill->reserve_all))
-        return 0;
-    return stk_err_set(err, -EINVAL,
-                       "limits of tenants do not go with preempt %s and backfill %s; take preempt "
-                       "none or tier, and backfill none, skip or easy",
-                       s->preempt->name, s->backfill->name);
+    return limits ? stk_limit_policies(s, "tenants", err) : 0;
 }
 
 int stk_tenants_init(struct stk_state *s, const struct stk_tenant_spec *specs, uint32_t n,
@@ -111,15 +104,6 @@ int stk_tenants_init(struct stk_state *s, const struct stk_tenant_spec *specs, u
 }
 
 /* ---- limits ---- */
-
-/* What a job of this demand counts for, in all. In a pool that only counts, parts are whole GPUs.
- */
-static uint64_t milli_of(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
-{
-    uint64_t each = d->gpu_milli && !s->pools[pool].aggregate ? d->gpu_milli : 1000;
-
-    return each * d->gpus * d->tasks;
-}
 
 static bool within(uint64_t limit, uint64_t used, uint64_t more)
 {
@@ -165,7 +149,7 @@ static uint64_t wanted(const struct stk_state *s, const struct stk_shape *sh)
 uint64_t stk_tenant_open(const struct stk_state *s, uint32_t shape)
 {
     const struct stk_shape *sh = &s->shapes[shape];
-    uint64_t types = wanted(s, sh), more = milli_of(s, &sh->demand, sh->pool);
+    uint64_t types = wanted(s, sh), more = stk_limit_milli(s, &sh->demand, sh->pool);
 
     for (uint32_t at = sh->tenant; at && types; at = s->tenants[at - 1].parent)
         types = open_at(s, at - 1, types, more, false);
@@ -175,8 +159,8 @@ uint64_t stk_tenant_open(const struct stk_state *s, uint32_t shape)
 bool stk_tenant_beside(const struct stk_state *s, uint32_t shape, uint32_t job)
 {
     const struct stk_shape *sh = &s->shapes[shape], *other = &s->shapes[s->jobs[job].shape];
-    uint64_t more = milli_of(s, &sh->demand, sh->pool);
-    uint64_t both = more + milli_of(s, &other->demand, other->pool);
+    uint64_t more = stk_limit_milli(s, &sh->demand, sh->pool);
+    uint64_t both = more + stk_limit_milli(s, &other->demand, other->pool);
     uint64_t types = wanted(s, sh);
 
     for (uint32_t at = sh->tenant; at && types; at = s->tenants[at - 1].parent) {
@@ -192,7 +176,7 @@ bool stk_tenant_beside(const struct stk_state *s, uint32_t shape, uint32_t job)
 uint32_t stk_tenant_in_the_way(const struct stk_state *s, uint32_t shape)
 {
     const struct stk_shape *sh = &s->shapes[shape];
-    uint64_t types = wanted(s, sh), more = milli_of(s, &sh->demand, sh->pool);
+    uint64_t types = wanted(s, sh), more = stk_limit_milli(s, &sh->demand, sh->pool);
     uint32_t found = STK_NONE;
 
     for (uint32_t at = sh->tenant; at; at = s->tenants[at - 1].parent)
@@ -234,7 +218,7 @@ int stk_tenant_check(const struct stk_state *s, const struct stk_job_spec *spec,
         return stk_err_set(err, -EINVAL,
                            "tenant %.60s has others below it; jobs belong to one of those",
                            s->tenants[spec->tenant].name);
-    more = milli_of(s, d, spec->pool.i);
+    more = stk_limit_milli(s, d, spec->pool.i);
     for (uint32_t at = s->tenants[spec->tenant].limited; at && types;
          at = s->tenants[at - 1].parent) {
         open = open_at(s, at - 1, open, more, true);
@@ -271,26 +255,10 @@ static void count(const struct stk_state *s, const struct stk_job *j, uint64_t *
     }
 }
 
-/* The first of a strict queue may be over a limit now: it stands in nobody's way any more. A
- * promise is kept until its time: those who start meanwhile end before it, or leave room for it. */
-static void stand_aside(struct stk_state *s, uint32_t pool)
-{
-    struct stk_pool *p = &s->pools[pool];
-    uint32_t shape = p->blocked && p->ready.n > 0 ? p->ready.item[0].id : STK_NONE;
-
-    if (shape == STK_NONE || stk_tenant_open(s, shape))
-        return;
-    p->blocked = false;
-    stk_shape_mark_dirty(s, pool);
-}
-
 void stk_tenant_took(struct stk_state *s, const struct stk_job *j)
 {
-    if (s->n_tenants == 0)
-        return;
-    count(s, j, s->tenant_used, true);
-    for (uint32_t i = 0; s->tenants[j->tenant].limited && i < s->n_pools; i++)
-        stand_aside(s, i);
+    if (s->n_tenants > 0)
+        count(s, j, s->tenant_used, true);
 }
 
 /* The shape, parked with one tenant, is tried again if it is within limits now; else it is parked
@@ -305,10 +273,10 @@ static void look_again(struct stk_state *s, uint32_t shape)
         return;
     }
     tenant = stk_tenant_in_the_way(s, shape);
-    if (tenant == s->shapes[shape].park_tenant)
+    if (tenant == s->shapes[shape].park_at)
         return;
     stk_shape_unpark(s, shape);
-    stk_shape_park_limit(s, shape, tenant);
+    stk_shape_park_at(s, shape, STK_PARKED_LIMIT, tenant);
 }
 
 /* The use of the tenant fell. */
@@ -322,18 +290,9 @@ static void wake(struct stk_state *s, uint32_t tenant)
         at = s->shapes[shape].park_next;
         look_again(s, shape);
     }
-    if (!t->closed)
-        return;
+    if (t->closed)
+        stk_limit_wake_pools(s);
     t->closed = false;
-    for (uint32_t i = 0; i < s->n_pools; i++) {
-        if (s->pools[i].n_waiting == 0)
-            continue;
-        s->pools[i].blocked = false;
-        while (s->pools[i].resv_parked)
-            stk_shape_ready(s, s->pools[i].resv_parked - 1);
-        stk_shape_wake_all(s, &s->pools[i]);
-        stk_shape_mark_dirty(s, i);
-    }
 }
 
 void stk_tenant_gave(struct stk_state *s, const struct stk_job *j)
@@ -349,7 +308,7 @@ bool stk_tenant_why(const struct stk_state *s, const struct stk_job *j, struct s
 {
     const struct stk_shape *sh = &s->shapes[j->shape];
     uint32_t at, of = STK_ALL_TYPES;
-    uint64_t more = milli_of(s, &sh->demand, j->pool), types;
+    uint64_t more = stk_limit_milli(s, &sh->demand, j->pool), types;
 
     at = stk_tenant_in_the_way(s, j->shape);
     if (at == STK_NONE)

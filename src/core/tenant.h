@@ -74,8 +74,8 @@ uint32_t stk_tenant_in_the_way(const struct stk_state *s, uint32_t shape);
  * limit with the job that the reservation is for. */
 void stk_tenant_note(struct stk_state *s, uint32_t shape, bool beside);
 
-/* The job got a lease, or gives it back; its pieces are known. Whoever is over a limit now stands
- * in nobody's way; whoever is within all of them again is woken. */
+/* The job got a lease, or gives it back; its pieces are known. Whoever is within all limits again
+ * is woken. See core/limit.h. */
 void stk_tenant_took(struct stk_state *s, const struct stk_job *j);
 void stk_tenant_gave(struct stk_state *s, const struct stk_job *j);
 

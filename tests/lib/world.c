@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/world.h"
+#include "core/account.h"
 #include "core/array.h"
 #include "core/place.h"
 #include "core/tenant.h"
@@ -203,6 +204,39 @@ static void some_racks(struct world *w, struct stk_rng *r)
     }
 }
 
+/* Whether the policies, which may not be chosen yet, go with limits. */
+static bool limits_go(const struct world *w)
+{
+    return w->setup.preempt && w->setup.backfill && !stk_preempt_find(w->setup.preempt)->pass &&
+           !stk_backfill_find(w->setup.backfill)->reserve_all &&
+           !(w->setup.params && strstr(w->setup.params, "energy.cap_w"));
+}
+
+/* Queues with limits of all kinds; some have none. A stream of its own, too. */
+static void some_queues(struct world *w, const struct stk_rng *r)
+{
+    static const char *const names[WORLD_MAX_QUEUES] = {"q0", "q1", "q2"};
+    struct stk_rng side = *r;
+    uint32_t n = 0;
+
+    stk_rng_init(&side, stk_rng_next(&side) + 4);
+    w->queued = percent(&side, 40) && limits_go(w);
+    w->setup.queues = w->queues;
+    for (; w->queued && n < WORLD_MAX_QUEUES; n++) {
+        struct stk_queue_spec *q = &w->queues[n];
+
+        *q = (struct stk_queue_spec){.name = names[n],
+                                     .lowest = -STK_MAX_PRIORITY,
+                                     .most = STK_MAX_PRIORITY,
+                                     .job_milli = STK_NO_LIMIT};
+        for (int of = 0; of < STK_QUEUE_OF_MAX; of++)
+            q->limit[of] = (struct stk_queue_limit){
+                percent(&side, 30) ? 500 * (uint64_t)(1 + below(&side, 40)) : STK_NO_LIMIT,
+                percent(&side, 25) ? 1 + below(&side, 3) : STK_NO_JOB_LIMIT};
+    }
+    w->setup.n_queues = n;
+}
+
 /* A tree of tenants; some have limits, over all types or of one. A stream of its own, too. */
 static void some_tenants(struct world *w, const struct stk_rng *r)
 {
@@ -211,10 +245,7 @@ static void some_tenants(struct world *w, const struct stk_rng *r)
     uint32_t n = 0;
 
     stk_rng_init(&side, stk_rng_next(&side) + 2);
-    w->limits = percent(&side, 40) && w->setup.preempt && w->setup.backfill && /* chosen at all */
-                !stk_preempt_find(w->setup.preempt)->pass &&
-                !stk_backfill_find(w->setup.backfill)->reserve_all &&
-                !(w->setup.params && strstr(w->setup.params, "energy.cap_w"));
+    w->limits = percent(&side, 40) && limits_go(w);
     w->setup.tenants = w->tenants;
     for (; w->limits && n < WORLD_MAX_TENANTS; n++) {
         struct stk_tenant_spec *t = &w->tenants[n];
@@ -257,6 +288,15 @@ void world_within_limits(const struct fx *f)
                     "tenant %u has %llu of at most %llu milli-GPU", t,
                     (unsigned long long)*stk_tenant_used(s, t, k),
                     (unsigned long long)*stk_tenant_limit(s, t, k));
+    for (uint32_t i = 0; i < s->n_accounts; i++) {
+        const struct stk_account *a = &s->accounts[i];
+        const struct stk_queue_limit *l = &s->queues[a->queue].limit[a->of];
+
+        fx_must((a->of == STK_OF_USER && a->who == 0) ||
+                    (a->milli <= l->milli && a->jobs <= l->jobs),
+                "queue %u, account %u has %u jobs and %llu milli-GPU", a->queue, i, a->jobs,
+                (unsigned long long)a->milli);
+    }
 }
 
 void world_no_topology(struct world *w)
@@ -307,6 +347,7 @@ void world_cluster(struct world *w, struct stk_rng *r)
     some_resources(w, r);
     some_racks(w, r);
     some_tenants(w, r);
+    some_queues(w, r);
 }
 
 void world_power(struct world *w, struct stk_rng *r)
@@ -351,8 +392,8 @@ void world_no_mig(struct world *w)
 
 void world_plain(struct world *w)
 {
-    w->limits = false;
-    w->setup.n_tenants = 0;
+    w->limits = w->queued = false;
+    w->setup.n_tenants = w->setup.n_queues = 0;
     w->resources = w->speeds = false;
     w->setup.n_resources = 0;
     for (uint32_t i = 0; i < w->setup.n_nodes; i++)
@@ -525,6 +566,12 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
     random_deps(f, r, &spec, deps);
     if (w->limits)
         spec.tenant = some_tenant(w, r);
+    if (w->queued) {
+        struct stk_rng side = *r;
+
+        spec.terms.queue = below(&side, w->setup.n_queues);
+        spec.terms.user = below(&side, 4);
+    }
     if (w->topology || w->exclusive) {
         struct stk_rng side = *r; /* worlds without stay what they were */
 
@@ -586,22 +633,6 @@ void world_look(const struct world *w, struct stk_rng *r, struct world_look *loo
     fx_free(f);
 }
 
-/* Another priority and estimate, or another job in its place. */
-static void random_update(const struct world *w, struct fx *f, struct stk_rng *r, uint32_t job)
-{
-    struct stk_dep deps[4];
-    struct stk_rng side = *r;
-    struct stk_job_spec spec;
-
-    if (percent(&side, 50)) {
-        (void)fx_update(f, job, (int32_t)below(r, 1200), (stk_time)below(r, 5000) * STK_SECOND);
-        return;
-    }
-    spec = world_job(w, f, r, deps);
-    spec.n_deps = 0;
-    (void)fx_change(f, job, &spec);
-}
-
 void world_act(const struct world *w, struct fx *f, struct stk_rng *r)
 {
     uint32_t what = below(r, 100), job = random_slot(f, r);
@@ -621,7 +652,7 @@ void world_act(const struct world *w, struct fx *f, struct stk_rng *r)
     else if (what < 94)
         (void)fx_job_event(f, STK_EV_RELEASE, job);
     else if (what < 96)
-        random_update(w, f, r, job);
+        (void)fx_update(f, job, (int32_t)below(r, 1200), (stk_time)below(r, 5000) * STK_SECOND);
     else if (what < 98)
         (void)fx_node(f, below(r, w->setup.n_nodes), percent(r, 60));
     else
@@ -749,10 +780,6 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
         odd_spec(f, r, &spec);
         ev.job.i = odd_number(r, stk_core_next_job(f->core).i);
         ev.u.spec = &spec;
-    } else if (ev.type == STK_EV_UPDATE && percent(r, 60)) {
-        spec.n_deps = percent(r, 95) ? 0 : spec.n_deps;
-        odd_spec(f, r, &spec);
-        ev.u.update.spec = &spec;
     } else if (ev.type == STK_EV_PLACE) {
         ev.lease = odd_number(r, stk_core_next_lease(f->core));
         for (uint32_t i = 0; i < 3; i++)

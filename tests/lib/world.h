@@ -8,12 +8,14 @@
 
 #define WORLD_MAX_NODES 8
 #define WORLD_MAX_TENANTS 9
+#define WORLD_MAX_QUEUES 3
 
 struct world {
     struct fx_setup setup; /* points to 'nodes' */
     struct stk_node_spec nodes[WORLD_MAX_NODES];
     uint16_t instances[WORLD_MAX_NODES][STK_MAX_NODE_GPUS * STK_MIG_SLICES];
     struct stk_tenant_spec tenants[WORLD_MAX_TENANTS];
+    struct stk_queue_spec queues[WORLD_MAX_QUEUES];
     char params[192];
     bool cpu_jobs;  /* jobs ask for CPU and memory too */
     bool types;     /* ... and for GPU types */
@@ -25,6 +27,7 @@ struct world {
     bool exclusive; /* ... and for nodes of their own */
     bool pairs;     /* ... and for whole GPUs that another job may have with them */
     bool limits;    /* ... and belong to tenants with limits */
+    bool queued;    /* ... and wait in queues with limits */
     bool exact;     /* estimates are right */
 };
 
@@ -39,11 +42,11 @@ void world_policies(struct world *w, struct stk_rng *r);
 void world_cluster(struct world *w, struct stk_rng *r);
 /* The same without MIG. */
 void world_no_mig(struct world *w);
-/* ... without named resources, speeds and tenants. */
+/* ... without named resources, speeds, tenants and queues. */
 void world_plain(struct world *w);
 /* The same without racks and links, and nobody wants a node for itself. */
 void world_no_topology(struct world *w);
-/* No tenant has more than its limit. Not where events came from elsewhere, too. */
+/* No tenant and no queue has more than its limit. Not where events came from elsewhere, too. */
 void world_within_limits(const struct fx *f);
 /* What nodes draw; where the policy may have one, a cap. After the cluster. */
 void world_power(struct world *w, struct stk_rng *r);

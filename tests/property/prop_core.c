@@ -142,7 +142,7 @@ static bool caches_comparable(struct world *w)
     /* plans count GPUs and know no rounds: what else a job lacks when its time comes is luck; and a
      * promise is kept while its job is over a limit for some time */
     return !promises || (strcmp(w->setup.place, "count") == 0 && !w->cpu_jobs && !w->types &&
-                         !w->resources && !w->limits && !strstr(w->params, "round"));
+                         !w->resources && !w->limits && !w->queued && !strstr(w->params, "round"));
 }
 
 static void caches_run(uint64_t seed)
@@ -316,8 +316,8 @@ static void fifo_run(uint64_t seed)
     w.setup.params = "";
     w.setup.forget = false;
     w.setup.final_pct = 0;
-    w.limits = false; /* who is over a limit is passed by others */
-    w.setup.n_tenants = 0;
+    w.limits = w.queued = false; /* who is over a limit is passed by others */
+    w.setup.n_tenants = w.setup.n_queues = 0;
     f = fx_new(&w.setup);
     f->on_turn = check_fifo;
     f->ctx = &seen;

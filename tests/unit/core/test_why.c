@@ -341,6 +341,27 @@ static void its_tenant_has_enough(void **state)
     fx_free(f);
 }
 
+static void its_queue_is_full(void **state)
+{
+    struct stk_queue_spec queue = stk_default_queues[0];
+    struct stk_reason r;
+    struct fx *f;
+    uint32_t job;
+
+    (void)state;
+    queue.limit[STK_OF_QUEUE].jobs = 1;
+    f = fx_new(&(struct fx_setup){.queues = &queue, .n_queues = 1});
+    (void)fx_submit(f, fx_job(4, 10));
+    job = fx_submit(f, fx_job(2, 10));
+    fx_turn(f);
+    r = why(f, job);
+    assert_int_equal(r.code, STK_WHY_QUEUE);
+    assert_string_equal(r.queue, "standard");
+    assert_true(r.of_jobs);
+    assert_int_equal(r.missing, 1);
+    fx_free(f);
+}
+
 static void every_reason_was_met(void **state)
 {
     (void)state;
@@ -363,6 +384,7 @@ int main(void)
         cmocka_unit_test(it_sleeps_where_another_runs),
         cmocka_unit_test(a_power_cap_keeps_it_back),
         cmocka_unit_test(its_tenant_has_enough),
+        cmocka_unit_test(its_queue_is_full),
         cmocka_unit_test(every_reason_was_met),
     };
 

@@ -30,11 +30,13 @@ static struct fx *live(const struct world *w, uint64_t seed, uint32_t cap)
     stk_rng_init(&r, seed);
     copy.setup.nodes = copy.nodes;
     copy.setup.tenants = copy.tenants;
+    copy.setup.queues = copy.queues;
     copy.setup.cap = cap;
     copy.setup.patient = true;
     f = fx_new(&copy.setup);
     f->setup.nodes = w->nodes;
     f->setup.tenants = w->tenants;
+    f->setup.queues = w->queues;
     f->on_turn = check_turn;
     for (int i = 0; i < 40; i++) {
         f->now += STK_SECOND; /* nothing but this happens at such a time: one turn per instant */
