@@ -14,6 +14,7 @@
 #include "core/score.h"
 #include "core/tenant.h"
 #include "core/verbs.h"
+#include "core/victims.h"
 
 void stk_block(struct stk_visit *v, void *at, size_t size)
 {
@@ -81,6 +82,7 @@ static void all_blocks(struct stk_state *s, struct stk_visit *v)
         STK_BLOCK(v, s->pools, s->n_pools);
     of_jobs(s, v);
     stk_evictable_memory(s, v);
+    stk_victims_memory(s, v);
     stk_score_memory(s, v);
     stk_seen_memory(s, v);
     stk_pair_memory(s, v);

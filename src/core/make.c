@@ -14,6 +14,7 @@
 #include "core/topo.h"
 #include "core/txn.h"
 #include "core/verbs.h"
+#include "core/victims.h"
 #include "core/walk.h"
 
 enum { P_ROUND, P_DEPTH, P_DEFRAG };
@@ -91,7 +92,8 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
     if (s->place->share)
         s->place->share(s->place_st, &s->share);
     if (!s->mix || (s->place->tags && !s->tags) || stk_score_init(s) < 0 || stk_seen_init(s) < 0 ||
-        stk_pair_init(s) < 0 || (s->preempt->room && stk_evictable_init(s) < 0) ||
+        stk_pair_init(s) < 0 ||
+        (s->preempt->room && (stk_evictable_init(s) < 0 || stk_victims_init(s) < 0)) ||
         stk_mem_grow(mem, &s->try_pieces, &s->cap_try, pieces + 1, sizeof(*s->try_pieces)) < 0 ||
         stk_mem_grow(mem, &s->list_a, &s->cap_list_a, n + 1, sizeof(*s->list_a)) < 0 ||
         stk_mem_grow(mem, &s->batch, &s->cap_batch, pieces + STK_BATCH, sizeof(*s->batch)) < 0 ||

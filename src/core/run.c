@@ -9,6 +9,7 @@
 #include "core/power.h"
 #include "core/queue.h"
 #include "core/txn.h"
+#include "core/victims.h"
 #include "core/walk.h"
 #include "model/mig.h"
 
@@ -25,10 +26,10 @@ int stk_pieces_reserve(struct stk_state *s, uint32_t n)
 {
     uint32_t k = size_class(n);
 
-    if (s->free_piece[k])
-        return 0;
-    return stk_mem_grow(&s->mem, &s->pieces, &s->cap_pieces, s->n_pieces + (UINT32_C(1) << k),
-                        sizeof(*s->pieces));
+    if (!s->free_piece[k] && stk_mem_grow(&s->mem, &s->pieces, &s->cap_pieces,
+                                          s->n_pieces + (UINT32_C(1) << k), sizeof(*s->pieces)) < 0)
+        return -ENOMEM;
+    return stk_victims_reserve(s);
 }
 
 uint32_t stk_pieces_alloc(struct stk_state *s, uint32_t n)

@@ -264,6 +264,16 @@ struct stk_score_row { /* the scores of all nodes for one thing wanted (core/sco
 /* Kinds of pieces counted per node: parts, then by GPUs on one node, 8 and more together. */
 #define STK_TAGS 10
 
+struct stk_victims { /* scratch of a search for who gives way (core/victims.h) */
+    struct stk_victim *of;
+    struct stk_victim_at *at;
+    struct stk_victim_node *nodes;
+    uint64_t *have;                          /* per place */
+    double *price;                           /* likewise */
+    struct stk_sort_item *order, *order_tmp; /* of nodes */
+    uint32_t cap_of, cap_at;
+};
+
 struct stk_undo { /* a tentative change of one node */
     struct stk_use use;
     uint32_t node;
@@ -352,6 +362,7 @@ struct stk_state {
     /* caches (core/evictable.h), both NULL where they are not kept */
     uint32_t *evictable;       /* n_levels per node: GPUs that are free or held by lower levels */
     uint32_t *evictable_nodes; /* nodes by that; for each level laid out like 'counts' */
+    struct stk_victims victims;
 
     bool power;            /* of some node it is known (core/power.h); then of all these: */
     uint64_t watts;        /* what they draw; where it is not known, 0 */

@@ -78,3 +78,15 @@ bool stk_txn_take_job(struct stk_state *s, const struct stk_job *j)
     }
     return true;
 }
+
+void stk_txn_retake_job(struct stk_state *s, const struct stk_job *j)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const struct stk_piece *p = &s->pieces[j->first_piece + i];
+        const struct stk_use u = stk_use_by(s, j, d, p);
+
+        stk_txn_take(s, p->node.i, &u);
+    }
+}

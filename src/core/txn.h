@@ -24,5 +24,7 @@ void stk_txn_commit(struct stk_state *s, stk_txn_mark mark);
 void stk_txn_give_job(struct stk_state *s, const struct stk_job *j);
 /* False, with nothing taken, when some piece no longer fits. */
 bool stk_txn_take_job(struct stk_state *s, const struct stk_job *j);
+/* The same where nothing was placed since they were given: whatever has become of its nodes. */
+void stk_txn_retake_job(struct stk_state *s, const struct stk_job *j);
 
 #endif

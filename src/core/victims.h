@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* victims.h - who gives way so that a job can start: the cheapest set that provably does it, or
+ * nobody.
+ *
+ * A preempt policy says who may go, and in which class (struct stk_victim_rule); this finds the
+ * set. Nobody of a class goes while jobs of lower classes suffice; inside a class the least is lost
+ * (core/stake.h: GPUs x time that would have to be done again or waited for). Among equals the
+ * fewest go, then those of lower priority, then those that started last.
+ *
+ * The set is tried in a transaction (core/txn.h) before anybody is told to go: with those in it,
+ * and those that are being stopped already, gone, the whole job finds its place - gang, topology,
+ * parts, limits and all. Without any one of them it does not. Gangs go whole.
+ *
+ * How it is found. A job on one node: for each node that has candidates the cheapest of them that
+ * free as much as it needs, by dynamic programming over GPUs; then the cheapest node, which is
+ * tried. A gang: the same for each node and number of pieces, nodes in order of what a piece costs;
+ * with a required level, in the place (rack, zone...) where they add up to least. What counting
+ * cannot see (CPU, memory, islands, shared GPUs) the trial does, and the next best is tried. When
+ * none of the first few holds, candidates go in order until the job fits, and then each comes back
+ * that is not needed: if it would start with all candidates gone, some set is found.
+ *
+ * For a job on one node whose candidates hold whole GPUs the set is the cheapest there is, as long
+ * as GPUs are all it lacks. For gangs it is found node by node: cheap, not provably the cheapest.
+ *
+ * Cost: O(running jobs of the pool + candidates log candidates + pieces of candidates x GPUs of a
+ * node), and a few tries.
+ */
+#ifndef STK_CORE_VICTIMS_H
+#define STK_CORE_VICTIMS_H
+
+#include "core/blocks.h"
+#include "core/state.h"
+
+#define STK_VICTIM_CLASSES 16
+#define STK_VICTIM_NEVER (-1)
+
+/* Who may go. 'ctx' is the caller's; nothing here may change the state. */
+struct stk_victim_rule {
+    void *ctx;
+    /* Whether 'v', which has a lease in the pool of 'j' and is not being stopped, may go for 'j':
+     * its class, 0 to STK_VICTIM_CLASSES - 1, lower ones first; STK_VICTIM_NEVER. */
+    int (*class)(void *ctx, const struct stk_state *s, const struct stk_job *j,
+                 const struct stk_job *v);
+    /* Optional, both or neither: 'v' joins the set that is being tried, or leaves it again. False:
+     * beside those that are in it, it may not go. Each set begins empty, and ends empty. */
+    bool (*add)(void *ctx, const struct stk_state *s, const struct stk_job *v);
+    void (*drop)(void *ctx, const struct stk_state *s, const struct stk_job *v);
+    /* The job gets what is guaranteed to it: neither minimum run times nor the cap on preemptions
+     * protect anybody. */
+    bool reclaims;
+};
+
+/* 'job' waits and cannot start: evictions of the cheapest set that makes it start, in ask->out, at
+ * most ask->cap of them (the pool is claimed for the job, which asks again for the rest); 0: there
+ * is none, or it starts when those are gone that are being stopped. Only where the preempt policy
+ * has room(). */
+uint32_t stk_victims_room(const struct stk_ask *ask, uint32_t job,
+                          const struct stk_victim_rule *rule);
+
+int stk_victims_init(struct stk_state *s);
+int stk_victims_reserve(struct stk_state *s); /* in apply(), after jobs and pieces */
+void stk_victims_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
+
+/* ---- shared by victims.c and victims_near.c ---- */
+
+struct stk_victim { /* a candidate, in the order in which they go */
+    uint32_t job;
+    bool in; /* in the set that is being tried */
+    uint8_t class;
+    int64_t units; /* what it costs, in thousandths of GPU-seconds */
+    double cost;   /* the same, so that a class counts before all lower ones */
+};
+
+struct stk_victim_at {     /* a piece of it */
+    uint32_t victim, next; /* next: of the same node + 1 */
+    uint32_t piece;
+};
+
+struct stk_victim_node {  /* a node on which candidates are */
+    uint32_t node, first; /* of its pieces + 1 */
+    uint32_t place;
+    uint32_t units; /* pieces of a gang that going by 'cost' brings */
+    double cost;    /* of what is to go first there; < 0: nothing there helps */
+    uint32_t n;     /* so many go, */
+    int32_t prio;   /* with this the highest priority, */
+    uint32_t lease; /* and this the first lease */
+    bool tried;
+};
+
+struct stk_victim_search {
+    const struct stk_ask *ask;
+    struct stk_state *s;
+    struct stk_victims *v;
+    const struct stk_victim_rule *rule;
+    const struct stk_job *j;
+    const struct stk_demand *d;
+    uint32_t n;      /* candidates */
+    uint32_t n_set;  /* those in s->list_a are gone */
+    uint32_t n_best; /* the cheapest set so far, in s->list_b; 0: none */
+    double best_cost;
+    uint32_t mark; /* what was before */
+};
+
+/* It goes too, if it may; true also when it is gone. */
+bool stk_victims_add(struct stk_victim_search *x, uint32_t victim);
+void stk_victims_reset(struct stk_victim_search *x); /* nobody is gone any more */
+bool stk_victims_fit(struct stk_victim_search *x);   /* with these gone the job fits */
+/* It fits: whoever is not needed comes back; the rest is kept if it is the cheapest yet; nobody is
+ * gone any more. */
+void stk_victims_keep(struct stk_victim_search *x);
+/* Sets by node and by place; what is found is kept. True: there is none that is cheaper. */
+bool stk_victims_near(struct stk_victim_search *x);
+
+#endif
