@@ -8,6 +8,7 @@
 #include "core/lifecycle.h"
 #include "core/power.h"
 #include "core/queue.h"
+#include "core/share.h"
 #include "core/verbs.h"
 
 stk_job_id stk_core_next_job(const struct stk_core *c)
@@ -193,6 +194,7 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
         stk_evictable_node_up(s, node, ev->type == STK_EV_NODE_UP);
         stk_index_node_up(s, node, ev->type == STK_EV_NODE_UP);
     }
+    stk_share_changed(s);
     s->pools[pool].plan_valid = false;
     s->pools[pool].blocked = false;
     stk_shape_unreserve(s, pool);

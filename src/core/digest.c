@@ -74,7 +74,10 @@ uint64_t stk_core_digest(const struct stk_core *c)
     for (uint32_t i = 0; i < s->n_pools; i++)
         h = stk_hash_mix(h, s->pools[i].claim);
     for (size_t i = 0; i < (size_t)s->n_tenants * s->n_tenant_cols; i++)
-        h = stk_hash_mix(h, s->tenant_used[i]);
+        h = stk_hash_mix(stk_hash_mix(stk_hash_mix(h, s->tenant_used[i]), s->tenant_limits[i]),
+                         s->tenant_stated[i]);
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        h = stk_hash_mix(h, s->tenants[i].weight);
     h = stk_account_digest(s, h);
     if (s->n_moved > 0)
         h = stk_hash_mix(h, s->n_moved);

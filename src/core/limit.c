@@ -29,7 +29,7 @@ int stk_limit_policies(const struct stk_state *s, const char *whose, struct stk_
         return 0;
     return stk_err_set(err, -EINVAL,
                        "limits of %s do not go with preempt %s and backfill %s; take preempt "
-                       "none or tier, and backfill none, skip or easy",
+                       "none, tier or reclaim, and backfill none, skip or easy",
                        whose, s->preempt->name, s->backfill->name);
 }
 

@@ -7,23 +7,25 @@
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/place.h"
+#include "core/share.h"
 #include "core/speed.h"
 
-int stk_queue_reserve(struct stk_state *s, uint32_t pool)
+/* Memory for so many more shapes, and as many entries in trees four times. */
+static int reserve(struct stk_state *s, uint32_t pool, uint32_t n)
 {
     struct stk_pool *p = &s->pools[pool];
     const struct stk_mem *m = &s->mem;
     int rc = 0;
 
     /* a job moves between at most three trees per event, and another may be left alone */
-    rc = rc < 0 ? rc : stk_opool_reserve(&s->trees, m, 4);
+    rc = rc < 0 ? rc : stk_opool_reserve(&s->trees, m, 4 * n);
     rc = rc < 0 ? rc
-                : stk_mem_grow(m, &s->shapes, &s->cap_shapes, s->n_shapes + 1, sizeof(*s->shapes));
+                : stk_mem_grow(m, &s->shapes, &s->cap_shapes, s->n_shapes + n, sizeof(*s->shapes));
     rc = rc < 0 ? rc
                 : stk_mem_grow(m, &s->shape_pos, &s->cap_shape_pos, s->cap_shapes,
                                sizeof(*s->shape_pos));
-    rc = rc < 0 ? rc : stk_map_reserve(&s->shape_by_hash, m, s->n_shapes + 1);
-    rc = rc < 0 ? rc : stk_heap_reserve(&p->ready, m, p->n_shapes + 1);
+    rc = rc < 0 ? rc : stk_map_reserve(&s->shape_by_hash, m, s->n_shapes + n);
+    rc = rc < 0 ? rc : stk_heap_reserve(&p->ready, m, p->n_shapes + n);
     rc = rc < 0 ? rc : stk_heap_reserve(&s->timers, m, s->n_jobs + 1);
     if (s->whole_pool) {
         rc = rc < 0 ? rc
@@ -35,6 +37,16 @@ int stk_queue_reserve(struct stk_state *s, uint32_t pool)
         rc = rc < 0 ? rc : stk_timeline_reserve(&p->plan, 2 * p->n_live + 2);
     }
     return rc;
+}
+
+int stk_queue_reserve(struct stk_state *s, uint32_t pool)
+{
+    return reserve(s, pool, 1);
+}
+
+int stk_queue_reserve_all(struct stk_state *s, uint32_t pool)
+{
+    return reserve(s, pool, s->pools[pool].n_live + 1);
 }
 
 static struct stk_rated *rated_of(struct stk_pool *p, int64_t rate, bool leased)
@@ -156,6 +168,7 @@ void stk_queue_enter(struct stk_state *s, uint32_t job)
     struct stk_pool *p = &s->pools[j->pool];
 
     p->n_waiting++;
+    stk_share_waits(s, j, true);
     p->level_waiting[j->level]++;
     s->n_waiting++;
     tree_add(s, job);
@@ -176,6 +189,7 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
     tree_remove(s, job);
     stk_heap_remove(&s->timers, s->timer_pos, job);
     p->n_waiting--;
+    stk_share_waits(s, j, false);
     p->level_waiting[j->level]--;
     s->n_waiting--;
     if (p->claim == job) {

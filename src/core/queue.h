@@ -15,6 +15,9 @@
 
 int stk_queue_reserve(struct stk_state *s, uint32_t pool);
 
+/* The same for all live jobs of the pool, each of which gets a shape of its own. */
+int stk_queue_reserve_all(struct stk_state *s, uint32_t pool);
+
 void stk_queue_enter(struct stk_state *s, uint32_t job);              /* R: starts waiting */
 void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts); /* no longer waits */
 void stk_queue_lease(struct stk_state *s, uint32_t job);              /* R: now has a lease */

@@ -285,13 +285,34 @@ void stk_shape_drop(struct stk_state *s, uint32_t shape)
     s->free_shape = shape + 1;
 }
 
+/* Another shape for the job. */
+static void swap(struct stk_state *s, struct stk_job *j, const struct stk_demand *d,
+                 const struct stk_under *u)
+{
+    const bool alone = stk_pair_hide(s, (uint32_t)(j - s->jobs));
+    const uint32_t old = j->shape;
+
+    j->shape = stk_shape_get(s, d, j->pool, u);
+    stk_shape_drop(s, old);
+    if (alone)
+        stk_pair_show(s, (uint32_t)(j - s->jobs));
+}
+
+void stk_shape_change(struct stk_state *s, struct stk_job *j, uint32_t tenant)
+{
+    const struct stk_demand d = s->shapes[j->shape].demand;
+    struct stk_under u = under(&s->shapes[j->shape]);
+
+    u.tenant = tenant;
+    swap(s, j, &d, &u);
+}
+
 void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piece *at)
 {
     struct stk_demand d = s->shapes[j->shape].demand;
     uint32_t old = j->shape, pin = at ? at->node.i + 1 : 0;
     uint64_t mask = at ? at->mask : 0;
     struct stk_under u = under(&s->shapes[old]);
-    bool alone;
 
     if (d.pin == pin && d.pin_mask == mask && d.pin_slot == (at ? at->slot : 0))
         return;
@@ -305,11 +326,7 @@ void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piec
     d.pin = pin;
     d.pin_mask = mask;
     d.pin_slot = at ? (uint8_t)at->slot : 0;
-    alone = stk_pair_hide(s, (uint32_t)(j - s->jobs));
-    j->shape = stk_shape_get(s, &d, j->pool, &u);
-    stk_shape_drop(s, old);
-    if (alone)
-        stk_pair_show(s, (uint32_t)(j - s->jobs));
+    swap(s, j, &d, &u);
 }
 
 uint64_t stk_shape_pinned(const struct stk_state *s, uint32_t node)

@@ -30,6 +30,10 @@ uint64_t stk_shape_types(const struct stk_state *s, const struct stk_demand *d, 
  * not pinned. Needs stk_queue_reserve() before. */
 void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piece *at);
 
+/* The job, which lies in no shape's tree, is under the limits of this tenant (tenant + 1) from now
+ * on. Needs memory for a shape, too. */
+void stk_shape_change(struct stk_state *s, struct stk_job *j, uint32_t tenant);
+
 /* GPUs of the node on which jobs sleep. O(shapes). */
 uint64_t stk_shape_pinned(const struct stk_state *s, uint32_t node);
 

@@ -6,102 +6,7 @@
 #include "base/hash.h"
 #include "core/limit.h"
 #include "core/shape.h"
-
-/* ---- the table ---- */
-
-static int no_memory(struct stk_err *err)
-{
-    return stk_err_set(err, -ENOMEM, "out of memory for tenants");
-}
-
-/* Zeroed memory for so many tenants; the columns follow from the nodes. */
-static int make(struct stk_state *s, uint32_t n)
-{
-    const struct stk_mem *m = &s->mem;
-    uint32_t types = 0;
-    size_t cells;
-
-    for (uint32_t i = 0; i < s->n_nodes; i++)
-        types = s->nodes[i].gpu_type >= types ? s->nodes[i].gpu_type + 1 : types;
-    s->n_tenant_cols = STK_OF_TYPE(types);
-    cells = (size_t)n * s->n_tenant_cols;
-    s->n_tenants = n;
-    s->tenants = m->resize(m->ctx, NULL, 0, n * sizeof(*s->tenants));
-    s->tenant_limits = m->resize(m->ctx, NULL, 0, cells * sizeof(uint64_t));
-    s->tenant_used = m->resize(m->ctx, NULL, 0, 2 * cells * sizeof(uint64_t));
-    return s->tenants && s->tenant_limits && s->tenant_used ? 0 : -ENOMEM;
-}
-
-void stk_tenants_memory(struct stk_state *s, struct stk_visit *v)
-{
-    size_t cells = (size_t)s->n_tenants * s->n_tenant_cols;
-
-    STK_BLOCK(v, s->tenants, s->n_tenants);
-    STK_BLOCK(v, s->tenant_limits, cells);
-    STK_BLOCK(v, s->tenant_used, 2 * cells);
-}
-
-static uint32_t depth_of(const struct stk_state *s, uint32_t tenant)
-{
-    uint32_t n = 0;
-
-    for (uint32_t at = tenant + 1; at; at = s->tenants[at - 1].parent)
-        n++;
-    return n;
-}
-
-static int fill_row(struct stk_state *s, const struct stk_tenant_spec *spec, uint32_t i,
-                    struct stk_err *err)
-{
-    struct stk_tenant *t = &s->tenants[i];
-    bool limits = spec->limit != STK_NO_LIMIT;
-
-    if (spec->parent != STK_NONE && spec->parent >= i)
-        return stk_err_set(err, -EINVAL, "tenant %.60s: the one above it must come before it",
-                           spec->name);
-    *t = (struct stk_tenant){.name = spec->name, .parent = spec->parent + 1, .leaf = true};
-    if (depth_of(s, i) > STK_MAX_TENANT_DEPTH)
-        return stk_err_set(err, -EINVAL, "tenant %.60s: at most %d levels of tenants", spec->name,
-                           STK_MAX_TENANT_DEPTH);
-    *stk_tenant_limit(s, i, STK_ALL_TYPES) = spec->limit;
-    for (uint32_t k = 0; STK_OF_TYPE(k) < s->n_tenant_cols; k++) {
-        *stk_tenant_limit(s, i, STK_OF_TYPE(k)) = spec->type_limit[k];
-        limits |= spec->type_limit[k] != STK_NO_LIMIT;
-    }
-    t->limited = limits ? i + 1 : t->parent ? s->tenants[t->parent - 1].limited : 0;
-    if (t->parent)
-        s->tenants[t->parent - 1].leaf = false;
-    return 0;
-}
-
-static int check_policies(const struct stk_state *s, struct stk_err *err)
-{
-    bool limits = false;
-
-    for (uint32_t i = 0; i < s->n_tenants; i++)
-        limits |= s->tenants[i].limited > 0;
-    return limits ? stk_limit_policies(s, "tenants", err) : 0;
-}
-
-int stk_tenants_init(struct stk_state *s, const struct stk_tenant_spec *specs, uint32_t n,
-                     struct stk_err *err)
-{
-    int rc = 0;
-
-    if (n == 0)
-        return 0;
-    if (n > STK_MAX_TENANTS)
-        return stk_err_set(err, -EINVAL, "at most %d tenants, got %u", STK_MAX_TENANTS, n);
-    if (make(s, n) < 0)
-        return no_memory(err);
-    for (uint32_t i = 0; i < n && rc == 0; i++)
-        rc = fill_row(s, &specs[i], i, err);
-    if (rc == 0 && !s->tenants[0].leaf)
-        rc = stk_err_set(err, -EINVAL,
-                         "tenant %.60s takes jobs of unknown tenants: none may be below it",
-                         specs[0].name);
-    return rc < 0 ? rc : check_policies(s, err);
-}
+#include "core/share.h"
 
 /* ---- limits ---- */
 
@@ -236,6 +141,16 @@ int stk_tenant_check(const struct stk_state *s, const struct stk_job_spec *spec,
 
 /* ---- leases ---- */
 
+static uint64_t leased(const struct stk_state *s, const struct stk_job *j)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    uint64_t gpus = 0;
+
+    for (uint32_t i = 0; i < j->n_pieces; i++)
+        gpus += s->pieces[j->first_piece + i].gpus;
+    return gpus * (d->gpu_milli ? d->gpu_milli : 1000);
+}
+
 /* Adds what the job's pieces are to a table like 'used', or takes it off. */
 static void count(const struct stk_state *s, const struct stk_job *j, uint64_t *table, bool add)
 {
@@ -257,8 +172,10 @@ static void count(const struct stk_state *s, const struct stk_job *j, uint64_t *
 
 void stk_tenant_took(struct stk_state *s, const struct stk_job *j)
 {
-    if (s->n_tenants > 0)
-        count(s, j, s->tenant_used, true);
+    if (s->n_tenants == 0)
+        return;
+    stk_share_uses(s, j->tenant, (int64_t)leased(s, j));
+    count(s, j, s->tenant_used, true);
 }
 
 /* The shape, parked with one tenant, is tried again if it is within limits now; else it is parked
@@ -299,9 +216,18 @@ void stk_tenant_gave(struct stk_state *s, const struct stk_job *j)
 {
     if (s->n_tenants == 0)
         return;
+    stk_share_uses(s, j->tenant, -(int64_t)leased(s, j));
     count(s, j, s->tenant_used, false);
     for (uint32_t at = s->tenants[j->tenant].limited; at; at = s->tenants[at - 1].parent)
         wake(s, at - 1);
+}
+
+void stk_tenant_wake_all(struct stk_state *s)
+{
+    for (uint32_t i = 0; i < s->n_tenants; i++) {
+        s->tenants[i].closed = true;
+        wake(s, i);
+    }
 }
 
 bool stk_tenant_why(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
@@ -383,6 +309,8 @@ bool stk_tenants_sound(const struct stk_state *s, struct stk_err *err)
 
     if (s->n_tenants == 0)
         return true;
+    if (!stk_share_sound(s, err))
+        return false;
     sum = s->tenant_used + cells; /* scratch */
     memset(sum, 0, cells * sizeof(*sum));
     for (uint32_t i = 0; i < s->n_jobs; i++) {

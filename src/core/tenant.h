@@ -24,9 +24,12 @@
 #include "model/reason.h"
 
 struct stk_tenant {
-    const char *name; /* somebody else's */
-    uint32_t parent;  /* tenant + 1; 0: none */
-    uint32_t limited; /* the nearest with a limit, from itself up; tenant + 1; 0: none */
+    const char *name;        /* somebody else's */
+    uint32_t parent;         /* tenant + 1; 0: none */
+    uint32_t child, sibling; /* the first below it, the next beside it; tenant + 1; 0: none */
+    uint32_t limited;        /* the nearest with a limit, from itself up; tenant + 1; 0: none. Where
+                                guarantees are kept, itself */
+    uint32_t weight;         /* in thousandths */
     bool leaf;
     /* caches */
     uint32_t parked; /* shapes over a limit of its; shape + 1 */
@@ -47,10 +50,26 @@ static inline uint64_t *stk_tenant_used(const struct stk_state *s, uint32_t tena
     return &s->tenant_used[(size_t)tenant * s->n_tenant_cols + of];
 }
 
+/* What it can always have. */
+static inline const uint64_t *stk_tenant_guarantee(const struct stk_state *s, uint32_t tenant,
+                                                   uint32_t of)
+{
+    return &s->tenant_guarantees[(size_t)tenant * s->n_tenant_cols + of];
+}
+
 /* Needs the nodes. 0, -EINVAL with what is wrong with the table, or -ENOMEM. */
 int stk_tenants_init(struct stk_state *s, const struct stk_tenant_spec *specs, uint32_t n,
                      struct stk_err *err);
 void stk_tenants_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
+
+/* Another limit, guarantee or weight from now on (in apply() only): 0, or -EINVAL with why it does
+ * not go with the others, or -ENOMEM; then nothing has changed. Nothing is taken away from those
+ * who have more than a new limit. O(tenants x types + jobs). */
+int stk_tenant_set(struct stk_state *s, const struct stk_quota_set *q, struct stk_err *err);
+/* What it is now, as it is stated: for putting it back. 'value' is not looked at. */
+uint64_t stk_tenant_stated(const struct stk_state *s, const struct stk_quota_set *q);
+/* Whoever was over a limit, or found no room, is tried again. */
+void stk_tenant_wake_all(struct stk_state *s);
 
 /* What a shape of this tenant's jobs carries: 'limited'. */
 static inline uint32_t stk_tenant_limited(const struct stk_state *s, uint32_t tenant)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tenant.h - who jobs belong to: a tree of organisations, teams and users, each with limits on what
- * its jobs, and those of all below it, have at a time. In thousandths of a GPU: parts, MIG
- * instances and whole GPUs count alike. */
+/* tenant.h - who jobs belong to: a tree of organisations, teams and users. Each has, for its jobs
+ * and those of all below it, over all GPU types and of each: a limit on what they have at a time, a
+ * guarantee of what they can always have, and a weight, by which what is above guarantees is
+ * shared. In thousandths of a GPU: parts, MIG instances and whole GPUs count alike. */
 #ifndef STK_MODEL_TENANT_H
 #define STK_MODEL_TENANT_H
 
@@ -10,14 +11,36 @@
 #define STK_MAX_TENANTS 65536
 #define STK_MAX_TENANT_DEPTH 8
 #define STK_NO_LIMIT UINT64_MAX
+#define STK_GUARANTEE_SUM UINT64_MAX        /* as much as those below it are guaranteed together */
+#define STK_MAX_QUOTA UINT64_C(10000000000) /* 10 million GPUs */
+#define STK_WEIGHT 1000                     /* unless said otherwise; in thousandths */
+#define STK_MAX_WEIGHT 1000000000
 
 /* A row of a table. Those above a tenant come before it; jobs belong to those that have none below.
  * Row 0 takes the jobs of tenants that are not in the table. */
 struct stk_tenant_spec {
     const char *name;
-    uint32_t parent;                        /* STK_NONE: it is at the top */
-    uint64_t limit;                         /* over all GPU types; STK_NO_LIMIT */
-    uint64_t type_limit[STK_MAX_GPU_TYPES]; /* of each; STK_NO_LIMIT */
+    uint32_t parent;                            /* STK_NONE: it is at the top */
+    uint64_t limit;                             /* over all GPU types; STK_NO_LIMIT */
+    uint64_t type_limit[STK_MAX_GPU_TYPES];     /* of each; STK_NO_LIMIT */
+    uint64_t guarantee;                         /* over all GPU types; STK_GUARANTEE_SUM */
+    uint64_t type_guarantee[STK_MAX_GPU_TYPES]; /* of each, part of that; STK_GUARANTEE_SUM */
+    uint32_t weight; /* in thousandths; 0: no share of what is above guarantees */
 };
+
+/* No limits, no guarantee of its own, the usual weight. */
+void stk_tenant_spec_init(struct stk_tenant_spec *t, const char *name, uint32_t parent);
+
+/* One number of a tenant, as it may be changed later. */
+enum stk_quota { STK_QUOTA_LIMIT, STK_QUOTA_GUARANTEE, STK_QUOTA_WEIGHT, STK_QUOTA_MAX };
+
+struct stk_quota_set {
+    uint32_t tenant;
+    enum stk_quota what;
+    uint32_t gpu_type; /* type + 1; 0: over all types. Of a weight 0 */
+    uint64_t value;    /* as in the table */
+};
+
+const char *stk_quota_name(enum stk_quota q);
 
 #endif

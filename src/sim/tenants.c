@@ -23,11 +23,9 @@ static int bad(const struct reader *r, struct fy_node *at, const char *what)
     return stk_err_set(r->err, -EINVAL, "%s:%d: %s", r->name, stk_yaml_line_of(at), what);
 }
 
-/* A new row without limits; its number, or -ENOMEM. */
+/* A new row; its number, or -ENOMEM. */
 static int64_t add_row(struct stk_tenants *t, uint32_t parent)
 {
-    struct stk_tenant_spec *row;
-
     if (t->n == t->cap) {
         uint32_t cap = t->cap ? 2 * t->cap : 16;
         struct stk_tenant_spec *rows = realloc(t->rows, cap * sizeof(*rows));
@@ -37,14 +35,12 @@ static int64_t add_row(struct stk_tenants *t, uint32_t parent)
         t->rows = rows;
         t->cap = cap;
     }
-    row = &t->rows[t->n];
-    *row = (struct stk_tenant_spec){.parent = parent, .limit = STK_NO_LIMIT};
-    for (uint32_t k = 0; k < STK_MAX_GPU_TYPES; k++)
-        row->type_limit[k] = STK_NO_LIMIT;
+    stk_tenant_spec_init(&t->rows[t->n], NULL, parent);
     return t->n++;
 }
 
-static int read_limit(const struct reader *r, struct fy_node *key, struct fy_node *v, uint64_t *ret)
+/* A limit or a guarantee. */
+static int read_gpus(const struct reader *r, const char *name, struct fy_node *v, uint64_t *ret)
 {
     struct stk_field f = stk_yaml_scalar(v);
     uint64_t micro;
@@ -55,20 +51,41 @@ static int read_limit(const struct reader *r, struct fy_node *key, struct fy_nod
         return 0;
     }
     (void)snprintf(what, sizeof(what),
-                   "a limit is a number of GPUs (0 to %d, in thousandths), got \"%s\"", MAX_LIMIT,
-                   stk_field_show(f).text);
-    return bad(r, v ? v : key, what);
+                   "a %s is a number of GPUs (0 to %d, in thousandths), got \"%s\"", name,
+                   MAX_LIMIT, stk_field_show(f).text);
+    return bad(r, v, what);
 }
 
-static int read_type_limits(const struct reader *r, struct fy_node *v,
-                            uint64_t limit[STK_MAX_GPU_TYPES])
+static int read_weight(const struct reader *r, struct fy_node *v, uint32_t *ret)
+{
+    struct stk_field f = stk_yaml_scalar(v);
+    uint64_t micro;
+    char what[160];
+
+    if (stk_field_micro(f, &micro) && micro <= (uint64_t)STK_MAX_WEIGHT * 1000 &&
+        micro % 1000 == 0) {
+        *ret = (uint32_t)(micro / 1000);
+        return 0;
+    }
+    (void)snprintf(what, sizeof(what), "a weight is 0 to %d, in thousandths, got \"%s\"",
+                   STK_MAX_WEIGHT / STK_WEIGHT, stk_field_show(f).text);
+    return bad(r, v, what);
+}
+
+/* The same of single GPU types. */
+static int read_by_type(const struct reader *r, const char *name, struct fy_node *v,
+                        uint64_t ret[STK_MAX_GPU_TYPES])
 {
     struct fy_node_pair *pair;
     void *it = NULL;
     int rc = 0;
 
-    if (!fy_node_is_mapping(v))
-        return bad(r, v, "limits must be a mapping such as {A100: 16}");
+    if (!fy_node_is_mapping(v)) {
+        char what[80];
+
+        (void)snprintf(what, sizeof(what), "%ss must be a mapping such as {A100: 16}", name);
+        return bad(r, v, what);
+    }
     while (rc == 0 && (pair = fy_node_mapping_iterate(v, &it))) {
         struct fy_node *key = fy_node_pair_key(pair);
         struct stk_field f = stk_yaml_scalar(key);
@@ -80,23 +97,28 @@ static int read_type_limits(const struct reader *r, struct fy_node *v,
                            stk_field_show(f).text);
             return bad(r, key, what);
         }
-        rc = read_limit(r, key, fy_node_pair_value(pair), &limit[type]);
+        v = fy_node_pair_value(pair);
+        rc = v ? read_gpus(r, name, v, &ret[type]) : bad(r, key, "this GPU type has no value");
     }
     return rc;
 }
 
 /* The values of a tenant, found by their keys. */
 struct fields {
-    struct fy_node *name, *limit, *limits, *tenants;
+    struct fy_node *name, *limit, *limits, *guarantee, *guarantees, *weight, *tenants;
 };
+
+#define N_KEYS 7
 
 static int find_fields(const struct reader *r, struct fy_node *n, struct fields *f)
 {
     const struct {
         const char *name;
         struct fy_node **into;
-    } keys[] = {
-        {"name", &f->name}, {"limit", &f->limit}, {"limits", &f->limits}, {"tenants", &f->tenants}};
+    } keys[N_KEYS] = {
+        {"name", &f->name},           {"limit", &f->limit},           {"limits", &f->limits},
+        {"guarantee", &f->guarantee}, {"guarantees", &f->guarantees}, {"weight", &f->weight},
+        {"tenants", &f->tenants}};
     struct fy_node_pair *pair;
     void *it = NULL;
 
@@ -107,15 +129,16 @@ static int find_fields(const struct reader *r, struct fy_node *n, struct fields 
         char what[160];
         size_t i = 0;
 
-        while (i < 4 && !stk_field_is(k, keys[i].name))
+        while (i < N_KEYS && !stk_field_is(k, keys[i].name))
             i++;
-        if (i < 4 && fy_node_pair_value(pair)) {
+        if (i < N_KEYS && fy_node_pair_value(pair)) {
             *keys[i].into = fy_node_pair_value(pair);
             continue;
         }
         (void)snprintf(what, sizeof(what),
-                       i < 4 ? "%s has no value"
-                             : "unknown key \"%s\"; a tenant has name, limit, limits, tenants",
+                       i < N_KEYS ? "%s has no value"
+                                  : "unknown key \"%s\"; a tenant has name, limit, limits, "
+                                    "guarantee, guarantees, weight, tenants",
                        stk_field_show(k).text);
         return bad(r, fy_node_pair_key(pair), what);
     }
@@ -155,6 +178,23 @@ static int name_row(const struct reader *r, struct fy_node *n, const struct fiel
     return 0;
 }
 
+static int read_numbers(const struct reader *r, const struct fields *f, struct stk_tenant_spec *t)
+{
+    int rc = 0;
+
+    if (f->limit)
+        rc = read_gpus(r, "limit", f->limit, &t->limit);
+    if (rc == 0 && f->limits)
+        rc = read_by_type(r, "limit", f->limits, t->type_limit);
+    if (rc == 0 && f->guarantee)
+        rc = read_gpus(r, "guarantee", f->guarantee, &t->guarantee);
+    if (rc == 0 && f->guarantees)
+        rc = read_by_type(r, "guarantee", f->guarantees, t->type_guarantee);
+    if (rc == 0 && f->weight)
+        rc = read_weight(r, f->weight, &t->weight);
+    return rc;
+}
+
 static int read_list(const struct reader *r, struct fy_node *list, uint32_t parent, uint32_t depth);
 
 // NOLINTNEXTLINE(misc-no-recursion): at most STK_MAX_TENANT_DEPTH deep
@@ -165,10 +205,7 @@ static int read_tenant(const struct reader *r, struct fy_node *n, uint32_t paren
     int rc = find_fields(r, n, &f);
 
     rc = rc < 0 ? rc : name_row(r, n, &f, parent, &row);
-    if (rc == 0 && f.limit)
-        rc = read_limit(r, f.limit, f.limit, &r->t->rows[row].limit);
-    if (rc == 0 && f.limits)
-        rc = read_type_limits(r, f.limits, r->t->rows[row].type_limit);
+    rc = rc < 0 ? rc : read_numbers(r, &f, &r->t->rows[row]);
     if (rc == 0 && f.tenants)
         rc = read_list(r, f.tenants, row, depth + 1);
     return rc;

@@ -5,6 +5,8 @@
  *       - name: research
  *         limit: 64                  # GPUs, over all types
  *         limits: {A100: 16}         # of a type
+ *         guarantee: 32              # always to be had; guarantees: of a type
+ *         weight: 2                  # share of what is above guarantees
  *         tenants:
  *           - {name: vision, limit: 40}
  *           - {name: speech, limit: 8.5}

@@ -250,7 +250,7 @@ static void some_tenants(struct world *w, const struct stk_rng *r)
     for (; w->limits && n < WORLD_MAX_TENANTS; n++) {
         struct stk_tenant_spec *t = &w->tenants[n];
 
-        *t = (struct stk_tenant_spec){.name = names[n], .limit = STK_NO_LIMIT};
+        stk_tenant_spec_init(t, names[n], STK_NONE);
         t->parent = n < 2 || percent(&side, 30) ? STK_NONE : 1 + below(&side, n - 1);
         if (percent(&side, 40))
             t->limit = 500 * (1 + below(&side, 40));

@@ -19,9 +19,7 @@ static struct stk_tenant_spec table[N];
 
 static void free_of_limits(struct stk_tenant_spec *t, const char *name, uint32_t parent)
 {
-    *t = (struct stk_tenant_spec){.name = name, .parent = parent, .limit = STK_NO_LIMIT};
-    for (uint32_t i = 0; i < STK_MAX_GPU_TYPES; i++)
-        t->type_limit[i] = STK_NO_LIMIT;
+    stk_tenant_spec_init(t, name, parent);
 }
 
 /* default; org over vision (over ann and bob) and speech. */
@@ -422,8 +420,8 @@ static void tables_that_make_no_sense_are_refused(void **state)
     table[ANN].limit = 1000;
     assert_int_equal(make("conservative", "fifo", "none", &err), -EINVAL);
     assert_string_equal(err.text, "limits of tenants do not go with preempt none and backfill "
-                                  "conservative; take preempt none or tier, and backfill none, "
-                                  "skip or easy");
+                                  "conservative; take preempt none, tier or reclaim, and "
+                                  "backfill none, skip or easy");
     assert_int_equal(make("none", "srtf", "afresh", &err), -EINVAL);
 }
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/tenant.h"
+
+void stk_tenant_spec_init(struct stk_tenant_spec *t, const char *name, uint32_t parent)
+{
+    *t = (struct stk_tenant_spec){.name = name,
+                                  .parent = parent,
+                                  .limit = STK_NO_LIMIT,
+                                  .guarantee = STK_GUARANTEE_SUM,
+                                  .weight = STK_WEIGHT};
+    for (uint32_t k = 0; k < STK_MAX_GPU_TYPES; k++) {
+        t->type_limit[k] = STK_NO_LIMIT;
+        t->type_guarantee[k] = STK_GUARANTEE_SUM;
+    }
+}
+
+const char *stk_quota_name(enum stk_quota q)
+{
+    static const char *const names[] = {"limit", "guarantee", "weight"};
+
+    return (unsigned)q < STK_QUOTA_MAX ? names[q] : "?";
+}
