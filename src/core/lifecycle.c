@@ -24,7 +24,7 @@ static const unsigned char table[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX] = {
     [STK_JOB_BLOCKED] = {
         [STK_EV_HOLD]    = HELD,
         [STK_EV_CANCEL]  = DONE,
-        [STK_EV_UPDATE]  = BLOCKED,
+        [STK_EV_UPDATE]  = BLOCKED | WAITING,
     },
     [STK_JOB_WAITING] = {
         [STK_EV_HOLD]    = HELD,
@@ -32,7 +32,7 @@ static const unsigned char table[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX] = {
         [STK_EV_PLACE]   = PLACED,
         [STK_EV_EVICT]   = STOPPING,        /* only when it sleeps */
         [STK_EV_EXITED]  = WAITING | DONE,  /* only when it sleeps */
-        [STK_EV_UPDATE]  = WAITING,
+        [STK_EV_UPDATE]  = BLOCKED | WAITING,
         [STK_EV_ADVISE]  = WAITING,
     },
     [STK_JOB_PLACED] = {

@@ -71,7 +71,7 @@ int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
     return stk_demand_near_check(d, err);
 }
 
-static int check_rank(int32_t priority, stk_time estimate, struct stk_err *err)
+int stk_rank_check(int32_t priority, stk_time estimate, struct stk_err *err)
 {
     if (priority > STK_MAX_PRIORITY || priority < -STK_MAX_PRIORITY)
         return stk_err_set(err, -EINVAL, "priority must be within +-%d, got %d", STK_MAX_PRIORITY,
@@ -88,7 +88,7 @@ static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, s
                            s->n_pools - 1);
     if ((unsigned)j->kind >= STK_KIND_MAX || (unsigned)j->tier >= STK_TIER_MAX)
         return stk_err_set(err, -EINVAL, "unknown kind or tier");
-    if (check_rank(j->priority, j->estimate, err) < 0)
+    if (stk_rank_check(j->priority, j->estimate, err) < 0)
         return -EINVAL;
     if (j->begin < 0 || j->begin > STK_MAX_DURATION)
         return stk_err_set(err, -EINVAL, "begin time must be 0 to 100 years");
@@ -311,28 +311,6 @@ void stk_unhold(struct stk_state *s, uint32_t job)
         j->hold_wanted = false;
     else
         stk_enqueue(s, job);
-}
-
-int stk_update(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
-{
-    struct stk_job *j = &s->jobs[ev->job.i];
-    bool waits = j->state == STK_JOB_WAITING;
-    int rc = check_rank(ev->u.update.priority, ev->u.update.estimate, err);
-
-    if (rc < 0)
-        return rc;
-    if (stk_queue_reserve(s, j->pool) < 0)
-        return stk_err_set(err, -ENOMEM, "out of memory");
-    if (waits)
-        stk_queue_leave(s, ev->job.i, false);
-    j->priority = ev->u.update.priority;
-    j->estimate = ev->u.update.estimate;
-    if (j->lost > STK_MAX_DURATION - j->estimate)
-        j->lost = STK_MAX_DURATION - j->estimate;
-    j->level = stk_evictable_level(s, j) & 7;
-    if (waits)
-        stk_queue_enter(s, ev->job.i); /* it keeps its time in the queue */
-    return 0;
 }
 
 int stk_advise(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)

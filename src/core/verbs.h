@@ -23,9 +23,10 @@ void stk_unhold(struct stk_state *s, uint32_t job);    /* submit.c */
 /* Into the queue, or among the blocked when it still waits for something else. */
 void stk_enqueue(struct stk_state *s, uint32_t job); /* submit.c */
 /* Out of the blocked, if it is there. */
-void stk_unblock(struct stk_state *s, uint32_t job); /* submit.c */
-/* Another priority and estimate for a job that has not started. */
-int stk_update(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* submit.c */
+void stk_unblock(struct stk_state *s, uint32_t job);                          /* submit.c */
+int stk_rank_check(int32_t priority, stk_time estimate, struct stk_err *err); /* submit.c */
+/* Another priority and estimate for a job that has not started, or another of all it asks for. */
+int stk_update(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* update.c */
 /* Where the job belongs, as an adviser says. */
 int stk_advise(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* submit.c */
 void stk_tick(struct stk_state *s);                                                   /* submit.c */

@@ -1,57 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forecast.c - see forecast.h.
- *
- * One draw: a fork, and a heap of the ends of its leased jobs. Where no job asked about waits for
- * another, pools other than theirs stand still, for what happens there does not matter. */
+/* forecast.c - see forecast.h. A draw is a fork that runs ahead (core/ahead.h) with run times of
+ * its own. */
 #include "forecast/forecast.h"
 
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/heap.h"
 #include "base/rng.h"
 #include "base/sort.h"
+#include "core/ahead.h"
 #include "core/speed.h"
-#include "core/state.h"
 
-#define MAX_DECISIONS 64
 #define ALIKE_PCT 80
 
 struct draw {
     const struct stk_forecast_config *cfg;
     struct stk_mem mem;
-    struct stk_core *core; /* the fork */
-    const struct stk_state *s;
-    stk_time now;
     uint64_t seed;
-    uint32_t steps;
-    int rc;
     const uint32_t *jobs; /* asked about, each once */
     uint32_t n, left;     /* of them, not started yet */
     stk_time *start;      /* of each, in this draw */
     stk_time *starts;     /* in every draw, n each */
     /* by job slot */
     stk_time *total; /* what it runs in all; 0: not drawn yet */
-    uint32_t *pos;   /* in the heap */
     uint32_t *asked; /* index in 'jobs' + 1 */
-    bool *still;     /* by pool: it stands still */
-    struct stk_heap ends;
     struct stk_sort_item *sort;
-    uint32_t cap_start, cap_starts, cap_total, cap_pos, cap_asked, cap_still, cap_sort;
+    uint32_t cap_start, cap_starts, cap_total, cap_asked, cap_sort;
 };
 
-static stk_time worked(const struct draw *d, const struct stk_job *j)
+static struct stk_run_kind kind_of(const struct draw *d, const struct stk_state *s, uint32_t job)
 {
-    stk_time t = stk_job_served(j, d->now) - j->lost;
+    const struct stk_job *j = &s->jobs[job];
 
-    return t > 0 ? t : 0;
-}
-
-static struct stk_run_kind kind_of(const struct draw *d, uint32_t job)
-{
-    const struct stk_job *j = &d->s->jobs[job];
-
-    return d->cfg->kind ? d->cfg->kind(d->cfg->ctx, d->s, job)
+    return d->cfg->kind ? d->cfg->kind(d->cfg->ctx, s, job)
                         : (struct stk_run_kind){j->tenant, j->gpus, j->estimate};
 }
 
@@ -66,164 +47,72 @@ static uint32_t place_of(const struct draw *d, const struct stk_run_kind *k, stk
     return 1 + (uint32_t)stk_rng_below(&r, 999);
 }
 
-/* What the job still has to do. */
-static stk_time remaining(struct draw *d, uint32_t job)
+/* What the job still has to do, on the GPUs it has. */
+static stk_time holds(struct stk_ahead *a, uint32_t job)
 {
-    const struct stk_job *j = &d->s->jobs[job];
-    stk_time so_far = worked(d, j);
+    struct draw *d = a->ctx;
+    const struct stk_job *j = &a->s->jobs[job];
+    stk_time worked = stk_job_served(j, a->now) - j->lost, so_far = worked > 0 ? worked : 0, t;
 
     if (d->total[job] <= so_far) {
-        const struct stk_run_kind k = kind_of(d, job);
+        const struct stk_run_kind k = kind_of(d, a->s, job);
 
         d->total[job] = stk_predict_run(d->cfg->predict, &k, so_far, place_of(d, &k, j->number));
     }
-    return d->total[job] - so_far;
+    t = stk_speed_time(d->total[job] - so_far, stk_job_speed(a->s, j));
+    return t > 0 ? t : 1;
 }
 
-static void tell(struct draw *d, struct stk_event ev)
+static void started(struct stk_ahead *a, uint32_t job)
 {
-    ev.at = d->now;
-    if (d->rc == 0)
-        d->rc = stk_core_apply(d->core, &ev, NULL);
-    d->steps++;
-}
-
-static void end(struct draw *d, uint32_t job, enum stk_cause cause)
-{
-    const struct stk_job *j = &d->s->jobs[job];
-
-    stk_heap_remove(&d->ends, d->pos, job);
-    tell(d, (struct stk_event){.type = STK_EV_EXITED,
-                               .job = {job},
-                               .lease = j->lease ? j->lease : j->slept,
-                               .u.exit = {.cause = cause}});
-}
-
-/* It has its GPUs: it will end. */
-static void runs(struct draw *d, uint32_t job)
-{
-    const struct stk_job *j = &d->s->jobs[job];
-    stk_time t = stk_speed_time(remaining(d, job), stk_job_speed(d->s, j));
-
-    if (!d->still[j->pool])
-        stk_heap_put(&d->ends, d->pos, job, d->now + (t > 0 ? t : 1), j->number);
-}
-
-static void started(struct draw *d, uint32_t job)
-{
+    struct draw *d = a->ctx;
     uint32_t i = d->asked[job];
 
     if (i && d->start[i - 1] == STK_NEVER_TIME) {
-        d->start[i - 1] = d->now;
+        d->start[i - 1] = a->now;
         d->left--;
     }
-    if (d->s->jobs[job].state == STK_JOB_PLACED)
-        tell(d, (struct stk_event){
-                    .type = STK_EV_STARTED, .job = {job}, .lease = d->s->jobs[job].lease});
-    runs(d, job);
 }
 
-/* What is on its way has arrived; who runs goes on. */
-static void settle(struct draw *d)
+static bool enough(const struct stk_ahead *a)
 {
-    for (uint32_t i = 0; i < d->s->n_jobs && d->rc == 0; i++) {
-        const struct stk_job *j = &d->s->jobs[i];
+    const struct draw *d = a->ctx;
 
-        if (j->state == STK_JOB_STOPPING)
-            end(d, i, j->cancel_wanted ? STK_CAUSE_CANCELLED : STK_CAUSE_EVICTED);
-        else if (j->state == STK_JOB_PLACED || j->state == STK_JOB_RUNNING)
-            started(d, i);
-    }
+    return d->left == 0;
 }
 
-static void decide(struct draw *d)
+static const struct stk_ahead_ops ops = {.holds = holds, .started = started, .enough = enough};
+
+/* A fork of its own, and nothing drawn yet. */
+static int one_draw(struct draw *d, struct stk_ahead *a, uint32_t k, struct stk_err *err)
 {
-    struct stk_event out[MAX_DECISIONS];
-    uint32_t n;
-
-    if (stk_core_tick_due(d->core, d->now))
-        tell(d, (struct stk_event){.type = STK_EV_TICK});
-    while (d->rc == 0 && d->left > 0 && d->steps < d->cfg->most_events &&
-           (n = stk_core_decide(d->core, d->now, out, MAX_DECISIONS)) > 0) {
-        for (uint32_t i = 0; i < n; i++)
-            tell(d, out[i]);
-        for (uint32_t i = 0; i < n && d->rc == 0; i++) {
-            if (out[i].type == STK_EV_EVICT)
-                end(d, out[i].job.i, STK_CAUSE_EVICTED);
-            else
-                started(d, out[i].job.i);
-        }
-    }
-}
-
-static void end_due(struct draw *d)
-{
-    while (d->rc == 0 && d->ends.n > 0 && d->ends.item[0].key <= d->now)
-        end(d, d->ends.item[0].id, STK_CAUSE_OK);
-}
-
-static void run(struct draw *d)
-{
-    settle(d);
-    decide(d);
-    while (d->rc == 0 && d->left > 0 && d->steps < d->cfg->most_events) {
-        stk_time t = d->ends.n > 0 ? d->ends.item[0].key : STK_NEVER_TIME;
-        stk_time w = stk_core_wake(d->core, d->now);
-
-        t = w < t ? w : t;
-        if (t > STK_MAX_DURATION)
-            return;
-        d->now = t;
-        d->steps++;
-        end_due(d);
-        decide(d);
-    }
-}
-
-/* A fork of its own, and nothing drawn yet. The heap is empty after a draw that went to its end. */
-static int one_draw(struct draw *d, const struct stk_core *core, uint32_t k, struct stk_err *err)
-{
-    int rc = stk_core_fork(core, &d->core, err);
+    int rc = stk_ahead_fork(a, d->cfg->now, err);
 
     if (rc < 0)
         return rc;
-    d->s = stk_core_state(d->core);
-    d->now = d->cfg->now;
     d->seed = stk_hash_mix(d->cfg->seed, k);
-    d->steps = d->ends.n = 0;
     d->left = d->n;
     memset(d->total, 0, d->cap_total * sizeof(*d->total));
-    memset(d->pos, 0, d->cap_pos * sizeof(*d->pos));
     for (uint32_t i = 0; i < d->n; i++)
         d->start[i] = STK_NEVER_TIME;
-    run(d);
-    stk_core_free(d->core);
-    return d->rc < 0 ? stk_err_set(err, d->rc, "a forecast: event refused, or out of memory") : 0;
+    stk_ahead_settle(a);
+    stk_ahead_go(a);
+    return a->rc < 0 ? stk_err_set(err, a->rc, "a forecast: event refused, or out of memory") : 0;
 }
 
 static int prepare(struct draw *d, const struct stk_state *s)
 {
     const struct stk_mem *m = &d->mem;
     uint32_t slots = s->n_jobs + 1, draws = d->cfg->draws;
-    bool linked = false;
 
     if (stk_mem_grow(m, &d->total, &d->cap_total, slots, sizeof(*d->total)) < 0 ||
-        stk_mem_grow(m, &d->pos, &d->cap_pos, slots, sizeof(*d->pos)) < 0 ||
         stk_mem_grow(m, &d->asked, &d->cap_asked, slots, sizeof(*d->asked)) < 0 ||
-        stk_mem_grow(m, &d->still, &d->cap_still, s->n_pools, sizeof(*d->still)) < 0 ||
         stk_mem_grow(m, &d->start, &d->cap_start, d->n + 1, sizeof(*d->start)) < 0 ||
         stk_mem_grow(m, &d->starts, &d->cap_starts, draws * d->n + 1, sizeof(*d->starts)) < 0 ||
-        stk_mem_grow(m, &d->sort, &d->cap_sort, 2 * draws, sizeof(*d->sort)) < 0 ||
-        stk_heap_reserve(&d->ends, m, slots) < 0)
+        stk_mem_grow(m, &d->sort, &d->cap_sort, 2 * draws, sizeof(*d->sort)) < 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < d->n; i++)
-        linked |= s->jobs[d->jobs[i]].unmet > 0;
-    for (uint32_t i = 0; i < s->n_pools; i++)
-        d->still[i] = !linked;
-    for (uint32_t i = 0; i < d->n; i++) {
         d->asked[d->jobs[i]] = i + 1;
-        d->still[s->jobs[d->jobs[i]].pool] = false;
-    }
     return 0;
 }
 
@@ -232,13 +121,10 @@ static void done(struct draw *d)
     const struct stk_mem *m = &d->mem;
 
     stk_mem_drop(m, &d->total, &d->cap_total, sizeof(*d->total));
-    stk_mem_drop(m, &d->pos, &d->cap_pos, sizeof(*d->pos));
     stk_mem_drop(m, &d->asked, &d->cap_asked, sizeof(*d->asked));
-    stk_mem_drop(m, &d->still, &d->cap_still, sizeof(*d->still));
     stk_mem_drop(m, &d->start, &d->cap_start, sizeof(*d->start));
     stk_mem_drop(m, &d->starts, &d->cap_starts, sizeof(*d->starts));
     stk_mem_drop(m, &d->sort, &d->cap_sort, sizeof(*d->sort));
-    stk_heap_done(&d->ends, m);
 }
 
 /* The start that so many thousandths of the draws are not after. */
@@ -264,15 +150,21 @@ int stk_forecast(const struct stk_core *core, const struct stk_forecast_config *
 {
     const struct stk_state *s = stk_core_state(core);
     struct draw d = {.cfg = cfg, .mem = s->mem, .jobs = jobs, .n = n};
-    int rc = prepare(&d, s) < 0 ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
+    struct stk_ahead a;
+    int rc = stk_ahead_init(&a, core, &ops, &d);
 
+    rc = rc < 0 || prepare(&d, s) < 0 ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
+    a.most = cfg->most_events;
+    if (rc == 0)
+        stk_ahead_only(&a, jobs, n);
     for (uint32_t k = 0; rc == 0 && k < cfg->draws; k++) {
-        rc = one_draw(&d, core, k, err);
+        rc = one_draw(&d, &a, k, err);
         for (uint32_t i = 0; i < n; i++)
             d.starts[k * n + i] = d.start[i];
     }
     for (uint32_t i = 0; rc == 0 && i < n; i++)
         ret[i] = sum_up(&d, i);
     done(&d);
+    stk_ahead_done(&a);
     return rc;
 }

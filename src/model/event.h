@@ -26,7 +26,7 @@ enum stk_event_type {
     STK_EV_GPUS_OFF, /* which GPUs of a node take no new jobs: foreign use, a fault, drained */
     /* the clock reached a time the core asked for */
     STK_EV_TICK,
-    STK_EV_UPDATE, /* from users: a job that has not started gets another priority or estimate */
+    STK_EV_UPDATE, /* from users: a job that has not started is changed */
     /* from an adviser: where the job belongs from now on, for policies that ask for that */
     STK_EV_ADVISE,
     STK_EV_NODE_OFF, /* from the engine: an empty node was switched off; a start switches it on */
@@ -70,6 +70,10 @@ struct stk_event {
         struct {
             int32_t priority;
             stk_time estimate;
+            /* NULL: only these two. Else they are of no use, and the job becomes as if it had been
+             * submitted with this; but for its kind, tag, array, retries, hold and dependencies, of
+             * which there are none here */
+            const struct stk_job_spec *spec;
         } update;
         struct {
             uint32_t where; /* GPU type + 1; 0: nowhere */

@@ -130,6 +130,16 @@ static void put_pieces(struct stk_bytes *b, const struct stk_piece *p, uint32_t 
     }
 }
 
+static int put_update(struct stk_bytes *b, const struct stk_event *ev)
+{
+    const struct stk_job_spec *spec = ev->u.update.spec;
+
+    stk_put_s(b, ev->u.update.priority);
+    stk_put_s(b, ev->u.update.estimate);
+    stk_put_u(b, spec != NULL);
+    return !spec ? 0 : spec->n_deps > 0 ? -EINVAL : put_spec(b, spec);
+}
+
 static int put_members(struct stk_bytes *b, const struct stk_event *ev)
 {
     switch (ev->type) {
@@ -157,9 +167,7 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         stk_put_s(b, ev->u.advice.rank);
         return 0;
     case STK_EV_UPDATE:
-        stk_put_s(b, ev->u.update.priority);
-        stk_put_s(b, ev->u.update.estimate);
-        return 0;
+        return put_update(b, ev);
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
     case STK_EV_NODE_OFF:
@@ -331,7 +339,6 @@ static int get_spec(struct stk_reader *r, struct stk_wire *w, uint64_t version)
     }
     stk_wire_get_terms(r, &j->terms, version);
     j->deps = w->deps;
-    w->ev.u.spec = j;
     return 0;
 }
 
@@ -370,6 +377,21 @@ static void get_exit(struct stk_reader *r, struct stk_event *ev, uint64_t versio
     }
 }
 
+static int get_update(struct stk_reader *r, struct stk_wire *w, uint64_t version)
+{
+    struct stk_event *ev = &w->ev;
+    int rc;
+
+    ev->u.update.priority = get_i32(r);
+    ev->u.update.estimate = stk_get_i(r, INT64_MIN, INT64_MAX);
+    if (version < 5 || !stk_get_bool(r))
+        return 0;
+    rc = get_spec(r, w, version);
+    r->bad |= w->spec.n_deps > 0;
+    ev->u.update.spec = &w->spec;
+    return rc;
+}
+
 static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t version)
 {
     struct stk_event *ev = &w->ev;
@@ -377,6 +399,7 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
 
     switch (ev->type) {
     case STK_EV_SUBMIT:
+        ev->u.spec = &w->spec;
         return get_spec(r, w, version);
     case STK_EV_PLACE:
         return get_pieces(r, w, version);
@@ -385,9 +408,7 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
         ev->u.advice.rank = get_i32(r);
         return 0;
     case STK_EV_UPDATE:
-        ev->u.update.priority = get_i32(r);
-        ev->u.update.estimate = stk_get_i(r, INT64_MIN, INT64_MAX);
-        return 0;
+        return get_update(r, w, version);
     case STK_EV_EVICT:
         ev->u.evict.for_job.i = stk_get_u32(r);
         how = (unsigned)stk_get_u(r, version > 3 ? 7 : 3);

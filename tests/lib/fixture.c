@@ -178,6 +178,8 @@ static void record(struct fx *f, const struct stk_event *ev)
         r->deps = copy(r->spec.deps, r->spec.n_deps * sizeof(*r->deps));
         f->work = more(f->work, &f->cap_work, ev->job.i + 1, sizeof(*f->work));
         f->work[ev->job.i] = (struct fx_work){.left = r->spec.estimate, .ends = STK_CAUSE_OK};
+    } else if (ev->type == STK_EV_UPDATE && ev->u.update.spec) {
+        r->spec = *ev->u.update.spec;
     } else if (ev->type == STK_EV_PLACE) {
         r->pieces = copy(ev->u.place.pieces, ev->u.place.n * sizeof(*r->pieces));
     }
@@ -243,7 +245,18 @@ int fx_update(struct fx *f, uint32_t job, int32_t priority, stk_time estimate)
                                  .type = STK_EV_UPDATE,
                                  .job = {job},
                                  .lease = lease_of(f, job),
-                                 .u.update = {priority, estimate}};
+                                 .u.update = {priority, estimate, NULL}};
+
+    return fx_apply(f, &ev);
+}
+
+int fx_change(struct fx *f, uint32_t job, const struct stk_job_spec *spec)
+{
+    const struct stk_event ev = {.at = f->now,
+                                 .type = STK_EV_UPDATE,
+                                 .job = {job},
+                                 .lease = lease_of(f, job),
+                                 .u.update.spec = spec};
 
     return fx_apply(f, &ev);
 }
@@ -616,6 +629,9 @@ static void replay(struct fx *f, struct stk_core *core, uint32_t from, uint32_t 
         if (ev.type == STK_EV_SUBMIT) {
             r->spec.deps = r->deps;
             ev.u.spec = &r->spec;
+        } else if (ev.type == STK_EV_UPDATE && ev.u.update.spec) {
+            r->spec.deps = NULL;
+            ev.u.update.spec = &r->spec;
         } else if (ev.type == STK_EV_PLACE) {
             ev.u.place.pieces = r->pieces;
         }

@@ -633,6 +633,22 @@ void world_look(const struct world *w, struct stk_rng *r, struct world_look *loo
     fx_free(f);
 }
 
+/* Another priority and estimate, or another job in its place. */
+static void random_update(const struct world *w, struct fx *f, struct stk_rng *r, uint32_t job)
+{
+    struct stk_dep deps[4];
+    struct stk_rng side = *r;
+    struct stk_job_spec spec;
+
+    if (percent(&side, 50)) {
+        (void)fx_update(f, job, (int32_t)below(r, 1200), (stk_time)below(r, 5000) * STK_SECOND);
+        return;
+    }
+    spec = world_job(w, f, r, deps);
+    spec.n_deps = 0;
+    (void)fx_change(f, job, &spec);
+}
+
 void world_act(const struct world *w, struct fx *f, struct stk_rng *r)
 {
     uint32_t what = below(r, 100), job = random_slot(f, r);
@@ -652,7 +668,7 @@ void world_act(const struct world *w, struct fx *f, struct stk_rng *r)
     else if (what < 94)
         (void)fx_job_event(f, STK_EV_RELEASE, job);
     else if (what < 96)
-        (void)fx_update(f, job, (int32_t)below(r, 1200), (stk_time)below(r, 5000) * STK_SECOND);
+        random_update(w, f, r, job);
     else if (what < 98)
         (void)fx_node(f, below(r, w->setup.n_nodes), percent(r, 60));
     else
@@ -780,6 +796,10 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
         odd_spec(f, r, &spec);
         ev.job.i = odd_number(r, stk_core_next_job(f->core).i);
         ev.u.spec = &spec;
+    } else if (ev.type == STK_EV_UPDATE && percent(r, 60)) {
+        spec.n_deps = percent(r, 95) ? 0 : spec.n_deps;
+        odd_spec(f, r, &spec);
+        ev.u.update.spec = &spec;
     } else if (ev.type == STK_EV_PLACE) {
         ev.lease = odd_number(r, stk_core_next_lease(f->core));
         for (uint32_t i = 0; i < 3; i++)

@@ -201,7 +201,10 @@ static uint32_t bring(struct fx *f, enum stk_job_state s, int way)
 
 static int variants(enum stk_event_type t)
 {
-    return t == STK_EV_SUBMIT ? 4 : t == STK_EV_EXITED ? STK_CAUSE_MAX - 1 : 1;
+    return t == STK_EV_SUBMIT   ? 4
+           : t == STK_EV_UPDATE ? 3
+           : t == STK_EV_EXITED ? STK_CAUSE_MAX - 1
+                                : 1;
 }
 
 /* A job that has failed, for a dependency that cannot be met. */
@@ -232,6 +235,15 @@ static int try_submit(struct fx *f, uint32_t *job, int variant)
     return fx_apply(f, &ev);
 }
 
+/* Its rank, or all it asks for: to begin at once, or later. */
+static int try_update(struct fx *f, uint32_t job, int variant)
+{
+    struct stk_job_spec spec = fx_job(1, 10);
+
+    spec.begin = variant == 2 ? f->now + HOUR : 0;
+    return variant == 0 ? fx_update(f, job, 0, 0) : fx_change(f, job, &spec);
+}
+
 static int try_event(struct fx *f, uint32_t *job, enum stk_event_type t, int variant)
 {
     const struct stk_piece piece = {
@@ -239,6 +251,8 @@ static int try_event(struct fx *f, uint32_t *job, enum stk_event_type t, int var
 
     if (t == STK_EV_SUBMIT)
         return try_submit(f, job, variant);
+    if (t == STK_EV_UPDATE)
+        return try_update(f, *job, variant);
     if (t == STK_EV_PLACE)
         return fx_place(f, *job, &piece, 1);
     if (t == STK_EV_EXITED)
@@ -253,10 +267,12 @@ static bool names_a_job(enum stk_event_type t)
 }
 
 /* What the table allows only to a job whose processes sleep, or that was told to sleep. */
-static int refusal(const struct fx *f, uint32_t job, enum stk_event_type t)
+static int refusal(const struct fx *f, uint32_t job, enum stk_event_type t, int variant)
 {
     const struct stk_job *j = fx_of(f, job);
 
+    if (t == STK_EV_UPDATE && variant > 0 && j->slept)
+        return -EPROTO;
     if (t == STK_EV_ADVISE && !f->s->order->advised)
         return -EINVAL;
     if (t == STK_EV_SUSPENDED && j->lease && !j->suspend_wanted)
@@ -273,7 +289,7 @@ static void try_one(const struct fx_setup *setup, enum stk_job_state from, int w
     uint32_t job = bring(f, from, way);
     unsigned may = stk_lifecycle_next(from, t);
     uint64_t before = fx_digest(f);
-    int rc, no = may && from != STK_JOB_NONE ? refusal(f, job, t) : 0;
+    int rc, no = may && from != STK_JOB_NONE ? refusal(f, job, t, variant) : 0;
 
     assert_int_equal(fx_state(f, job), from);
     rc = try_event(f, &job, t, variant);

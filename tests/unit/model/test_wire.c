@@ -81,7 +81,9 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
                a->u.exit.ended == b->u.exit.ended;
     case STK_EV_UPDATE:
         return a->u.update.priority == b->u.update.priority &&
-               a->u.update.estimate == b->u.update.estimate;
+               a->u.update.estimate == b->u.update.estimate &&
+               !a->u.update.spec == !b->u.update.spec &&
+               (!a->u.update.spec || same_spec(a->u.update.spec, b->u.update.spec));
     case STK_EV_ADVISE:
         return a->u.advice.where == b->u.advice.where && a->u.advice.rank == b->u.advice.rank;
     case STK_EV_NODE_DOWN:
@@ -95,6 +97,63 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
     }
 }
 
+static void random_spec(struct stk_rng *r, struct stk_job_spec *spec, struct stk_dep *deps)
+{
+    *spec = fx_job((uint32_t)stk_rng_below(r, 100), (int64_t)stk_rng_below(r, 1000));
+    spec->demand.gpu_types = stk_rng_below(r, 2) ? stk_rng_next(r) : STK_ANY_GPU_TYPE;
+    spec->demand.cpu_milli = (uint32_t)stk_rng_next(r);
+    spec->demand.mem_mib = (uint32_t)stk_rng_next(r);
+    spec->demand.gpu_mem_mib = (uint32_t)stk_rng_next(r);
+    spec->demand.gpu_milli = (uint16_t)(stk_rng_below(r, 2) * stk_rng_below(r, 1000));
+    if (spec->demand.gpu_milli) {
+        spec->demand.share = (uint8_t)stk_rng_below(r, STK_SHARE_MAX);
+        spec->demand.share_max = (uint8_t)stk_rng_below(r, 256);
+        spec->demand.share_with = (uint32_t)stk_rng_below(r, UINT32_MAX);
+        spec->demand.mig = (uint16_t)stk_rng_below(r, 65536);
+    }
+    if (stk_rng_below(r, 2)) {
+        spec->demand.level_required = (uint8_t)stk_rng_below(r, STK_AT_FAR);
+        spec->demand.level_preferred = (uint8_t)stk_rng_below(r, STK_AT_FAR);
+        spec->demand.group_level = (uint8_t)stk_rng_below(r, STK_AT_FAR);
+        spec->demand.group = (uint32_t)stk_rng_next(r);
+        spec->demand.per_node = (uint32_t)stk_rng_next(r);
+        spec->demand.exclusive = stk_rng_below(r, 2);
+    }
+    for (uint32_t i = 0; i < STK_MAX_RESOURCES && stk_rng_below(r, 2); i++)
+        stk_demand_set_resource(&spec->demand, i, (uint32_t)stk_rng_next(r));
+    for (uint32_t i = 0; i < STK_MAX_SPEEDS && stk_rng_below(r, 2); i++)
+        (void)stk_demand_set_speed(&spec->demand, (uint32_t)stk_rng_below(r, 64),
+                                   (uint32_t)stk_rng_below(r, STK_MAX_SPEED));
+    spec->kind = (enum stk_job_kind)stk_rng_below(r, STK_KIND_MAX);
+    spec->tier = (enum stk_tier)stk_rng_below(r, STK_TIER_MAX);
+    spec->priority = (int32_t)stk_rng_next(r);
+    spec->pool.i = (uint32_t)stk_rng_below(r, 9);
+    spec->tenant = (uint32_t)stk_rng_next(r);
+    spec->tag = (uint32_t)stk_rng_next(r);
+    spec->begin = (stk_time)stk_rng_next(r);
+    spec->array = (uint32_t)stk_rng_next(r);
+    spec->array_index = (uint32_t)stk_rng_next(r);
+    spec->held = stk_rng_below(r, 2);
+    if (stk_rng_below(r, 2))
+        spec->terms = (struct stk_terms){
+            .deadline = (stk_time)stk_rng_below(r, STK_MAX_DURATION),
+            .min_run = (stk_time)stk_rng_below(r, STK_MAX_DURATION),
+            .queue = (uint32_t)stk_rng_next(r),
+            .user = (uint32_t)stk_rng_next(r),
+            .group = (uint32_t)stk_rng_next(r),
+            .reservation = (uint32_t)stk_rng_next(r),
+            .movable = stk_rng_below(r, 2),
+        };
+    for (int i = 0; i < STK_RETRY_MAX; i++)
+        spec->retry[i] = (uint8_t)stk_rng_next(r);
+    spec->n_deps = (uint32_t)stk_rng_below(r, 5);
+    spec->deps = deps;
+    for (uint32_t i = 0; i < spec->n_deps; i++)
+        deps[i] = (struct stk_dep){(uint32_t)stk_rng_next(r),
+                                   (enum stk_dep_type)stk_rng_below(r, STK_DEP_TYPE_MAX),
+                                   stk_rng_below(r, 2)};
+}
+
 static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type,
                                      struct stk_job_spec *spec, struct stk_dep *deps,
                                      struct stk_piece *pieces)
@@ -105,59 +164,7 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
                            .lease = (uint32_t)stk_rng_next(r)};
 
     if (type == STK_EV_SUBMIT) {
-        *spec = fx_job((uint32_t)stk_rng_below(r, 100), (int64_t)stk_rng_below(r, 1000));
-        spec->demand.gpu_types = stk_rng_below(r, 2) ? stk_rng_next(r) : STK_ANY_GPU_TYPE;
-        spec->demand.cpu_milli = (uint32_t)stk_rng_next(r);
-        spec->demand.mem_mib = (uint32_t)stk_rng_next(r);
-        spec->demand.gpu_mem_mib = (uint32_t)stk_rng_next(r);
-        spec->demand.gpu_milli = (uint16_t)(stk_rng_below(r, 2) * stk_rng_below(r, 1000));
-        if (spec->demand.gpu_milli) {
-            spec->demand.share = (uint8_t)stk_rng_below(r, STK_SHARE_MAX);
-            spec->demand.share_max = (uint8_t)stk_rng_below(r, 256);
-            spec->demand.share_with = (uint32_t)stk_rng_below(r, UINT32_MAX);
-            spec->demand.mig = (uint16_t)stk_rng_below(r, 65536);
-        }
-        if (stk_rng_below(r, 2)) {
-            spec->demand.level_required = (uint8_t)stk_rng_below(r, STK_AT_FAR);
-            spec->demand.level_preferred = (uint8_t)stk_rng_below(r, STK_AT_FAR);
-            spec->demand.group_level = (uint8_t)stk_rng_below(r, STK_AT_FAR);
-            spec->demand.group = (uint32_t)stk_rng_next(r);
-            spec->demand.per_node = (uint32_t)stk_rng_next(r);
-            spec->demand.exclusive = stk_rng_below(r, 2);
-        }
-        for (uint32_t i = 0; i < STK_MAX_RESOURCES && stk_rng_below(r, 2); i++)
-            stk_demand_set_resource(&spec->demand, i, (uint32_t)stk_rng_next(r));
-        for (uint32_t i = 0; i < STK_MAX_SPEEDS && stk_rng_below(r, 2); i++)
-            (void)stk_demand_set_speed(&spec->demand, (uint32_t)stk_rng_below(r, 64),
-                                       (uint32_t)stk_rng_below(r, STK_MAX_SPEED));
-        spec->kind = (enum stk_job_kind)stk_rng_below(r, STK_KIND_MAX);
-        spec->tier = (enum stk_tier)stk_rng_below(r, STK_TIER_MAX);
-        spec->priority = (int32_t)stk_rng_next(r);
-        spec->pool.i = (uint32_t)stk_rng_below(r, 9);
-        spec->tenant = (uint32_t)stk_rng_next(r);
-        spec->tag = (uint32_t)stk_rng_next(r);
-        spec->begin = (stk_time)stk_rng_next(r);
-        spec->array = (uint32_t)stk_rng_next(r);
-        spec->array_index = (uint32_t)stk_rng_next(r);
-        spec->held = stk_rng_below(r, 2);
-        if (stk_rng_below(r, 2))
-            spec->terms = (struct stk_terms){
-                .deadline = (stk_time)stk_rng_below(r, STK_MAX_DURATION),
-                .min_run = (stk_time)stk_rng_below(r, STK_MAX_DURATION),
-                .queue = (uint32_t)stk_rng_next(r),
-                .user = (uint32_t)stk_rng_next(r),
-                .group = (uint32_t)stk_rng_next(r),
-                .reservation = (uint32_t)stk_rng_next(r),
-                .movable = stk_rng_below(r, 2),
-            };
-        for (int i = 0; i < STK_RETRY_MAX; i++)
-            spec->retry[i] = (uint8_t)stk_rng_next(r);
-        spec->n_deps = (uint32_t)stk_rng_below(r, 5);
-        spec->deps = deps;
-        for (uint32_t i = 0; i < spec->n_deps; i++)
-            deps[i] = (struct stk_dep){(uint32_t)stk_rng_next(r),
-                                       (enum stk_dep_type)stk_rng_below(r, STK_DEP_TYPE_MAX),
-                                       stk_rng_below(r, 2)};
+        random_spec(r, spec, deps);
         ev.u.spec = spec;
     } else if (type == STK_EV_PLACE) {
         ev.u.place.n = (uint32_t)stk_rng_below(r, 5);
@@ -182,6 +189,11 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
     } else if (type == STK_EV_UPDATE) {
         ev.u.update.priority = (int32_t)stk_rng_next(r);
         ev.u.update.estimate = (stk_time)stk_rng_next(r);
+        if (stk_rng_below(r, 2)) {
+            random_spec(r, spec, deps);
+            spec->n_deps = 0;
+            ev.u.update.spec = spec;
+        }
     } else if (type == STK_EV_ADVISE) {
         ev.u.advice.where = (uint32_t)stk_rng_next(r);
         ev.u.advice.rank = (int32_t)stk_rng_next(r);

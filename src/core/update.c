@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* update.c - a job that has not started is changed: another priority and estimate, or whatever else
+ * it was submitted with. It keeps its number, the jobs it depends on, and its time in the queue. */
+#include "core/account.h"
+#include "core/defrag.h"
+#include "core/evictable.h"
+#include "core/limit.h"
+#include "core/queue.h"
+#include "core/verbs.h"
+
+static void limit_lost(struct stk_job *j)
+{
+    if (j->lost > STK_MAX_DURATION - j->estimate)
+        j->lost = STK_MAX_DURATION - j->estimate;
+}
+
+static int rank(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
+{
+    struct stk_job *j = &s->jobs[ev->job.i];
+    bool waits = j->state == STK_JOB_WAITING;
+    int rc = stk_rank_check(ev->u.update.priority, ev->u.update.estimate, err);
+
+    if (rc < 0)
+        return rc;
+    if (stk_queue_reserve(s, j->pool) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    if (waits)
+        stk_queue_leave(s, ev->job.i, false);
+    j->priority = ev->u.update.priority;
+    j->estimate = ev->u.update.estimate;
+    limit_lost(j);
+    j->level = stk_evictable_level(s, j) & 7;
+    if (waits)
+        stk_queue_enter(s, ev->job.i); /* it keeps its time in the queue */
+    return 0;
+}
+
+static int check(struct stk_state *s, const struct stk_job *j, const struct stk_job_spec *spec,
+                 struct stk_err *err)
+{
+    int rc;
+
+    if (j->slept)
+        return stk_err_set(err, -EPROTO, "job %u sleeps: what it asks for cannot be changed",
+                           j->number);
+    if (spec->n_deps > 0)
+        return stk_err_set(err, -EINVAL, "job %u: what it depends on cannot be changed", j->number);
+    rc = stk_submit_check(s, spec, err);
+    if (rc == 0 && (stk_queue_reserve(s, j->pool) < 0 || stk_queue_reserve(s, spec->pool.i) < 0 ||
+                    stk_account_reserve(s) < 0))
+        rc = stk_err_set(err, -ENOMEM, "out of memory");
+    return rc;
+}
+
+static void change(struct stk_state *s, uint32_t job, const struct stk_job_spec *spec)
+{
+    struct stk_job *j = &s->jobs[job];
+    struct stk_under under;
+
+    stk_account_leave(s, j);
+    stk_shape_drop(s, j->shape);
+    s->pools[j->pool].n_live--;
+    j->tier = spec->tier & 15;
+    j->priority = spec->priority;
+    j->tenant = spec->tenant;
+    j->pool = spec->pool.i;
+    j->gpus = spec->demand.gpus * spec->demand.tasks;
+    j->begin = spec->begin;
+    j->estimate = spec->estimate;
+    limit_lost(j);
+    j->level = stk_evictable_level(s, j) & 7;
+    s->terms[job] = spec->terms;
+    under = stk_limit_join(s, job);
+    j->shape = stk_shape_get(s, &spec->demand, j->pool, &under);
+    s->pools[j->pool].n_live++;
+}
+
+int stk_update(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
+{
+    const struct stk_job_spec *spec = ev->u.update.spec;
+    struct stk_job *j = &s->jobs[ev->job.i];
+    const enum stk_job_state was = (enum stk_job_state)j->state;
+    int rc;
+
+    if (!spec)
+        return rank(s, ev, err);
+    rc = check(s, j, spec, err);
+    if (rc < 0)
+        return rc;
+    if (was == STK_JOB_WAITING)
+        stk_queue_leave(s, ev->job.i, false);
+    else
+        stk_unblock(s, ev->job.i);
+    stk_defrag_moved(s, j);
+    change(s, ev->job.i, spec);
+    if (was == STK_JOB_WAITING && j->begin <= s->now)
+        stk_queue_enter(s, ev->job.i);
+    else if (was != STK_JOB_HELD)
+        stk_enqueue(s, ev->job.i);
+    return 0;
+}
