@@ -57,13 +57,13 @@ test-digests: build
 
 test-python: build
 	@$(BOOTSTRAP) test
-	@$(PYTHON) -m pytest -q -p no:cacheprovider tests/golden tests/e2e tests/crash
+	@scripts/test-python tests/golden tests/e2e tests/crash
 
 soak: test-plain ## long runs: 10 minutes of each fuzzer, 5000 rounds of each property, the package in a fresh Debian
 	@$(MAKE) fuzz FUZZ_SECONDS=600
 	@STOKER_RUNS=5000 $(TEST) -C build --timeout-multiplier 0 --suite property
-	@STOKER_RUNS=1000 $(PYTHON) -m pytest -q -p no:cacheprovider tests/crash
-	@STOKER_SOAK=1 $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e/test_deb.py
+	@STOKER_RUNS=1000 scripts/test-python tests/crash
+	@STOKER_SOAK=1 scripts/test-python tests/e2e/test_deb.py
 	@echo "stoker: soak passed"
 
 fuzz: ## run each fuzzer for FUZZ_SECONDS (60)
