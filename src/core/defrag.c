@@ -18,7 +18,8 @@ struct search {
 };
 
 struct candidate {
-    uint64_t key; /* smaller first */
+    uint64_t key;       /* smaller first */
+    stk_lease_id lease; /* then who started last */
     uint32_t job;
 };
 
@@ -164,19 +165,25 @@ static bool homeless(const struct search *x, uint32_t job)
     return false;
 }
 
+static bool sooner(const struct candidate *a, const struct candidate *b)
+{
+    return a->key != b->key ? a->key < b->key : a->lease > b->lease;
+}
+
 /* Into its place in the list of the best, if it is one of them. */
 static void keep(struct candidate *list, uint32_t *io_n, struct candidate c)
 {
     uint32_t at = *io_n < LOOKS ? (*io_n)++ : LOOKS;
 
-    if (at == LOOKS && c.key >= list[--at].key)
+    if (at == LOOKS && !sooner(&c, &list[--at]))
         return;
-    for (; at > 0 && list[at - 1].key > c.key; at--)
+    for (; at > 0 && sooner(&c, &list[at - 1]); at--)
         list[at] = list[at - 1];
     list[at] = c;
 }
 
-/* The smallest first, those that suffice before those that need another. */
+/* The smallest first, those that suffice before those that need another; of equal ones those that
+ * started last: they have least to lose. */
 static uint32_t candidates(const struct search *x, uint32_t job, struct candidate list[LOOKS])
 {
     struct stk_state *s = x->s;
@@ -195,7 +202,9 @@ static uint32_t candidates(const struct search *x, uint32_t job, struct candidat
             continue;
         how = helps(s, d, &need, &s->jobs[v->id]);
         if (how == 1 || (how == 2 && x->n < x->most))
-            keep(list, &n, (struct candidate){(uint64_t)how << 32 | (uint64_t)v->key, v->id});
+            keep(list, &n,
+                 (struct candidate){(uint64_t)how << 32 | (uint64_t)v->key, s->jobs[v->id].lease,
+                                    v->id});
     }
     return n;
 }
