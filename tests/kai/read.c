@@ -233,9 +233,23 @@ static bool has_domain(const struct kai_case *c, const struct kai_node *n, uint3
     return true;
 }
 
-/* Domains are numbered in the order of their names. */
+static bool before(const struct kai_case *c, const struct kai_node *a, const struct kai_node *b)
+{
+    if (!has_domain(c, a, 0) || !has_domain(c, b, 0))
+        return has_domain(c, a, 0) && !has_domain(c, b, 0);
+    return compare_domains(c, a, b, 0) < 0;
+}
+
+/* Nodes and domains stand in the order of the domains' names. */
 static void find_places(struct kai_case *c)
 {
+    for (uint32_t i = 1; i < c->n_nodes; i++)
+        for (uint32_t k = i; k > 0 && before(c, &c->nodes[k], &c->nodes[k - 1]); k--) {
+            struct kai_node t = c->nodes[k];
+
+            c->nodes[k] = c->nodes[k - 1];
+            c->nodes[k - 1] = t;
+        }
     for (uint32_t level = 0; level < c->n_levels; level++)
         for (uint32_t i = 0; i < c->n_nodes; i++) {
             struct kai_node *n = &c->nodes[i];
