@@ -298,6 +298,7 @@ int stk_loop_run_virtual(struct stk_loop *l, struct stk_err *err)
 
         t = e < t ? e : t;
         t = w < t ? w : t;
+        t = stk_loop_pending(l) ? now : t;
         if (t == STK_NEVER_TIME)
             return 0;
         now = t > now ? t : now;

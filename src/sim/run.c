@@ -76,12 +76,23 @@ struct sim_run {
 
 /* ---- source: the trace ---- */
 
-/* The next arrival, or the next round of the adviser. */
+static const struct stk_run_guest nobody;
+
+static const struct stk_run_guest *guest_of(const struct sim_run *x)
+{
+    return x->o->guest ? x->o->guest : &nobody;
+}
+
+/* The next arrival, the next round of the adviser, or what the guest has to say. */
 static stk_time next_submit(void *ctx)
 {
     const struct sim_run *x = ctx;
+    const struct stk_run_guest *g = guest_of(x);
     stk_time at = x->next_job < x->t->n_jobs ? x->t->jobs[x->next_job].submit : STK_NEVER_TIME;
-    stk_time round = STK_NEVER_TIME;
+    stk_time round = g->next ? g->next(g->ctx) : STK_NEVER_TIME;
+
+    at = round < at ? round : at;
+    round = STK_NEVER_TIME;
 
     if (x->adviser && x->s->n_live > 0) {
         round = (x->s->now + x->s->round - 1) / x->s->round * x->s->round;
@@ -168,27 +179,51 @@ static const char *id_of(const struct stk_trace *t, uint32_t i, char buf[64])
     return buf;
 }
 
-static int feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err)
+/* 0: it is left out. */
+static int refuse(struct sim_run *x, uint32_t i, int rc, const struct stk_err *why,
+                  struct stk_err *err)
 {
-    struct sim_run *x = ctx;
+    const struct stk_run_guest *g = guest_of(x);
+    char id[64];
 
+    if (x->numbers)
+        x->numbers[i] = 0;
+    if (g->refused)
+        g->refused(g->ctx, i, why->text);
+    if (x->o->lenient)
+        return 0;
+    return stk_err_set(err, rc, "job %s %.150s; --lenient leaves such jobs out", id_of(x->t, i, id),
+                       why->text);
+}
+
+static int feed_jobs(struct sim_run *x, struct stk_loop *loop, stk_time now, struct stk_err *err)
+{
     while (x->next_job < x->t->n_jobs && x->t->jobs[x->next_job].submit <= now) {
         uint32_t i = x->next_job++;
         struct stk_err why = {{0}};
         char id[64];
         int rc = submit(x, loop, i, &why);
 
-        if (rc == -ERANGE || rc == -ENOENT) {
-            if (x->numbers)
-                x->numbers[i] = 0;
-            if (x->o->lenient)
-                continue;
-            return stk_err_set(err, rc, "job %s %.150s; --lenient leaves such jobs out",
-                               id_of(x->t, i, id), why.text);
-        }
+        if (rc == -ERANGE || rc == -ENOENT)
+            rc = refuse(x, i, rc, &why, err);
+        else if (rc < 0)
+            rc = stk_err_set(err, rc, "job %s: %.180s", id_of(x->t, i, id), why.text);
         if (rc < 0)
-            return stk_err_set(err, rc, "job %s: %.180s", id_of(x->t, i, id), why.text);
+            return rc;
     }
+    return 0;
+}
+
+static int feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err)
+{
+    struct sim_run *x = ctx;
+    const struct stk_run_guest *g = guest_of(x);
+    int rc = feed_jobs(x, loop, now, err);
+
+    if (rc == 0 && g->feed && g->next(g->ctx) <= now)
+        rc = g->feed(g->ctx, loop, x->core, now, err);
+    if (rc < 0)
+        return rc;
     if (x->adviser && now % x->s->round == 0 && now > x->advised) {
         x->advised = now;
         return stk_adviser_round(x->adviser, loop, now, err);
@@ -346,6 +381,8 @@ static void watch_event(void *ctx, const struct stk_event *ev)
 
     if (x->rc < 0)
         return;
+    if (guest_of(x)->event)
+        guest_of(x)->event(guest_of(x)->ctx, ev, x->core);
     watch_power(x, ev);
     if (ev->type == STK_EV_SUBMIT)
         x->rc = watch_submit(x, ev);
@@ -433,7 +470,11 @@ static int watch_after(void *ctx, stk_time now, struct stk_err *err)
         rc = check_all(x, now, err);
     if (x->o->progress && ++x->turns % PROGRESS_STEP == 0)
         stk_progress_update(x->o->progress, x->ended);
-    return rc < 0 ? rc : x->measure_some && x->to_measure == 0;
+    if (rc == 0 && guest_of(x)->after)
+        rc = guest_of(x)->after(guest_of(x)->ctx, x->core, now, err);
+    if (rc != 0)
+        return rc;
+    return x->measure_some && x->to_measure == 0;
 }
 
 static const struct stk_watch_ops watch_ops = {

@@ -10,6 +10,21 @@
 #include "sim/result.h"
 #include "sim/tenants.h"
 
+struct stk_loop;
+struct stk_core;
+
+/* Somebody who takes part in a run and looks on: scenarios. Every member may be NULL. */
+struct stk_run_guest {
+    void *ctx;
+    stk_time (*next)(void *ctx); /* when it has something to say; STK_NEVER_TIME: no more */
+    int (*feed)(void *ctx, struct stk_loop *loop, struct stk_core *core, stk_time now,
+                struct stk_err *err); /* says it */
+    void (*event)(void *ctx, const struct stk_event *ev, const struct stk_core *core);
+    void (*refused)(void *ctx, uint32_t job, const char *why); /* a job of the trace, by index */
+    /* The turn is over. > 0: enough, the run ends. */
+    int (*after)(void *ctx, struct stk_core *core, stk_time now, struct stk_err *err);
+};
+
 struct stk_run_options {
     bool paranoid;     /* check every invariant after every turn, and replay into a second core */
     bool samples;      /* keep samples over time, for the report */
@@ -21,6 +36,7 @@ struct stk_run_options {
                                    when all have */
     const struct stk_tenants *tenants; /* matched with the trace; NULL: no limits */
     struct stk_progress *progress;     /* NULL: none */
+    const struct stk_run_guest *guest; /* NULL: none */
     const char *solver; /* path of stoker-lp, for objectives that need it; may be NULL */
 };
 

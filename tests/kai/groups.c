@@ -105,7 +105,7 @@ static int value(struct reader *r, const json_t *v, uint32_t *ret)
 static int call(struct reader *r, const char *f, const json_t *args)
 {
     const char *dot = strchr(f, '.');
-    uint32_t on = KAI_NONE, what;
+    uint32_t on = KAI_NONE, what = KAI_NONE;
     int rc;
 
     for (uint32_t i = 0; dot && i < r->n_vars; i++)
@@ -131,7 +131,7 @@ static int call(struct reader *r, const char *f, const json_t *args)
 static int statement(struct reader *r, const json_t *s, uint32_t *root)
 {
     const char *set = kai_text(s, "set"), *f = kai_text(s, "call");
-    uint32_t what;
+    uint32_t what = KAI_NONE;
     int rc;
 
     if (f)
@@ -289,7 +289,7 @@ static void followers(struct maker *m, uint32_t leader)
         if (n > 0 && g->sets[i].min > 0)
             (void)unit_of(m, list, n < g->sets[i].min ? n : g->sets[i].min, leader);
     }
-    for (uint32_t n; (n = members(m->j, NULL, list)) > 0;)
+    while (members(m->j, NULL, list) > 0)
         (void)unit_of(m, list, 1, leader);
 }
 

@@ -48,7 +48,7 @@ struct kai_node {
     double cpu, mem;
     struct kai_mig *mig;
     uint32_t n_mig;
-    const json_t *labels;
+    json_t *labels;
     uint32_t first_part, n_parts;   /* nodes of the core, one per kind of GPU */
     uint32_t place[KAI_MAX_LEVELS]; /* in which domain it is, from below; 0: not said */
 };
@@ -111,7 +111,7 @@ struct kai_unit { /* a job of ours */
 
 struct kai_case {
     struct kai_arena mem;
-    const json_t *scenario;
+    json_t *scenario;
     const char *name;
     uint32_t rounds_after;
     struct kai_node *nodes;
@@ -163,7 +163,7 @@ int kai_world_settle(struct kai_world *w);
 struct kai_task_now kai_world_task(const struct kai_world *w, uint32_t job, uint32_t task);
 
 /* True: as expected. Else both sides of what differs, in words. */
-bool kai_match(const struct kai_world *w, char *expected, char *got, size_t size);
+bool kai_match(struct kai_world *w, char *expected, char *got, size_t size);
 
 /* JSON, with bounds. Absent: the default. */
 double kai_number(const json_t *o, const char *key, double absent);

@@ -89,7 +89,7 @@ static void one(struct result *r, size_t i, const json_t *entry)
 
 static json_t *load(const char *path)
 {
-    json_error_t err;
+    json_error_t err = {.line = 0};
     FILE *f = fopen(path, "rb");
     json_t *all = NULL;
 

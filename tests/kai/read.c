@@ -117,13 +117,13 @@ static uint32_t slices_of(const char *profile)
     return n >= 1 && n <= 8 ? (uint32_t)n : 0;
 }
 
-static int read_mig(struct kai_case *c, struct kai_node *n, const json_t *mig)
+static int read_mig(struct kai_case *c, struct kai_node *n, json_t *mig)
 {
     const char *profile;
     json_t *count;
 
     n->mig = kai_alloc(&c->mem, json_object_size(mig) + 1, sizeof(*n->mig));
-    json_object_foreach((json_t *)(uintptr_t)mig, profile, count)
+    json_object_foreach(mig, profile, count)
     {
         struct kai_mig *m = &n->mig[n->n_mig++];
 
@@ -286,7 +286,7 @@ static int read_topology(struct kai_case *c)
 
 static int read_nodes(struct kai_case *c)
 {
-    const json_t *nodes = json_object_get(c->scenario, "Nodes");
+    json_t *nodes = json_object_get(c->scenario, "Nodes");
     const char *name;
     json_t *o;
     int rc = 0;
@@ -294,7 +294,7 @@ static int read_nodes(struct kai_case *c)
     if (json_object_size(nodes) < 1 || json_object_size(nodes) > KAI_MAX_NODES)
         return wrong(c, "Nodes: 1 to 512 must be there", NULL);
     c->nodes = kai_alloc(&c->mem, json_object_size(nodes), sizeof(*c->nodes));
-    json_object_foreach((json_t *)(uintptr_t)nodes, name, o)
+    json_object_foreach(nodes, name, o)
     {
         rc = rc < 0 ? rc : read_node(c, name, o, &c->nodes[c->n_nodes++]);
     }
@@ -436,7 +436,7 @@ static int read_task(struct kai_case *c, struct kai_job *j, const json_t *o, str
 }
 
 /* MIG instances: so many slices of a kind of GPU of their own. */
-static int ask_mig(struct kai_case *c, struct kai_job *j, const json_t *mig, uint64_t *types)
+static int ask_mig(struct kai_case *c, struct kai_job *j, json_t *mig, uint64_t *types)
 {
     const char *profile;
     uint32_t n = 0;
@@ -444,7 +444,7 @@ static int ask_mig(struct kai_case *c, struct kai_job *j, const json_t *mig, uin
 
     if (json_object_size(mig) > 1)
         return unsupported(c, "a task with MIG instances of several profiles");
-    json_object_foreach((json_t *)(uintptr_t)mig, profile, v)
+    json_object_foreach(mig, profile, v)
     {
         uint32_t slices = slices_of(profile);
 
@@ -487,7 +487,7 @@ static int ask_gpus(struct kai_case *c, struct kai_job *j, const json_t *o, cons
 static int ask_kinds(struct kai_case *c, struct kai_job *j, const json_t *task)
 {
     const json_t *names = json_object_get(task, "NodeAffinityNames");
-    const json_t *mig = json_object_get(task, "RequiredMigInstances");
+    json_t *mig = json_object_get(task, "RequiredMigInstances");
     uint64_t types = 0, hosts = 0;
     int rc = 0;
 
