@@ -76,6 +76,14 @@ static void add_detail(const struct stk_api *a, json_t *o, const struct stk_even
     } else if (ev->type == STK_EV_UPDATE) {
         set(o, "priority", json_integer(ev->u.update.priority));
         set(o, "estimate_s", json_real((double)ev->u.update.estimate / 1e6));
+    } else if (ev->type == STK_EV_SET) {
+        set(o, "kind", json_string(stk_set_kind_name(ev->u.set->kind)));
+        set(o, "clear", json_boolean(ev->u.set->clear));
+        set(o, "row", json_integer(ev->u.set->row));
+        set(o, "column", json_integer(ev->u.set->column));
+        set(o, "value", json_integer(ev->u.set->value));
+        set(o, "name", json_string(ev->u.set->name));
+        set(o, "text", json_string(ev->u.set->text));
     } else if (ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_NODE_UP ||
                ev->type == STK_EV_NODE_OFF) {
         set(o, "node", json_string(node_name(a, ev->u.node)));

@@ -8,6 +8,7 @@
 #include "core/lifecycle.h"
 #include "core/power.h"
 #include "core/queue.h"
+#include "core/settings.h"
 #include "core/share.h"
 #include "core/verbs.h"
 
@@ -145,6 +146,7 @@ static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk
     case STK_EV_GPUS_OFF:
     case STK_EV_NODE_OFF:
     case STK_EV_TICK:
+    case STK_EV_SET:
     case STK_EV_TYPE_MAX:
         break;
     }
@@ -228,7 +230,8 @@ static int check_event(const struct stk_state *s, const struct stk_event *ev, st
         return stk_err_set(err, -EINVAL, "time %lld is before the latest event or out of range",
                            (long long)ev->at);
     if (ev->type == STK_EV_SUBMIT || ev->type == STK_EV_TICK || ev->type == STK_EV_NODE_UP ||
-        ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_GPUS_OFF || ev->type == STK_EV_NODE_OFF)
+        ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_GPUS_OFF ||
+        ev->type == STK_EV_NODE_OFF || ev->type == STK_EV_SET)
         return 0;
     from = ev->job.i < s->n_jobs ? (enum stk_job_state)s->jobs[ev->job.i].state : STK_JOB_NONE;
     if (stk_lifecycle_next(from, ev->type) == 0)
@@ -258,6 +261,9 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
         break;
     case STK_EV_TICK:
         rc = apply_tick(s, err);
+        break;
+    case STK_EV_SET:
+        rc = stk_settings_set(c, ev->u.set, err);
         break;
     case STK_EV_HOLD:
     case STK_EV_RELEASE:

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "core/account.h"
 #include "core/core.h"
+#include "core/settings.h"
 #include "core/state.h"
 #include "core/tenant.h"
 
@@ -79,6 +80,7 @@ uint64_t stk_core_digest(const struct stk_core *c)
     for (uint32_t i = 0; i < s->n_tenants; i++)
         h = stk_hash_mix(h, s->tenants[i].weight);
     h = stk_account_digest(s, h);
+    h = stk_settings_digest(s, h);
     if (s->n_moved > 0)
         h = stk_hash_mix(h, s->n_moved);
     if (s->seen)

@@ -12,6 +12,7 @@
 #include "core/index.h"
 #include "core/pair.h"
 #include "core/score.h"
+#include "core/settings.h"
 #include "core/tenant.h"
 #include "core/verbs.h"
 #include "core/victims.h"
@@ -89,6 +90,7 @@ static void all_blocks(struct stk_state *s, struct stk_visit *v)
     stk_tenants_memory(s, v);
     stk_accounts_memory(s, v);
     stk_index_memory(s, v);
+    stk_settings_memory(s, v);
     STK_BLOCK(v, s->mix, 1);
     STK_BLOCK(v, s->tags, (s->n_nodes + (size_t)1) * STK_TAGS);
     stk_block(v, &s->order_st, s->order->state_size);

@@ -20,6 +20,7 @@
 #include "core/power.h"
 #include "core/queue.h"
 #include "core/resource.h"
+#include "core/settings.h"
 #include "core/tenant.h"
 #include "core/txn.h"
 #include "core/verbs.h"
@@ -44,7 +45,9 @@ struct saved_array {
 };
 
 struct load {
+    struct stk_core *core;
     struct stk_state *s;
+    bool settled; /* its settings are those that hold, not those that were saved */
     struct stk_reader r;
     struct stk_err *err;
     bool same_order, same_settings;
@@ -95,6 +98,10 @@ static int get_order(struct load *l)
         return stk_err_set(l->err, -EPROTONOSUPPORT,
                            "state of format %llu; this program reads up to %d",
                            (unsigned long long)l->version, STK_SAVE_VERSION);
+    if (l->version > 4 && l->settled)
+        stk_settings_pass(&l->r);
+    else if (l->version > 4 && stk_settings_get(&l->r, l->core, l->err) < 0)
+        return no_memory(l);
     len = get_count(&l->r);
     name = stk_get_raw(&l->r, len);
     l->same_order =
@@ -297,12 +304,13 @@ static int get_jobs(struct load *l)
         if (s->n_tenants > 0)
             j->tenant = j->tenant < l->n_tenants ? l->tenants[j->tenant] : 0;
         stk_map_put(&s->by_number, j->number, i);
-        j->level = stk_evictable_level(s, j) & 7; /* by the policy of today */
         if (j->state != STK_JOB_DONE)
             rc = get_live(l, i);
         stk_wire_get_terms(&l->r, &s->terms[i], l->version);
         if (s->n_queues > 0)
             s->terms[i].queue = s->terms[i].queue < l->n_queues ? l->queue[s->terms[i].queue] : 0;
+        j->priority += stk_settings_shift(s, i);
+        j->level = stk_evictable_level(s, j) & 7; /* by the policy of today */
         if (rc < 0 || l->r.bad)
             return rc < 0 ? rc : bad(l, "a live job");
     }
@@ -593,10 +601,12 @@ static int load(struct load *l)
     return rc;
 }
 
-int stk_core_load(struct stk_core *fresh, const unsigned char *buf, size_t len, struct stk_err *err)
+static int load_into(struct stk_core *fresh, bool settled, const unsigned char *buf, size_t len,
+                     struct stk_err *err)
 {
     struct stk_state *s = &fresh->s;
-    struct load l = {.s = s, .r = {buf, buf + len, false}, .err = err};
+    struct load l = {
+        .core = fresh, .s = s, .settled = settled, .r = {buf, buf + len, false}, .err = err};
     int rc;
 
     if (s->n_events > 0 || s->n_jobs > 0)
@@ -613,4 +623,15 @@ int stk_core_load(struct stk_core *fresh, const unsigned char *buf, size_t len, 
     stk_mem_drop(&s->mem, &l.tenants, &l.cap_tenants, sizeof(*l.tenants));
     stk_mem_drop(&s->mem, &l.claims, &l.cap_claims, sizeof(*l.claims));
     return rc;
+}
+
+int stk_core_load(struct stk_core *fresh, const unsigned char *buf, size_t len, struct stk_err *err)
+{
+    return load_into(fresh, false, buf, len, err);
+}
+
+int stk_load_again(struct stk_core *fresh, const unsigned char *buf, size_t len,
+                   struct stk_err *err)
+{
+    return load_into(fresh, true, buf, len, err);
 }

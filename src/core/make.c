@@ -10,6 +10,7 @@
 #include "core/pair.h"
 #include "core/power.h"
 #include "core/score.h"
+#include "core/settings.h"
 #include "core/tenant.h"
 #include "core/topo.h"
 #include "core/txn.h"
@@ -116,8 +117,8 @@ static int copy_layouts(struct stk_state *s, const struct stk_layout *from, uint
     return 0;
 }
 
-int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
-                 struct stk_core **ret_core, struct stk_err *err)
+int stk_core_make(const struct stk_core_config *cfg, const struct stk_mem *mem,
+                  struct stk_core **ret_core, struct stk_err *err)
 {
     struct stk_core *c = mem->resize(mem->ctx, NULL, 0, sizeof(*c));
     struct stk_state *s;
@@ -149,6 +150,21 @@ int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
         *s->mix = *cfg->mix;
     if (rc == 0 && s->place->learn)
         s->place->learn(s->place_st, s);
+    if (rc < 0) {
+        stk_core_free(c);
+        return rc;
+    }
+    *ret_core = c;
+    return 0;
+}
+
+int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
+                 struct stk_core **ret_core, struct stk_err *err)
+{
+    struct stk_core *c = NULL;
+    int rc = stk_core_make(cfg, mem, &c, err);
+
+    rc = rc < 0 ? rc : stk_settings_keep(&c->s, cfg, err);
     if (rc < 0) {
         stk_core_free(c);
         return rc;

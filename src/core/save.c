@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* save.c - writes the state; core/load.c reads it, member by member in the same order.
  *
- *     "stkC" version, order policy, its settings
+ *     "stkC" version, what was set (core/settings.h), order policy, its settings
  *     time, next numbers, history, events
  *     nodes: up, GPUs off, switched off           pools: claim           resources: name tenants:
  * name queues: name moves so far; what was asked for lately slots: a state each; a job's members
@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "core/account.h"
 #include "core/resource.h"
+#include "core/settings.h"
 #include "core/tenant.h"
 #include "model/wire.h"
 
@@ -37,6 +38,7 @@ static void put_head(struct stk_bytes *b, const struct stk_state *s)
 
     stk_put_raw(b, "stkC", 4);
     stk_put_u(b, STK_SAVE_VERSION);
+    stk_settings_put(b, s);
     stk_put_u(b, len);
     stk_put_raw(b, s->order->name, len);
     stk_put_u(b, stk_save_settings(s));
@@ -78,8 +80,10 @@ static void put_seen(struct stk_bytes *b, const struct stk_seen *e)
     }
 }
 
-static void put_common(struct stk_bytes *b, const struct stk_job *j)
+static void put_common(struct stk_bytes *b, const struct stk_state *s, uint32_t job)
 {
+    const struct stk_job *j = &s->jobs[job];
+
     stk_put_u(b, j->number);
     stk_put_u(b, j->tag);
     stk_put_u(b, j->cause);
@@ -90,7 +94,7 @@ static void put_common(struct stk_bytes *b, const struct stk_job *j)
                      (uint64_t)j->moving << 4);
     for (int i = 0; i < STK_RETRY_MAX; i++)
         stk_put_u(b, j->retry[i]);
-    stk_put_s(b, j->priority);
+    stk_put_s(b, j->priority - stk_settings_shift(s, job)); /* its own */
     stk_put_u(b, j->pool);
     stk_put_u(b, j->gpus);
     stk_put_u(b, j->tenant);
@@ -244,7 +248,7 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
 
         stk_put_u(out, j->state);
         if (j->state != STK_JOB_NONE)
-            put_common(out, j);
+            put_common(out, s, i);
         if (j->state != STK_JOB_NONE && j->state != STK_JOB_DONE)
             put_live(out, s, i);
         if (j->state != STK_JOB_NONE)

@@ -43,6 +43,10 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
 int stk_core_load(struct stk_core *fresh, const unsigned char *buf, size_t len,
                   struct stk_err *err);
 
+/* The same into a core that has its settings already (core/settings.h). */
+int stk_load_again(struct stk_core *fresh, const unsigned char *buf, size_t len,
+                   struct stk_err *err);
+
 /* For core/load.c: a number for the order policy's settings (as long as they are equal, saved
  * timers hold), and a job's own members, each in its range. */
 struct stk_job;

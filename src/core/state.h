@@ -289,7 +289,8 @@ struct stk_state {
     const struct stk_preempt_ops *preempt;
     const struct stk_admit_ops *admit;
     void *order_st, *preempt_st, *place_st;
-    stk_time round; /* > 0: decide at its multiples only */
+    struct stk_settings *settings; /* what it was made with, and what was changed since */
+    stk_time round;                /* > 0: decide at its multiples only */
     uint32_t retain_done, backfill_depth;
     uint32_t defrag;   /* moves in a thousand placements, at most; 0: none */
     uint32_t n_levels; /* of the preempt policy; at least 1 */

@@ -11,6 +11,7 @@
 #include "core/limit.h"
 #include "core/power.h"
 #include "core/queue.h"
+#include "core/settings.h"
 #include "core/tenant.h"
 #include "core/txn.h"
 #include "model/mig.h"
@@ -239,6 +240,7 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     j = &s->jobs[job];
     fill(j, spec);
     s->terms[job] = spec->terms;
+    j->priority += stk_settings_shift(s, job);
     j->level = stk_evictable_level(s, j) & 7;
     j->submitted = s->now;
     j->number = s->next_number++;

@@ -6,6 +6,7 @@
 #include "core/evictable.h"
 #include "core/limit.h"
 #include "core/queue.h"
+#include "core/settings.h"
 #include "core/verbs.h"
 
 static void limit_lost(struct stk_job *j)
@@ -26,7 +27,7 @@ static int rank(struct stk_state *s, const struct stk_event *ev, struct stk_err 
         return stk_err_set(err, -ENOMEM, "out of memory");
     if (waits)
         stk_queue_leave(s, ev->job.i, false);
-    j->priority = ev->u.update.priority;
+    j->priority = ev->u.update.priority + stk_settings_shift(s, ev->job.i);
     j->estimate = ev->u.update.estimate;
     limit_lost(j);
     j->level = stk_evictable_level(s, j) & 7;
@@ -61,15 +62,15 @@ static void change(struct stk_state *s, uint32_t job, const struct stk_job_spec 
     stk_shape_drop(s, j->shape);
     s->pools[j->pool].n_live--;
     j->tier = spec->tier & 15;
-    j->priority = spec->priority;
     j->tenant = spec->tenant;
     j->pool = spec->pool.i;
     j->gpus = spec->demand.gpus * spec->demand.tasks;
     j->begin = spec->begin;
     j->estimate = spec->estimate;
     limit_lost(j);
-    j->level = stk_evictable_level(s, j) & 7;
     s->terms[job] = spec->terms;
+    j->priority = spec->priority + stk_settings_shift(s, job);
+    j->level = stk_evictable_level(s, j) & 7;
     under = stk_limit_join(s, job);
     j->shape = stk_shape_get(s, &spec->demand, j->pool, &under);
     s->pools[j->pool].n_live++;

@@ -6,12 +6,17 @@
 #define STK_CORE_VERBS_H
 
 #include "base/err.h"
+#include "core/core.h"
 #include "core/state.h"
 #include "model/reason.h"
 
 struct stk_core {
     struct stk_state s;
 };
+
+/* make.c: a core that knows no settings (core/settings.h) yet. */
+int stk_core_make(const struct stk_core_config *cfg, const struct stk_mem *mem,
+                  struct stk_core **ret_core, struct stk_err *err);
 
 int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* submit.c */
 int stk_submit_check(const struct stk_state *s, const struct stk_job_spec *spec,

@@ -126,7 +126,7 @@ void stk_live_journal(void *ctx, const struct stk_event *ev)
     const struct stk_state *s = stk_core_state(l->core);
     bool of_job = ev->type != STK_EV_NODE_DOWN && ev->type != STK_EV_NODE_UP &&
                   ev->type != STK_EV_GPUS_OFF && ev->type != STK_EV_NODE_OFF &&
-                  ev->type != STK_EV_TICK;
+                  ev->type != STK_EV_TICK && ev->type != STK_EV_SET;
     const struct stk_job *j = of_job ? &s->jobs[ev->job.i] : NULL;
     struct stk_err err = {{0}};
     int rc = stk_live_begin(l, &err);

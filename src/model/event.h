@@ -6,6 +6,7 @@
 
 #include "model/id.h"
 #include "model/job.h"
+#include "model/set.h"
 #include "model/time.h"
 
 enum stk_event_type {
@@ -30,6 +31,7 @@ enum stk_event_type {
     /* from an adviser: where the job belongs from now on, for policies that ask for that */
     STK_EV_ADVISE,
     STK_EV_NODE_OFF, /* from the engine: an empty node was switched off; a start switches it on */
+    STK_EV_SET,      /* from operators and rules: a parameter, a limit and the like changes */
     STK_EV_TYPE_MAX
 };
 
@@ -79,7 +81,8 @@ struct stk_event {
             uint32_t where; /* GPU type + 1; 0: nowhere */
             int32_t rank;   /* smaller first */
         } advice;
-        stk_node_id node; /* NODE_DOWN, NODE_UP, NODE_OFF */
+        const struct stk_set *set; /* SET */
+        stk_node_id node;          /* NODE_DOWN, NODE_UP, NODE_OFF */
         struct {
             stk_node_id node;
             uint64_t mask;

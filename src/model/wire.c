@@ -2,6 +2,8 @@
 /* wire.c - version, type, time, job and lease first; then what the type has, in a fixed order. */
 #include "model/wire.h"
 
+#include <string.h>
+
 #include "model/topology.h"
 
 /* Each piece is at least this long, so that a count can be checked before memory is asked for. */
@@ -140,6 +142,31 @@ static int put_update(struct stk_bytes *b, const struct stk_event *ev)
     return !spec ? 0 : spec->n_deps > 0 ? -EINVAL : put_spec(b, spec);
 }
 
+/* Of text as much as there is, without its end. */
+static int put_text(struct stk_bytes *b, const char *s, size_t size)
+{
+    const char *end = memchr(s, '\0', size);
+
+    if (!end)
+        return -EINVAL;
+    stk_put_u(b, (uint64_t)(end - s));
+    stk_put_raw(b, s, (uint32_t)(end - s));
+    return 0;
+}
+
+static int put_set(struct stk_bytes *b, const struct stk_set *e)
+{
+    if ((unsigned)e->kind >= STK_SET_KIND_MAX)
+        return -EINVAL;
+    stk_put_u(b, e->kind);
+    stk_put_u(b, e->clear);
+    stk_put_u(b, e->row);
+    stk_put_u(b, e->column);
+    stk_put_s(b, e->value);
+    return put_text(b, e->name, sizeof(e->name)) < 0 ? -EINVAL
+                                                     : put_text(b, e->text, sizeof(e->text));
+}
+
 static int put_members(struct stk_bytes *b, const struct stk_event *ev)
 {
     switch (ev->type) {
@@ -178,6 +205,8 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         stk_put_u(b, ev->u.off.mask);
         stk_put_u(b, ev->u.off.last);
         return 0;
+    case STK_EV_SET:
+        return put_set(b, ev->u.set);
     case STK_EV_HOLD:
     case STK_EV_RELEASE:
     case STK_EV_CANCEL:
@@ -392,6 +421,32 @@ static int get_update(struct stk_reader *r, struct stk_wire *w, uint64_t version
     return rc;
 }
 
+static void get_text(struct stk_reader *r, char *ret, size_t size)
+{
+    uint32_t len = (uint32_t)stk_get_u(r, size - 1);
+    const unsigned char *s = stk_get_raw(r, len);
+
+    if (!s || memchr(s, '\0', len)) {
+        r->bad = true;
+        return;
+    }
+    memcpy(ret, s, len);
+}
+
+static void get_set(struct stk_reader *r, struct stk_wire *w)
+{
+    struct stk_set *e = &w->set;
+
+    *e = (struct stk_set){.kind = (enum stk_set_kind)stk_get_u(r, STK_SET_KIND_MAX - 1)};
+    e->clear = stk_get_bool(r);
+    e->row = stk_get_u32(r);
+    e->column = stk_get_u32(r);
+    e->value = stk_get_i(r, INT64_MIN, INT64_MAX);
+    get_text(r, e->name, sizeof(e->name));
+    get_text(r, e->text, sizeof(e->text));
+    w->ev.u.set = e;
+}
+
 static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t version)
 {
     struct stk_event *ev = &w->ev;
@@ -418,6 +473,9 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
         return 0;
     case STK_EV_EXITED:
         get_exit(r, ev, version);
+        return 0;
+    case STK_EV_SET:
+        get_set(r, w);
         return 0;
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:

@@ -32,6 +32,7 @@ int stk_wire_put(const struct stk_event *ev, unsigned char *buf, size_t cap, siz
 struct stk_wire {
     struct stk_event ev;
     struct stk_job_spec spec;
+    struct stk_set set;
     struct stk_dep *deps;
     struct stk_piece *pieces;
     uint32_t cap_deps, cap_pieces;

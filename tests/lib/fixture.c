@@ -182,6 +182,8 @@ static void record(struct fx *f, const struct stk_event *ev)
         r->spec = *ev->u.update.spec;
     } else if (ev->type == STK_EV_PLACE) {
         r->pieces = copy(ev->u.place.pieces, ev->u.place.n * sizeof(*r->pieces));
+    } else if (ev->type == STK_EV_SET) {
+        r->set = *ev->u.set;
     }
 }
 
@@ -302,6 +304,13 @@ int fx_gpus_off(struct fx *f, uint32_t node, uint64_t mask)
 int fx_node_off(struct fx *f, uint32_t node)
 {
     const struct stk_event ev = {.at = f->now, .type = STK_EV_NODE_OFF, .u.node = {node}};
+
+    return fx_apply(f, &ev);
+}
+
+int fx_set(struct fx *f, const struct stk_set *set)
+{
+    const struct stk_event ev = {.at = f->now, .type = STK_EV_SET, .u.set = set};
 
     return fx_apply(f, &ev);
 }
@@ -634,6 +643,8 @@ static void replay(struct fx *f, struct stk_core *core, uint32_t from, uint32_t 
             ev.u.update.spec = &r->spec;
         } else if (ev.type == STK_EV_PLACE) {
             ev.u.place.pieces = r->pieces;
+        } else if (ev.type == STK_EV_SET) {
+            ev.u.set = &r->set;
         }
         fx_must(stk_core_apply(core, &ev, &f->err) == 0, "replay of event %u: %s", i, f->err.text);
     }

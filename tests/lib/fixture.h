@@ -61,6 +61,7 @@ struct fx_note { /* an event the engine will report */
 struct fx_record { /* an accepted event, with all it points to */
     struct stk_event ev;
     struct stk_job_spec spec;
+    struct stk_set set;
     struct stk_dep *deps;
     struct stk_piece *pieces;
 };
@@ -115,6 +116,7 @@ int fx_place(struct fx *f, uint32_t job, const struct stk_piece *pieces, uint32_
 int fx_node(struct fx *f, uint32_t node, bool up);
 int fx_gpus_off(struct fx *f, uint32_t node, uint64_t mask);
 int fx_node_off(struct fx *f, uint32_t node);
+int fx_set(struct fx *f, const struct stk_set *set);
 int fx_cancel(struct fx *f, uint32_t job); /* and the engine stops it */
 /* A person suspends it: it gives way and is held; the engine puts it to sleep, or ends it. */
 int fx_suspend(struct fx *f, uint32_t job);

@@ -776,12 +776,67 @@ static void odd_piece(const struct fx *f, struct stk_rng *r, const struct stk_jo
     p->mask = percent(r, 10) ? stk_rng_next(r) : n->aggregate ? 0 : mask;
 }
 
+void world_set(const struct fx *f, struct stk_rng *r, struct stk_set *ret)
+{
+    static const char *const params[][2] = {
+        {"round_s", "2"},          {"round_s", "0"},        {"backfill.depth", "3"},
+        {"las.thresholds", "2,9"}, {"tier.classes", "500"}, {"tier.classes", "300,800"},
+        {"defrag.most", "100"},    {"share.all", "true"},   {"nothing", "1"},
+    };
+    uint32_t p = below(r, sizeof(params) / sizeof(*params));
+
+    *ret = (struct stk_set){.kind = (enum stk_set_kind)below(r, STK_SET_KIND_MAX),
+                            .clear = percent(r, 30)};
+    switch (ret->kind) {
+    case STK_SET_PARAM:
+        (void)snprintf(ret->name, sizeof(ret->name), "%s", params[p][0]);
+        (void)snprintf(ret->text, sizeof(ret->text), "%s", params[p][1]);
+        break;
+    case STK_SET_WEIGHT:
+        ret->row = below(r, f->s->n_tenants + 1);
+        ret->value = below(r, 5000);
+        break;
+    case STK_SET_QUEUE:
+        ret->row = below(r, f->s->n_queues + 1);
+        ret->column = below(r, STK_SET_QUEUE_MAX);
+        ret->value = percent(r, 30) ? -1 : (int64_t)below(r, 20) * (ret->column % 2 ? 1 : 1000);
+        break;
+    case STK_SET_LIMIT:
+    case STK_SET_GUARANTEE:
+        ret->row = below(r, f->s->n_tenants + 1);
+        ret->column = percent(r, 60) ? 0 : below(r, 4);
+        ret->value = percent(r, 30) ? -1 : (int64_t)below(r, 20) * 1000;
+        break;
+    case STK_SET_PRIORITY:
+        ret->column = percent(r, 30) ? STK_SET_OF_QUEUE : STK_SET_OF_KIND;
+        ret->row = below(r, ret->column ? f->s->n_queues + 1 : STK_KIND_MAX);
+        ret->value = (int64_t)below(r, 1000) - 500;
+        break;
+    case STK_SET_KIND_MAX:
+        break;
+    }
+}
+
+static void odd_set(const struct fx *f, struct stk_rng *r, struct stk_set *ret)
+{
+    world_set(f, r, ret);
+    ret->row = odd_number(r, ret->row);
+    ret->column = odd_number(r, ret->column);
+    if (percent(r, 10))
+        ret->kind = (enum stk_set_kind)below(r, STK_SET_KIND_MAX + 2);
+    if (percent(r, 10))
+        ret->value = (int64_t)stk_rng_next(r);
+    if (percent(r, 5))
+        memset(ret->text, 'x', sizeof(ret->text));
+}
+
 bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
 {
     static const struct stk_job nobody = {.gpus = 1};
     struct stk_dep deps[4];
     struct stk_job_spec spec = world_job(w, f, r, deps);
     struct stk_piece pieces[3];
+    struct stk_set set;
     uint32_t slot = random_slot(f, r);
     const struct stk_job *j = slot < f->s->n_jobs ? &f->s->jobs[slot] : &nobody;
     struct stk_event ev = {.at = f->now,
@@ -814,6 +869,9 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
         ev.u.evict.for_job.i = percent(r, 50) ? random_slot(f, r) : odd_number(r, STK_NONE);
         ev.u.evict.suspend = percent(r, 60);
         ev.u.evict.moved = percent(r, 20);
+    } else if (ev.type == STK_EV_SET) {
+        odd_set(f, r, &set);
+        ev.u.set = &set;
     } else if (ev.type == STK_EV_NODE_DOWN || ev.type == STK_EV_NODE_UP ||
                ev.type == STK_EV_NODE_OFF) {
         ev.u.node.i = odd_number(r, below(r, f->s->n_nodes));

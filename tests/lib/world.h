@@ -69,6 +69,8 @@ struct world_look {
 };
 void world_look(const struct world *w, struct stk_rng *r, struct world_look *look);
 /* Something a user or a machine does: submit mostly, cancel, hold, release, node down or up. */
+/* Something to set; it may be refused. */
+void world_set(const struct fx *f, struct stk_rng *r, struct stk_set *ret);
 void world_act(const struct world *w, struct fx *f, struct stk_rng *r);
 /* All nodes up, all holds released: from here on every job can run. */
 void world_calm(struct fx *f);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/pair.h"
+#include "core/settings.h"
 #include "core/try.h"
 #include "lib/world.h"
 #include "policy/registry.h"
@@ -278,6 +279,59 @@ static uint64_t fork_run(uint64_t seed, bool forks)
     return digest;
 }
 
+/* ---- settings change while jobs wait and run ---- */
+
+/* Taken in under a limit that was larger: it waits for that to come back. */
+static void cancel_too_large(struct fx *f)
+{
+    for (uint32_t i = 0; i < f->s->n_jobs; i++)
+        if (fx_state(f, i) == STK_JOB_WAITING && fx_why(f, i) == STK_WHY_LIMIT)
+            (void)fx_cancel(f, i);
+}
+
+/* Values come and go; then they are as they were, and every job ends. */
+static uint64_t settings_run(uint64_t seed, uint64_t *set)
+{
+    struct world w;
+    struct stk_rng r;
+    struct fx *f;
+    uint64_t digest;
+
+    make(&w, &r, seed);
+    f = fx_new(&w.setup);
+    f->on_turn = go_on_as_a_fork;
+    f->ctx = &r;
+    for (uint32_t i = 0; i < 12; i++) {
+        struct stk_set e;
+        uint64_t before;
+
+        live(&w, f, &r, 8);
+        world_set(f, &r, &e);
+        before = fx_digest(f);
+        if (fx_set(f, &e) == 0)
+            (*set)++;
+        else
+            fx_must(fx_digest(f) == before, "a refused set changes nothing");
+        fx_sound(f);
+    }
+    while (f->s->settings->n > 0) {
+        struct stk_set e = f->s->settings->set[stk_rng_below(&r, f->s->settings->n)];
+
+        e.clear = true;
+        if (fx_set(f, &e) < 0) /* others stand against it */
+            fx_must(f->s->settings->n > 1, "what was set can be cleared: %s", f->err.text);
+    }
+    world_calm(f);
+    fx_drain(f);
+    cancel_too_large(f);
+    fx_drain(f);
+    all_ended(f, &w);
+    stk_core_free(fx_replay(f));
+    digest = fx_digest(f);
+    fx_free(f);
+    return digest;
+}
+
 /* ---- first come, first served ---- */
 
 struct fifo_seen {
@@ -530,7 +584,7 @@ static uint64_t number(const char *name, uint64_t usual)
 int main(void)
 {
     uint64_t runs = number("STOKER_RUNS", 200), seed = number("STOKER_SEED", 1), shared = 0,
-             tight = 0;
+             tight = 0, set = 0;
 
     (void)signal(SIGABRT, tell);
     for (current = seed; current < seed + runs; current++) {
@@ -550,10 +604,14 @@ int main(void)
         caches_run(current);
         what = "fork";
         fx_must(fork_run(current, true) == fork_run(current, false), "a fork decides the same");
+        what = "settings";
+        fx_must(settings_run(current, &set) == settings_run(current, &set),
+                "same seed, same state");
         what = "save";
         save_run(current, current % 3 == 0);
     }
     fx_must(tight > 0 || runs < 50, "some power caps are reached");
+    fx_must(set > 4 * runs, "values are set");
     fx_must(shared > 0 || runs < 50, "some jobs share");
     (void)printf("%llu worlds; two jobs shared GPUs at %llu instants\n", (unsigned long long)runs,
                  (unsigned long long)shared / 2);

@@ -257,13 +257,15 @@ static int try_event(struct fx *f, uint32_t *job, enum stk_event_type t, int var
         return fx_place(f, *job, &piece, 1);
     if (t == STK_EV_EXITED)
         return fx_exit(f, *job, (enum stk_cause)(variant + 1));
+    if (t == STK_EV_SET)
+        return fx_set(f, &(struct stk_set){.kind = STK_SET_PRIORITY, .value = 10});
     return fx_job_event(f, t, *job);
 }
 
 static bool names_a_job(enum stk_event_type t)
 {
     return t != STK_EV_NODE_DOWN && t != STK_EV_NODE_UP && t != STK_EV_NODE_OFF &&
-           t != STK_EV_GPUS_OFF && t != STK_EV_TICK;
+           t != STK_EV_GPUS_OFF && t != STK_EV_TICK && t != STK_EV_SET;
 }
 
 /* What the table allows only to a job whose processes sleep, or that was told to sleep. */

@@ -84,6 +84,8 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
                a->u.update.estimate == b->u.update.estimate &&
                !a->u.update.spec == !b->u.update.spec &&
                (!a->u.update.spec || same_spec(a->u.update.spec, b->u.update.spec));
+    case STK_EV_SET:
+        return memcmp(a->u.set, b->u.set, sizeof(*a->u.set)) == 0;
     case STK_EV_ADVISE:
         return a->u.advice.where == b->u.advice.where && a->u.advice.rank == b->u.advice.rank;
     case STK_EV_NODE_DOWN:
@@ -175,6 +177,18 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
                                            (uint32_t)stk_rng_below(r, 9),
                                            (uint32_t)stk_rng_below(r, 8),
                                            stk_rng_next(r)};
+    } else if (type == STK_EV_SET) {
+        static struct stk_set set;
+
+        memset(&set, 0, sizeof(set));
+        set.kind = (enum stk_set_kind)stk_rng_below(r, STK_SET_KIND_MAX);
+        set.clear = stk_rng_below(r, 2);
+        set.row = (uint32_t)stk_rng_next(r);
+        set.column = (uint32_t)stk_rng_next(r);
+        set.value = (int64_t)stk_rng_next(r);
+        memset(set.name, 'n', stk_rng_below(r, sizeof(set.name)));
+        memset(set.text, '1', stk_rng_below(r, sizeof(set.text)));
+        ev.u.set = &set;
     } else if (type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = stk_rng_below(r, 2) ? STK_NONE : (uint32_t)stk_rng_next(r);
         ev.u.evict.suspend = stk_rng_below(r, 2);

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/settings.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "core/save.h"
+#include "core/tenant.h"
+#include "core/verbs.h"
+
+static int no_memory(struct stk_err *err)
+{
+    return stk_err_set(err, -ENOMEM, "out of memory for settings");
+}
+
+static void *copy(const struct stk_mem *m, const void *from, size_t n, size_t size)
+{
+    void *to = m->resize(m->ctx, NULL, 0, (n + 1) * size);
+
+    if (to && n > 0)
+        memcpy(to, from, n * size);
+    return to;
+}
+
+static void drop(const struct stk_mem *m, void *p, size_t n, size_t size)
+{
+    if (p)
+        (void)m->resize(m->ctx, p, (n + 1) * size, 0);
+}
+
+int stk_settings_keep(struct stk_state *s, const struct stk_core_config *cfg, struct stk_err *err)
+{
+    const struct stk_mem *m = &s->mem;
+    struct stk_settings *t = m->resize(m->ctx, NULL, 0, sizeof(*t));
+
+    if (!t)
+        return no_memory(err);
+    s->settings = t;
+    t->cfg = *cfg;
+    t->params = *cfg->params;
+    t->nodes = copy(m, cfg->nodes, cfg->n_nodes, sizeof(*t->nodes));
+    t->tenants = copy(m, cfg->tenants, cfg->n_tenants, sizeof(*t->tenants));
+    t->queues = copy(m, cfg->queues, cfg->n_queues, sizeof(*t->queues));
+    return t->nodes && t->tenants && t->queues ? 0 : no_memory(err);
+}
+
+void stk_settings_memory(struct stk_state *s, struct stk_visit *v)
+{
+    struct stk_settings *t;
+
+    if (v->copies)
+        STK_BLOCK(v, s->settings, 1);
+    t = s->settings;
+    if (!t)
+        return;
+    STK_BLOCK(v, t->nodes, t->cfg.n_nodes + 1);
+    STK_BLOCK(v, t->tenants, t->cfg.n_tenants + 1);
+    STK_BLOCK(v, t->queues, t->cfg.n_queues + 1);
+    STK_BLOCK(v, t->set, t->cap);
+    if (!v->copies)
+        STK_BLOCK(v, s->settings, 1);
+}
+
+int32_t stk_settings_shift(const struct stk_state *s, uint32_t job)
+{
+    const uint32_t of[] = {
+        [STK_SET_OF_KIND] = s->jobs[job].kind, [STK_SET_OF_QUEUE] = s->terms[job].queue};
+    const struct stk_settings *t = s->settings;
+    int32_t sum = 0;
+
+    for (uint32_t i = 0; t && i < t->n; i++)
+        if (t->set[i].kind == STK_SET_PRIORITY && t->set[i].row == of[t->set[i].column])
+            sum += (int32_t)t->set[i].value;
+    return sum;
+}
+
+/* ---- a core with what is in force ---- */
+
+static const struct stk_param *find_in(const struct stk_param *table, const char *name)
+{
+    for (const struct stk_param *p = table; p && p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return p;
+    return NULL;
+}
+
+static const struct stk_param *find_param(const struct stk_core_config *c, const char *name)
+{
+    const struct stk_param *const tables[] = {c->order->params, c->backfill->params,
+                                              c->place->params, c->preempt->params,
+                                              c->admit->params, stk_core_params};
+    const struct stk_param *p = NULL;
+
+    for (size_t i = 0; !p && i < sizeof(tables) / sizeof(*tables); i++)
+        p = find_in(tables[i], name);
+    return p;
+}
+
+/* What a core is made from, and what may be changed in it. */
+struct making {
+    struct stk_core_config cfg;
+    struct stk_params params;
+    struct stk_node_spec *nodes;
+    struct stk_tenant_spec *tenants;
+    struct stk_queue_spec *queues;
+};
+
+static void put_tenant(struct stk_tenant_spec *t, const struct stk_set *e)
+{
+    uint64_t value = (uint64_t)e->value;
+
+    if (e->kind == STK_SET_LIMIT)
+        *(e->column ? &t->type_limit[e->column - 1] : &t->limit) = value;
+    else if (e->kind == STK_SET_GUARANTEE)
+        *(e->column ? &t->type_guarantee[e->column - 1] : &t->guarantee) = value;
+    else
+        t->weight = (uint32_t)value;
+}
+
+/* -1 is no limit, in each of their ways. */
+static void put_queue(struct stk_queue_spec *q, const struct stk_set *e)
+{
+    struct stk_queue_limit *of = &q->limit[e->column / 2 % STK_QUEUE_OF_MAX];
+
+    if (e->column == STK_SET_JOB_MILLI)
+        q->job_milli = (uint64_t)e->value;
+    else if (e->column == STK_SET_JOB_SECONDS)
+        q->job_time = e->value < 0 ? 0 : e->value * STK_SECOND;
+    else if (e->column % 2)
+        of->jobs = (uint32_t)e->value;
+    else
+        of->milli = (uint64_t)e->value;
+}
+
+static int put_one(struct making *k, const struct stk_set *e, struct stk_err *err)
+{
+    const struct stk_param *p;
+
+    switch (e->kind) {
+    case STK_SET_PARAM:
+        p = find_param(&k->cfg, e->name);
+        if (!p)
+            return stk_err_set(err, -EINVAL, "no policy in use has a parameter \"%.40s\"", e->name);
+        return stk_params_set(&k->params, p, e->text, err);
+    case STK_SET_LIMIT:
+    case STK_SET_GUARANTEE:
+    case STK_SET_WEIGHT:
+        put_tenant(&k->tenants[e->row], e);
+        return 0;
+    case STK_SET_QUEUE:
+        put_queue(&k->queues[e->row], e);
+        return 0;
+    case STK_SET_PRIORITY:
+    case STK_SET_KIND_MAX:
+        break;
+    }
+    return 0;
+}
+
+/* A core without jobs, made as the first was but for what is set. It has no settings yet. */
+static int make(const struct stk_state *s, const struct stk_set *set, uint32_t n,
+                struct stk_core **ret, struct stk_err *err)
+{
+    const struct stk_settings *t = s->settings;
+    const struct stk_mem *m = &s->mem;
+    struct making k = {.cfg = t->cfg, .params = t->params};
+    int rc = 0;
+
+    k.nodes = copy(m, t->nodes, t->cfg.n_nodes, sizeof(*k.nodes));
+    k.tenants = copy(m, t->tenants, t->cfg.n_tenants, sizeof(*k.tenants));
+    k.queues = copy(m, t->queues, t->cfg.n_queues, sizeof(*k.queues));
+    if (!k.nodes || !k.tenants || !k.queues)
+        rc = no_memory(err);
+    k.cfg.queues = k.queues;
+    k.cfg.nodes = k.nodes;
+    k.cfg.tenants = k.tenants;
+    k.cfg.params = &k.params;
+    k.cfg.layouts = s->layouts;
+    k.cfg.mix = s->mix_given ? s->mix : NULL;
+    for (uint32_t i = 0; i < n && rc == 0; i++)
+        rc = put_one(&k, &set[i], err);
+    rc = rc < 0 ? rc : stk_core_make(&k.cfg, m, ret, err);
+    drop(m, k.nodes, t->cfg.n_nodes, sizeof(*k.nodes));
+    drop(m, k.tenants, t->cfg.n_tenants, sizeof(*k.tenants));
+    drop(m, k.queues, t->cfg.n_queues, sizeof(*k.queues));
+    return rc;
+}
+
+/* The made core takes the place of the first, settings included; the first goes. */
+static void replace(struct stk_core *c, struct stk_core *made)
+{
+    struct stk_state old = c->s;
+
+    c->s = made->s;
+    made->s = old;
+    made->s.settings = NULL;
+    stk_core_free(made);
+}
+
+/* ---- the event ---- */
+
+static int check_tenant(const struct stk_state *s, const struct stk_set *e, struct stk_err *err)
+{
+    bool weight = e->kind == STK_SET_WEIGHT;
+
+    if (e->row >= s->n_tenants)
+        return stk_err_set(err, -EINVAL, "there is no tenant %u (there are %u)", e->row,
+                           s->n_tenants);
+    if (e->column >= s->n_tenant_cols)
+        return stk_err_set(err, -EINVAL, "there are no GPUs of type %u", e->column - 1);
+    if (weight ? e->column || e->value < 0 || e->value > STK_MAX_WEIGHT
+               : e->value < -1 || e->value > (int64_t)STK_MAX_QUOTA)
+        return stk_err_set(err, -EINVAL, "a tenant's %s of %lld is out of range",
+                           stk_set_kind_name(e->kind), (long long)e->value);
+    return 0;
+}
+
+static int check_queue(const struct stk_state *s, const struct stk_set *e, struct stk_err *err)
+{
+    int64_t most = e->column == STK_SET_JOB_SECONDS                 ? STK_MAX_DURATION / STK_SECOND
+                   : e->column < STK_SET_JOB_MILLI && e->column % 2 ? INT32_MAX
+                                                                    : (int64_t)STK_MAX_QUOTA;
+
+    if (e->row >= s->n_queues)
+        return stk_err_set(err, -EINVAL, "there is no queue %u (there are %u)", e->row,
+                           s->n_queues);
+    if (e->column >= STK_SET_QUEUE_MAX || e->value < -1 || e->value > most)
+        return stk_err_set(err, -EINVAL, "a queue's limit of %lld is out of range",
+                           (long long)e->value);
+    return 0;
+}
+
+static int check_priority(const struct stk_state *s, const struct stk_set *e, struct stk_err *err)
+{
+    bool of_queue = e->column == STK_SET_OF_QUEUE;
+
+    if (e->column > STK_SET_OF_QUEUE || (of_queue ? e->row >= s->n_queues : e->row >= STK_KIND_MAX))
+        return stk_err_set(err, -EINVAL, "there is no kind of jobs, or queue, %u", e->row);
+    if (e->value < -STK_MAX_SHIFT || e->value > STK_MAX_SHIFT)
+        return stk_err_set(err, -EINVAL, "priorities are shifted by at most %d, got %lld",
+                           STK_MAX_SHIFT, (long long)e->value);
+    return 0;
+}
+
+static int check(const struct stk_state *s, const struct stk_set *e, struct stk_err *err)
+{
+    bool named = e->kind == STK_SET_PARAM;
+    bool text = memchr(e->name, '\0', sizeof(e->name)) && memchr(e->text, '\0', sizeof(e->text));
+
+    if (named ? !text || e->row || e->column || e->value : e->name[0] || e->text[0])
+        return stk_err_set(err, -EINVAL, "a parameter has a name and a value of at most %d bytes",
+                           STK_MAX_PARAM_TEXT - 1);
+    switch (e->kind) {
+    case STK_SET_PARAM:
+        return 0;
+    case STK_SET_LIMIT:
+    case STK_SET_GUARANTEE:
+    case STK_SET_WEIGHT:
+        return check_tenant(s, e, err);
+    case STK_SET_QUEUE:
+        return check_queue(s, e, err);
+    case STK_SET_PRIORITY:
+        return check_priority(s, e, err);
+    case STK_SET_KIND_MAX:
+        break;
+    }
+    return stk_err_set(err, -EINVAL, "there is no setting %u", (unsigned)e->kind);
+}
+
+/* What is in force with this one; 'to' has room for one more. */
+static uint32_t with(const struct stk_settings *t, const struct stk_set *e, struct stk_set *to)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < t->n; i++)
+        if (!stk_set_same(&t->set[i], e))
+            to[n++] = t->set[i];
+    if (!e->clear)
+        to[n++] = *e;
+    return n;
+}
+
+static int change(struct stk_core *c, struct stk_set *set, uint32_t n, uint32_t cap,
+                  struct stk_err *err)
+{
+    struct stk_settings *t = c->s.settings;
+    const struct stk_settings old = *t;
+    struct stk_bytes bytes = {.mem = &c->s.mem};
+    struct stk_core *made = NULL;
+    int rc = stk_core_save(c, &bytes, err);
+
+    rc = rc < 0 ? rc : make(&c->s, set, n, &made, err);
+    if (rc == 0) {
+        made->s.settings = t;
+        t->set = set;
+        t->n = n;
+        t->cap = cap;
+        rc = stk_load_again(made, bytes.data, bytes.n, err);
+    }
+    stk_bytes_done(&bytes);
+    if (rc == 0) {
+        replace(c, made);
+        return 0;
+    }
+    *t = old;
+    if (made)
+        made->s.settings = NULL;
+    stk_core_free(made);
+    return rc;
+}
+
+int stk_settings_set(struct stk_core *c, const struct stk_set *e, struct stk_err *err)
+{
+    const struct stk_mem mem = c->s.mem;
+    struct stk_settings *t = c->s.settings;
+    struct stk_set *was = t->set, *set;
+    uint32_t cap = t->n + 1, was_cap = t->cap;
+    int rc = check(&c->s, e, err);
+
+    if (rc == 0 && t->n >= STK_MAX_SETS)
+        rc = stk_err_set(err, -EINVAL, "at most %d settings at a time", STK_MAX_SETS);
+    if (rc < 0)
+        return rc;
+    set = mem.resize(mem.ctx, NULL, 0, cap * sizeof(*set));
+    if (!set)
+        return no_memory(err);
+    rc = change(c, set, with(t, e, set), cap, err);
+    if (rc < 0)
+        (void)mem.resize(mem.ctx, set, cap * sizeof(*set), 0);
+    else if (was)
+        (void)mem.resize(mem.ctx, was, was_cap * sizeof(*was), 0);
+    return rc;
+}
+
+/* ---- digest, save, load ---- */
+
+static uint64_t mix_text(uint64_t h, const char *s)
+{
+    for (; *s; s++)
+        h = stk_hash_mix(h, (unsigned char)*s);
+    return h;
+}
+
+uint64_t stk_settings_digest(const struct stk_state *s, uint64_t h)
+{
+    const struct stk_settings *t = s->settings;
+
+    for (uint32_t i = 0; i < t->n; i++) {
+        const struct stk_set *e = &t->set[i];
+
+        h = stk_hash_mix(h, (uint64_t)e->kind << 60 | (uint64_t)e->column << 32 | e->row);
+        h = stk_hash_mix(h, (uint64_t)e->value);
+        h = mix_text(mix_text(h, e->name), e->text);
+    }
+    return h;
+}
+
+static void put_text(struct stk_bytes *b, const char *s)
+{
+    uint32_t len = (uint32_t)strlen(s);
+
+    stk_put_u(b, len);
+    stk_put_raw(b, s, len);
+}
+
+static bool of_tenant(const struct stk_set *e)
+{
+    return e->kind == STK_SET_LIMIT || e->kind == STK_SET_GUARANTEE || e->kind == STK_SET_WEIGHT;
+}
+
+static bool of_queue(const struct stk_set *e)
+{
+    return e->kind == STK_SET_QUEUE ||
+           (e->kind == STK_SET_PRIORITY && e->column == STK_SET_OF_QUEUE);
+}
+
+/* Its name in the table of tenants or queues; STK_NONE: it is not in there. */
+static uint32_t named(const struct stk_state *s, const struct stk_set *e, const unsigned char *name,
+                      uint32_t len)
+{
+    uint32_t n = of_tenant(e) ? s->n_tenants : s->n_queues;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const char *here = of_tenant(e) ? s->tenants[i].name : s->settings->queues[i].name;
+
+        if (strlen(here) == len && memcmp(here, name, len) == 0)
+            return i;
+    }
+    return STK_NONE;
+}
+
+/* Tenants and queues by name: where it is loaded they may have other numbers. */
+void stk_settings_put(struct stk_bytes *b, const struct stk_state *s)
+{
+    const struct stk_settings *t = s->settings;
+
+    stk_put_u(b, t->n);
+    for (uint32_t i = 0; i < t->n; i++) {
+        const struct stk_set *e = &t->set[i];
+
+        stk_put_u(b, e->kind);
+        stk_put_u(b, e->row);
+        stk_put_u(b, e->column);
+        stk_put_s(b, e->value);
+        put_text(b, of_tenant(e)  ? s->tenants[e->row].name
+                    : of_queue(e) ? t->queues[e->row].name
+                                  : e->name);
+        put_text(b, e->text);
+    }
+}
+
+static const unsigned char *get_text(struct stk_reader *r, uint32_t *ret_len)
+{
+    *ret_len = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at));
+    return stk_get_raw(r, *ret_len);
+}
+
+/* One; false: it does not exist here. */
+static bool get_one(struct stk_reader *r, const struct stk_state *s, struct stk_set *e)
+{
+    const unsigned char *name, *text;
+    uint32_t len, text_len;
+
+    *e = (struct stk_set){.kind = (enum stk_set_kind)stk_get_u(r, STK_SET_KIND_MAX - 1)};
+    e->row = stk_get_u32(r);
+    e->column = stk_get_u32(r);
+    e->value = stk_get_i(r, INT64_MIN, INT64_MAX);
+    name = get_text(r, &len);
+    text = get_text(r, &text_len);
+    if (!name || !text || r->bad || text_len >= sizeof(e->text))
+        return false;
+    memcpy(e->text, text, text_len);
+    if (of_tenant(e) || of_queue(e)) {
+        e->row = named(s, e, name, len);
+        return e->row != STK_NONE;
+    }
+    if (len < sizeof(e->name))
+        memcpy(e->name, name, len);
+    return len < sizeof(e->name);
+}
+
+void stk_settings_pass(struct stk_reader *r)
+{
+    uint32_t n = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at)), len;
+
+    for (uint32_t i = 0; i < n && !r->bad; i++) {
+        (void)stk_get_u(r, STK_SET_KIND_MAX - 1);
+        (void)stk_get_u32(r);
+        (void)stk_get_u32(r);
+        (void)stk_get_s(r);
+        (void)get_text(r, &len);
+        (void)get_text(r, &len);
+    }
+}
+
+/* The settings that hold in a core without jobs are the first n of its list. */
+static int remake(struct stk_core *c, uint32_t n, struct stk_err *err)
+{
+    struct stk_settings *t = c->s.settings;
+    struct stk_core *made = NULL;
+    int rc = make(&c->s, t->set, n, &made, err);
+
+    if (rc < 0)
+        return rc;
+    t->n = n;
+    made->s.settings = t;
+    replace(c, made);
+    return 0;
+}
+
+/* Together they may be possible though one by one, in this order, they are not. */
+int stk_settings_get(struct stk_reader *r, struct stk_core *fresh, struct stk_err *err)
+{
+    struct stk_settings *t = fresh->s.settings;
+    uint32_t n = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at)), here = 0;
+    int rc;
+
+    if (n > STK_MAX_SETS)
+        r->bad = true;
+    if (r->bad || n == 0)
+        return 0;
+    if (stk_mem_grow(&fresh->s.mem, &t->set, &t->cap, n, sizeof(*t->set)) < 0)
+        return no_memory(err);
+    for (uint32_t i = 0; i < n && !r->bad; i++)
+        here += get_one(r, &fresh->s, &t->set[here]) && check(&fresh->s, &t->set[here], err) == 0;
+    if (r->bad)
+        return 0;
+    rc = remake(fresh, here, err);
+    for (uint32_t i = 0; i < here && rc < 0 && rc != -ENOMEM; i++) {
+        t->set[t->n] = t->set[i];
+        (void)remake(fresh, t->n + 1, err);
+    }
+    return rc == -ENOMEM ? rc : 0;
+}
