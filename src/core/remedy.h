@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remedy.h - what would start a job now: of each kind of change, the smallest that does.
+ *
+ * Nothing is guessed. Each answer was tried: the change was applied to a fork of the core, which
+ * then decided as it always does, and gave the job its GPUs at once; others may have had to give
+ * way. Smallest: of the same kind nothing closer to what the job asks for did. Of sizes above
+ * STK_REMEDY_EACH, of CPUs, memory, priorities and times it is taken to hold that who starts with
+ * so much starts with less too; the others are tried one by one.
+ *
+ * Costs a fork for each try, at most 'most_forks' in all. The core is not changed.
+ */
+#ifndef STK_CORE_REMEDY_H
+#define STK_CORE_REMEDY_H
+
+#include "core/core.h"
+
+/* In the order of what the user gives up: the first is the one to name first. */
+enum stk_remedy_kind {
+    STK_REMEDY_RELEASE,   /* it is on hold */
+    STK_REMEDY_BEGIN,     /* to: 0, begin at once */
+    STK_REMEDY_TYPE,      /* take GPUs of type 'to' as well */
+    STK_REMEDY_LEVEL,     /* to: another level_required; 0: none */
+    STK_REMEDY_SPREAD,    /* to: 0, as many tasks on a node as fit */
+    STK_REMEDY_EXCLUSIVE, /* to: 0, share its nodes */
+    STK_REMEDY_POOL,      /* to: another pool */
+    STK_REMEDY_CPU,       /* to: cpu_milli per task */
+    STK_REMEDY_MEM,       /* to: mem_mib per task */
+    STK_REMEDY_RESOURCE,  /* to: so much of 'resource' per task */
+    STK_REMEDY_PREEMPTIBLE, /* tier best-effort */
+    STK_REMEDY_TIME,        /* to: an estimate, in microseconds */
+    STK_REMEDY_GPUS,        /* to: GPUs per task */
+    STK_REMEDY_TASKS,       /* to: tasks */
+    STK_REMEDY_PART,        /* to: thousandths of a GPU */
+    STK_REMEDY_PRIORITY,    /* to: priority */
+    STK_REMEDY_TIER,        /* to: a higher tier */
+    STK_REMEDY_KINDS
+};
+
+#define STK_REMEDY_EACH 16          /* GPUs and tasks up to this are tried one by one */
+#define STK_REMEDY_LEAST_TIME 60    /* seconds: shorter time limits are of no use to anybody */
+#define STK_REMEDY_PART_STEP 50     /* thousandths */
+#define STK_REMEDY_CPU_STEP 1000    /* cpu_milli */
+#define STK_REMEDY_MEM_STEP 1024    /* MiB */
+#define STK_REMEDY_FORKS 200u
+
+struct stk_remedy {
+    enum stk_remedy_kind kind;
+    int64_t from, to;
+    uint32_t resource;
+    uint32_t evicts;          /* jobs that would have to give way */
+    struct stk_job_spec spec; /* for an UPDATE; of no use with RELEASE. It has no dependencies */
+};
+
+struct stk_remedy_ask {
+    stk_job_id job;
+    stk_time now; /* not before the latest event */
+    /* What it was submitted with; NULL: as far as the core knows. Where a pool has not all types,
+     * the core has forgotten those. */
+    const struct stk_job_spec *spec;
+    uint32_t most_forks;
+    /* Asks for this part of a GPU instead of a whole one. NULL: the share is none, and memory does
+     * not matter. < 0: that cannot be. */
+    int (*part)(void *ctx, struct stk_job_spec *spec);
+    void *ctx;
+};
+
+struct stk_remedies {
+    struct stk_remedy list[STK_REMEDY_KINDS]; /* at most one of each kind, in their order */
+    uint32_t n, forks;
+    bool soon; /* no change is needed: it starts when those that are being stopped are gone */
+    bool cut;  /* there were too many tries: there may be more, or closer ones */
+};
+
+/* Of a job that is held, blocked or waiting and does not sleep; of others nothing is found. 0,
+ * -ENOENT or -ENOMEM. */
+int stk_core_remedies(const struct stk_core *core, const struct stk_remedy_ask *ask,
+                      struct stk_remedies *ret, struct stk_err *err);
+
+const char *stk_remedy_name(enum stk_remedy_kind k);
+
+#endif
