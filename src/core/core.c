@@ -293,6 +293,17 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
 
 int stk_core_why(struct stk_core *c, stk_job_id job, struct stk_reason *ret, struct stk_err *err)
 {
+    struct stk_reasons all;
+    int rc = stk_explain(&c->s, job, &all, err);
+
+    if (rc == 0)
+        *ret = all.list[0];
+    return rc;
+}
+
+int stk_core_reasons(struct stk_core *c, stk_job_id job, struct stk_reasons *ret,
+                     struct stk_err *err)
+{
     return stk_explain(&c->s, job, ret, err);
 }
 

@@ -24,6 +24,7 @@
 struct stk_core;
 struct stk_state;
 struct stk_reason;
+struct stk_reasons;
 
 struct stk_core_config {
     const struct stk_node_spec *nodes; /* copied */
@@ -96,5 +97,8 @@ uint64_t stk_core_digest(const struct stk_core *core);
 /* Why a job is not running. Not to be called between decide() and applying what it returned. */
 int stk_core_why(struct stk_core *core, stk_job_id job, struct stk_reason *ret,
                  struct stk_err *err);
+/* The same with all other reasons behind it. */
+int stk_core_reasons(struct stk_core *core, stk_job_id job, struct stk_reasons *ret,
+                     struct stk_err *err);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explain.c - why a job does not run: the dominant reason, as data. Works on the state as it is; no
- * record of past attempts is kept, so the answer cannot be stale. */
+/* explain.c - why a job does not run: all reasons as data, the dominant one first. Works on the
+ * state as it is; no record of past attempts is kept, so the answer cannot be stale. */
+#include <string.h>
+
 #include "core/gang.h"
 #include "core/index.h"
 #include "core/limit.h"
@@ -83,23 +85,28 @@ static bool lacks_power(struct stk_state *s, const struct stk_job *j, struct stk
     return true;
 }
 
-/* It is over a limit, or would fit on GPUs of a type that is closed to it for one. */
-static bool over_limit(struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+static bool fits_without_limits(struct stk_state *s, const struct stk_job *j)
 {
     struct stk_shape *sh = &s->shapes[j->shape];
-    const uint32_t tenant = sh->tenant;
+    const struct stk_shape was = *sh;
     uint32_t n;
     bool fits;
 
-    if (!stk_shape_limited(sh))
+    sh->tenant = 0;
+    memset(sh->account, 0, sizeof(sh->account));
+    fits = stk_place_try(s, j->shape, NULL, &n);
+    sh->tenant = was.tenant;
+    memcpy(sh->account, was.account, sizeof(sh->account));
+    return fits;
+}
+
+/* It is over a limit, or would fit on GPUs of a type that is closed to it for one. */
+static bool over_limit(struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    if (!stk_shape_limited(&s->shapes[j->shape]))
         return false;
-    fits = stk_limit_open(s, j->shape) == 0;
-    if (!fits && tenant) {
-        sh->tenant = 0;
-        fits = stk_place_try(s, j->shape, NULL, &n);
-        sh->tenant = tenant;
-    }
-    return fits && stk_limit_why(s, j, r);
+    return (stk_limit_open(s, j->shape) == 0 || fits_without_limits(s, j)) &&
+           stk_limit_why(s, j, r);
 }
 
 /* It does not fit: what is missing. */
@@ -175,17 +182,41 @@ static void not_its_turn(const struct stk_state *s, const struct stk_job *j, stk
     }
 }
 
-int stk_explain(struct stk_state *s, stk_job_id job, struct stk_reason *ret, struct stk_err *err)
+static void add(struct stk_reasons *all, const struct stk_reason *base, struct stk_reason r)
 {
-    const struct stk_job *j;
-    struct stk_reason r = {0};
-    uint32_t n;
+    r.off = base->off;
+    all->list[all->n++] = r;
+}
 
-    if (job.i >= s->n_jobs || s->jobs[job.i].state == STK_JOB_NONE)
-        return stk_err_set(err, -ENOENT, "there is no job in slot %u", job.i);
-    j = &s->jobs[job.i];
-    r.need = j->gpus;
-    r.off = s->pools[j->pool].gpus_off;
+/* What holds a waiting job back, each thing looked at as if the others were not: what it is over or
+ * lacks, and who comes before it. */
+static void all_of_waiting(struct stk_state *s, const struct stk_job *j,
+                           const struct stk_reason *base, struct stk_reasons *all)
+{
+    struct stk_reason limit = *base, power = *base, room = *base, turn = *base;
+    uint32_t n;
+    bool fits = stk_place_try(s, j->shape, NULL, &n), limited, powered;
+
+    limited = !fits && over_limit(s, j, &limit);
+    powered = !fits && !limited && lacks_power(s, j, &power);
+    if (limited)
+        add(all, base, limit);
+    if (powered)
+        add(all, base, power);
+    if (!fits && !powered && (!limited || !fits_without_limits(s, j))) {
+        lacks_room(s, j, &room);
+        add(all, base, room);
+    }
+    not_its_turn(s, j, s->now, &turn);
+    if (fits || turn.code != STK_WHY_RANK)
+        add(all, base, turn);
+}
+
+static void all_of(struct stk_state *s, uint32_t job, struct stk_reasons *all)
+{
+    const struct stk_job *j = &s->jobs[job];
+    struct stk_reason r = {.need = j->gpus, .off = s->pools[j->pool].gpus_off};
+
     switch ((enum stk_job_state)j->state) {
     case STK_JOB_HELD:
         r.code = STK_WHY_HELD;
@@ -196,11 +227,8 @@ int stk_explain(struct stk_state *s, stk_job_id job, struct stk_reason *ret, str
         r.until = j->unmet > 0 ? 0 : j->begin;
         break;
     case STK_JOB_WAITING:
-        if (stk_place_try(s, j->shape, NULL, &n))
-            not_its_turn(s, j, s->now, &r);
-        else if (!over_limit(s, j, &r) && !lacks_power(s, j, &r))
-            lacks_room(s, j, &r);
-        break;
+        all_of_waiting(s, j, &r, all);
+        return;
     case STK_JOB_STOPPING:
         r.code = STK_WHY_STOPPING;
         break;
@@ -214,6 +242,19 @@ int stk_explain(struct stk_state *s, stk_job_id job, struct stk_reason *ret, str
         r.code = STK_WHY_RUNNING;
         break;
     }
-    *ret = r;
+    all->list[all->n++] = r;
+    if (j->state == STK_JOB_BLOCKED && j->unmet > 0 && j->begin > s->now) {
+        r = (struct stk_reason){.code = STK_WHY_BEGIN, .need = r.need, .off = r.off};
+        r.until = j->begin;
+        all->list[all->n++] = r;
+    }
+}
+
+int stk_explain(struct stk_state *s, stk_job_id job, struct stk_reasons *ret, struct stk_err *err)
+{
+    if (job.i >= s->n_jobs || s->jobs[job.i].state == STK_JOB_NONE)
+        return stk_err_set(err, -ENOENT, "there is no job in slot %u", job.i);
+    ret->n = 0;
+    all_of(s, job.i, ret);
     return 0;
 }

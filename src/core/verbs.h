@@ -53,7 +53,7 @@ void stk_release_finish(struct stk_state *s, uint32_t job, enum stk_cause cause,
                         stk_time ended); /* release.c */
 
 /* Tries placements, and undoes them. */
-int stk_explain(struct stk_state *s, stk_job_id job, struct stk_reason *ret,
+int stk_explain(struct stk_state *s, stk_job_id job, struct stk_reasons *ret,
                 struct stk_err *err); /* explain.c */
 
 /* Runs of pieces, by powers of two. Room must be reserved. */

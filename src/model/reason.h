@@ -54,6 +54,13 @@ struct stk_reason {
     enum stk_level level;         /* see STK_WHY_TOPOLOGY */
 };
 
+#define STK_MAX_REASONS 4
+
+struct stk_reasons { /* of one job: each would hold it back alone. The first dominates */
+    struct stk_reason list[STK_MAX_REASONS];
+    uint32_t n; /* at least 1 */
+};
+
 const char *stk_reason_name(enum stk_reason_code c);
 
 #endif
