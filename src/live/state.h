@@ -177,6 +177,12 @@ int stk_live_snapshot(struct stk_live *l, struct stk_err *err);
 int stk_live_recover(struct stk_live *l, struct stk_err *err);
 void stk_live_drop(struct stk_live *l); /* core, loop and entries */
 
+/* submit.c: a description that was checked, as this user's job; what it names are numbers. */
+int stk_live_read(const struct stk_live *l, uint32_t uid, const json_t *checked,
+                  struct stk_spec *ret, struct stk_err *err);
+/* ... what a part of a GPU leaves open, as the site has it. */
+int stk_live_resolve_part(const struct stk_live *l, struct stk_spec *s, struct stk_err *err);
+
 /* names.c: names of pools, GPU types and resources to numbers, in the description's demand. */
 int stk_live_resolve(const struct stk_live *l, struct stk_spec *s, struct stk_err *err);
 

@@ -90,7 +90,7 @@ static int by_memory(const struct stk_live *l, struct stk_demand *d, struct stk_
 }
 
 /* What a part of a GPU leaves open. */
-static int resolve_part(const struct stk_live *l, struct stk_spec *s, struct stk_err *err)
+int stk_live_resolve_part(const struct stk_live *l, struct stk_spec *s, struct stk_err *err)
 {
     struct stk_demand *d = &s->job.demand;
 
@@ -127,16 +127,27 @@ static int check_deps(struct stk_live *l, const struct draft *d, struct stk_err 
     return rc;
 }
 
+int stk_live_read(const struct stk_live *l, uint32_t uid, const json_t *checked,
+                  struct stk_spec *ret, struct stk_err *err)
+{
+    int rc = stk_spec_parse(checked, ret, err);
+
+    if (rc < 0)
+        return rc;
+    ret->job.tenant = uid;
+    rc = stk_live_resolve(l, ret, err);
+    return rc < 0 ? rc : stk_live_resolve_part(l, ret, err);
+}
+
 static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft *d,
                      struct stk_err *err)
 {
     const struct stk_state *st = stk_core_state(l->core);
     int rc = stk_spec_check(d->json, err);
 
-    rc = rc < 0 ? rc : stk_spec_parse(d->json, &d->spec, err);
+    rc = rc < 0 ? rc : stk_live_read(l, who->uid, d->json, &d->spec, err);
     if (rc < 0)
         return rc;
-    d->spec.job.tenant = who->uid;
     d->each = false;
     for (uint32_t i = 0; i < d->spec.n_deps; i++)
         d->each |= d->spec.deps[i].corresponding;
@@ -144,9 +155,7 @@ static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft
         d->spec.n_indices = d->spec.n_items = d->spec.array_limit = 0;
         d->spec.job.held = true;
     }
-    rc = stk_live_resolve(l, &d->spec, err);
-    rc = rc < 0 ? rc : resolve_part(l, &d->spec, err);
-    rc = rc < 0 || !d->spec.scheduled ? rc : stk_live_cron_room(l, err);
+    rc = d->spec.scheduled ? stk_live_cron_room(l, err) : 0;
     rc = rc < 0 ? rc : check_deps(l, d, err);
     rc = rc < 0 ? rc : st->admit->check(st, &d->spec.job, err);
     if (rc == 0 && sign(d->json, stk_live_user(l, who->uid)) < 0)

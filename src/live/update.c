@@ -1,34 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* update.c - another time limit, priority or name for a job that has not started. The description
- * it will be started with is made anew from the old one; jobs of one request that share a
- * description share the new one too. What the scheduler goes by is an event of the journal. */
+/* update.c - a job that has not started is changed. The description it will be started with is made
+ * anew from the old one; jobs of one request that share a description share the new one too. What
+ * the scheduler goes by is an event of the journal. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/state.h"
 #include "live/state.h"
 
-static const char *const keys[] = {"time_limit_s", "priority", "name"};
-#define N_KEYS (sizeof(keys) / sizeof(*keys))
+/* What a job may still be changed in: these alone make it another place in the queue; */
+static const char *const rank_keys[] = {"time_limit_s", "priority", "name"};
+/* ... these another job, as far as the scheduler knows. */
+static const char *const demand_keys[] = {
+    "gpus",    "gpu_mem_mib",    "gpu_types", "share",  "share_max", "mig",
+    "tasks",   "tasks_per_node", "topology",  "prefer", "group",     "exclusive",
+    "cpus",    "mem_mib",        "resources", "pool",   "queue",     "tier",
+    "begin",   "deadline",       "estimate_s"};
+/* Members that the server adds. */
+static const char *const signed_keys[] = {"uid", "gid", "groups", "user", "home", "shell"};
+#define COUNT(list) (sizeof(list) / sizeof(*(list)))
 
-/* The members of a request that are to be changed; each is checked as in a description. */
-static int read_changes(const json_t *body, json_t **ret, struct stk_err *err)
+/* null takes a member away. True: there was one of these. */
+static bool take_changes(const json_t *body, const char *const *keys, size_t n, json_t *spec)
 {
-    json_t *some = json_pack("{s:[s]}", "command", "x");
+    bool some = false;
+
+    for (size_t i = 0; i < n; i++) {
+        json_t *v = json_object_get(body, keys[i]);
+
+        some |= v != NULL;
+        if (json_is_null(v))
+            (void)json_object_del(spec, keys[i]);
+        else if (v)
+            (void)json_object_set(spec, keys[i], v);
+    }
+    return some;
+}
+
+/* Every rule of a description, as for one that a user sends. */
+static int check_changed(json_t *spec, struct stk_err *err)
+{
+    json_t *plain = json_copy(spec);
     int rc;
 
-    for (size_t i = 0; i < N_KEYS; i++)
-        if (json_object_get(body, keys[i]))
-            (void)json_object_set(some, keys[i], json_object_get(body, keys[i]));
-    rc = json_object_size(some) > 1
-             ? stk_spec_check(some, err)
-             : stk_err_set(err, -EINVAL, "update takes time_limit_s, priority and name");
-    (void)json_object_del(some, "command");
-    if (rc < 0)
-        json_decref(some);
-    else
-        *ret = some;
+    for (size_t i = 0; i < COUNT(signed_keys); i++)
+        (void)json_object_del(plain, signed_keys[i]);
+    rc = plain ? stk_spec_check(plain, err) : stk_err_set(err, -ENOMEM, "out of memory");
+    json_decref(plain);
     return rc;
+}
+
+/* The description with the changes of the request; *ret_all: not only its rank. */
+static int change_spec(const json_t *body, json_t *spec, bool *ret_all, struct stk_err *err)
+{
+    bool rank = take_changes(body, rank_keys, COUNT(rank_keys), spec);
+
+    *ret_all = take_changes(body, demand_keys, COUNT(demand_keys), spec);
+    if (!rank && !*ret_all)
+        return stk_err_set(err, -EINVAL,
+                           "nothing to change: update takes name, time_limit_s, priority, gpus, "
+                           "tasks, gpu_types and others (docs/spec/api.md)");
+    if (json_object_get(body, "time_limit_s") && !json_object_get(body, "estimate_s"))
+        (void)json_object_del(spec, "estimate_s"); /* of the old limit */
+    return check_changed(spec, err);
 }
 
 static int put_spec(struct stk_live *l, struct stk_live_request *r, const json_t *spec, int64_t of,
@@ -61,19 +95,26 @@ static int rename_entry(struct stk_entry *e, const char *name)
     return 0;
 }
 
-static int apply(struct stk_live *l, uint32_t slot, const json_t *spec, struct stk_err *err)
+static int apply(struct stk_live *l, uint32_t slot, struct stk_entry *e, const json_t *spec,
+                 bool all, struct stk_err *err)
 {
     struct stk_event ev = {.at = l->now, .type = STK_EV_UPDATE, .job = {slot}};
     struct stk_spec parsed = {0};
-    int rc = stk_spec_parse(spec, &parsed, err);
+    const struct stk_demand *d = &parsed.job.demand;
+    int rc = stk_live_read(l, e->rec.uid, spec, &parsed, err);
 
-    if (rc < 0)
-        return rc;
     ev.lease = stk_core_state(l->core)->jobs[slot].slept;
     ev.u.update.priority = parsed.job.priority;
     ev.u.update.estimate = parsed.job.estimate;
+    ev.u.update.spec = all ? &parsed.job : NULL;
+    rc = rc < 0 ? rc : stk_loop_apply(l->loop, &ev, err);
+    if (rc == 0 && all) {
+        e->rec.gpus = d->gpus * d->tasks;
+        e->rec.gpu_milli = d->gpu_milli;
+        e->rec.tasks = d->tasks;
+    }
     stk_spec_done(&parsed);
-    return stk_loop_apply(l->loop, &ev, err);
+    return rc;
 }
 
 /* -EPROTO when it is too late for that. */
@@ -92,22 +133,19 @@ int stk_live_update(struct stk_live *l, struct stk_live_request *r, uint32_t slo
 {
     const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
     struct stk_entry *e = stk_entries_find(&l->entries, j->number);
-    json_t *changes = NULL, *spec = NULL;
+    json_t *spec = NULL;
     int64_t old = e->rec.spec;
+    bool all = false;
     int rc = check_state(j, err);
 
-    rc = rc < 0 ? rc : read_changes(r->body, &changes, err);
     if (rc < 0)
         return rc;
     spec = stk_live_spec(l, old);
-    if (!spec || json_object_update(spec, changes) < 0)
-        rc = stk_err_set(err, -ENOMEM, "out of memory");
-    if (rc == 0 && json_object_get(changes, "time_limit_s"))
-        (void)json_object_del(spec, "estimate_s"); /* of the old limit */
+    rc = spec ? change_spec(r->body, spec, &all, err) : stk_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0 && r->spec_of != old)
         rc = put_spec(l, r, spec, old, err);
-    rc = rc < 0 ? rc : apply(l, slot, spec, err);
-    rc = rc < 0 ? rc : rename_entry(e, json_string_value(json_object_get(changes, "name")));
+    rc = rc < 0 ? rc : apply(l, slot, e, spec, all, err);
+    rc = rc < 0 ? rc : rename_entry(e, json_string_value(json_object_get(r->body, "name")));
     rc = rc < 0 ? rc : stk_store_job_respec(l->cfg.store, &e->rec, r->spec_made, err);
     if (rc == 0) {
         e->rec.spec = r->spec_made;
@@ -116,6 +154,5 @@ int stk_live_update(struct stk_live *l, struct stk_live_request *r, uint32_t slo
         rc = stk_store_job_update(l->cfg.store, &e->rec, err);
     }
     json_decref(spec);
-    json_decref(changes);
     return rc;
 }

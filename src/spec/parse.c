@@ -288,6 +288,7 @@ static void read_rest(const json_t *o, struct stk_spec *s)
     s->workers = (uint32_t)whole(o, "workers", 1);
     s->tasks_per_node = (uint32_t)whole(o, "tasks_per_node", 0);
     s->deadline_s = whole(o, "deadline", 0);
+    s->job.terms.deadline = s->deadline_s * STK_SECOND;
     s->out = string(o, "stdout", s->n_indices > 0 ? STANDARD_ARRAY_OUT : STANDARD_OUT);
     s->err = string(o, "stderr", NULL);
 }

@@ -154,11 +154,12 @@ typedef int (*stk_record_fn)(void *ctx, const struct stk_record *r);
 
 int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct stk_err *err);
 
-/* All but number, uid, gid, user, kind, array, index, gpu_milli and submitted, which never change,
+/* All but number, uid, gid, user, kind, array, index and submitted, which never change, gpu_milli
  * and spec. */
 int stk_store_job_update(struct stk_store *st, const struct stk_record *r, struct stk_err *err);
 
-/* Another description for it; that of r->spec is forgotten when no other job has it. */
+/* Another description for it, and the gpu_milli of that; that of r->spec is forgotten when no other
+ * job has it. */
 int stk_store_job_respec(struct stk_store *st, const struct stk_record *r, int64_t spec,
                          struct stk_err *err);
 
