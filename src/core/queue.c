@@ -152,7 +152,7 @@ static void shape_got(struct stk_state *s, uint32_t shape, uint32_t job)
     if (sh->parked == STK_PARKED_ROOM &&
         (first->id != job || !(s->backfill->reserve_one || s->preempt->room)))
         return;
-    if (sh->parked == STK_PARKED_LIMIT)
+    if (sh->parked == STK_PARKED_LIMIT || sh->parked == STK_PARKED_QUEUE)
         return; /* all of a shape are over the same limit */
     if (p->blocked && before(&p->ready.item[0], j)) {
         stk_shape_requeue(s, shape, first);

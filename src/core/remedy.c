@@ -16,7 +16,7 @@ struct search {
     struct stk_err *err;
     enum stk_remedy_kind kind;
     uint32_t resource;
-    int64_t unit;     /* of the values below, in those of the remedy */
+    int64_t unit;           /* of the values below, in those of the remedy */
     struct stk_remedy last; /* that started it */
     bool found;
     int rc; /* -ENOMEM: no more tries */
@@ -25,9 +25,10 @@ struct search {
 const char *stk_remedy_name(enum stk_remedy_kind k)
 {
     static const char *const names[STK_REMEDY_KINDS] = {
-        "release", "begin", "gpu_type",    "topology", "tasks_per_node", "exclusive",
-        "pool",    "cpus",  "memory",      "resource", "preemptible",    "time",
-        "gpus",    "tasks", "part_of_gpu", "priority", "tier"};
+        "release",     "begin", "gpu_type", "topology", "tasks_per_node",
+        "exclusive",   "pool",  "cpus",     "memory",   "resource",
+        "preemptible", "time",  "gpus",     "tasks",    "part_of_gpu",
+        "priority",    "tier"};
 
     return (unsigned)k < STK_REMEDY_KINDS ? names[k] : "?";
 }

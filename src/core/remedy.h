@@ -16,16 +16,16 @@
 
 /* In the order of what the user gives up: the first is the one to name first. */
 enum stk_remedy_kind {
-    STK_REMEDY_RELEASE,   /* it is on hold */
-    STK_REMEDY_BEGIN,     /* to: 0, begin at once */
-    STK_REMEDY_TYPE,      /* take GPUs of type 'to' as well */
-    STK_REMEDY_LEVEL,     /* to: another level_required; 0: none */
-    STK_REMEDY_SPREAD,    /* to: 0, as many tasks on a node as fit */
-    STK_REMEDY_EXCLUSIVE, /* to: 0, share its nodes */
-    STK_REMEDY_POOL,      /* to: another pool */
-    STK_REMEDY_CPU,       /* to: cpu_milli per task */
-    STK_REMEDY_MEM,       /* to: mem_mib per task */
-    STK_REMEDY_RESOURCE,  /* to: so much of 'resource' per task */
+    STK_REMEDY_RELEASE,     /* it is on hold */
+    STK_REMEDY_BEGIN,       /* to: 0, begin at once */
+    STK_REMEDY_TYPE,        /* take GPUs of type 'to' as well */
+    STK_REMEDY_LEVEL,       /* to: another level_required; 0: none */
+    STK_REMEDY_SPREAD,      /* to: 0, as many tasks on a node as fit */
+    STK_REMEDY_EXCLUSIVE,   /* to: 0, share its nodes */
+    STK_REMEDY_POOL,        /* to: another pool */
+    STK_REMEDY_CPU,         /* to: cpu_milli per task */
+    STK_REMEDY_MEM,         /* to: mem_mib per task */
+    STK_REMEDY_RESOURCE,    /* to: so much of 'resource' per task */
     STK_REMEDY_PREEMPTIBLE, /* tier best-effort */
     STK_REMEDY_TIME,        /* to: an estimate, in microseconds */
     STK_REMEDY_GPUS,        /* to: GPUs per task */
@@ -36,11 +36,11 @@ enum stk_remedy_kind {
     STK_REMEDY_KINDS
 };
 
-#define STK_REMEDY_EACH 16          /* GPUs and tasks up to this are tried one by one */
-#define STK_REMEDY_LEAST_TIME 60    /* seconds: shorter time limits are of no use to anybody */
-#define STK_REMEDY_PART_STEP 50     /* thousandths */
-#define STK_REMEDY_CPU_STEP 1000    /* cpu_milli */
-#define STK_REMEDY_MEM_STEP 1024    /* MiB */
+#define STK_REMEDY_EACH 16       /* GPUs and tasks up to this are tried one by one */
+#define STK_REMEDY_LEAST_TIME 60 /* seconds: shorter time limits are of no use to anybody */
+#define STK_REMEDY_PART_STEP 50  /* thousandths */
+#define STK_REMEDY_CPU_STEP 1000 /* cpu_milli */
+#define STK_REMEDY_MEM_STEP 1024 /* MiB */
 #define STK_REMEDY_FORKS 200u
 
 struct stk_remedy {

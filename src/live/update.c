@@ -12,10 +12,9 @@
 static const char *const rank_keys[] = {"time_limit_s", "priority", "name"};
 /* ... these another job, as far as the scheduler knows. */
 static const char *const demand_keys[] = {
-    "gpus",    "gpu_mem_mib",    "gpu_types", "share",  "share_max", "mig",
-    "tasks",   "tasks_per_node", "topology",  "prefer", "group",     "exclusive",
-    "cpus",    "mem_mib",        "resources", "pool",   "queue",     "tier",
-    "begin",   "deadline",       "estimate_s"};
+    "gpus",           "gpu_mem_mib", "gpu_types", "share", "share_max", "mig",      "tasks",
+    "tasks_per_node", "topology",    "prefer",    "group", "exclusive", "cpus",     "mem_mib",
+    "resources",      "pool",        "queue",     "tier",  "begin",     "deadline", "estimate_s"};
 /* Members that the server adds. */
 static const char *const signed_keys[] = {"uid", "gid", "groups", "user", "home", "shell"};
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))

@@ -32,11 +32,11 @@ static void ends(struct stk_core *c, stk_time now, uint32_t job)
     const struct stk_job *j = &stk_core_state(c)->jobs[job];
 
     fx_must(tell(c, now,
-                 (struct stk_event){
-                     .type = STK_EV_EXITED,
-                     .job = {job},
-                     .lease = j->lease ? j->lease : j->slept,
-                     .u.exit.cause = j->cancel_wanted ? STK_CAUSE_CANCELLED : STK_CAUSE_EVICTED}),
+                 (struct stk_event){.type = STK_EV_EXITED,
+                                    .job = {job},
+                                    .lease = j->lease ? j->lease : j->slept,
+                                    .u.exit.cause = j->cancel_wanted ? STK_CAUSE_CANCELLED
+                                                                     : STK_CAUSE_EVICTED}),
             "what is stopped ends");
 }
 
@@ -58,9 +58,8 @@ static bool decides(struct stk_core *c, stk_time now, uint32_t job)
                 ends(c, now, out[i].job.i);
             else if (out[i].type == STK_EV_PLACE)
                 (void)tell(c, now,
-                           (struct stk_event){.type = STK_EV_STARTED,
-                                              .job = out[i].job,
-                                              .lease = out[i].lease});
+                           (struct stk_event){
+                               .type = STK_EV_STARTED, .job = out[i].job, .lease = out[i].lease});
         }
     }
     return false;
@@ -84,9 +83,9 @@ static bool starts(struct fx *f, uint32_t job, struct stk_event ev)
         if (s->jobs[i].state == STK_JOB_STOPPING)
             ends(c, now, i);
         else if (s->jobs[i].state == STK_JOB_PLACED)
-            (void)tell(c, now,
-                       (struct stk_event){
-                           .type = STK_EV_STARTED, .job = {i}, .lease = s->jobs[i].lease});
+            (void)tell(
+                c, now,
+                (struct stk_event){.type = STK_EV_STARTED, .job = {i}, .lease = s->jobs[i].lease});
     yes = yes && decides(c, now, job);
     stk_core_free(c);
     return yes;
@@ -189,8 +188,8 @@ static void check_kind(const struct world *w, struct fx *f, uint32_t job,
                 f->s->jobs[job].number, said ? "smaller" : "overlooked", stk_remedy_name(kind), i,
                 world_name(w));
     }
-    fx_must(!said || kind == STK_REMEDY_RESOURCE || said->from > STK_REMEDY_EACH || kind == STK_REMEDY_TIME ||
-                kind == STK_REMEDY_PRIORITY || kind == STK_REMEDY_PART,
+    fx_must(!said || kind == STK_REMEDY_RESOURCE || said->from > STK_REMEDY_EACH ||
+                kind == STK_REMEDY_TIME || kind == STK_REMEDY_PRIORITY || kind == STK_REMEDY_PART,
             "job %u: %s is none of the changes there are", f->s->jobs[job].number,
             stk_remedy_name(kind));
 }
@@ -207,13 +206,14 @@ static void check_number(const struct world *w, struct fx *f, struct stk_rng *r,
     for (int i = 0; i < 3; i++) {
         if (kind == STK_REMEDY_PRIORITY) {
             all = said ? said->to - base->priority - 1 : STK_MAX_PRIORITY - base->priority;
-            spec.priority =
-                (int32_t)(base->priority + 1 + (int64_t)stk_rng_below(r, (uint64_t)(all > 0 ? all : 1)));
+            spec.priority = (int32_t)(base->priority + 1 +
+                                      (int64_t)stk_rng_below(r, (uint64_t)(all > 0 ? all : 1)));
         } else {
             int64_t from = said ? said->to / STK_SECOND + 1 : STK_REMEDY_LEAST_TIME;
 
             all = base->estimate / STK_SECOND - from;
-            spec.estimate = (from + (int64_t)stk_rng_below(r, (uint64_t)(all > 0 ? all : 1))) * STK_SECOND;
+            spec.estimate =
+                (from + (int64_t)stk_rng_below(r, (uint64_t)(all > 0 ? all : 1))) * STK_SECOND;
         }
         if (all > 0)
             fx_must(!starts_as(f, job, &spec), "job %u: a %s %s (%s)", f->s->jobs[job].number,
@@ -263,8 +263,7 @@ static void check_said(struct fx *f, uint32_t job, const struct stk_remedies *al
 static void check_job(const struct world *w, struct fx *f, struct stk_rng *r, uint32_t job)
 {
     const struct stk_job_spec base = spec_of(f, job);
-    const struct stk_remedy_ask ask = {
-        .job = {job}, .now = f->now, .most_forks = STK_REMEDY_FORKS};
+    const struct stk_remedy_ask ask = {.job = {job}, .now = f->now, .most_forks = STK_REMEDY_FORKS};
     struct stk_remedies all;
     uint64_t before = fx_digest(f);
     int rc = stk_core_remedies(f->core, &ask, &all, &f->err);
