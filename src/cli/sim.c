@@ -57,7 +57,7 @@ static const struct stk_option cluster_options[] = {
      "NODESxGPUS[:TYPE], joined by + (8x8:a100+4x4:v100), or a\nYAML or CSV file", "@files"},
     {"split-by", 0, "vc", "each job goes to the pool named like its virtual cluster", "vc"},
     {"pools", 0, "FILE", "makes these pools from lines vc,nodes", "@files"},
-    {"tenants", 0, "FILE", "who may have how many GPUs at a time (YAML)", "@files"},
+    {"tenants", 0, "FILE", "who may have how many GPUs at a time, and queues (YAML)", "@files"},
     {0},
 };
 static const struct stk_option policy_options[] = {

@@ -144,7 +144,6 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
         .tier = (enum stk_tier)j->tier,
         .priority = j->priority,
         .pool = x->pool_of_group ? x->pool_of_group[j->group] : (stk_pool_id){0},
-        .tenant = stk_tenants_of(x->o->tenants, j),
         .tag = i,
         .estimate = j->estimate ? j->estimate : j->duration,
         .begin = j->begin,
@@ -154,6 +153,7 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
     const struct stk_event ev = {
         .at = j->submit, .type = STK_EV_SUBMIT, .job = stk_core_next_job(x->core), .u.spec = &spec};
 
+    stk_tenants_place(x->o->tenants, j, &spec);
     spec.demand.gpu_types &= types_it_runs_on(x, j);
     if (counts_steps(x, j)) /* measured */
         spec.demand.n_speeds = 0;
@@ -515,8 +515,10 @@ static int make_core(const struct sim_run *x, const struct stk_cluster *c,
         .n_pools = c->pools.n,
         .n_resources = x->map.n_resources,
         .resource_names = x->map.names,
-        .tenants = x->o->tenants ? x->o->tenants->rows : NULL,
-        .n_tenants = x->o->tenants ? x->o->tenants->n : 0,
+        .tenants = x->o->tenants ? x->o->tenants->teams.tenants : NULL,
+        .n_tenants = x->o->tenants ? x->o->tenants->teams.n_tenants : 0,
+        .queues = x->o->tenants ? x->o->tenants->teams.queues : NULL,
+        .n_queues = x->o->tenants ? x->o->tenants->teams.n_queues : 0,
         .layouts = c->layouts,
         .n_layouts = c->n_layouts,
         .order = setup->order,

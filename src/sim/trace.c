@@ -76,6 +76,8 @@ void stk_trace_done(struct stk_trace *t)
     stk_names_done(&t->gpu_types);
     stk_names_done(&t->types_texts);
     stk_names_done(&t->resources);
+    stk_names_done(&t->queues);
+    stk_names_done(&t->users);
     stk_speed_table_free(t->speeds);
     *t = (struct stk_trace){0};
 }

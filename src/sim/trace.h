@@ -14,24 +14,9 @@
 
 #include "base/err.h"
 #include "model/job.h"
+#include "sys/names.h"
 
 struct stk_speed_table;
-
-/* A set of names, each with a dense number in order of first sight. */
-struct stk_names {
-    char *text; /* all names, each NUL terminated */
-    size_t text_len, text_cap;
-    uint32_t *offset; /* number -> start in text */
-    uint32_t n, cap;
-    uint32_t *slot; /* open-addressing hash table of numbers + 1 */
-    uint32_t n_slots;
-};
-
-/* Number of the name (added when new), or -ENOMEM / -E2BIG (over 'max' names). */
-int64_t stk_names_add(struct stk_names *t, const char *s, size_t len, uint32_t max);
-int64_t stk_names_find(const struct stk_names *t, const char *s, size_t len); /* or -ENOENT */
-const char *stk_names_get(const struct stk_names *t, uint32_t number);        /* "" when unknown */
-void stk_names_done(struct stk_names *t);
 
 /* A job id as the trace writes it. A plain decimal number below 2^63 is kept as a number; any
  * other text is interned and stored as STK_TRACE_ID_NAME | number in trace->ids. */
@@ -73,6 +58,8 @@ struct stk_trace_job {
     stk_time begin;     /* not before; 0: at once */
     uint64_t steps;     /* where speeds are known, the work; 0: it is the duration */
     uint32_t speed_row; /* in trace->speeds */
+    uint32_t queue;     /* in trace->queues, + 1; 0: it names none */
+    uint32_t user;      /* in trace->users, + 1; 0: its tenant */
     uint32_t extra;     /* in trace->extras, + 1; 0: it has none */
 };
 
@@ -95,7 +82,7 @@ struct stk_trace {
     uint32_t n_deps, cap_deps;
     struct stk_trace_extra *extras;
     uint32_t n_extras, cap_extras;
-    struct stk_names ids, tenants, groups, gpu_types, types_texts, resources;
+    struct stk_names ids, tenants, groups, gpu_types, types_texts, resources, queues, users;
     uint32_t n_skipped;             /* malformed lines left out (--lenient) */
     struct stk_err first_skip;      /* what was wrong with the first of them, with file:line */
     struct stk_speed_table *speeds; /* measured, of its jobs (sim/speeds.h); NULL: none */
@@ -105,7 +92,7 @@ struct stk_trace {
 #define STK_TRACE_MAX_JOBS 100000000u
 #define STK_TRACE_MAX_LINE 65536u
 #define STK_TRACE_MAX_NAMES 4000000u /* of one kind; gpu_types: STK_MAX_GPU_TYPES */
-#define STK_TRACE_MAX_NAME_LEN 255u
+#define STK_TRACE_MAX_NAME_LEN STK_MAX_NAME_LEN
 
 void stk_trace_done(struct stk_trace *t); /* NULL members are fine */
 

@@ -328,6 +328,21 @@ static int read_name(struct reader *r, const struct key *k, json_t *v)
     return stk_lines_name(r->in, names, STK_TRACE_MAX_NAMES, text_of(v), NULL, member(r, k));
 }
 
+/* Queue or user: its number + 1. */
+static int read_place(struct reader *r, const struct key *k, json_t *v)
+{
+    struct stk_names *names =
+        k->member == offsetof(struct stk_trace_job, queue) ? &r->t->queues : &r->t->users;
+    uint32_t *at = member(r, k);
+    int rc;
+
+    if (!json_is_string(v) || json_string_length(v) == 0)
+        return wrong(r, k, "a name", v);
+    rc = stk_lines_name(r->in, names, STK_TRACE_MAX_NAMES, text_of(v), NULL, at);
+    *at += rc == 0;
+    return rc;
+}
+
 static int read_gpu_types(struct reader *r, const struct key *k, json_t *v)
 {
     const json_t *item;
@@ -424,6 +439,8 @@ static const struct key keys[] = {
     {"tenant", read_name, AT(tenant), 0, NULL, false},
     {"group", read_name, AT(group), 0, NULL, false},
     {"pool", read_name, AT(group), 0, NULL, false}, /* another word for group */
+    {"queue", read_place, AT(queue), 0, NULL, false},
+    {"user", read_place, AT(user), 0, NULL, false},
     {"array", read_array, 0, 0, NULL, false},
     {"after", read_after, 0, 0, NULL, false},
 };

@@ -181,6 +181,10 @@ static void put_job(struct stk_emit *e, const struct stk_trace *t, const struct 
         put_text(e, "tenant", stk_names_get(&t->tenants, j->tenant));
     if (j->group < t->groups.n)
         put_text(e, "group", stk_names_get(&t->groups, j->group));
+    if (j->queue)
+        put_text(e, "queue", stk_names_get(&t->queues, j->queue - 1));
+    if (j->user)
+        put_text(e, "user", stk_names_get(&t->users, j->user - 1));
     if (j->priority != 0) {
         key(e, "priority");
         stk_emit_text(e, j->priority < 0 ? "-" : "");

@@ -44,3 +44,14 @@ int stk_user_by_id(uint32_t uid, struct stk_user *ret)
     fill(ret, found);
     return 0;
 }
+
+int stk_group_id(const char *name, uint32_t *ret)
+{
+    char buf[16384];
+    struct group gr, *found = NULL;
+
+    if (getgrnam_r(name, &gr, buf, sizeof(buf), &found) != 0 || !found)
+        return -ENOENT;
+    *ret = gr.gr_gid;
+    return 0;
+}

@@ -490,6 +490,38 @@ def test_limits_hold_on_a_busy_day_and_everybody_runs_in_the_end(tmp_path):
     assert tight["utilization"] <= 40 / 64
 
 
+def test_queues_have_limits_of_users_and_in_all(tmp_path):
+    def job(number, gpus, queue, user):
+        return {"id": number, "submit_s": 0, "duration_s": 100, "gpus": gpus, "queue": queue, "user": user}
+
+    trace = jsonl(tmp_path, job(1, 2, "express", "ann"), job(2, 2, "express", "ann"), job(3, 2, "express", "bob"),
+                  job(4, 4, "night", "ann"), job(5, 4, "night", "bob"), {"id": 6, "submit_s": 0, "duration_s": 100, "gpus": 4})
+    path = limits(tmp_path, "queues:\n  express: {user: {jobs: 1}}\n  night: {class: batch, all: {gpus: 4}}\n")
+    got = rows(tmp_path, trace, "--cluster", "2x8", "--tenants", path, "--paranoid")
+    assert {i: r["wait_s"] for i, r in got.items()} == {"1": "0", "2": "100", "3": "0", "4": "0", "5": "100", "6": "0"}
+
+
+def test_a_job_its_queue_never_takes_is_refused(tmp_path):
+    trace = jsonl(tmp_path, {"id": 1, "submit_s": 0, "duration_s": 7200, "gpus": 4, "queue": "express"})
+    words = [trace, "--cluster", "2x8", "--tenants"]
+    assert "job 1 needs 4 GPUs; a job in queue express may have at most 2" in refused(
+        *words, limits(tmp_path, "queues: {express: {job: {gpus: 2}}}"))
+    assert "job 1 takes 7200 s; a job in queue express may run for at most 3600 s" in refused(
+        *words, limits(tmp_path, "queues: {express: {job: {time: 1h}}}"))
+    assert "priority in queue express must be 100 to 500, got 1000" in refused(
+        jsonl(tmp_path, {"id": 1, "submit_s": 0, "duration_s": 10, "gpus": 1, "queue": "express", "priority": 1000}),
+        "--cluster", "2x8", "--tenants", limits(tmp_path, "queues: {express: {classes: [batch, training]}}"))
+    assert 'jobs of queue "fast", which the file' in refused(
+        jsonl(tmp_path, {"id": 1, "submit_s": 0, "duration_s": 10, "gpus": 1, "queue": "fast"}),
+        "--cluster", "2x8", "--tenants", limits(tmp_path, "queues: {express: {classes: [batch, training]}}"))
+
+
+def test_jobs_of_a_user_belong_to_the_tenant_that_has_them(tmp_path):
+    path = limits(tmp_path, "tenants: [{name: research, limit: 4, users: [vision, speech]}]")
+    got = rows(tmp_path, two_teams(tmp_path), "--cluster", "1x16", "--tenants", path, "--paranoid")
+    assert [r["wait_s"] for r in got.values()].count("0") == 2
+
+
 @pytest.mark.parametrize("text, message", [
     ("tenants: [{name: vision, limit: 2}]", "needs 4 GPUs; the limit of tenant vision is less"),
     ("tenants: [{name: vision, tenants: [{name: a}]}]", "which has others below it"),
@@ -499,7 +531,7 @@ def test_limits_hold_on_a_busy_day_and_everybody_runs_in_the_end(tmp_path):
     ("tenants:\n  - {name: a}\n  - {name: a}", ':3: there are two tenants "a"'),
     ("tenants:\n  - {limit: 3}", ":2: a tenant needs a name"),
     ("tenants: [{name: a, guaranty: 4}]", 'unknown key "guaranty"; a tenant has name, limit, limits, guarantee, '
-                                          'guarantees, weight, tenants'),
+                                          'guarantees, weight, users, tenants'),
     ("tenants: [{name: a, guarantee: all}]", ':1: a guarantee is a number of GPUs'),
     ("tenants: [{name: a, guarantees: 4}]", ':1: guarantees must be a mapping such as {A100: 16}'),
     ("tenants: [{name: a, guarantees: {gpu: }}]", ':1: a guarantee is a number of GPUs'),
@@ -511,9 +543,23 @@ def test_limits_hold_on_a_busy_day_and_everybody_runs_in_the_end(tmp_path):
     ("tenants: [{name: a, guarantee: 300}]", 'tenants are guaranteed 300 GPUs together; the cluster has'),
     ("tenants: [{name: a, guarantee: 1, guarantees: {gpu: 2}}]",
      'tenant a: guarantees by type are 2 GPUs together, its guarantee over all types is 1'),
-    ("tenants: [{name: a, tenants: [{name: default}]}]", "default is for all tenants that are not in the file"),
+    ("tenants: [{name: a, tenants: [{name: default}]}]", "default is for all who are in no other tenant"),
     ("tenants: [{name: a, tenants: 3}]", '"tenants" must be a list'),
     ("teams: []", "unknown key"),
+    ("tenants: [{name: a, users: ann}]", ':1: users must be a list such as [ann, "@vision"]'),
+    ("tenants: [{name: a, users: [ann], tenants: [{name: b}]}]", ":1: users belong to tenants that have none below them"),
+    ("queues:\n  express: {clas: batch}", ':2: unknown key "clas"; a queue has class, classes, tier, pool, job, user, tenant, all'),
+    ("queues:\n  express: {class: fast}", ':2: there is no class "fast"; there are: inference, training, batch; or say a priority'),
+    ("queues:\n  express: {tier: high}", ":2: a tier is best-effort, standard or critical"),
+    ("queues:\n  express: {job: {time: soon}}", ":2: a time is a number of seconds"),
+    ("queues:\n  express: {user: {jobs: -1}}", ":2: jobs is how many may run at a time"),
+    ("queues:\n  express: {class: 99, classes: [batch, training]}", ":2: class 99 is not within classes 100 to 500"),
+    ("queues:\n  express: {classes: [training, batch]}", ":2: the lowest class, 500, is above the highest, 100"),
+    ("queues:\n  express: {pool: a100}", ':2: there is no pool "a100"'),
+    ("queues:\n  'a b': {class: batch}", ":2: a name is 1 to 63 letters"),
+    ("queues: {express: off, standard: off, batch: off, preemptible: off, reserved: off}", ":1: all queues are off"),
+    ("default_queue: slow", ':1: default_queue: there is no queue "slow"'),
+    ("classes: {urgent: very}", ":1: a class is a priority"),
     ("", 'expected "tenants:"'),
 ])
 def test_what_is_wrong_with_tenants_is_said(tmp_path, text, message):

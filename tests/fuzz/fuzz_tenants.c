@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_tenants.c - any bytes as a file of tenants. What was read must be a tree that a core could
- * be made of. */
+/* fuzz_tenants.c - any bytes as a file of tenants and queues. What was read must be a tree and a
+ * table that a core could be made of. */
 #include <stdint.h>
 
 #include "fuzz/fyaml_leaks.h"
@@ -9,6 +9,23 @@
 #include "sim/tenants.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const struct stk_teams *t)
+{
+    for (uint32_t i = 0; i < t->n_tenants; i++)
+        require(t->tenants[i].name &&
+                    (t->tenants[i].parent == STK_NONE || t->tenants[i].parent < i),
+                "a name, and the one above comes before");
+    for (uint32_t i = 0; i < t->n_members; i++)
+        require(t->members[i].tenant < t->n_tenants && stk_teams_leaf(t, t->members[i].tenant),
+                "users are of tenants that take jobs");
+    require(t->n_queues > 0 && t->n_queues <= STK_MAX_QUEUES, "there are queues");
+    for (uint32_t i = 0; i < t->n_queues; i++)
+        require(t->queues[i].name[0] && t->queues[i].lowest <= t->queues[i].priority &&
+                    t->queues[i].priority <= t->queues[i].most &&
+                    stk_queue_find(t->queues, t->n_queues, t->queues[i].name) == i,
+                "a queue has a name of its own, and its priority is within its range");
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -20,9 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (stk_tenants_parse(&t, "fuzz", (const char *)data, size, &c, &err) < 0)
         require(err.text[0], "a refusal says why");
     else
-        for (uint32_t i = 0; i < t.n; i++)
-            require(t.rows[i].name && (t.rows[i].parent == STK_NONE || t.rows[i].parent < i),
-                    "a name, and the one above comes before");
+        check(&t.teams);
     stk_tenants_free(&t);
     stk_cluster_done(&c);
     return 0;

@@ -113,6 +113,10 @@ static inline const char *job_differs(const struct stk_trace *a, const struct st
         return "GPU types";
     if (!extra_within(a, x, b, y) || !extra_within(b, y, a, x))
         return "resources or speeds";
+    if (!x->queue != !y->queue || !x->user != !y->user ||
+        (x->queue && !same_name(&a->queues, x->queue - 1, &b->queues, y->queue - 1)) ||
+        (x->user && !same_name(&a->users, x->user - 1, &b->users, y->user - 1)))
+        return "queue or user";
     if (!same_name(&a->tenants, x->tenant, &b->tenants, y->tenant) ||
         !same_name(&a->groups, x->group, &b->groups, y->group))
         return "tenant or group";

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_names.c - struct stk_names: text to dense numbers, in order of first sight.
+/* names.c - a table of names.
  *
  * Open addressing with linear probing at a load of at most a half; slots hold number + 1, so that
  * zeroed memory is an empty table. The numbers do not depend on the hash.
  */
+#include "sys/names.h"
+
+#include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "sim/trace.h"
 
 #define FIRST_SLOTS 64u
 
@@ -103,7 +106,7 @@ int64_t stk_names_add(struct stk_names *t, const char *s, size_t len, uint32_t m
 
     if (have != -ENOENT)
         return have;
-    if (t->n >= max || len > STK_TRACE_MAX_NAME_LEN || t->text_len > UINT32_MAX - 2 * len)
+    if (t->n >= max || len > STK_MAX_NAME_LEN || t->text_len > UINT32_MAX - 2 * len)
         return -E2BIG;
     if (make_room(t, len) < 0)
         return -ENOMEM;
@@ -119,7 +122,7 @@ int64_t stk_names_find(const struct stk_names *t, const char *s, size_t len)
 {
     uint32_t i;
 
-    if (t->n == 0 || len > STK_TRACE_MAX_NAME_LEN)
+    if (t->n == 0 || len > STK_MAX_NAME_LEN)
         return -ENOENT;
     i = probe(t, s, len);
     return t->slot[i] ? (int64_t)t->slot[i] - 1 : -ENOENT;
