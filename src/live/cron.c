@@ -26,9 +26,9 @@ static struct stk_live_schedule *find(const struct stk_live *l, stk_job_number n
     return NULL;
 }
 
-static void set_next(struct stk_live_schedule *s, stk_time from)
+static void set_next(struct stk_live_schedule *s, const struct stk_zone *z, stk_time from)
 {
-    int64_t next = stk_cron_next(&s->cron, from / STK_SECOND);
+    int64_t next = stk_cron_next(&s->cron, z, from / STK_SECOND);
 
     s->from = from;
     s->next = next > STK_MAX_DURATION / STK_SECOND ? STK_NEVER_TIME : next * STK_SECOND;
@@ -97,7 +97,7 @@ int stk_live_cron_add(struct stk_live *l, stk_job_number number, const struct st
 {
     struct stk_live_schedule s = {.number = number, .cron = *cron};
 
-    set_next(&s, l->now);
+    set_next(&s, &l->zone, l->now);
     if (add(l, &s) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     return keep(l, err);
@@ -116,7 +116,7 @@ static int load_one(struct stk_live *l, const json_t *v)
 
     if (e && cron && stk_cron_parse(cron, &s.cron, NULL) == 0) {
         s.number = e->number;
-        set_next(&s, (stk_time)json_integer_value(json_array_get(v, 1)));
+        set_next(&s, &l->zone, (stk_time)json_integer_value(json_array_get(v, 1)));
         rc = add(l, &s);
     }
     json_decref(spec);
@@ -187,7 +187,7 @@ static int fire(struct stk_live *l, struct stk_live_schedule *s, struct stk_err 
     struct stk_live_request r = {.kind = STK_REQ_SUBMIT};
     int rc;
 
-    set_next(s, l->now);
+    set_next(s, &l->zone, l->now);
     if (!e || lives(l, s->last))
         return 0;
     r.who = (struct stk_who){.uid = e->rec.uid, .gid = e->rec.gid, .role = STK_ROLE_USER};

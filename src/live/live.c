@@ -7,6 +7,7 @@
 #include "core/state.h"
 #include "live/state.h"
 #include "sys/big.h"
+#include "sys/zones.h"
 
 static void say(const struct stk_live *l, const char *line)
 {
@@ -24,6 +25,7 @@ int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,
         return stk_err_set(err, -ENOMEM, "out of memory");
     l->cfg = *cfg;
     l->mem = stk_big_mem;
+    stk_zones_local(&l->zone);
     l->last = &l->first;
     l->off = calloc(cfg->core.n_nodes, sizeof(*l->off));
     if (!l->off)

@@ -6,9 +6,9 @@
 #include "base/map.h"
 #include "drive/loop.h"
 #include "live/entries.h"
-#include "spec/cron.h"
 #include "spec/spec.h"
 #include "sys/user.h"
+#include "when/cron.h"
 
 #define STK_LIVE_USERS 32
 
@@ -112,6 +112,7 @@ struct stk_live {
     struct stk_live_schedule *schedules;
     uint32_t n_schedules, cap_schedules;
     stk_time cron_wake;       /* the earliest of them */
+    struct stk_zone zone;     /* the machine's */
     struct stk_live_off *off; /* by node */
     struct stk_live_waiting *waiting;
     uint32_t n_waiting, cap_waiting;

@@ -374,10 +374,10 @@ static json_t *gpu_list(uint64_t mask)
 static int answer_scheduled(struct stk_live *l, struct stk_live_request *r, const struct draft *d)
 {
     r->status = 200;
-    r->answer =
-        json_pack("{s:b, s:s, s:b, s:I, s:i}", "dry_run", 1, "answer", "later", "starts_now", 0,
-                  "expected_start", (json_int_t)stk_cron_next(&d->spec.cron, l->now / STK_SECOND),
-                  "evicts", 0);
+    r->answer = json_pack("{s:b, s:s, s:b, s:I, s:i}", "dry_run", 1, "answer", "later",
+                          "starts_now", 0, "expected_start",
+                          (json_int_t)stk_cron_next(&d->spec.cron, &l->zone, l->now / STK_SECOND),
+                          "evicts", 0);
     return r->answer ? 0 : refuse(r, 500, "no_memory", "out of memory");
 }
 

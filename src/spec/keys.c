@@ -8,9 +8,9 @@
 #include "base/near.h"
 #include "model/job.h"
 #include "model/mig.h"
-#include "spec/cron.h"
 #include "spec/words.h"
 #include "sys/rlimits.h"
+#include "when/cron.h"
 
 #define MAX_UNIX_S INT64_C(253402300799) /* the end of the year 9999 */
 #define DAY_S 86400

@@ -11,8 +11,8 @@
 
 #include "model/mig.h"
 #include "model/topology.h"
-#include "spec/cron.h"
 #include "spec/words.h"
+#include "when/cron.h"
 
 /* 'path' begins with the key. */
 __attribute__((format(printf, 3, 4))) static int blame(struct stk_fault *f, const char *path,

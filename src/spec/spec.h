@@ -16,7 +16,7 @@
 
 #include "base/err.h"
 #include "model/job.h"
-#include "spec/cron.h"
+#include "when/cron.h"
 
 #define STK_MAX_JOB_FILE (4 << 20) /* bytes of a job file */
 

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cron.c - from words to bits, and from bits to the next time.
  *
- * The next time is looked for day by day, then minute by minute of a day that fits. Minutes are
- * those that really pass, and the C library says how late it is in each of them: so there is no
- * arithmetic on the clock of the wall, which jumps. */
-#include "spec/cron.h"
+ * A time is looked for day by day of the calendar there. Fixed hours: the moments at which the wall
+ * shows them, which zone.h knows also where the clock jumps. Stars: the minutes that really pass,
+ * and what the wall shows in each. */
+#include "when/cron.h"
 
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <time.h>
 
-#define DAYS (366 * 9) /* there is no 29 February in 2100 */
+#define DAYS (INT64_C(366) * 9) /* there is no 29 February in 2100 */
+#define DAY INT64_C(86400)
+#define MINUTES 1440
+#define MOST INT64_C(253402300799) /* the year 9999 */
 
 struct field {
     const char *name;
@@ -31,19 +30,44 @@ static const char *const nicknames[][2] = {{"@hourly", "0 * * * *"},   {"@daily"
                                            {"@monthly", "0 0 1 * *"},  {"@yearly", "0 0 1 1 *"},
                                            {"@annually", "0 0 1 1 *"}};
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Large ones are all the same here. */
+static const char *digits(const char *s, uint32_t *ret)
+{
+    for (*ret = 0; is_digit(*s); s++)
+        *ret = *ret < 1000 ? *ret * 10 + (uint32_t)(*s - '0') : *ret;
+    return s;
+}
+
+/* Three letters, large or small. */
+static bool same_word(const char *s, const char *word)
+{
+    for (int i = 0; i < 3; i++)
+        if ((s[i] >= 'A' && s[i] <= 'Z' ? s[i] + ('a' - 'A') : s[i]) != word[i])
+            return false;
+    return true;
+}
+
+static const char *blanks(const char *s)
+{
+    while (*s == ' ' || *s == '\t')
+        s++;
+    return s;
+}
+
 /* A number, or a name for one; returns what follows, NULL: neither. */
 static const char *value(const struct field *f, const char *s, uint32_t *ret)
 {
-    char *end;
-    unsigned long n;
-
-    if (isdigit((unsigned char)*s)) {
-        n = strtoul(s, &end, 10);
-        *ret = (uint32_t)n;
-        return n >= f->min && n <= f->max ? end : NULL;
+    if (is_digit(*s)) {
+        s = digits(s, ret);
+        return *ret >= f->min && *ret <= f->max ? s : NULL;
     }
     for (size_t i = 0; f->words[i * 3]; i++) {
-        if (strncasecmp(s, f->words + i * 3, 3) == 0) {
+        if (same_word(s, f->words + i * 3)) {
             *ret = f->min + (uint32_t)i;
             return s + 3;
         }
@@ -55,7 +79,6 @@ static const char *range(const struct field *f, const char *s, uint64_t *bits)
 {
     uint32_t first = f->min, last = f->max, step = 1;
     bool star = *s == '*';
-    char *end;
 
     s = star ? s + 1 : value(f, s, &first);
     if (!s)
@@ -69,10 +92,11 @@ static const char *range(const struct field *f, const char *s, uint64_t *bits)
     if (!s || last < first)
         return NULL;
     if (*s == '/') {
-        step = (uint32_t)strtoul(s + 1, &end, 10);
-        if (!isdigit((unsigned char)s[1]) || step == 0 || step > f->max)
+        if (!is_digit(s[1]))
             return NULL;
-        s = end;
+        s = digits(s + 1, &step);
+        if (step == 0 || step > f->max)
+            return NULL;
     }
     for (uint32_t i = first; i <= last; i += step)
         *bits |= UINT64_C(1) << i;
@@ -89,7 +113,7 @@ static const char *field(const struct field *f, const char *s, uint64_t *ret)
     if (!s || (s[-1] != ' ' && s[-1] != '\t' && s[-1] != '\0'))
         return NULL;
     s--;
-    return s + strspn(s, " \t");
+    return blanks(s);
 }
 
 static bool ever(const struct stk_cron *c)
@@ -106,7 +130,7 @@ static bool ever(const struct stk_cron *c)
 
 int stk_cron_parse(const char *text, struct stk_cron *ret, struct stk_err *err)
 {
-    const char *s = text + strspn(text, " \t");
+    const char *s = blanks(text);
     uint64_t bits[5] = {0};
     bool star[5] = {false};
 
@@ -143,89 +167,101 @@ int stk_cron_parse(const char *text, struct stk_cron *ret, struct stk_err *err)
     return ever(ret) ? 0 : stk_err_set(err, -EINVAL, "names a day that never comes");
 }
 
-static bool day_fits(const struct stk_cron *c, const struct tm *t)
+static bool day_fits(const struct stk_cron *c, const struct stk_date *t)
 {
-    bool day = c->day >> t->tm_mday & 1, weekday = c->weekday >> t->tm_wday & 1;
+    bool day = c->day >> t->mday & 1, weekday = c->weekday >> t->weekday & 1;
 
-    if (!(c->month >> (t->tm_mon + 1) & 1))
+    if (!(c->month >> t->month & 1))
         return false;
     return c->any_day || c->any_weekday ? day && weekday : day || weekday;
 }
 
-static bool clock_fits(const struct stk_cron *c, int hour, int minute)
+static bool clock_fits(const struct stk_cron *c, int32_t minute)
 {
-    return (c->hour >> hour & 1) && (c->minute >> minute & 1);
+    return (c->hour >> (minute / 60) & 1) && (c->minute >> (minute % 60) & 1);
 }
 
-static int of_day(const struct tm *t)
+/* A day of the calendar, as if it were at UTC. */
+static struct stk_date date_of(int64_t day)
 {
-    return t->tm_hour * 60 + t->tm_min;
+    static const struct stk_zone utc = {.ruled = true};
+
+    return stk_zone_date(&utc, day * DAY);
 }
 
-/* Whether it is due in the minute 't' begins; 'before' is the wall clock a minute earlier. */
-static bool due(const struct stk_cron *c, time_t t, const struct tm *now, const struct tm *before)
+/* Whichever comes first of that day in the direction 'step' from the moment on. */
+static bool fixed_in_day(const struct stk_cron *c, const struct stk_zone *z, int64_t day,
+                         int64_t from, int step, int64_t *ret)
 {
-    time_t earlier;
-    struct tm then;
-    bool same_day = now->tm_yday == before->tm_yday;
+    int32_t minute = step > 0 ? 0 : MINUTES - 1;
 
-    if (same_day) /* what the clock jumped over */
-        for (int m = of_day(before) + 1; m < of_day(now); m++)
-            if (clock_fits(c, m / 60, m % 60))
-                return true;
-    if (!clock_fits(c, now->tm_hour, now->tm_min))
-        return false;
-    earlier = t - 3600; /* the same hour for the second time? */
-    return c->any_hour || !localtime_r(&earlier, &then) || then.tm_hour != now->tm_hour ||
-           then.tm_yday != now->tm_yday;
-}
+    for (; minute >= 0 && minute < MINUTES; minute += step) {
+        int64_t at;
 
-/* The first due time in the minutes from 'from' up to 'to'; -1: none. */
-static time_t in_day(const struct stk_cron *c, time_t from, time_t to)
-{
-    struct tm before, now;
-    time_t at = from - 60;
-
-    if (!localtime_r(&at, &before))
-        return -1;
-    for (at = from; at < to; at += 60) {
-        if (!localtime_r(&at, &now))
-            return -1;
-        if (due(c, at, &now, &before))
-            return at;
-        before = now;
+        if (!clock_fits(c, minute))
+            continue;
+        at = stk_zone_moment(z, day, minute * 60);
+        if (step > 0 ? at < from : at > from)
+            continue;
+        *ret = at;
+        return true;
     }
-    return -1;
+    return false;
 }
 
-/* The first moment of a day: midnight, or later where midnight is jumped over. */
-static time_t begin_of(const struct tm *day, int plus)
+/* The same by minutes that pass: all at which it is that day there, and nowhere else. */
+static bool star_in_day(const struct stk_cron *c, const struct stk_zone *z, int64_t day,
+                        int64_t from, int step, int64_t *ret)
 {
-    struct tm t = {.tm_year = day->tm_year,
-                   .tm_mon = day->tm_mon,
-                   .tm_mday = day->tm_mday + plus,
-                   .tm_isdst = -1};
+    int64_t begin = stk_zone_moment(z, day, 0), end = stk_zone_moment(z, day + 1, 0);
+    int64_t at = step > 0 ? (from > begin ? from : begin) : (from < end ? from : end - 1);
 
-    return mktime(&t);
-}
+    at = step > 0 ? (at + 59) / 60 * 60 : at / 60 * 60;
+    for (; at >= begin && at < end; at += 60 * (int64_t)step) {
+        const struct stk_date d = stk_zone_date(z, at);
 
-int64_t stk_cron_next(const struct stk_cron *c, int64_t after_s)
-{
-    time_t from = (time_t)(after_s / 60 * 60 + 60);
-    struct tm day;
-
-    tzset();
-    if (!localtime_r(&from, &day))
-        return INT64_MAX;
-    for (int i = 0; i < DAYS; i++) {
-        time_t end = begin_of(&day, 1);
-        time_t found = day_fits(c, &day) ? in_day(c, from, end) : -1;
-
-        if (found >= 0)
-            return found;
-        from = end;
-        if (end < 0 || !localtime_r(&end, &day))
-            return INT64_MAX;
+        if (d.day == day && clock_fits(c, d.seconds / 60)) {
+            *ret = at;
+            return true;
+        }
     }
-    return INT64_MAX;
+    return false;
+}
+
+/* Times before 1970 are nobody's: minutes are not counted there. */
+static bool look(const struct stk_cron *c, const struct stk_zone *z, int64_t from, int step,
+                 int64_t *ret)
+{
+    int64_t first = stk_zone_date(z, from).day - step;
+
+    for (int64_t i = 0; i < DAYS; i++) {
+        int64_t day = first + i * step;
+        const struct stk_date d = date_of(day);
+
+        if (!day_fits(c, &d))
+            continue;
+        if (c->any_hour ? star_in_day(c, z, day, from, step, ret)
+                        : fixed_in_day(c, z, day, from, step, ret))
+            return true;
+    }
+    return false;
+}
+
+static bool in_range(int64_t s)
+{
+    return s >= 0 && s <= MOST;
+}
+
+int64_t stk_cron_next(const struct stk_cron *c, const struct stk_zone *z, int64_t after_s)
+{
+    int64_t at;
+
+    return in_range(after_s) && look(c, z, after_s + 1, 1, &at) ? at : INT64_MAX;
+}
+
+int64_t stk_cron_last(const struct stk_cron *c, const struct stk_zone *z, int64_t upto_s)
+{
+    int64_t at;
+
+    return in_range(upto_s) && look(c, z, upto_s, -1, &at) ? at : INT64_MIN;
 }

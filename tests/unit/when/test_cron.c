@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "spec/cron.h"
+#include "when/cron.h"
 
 #define BERLIN "CET-1CEST,M3.5.0,M10.5.0/3" /* forward 2026-03-29 02:00, back 2026-10-25 03:00 */
 
@@ -41,15 +41,21 @@ static int64_t at(const char *utc)
 static void expect(const char *tz, const char *text, const char *after, const char *const *want)
 {
     const struct stk_cron c = parse(text);
+    static struct stk_zone z;
     int64_t t = at(after);
 
-    assert_int_equal(setenv("TZ", tz, 1), 0);
+    stk_zone_utc(&z);
+    if (strcmp(tz, "UTC") != 0)
+        assert_int_equal(stk_zone_rule(tz, strlen(tz), &z, NULL), 0);
     for (size_t i = 0; want[i]; i++) {
         char got[32];
         struct tm tm;
         time_t as;
 
-        t = stk_cron_next(&c, t);
+        t = stk_cron_next(&c, &z, t);
+        assert_true(stk_cron_last(&c, &z, t) == t);
+        assert_true(stk_cron_last(&c, &z, t + 59) >= t);
+        assert_true(stk_cron_last(&c, &z, t - 1) < t);
         as = (time_t)t;
         assert_non_null(gmtime_r(&as, &tm));
         assert_true(strftime(got, sizeof(got), "%Y-%m-%d %H:%M", &tm) > 0);
@@ -99,6 +105,10 @@ static void a_time_in_the_gap_comes_right_after_it(void **state)
     EXPECT(BERLIN, "30 2 * * *", "2026-03-28 00:00:00", "2026-03-28 01:30", "2026-03-29 01:00",
            "2026-03-30 00:30");
     EXPECT(BERLIN, "*/30 * * * *", "2026-03-29 00:30:00", "2026-03-29 01:00", "2026-03-29 01:30");
+    EXPECT(BERLIN, "10,50 2 * * *", "2026-03-29 00:00:00", "2026-03-29 01:00", "2026-03-30 00:10");
+    EXPECT(BERLIN, "30 * * * *", "2026-03-29 00:00:00", "2026-03-29 00:30", "2026-03-29 01:30");
+    EXPECT("<-03>3<-02>,M3.2.0/0,M11.1.0/0", "0 0 * * *", "2026-03-07 12:00:00", "2026-03-08 03:00",
+           "2026-03-09 02:00"); /* midnight is in the gap */
     EXPECT(BERLIN, "0 3 * * *", "2026-03-28 12:00:00", "2026-03-29 01:00", "2026-03-30 01:00");
 }
 
@@ -108,6 +118,7 @@ static void an_hour_that_comes_twice_counts_once_unless_every_hour_does(void **s
     EXPECT(BERLIN, "30 2 * * *", "2026-10-24 12:00:00", "2026-10-25 00:30", "2026-10-26 01:30");
     EXPECT(BERLIN, "30 * * * *", "2026-10-24 23:45:00", "2026-10-25 00:30", "2026-10-25 01:30",
            "2026-10-25 02:30");
+    EXPECT(BERLIN, "30 2 * * *", "2026-10-25 00:30:00", "2026-10-26 01:30");
     EXPECT(BERLIN, "0 4 * * *", "2026-10-24 12:00:00", "2026-10-25 03:00", "2026-10-26 03:00");
 }
 
