@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run sample bench-slurm test test-plain test-digests test-python soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-scale \
+.PHONY: build help run sample bench-slurm test test-plain test-digests test-python soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-scale bench-teams \
 	asan fuzz fmt check clean install deb
 .NOTPARALLEL:
 
@@ -86,6 +86,9 @@ bench-openb: build ## pods placed a second, filling a cluster
 
 bench-gang: build ## placing gangs by topology, against looking at every rack
 	@bench/gang
+
+bench-teams: build ## many teams: decisions a second, and one decision
+	@bench/teams
 
 bench-fork: build ## a fork of the core, against saving and loading it
 	@bench/fork

@@ -283,6 +283,8 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
         s->now = before;
         return rc;
     }
+    if (ev->type != STK_EV_PLACE && ev->type != STK_EV_STARTED)
+        s->room = ++s->room_last;
     s->n_events++;
     s->history = stk_hash_mix(stk_hash_mix(s->history, (uint64_t)ev->at),
                               (uint64_t)ev->type << 32 | ev->job.i);

@@ -394,14 +394,31 @@ static bool try_demand(struct stk_state *s, const struct stk_demand *d, uint32_t
     return s->cap_w ? try_capped(s, d, pool, avoid, ret_n) : try_all(s, d, pool, avoid, ret_n);
 }
 
+/* Jobs of many tenants ask for the same: where one of them has just found no room, the next does
+ * not look. */
+static bool try_limited(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n)
+{
+    struct stk_no_room *full = &s->no_room[s->shapes[shape].kin & (STK_NO_ROOM - 1)];
+    const uint64_t types = s->shapes[shape].demand.gpu_types & stk_limit_open(s, shape);
+    const bool keeps = !avoid && !s->cap_w;
+    struct stk_demand d;
+
+    if (!types || (keeps && full->room == s->room && full->types == types &&
+                   stk_shape_same(s, full->shape, shape)))
+        return false;
+    d = s->shapes[shape].demand;
+    d.gpu_types = types;
+    if (try_demand(s, &d, s->shapes[shape].pool, avoid, ret_n))
+        return true;
+    if (keeps)
+        *full = (struct stk_no_room){.types = types, .room = s->room, .shape = shape};
+    return false;
+}
+
 bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n)
 {
-    if (stk_shape_limited(&s->shapes[shape])) {
-        struct stk_demand d = s->shapes[shape].demand;
-
-        d.gpu_types &= stk_limit_open(s, shape);
-        return d.gpu_types && try_demand(s, &d, s->shapes[shape].pool, avoid, ret_n);
-    }
+    if (stk_shape_limited(&s->shapes[shape]))
+        return try_limited(s, shape, avoid, ret_n);
     return try_demand(s, &s->shapes[shape].demand, s->shapes[shape].pool, avoid, ret_n);
 }
 

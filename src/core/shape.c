@@ -76,6 +76,14 @@ static bool same_demand(const struct stk_demand *a, const struct stk_demand *b)
            a->row == b->row && a->slo_milli == b->slo_milli && same_lists(a, b);
 }
 
+bool stk_shape_same(const struct stk_state *s, uint32_t a, uint32_t b)
+{
+    const struct stk_shape *x = &s->shapes[a], *y = &s->shapes[b];
+
+    return a == b ||
+           (x->kin == y->kin && x->pool == y->pool && same_demand(&x->demand, &y->demand));
+}
+
 /* Tasks that a node has at least, if it has any. */
 static uint32_t tasks_together(const struct stk_state *s, const struct stk_demand *d)
 {
@@ -238,6 +246,7 @@ uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t
     }
     s->shapes[at] = (struct stk_shape){.demand = r,
                                        .pool = pool,
+                                       .kin = shape_hash(&r, pool, &(struct stk_under){0}),
                                        .tenant = u->tenant,
                                        .gpus = r.gpus * r.tasks,
                                        .refs = 1,

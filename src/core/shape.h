@@ -22,6 +22,9 @@ uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t
 bool stk_shape_known(const struct stk_state *s, const struct stk_job_spec *spec);
 void stk_shape_drop(struct stk_state *s, uint32_t shape); /* one job fewer needs it */
 
+/* They ask for the same of the same pool, whatever limits they are under. */
+bool stk_shape_same(const struct stk_state *s, uint32_t a, uint32_t b);
+
 /* GPU types that can hold it: of those it accepts, in MIG mode with its profile, or not in that
  * mode when it asks for no instance. The demand of a shape has these. */
 uint64_t stk_shape_types(const struct stk_state *s, const struct stk_demand *d, uint32_t pool);

@@ -76,6 +76,7 @@ _Static_assert(sizeof(struct stk_job) == 192, "whole cache lines");
 struct stk_shape {
     struct stk_demand demand;
     uint32_t pool;
+    uint32_t kin;                       /* hash of demand and pool, whatever limits it is under */
     uint32_t tenant;                    /* under whose limits its jobs are; tenant + 1; 0: none */
     uint32_t account[STK_QUEUE_OF_MAX]; /* likewise (core/account.h); account + 1 */
     uint32_t gpus;                      /* of all tasks */
@@ -278,6 +279,14 @@ struct stk_undo { /* a tentative change of one node */
     struct stk_use use;
     uint32_t node;
     bool took;
+    uint64_t room; /* state.room before it */
+};
+
+#define STK_NO_ROOM 64 /* a power of two */
+
+struct stk_no_room { /* of this shape's demand, on these types, there was no room (core/place.h) */
+    uint64_t types, room;
+    uint32_t shape;
 };
 
 struct stk_state {
@@ -431,6 +440,10 @@ struct stk_state {
     uint32_t cap_batch;
     uint32_t n_kept, kept_pool; /* picks in list_a that wait for evictions at this same instant */
     stk_time kept_now;
+    /* What is free has this number: another when more may be free than before, and inside a
+     * transaction. room_last: the last number given. */
+    uint64_t room, room_last;
+    struct stk_no_room no_room[STK_NO_ROOM]; /* by stk_shape.kin */
     uint32_t *sim_free; /* per node, valid where node_stamp == stamp: free GPUs later on */
     uint64_t stamp, *node_stamp;
     struct stk_tally *tally; /* per node */

@@ -16,7 +16,8 @@ stk_txn_mark stk_txn_begin(struct stk_state *s)
 static void log_change(struct stk_state *s, uint32_t node, const struct stk_use *u, bool took)
 {
     assert(s->n_undo < s->cap_undo);
-    s->undo[s->n_undo++] = (struct stk_undo){*u, node, took};
+    s->undo[s->n_undo++] = (struct stk_undo){*u, node, took, s->room};
+    s->room = ++s->room_last;
 }
 
 void stk_txn_take(struct stk_state *s, uint32_t node, const struct stk_use *u)
@@ -40,13 +41,21 @@ void stk_txn_rollback(struct stk_state *s, stk_txn_mark mark)
             stk_index_give(s, c->node, &c->use);
         else
             stk_index_take(s, c->node, &c->use);
+        s->room = c->room;
     }
 }
 
 void stk_txn_commit(struct stk_state *s, stk_txn_mark mark)
 {
-    if (mark == 0)
-        s->n_undo = 0; /* an inner commit stays undoable by the outer transaction */
+    bool took = s->n_undo > 0;
+
+    if (mark != 0)
+        return; /* an inner commit stays undoable by the outer transaction */
+    for (uint32_t i = 0; i < s->n_undo; i++)
+        took &= s->undo[i].took;
+    if (took)
+        s->room = s->undo[0].room; /* less is free than before: who had no room has none */
+    s->n_undo = 0;
 }
 
 void stk_txn_give_job(struct stk_state *s, const struct stk_job *j)
