@@ -73,6 +73,7 @@ static void add_detail(const struct stk_api *a, json_t *o, const struct stk_even
         set(o, "suspend", json_boolean(ev->u.evict.suspend));
         set(o, "by_hand", json_boolean(ev->u.evict.by_hand));
         set(o, "moved", json_boolean(ev->u.evict.moved));
+        set(o, "kill", json_boolean(ev->u.evict.kill));
     } else if (ev->type == STK_EV_UPDATE) {
         set(o, "priority", json_integer(ev->u.update.priority));
         set(o, "estimate_s", json_real((double)ev->u.update.estimate / 1e6));

@@ -53,7 +53,8 @@ static int check_lease(const struct stk_job *j, const struct stk_event *ev, stru
     bool asleep_too = ev->type == STK_EV_EXITED || ev->type == STK_EV_EVICT;
     stk_lease_id mine = j->lease == 0 && asleep_too ? j->slept : j->lease;
 
-    if (ev->type != STK_EV_STARTED && ev->type != STK_EV_SUSPENDED && !asleep_too)
+    if (ev->type != STK_EV_STARTED && ev->type != STK_EV_SUSPENDED &&
+        ev->type != STK_EV_CHECKPOINT && !asleep_too)
         return 0;
     if (mine == 0)
         return stk_err_set(err, -EPROTO, "job %u is %s and has no processes: %s is not possible",
@@ -75,6 +76,8 @@ static int check_evict(const struct stk_state *s, const struct stk_event *ev, st
         return stk_err_set(err, -EINVAL, "job %u: evicted for a job that does not wait", j->number);
     if (ev->u.evict.moved && (by == STK_NONE || ev->u.evict.suspend))
         return stk_err_set(err, -EINVAL, "job %u: moved for nobody, or to sleep", j->number);
+    if (ev->u.evict.kill && ev->u.evict.suspend)
+        return stk_err_set(err, -EINVAL, "job %u: killed, or put to sleep", j->number);
     if (j->lease == 0 && (by != STK_NONE || ev->u.evict.suspend))
         return stk_err_set(err, -EINVAL, "job %u sleeps: it has nothing to give", j->number);
     return 0;
@@ -140,6 +143,9 @@ static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk
         return stk_update(s, ev, err);
     case STK_EV_ADVISE:
         return stk_advise(s, ev, err);
+    case STK_EV_CHECKPOINT:
+        s->stakes[ev->job.i].saved = s->now;
+        return 0;
     case STK_EV_SUBMIT:
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
@@ -275,6 +281,7 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
     case STK_EV_SUSPENDED:
     case STK_EV_UPDATE:
     case STK_EV_ADVISE:
+    case STK_EV_CHECKPOINT:
     case STK_EV_TYPE_MAX:
         rc = apply_job(s, ev, err);
         break;
@@ -333,6 +340,7 @@ stk_time stk_core_wake(const struct stk_core *c, stk_time now)
     const struct stk_state *s = &c->s;
     stk_time t = s->timers.n > 0 ? s->timers.item[0].key : STK_NEVER_TIME;
 
+    t = s->protect_at < t ? s->protect_at : t;
     if (s->round > 0 && s->n_waiting > 0 && (s->drift || s->n_dirty > 0)) {
         stk_time next = (now / s->round + 1) * s->round;
 

@@ -50,11 +50,14 @@ struct stk_core_config {
     /* Where jobs wait; copied, names as above. 0: a job's queue is any number, without limits. */
     const struct stk_queue_spec *queues;
     uint32_t n_queues;
+    bool sleeps;          /* the engine can put a job to sleep: that is what giving way costs */
     uint32_t retain_done; /* finished jobs that stay known, oldest dropped first */
 };
 
 /* Parameters of the core itself. Ends with name NULL. */
 extern const struct stk_param stk_core_params[];
+extern const struct stk_param *const stk_restart_s; /* of these, for an engine that charges them */
+extern const struct stk_param *const stk_suspend_s;
 
 int stk_core_new(const struct stk_core_config *cfg, const struct stk_mem *mem,
                  struct stk_core **ret_core, struct stk_err *err);

@@ -18,6 +18,7 @@
 #include "core/place.h"
 #include "core/queue.h"
 #include "core/speed.h"
+#include "core/stake.h"
 #include "core/tenant.h"
 
 struct stk_event stk_decide_place(const struct stk_state *s, stk_time now, uint32_t job, uint32_t n)
@@ -32,12 +33,15 @@ struct stk_event stk_decide_place(const struct stk_state *s, stk_time now, uint3
 struct stk_event stk_decide_evict(const struct stk_state *s, stk_time now, uint32_t job,
                                   uint32_t for_job)
 {
-    return (struct stk_event){
-        .at = now,
-        .type = STK_EV_EVICT,
-        .job = {job},
-        .lease = s->jobs[job].lease,
-        .u.evict = {.for_job = {for_job}, .suspend = s->jobs[job].n_pieces == 1}};
+    const enum stk_leave how = stk_stake_leave(s, &s->jobs[job]);
+
+    return (struct stk_event){.at = now,
+                              .type = STK_EV_EVICT,
+                              .job = {job},
+                              .lease = s->jobs[job].lease,
+                              .u.evict = {.for_job = {for_job},
+                                          .suspend = how == STK_LEAVE_SUSPEND,
+                                          .kill = how == STK_LEAVE_KILL}};
 }
 
 static bool before(const struct stk_oent *e, const struct stk_job *j)
@@ -286,6 +290,7 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
 {
     if (s->again && now > s->again_at)
         look_again(s);
+    stk_stake_look_again(s, now);
     if (s->cap_w)
         claimed_first(s);
     if (s->round > 0 && now % s->round != 0)

@@ -3,8 +3,10 @@
  * compiler and optimisation level. Caches are left out. */
 #include "base/hash.h"
 #include "core/account.h"
+#include "core/budget.h"
 #include "core/core.h"
 #include "core/settings.h"
+#include "core/stake.h"
 #include "core/state.h"
 #include "core/tenant.h"
 
@@ -27,6 +29,7 @@ static uint64_t mix_job(uint64_t h, const struct stk_state *s, const struct stk_
         h = stk_hash_mix(h, s->shapes[j->shape].demand.pin_mask);
         h ^= s->shapes[j->shape].demand.pin_slot;
     }
+    h = stk_stake_digest(s, j, h);
     h = stk_hash_mix(h, (uint64_t)j->restarts << 32 | (uint64_t)j->retry[0] << 24 |
                             (uint64_t)j->retry[1] << 16 | (uint64_t)j->retry[2] << 8 | j->retry[3]);
     for (uint32_t i = 0; i < j->n_pieces; i++) {
@@ -80,6 +83,7 @@ uint64_t stk_core_digest(const struct stk_core *c)
     for (uint32_t i = 0; i < s->n_tenants; i++)
         h = stk_hash_mix(h, s->tenants[i].weight);
     h = stk_account_digest(s, h);
+    h = stk_budgets_digest(s, h);
     h = stk_settings_digest(s, h);
     if (s->n_moved > 0)
         h = stk_hash_mix(h, s->n_moved);

@@ -7,6 +7,7 @@
 
 #include "core/account.h"
 #include "core/blocks.h"
+#include "core/budget.h"
 #include "core/core.h"
 #include "core/evictable.h"
 #include "core/index.h"
@@ -53,6 +54,7 @@ static void of_jobs(struct stk_state *s, struct stk_visit *v)
 {
     STK_BLOCK(v, s->jobs, s->cap_jobs);
     STK_BLOCK(v, s->terms, s->cap_terms);
+    STK_BLOCK(v, s->stakes, s->cap_stakes);
     STK_BLOCK(v, s->arrays, s->cap_arrays);
     STK_BLOCK(v, s->by_array.slot, s->by_array.cap);
     STK_BLOCK(v, s->edges, s->cap_edges);
@@ -84,6 +86,7 @@ static void all_blocks(struct stk_state *s, struct stk_visit *v)
     of_jobs(s, v);
     stk_evictable_memory(s, v);
     stk_victims_memory(s, v);
+    stk_budget_memory(s, v);
     stk_score_memory(s, v);
     stk_seen_memory(s, v);
     stk_pair_memory(s, v);

@@ -47,6 +47,7 @@ static const unsigned char table[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX] = {
         [STK_EV_EVICT]   = STOPPING,
         [STK_EV_EXITED]  = WAITING | DONE,
         [STK_EV_ADVISE]  = RUNNING,
+        [STK_EV_CHECKPOINT] = RUNNING,
     },
     [STK_JOB_STOPPING] = {
         [STK_EV_HOLD]    = STOPPING, /* remembered: it is held instead of queued when it is gone */
@@ -55,6 +56,7 @@ static const unsigned char table[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX] = {
         [STK_EV_STARTED] = STOPPING, /* the news crossed the order to stop */
         [STK_EV_EXITED]  = HELD | WAITING | DONE,
         [STK_EV_SUSPENDED] = HELD | WAITING | STOPPING, /* STOPPING: a cancel came meanwhile */
+        [STK_EV_CHECKPOINT] = STOPPING,
     },
 };
 /* clang-format on */

@@ -12,6 +12,7 @@
 
 #include "core/account.h"
 #include "core/array.h"
+#include "core/budget.h"
 #include "core/defrag.h"
 #include "core/evictable.h"
 #include "core/index.h"
@@ -21,6 +22,7 @@
 #include "core/queue.h"
 #include "core/resource.h"
 #include "core/settings.h"
+#include "core/stake.h"
 #include "core/tenant.h"
 #include "core/txn.h"
 #include "core/verbs.h"
@@ -281,6 +283,23 @@ static int get_live(struct load *l, uint32_t job)
     return 0;
 }
 
+static int get_terms(struct load *l, uint32_t job)
+{
+    struct stk_state *s = l->s;
+    struct stk_terms *t = &s->terms[job];
+
+    stk_wire_get_terms(&l->r, t, l->version);
+    stk_stake_get(&l->r, &s->stakes[job], l->version);
+    if (s->n_queues > 0)
+        t->queue = t->queue < l->n_queues ? l->queue[t->queue] : 0;
+    if (s->jobs[job].state == STK_JOB_DONE || !t->group)
+        return 0;
+    if (stk_budget_reserve(s) < 0)
+        return no_memory(l);
+    stk_budget_join(s, job);
+    return 0;
+}
+
 static int get_jobs(struct load *l)
 {
     struct stk_state *s = l->s;
@@ -306,9 +325,7 @@ static int get_jobs(struct load *l)
         stk_map_put(&s->by_number, j->number, i);
         if (j->state != STK_JOB_DONE)
             rc = get_live(l, i);
-        stk_wire_get_terms(&l->r, &s->terms[i], l->version);
-        if (s->n_queues > 0)
-            s->terms[i].queue = s->terms[i].queue < l->n_queues ? l->queue[s->terms[i].queue] : 0;
+        rc = rc < 0 ? rc : get_terms(l, i);
         j->priority += stk_settings_shift(s, i);
         j->level = stk_evictable_level(s, j) & 7; /* by the policy of today */
         if (rc < 0 || l->r.bad)
@@ -586,6 +603,8 @@ static int load(struct load *l)
     rc = rc < 0 ? rc : get_row(l, STK_JOB_NONE, &s->free_job, &last, &n);
     rc = rc < 0 ? rc : get_row(l, STK_JOB_DONE, &s->done_head, &s->done_tail, &s->n_done);
     rc = rc < 0 ? rc : get_arrays(l);
+    if (rc == 0)
+        stk_budgets_get(&l->r, s, l->version);
     if (rc == 0 && (l->r.bad || l->r.at != l->r.end))
         rc = bad(l, l->r.bad ? "it is cut short" : "something is left over");
     for (uint32_t i = 0; i < s->n_jobs && rc == 0; i++) {

@@ -18,7 +18,18 @@
 #include "core/victims.h"
 #include "core/walk.h"
 
-enum { P_ROUND, P_DEPTH, P_DEFRAG };
+enum {
+    P_ROUND,
+    P_DEPTH,
+    P_DEFRAG,
+    P_RESTART,
+    P_SUSPEND,
+    P_UNREPORTED,
+    P_MIN_RUN,
+    P_PER_DAY,
+    P_BEST_EFFORT,
+    P_STANDARD
+};
 const struct stk_param stk_core_params[] = {
     [P_ROUND] = {"round_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
                  "decide only at multiples of this; in the simulator jobs then end there too"},
@@ -27,8 +38,54 @@ const struct stk_param stk_core_params[] = {
     [P_DEFRAG] = {"defrag.most", STK_PARAM_INT, "0", 0, 1000, NULL,
                   "running jobs move to make room for one that fragments keep waiting: at most so "
                   "many moves in 1000 placements"},
+    [P_RESTART] = {"restart_s", STK_PARAM_SIZES, "0", 0, 31536000, NULL,
+                   "what a restart costs a job that gave way: seconds, or by GPUs (8:40,*:60); the "
+                   "simulator adds it to its work"},
+    [P_SUSPEND] = {"suspend_s", STK_PARAM_SIZES, "10", 0, 31536000, NULL,
+                   "what it costs a job to be suspended and resumed: seconds, or by GPUs; the "
+                   "simulator adds it to its work"},
+    [P_UNREPORTED] = {"preempt.unreported_s", STK_PARAM_SECONDS, "900", 0, 31536000, NULL,
+                      "who gives way: a job that never reported a checkpoint counts as losing the "
+                      "work of so long"},
+    [P_MIN_RUN] = {"preempt.min_run_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
+                   "after a start a job gives way to nobody for so long, unless it says otherwise"},
+    [P_PER_DAY] = {"preempt.per_day", STK_PARAM_INT, "0", 0, 1000000, NULL,
+                   "a job gives way at most so often within 24 hours; 0: as often as it must"},
+    [P_BEST_EFFORT] = {"preempt.best_effort", STK_PARAM_WORD, "suspend", 0, 0,
+                       "suspend|signal|kill",
+                       "how best-effort jobs that give way leave: asleep if they can, warned with "
+                       "time to save, or at once"},
+    [P_STANDARD] = {"preempt.standard", STK_PARAM_WORD, "suspend", 0, 0, "suspend|signal|kill",
+                    "the same for standard jobs"},
     {0},
 };
+
+const struct stk_param *const stk_restart_s = &stk_core_params[P_RESTART];
+const struct stk_param *const stk_suspend_s = &stk_core_params[P_SUSPEND];
+
+static uint8_t leave_of(const struct stk_params *p, const struct stk_param *decl)
+{
+    if (stk_params_word(p, decl, "kill"))
+        return STK_LEAVE_KILL;
+    return stk_params_word(p, decl, "signal") ? STK_LEAVE_SIGNAL : STK_LEAVE_SUSPEND;
+}
+
+static void stake_init(struct stk_state *s, const struct stk_core_config *cfg)
+{
+    const struct stk_params *p = cfg->params;
+    struct stk_stake_rule *r = &s->stake_rule;
+
+    r->restart.n = stk_params_sizes(p, &stk_core_params[P_RESTART], r->restart.upto, r->restart.us,
+                                    STK_MAX_SIZES);
+    r->suspend.n = stk_params_sizes(p, &stk_core_params[P_SUSPEND], r->suspend.upto, r->suspend.us,
+                                    STK_MAX_SIZES);
+    r->unreported = stk_params_seconds(p, &stk_core_params[P_UNREPORTED]);
+    r->min_run = stk_params_seconds(p, &stk_core_params[P_MIN_RUN]);
+    r->per_day = (uint32_t)stk_params_int(p, &stk_core_params[P_PER_DAY]);
+    r->leave[STK_TIER_BEST_EFFORT] = leave_of(p, &stk_core_params[P_BEST_EFFORT]);
+    r->leave[STK_TIER_STANDARD] = leave_of(p, &stk_core_params[P_STANDARD]);
+    r->sleeps = cfg->sleeps;
+}
 
 static int policy_memory(struct stk_state *s, size_t size, void **ret)
 {
@@ -59,6 +116,7 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
         s->round = cfg->preempt->round(s->preempt_st);
     if (s->round > 0 && s->round < STK_SECOND / 1000)
         return stk_err_set(err, -EINVAL, "rounds must be at least 0.001 s");
+    stake_init(s, cfg);
     s->backfill_depth = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEPTH]);
     s->defrag = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEFRAG]);
     if (s->defrag > 0 && (cfg->preempt->pass || cfg->backfill->reserve_all))
@@ -81,6 +139,9 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
     uint32_t n = s->n_nodes, pieces;
 
     s->next_number = s->next_lease = 1;
+    s->protect_at = STK_NEVER_TIME;
+    for (uint32_t i = 0; i < s->n_pools; i++)
+        s->pools[i].protect_at = STK_NEVER_TIME;
     s->round_at = INT64_MIN;
     s->max_pieces = pieces = n + (s->any_mig ? s->n_parts : 0);
     s->kept_pool = STK_NONE;

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "core/backfill.h"
+#include "core/budget.h"
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/place.h"
@@ -238,6 +239,7 @@ void stk_queue_lease(struct stk_state *s, uint32_t job)
         j->started + stk_speed_time(stk_job_remaining(j, j->started), stk_job_speed(s, j));
     p->n_leased++;
     s->n_leased++;
+    stk_budget_up(s, job, true);
     p->level_leased[j->level]++;
     stk_evictable_lease(s, j, true);
     p->level_gpus_leased[j->level] += j->gpus;
@@ -262,6 +264,7 @@ void stk_queue_unlease(struct stk_state *s, uint32_t job)
 
     p->n_leased--;
     s->n_leased--;
+    stk_budget_up(s, job, false);
     p->level_leased[j->level]--;
     stk_evictable_lease(s, j, false);
     p->level_gpus_leased[j->level] -= j->gpus;

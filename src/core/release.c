@@ -5,12 +5,14 @@
 
 #include "core/account.h"
 #include "core/array.h"
+#include "core/budget.h"
 #include "core/defrag.h"
 #include "core/limit.h"
 #include "core/pair.h"
 #include "core/power.h"
 #include "core/queue.h"
 #include "core/speed.h"
+#include "core/stake.h"
 #include "core/txn.h"
 
 static void give_back(struct stk_state *s, struct stk_job *j)
@@ -86,6 +88,7 @@ static void end_lease(struct stk_state *s, uint32_t job, stk_time ended)
     give_back(s, j);
     j->lease = 0;
     j->suspend_wanted = false;
+    s->stakes[job].kill = false;
 }
 
 /* Its processes are gone: those of its lease, or those that slept. */
@@ -105,8 +108,16 @@ static void end_processes(struct stk_state *s, uint32_t job, const struct stk_ev
     j->exit_code = ev->u.exit.code;
 }
 
+static void give_way(struct stk_state *s, struct stk_job *j, bool counts)
+{
+    if (!counts)
+        return;
+    j->preemptions++;
+    stk_stake_count(s, j);
+}
+
 /* Whether the job is queued again after this end; counts it against its budget. */
-static bool comes_back(struct stk_job *j, const struct stk_event *ev)
+static bool comes_back(struct stk_state *s, struct stk_job *j, const struct stk_event *ev)
 {
     enum stk_cause cause = ev->u.exit.cause;
     enum stk_retry r = stk_retry_of(cause);
@@ -114,7 +125,7 @@ static bool comes_back(struct stk_job *j, const struct stk_event *ev)
     if (j->cancel_wanted)
         return false;
     if (cause == STK_CAUSE_EVICTED) {
-        j->preemptions += !j->by_hand && !j->moving;
+        give_way(s, j, !j->by_hand && !j->moving);
         return true;
     }
     if (ev->u.exit.final || r == STK_RETRY_MAX || j->retry[r] == 0)
@@ -146,7 +157,7 @@ void stk_release_exited(struct stk_state *s, const struct stk_event *ev)
 
     j->hold_wanted |= j->state == STK_JOB_HELD; /* it slept, and stays held */
     end_processes(s, ev->job.i, ev);
-    back = comes_back(j, ev);
+    back = comes_back(s, j, ev);
     j->by_hand = false;
     if (back) {
         j->restarts++;
@@ -176,7 +187,7 @@ void stk_release_suspended(struct stk_state *s, const struct stk_event *ev)
     stk_shape_pin(s, j, &at);
     if (j->cancel_wanted)
         return; /* asleep, and stopping until its processes are gone */
-    j->preemptions += !j->by_hand && !j->hold_wanted;
+    give_way(s, j, !j->by_hand && !j->hold_wanted);
     j->by_hand = false;
     queue_again(s, ev->job.i);
 }
@@ -251,6 +262,7 @@ static void mark_done(struct stk_state *s, uint32_t job, enum stk_cause cause, s
     struct stk_job *j = &s->jobs[job];
 
     stk_defrag_moved(s, j);
+    stk_budget_leave(s, job);
     j->state = STK_JOB_DONE;
     j->cause = (uint8_t)cause;
     j->ended = ended;

@@ -216,6 +216,7 @@ void stk_run_evict(struct stk_state *s, const struct stk_event *ev)
         return;
     }
     j->suspend_wanted = ev->u.evict.suspend && j->n_pieces == 1;
+    s->stakes[ev->job.i].kill = ev->u.evict.kill;
     if (ev->u.evict.moved) {
         stk_defrag_moves(s, ev->job.i);
         s->n_moved++;

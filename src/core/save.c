@@ -14,8 +14,10 @@
 
 #include "base/hash.h"
 #include "core/account.h"
+#include "core/budget.h"
 #include "core/resource.h"
 #include "core/settings.h"
+#include "core/stake.h"
 #include "core/tenant.h"
 #include "model/wire.h"
 
@@ -253,10 +255,13 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
             put_live(out, s, i);
         if (j->state != STK_JOB_NONE)
             stk_wire_put_terms(out, &s->terms[i]);
+        if (j->state != STK_JOB_NONE)
+            stk_stake_put(out, &s->stakes[i]);
     }
     put_row(out, s, s->free_job);
     put_row(out, s, s->done_head);
     put_arrays(out, s);
+    stk_budgets_put(out, s);
     if (out->failed)
         return stk_err_set(err, out->failed, "out of memory for the state of %u jobs", s->n_jobs);
     return 0;

@@ -5,6 +5,7 @@
  */
 #include "core/account.h"
 #include "core/array.h"
+#include "core/budget.h"
 #include "core/core.h"
 #include "core/evictable.h"
 #include "core/gang.h"
@@ -467,7 +468,7 @@ bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
                    s->n_done);
     if (!nodes_sound(s, err) || !stk_topo_sound(s, err) || !power_sound(s, err) ||
         !arrays_sound(s, err) || !moves_sound(s, err) || !stk_tenants_sound(s, err) ||
-        !stk_accounts_sound(s, err))
+        !stk_budgets_sound(s, err) || !stk_accounts_sound(s, err))
         return false;
     for (uint32_t p = 0; p < s->n_pools; p++)
         if (!pool_sound(s, p, err) || !levels_sound(s, p, err))

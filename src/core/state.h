@@ -186,11 +186,12 @@ struct stk_pool {
     uint32_t n_walk, cap_walk;
     uint32_t claim; /* job that others are being evicted for; STK_NONE */
     /* caches */
-    bool power_short; /* some job does not start for the power cap */
-    uint32_t alone;   /* shapes with jobs that may get company (core/pair.h); shape + 1 */
-    bool dirty;       /* something happened that may let a job start */
-    bool again;       /* it is looked at again when time has gone on; see stk_ask */
-    bool blocked;     /* head of a strict queue does not fit */
+    stk_time protect_at; /* as in stk_state */
+    bool power_short;    /* some job does not start for the power cap */
+    uint32_t alone;      /* shapes with jobs that may get company (core/pair.h); shape + 1 */
+    bool dirty;          /* something happened that may let a job start */
+    bool again;          /* it is looked at again when time has gone on; see stk_ask */
+    bool blocked;        /* head of a strict queue does not fit */
     struct stk_heap ready;
     bool late_keys;              /* some shape lies in it under a later job than its first */
     size_t park_used, park_head; /* bits over 'need'; in state.words and state.counts */
@@ -265,6 +266,37 @@ struct stk_score_row { /* the scores of all nodes for one thing wanted (core/sco
 /* Kinds of pieces counted per node: parts, then by GPUs on one node, 8 and more together. */
 #define STK_TAGS 10
 
+/* How a job that gives way leaves: as the tier may, as the job can. */
+enum stk_leave {
+    STK_LEAVE_SUSPEND, /* asleep, with all it has in memory */
+    STK_LEAVE_SIGNAL,  /* warned, with time to save */
+    STK_LEAVE_KILL,    /* at once */
+    STK_LEAVE_MAX
+};
+
+struct stk_stake {  /* what a job has at stake, and how often it gave way (core/stake.h) */
+    stk_time saved; /* when it last said that its work is saved; 0: never */
+    stk_time day;   /* when the day began in which */
+    uint32_t times; /* it gave way so often */
+    bool kill;      /* it is being stopped without warning */
+};
+
+#define STK_MAX_SIZES 50 /* "1:0,2:0,...": what fits a parameter */
+
+struct stk_by_size { /* a time that depends on the GPUs of a job */
+    int64_t upto[STK_MAX_SIZES];
+    stk_time us[STK_MAX_SIZES];
+    uint32_t n;
+};
+
+struct stk_stake_rule { /* parameters */
+    stk_time unreported, min_run;
+    uint32_t per_day; /* 0: as often as it must */
+    uint8_t leave[STK_TIER_MAX];
+    struct stk_by_size restart, suspend;
+    bool sleeps; /* the engine can put jobs to sleep */
+};
+
 struct stk_victims { /* scratch of a search for who gives way (core/victims.h) */
     struct stk_victim *of;
     struct stk_victim_at *at;
@@ -320,7 +352,15 @@ struct stk_state {
     uint32_t n_jobs, cap_jobs, free_job; /* free_job: slot + 1 */
     struct stk_terms *terms;             /* of each */
     uint32_t cap_terms;
-    uint32_t n_live; /* submitted and not yet ended */
+    struct stk_stake *stakes; /* likewise */
+    uint32_t cap_stakes;
+    struct stk_stake_rule stake_rule;
+    struct stk_budget *budgets;                   /* of groups of jobs (core/budget.h) */
+    uint32_t n_budgets, cap_budgets, free_budget; /* free_budget: row + 1 */
+    struct stk_map by_group;
+    stk_time protect_at; /* cache: when somebody is protected no longer whom a job would have
+                            liked to go; STK_NEVER_TIME */
+    uint32_t n_live;     /* submitted and not yet ended */
     struct stk_map by_number;
     stk_job_number next_number;
     stk_lease_id next_lease;

@@ -6,6 +6,7 @@
 
 #include "core/account.h"
 #include "core/array.h"
+#include "core/budget.h"
 #include "core/defrag.h"
 #include "core/evictable.h"
 #include "core/limit.h"
@@ -96,6 +97,13 @@ static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, s
     if (j->terms.deadline < 0 || j->terms.deadline > STK_MAX_DURATION || j->terms.min_run < 0 ||
         j->terms.min_run > STK_MAX_DURATION)
         return stk_err_set(err, -EINVAL, "deadline and least run time must be 0 to 100 years");
+    if (j->terms.group_min && s->preempt->pass)
+        return stk_err_set(err, -EINVAL,
+                           "preempt policy %s decides all anew and keeps no members of a group up; "
+                           "take tier, or say nothing of how many must stay up",
+                           s->preempt->name);
+    if (j->terms.group_min && !j->terms.group)
+        return stk_err_set(err, -EINVAL, "how many must stay up is said of a group: name it");
     if (j->n_deps > STK_MAX_DEPS)
         return stk_err_set(err, -EINVAL, "at most %d dependencies, got %u", STK_MAX_DEPS,
                            j->n_deps);
@@ -119,6 +127,7 @@ int stk_jobs_reserve(struct stk_state *s, uint32_t n)
     int rc = stk_mem_grow(m, &s->jobs, &s->cap_jobs, n, sizeof(*s->jobs));
 
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->terms, &s->cap_terms, n, sizeof(*s->terms));
+    rc = rc < 0 ? rc : stk_mem_grow(m, &s->stakes, &s->cap_stakes, n, sizeof(*s->stakes));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->timer_pos, &s->cap_timer_pos, n, sizeof(*s->timer_pos));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->due_pos, &s->cap_due_pos, n, sizeof(*s->due_pos));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->sort, &s->cap_sort, n, sizeof(*s->sort));
@@ -138,6 +147,7 @@ static int reserve(struct stk_state *s, const struct stk_job_spec *spec)
                                sizeof(*s->edges));
     rc = rc < 0 || !spec->array ? rc : stk_array_reserve(s);
     rc = rc < 0 ? rc : stk_account_reserve(s);
+    rc = rc < 0 || !spec->terms.group ? rc : stk_budget_reserve(s);
     return rc < 0 ? rc : stk_queue_reserve(s, spec->pool.i);
 }
 
@@ -241,6 +251,8 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     fill(j, spec);
     s->terms[job] = spec->terms;
     j->priority += stk_settings_shift(s, job);
+    s->stakes[job] = (struct stk_stake){0};
+    stk_budget_join(s, job);
     j->level = stk_evictable_level(s, j) & 7;
     j->submitted = s->now;
     j->number = s->next_number++;

@@ -2,6 +2,7 @@
 /* update.c - a job that has not started is changed: another priority and estimate, or whatever else
  * it was submitted with. It keeps its number, the jobs it depends on, and its time in the queue. */
 #include "core/account.h"
+#include "core/budget.h"
 #include "core/defrag.h"
 #include "core/evictable.h"
 #include "core/limit.h"
@@ -48,7 +49,7 @@ static int check(struct stk_state *s, const struct stk_job *j, const struct stk_
         return stk_err_set(err, -EINVAL, "job %u: what it depends on cannot be changed", j->number);
     rc = stk_submit_check(s, spec, err);
     if (rc == 0 && (stk_queue_reserve(s, j->pool) < 0 || stk_queue_reserve(s, spec->pool.i) < 0 ||
-                    stk_account_reserve(s) < 0))
+                    stk_account_reserve(s) < 0 || stk_budget_reserve(s) < 0))
         rc = stk_err_set(err, -ENOMEM, "out of memory");
     return rc;
 }
@@ -68,7 +69,9 @@ static void change(struct stk_state *s, uint32_t job, const struct stk_job_spec 
     j->begin = spec->begin;
     j->estimate = spec->estimate;
     limit_lost(j);
+    stk_budget_leave(s, job);
     s->terms[job] = spec->terms;
+    stk_budget_join(s, job);
     j->priority = spec->priority + stk_settings_shift(s, job);
     j->level = stk_evictable_level(s, j) & 7;
     under = stk_limit_join(s, job);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/victims.h"
 
+#include "core/budget.h"
 #include "core/decide.h"
 #include "core/place.h"
 #include "core/queue.h"
@@ -58,8 +59,12 @@ bool stk_victims_add(struct stk_victim_search *x, uint32_t victim)
 
     if (v->in)
         return true;
-    if (x->rule->add && !x->rule->add(x->rule->ctx, x->s, j))
+    if (!stk_budget_take(x->s, v->job))
         return false;
+    if (x->rule->add && !x->rule->add(x->rule->ctx, x->s, j)) {
+        stk_budget_give(x->s, v->job);
+        return false;
+    }
     v->in = true;
     x->s->list_a[x->n_set++] = victim;
     stk_txn_give_job(x->s, j);
@@ -71,6 +76,7 @@ static void forget(struct stk_victim_search *x, uint32_t victim)
     struct stk_victim *v = &x->v->of[victim];
 
     v->in = false;
+    stk_budget_give(x->s, v->job);
     if (x->rule->drop)
         x->rule->drop(x->rule->ctx, x->s, &x->s->jobs[v->job]);
 }
@@ -227,8 +233,11 @@ static uint32_t gather(struct stk_victim_search *x)
          stk_ocursor_next(&s->trees, &c)) {
         uint32_t id = stk_ocursor_get(&s->trees, c)->id;
         int class = x->rule->class(x->rule->ctx, s, x->j, &s->jobs[id]);
+        stk_time until = x->rule->reclaims ? 0 : stk_stake_until(s, &s->jobs[id]);
 
-        if (class >= 0)
+        if (class >= 0 && until > x->ask->now)
+            stk_stake_spared(s, x->ask->pool, until);
+        else if (class >= 0)
             s->sort[n++] =
                 (struct stk_sort_item){-(int64_t)s->jobs[id].lease, id, (uint32_t) class};
     }

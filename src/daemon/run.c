@@ -208,6 +208,7 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
                                          .preempt = setup->preempt,
                                          .admit = setup->admit,
                                          .params = &setup->params,
+                                         .sleeps = true,
                                          .retain_done = 10000};
     ret->policy = setup->name;
     ret->no_mps = d->machine.no_mps[0] ? d->machine.no_mps : NULL;

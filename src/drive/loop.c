@@ -10,7 +10,7 @@ struct act { /* what the engine has to hear of, once it is durable */
     stk_job_id job;
     stk_job_number number;
     stk_lease_id lease;
-    bool suspend;
+    bool suspend, kill;
 };
 
 struct stk_loop {
@@ -100,6 +100,7 @@ static void note_act(struct stk_loop *l, const struct stk_event *ev)
     a.number = j->number;
     a.lease = lease_of(j);
     a.suspend = ev->type == STK_EV_EVICT && j->suspend_wanted;
+    a.kill = ev->type == STK_EV_EVICT && ev->u.evict.kill;
     l->acts[l->n_acts++] = a;
 }
 
@@ -171,7 +172,7 @@ static struct stk_start start_of(const struct stk_loop *l, uint32_t job)
 static int act(struct stk_loop *l, stk_time now, const struct act *a, struct stk_err *err)
 {
     struct stk_engine *e = l->cfg.engine;
-    struct stk_stop stop = {a->job, a->lease, STK_CAUSE_EVICTED, a->suspend};
+    struct stk_stop stop = {a->job, a->lease, STK_CAUSE_EVICTED, a->suspend, a->kill};
 
     if (a->type == STK_EV_PLACE) {
         const struct stk_start start = start_of(l, a->job.i);
@@ -251,7 +252,8 @@ int stk_loop_adopt(struct stk_loop *l, stk_time now, struct stk_err *err)
                                .stop = {{i},
                                         lease_of(j),
                                         j->cancel_wanted ? STK_CAUSE_CANCELLED : STK_CAUSE_EVICTED,
-                                        j->suspend_wanted}};
+                                        j->suspend_wanted,
+                                        s->stakes[i].kill}};
     }
     rc = rc < 0 ? stk_err_set(err, rc, "out of memory")
                 : (e->ops->adopt ? e->ops->adopt(e, now, list, n, err) : 0);

@@ -39,6 +39,7 @@ struct stk_stop {
     stk_lease_id lease;
     enum stk_cause cause; /* EVICTED or CANCELLED */
     bool suspend;         /* emit SUSPENDED, its processes asleep, rather than EXITED if possible */
+    bool kill;            /* at once: it gets no time to save anything */
 };
 
 /* A job that has processes as far as the core knows, told to an engine after a restart. */

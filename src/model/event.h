@@ -30,8 +30,9 @@ enum stk_event_type {
     STK_EV_UPDATE, /* from users: a job that has not started is changed */
     /* from an adviser: where the job belongs from now on, for policies that ask for that */
     STK_EV_ADVISE,
-    STK_EV_NODE_OFF, /* from the engine: an empty node was switched off; a start switches it on */
-    STK_EV_SET,      /* from operators and rules: a parameter, a limit and the like changes */
+    STK_EV_NODE_OFF,   /* from the engine: an empty node was switched off; a start switches it on */
+    STK_EV_SET,        /* from operators and rules: a parameter, a limit and the like changes */
+    STK_EV_CHECKPOINT, /* from the job: what it has done up to now is saved */
     STK_EV_TYPE_MAX
 };
 
@@ -68,6 +69,7 @@ struct stk_event {
             bool suspend;       /* keep its processes asleep if that can be done */
             bool by_hand;       /* somebody asked for it: it is not to make room */
             bool moved;         /* it is placed again at once, elsewhere (core/defrag.h) */
+            bool kill;          /* without warning: it gets no time to save anything */
         } evict;
         struct {
             int32_t priority;

@@ -252,6 +252,21 @@ stk_time stk_params_size(const struct stk_params *p, const struct stk_param *dec
     return us;
 }
 
+uint32_t stk_params_sizes(const struct stk_params *p, const struct stk_param *decl,
+                          int64_t *ret_upto, stk_time *ret_us, uint32_t most)
+{
+    const char *s = text_of(p, decl);
+    uint32_t n = 0;
+
+    while (s && *s != '\0' && n < most) {
+        s = read_size(s, &ret_upto[n], &ret_us[n]);
+        n++;
+        if (s && *s == ',')
+            s++;
+    }
+    return n;
+}
+
 bool stk_params_word(const struct stk_params *p, const struct stk_param *decl, const char *word)
 {
     return strcmp(text_of(p, decl), word) == 0;

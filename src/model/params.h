@@ -57,6 +57,9 @@ stk_time stk_params_seconds(const struct stk_params *p, const struct stk_param *
 uint32_t stk_params_list(const struct stk_params *p, const struct stk_param *decl, int64_t *ret);
 /* The value of a SIZES parameter for a job of that many GPUs. */
 stk_time stk_params_size(const struct stk_params *p, const struct stk_param *decl, uint64_t gpus);
+/* All of it: up to so many GPUs (-1: any), and microseconds. Returns how many, at most 'most'. */
+uint32_t stk_params_sizes(const struct stk_params *p, const struct stk_param *decl,
+                          int64_t *ret_upto, stk_time *ret_us, uint32_t most);
 bool stk_params_word(const struct stk_params *p, const struct stk_param *decl, const char *word);
 
 #endif

@@ -17,13 +17,16 @@ struct stk_terms {
     uint32_t group;    /* some of its members must stay up; 0: in none */
     uint32_t reservation; /* it may use this one; 0: none */
     bool movable;         /* it may be moved to make room for others */
+    uint32_t group_min;   /* of its group so many must stay up, whoever needs room */
+    bool signals;         /* told to go, it saves what it has done, if it is given time for it */
+    bool no_sleep;        /* it cannot be suspended, or may not */
 };
 
 /* Whether there are any. */
 static inline bool stk_terms_any(const struct stk_terms *t)
 {
     return t->deadline || t->min_run || t->queue || t->user || t->group || t->reservation ||
-           t->movable;
+           t->movable || t->group_min || t->signals || t->no_sleep;
 }
 
 #endif

@@ -87,6 +87,9 @@ void stk_wire_put_terms(struct stk_bytes *b, const struct stk_terms *t)
     stk_put_u(b, t->group);
     stk_put_u(b, t->reservation);
     stk_put_u(b, t->movable);
+    stk_put_u(b, t->group_min);
+    stk_put_u(b, t->signals);
+    stk_put_u(b, t->no_sleep);
 }
 
 static int put_spec(struct stk_bytes *b, const struct stk_job_spec *j)
@@ -178,7 +181,7 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
     case STK_EV_EVICT:
         stk_put_u(b, ev->u.evict.for_job.i);
         stk_put_u(b, (uint64_t)ev->u.evict.suspend | (uint64_t)ev->u.evict.by_hand << 1 |
-                         (uint64_t)ev->u.evict.moved << 2);
+                         (uint64_t)ev->u.evict.moved << 2 | (uint64_t)ev->u.evict.kill << 3);
         return 0;
     case STK_EV_EXITED:
         if ((unsigned)ev->u.exit.cause >= STK_CAUSE_MAX)
@@ -212,6 +215,7 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
     case STK_EV_CANCEL:
     case STK_EV_STARTED:
     case STK_EV_SUSPENDED:
+    case STK_EV_CHECKPOINT:
     case STK_EV_TICK:
         return 0;
     case STK_EV_TYPE_MAX:
@@ -319,6 +323,9 @@ void stk_wire_get_terms(struct stk_reader *r, struct stk_terms *ret, uint64_t ve
     ret->group = stk_get_u32(r);
     ret->reservation = stk_get_u32(r);
     ret->movable = stk_get_bool(r);
+    ret->group_min = stk_get_u32(r);
+    ret->signals = stk_get_bool(r);
+    ret->no_sleep = stk_get_bool(r);
     r->bad |= !stk_terms_any(ret); /* there is one way to say it */
 }
 
@@ -466,10 +473,11 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
         return get_update(r, w, version);
     case STK_EV_EVICT:
         ev->u.evict.for_job.i = stk_get_u32(r);
-        how = (unsigned)stk_get_u(r, version > 3 ? 7 : 3);
+        how = (unsigned)stk_get_u(r, version > 4 ? 15 : version > 3 ? 7 : 3);
         ev->u.evict.suspend = how & 1;
         ev->u.evict.by_hand = how & 2;
         ev->u.evict.moved = how & 4;
+        ev->u.evict.kill = how & 8;
         return 0;
     case STK_EV_EXITED:
         get_exit(r, ev, version);
@@ -492,6 +500,7 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
     case STK_EV_CANCEL:
     case STK_EV_STARTED:
     case STK_EV_SUSPENDED:
+    case STK_EV_CHECKPOINT:
     case STK_EV_TICK:
     case STK_EV_TYPE_MAX:
         break;

@@ -63,6 +63,7 @@ struct sim_run {
     uint32_t to_measure;     /* jobs that count in the totals and have not ended */
     bool all_came;           /* and were looked at */
     bool measure_some;       /* not all of them do */
+    bool signals;            /* jobs that are warned save what they have done */
     u128 busy_gpu_us;
     stk_time end;   /* of what counts: switching off what nobody needs any more does not */
     u128 watt_us;   /* drawn up to 'end' */
@@ -155,6 +156,7 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
 
     stk_tenants_place(x->o->tenants, j, &spec);
     spec.demand.gpu_types &= types_it_runs_on(x, j);
+    spec.terms.signals = x->signals;
     if (counts_steps(x, j)) /* measured */
         spec.demand.n_speeds = 0;
     spec.demand.row = counts_steps(x, j) ? j->speed_row + 1 : 0;
@@ -529,6 +531,7 @@ static int make_core(const struct sim_run *x, const struct stk_cluster *c,
         .params = &setup->params,
         .mix = mix,
         .speeds = x->speeds.s.types > 0 ? &x->speeds.s : NULL,
+        .sleeps = stk_params_word(&setup->params, stk_sim_leave, "suspend"),
         .retain_done = x->numbers ? UINT32_MAX : 1,
     };
     int rc = known && !mix ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
@@ -595,6 +598,8 @@ static int drive(struct sim_run *x, const struct stk_cluster *c, const struct st
     const struct stk_sim_config ec = {
         .params = &setup->params,
         .round = stk_params_seconds(&setup->params, &stk_core_params[0]),
+        .restart = stk_restart_s,
+        .suspend = stk_suspend_s,
         .speeds = x->speeds.s.types > 0 ? &x->speeds.s : NULL,
         .nodes = c->nodes,
         .n_nodes = c->n_nodes,
@@ -681,6 +686,8 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
     if (rc == 0 && o->forecast)
         rc = stk_foresee_new(t, joined.pools.n, o->forecast, &x.foresee, err);
     if (rc == 0) {
+        x.signals = stk_params_word(&setup->params, stk_sim_leave, "signal") ||
+                    stk_params_word(&setup->params, stk_sim_leave, "suspend");
         x.s = stk_core_state(x.core);
         rc = drive(&x, &joined, setup, err);
     }

@@ -286,7 +286,7 @@ void lw_resume_seat(struct lw *w, uint32_t number, uint32_t lease, uint64_t mask
 
 void lw_stop(struct lw *w, uint32_t number, uint32_t lease, enum stk_cause cause, bool suspend)
 {
-    const struct stk_stop s = {{number}, lease, cause, suspend};
+    const struct stk_stop s = {{number}, lease, cause, suspend, false};
 
     w->e->ops->stop(w->e, 0, &s);
 }

@@ -104,6 +104,15 @@ void world_policies(struct world *w, struct stk_rng *r)
         !stk_backfill_find(w->setup.backfill)->reserve_all && percent(r, 30))
         (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params), "%s",
                        " defrag.most=400");
+    if (strcmp(w->setup.preempt, "tier") == 0) {
+        struct stk_rng side = *r;
+
+        if (percent(&side, 40))
+            (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params),
+                           " preempt.min_run_s=%u preempt.per_day=%u preempt.best_effort=kill",
+                           below(&side, 5), below(&side, 4));
+        w->terms = percent(&side, 50);
+    }
     w->setup.params = w->params;
     w->setup.forget = percent(r, 30);
     w->setup.retain = below(r, 4);
@@ -572,6 +581,15 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
         spec.terms.queue = below(&side, w->setup.n_queues);
         spec.terms.user = below(&side, 4);
     }
+    if (w->terms) {
+        struct stk_rng side = *r;
+
+        spec.terms.group = percent(&side, 30) ? 1 + below(&side, 4) : 0;
+        spec.terms.group_min = spec.terms.group && percent(&side, 60) ? below(&side, 4) : 0;
+        spec.terms.min_run = percent(&side, 10) ? (stk_time)below(&side, 9) * STK_SECOND : 0;
+        spec.terms.no_sleep = percent(&side, 20);
+        spec.terms.signals = percent(&side, 20);
+    }
     if (w->topology || w->exclusive) {
         struct stk_rng side = *r; /* worlds without stay what they were */
 
@@ -869,6 +887,7 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
         ev.u.evict.for_job.i = percent(r, 50) ? random_slot(f, r) : odd_number(r, STK_NONE);
         ev.u.evict.suspend = percent(r, 60);
         ev.u.evict.moved = percent(r, 20);
+        ev.u.evict.kill = !ev.u.evict.suspend && percent(r, 20);
     } else if (ev.type == STK_EV_SET) {
         odd_set(f, r, &set);
         ev.u.set = &set;

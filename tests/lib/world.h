@@ -16,7 +16,7 @@ struct world {
     uint16_t instances[WORLD_MAX_NODES][STK_MAX_NODE_GPUS * STK_MIG_SLICES];
     struct stk_tenant_spec tenants[WORLD_MAX_TENANTS];
     struct stk_queue_spec queues[WORLD_MAX_QUEUES];
-    char params[192];
+    char params[320];
     bool cpu_jobs;  /* jobs ask for CPU and memory too */
     bool types;     /* ... and for GPU types */
     bool parts;     /* ... and for parts of GPUs */
@@ -28,6 +28,7 @@ struct world {
     bool pairs;     /* ... and for whole GPUs that another job may have with them */
     bool limits;    /* ... and belong to tenants with limits */
     bool queued;    /* ... and wait in queues with limits */
+    bool terms;     /* ... and are in groups that must stay up, and the like */
     bool exact;     /* estimates are right */
 };
 

@@ -255,8 +255,9 @@ void stk_local_do_stop(struct stk_local_job *j)
     }
     /* what lies in saved GPU memory cannot be written down any more; and who takes turns must not
      * run in another's */
-    msg = json_pack("{s:s,s:s,s:b}", "op", "stop", "cause", stk_cause_name(j->stop.cause),
-                    "at_once", (j->real_gpus || j->seat) && j->where == STK_W_ASLEEP);
+    msg =
+        json_pack("{s:s,s:s,s:b}", "op", "stop", "cause", stk_cause_name(j->stop.cause), "at_once",
+                  j->stop.kill || ((j->real_gpus || j->seat) && j->where == STK_W_ASLEEP));
     j->where = STK_W_STOPPING;
     (void)stk_local_send(j, msg);
 }

@@ -12,7 +12,12 @@ struct run {                /* by job slot */
     uint32_t gpus;
     uint32_t speed; /* thousandths: 'left' is work at speed 1 */
     enum stk_cause ends;
+    stk_time saved; /* 'left' at its last checkpoint */
+    stk_time every; /* between checkpoints; 0: there are none */
+    bool leaving;   /* it was told to go, and saves: it ends when it is due */
 };
+
+enum leave { KEEP, KILL, SIGNAL, SUSPEND };
 
 struct sim {
     struct stk_engine base;
@@ -29,12 +34,15 @@ struct sim {
     struct stk_heap boots; /* jobs whose nodes are not ready, by when they are */
     uint32_t *boot_pos;
     uint32_t cap_boot_pos;
+    enum leave leave; /* the best that can be done */
+    stk_time save, every;
+    struct stk_heap marks; /* running jobs by their next checkpoint */
+    uint32_t *mark_pos;
+    uint32_t cap_mark_pos;
 };
 
-enum { P_RESTART, P_LATE, P_STEPS, P_SPREAD, P_MIX };
+enum { P_LATE, P_STEPS, P_SPREAD, P_MIX, P_LEAVE, P_CHECKPOINT, P_SAVE };
 const struct stk_param stk_sim_params[] = {
-    [P_RESTART] = {"restart_s", STK_PARAM_SIZES, "0", 0, 31536000, NULL,
-                   "work added by each preemption: seconds, or by GPUs (8:40,*:60)"},
     [P_LATE] =
         {"sim.late_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
          "jobs end this much after their work is done (one-second ticks of other simulators)"},
@@ -46,11 +54,20 @@ const struct stk_param stk_sim_params[] = {
     [P_MIX] = {"sim.mix", STK_PARAM_WORD, "auto", 0, 0, "auto|trace|learned",
                "placement by what usually comes: the whole trace says what, or it is learned as "
                "jobs come; auto: the trace with --sequence"},
+    [P_LEAVE] = {"sim.leave", STK_PARAM_WORD, "keep", 0, 0, "keep|kill|signal|suspend",
+                 "what jobs that have to go can do: keep all they did and pay restart_s; or be "
+                 "killed, also save when they are warned, also be suspended, as they are told"},
+    [P_CHECKPOINT] = {"sim.checkpoint_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
+                      "jobs report a checkpoint each time they have run so long; 0: those of which "
+                      "the trace says it"},
+    [P_SAVE] = {"sim.save_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
+                "a job that is warned keeps its GPUs for so long, to save"},
     {0},
 };
 
 const struct stk_param *const stk_sim_spread = &stk_sim_params[P_SPREAD];
 const struct stk_param *const stk_sim_mix = &stk_sim_params[P_MIX];
+const struct stk_param *const stk_sim_leave = &stk_sim_params[P_LEAVE];
 
 int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enum stk_cause ends)
 {
@@ -59,10 +76,20 @@ int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enu
     if (stk_mem_grow(&m->mem, &m->pos, &m->cap_pos, job.i + 1, sizeof(*m->pos)) < 0 ||
         stk_mem_grow(&m->mem, &m->boot_pos, &m->cap_boot_pos, job.i + 1, sizeof(*m->boot_pos)) <
             0 ||
+        stk_mem_grow(&m->mem, &m->mark_pos, &m->cap_mark_pos, job.i + 1, sizeof(*m->mark_pos)) <
+            0 ||
         stk_mem_grow(&m->mem, &m->runs, &m->cap_runs, job.i + 1, sizeof(*m->runs)) < 0)
         return -ENOMEM;
-    m->runs[job.i] = (struct run){.left = left, .ends = ends};
+    m->runs[job.i] = (struct run){.left = left, .saved = left, .ends = ends, .every = m->every};
     return stk_pace_counts(&m->pace, job.i) ? stk_pace_work(&m->pace, job.i, 0, 0) : 0;
+}
+
+void stk_engine_sim_checkpoints(struct stk_engine *e, stk_job_id job, stk_time every)
+{
+    struct sim *m = (struct sim *)e;
+
+    if (every > 0)
+        m->runs[job.i].every = every;
 }
 
 int stk_engine_sim_steps(struct stk_engine *e, stk_job_id job, uint32_t row, uint64_t steps,
@@ -103,6 +130,7 @@ static void leave(struct sim *m, stk_time now, uint32_t job)
 {
     stk_sim_power_stop(&m->power, now, job);
     stk_heap_remove(&m->boots, m->boot_pos, job);
+    stk_heap_remove(&m->marks, m->mark_pos, job);
     if (!stk_pace_counts(&m->pace, job))
         return;
     stk_pace_stop(&m->pace, now, job);
@@ -122,7 +150,8 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
     if (stk_heap_has(m->pos, s->job.i))
         return 0; /* started already */
     if (stk_heap_reserve(&m->ends, &m->mem, m->ends.n + 1) < 0 ||
-        stk_heap_reserve(&m->boots, &m->mem, m->boots.n + 1) < 0)
+        stk_heap_reserve(&m->boots, &m->mem, m->boots.n + 1) < 0 ||
+        stk_heap_reserve(&m->marks, &m->mem, m->marks.n + 1) < 0)
         return -ENOMEM;
     boot = stk_sim_power_start(&m->power, now, s);
     if (boot < 0)
@@ -142,6 +171,8 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
         stk_heap_put(&m->ends, m->pos, s->job.i,
                      rounded(m, r->started + stk_speed_time(r->left, r->speed) + m->late),
                      s->lease);
+    if (r->every > 0 && !paced)
+        stk_heap_put(&m->marks, m->mark_pos, s->job.i, r->started + r->every, s->lease);
     if (boot > 0)
         stk_heap_put(&m->boots, m->boot_pos, s->job.i, r->started, s->lease);
     else
@@ -149,28 +180,111 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
     return 0;
 }
 
+/* What it has still to do. */
+static stk_time left_now(const struct sim *m, uint32_t job, stk_time now)
+{
+    const struct run *r = &m->runs[job];
+    stk_time left = r->left - (now > r->started ? stk_speed_work(now - r->started, r->speed) : 0);
+
+    if ((stk_pace_counts(&m->pace, job) || r->speed != STK_SPEED) && left < 0)
+        return 0;
+    return left;
+}
+
+static stk_time cost(const struct sim *m, const struct stk_param *of, const struct run *r)
+{
+    return of ? stk_params_size(m->cfg.params, of, r->gpus) : 0;
+}
+
+/* How one that is told to go does it. */
+static enum leave way_of(const struct sim *m, const struct stk_stop *s)
+{
+    enum leave asked = s->suspend ? SUSPEND : s->kill ? KILL : SIGNAL;
+
+    if (m->leave == KEEP || s->cause != STK_CAUSE_EVICTED)
+        return KEEP;
+    return asked < m->leave ? asked : m->leave;
+}
+
+/* It is gone, or asleep. */
+static void gone(struct sim *m, stk_time now, uint32_t job, const struct stk_stop *s,
+                 enum leave way)
+{
+    struct run *r = &m->runs[job];
+    struct stk_event ev = {.at = now, .type = STK_EV_EXITED, .job = s->job, .lease = s->lease};
+
+    stk_heap_remove(&m->ends, m->pos, job);
+    leave(m, now, job);
+    r->leaving = false;
+    ev.u.exit.cause = s->cause;
+    if (s->cause == STK_CAUSE_EVICTED && way == SUSPEND) {
+        ev = (struct stk_event){
+            .at = now, .type = STK_EV_SUSPENDED, .job = s->job, .lease = s->lease};
+        r->left += cost(m, m->cfg.suspend, r);
+        m->restart_gpu_s += (double)cost(m, m->cfg.suspend, r) / (double)STK_SECOND * r->gpus;
+    } else if (s->cause == STK_CAUSE_EVICTED) {
+        ev.u.exit.lost = cost(m, m->cfg.restart, r);
+        if (way == KILL && !stk_pace_counts(&m->pace, job) && r->saved > r->left)
+            ev.u.exit.lost += r->saved - r->left;
+        r->left += ev.u.exit.lost;
+        r->saved = r->left;
+        m->restart_gpu_s += (double)ev.u.exit.lost / (double)STK_SECOND * r->gpus;
+    }
+    m->base.emit(m->base.emit_ctx, &ev);
+}
+
 static void stop(struct stk_engine *e, stk_time now, const struct stk_stop *s)
 {
     struct sim *m = (struct sim *)e;
-    struct stk_event ev = {.at = now, .type = STK_EV_EXITED, .job = s->job, .lease = s->lease};
     uint32_t job = s->job.i;
     struct run *r;
 
     if (job >= m->cap_pos || !stk_heap_has(m->pos, job) || m->runs[job].lease != s->lease)
         return;
     r = &m->runs[job];
-    stk_heap_remove(&m->ends, m->pos, job);
-    ev.u.exit.cause = s->cause;
-    leave(m, now, job);
-    r->left -= now > r->started ? stk_speed_work(now - r->started, r->speed) : 0;
-    if ((stk_pace_counts(&m->pace, job) || r->speed != STK_SPEED) && r->left < 0)
-        r->left = 0;
-    if (s->cause == STK_CAUSE_EVICTED) {
-        ev.u.exit.lost = stk_params_size(m->cfg.params, &stk_sim_params[P_RESTART], r->gpus);
-        r->left += ev.u.exit.lost;
-        m->restart_gpu_s += (double)ev.u.exit.lost / (double)STK_SECOND * r->gpus;
+    if (r->leaving && s->cause == STK_CAUSE_EVICTED)
+        return; /* it was told */
+    if (!r->leaving)
+        r->left = left_now(m, job, now);
+    if (way_of(m, s) != SIGNAL || m->save == 0) {
+        gone(m, now, job, s, way_of(m, s));
+        return;
     }
-    e->emit(e->emit_ctx, &ev);
+    r->leaving = true;
+    stk_heap_remove(&m->marks, m->mark_pos, job);
+    stk_heap_put(&m->ends, m->pos, job, now + m->save, s->lease);
+}
+
+/* A checkpoint is done. */
+static void mark(struct sim *m, stk_time now, uint32_t job)
+{
+    struct run *r = &m->runs[job];
+    const struct stk_event ev = {
+        .at = now, .type = STK_EV_CHECKPOINT, .job = {job}, .lease = r->lease};
+
+    stk_heap_put(&m->marks, m->mark_pos, job, m->marks.item[0].key + r->every, r->lease);
+    r->saved = left_now(m, job, now);
+    m->base.emit(m->base.emit_ctx, &ev);
+}
+
+static void end(struct sim *m, stk_time now, uint32_t job)
+{
+    const struct run *r = &m->runs[job];
+    const struct stk_event ev = {.at = now,
+                                 .type = STK_EV_EXITED,
+                                 .job = {job},
+                                 .lease = r->lease,
+                                 .u.exit = {.cause = r->ends}};
+
+    if (r->leaving) {
+        const struct stk_stop s = {{job}, r->lease, STK_CAUSE_EVICTED, false, false};
+
+        gone(m, now, job, &s, SIGNAL);
+        return;
+    }
+    stk_heap_remove(&m->ends, m->pos, job);
+    leave(m, now, job);
+    m->base.emit(m->base.emit_ctx, &ev);
 }
 
 static void pump(struct stk_engine *e, stk_time now)
@@ -186,19 +300,10 @@ static void pump(struct stk_engine *e, stk_time now)
         stk_heap_remove(&m->boots, m->boot_pos, slot);
         e->emit(e->emit_ctx, &ev);
     }
-    while (m->ends.n > 0 && m->ends.item[0].key <= now) {
-        uint32_t slot = m->ends.item[0].id;
-        const struct run *r = &m->runs[slot];
-        const struct stk_event ev = {.at = now,
-                                     .type = STK_EV_EXITED,
-                                     .job = {slot},
-                                     .lease = r->lease,
-                                     .u.exit = {.cause = r->ends}};
-
-        stk_heap_remove(&m->ends, m->pos, slot);
-        leave(m, now, slot);
-        e->emit(e->emit_ctx, &ev);
-    }
+    while (m->ends.n > 0 && m->ends.item[0].key <= now)
+        end(m, now, m->ends.item[0].id);
+    while (m->marks.n > 0 && m->marks.item[0].key <= now)
+        mark(m, now, m->marks.item[0].id);
     while ((node = stk_sim_power_off(&m->power, now)) != STK_NONE) {
         const struct stk_event ev = {.at = now, .type = STK_EV_NODE_OFF, .u.node = {node}};
 
@@ -213,6 +318,8 @@ static stk_time next(const struct stk_engine *e)
 
     if (m->ends.n > 0 && m->ends.item[0].key < t)
         t = m->ends.item[0].key;
+    if (m->marks.n > 0 && m->marks.item[0].key < t)
+        t = m->marks.item[0].key;
     return m->boots.n > 0 && m->boots.item[0].key < t ? m->boots.item[0].key : t;
 }
 
@@ -235,6 +342,8 @@ static void close_sim(struct stk_engine *e)
     stk_sim_power_done(&m->power);
     stk_heap_done(&m->boots, &mem);
     stk_mem_drop(&mem, &m->boot_pos, &m->cap_boot_pos, sizeof(*m->boot_pos));
+    stk_heap_done(&m->marks, &mem);
+    stk_mem_drop(&mem, &m->mark_pos, &m->cap_mark_pos, sizeof(*m->mark_pos));
     stk_heap_done(&m->ends, &mem);
     stk_mem_drop(&mem, &m->pos, &m->cap_pos, sizeof(*m->pos));
     stk_mem_drop(&mem, &m->runs, &m->cap_runs, sizeof(*m->runs));
@@ -250,6 +359,17 @@ static const struct stk_engine_ops sim_ops = {
     .peek = peek,
     .close = close_sim,
 };
+
+static enum leave leave_of(const struct stk_params *p)
+{
+    static const char *const words[] = {
+        [KEEP] = "keep", [KILL] = "kill", [SIGNAL] = "signal", [SUSPEND] = "suspend"};
+    enum leave l = KEEP;
+
+    while (l < SUSPEND && !stk_params_word(p, &stk_sim_params[P_LEAVE], words[l]))
+        l++;
+    return l;
+}
 
 int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *mem,
                        struct stk_engine **ret_engine, struct stk_err *err)
@@ -268,6 +388,9 @@ int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *m
     m->mem = *mem;
     m->cfg = *cfg;
     m->late = stk_params_seconds(cfg->params, &stk_sim_params[P_LATE]);
+    m->save = stk_params_seconds(cfg->params, &stk_sim_params[P_SAVE]);
+    m->every = stk_params_seconds(cfg->params, &stk_sim_params[P_CHECKPOINT]);
+    m->leave = leave_of(cfg->params);
     pace.steps = stk_params_seconds(cfg->params, &stk_sim_params[P_STEPS]);
     if (stk_pace_init(&m->pace, &pace, mem) < 0 || stk_sim_power_init(&m->power, &power, mem) < 0) {
         close_sim(&m->base);

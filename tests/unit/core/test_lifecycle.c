@@ -279,7 +279,7 @@ static int refusal(const struct fx *f, uint32_t job, enum stk_event_type t, int 
         return -EINVAL;
     if (t == STK_EV_SUSPENDED && j->lease && !j->suspend_wanted)
         return -EINVAL;
-    if ((t == STK_EV_SUSPENDED || t == STK_EV_STARTED) && !j->lease)
+    if ((t == STK_EV_SUSPENDED || t == STK_EV_STARTED || t == STK_EV_CHECKPOINT) && !j->lease)
         return -EPROTO;
     return (t == STK_EV_EXITED || t == STK_EV_EVICT) && !j->lease && !j->slept ? -EPROTO : 0;
 }

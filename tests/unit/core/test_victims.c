@@ -336,6 +336,235 @@ static void a_rule_may_say_how_many(void **state)
     fx_finish(f);
 }
 
+/* ---- what is at stake ---- */
+
+static struct fx *one_node(const char *params)
+{
+    static const struct stk_node_spec node = {.gpus = 8};
+
+    return fx_new(&(struct fx_setup){
+        .nodes = &node, .n_nodes = 1, .order = "priority", .preempt = "tier", .params = params});
+}
+
+static void who_has_just_saved_goes_first(void **state)
+{
+    struct fx *f = one_node("preempt.best_effort=kill restart_s=30");
+    uint32_t a = submit(f, 1, 4, STK_TIER_BEST_EFFORT), b, job;
+
+    (void)state;
+    fx_turn(f);
+    b = submit(f, 1, 4, STK_TIER_BEST_EFFORT); /* the later one: it would go */
+    fx_turn(f);
+    fx_run(f, 300 * STK_SECOND);
+    f->now = 300 * STK_SECOND;
+    assert_int_equal(stk_stake_units(f->s, fx_of(f, a), f->now), 4000 * 930);
+    assert_int_equal(fx_job_event(f, STK_EV_CHECKPOINT, a), 0);
+    f->now = 310 * STK_SECOND;
+    assert_int_equal(stk_stake_units(f->s, fx_of(f, a), f->now), 4000 * 40);
+    job = submit(f, 1, 4, STK_TIER_STANDARD);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, job), STK_JOB_RUNNING);
+    assert_int_equal(fx_of(f, a)->preemptions, 1);
+    assert_int_equal(fx_of(f, b)->preemptions, 0);
+    fx_finish(f);
+}
+
+static void silence_is_neither_safe_nor_the_first_to_go(void **state)
+{
+    struct fx *f = one_node("preempt.best_effort=kill");
+    uint32_t silent = submit(f, 1, 4, STK_TIER_BEST_EFFORT);
+    uint32_t says = submit(f, 1, 4, STK_TIER_BEST_EFFORT);
+
+    (void)state;
+    fx_turn(f);
+    f->now = 10 * STK_SECOND;
+    assert_int_equal(fx_job_event(f, STK_EV_CHECKPOINT, says), 0);
+    f->now = 500 * STK_SECOND;
+    assert_true(stk_stake_units(f->s, fx_of(f, says), f->now) <
+                stk_stake_units(f->s, fx_of(f, silent), f->now));
+    f->now = 950 * STK_SECOND;
+    assert_true(stk_stake_units(f->s, fx_of(f, says), f->now) >
+                stk_stake_units(f->s, fx_of(f, silent), f->now));
+    fx_finish(f);
+}
+
+static void the_way_it_leaves_says_what_it_loses(void **state)
+{
+    struct fx *f = one_node("preempt.standard=signal restart_s=20 suspend_s=5");
+    struct stk_state *s = state_of(f);
+    uint32_t sleeps = submit(f, 1, 1, STK_TIER_BEST_EFFORT);
+    uint32_t warned = submit(f, 1, 1, STK_TIER_STANDARD);
+
+    (void)state;
+    fx_turn(f);
+    assert_int_equal(stk_stake_leave(s, fx_of(f, sleeps)), STK_LEAVE_SUSPEND);
+    assert_int_equal(stk_stake_leave(s, fx_of(f, warned)), STK_LEAVE_SIGNAL);
+    assert_int_equal(stk_stake_units(s, fx_of(f, sleeps), f->now), 920 * 1000);
+    s->stake_rule.sleeps = true; /* the engine can */
+    assert_int_equal(stk_stake_units(s, fx_of(f, sleeps), f->now), 5 * 1000);
+    s->terms[sleeps].no_sleep = true;
+    assert_int_equal(stk_stake_leave(s, fx_of(f, sleeps)), STK_LEAVE_SIGNAL);
+    assert_int_equal(stk_stake_units(s, fx_of(f, warned), f->now), 920 * 1000);
+    s->terms[warned].signals = true; /* it saves */
+    assert_int_equal(stk_stake_units(s, fx_of(f, warned), f->now), 20 * 1000);
+    fx_free(f);
+}
+
+/* ---- who is protected ---- */
+
+static void a_start_protects_for_a_while(void **state)
+{
+    for (int own = 0; own < 2; own++) {
+        struct fx *f = one_node(own ? NULL : "preempt.min_run_s=60");
+        struct stk_job_spec spec = fx_job(8, 1000);
+        uint32_t low, job;
+
+        (void)state;
+        spec.tier = STK_TIER_BEST_EFFORT;
+        spec.terms.min_run = own ? 60 * STK_SECOND : 0;
+        low = fx_submit(f, spec);
+        fx_turn(f);
+        f->now = 10 * STK_SECOND;
+        job = submit(f, 1, 4, STK_TIER_STANDARD);
+        fx_turn(f);
+        assert_int_equal(fx_state(f, job), STK_JOB_WAITING);
+        assert_int_equal(fx_next(f), 60 * STK_SECOND); /* nothing else happens then */
+        fx_run(f, 60 * STK_SECOND);
+        assert_int_equal(fx_state(f, job), STK_JOB_RUNNING);
+        assert_int_equal(fx_of(f, low)->preemptions, 1);
+        fx_finish(f);
+    }
+}
+
+static void nobody_is_protected_from_a_guarantee(void **state)
+{
+    struct fx *f = one_node("preempt.min_run_s=60");
+    struct stk_victim_rule rule = {.class = lower};
+    struct stk_event out[MANY];
+    const struct stk_ask ask = {.s = state_of(f), .now = 0, .out = out, .cap = MANY};
+    uint32_t job;
+
+    (void)state;
+    (void)submit(f, 1, 8, STK_TIER_BEST_EFFORT);
+    fx_turn(f);
+    job = submit(f, 1, 4, STK_TIER_STANDARD);
+    assert_int_equal(stk_victims_room(&ask, job, &rule), 0);
+    rule.reclaims = true;
+    assert_int_equal(stk_victims_room(&ask, job, &rule), 1);
+    fx_finish(f);
+}
+
+static void so_often_a_day_and_no_more(void **state)
+{
+    struct fx *f = one_node("preempt.per_day=2");
+    struct stk_job_spec low = fx_job(8, 500000), high = fx_job(8, 10);
+    uint32_t job, last;
+
+    (void)state;
+    low.tier = STK_TIER_BEST_EFFORT;
+    job = fx_submit(f, low);
+    fx_turn(f);
+    for (int i = 0; i < 2; i++) {
+        fx_run(f, (i + 1) * 1000 * STK_SECOND);
+        f->now = (i + 1) * 1000 * STK_SECOND;
+        (void)fx_submit(f, high);
+        fx_turn(f);
+        assert_int_equal(fx_of(f, job)->preemptions, i + 1);
+    }
+    fx_run(f, 3000 * STK_SECOND);
+    f->now = 3000 * STK_SECOND;
+    last = fx_submit(f, high);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, last), STK_JOB_WAITING);
+    assert_int_equal(fx_next(f), 1000 * STK_SECOND + STK_DAY);
+    fx_run(f, 1000 * STK_SECOND + STK_DAY);
+    assert_int_equal(fx_state(f, last), STK_JOB_RUNNING);
+    assert_int_equal(fx_of(f, job)->preemptions, 3);
+    assert_int_equal(f->s->stakes[job].times, 1); /* another day */
+    fx_finish(f);
+}
+
+/* ---- budgets ---- */
+
+static void a_group_keeps_so_many_up(void **state)
+{
+    struct fx *f = one_node(NULL);
+    struct stk_job_spec spec = fx_job(2, 1000);
+    uint32_t low[4], job, up = 0;
+
+    (void)state;
+    spec.tier = STK_TIER_BEST_EFFORT;
+    spec.terms.group = 7;
+    for (uint32_t i = 0; i < 4; i++) {
+        spec.terms.group_min = i == 2 ? 3 : 0; /* one says it for all */
+        low[i] = fx_submit(f, spec);
+    }
+    fx_turn(f);
+    job = submit(f, 1, 4, STK_TIER_CRITICAL);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, job), STK_JOB_WAITING); /* two would have to go */
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(fx_of(f, low[i])->preemptions, 0);
+    assert_int_equal(fx_cancel(f, job), 0);
+    job = submit(f, 1, 2, STK_TIER_CRITICAL);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, job), STK_JOB_RUNNING);
+    job = submit(f, 1, 2, STK_TIER_CRITICAL);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, job), STK_JOB_WAITING);
+    for (int i = 0; i < 4; i++)
+        up += fx_state(f, low[i]) == STK_JOB_RUNNING;
+    assert_int_equal(up, 3);
+    fx_sound(f);
+    fx_drain(f);
+    assert_int_equal(f->s->by_group.n, 0);
+    fx_finish(f);
+}
+
+/* Another member starts, and the one that was needed may go. */
+static void when_another_is_up_one_may_go(void **state)
+{
+    const struct stk_node_spec nodes[] = {{.gpus = 8}, {.gpus = 4, .gpu_type = 1}};
+    struct fx *f = fx_new(
+        &(struct fx_setup){.nodes = nodes, .n_nodes = 2, .order = "priority", .preempt = "tier"});
+    struct stk_job_spec spec = fx_job(8, 1000), other = fx_job(4, 100);
+    uint32_t first, job, node;
+
+    (void)state;
+    spec.tier = STK_TIER_BEST_EFFORT;
+    spec.terms.group = 1;
+    spec.terms.group_min = 1;
+    first = fx_submit(f, spec);
+    other.demand.gpu_types = 2;
+    node = fx_submit(f, other);
+    spec.demand.gpus = 4;
+    spec.demand.gpu_types = 2;
+    (void)fx_submit(f, spec);
+    fx_turn(f);
+    job = submit(f, 1, 8, STK_TIER_STANDARD);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, job), STK_JOB_WAITING);
+    fx_run(f, 100 * STK_SECOND);
+    assert_int_equal(fx_state(f, node), STK_JOB_DONE);
+    assert_int_equal(fx_state(f, job), STK_JOB_RUNNING);
+    assert_int_equal(fx_of(f, first)->preemptions, 1);
+    fx_finish(f);
+}
+
+static void policies_that_keep_no_budget_refuse_it(void **state)
+{
+    struct fx *f = fx_new(&(struct fx_setup){.order = "srtf", .preempt = "afresh"});
+    struct stk_job_spec spec = fx_job(1, 10);
+
+    (void)state;
+    spec.terms.group = 1;
+    assert_int_equal(fx_try_submit(f, &spec), 0);
+    spec.terms.group_min = 1;
+    assert_int_equal(fx_try_submit(f, &spec), -EINVAL);
+    assert_non_null(strstr(f->err.text, "afresh"));
+    fx_finish(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -344,6 +573,15 @@ int main(void)
         cmocka_unit_test(a_gang_takes_the_rack_that_costs_least),
         cmocka_unit_test(a_gang_goes_whole),
         cmocka_unit_test(a_rule_may_say_how_many),
+        cmocka_unit_test(who_has_just_saved_goes_first),
+        cmocka_unit_test(silence_is_neither_safe_nor_the_first_to_go),
+        cmocka_unit_test(the_way_it_leaves_says_what_it_loses),
+        cmocka_unit_test(a_start_protects_for_a_while),
+        cmocka_unit_test(nobody_is_protected_from_a_guarantee),
+        cmocka_unit_test(so_often_a_day_and_no_more),
+        cmocka_unit_test(a_group_keeps_so_many_up),
+        cmocka_unit_test(when_another_is_up_one_may_go),
+        cmocka_unit_test(policies_that_keep_no_budget_refuse_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,7 +176,7 @@ static void a_job_of_another_boot_is_lost_with_its_node(void **state)
 
 static void a_job_without_a_trace_is_reported_as_such(void **state)
 {
-    const struct stk_stop cancel = {{2}, 6, STK_CAUSE_CANCELLED, false};
+    const struct stk_stop cancel = {{2}, 6, STK_CAUSE_CANCELLED, false, false};
     struct lw w;
 
     (void)state;
@@ -192,7 +192,7 @@ static void a_job_without_a_trace_is_reported_as_such(void **state)
 
 static void a_stop_that_was_under_way_is_finished(void **state)
 {
-    const struct stk_stop evict = {{1}, 5, STK_CAUSE_EVICTED, false};
+    const struct stk_stop evict = {{1}, 5, STK_CAUSE_EVICTED, false, false};
     struct stk_event ev;
     struct lw w;
 

@@ -196,7 +196,7 @@ static void a_sleeping_job_survives_a_restart(void **state)
 
 static void a_suspend_that_was_under_way_is_finished(void **state)
 {
-    const struct stk_stop stop = {{1}, 5, STK_CAUSE_EVICTED, true};
+    const struct stk_stop stop = {{1}, 5, STK_CAUSE_EVICTED, true, false};
     struct lw w;
 
     (void)state;
@@ -353,7 +353,7 @@ static void memory_is_counted_before_a_suspend(void **state)
  */
 static void a_stoker_gpu_of_an_earlier_daemon_is_let_finish(void **state)
 {
-    const struct stk_stop stop = {{1}, 5, STK_CAUSE_EVICTED, true};
+    const struct stk_stop stop = {{1}, 5, STK_CAUSE_EVICTED, true, false};
     struct lw w;
     char *log;
 
@@ -464,7 +464,7 @@ static void a_cancel_while_saving_waits_for_the_helper(void **state)
 
 static void a_restart_while_saving_does_it_again(void **state)
 {
-    const struct stk_stop stop = {{1}, 5, STK_CAUSE_EVICTED, true};
+    const struct stk_stop stop = {{1}, 5, STK_CAUSE_EVICTED, true, false};
     struct lw w;
 
     (void)state;
