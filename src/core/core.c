@@ -44,7 +44,7 @@ static int reserve_end(struct stk_state *s, const struct stk_job *j, enum stk_ca
         if (n > s->n_blocked)
             break;
     }
-    return stk_opool_reserve(&s->trees, &s->mem, n + 4);
+    return stk_opool_reserve(&s->trees, &s->mem, 2 * n + 4);
 }
 
 /* An event about a lease is about the one the job has, or the one its processes sleep under. */
@@ -213,7 +213,7 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
 static int apply_tick(struct stk_state *s, struct stk_err *err)
 {
     /* a tick must not stop half-way for lack of memory */
-    if (stk_opool_reserve(&s->trees, &s->mem, stk_heap_count(&s->timers, s->now) + 3) < 0)
+    if (stk_opool_reserve(&s->trees, &s->mem, 2 * stk_heap_count(&s->timers, s->now) + 3) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     stk_tick(s);
     return 0;

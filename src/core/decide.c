@@ -14,6 +14,7 @@
 #include "core/backfill.h"
 #include "core/core.h"
 #include "core/defrag.h"
+#include "core/fair.h"
 #include "core/limit.h"
 #include "core/place.h"
 #include "core/queue.h"
@@ -77,10 +78,20 @@ static uint32_t moved_step(struct stk_state *s, uint32_t pool, stk_time now, str
     return 0;
 }
 
+/* The job that the pool's reservation is for is entitled to its GPUs (core/fair.h). */
+static bool promised_title(const struct stk_state *s, const struct stk_pool *p)
+{
+    return p->resv_job != STK_NONE && s->shapes[s->jobs[p->resv_job].shape].title;
+}
+
+/* One that is not entitled is behind every promise to one that is. */
 static bool behind_reservation(const struct stk_state *s, const struct stk_pool *p,
                                const struct stk_oent *e)
 {
-    return p->resv_job != STK_NONE && p->resv_job != e->id && !before(e, &s->jobs[p->resv_job]);
+    if (p->resv_job == STK_NONE || p->resv_job == e->id)
+        return false;
+    return !before(e, &s->jobs[p->resv_job]) ||
+           (promised_title(s, p) && !s->shapes[s->jobs[e->id].shape].title);
 }
 
 /* Of a job of the shape, on the pieces that were just found for it. */
@@ -177,7 +188,7 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
                               stk_time now, struct stk_event *out)
 {
     struct stk_pool *p = &s->pools[s->shapes[shape].pool];
-    const struct stk_heap_item *top = &p->ready.item[0];
+    const struct stk_heap_item *top = &stk_shape_heap(s, shape)->item[0];
     stk_time limit = p->resv_at == STK_NEVER_TIME ? INT64_MAX : p->resv_at - now;
     const struct stk_oent *e = first;
     uint32_t n;
@@ -207,13 +218,66 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
     return 1;
 }
 
+/* An entitled job finds no room, and nobody can be evicted so that it does. It stands in nobody's
+ * way, but is promised a start unless another one is. */
+static void park_entitled(struct stk_state *s, struct stk_pool *p, uint32_t job, stk_time now)
+{
+    if (s->backfill->reserve_one && !promised_title(s, p))
+        stk_reserve_for(s, job, now);
+    stk_shape_park(s, s->jobs[job].shape, STK_PARKED_TITLE);
+}
+
+/* A job that is entitled to GPUs (core/fair.h): it starts, or others must go. Only a promise to
+ * another such job is kept. */
+static uint32_t entitled_step(struct stk_state *s, uint32_t shape, const struct stk_oent *first,
+                              stk_time now, struct stk_event *out, uint32_t cap)
+{
+    struct stk_pool *p = &s->pools[s->shapes[shape].pool];
+    const struct stk_ask ask = {
+        .s = s, .now = now, .pool = s->shapes[shape].pool, .out = out, .cap = cap};
+    const bool behind = behind_reservation(s, p, first);
+    uint32_t n;
+
+    if (stk_fair_title(s, first->id) != s->shapes[shape].title) {
+        stk_shape_requeue(s, shape, first);
+        return 0;
+    }
+    if (behind && promised_title(s, p))
+        return backfill_step(s, shape, first, now, out);
+    if (stk_place_try(s, shape, NULL, &n)) {
+        const bool ends =
+            behind && (p->resv_at == STK_NEVER_TIME || first->aux <= p->resv_at - now);
+
+        if (p->resv_job != STK_NONE && !ends && !(behind && stk_reserve_spare(s, shape, &n))) {
+            stk_shape_unreserve(s, ask.pool);
+            (void)stk_place_try(s, shape, NULL, &n);
+        }
+        out[0] = stk_decide_place(s, now, first->id, n);
+        return 1;
+    }
+    stk_tenant_note(s, shape, false);
+    n = s->preempt->room(s->preempt_st, &ask, (stk_job_id){first->id});
+    if (n == 0)
+        park_entitled(s, p, first->id, now);
+    return n;
+}
+
+/* The next shape to be tried, STK_NONE: none. Entitled ones first; those do not wait for the head
+ * of a strict queue. */
+static uint32_t next_shape(const struct stk_pool *p)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        if (p->entitled[i].n > 0)
+            return p->entitled[i].item[0].id;
+    return p->ready.n > 0 && !p->blocked ? p->ready.item[0].id : STK_NONE;
+}
+
 static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, struct stk_event *out,
                            uint32_t cap)
 {
     struct stk_pool *p = &s->pools[pool];
 
-    while (p->ready.n > 0 && !p->blocked) {
-        uint32_t shape = p->ready.item[0].id, n;
+    for (uint32_t shape, n; (shape = next_shape(p)) != STK_NONE;) {
         const struct stk_oent *first =
             stk_otree_first(&s->trees, &s->shapes[shape].waiting, INT64_MAX);
 
@@ -221,6 +285,12 @@ static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, str
         __builtin_prefetch(&s->jobs[first->id].started);
         if (stk_shape_limited(&s->shapes[shape]) && stk_limit_park(s, shape))
             continue; /* it stands in nobody's way */
+        if (s->shapes[shape].title) {
+            n = entitled_step(s, shape, first, now, out, cap);
+            if (n > 0)
+                return n;
+            continue;
+        }
         if (behind_reservation(s, p, first)) {
             if (backfill_step(s, shape, first, now, out))
                 return 1;
@@ -288,6 +358,7 @@ static void look_again(struct stk_state *s)
 
 uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, uint32_t cap)
 {
+    stk_fair_refresh(s);
     if (s->again && now > s->again_at)
         look_again(s);
     stk_stake_look_again(s, now);

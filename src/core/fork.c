@@ -10,6 +10,7 @@
 #include "core/budget.h"
 #include "core/core.h"
 #include "core/evictable.h"
+#include "core/fair.h"
 #include "core/index.h"
 #include "core/pair.h"
 #include "core/score.h"
@@ -42,6 +43,8 @@ static void in_pools(struct stk_state *s, struct stk_visit *v)
         struct stk_pool *pool = &s->pools[p];
 
         STK_BLOCK(v, pool->ready.item, pool->ready.cap);
+        for (uint32_t k = 0; k < 2; k++)
+            STK_BLOCK(v, pool->entitled[k].item, pool->entitled[k].cap);
         STK_BLOCK(v, pool->due.item, pool->due.cap);
         STK_BLOCK(v, pool->plan.nodes, pool->plan.cap);
         STK_BLOCK(v, pool->rated, pool->cap_rated);
@@ -91,6 +94,7 @@ static void all_blocks(struct stk_state *s, struct stk_visit *v)
     stk_seen_memory(s, v);
     stk_pair_memory(s, v);
     stk_tenants_memory(s, v);
+    stk_fair_memory(s, v);
     stk_accounts_memory(s, v);
     stk_index_memory(s, v);
     stk_settings_memory(s, v);

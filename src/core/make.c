@@ -127,6 +127,22 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
     return 0;
 }
 
+/* Whether guarantees are kept, and ranks of running jobs count. */
+static int set_fair(struct stk_state *s, uint32_t n_tenants, struct stk_err *err)
+{
+    const struct stk_preempt_ops *p = s->preempt;
+
+    s->fair = p->fair && n_tenants > 0;
+    s->by_due = s->fair && p->by_due(s->preempt_st);
+    s->ranked = p->ranked && p->ranked(s->preempt_st);
+    if (s->ranked && !(s->order->preemptive && s->order->next_change))
+        return stk_err_set(err, -EINVAL,
+                           "order %s does not rank running jobs in levels, so they do not give way "
+                           "by rank; take order las",
+                           s->order->name);
+    return 0;
+}
+
 static size_t tags_size(const struct stk_state *s)
 {
     return (s->n_nodes + (size_t)1) * STK_TAGS * sizeof(*s->tags);
@@ -204,6 +220,7 @@ int stk_core_make(const struct stk_core_config *cfg, const struct stk_mem *mem,
     for (uint32_t p = 0; rc == 0 && p < s->n_pools; p++)
         stk_timeline_init(&s->pools[p].plan, &s->mem);
     rc = rc < 0 ? rc : policy_init(s, cfg, err);
+    rc = rc < 0 ? rc : set_fair(s, cfg->n_tenants, err);
     rc = rc < 0 ? rc : stk_tenants_init(s, cfg->tenants, cfg->n_tenants, err);
     rc = rc < 0 ? rc : stk_accounts_init(s, cfg->queues, cfg->n_queues, err);
     rc = rc < 0 ? rc : finish_new(s, err);

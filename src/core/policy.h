@@ -175,6 +175,12 @@ struct stk_preempt_ops { /* who must give way */
      * that are being stopped count as gone. Asked again while the pool is claimed for the job. */
     uint32_t (*room)(const void *st, const struct stk_ask *ask, stk_job_id job);
     stk_time (*round)(const void *st); /* optional: as in stk_order_ops */
+    /* With room(): guarantees of tenants are kept (core/fair.h). Asked once: whether those who have
+     * less than they are due are entitled, too; whether running jobs have ranks that count, by an
+     * order whose keys only jump. */
+    bool fair;
+    bool (*by_due)(const void *st);
+    bool (*ranked)(const void *st);
 };
 
 /* Admission. One policy today: refuse what can never run. */

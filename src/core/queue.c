@@ -6,6 +6,7 @@
 #include "core/backfill.h"
 #include "core/budget.h"
 #include "core/evictable.h"
+#include "core/fair.h"
 #include "core/index.h"
 #include "core/place.h"
 #include "core/share.h"
@@ -18,8 +19,8 @@ static int reserve(struct stk_state *s, uint32_t pool, uint32_t n)
     const struct stk_mem *m = &s->mem;
     int rc = 0;
 
-    /* a job moves between at most three trees per event, and another may be left alone */
-    rc = rc < 0 ? rc : stk_opool_reserve(&s->trees, m, 4 * n);
+    /* a job moves between at most four trees per event, and another may be left alone */
+    rc = rc < 0 ? rc : stk_opool_reserve(&s->trees, m, 5 * n);
     rc = rc < 0 ? rc
                 : stk_mem_grow(m, &s->shapes, &s->cap_shapes, s->n_shapes + n, sizeof(*s->shapes));
     rc = rc < 0 ? rc
@@ -27,6 +28,8 @@ static int reserve(struct stk_state *s, uint32_t pool, uint32_t n)
                                sizeof(*s->shape_pos));
     rc = rc < 0 ? rc : stk_map_reserve(&s->shape_by_hash, m, s->n_shapes + n);
     rc = rc < 0 ? rc : stk_heap_reserve(&p->ready, m, p->n_shapes + n);
+    for (uint32_t i = 0; s->fair && i < 2; i++)
+        rc = rc < 0 ? rc : stk_heap_reserve(&p->entitled[i], m, p->n_shapes + n);
     rc = rc < 0 ? rc : stk_heap_reserve(&s->timers, m, s->n_jobs + 1);
     if (s->whole_pool) {
         rc = rc < 0 ? rc
@@ -86,6 +89,7 @@ static void tree_add(struct stk_state *s, uint32_t job)
 
     j->rank = k.base;
     j->rate = k.rate;
+    stk_fair_add(s, job);
     s->drift |= k.rate > 0;
     if (s->whole_pool) {
         e.aux = (int64_t)j->gpus * 2 + (j->lease != 0);
@@ -101,6 +105,7 @@ static void tree_remove(struct stk_state *s, uint32_t job)
     struct stk_job *j = &s->jobs[job];
     bool found = true;
 
+    stk_fair_remove(s, job);
     if (s->whole_pool)
         found =
             stk_otree_remove(&s->trees, &rated_of(&s->pools[j->pool], j->rate, j->lease != 0)->tree,
@@ -119,7 +124,7 @@ static bool before(const struct stk_heap_item *it, const struct stk_job *j)
 void stk_queue_due(struct stk_state *s, uint32_t job)
 {
     const struct stk_job *j = &s->jobs[job];
-    const struct stk_oent e = {.key = j->rank, .tie = j->number};
+    const struct stk_oent e = {.key = j->rank, .tie = j->number, .id = job};
     uint32_t pos = s->shape_pos[j->shape];
 
     if (s->shapes[j->shape].parked != STK_READY)
@@ -153,6 +158,8 @@ static void shape_got(struct stk_state *s, uint32_t shape, uint32_t job)
     if (sh->parked == STK_PARKED_ROOM &&
         (first->id != job || !(s->backfill->reserve_one || s->preempt->room)))
         return;
+    if (sh->parked == STK_PARKED_TITLE && first->id != job)
+        return; /* all of a shape have the same title */
     if (sh->parked == STK_PARKED_LIMIT || sh->parked == STK_PARKED_QUEUE)
         return; /* all of a shape are over the same limit */
     if (p->blocked && before(&p->ready.item[0], j)) {
@@ -221,7 +228,7 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
         if (first)
             stk_shape_requeue(s, j->shape, first);
         else
-            stk_heap_remove(&p->ready, s->shape_pos, j->shape);
+            stk_heap_remove(stk_shape_heap(s, j->shape), s->shape_pos, j->shape);
     } else if (sh->waiting.count == 0) {
         /* the next job of the shape is tried, whatever happened meanwhile */
         stk_shape_unpark(s, j->shape);
@@ -247,8 +254,11 @@ void stk_queue_lease(struct stk_state *s, uint32_t job)
     for (uint32_t k = j->level + 1u; k < s->n_levels; k++)
         if (p->level_waiting[k] > 0)
             stk_shape_wake_all(s, p);
-    if (s->whole_pool)
+    if (s->whole_pool || s->ranked)
         tree_add(s, job);
+    else
+        stk_fair_add(s, job);
+    stk_shape_wake_titles(s, p); /* it may give way to them */
     set_timer(s, job);
     if (s->keep_ends) {
         const struct stk_oent e = {j->expected_end, j->number, job, j->gpus};
@@ -268,8 +278,10 @@ void stk_queue_unlease(struct stk_state *s, uint32_t job)
     p->level_leased[j->level]--;
     stk_evictable_lease(s, j, false);
     p->level_gpus_leased[j->level] -= j->gpus;
-    if (s->whole_pool)
+    if (s->whole_pool || s->ranked)
         tree_remove(s, job);
+    else
+        stk_fair_remove(s, job);
     stk_heap_remove(&s->timers, s->timer_pos, job);
     if (s->keep_ends)
         (void)stk_otree_remove(&s->trees, &p->ends, j->expected_end, j->number);
@@ -288,17 +300,21 @@ void stk_queue_rekey(struct stk_state *s, uint32_t job)
 {
     struct stk_job *j = &s->jobs[job];
 
-    if (!s->whole_pool && j->lease != 0) { /* its key matters when it waits again */
+    if (!s->whole_pool && !s->ranked && j->lease != 0) { /* its key matters when it waits again */
         set_timer(s, job);
         return;
     }
     tree_remove(s, job);
     tree_add(s, job);
     set_timer(s, job);
+    if (j->lease != 0 && s->ranked) { /* it may have to give way now */
+        stk_fair_fell(s, j->tenant);
+        stk_shape_wake_all(s, &s->pools[j->pool]);
+    }
     s->pools[j->pool].blocked = false;    /* it may be the head now */
     s->pools[j->pool].plan_valid = false; /* and is planned at its new place */
     if (s->whole_pool)
         stk_shape_mark_dirty(s, j->pool);
-    else
+    else if (j->lease == 0)
         stk_shape_ready(s, j->shape);
 }

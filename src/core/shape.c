@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "core/account.h"
+#include "core/fair.h"
 #include "core/gang.h"
 #include "core/index.h"
 #include "core/limit.h"
@@ -227,6 +228,29 @@ static void list_remove(struct stk_state *s, uint32_t shape)
     p->n_shapes--;
 }
 
+static void tenant_add(struct stk_state *s, uint32_t shape)
+{
+    struct stk_shape *sh = &s->shapes[shape];
+    uint32_t *list = &s->tenants[sh->tenant - 1].shapes;
+
+    sh->tenant_next = *list;
+    if (*list)
+        s->shapes[*list - 1].tenant_prev = shape + 1;
+    *list = shape + 1;
+}
+
+static void tenant_remove(struct stk_state *s, uint32_t shape)
+{
+    const struct stk_shape *sh = &s->shapes[shape];
+
+    if (sh->tenant_next)
+        s->shapes[sh->tenant_next - 1].tenant_prev = sh->tenant_prev;
+    if (sh->tenant_prev)
+        s->shapes[sh->tenant_prev - 1].tenant_next = sh->tenant_next;
+    else
+        s->tenants[sh->tenant - 1].shapes = sh->tenant_next;
+}
+
 uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                        const struct stk_under *u)
 {
@@ -255,6 +279,8 @@ uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t
     memcpy(s->shapes[at].account, u->account, sizeof(u->account));
     s->shape_pos[at] = STK_HEAP_OUT;
     list_add(s, at);
+    if (s->fair)
+        tenant_add(s, at);
     stk_map_put(&s->shape_by_hash, hash, at);
     return at;
 }
@@ -278,6 +304,8 @@ void stk_shape_drop(struct stk_state *s, uint32_t shape)
     if (sh->parked != STK_READY)
         stk_shape_unpark(s, shape);
     list_remove(s, shape);
+    if (s->fair)
+        tenant_remove(s, shape);
     u = under(sh);
     hash = shape_hash(&sh->demand, sh->pool, &u);
     at = stk_map_get(&s->shape_by_hash, hash);
@@ -364,6 +392,8 @@ static uint32_t *park_list(struct stk_state *s, const struct stk_shape *sh)
         return &s->tenants[sh->park_at].parked;
     if (sh->parked == STK_PARKED_QUEUE)
         return &s->accounts[sh->park_at].parked;
+    if (sh->parked == STK_PARKED_TITLE)
+        return &p->title_parked;
     return sh->parked == STK_PARKED_RESERVE ? &p->resv_parked : &s->counts[p->park_head + sh->need];
 }
 
@@ -385,11 +415,22 @@ void stk_shape_unpark(struct stk_state *s, uint32_t shape)
     sh->park_next = sh->park_prev = 0;
 }
 
-void stk_shape_requeue(struct stk_state *s, uint32_t shape, const struct stk_oent *at)
+struct stk_heap *stk_shape_heap(const struct stk_state *s, uint32_t shape)
 {
     struct stk_pool *p = &s->pools[s->shapes[shape].pool];
+    const uint8_t title = s->shapes[shape].title;
 
-    stk_heap_put(&p->ready, s->shape_pos, shape, at->key, at->tie);
+    return title ? &p->entitled[title - 1] : &p->ready;
+}
+
+void stk_shape_requeue(struct stk_state *s, uint32_t shape, const struct stk_oent *at)
+{
+    const enum stk_title title = s->fair ? stk_fair_title(s, at->id) : STK_TITLE_NONE;
+
+    if (title != s->shapes[shape].title)
+        stk_heap_remove(stk_shape_heap(s, shape), s->shape_pos, shape);
+    s->shapes[shape].title = (uint8_t)title;
+    stk_heap_put(stk_shape_heap(s, shape), s->shape_pos, shape, at->key, at->tie);
 }
 
 void stk_shape_ready(struct stk_state *s, uint32_t shape)
@@ -412,7 +453,7 @@ void stk_shape_park(struct stk_state *s, uint32_t shape, enum stk_parked why)
     uint32_t *list;
 
     assert(sh->parked == STK_READY && why != STK_READY);
-    stk_heap_remove(&p->ready, s->shape_pos, shape);
+    stk_heap_remove(stk_shape_heap(s, shape), s->shape_pos, shape);
     sh->parked = (uint8_t)why;
     list = park_list(s, sh);
     sh->park_next = *list;
@@ -437,6 +478,13 @@ void stk_shape_wake_all(struct stk_state *s, struct stk_pool *p)
 
     while ((need = stk_bits_next(&p->park_layout, s->words + p->park_used, 0)) != UINT32_MAX)
         stk_shape_ready(s, s->counts[p->park_head + need] - 1);
+    stk_shape_wake_titles(s, p);
+}
+
+void stk_shape_wake_titles(struct stk_state *s, struct stk_pool *p)
+{
+    while (p->title_parked)
+        stk_shape_ready(s, p->title_parked - 1);
 }
 
 void stk_shape_unreserve(struct stk_state *s, uint32_t pool)
@@ -495,6 +543,7 @@ void stk_shape_wake(struct stk_state *s, uint32_t node)
     if (!n->up)
         return;
     stk_pair_wake(s, node);
+    stk_shape_wake_titles(s, p);
     stk_shape_retry(s, n->pool);
     if (s->backfill->reserve_all || !s->backfill->pass) {
         p->blocked = false;

@@ -49,13 +49,17 @@ void stk_shape_park_at(struct stk_state *s, uint32_t shape, enum stk_parked why,
 void stk_shape_unpark(struct stk_state *s, uint32_t shape);
 /* Unparks it and puts it into the heap under its first job; its pool is dirty. */
 void stk_shape_ready(struct stk_state *s, uint32_t shape);
-/* Puts it into the heap under this job. */
+/* The heap it is in when it is ready: its pool's, or that of those with its title. */
+struct stk_heap *stk_shape_heap(const struct stk_state *s, uint32_t shape);
+/* Puts it into the heap under this job, which waits. */
 void stk_shape_requeue(struct stk_state *s, uint32_t shape, const struct stk_oent *at);
 
 /* A node has more free than before: shapes that may fit now get ready. */
 void stk_shape_wake(struct stk_state *s, uint32_t node);
 /* All shapes that do not fit get ready. */
 void stk_shape_wake_all(struct stk_state *s, struct stk_pool *p);
+/* Those parked with a title (core/fair.h) get ready. */
+void stk_shape_wake_titles(struct stk_state *s, struct stk_pool *p);
 /* More is free, or on its way: with victims besides, it may be enough for a job of a higher tier.
  */
 void stk_shape_retry(struct stk_state *s, uint32_t pool);

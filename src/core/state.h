@@ -88,10 +88,12 @@ struct stk_shape {
         waiting; /* by (rank, number); aux: remaining time; conservative: planned start */
     /* caches */
     struct stk_otree alone; /* jobs that have GPUs and may get company: by (GPU type, number) */
-    uint32_t alone_next, alone_prev; /* shapes of the pool with such jobs; shape + 1 */
-    uint8_t parked;                  /* enum stk_parked */
-    uint32_t park_next, park_prev;   /* shape + 1 */
-    uint32_t park_at;                /* tenant or account whose limit it is over */
+    uint32_t alone_next, alone_prev;   /* shapes of the pool with such jobs; shape + 1 */
+    uint8_t parked;                    /* enum stk_parked */
+    uint32_t park_next, park_prev;     /* shape + 1 */
+    uint32_t park_at;                  /* tenant or account whose limit it is over */
+    uint8_t title;                     /* of its first job (core/fair.h): in which heap it is */
+    uint32_t tenant_next, tenant_prev; /* shapes of its tenant, where guarantees are kept; + 1 */
 };
 
 enum stk_parked {
@@ -100,7 +102,9 @@ enum stk_parked {
     STK_PARKED_RESERVE, /* would delay a reservation; woken by any release in the pool, or when the
                            reservation moves, or by a new job of the shape */
     STK_PARKED_LIMIT,   /* over a tenant's limit; woken when that tenant's use falls */
-    STK_PARKED_QUEUE    /* over a limit of a queue; woken when that account falls */
+    STK_PARKED_QUEUE,   /* over a limit of a queue; woken when that account falls */
+    STK_PARKED_TITLE    /* entitled to GPUs (core/fair.h) that nobody can be evicted from so that it
+                           fits; woken by any lease that begins or ends in the pool */
 };
 
 /* What is left of a GPU that several may share. Of use only while somebody does. */
@@ -193,6 +197,8 @@ struct stk_pool {
     bool again;          /* it is looked at again when time has gone on; see stk_ask */
     bool blocked;        /* head of a strict queue does not fit */
     struct stk_heap ready;
+    struct stk_heap entitled[2]; /* by title; they go first */
+    uint32_t title_parked;       /* shapes parked with a title; shape + 1 */
     bool late_keys;              /* some shape lies in it under a later job than its first */
     size_t park_used, park_head; /* bits over 'need'; in state.words and state.counts */
     struct stk_bits_layout park_layout;
@@ -433,9 +439,15 @@ struct stk_state {
     uint64_t *tenant_guarantees;           /* what follows; the second half is scratch */
     uint32_t first_tenant;                 /* of those at the top; tenant + 1 */
     bool any_limits, guarantees;           /* somebody has one */
-    bool fair;                             /* the preempt policy keeps guarantees and shares */
-    uint64_t *tenant_waiting;              /* core/share.h; the second half is scratch */
+    bool fair;   /* the preempt policy keeps guarantees and shares (core/fair.h), */
+    bool by_due; /* what tenants are due, too */
+    bool ranked; /* running jobs have ranks that count, though pools are not decided whole */
+    uint64_t *tenant_waiting; /* core/share.h; the second half is scratch */
     /* caches, likewise */
+    uint64_t *tenant_levels; /* use by level; the second half is scratch */
+    uint64_t *tenant_gone;   /* scratch: what a plan takes away; all 0 between plans. Twice */
+    uint32_t *own, cap_own;  /* per job: stamp of its tenant's walk, if it is its own */
+    uint32_t own_stamp;
     uint64_t *tenant_due;
     struct stk_sort_item *share_sort;
     bool due_valid;

@@ -9,6 +9,7 @@
 #include "core/budget.h"
 #include "core/defrag.h"
 #include "core/evictable.h"
+#include "core/fair.h"
 #include "core/limit.h"
 #include "core/power.h"
 #include "core/queue.h"
@@ -128,6 +129,7 @@ int stk_jobs_reserve(struct stk_state *s, uint32_t n)
 
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->terms, &s->cap_terms, n, sizeof(*s->terms));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->stakes, &s->cap_stakes, n, sizeof(*s->stakes));
+    rc = rc < 0 ? rc : stk_fair_reserve(s, n);
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->timer_pos, &s->cap_timer_pos, n, sizeof(*s->timer_pos));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->due_pos, &s->cap_due_pos, n, sizeof(*s->due_pos));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->sort, &s->cap_sort, n, sizeof(*s->sort));

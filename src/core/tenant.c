@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "core/fair.h"
 #include "core/limit.h"
 #include "core/shape.h"
 #include "core/share.h"
@@ -175,6 +176,7 @@ void stk_tenant_took(struct stk_state *s, const struct stk_job *j)
     if (s->n_tenants == 0)
         return;
     stk_share_uses(s, j->tenant, (int64_t)leased(s, j));
+    stk_fair_count(s, j, leased(s, j), true);
     count(s, j, s->tenant_used, true);
 }
 
@@ -217,9 +219,11 @@ void stk_tenant_gave(struct stk_state *s, const struct stk_job *j)
     if (s->n_tenants == 0)
         return;
     stk_share_uses(s, j->tenant, -(int64_t)leased(s, j));
+    stk_fair_count(s, j, leased(s, j), false);
     count(s, j, s->tenant_used, false);
     for (uint32_t at = s->tenants[j->tenant].limited; at; at = s->tenants[at - 1].parent)
         wake(s, at - 1);
+    stk_fair_fell(s, j->tenant);
 }
 
 void stk_tenant_wake_all(struct stk_state *s)
@@ -309,7 +313,7 @@ bool stk_tenants_sound(const struct stk_state *s, struct stk_err *err)
 
     if (s->n_tenants == 0)
         return true;
-    if (!stk_share_sound(s, err))
+    if (!stk_share_sound(s, err) || !stk_fair_sound(s, err))
         return false;
     sum = s->tenant_used + cells; /* scratch */
     memset(sum, 0, cells * sizeof(*sum));

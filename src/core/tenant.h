@@ -31,6 +31,11 @@ struct stk_tenant {
                                 guarantees are kept, itself */
     uint32_t weight;         /* in thousandths */
     bool leaf;
+    /* caches (core/fair.h) */
+    struct stk_otree jobs; /* in the order in which they are its own */
+    bool walked;           /* since something changed, */
+    uint32_t stamp;        /* marking its own with this */
+    uint32_t shapes;       /* its shapes; shape + 1 */
     /* caches */
     uint32_t parked; /* shapes over a limit of its; shape + 1 */
     bool closed;     /* for a limit of its some shape was not tried on all types */

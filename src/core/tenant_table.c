@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "core/fair.h"
 #include "core/limit.h"
 #include "core/queue.h"
 #include "core/share.h"
@@ -42,7 +43,7 @@ static int make(struct stk_state *s, uint32_t n)
     s->tenant_stated = m->resize(m->ctx, NULL, 0, size);
     s->tenant_guarantees = m->resize(m->ctx, NULL, 0, 2 * size);
     return s->tenants && s->tenant_limits && s->tenant_used && s->tenant_stated &&
-                   s->tenant_guarantees && stk_share_init(s) == 0
+                   s->tenant_guarantees && stk_share_init(s) == 0 && stk_fair_init(s) == 0
                ? 0
                : -ENOMEM;
 }
@@ -205,6 +206,20 @@ static int fits_cluster(const struct stk_state *s, const uint64_t *sums, struct 
     return 0;
 }
 
+static int check_policies(const struct stk_state *s, struct stk_err *err)
+{
+    if (s->guarantees && !s->fair)
+        return stk_err_set(
+            err, -EINVAL,
+            "guarantees of tenants are kept by preempt reclaim, and not by preempt %s",
+            s->preempt->name);
+    if (s->fair && s->backfill->reserve_all)
+        return stk_err_set(err, -EINVAL,
+                           "preempt %s does not go with backfill %s; take none, skip or easy",
+                           s->preempt->name, s->backfill->name);
+    return s->any_limits ? stk_limit_policies(s, "tenants", err) : 0;
+}
+
 /* What is guaranteed, from what is stated: tried beside the table, then taken over. */
 static int settle_all(struct stk_state *s, struct stk_err *err)
 {
@@ -223,11 +238,13 @@ static int settle_all(struct stk_state *s, struct stk_err *err)
     rc = rc < 0 ? rc : fits_cluster(s, sums, err);
     if (rc < 0)
         return rc;
-    memcpy(s->tenant_guarantees, sums, cells(s) * sizeof(*sums));
     s->guarantees = false;
     for (size_t i = 0; i < cells(s); i++)
         s->guarantees |= sums[i] > 0;
-    return 0;
+    rc = check_policies(s, err);
+    if (rc == 0)
+        memcpy(s->tenant_guarantees, sums, cells(s) * sizeof(*sums));
+    return rc;
 }
 
 /* ---- what a tenant's shapes carry ---- */
@@ -258,11 +275,6 @@ static bool find_limited(struct stk_state *s)
     return changed;
 }
 
-static int check_policies(const struct stk_state *s, struct stk_err *err)
-{
-    return s->any_limits ? stk_limit_policies(s, "tenants", err) : 0;
-}
-
 int stk_tenants_init(struct stk_state *s, const struct stk_tenant_spec *specs, uint32_t n,
                      struct stk_err *err)
 {
@@ -284,8 +296,7 @@ int stk_tenants_init(struct stk_state *s, const struct stk_tenant_spec *specs, u
         return rc;
     link_children(s);
     (void)find_limited(s);
-    rc = settle_all(s, err);
-    return rc < 0 ? rc : check_policies(s, err);
+    return settle_all(s, err);
 }
 
 /* ---- changes ---- */
@@ -366,11 +377,11 @@ int stk_tenant_set(struct stk_state *s, const struct stk_quota_set *q, struct st
     before = stated(s, q);
     state_it(s, q, q->value);
     (void)find_limited(s);
-    rc = check_policies(s, err);
-    rc = rc < 0 ? rc : settle_all(s, err); /* the last that may fail */
+    rc = settle_all(s, err); /* the last that may fail */
     if (rc < 0) {
         state_it(s, q, before);
         (void)find_limited(s);
+        (void)settle_all(s, NULL);
         return rc;
     }
     reshape(s);

@@ -20,8 +20,13 @@ const struct stk_place_ops *const stk_places[] = {
     &stk_place_share,   &stk_place_energy,     NULL,
 };
 const struct stk_preempt_ops *const stk_preempts[] = {
-    &stk_preempt_none,  &stk_preempt_tier,    &stk_preempt_afresh,
-    &stk_preempt_lucid, &stk_preempt_advised, NULL,
+    &stk_preempt_none,
+    &stk_preempt_tier,
+    &stk_preempt_afresh,
+    &stk_preempt_lucid,
+    &stk_preempt_advised,
+    &stk_preempt_reclaim,
+    NULL,
 };
 const struct stk_admit_ops *const stk_admits[] = {&stk_admit_possible, NULL};
 

@@ -16,7 +16,7 @@ extern const struct stk_place_ops stk_place_first_fit, stk_place_pack, stk_place
     stk_place_gpuclustering, stk_place_fgd, stk_place_random, stk_place_stoker, stk_place_share,
     stk_place_energy;
 extern const struct stk_preempt_ops stk_preempt_none, stk_preempt_tier, stk_preempt_afresh,
-    stk_preempt_lucid, stk_preempt_advised;
+    stk_preempt_lucid, stk_preempt_advised, stk_preempt_reclaim;
 extern const struct stk_admit_ops stk_admit_possible;
 
 extern const struct stk_param *const stk_energy_off_after; /* of place energy, for engines */

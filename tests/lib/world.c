@@ -82,6 +82,12 @@ void world_policies(struct world *w, struct stk_rng *r)
     static const char *const any[] = {"", "", "", "", "round_s=2"};
     static const char *const tier[] = {"", "", " tier.classes=", " tier.classes=1",
                                        " tier.classes=-2,2"};
+    static const char *const reclaim[] = {"",
+                                          " reclaim.due=off",
+                                          " reclaim.levels=tenant",
+                                          " reclaim.move=on",
+                                          " reclaim.levels=tenant reclaim.move=on tier.classes=1",
+                                          " reclaim.due=off reclaim.move=on tier.classes="};
     uint32_t n = 0;
 
     while (world_combination(w, n))
@@ -97,6 +103,10 @@ void world_policies(struct world *w, struct stk_rng *r)
         (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params), "%s",
                        classes);
     }
+    if (stk_preempt_find(w->setup.preempt) == &stk_preempt_reclaim)
+        (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params), "%s%s",
+                       reclaim[below(r, 6)],
+                       strstr(w->params, "thresholds") && percent(r, 60) ? " reclaim.rank=on" : "");
     if (stk_place_find(w->setup.place)->mate)
         (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params), "%s",
                        share[below(r, 5)]);
@@ -246,6 +256,34 @@ static void some_queues(struct world *w, const struct stk_rng *r)
     w->setup.n_queues = n;
 }
 
+static bool is_leaf(const struct world *w, uint32_t n, uint32_t tenant)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (w->tenants[i].parent == tenant)
+            return false;
+    return true;
+}
+
+/* Some have guarantees, half of the cluster together at most, and weights. */
+static void some_guarantees(struct world *w, struct stk_rng *side)
+{
+    const uint32_t n = w->setup.n_tenants;
+    uint64_t gpus = 0;
+
+    for (uint32_t i = 0; i < w->setup.n_nodes; i++)
+        gpus += w->setup.nodes[i].gpus;
+    for (uint32_t i = 0; i < n; i++) {
+        bool free = is_leaf(w, n, i);
+
+        for (uint32_t at = i; at != STK_NONE; at = w->tenants[at].parent)
+            free &= w->tenants[at].limit == STK_NO_LIMIT;
+        if (free && percent(side, 60))
+            w->tenants[i].guarantee = 500 * (uint64_t)below(side, (uint32_t)(gpus / n) + 1);
+        if (percent(side, 30))
+            w->tenants[i].weight = 500 * below(side, 8);
+    }
+}
+
 /* A tree of tenants; some have limits, over all types or of one. A stream of its own, too. */
 static void some_tenants(struct world *w, const struct stk_rng *r)
 {
@@ -268,6 +306,8 @@ static void some_tenants(struct world *w, const struct stk_rng *r)
                 percent(&side, 20) ? 500 * (uint64_t)(1 + below(&side, 30)) : STK_NO_LIMIT;
     }
     w->setup.n_tenants = n;
+    if (n > 0 && stk_preempt_find(w->setup.preempt)->fair)
+        some_guarantees(w, &side);
 }
 
 /* One that may have jobs. */

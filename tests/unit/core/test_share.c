@@ -35,8 +35,13 @@ static struct fx *world(uint32_t nodes)
 
     for (uint32_t i = 0; i < nodes; i++)
         node[i] = (struct stk_node_spec){.gpus = 8};
-    return fx_new(&(struct fx_setup){
-        .backfill = "skip", .nodes = node, .n_nodes = nodes, .tenants = table, .n_tenants = N});
+    return fx_new(&(struct fx_setup){.preempt = "reclaim",
+                                     .params = "reclaim.due=off",
+                                     .backfill = "skip",
+                                     .nodes = node,
+                                     .n_nodes = nodes,
+                                     .tenants = table,
+                                     .n_tenants = N});
 }
 
 static uint32_t submit(struct fx *f, uint32_t tenant, uint32_t gpus)
@@ -55,7 +60,8 @@ static uint64_t due(struct fx *f, uint32_t tenant)
     return stk_share_due((struct stk_state *)(uintptr_t)f->s, tenant);
 }
 
-static int make(const struct stk_node_spec *nodes, uint32_t n, struct stk_err *err)
+static int make(const char *preempt, const struct stk_node_spec *nodes, uint32_t n,
+                struct stk_err *err)
 {
     struct fx_heap heap = {0};
     const struct stk_mem mem = fx_mem(&heap);
@@ -68,7 +74,7 @@ static int make(const struct stk_node_spec *nodes, uint32_t n, struct stk_err *e
                                         .order = stk_order_find("fifo"),
                                         .backfill = stk_backfill_find("skip"),
                                         .place = &stk_place_pack,
-                                        .preempt = stk_preempt_find("tier"),
+                                        .preempt = stk_preempt_find(preempt),
                                         .admit = &stk_admit_possible,
                                         .params = &params};
     struct stk_core *core = NULL;
@@ -84,13 +90,15 @@ static void refused(void **state, const char *why)
     static const struct stk_node_spec nodes[2] = {{.gpus = 8}, {.gpus = 8, .gpu_type = 1}};
     struct stk_err err;
 
-    assert_int_equal(make(nodes, 2, &err), -EINVAL);
+    assert_int_equal(make("reclaim", nodes, 2, &err), -EINVAL);
     assert_string_equal(err.text, why);
     plant(state);
 }
 
 static void guarantees_must_fit(void **state)
 {
+    struct stk_err err;
+
     table[A].guarantee = 3000;
     table[B].guarantee = 3000;
     table[ORG].guarantee = 5000;
@@ -118,6 +126,10 @@ static void guarantees_must_fit(void **state)
                    "guarantee of 1");
     table[B].weight = STK_MAX_WEIGHT + 1000;
     refused(state, "tenant b: a weight is at most 1000000, got 1e+06");
+    table[B].guarantee = 1000;
+    assert_int_equal(make("tier", &(struct stk_node_spec){.gpus = 8}, 1, &err), -EINVAL);
+    assert_string_equal(err.text, "guarantees of tenants are kept by preempt reclaim, and not by "
+                                  "preempt tier");
 }
 
 static void a_guarantee_that_is_not_stated_is_the_sum_of_those_below(void **state)
@@ -212,7 +224,8 @@ static void numbers_may_change_later(void **state)
     uint32_t a, b;
 
     (void)state;
-    f = world(2);
+    f = fx_new(&(struct fx_setup){
+        .backfill = "skip", .preempt = "tier", .tenants = table, .n_tenants = N});
     submit(f, A, 4);
     a = submit(f, A, 16);
     b = submit(f, C, 16);
@@ -222,12 +235,7 @@ static void numbers_may_change_later(void **state)
     assert_int_equal(stk_tenant_stated(f->s, &limit), 2000);
     assert_int_not_equal(fx_of(f, a)->shape, fx_of(f, b)->shape);
     assert_true(stk_core_sound(f->core, &f->err));
-    assert_int_equal(set(f, A, STK_QUOTA_GUARANTEE, 3000), -EINVAL);
-    assert_string_equal(f->err.text,
-                        "tenant org: a guarantee of 3 GPUs is more than its limit of 2");
-    assert_int_equal(*stk_tenant_guarantee(f->s, A, STK_ALL_TYPES), 0);
-    assert_int_equal(set(f, A, STK_QUOTA_GUARANTEE, 2000), 0);
-    assert_int_equal(*stk_tenant_guarantee(f->s, ORG, STK_ALL_TYPES), 2000);
+    assert_int_equal(set(f, A, STK_QUOTA_GUARANTEE, 2000), -EINVAL); /* nobody would keep it */
     assert_int_equal(set(f, C, STK_QUOTA_WEIGHT, 500), 0);
     assert_int_equal(set(f, N, STK_QUOTA_LIMIT, 0), -EINVAL);
     assert_int_equal(set(f, C, STK_QUOTA_MAX, 0), -EINVAL);
@@ -244,6 +252,31 @@ static void numbers_may_change_later(void **state)
     fx_free(f); /* no event told of the changes */
 }
 
+static void a_guarantee_may_come_later(void **state)
+{
+    struct fx *f;
+    uint32_t a, c;
+
+    (void)state;
+    table[ORG].limit = 8000;
+    f = world(2);
+    c = submit(f, C, 16);
+    a = submit(f, A, 4);
+    assert_int_equal(set(f, A, STK_QUOTA_GUARANTEE, 9000), -EINVAL);
+    assert_string_equal(f->err.text,
+                        "tenant org: a guarantee of 9 GPUs is more than its limit of 8");
+    assert_int_equal(*stk_tenant_guarantee(f->s, A, STK_ALL_TYPES), 0);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, a), STK_JOB_WAITING);
+    assert_int_equal(set(f, A, STK_QUOTA_GUARANTEE, 4000), 0);
+    assert_int_equal(*stk_tenant_guarantee(f->s, ORG, STK_ALL_TYPES), 4000);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, a), STK_JOB_RUNNING);
+    assert_int_equal(fx_state(f, c), STK_JOB_WAITING);
+    fx_drain(f);
+    fx_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +286,7 @@ int main(void)
         cmocka_unit_test_setup(nobody_is_due_more_than_its_limit_or_without_weight, plant),
         cmocka_unit_test_setup(what_is_due_follows_the_nodes_that_are_up, plant),
         cmocka_unit_test_setup(numbers_may_change_later, plant),
+        cmocka_unit_test_setup(a_guarantee_may_come_later, plant),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

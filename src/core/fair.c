@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/fair.h"
+
+#include <string.h>
+
+#include "core/limit.h"
+#include "core/shape.h"
+#include "core/share.h"
+#include "core/tenant.h"
+
+int stk_fair_init(struct stk_state *s)
+{
+    const size_t n = (size_t)s->n_tenants * STK_LEVEL_MAX * sizeof(uint64_t);
+
+    if (!s->fair)
+        return 0;
+    s->tenant_levels = s->mem.resize(s->mem.ctx, NULL, 0, 2 * n);
+    s->tenant_gone =
+        s->mem.resize(s->mem.ctx, NULL, 0, 2 * (size_t)s->n_tenants * sizeof(uint64_t));
+    return s->tenant_levels && s->tenant_gone ? 0 : -ENOMEM;
+}
+
+int stk_fair_reserve(struct stk_state *s, uint32_t jobs)
+{
+    return s->fair ? stk_mem_grow(&s->mem, &s->own, &s->cap_own, jobs, sizeof(*s->own)) : 0;
+}
+
+void stk_fair_memory(struct stk_state *s, struct stk_visit *v)
+{
+    STK_BLOCK(v, s->own, s->cap_own);
+    STK_BLOCK(v, s->tenant_gone, 2 * (size_t)s->n_tenants);
+    STK_BLOCK(v, s->tenant_levels, 2 * (size_t)s->n_tenants * STK_LEVEL_MAX);
+}
+
+/* ---- what is whose ---- */
+
+/* Where the job lies in its tenant's tree. */
+static int64_t key_of(const struct stk_state *s, const struct stk_job *j)
+{
+    return s->ranked ? j->rank : (int64_t)(STK_LEVEL_MAX - j->level) << 32 | j->lease;
+}
+
+void stk_fair_add(struct stk_state *s, uint32_t job)
+{
+    const struct stk_job *j = &s->jobs[job];
+    struct stk_tenant *t;
+
+    if (!s->fair || (!s->ranked && j->lease == 0))
+        return;
+    t = &s->tenants[j->tenant];
+    stk_otree_insert(
+        &s->trees, &t->jobs,
+        (struct stk_oent){key_of(s, j), j->number, job,
+                          (int64_t)stk_limit_milli(s, &s->shapes[j->shape].demand, j->pool)});
+    t->walked = false;
+}
+
+void stk_fair_remove(struct stk_state *s, uint32_t job)
+{
+    const struct stk_job *j = &s->jobs[job];
+
+    if (!s->fair || (!s->ranked && j->lease == 0))
+        return;
+    (void)stk_otree_remove(&s->trees, &s->tenants[j->tenant].jobs, key_of(s, j), j->number);
+    s->tenants[j->tenant].walked = false;
+}
+
+/* Marks those that fit into the guarantee, one after the other. */
+static void walk(struct stk_state *s, uint32_t tenant)
+{
+    struct stk_tenant *t = &s->tenants[tenant];
+    uint64_t left = *stk_tenant_guarantee(s, tenant, STK_ALL_TYPES);
+    struct stk_ocursor c;
+
+    t->walked = true;
+    t->stamp = ++s->own_stamp;
+    if (left == 0 || t->jobs.count == 0)
+        return;
+    c = stk_otree_skip(&s->trees, &t->jobs, stk_otree_begin(&s->trees, &t->jobs), (int64_t)left);
+    while (c.block != UINT32_MAX) {
+        const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
+
+        s->own[e->id] = t->stamp;
+        left -= (uint64_t)e->aux;
+        if (left == 0)
+            return;
+        stk_ocursor_next(&s->trees, &c);
+        if (c.block != UINT32_MAX)
+            c = stk_otree_skip(&s->trees, &t->jobs, c, (int64_t)left);
+    }
+}
+
+static bool marked(struct stk_state *s, const struct stk_job *j)
+{
+    struct stk_tenant *t = &s->tenants[j->tenant];
+
+    if (!t->walked)
+        walk(s, j->tenant);
+    return s->own[j - s->jobs] == t->stamp;
+}
+
+bool stk_fair_own(struct stk_state *s, const struct stk_job *j)
+{
+    if (*stk_tenant_guarantee(s, j->tenant, STK_ALL_TYPES) == 0)
+        return false;
+    return marked(s, j);
+}
+
+/* ---- who is entitled ---- */
+
+void stk_fair_count(struct stk_state *s, const struct stk_job *j, uint64_t milli, bool add)
+{
+    for (uint32_t at = s->fair ? j->tenant + 1 : 0; at; at = s->tenants[at - 1].parent)
+        s->tenant_levels[(size_t)(at - 1) * STK_LEVEL_MAX + j->level] += add ? milli : -milli;
+}
+
+uint64_t stk_fair_level(const struct stk_state *s, uint32_t tenant, uint32_t level)
+{
+    const uint64_t *row = &s->tenant_levels[(size_t)tenant * STK_LEVEL_MAX];
+    uint64_t sum = 0;
+
+    for (uint32_t l = level; l < s->n_levels; l++)
+        sum += row[l];
+    return sum;
+}
+
+/* With the job the tenant, from its own up, is within its guarantee over all types. */
+static bool within_all(struct stk_state *s, const struct stk_job *j, uint32_t tenant,
+                       uint64_t milli)
+{
+    const uint64_t all = *stk_tenant_guarantee(s, tenant, STK_ALL_TYPES);
+
+    if (all < milli)
+        return false;
+    if (s->ranked && tenant == j->tenant)
+        return marked(s, j);
+    return stk_fair_level(s, tenant, j->level) <= all - milli;
+}
+
+uint64_t stk_fair_types(struct stk_state *s, const struct stk_job *j)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    const uint64_t milli = stk_limit_milli(s, d, j->pool);
+    uint64_t types = 0;
+
+    for (uint32_t at = s->guarantees ? j->tenant + 1 : 0; at; at = s->tenants[at - 1].parent) {
+        if (within_all(s, j, at - 1, milli))
+            return d->gpu_types;
+        for (uint32_t of = STK_OF_TYPE(0); of < s->n_tenant_cols; of++) {
+            const uint64_t g = *stk_tenant_guarantee(s, at - 1, of);
+
+            if (g >= milli && *stk_tenant_used(s, at - 1, of) <= g - milli)
+                types |= d->gpu_types & UINT64_C(1) << (of - 1);
+        }
+    }
+    return types;
+}
+
+static bool under_due(struct stk_state *s, const struct stk_job *j)
+{
+    for (uint32_t at = j->tenant + 1; at; at = s->tenants[at - 1].parent)
+        if (*stk_tenant_used(s, at - 1, STK_ALL_TYPES) >= stk_share_due(s, at - 1))
+            return false;
+    return true;
+}
+
+enum stk_title stk_fair_title(struct stk_state *s, uint32_t job)
+{
+    const struct stk_job *j = &s->jobs[job];
+
+    if (!s->fair || j->gpus == 0)
+        return STK_TITLE_NONE;
+    if (stk_fair_types(s, j))
+        return STK_TITLE_GUARANTEE;
+    return s->by_due && under_due(s, j) ? STK_TITLE_DUE : STK_TITLE_NONE;
+}
+
+/* ---- who is tried again ---- */
+
+/* The tenant's waiting shapes, if they may claim more than when they were looked at. */
+static void look(struct stk_state *s, uint32_t tenant)
+{
+    if (s->tenant_waiting[tenant] == 0)
+        return;
+    for (uint32_t at = s->tenants[tenant].shapes; at; at = s->shapes[at - 1].tenant_next) {
+        const struct stk_shape *sh = &s->shapes[at - 1];
+        const struct stk_oent *first = stk_otree_first(&s->trees, &sh->waiting, INT64_MAX);
+
+        if (!first || sh->parked == STK_PARKED_LIMIT || sh->parked == STK_PARKED_QUEUE)
+            continue;
+        if (stk_fair_title(s, first->id) != STK_TITLE_NONE &&
+            (sh->parked != STK_READY || !sh->title))
+            stk_shape_ready(s, at - 1);
+    }
+}
+
+/* All below it, too. At most STK_MAX_TENANT_DEPTH deep. */
+static void look_below(struct stk_state *s, uint32_t tenant)
+{
+    uint32_t at = tenant;
+
+    for (;;) {
+        if (s->tenants[at].child) {
+            at = s->tenants[at].child - 1;
+            continue;
+        }
+        look(s, at);
+        while (at != tenant && !s->tenants[at].sibling)
+            at = s->tenants[at].parent - 1;
+        if (at == tenant)
+            return;
+        at = s->tenants[at].sibling - 1;
+    }
+}
+
+void stk_fair_fell(struct stk_state *s, uint32_t tenant)
+{
+    uint32_t top = tenant;
+
+    if (!s->fair)
+        return;
+    for (uint32_t at = tenant + 1; at; at = s->tenants[at - 1].parent)
+        if (*stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES) > 0)
+            top = at - 1; /* those below it share this */
+    look_below(s, top);
+}
+
+void stk_fair_refresh(struct stk_state *s)
+{
+    if (!s->fair || !s->by_due || s->due_valid)
+        return;
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        if (s->tenants[i].leaf)
+            look(s, i);
+}
+
+bool stk_fair_sound(const struct stk_state *s, struct stk_err *err)
+{
+    const size_t n = (size_t)s->n_tenants * STK_LEVEL_MAX;
+    uint64_t *sum;
+    uint32_t jobs = 0, in_trees = 0;
+
+    if (!s->fair)
+        return true;
+    sum = s->tenant_levels + n; /* scratch */
+    memset(sum, 0, n * sizeof(*sum));
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+        const struct stk_demand *d = &s->shapes[j->shape].demand;
+
+        jobs += j->state == STK_JOB_PLACED || j->state == STK_JOB_RUNNING ||
+                (s->ranked && j->state == STK_JOB_WAITING);
+        for (uint32_t at = j->lease ? j->tenant + 1 : 0; at; at = s->tenants[at - 1].parent)
+            sum[(size_t)(at - 1) * STK_LEVEL_MAX + j->level] +=
+                (uint64_t)j->gpus * (d->gpu_milli ? d->gpu_milli : 1000);
+    }
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        in_trees += s->tenants[i].jobs.count;
+    if (jobs == in_trees && memcmp(sum, s->tenant_levels, n * sizeof(*sum)) == 0)
+        return true;
+    (void)stk_err_set(err, -EINVAL, "tenants have %u jobs in order, %u are there; or use by level",
+                      in_trees, jobs);
+    return false;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/preempt/levels.h"
+
+#define MAX_BOUNDS 2
+
+_Static_assert(STK_TIER_CRITICAL == STK_TIER_MAX - 1, "the highest tier is the one never evicted");
+_Static_assert(STK_TIER_CRITICAL *(MAX_BOUNDS + 1) < STK_LEVEL_MAX, "room for all levels");
+
+static const struct stk_param classes = STK_PARAM_TIER_CLASSES;
+
+int stk_levels_init(void *st, const struct stk_params *p, struct stk_err *err)
+{
+    struct stk_levels *t = st;
+
+    t->n = stk_params_list(p, &classes, t->bound);
+    if (t->n > MAX_BOUNDS)
+        return stk_err_set(err, -EINVAL, "%s takes at most %d priorities, got %u", classes.name,
+                           MAX_BOUNDS, t->n);
+    return 0;
+}
+
+uint32_t stk_levels_n(const void *st)
+{
+    const struct stk_levels *t = st;
+
+    return STK_TIER_CRITICAL * (t->n + 1) + 1;
+}
+
+uint32_t stk_levels_of(const void *st, const struct stk_job *j)
+{
+    const struct stk_levels *t = st;
+    uint32_t class = 0;
+
+    if (j->tier == STK_TIER_CRITICAL)
+        return stk_levels_n(st) - 1;
+    while (class < t->n && j->priority >= t->bound[class])
+        class ++;
+    return j->tier * (t->n + 1) + class;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* levels.h - what counts when jobs take the place of others: a tier and, inside it, a class of
+ * priorities. With the bounds 300 and 800: batch (below 300), training, and inference (800 and
+ * above). The tier counts first. Critical jobs are never evicted, so their classes make no
+ * difference: they share the highest level. */
+#ifndef STK_POLICY_PREEMPT_LEVELS_H
+#define STK_POLICY_PREEMPT_LEVELS_H
+
+#include "core/state.h"
+
+#define STK_PARAM_TIER_CLASSES                                                                     \
+    {                                                                                              \
+        "tier.classes", STK_PARAM_LIST, "300,800", -STK_MAX_PRIORITY, STK_MAX_PRIORITY, NULL,      \
+            "priorities from which on a job is of the next class (batch, training, inference); "   \
+            "empty: only tiers count"                                                              \
+    }
+
+struct stk_levels { /* the first member of the state of a policy that has levels */
+    int64_t bound[STK_MAX_PARAM_LIST];
+    uint32_t n;
+};
+
+int stk_levels_init(void *st, const struct stk_params *p, struct stk_err *err);
+uint32_t stk_levels_n(const void *st);
+uint32_t stk_levels_of(const void *st, const struct stk_job *j);
+
+#endif

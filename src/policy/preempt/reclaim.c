@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reclaim.c - preempt: guarantees of tenants are kept, what is above them is shared, and inside a
+ * tenant levels decide.
+ *
+ * Who gives way to a job that cannot start:
+ *
+ * - In its own tenant, jobs of lower levels (tier.c says what a level is); with reclaim.rank also
+ *   those of worse rank.
+ * - To a job within a guarantee, whatever others have borrowed: jobs of tenants that are over their
+ *   guarantees. Two tenants are compared below the one that both belong to.
+ * - To a job of a tenant that has less than it is due, jobs of tenants that have more, as long as
+ *   after it the first is not further over what it is due than the second (reclaim.due). Not
+ *   those of higher levels, where levels count between tenants.
+ * - Among those who have all borrowed, jobs of lower levels (reclaim.levels=all), and with
+ *   reclaim.rank those of worse rank.
+ *
+ * Nobody within a guarantee gives way to another tenant; with reclaim.move one may be started
+ * elsewhere, for a larger job that is within a guarantee and finds no room otherwise. Best-effort
+ * jobs go first, then those of the tenants that are most over what they are due; among these the
+ * least is lost (core/victims.h). Critical jobs are never evicted, and so may not borrow.
+ *
+ * No cycles: an eviction for a guarantee leaves the other tenant at what it is guaranteed, or with
+ * a job that does not fit into it. One for what is due makes the larger of the two excesses
+ * smaller. Levels and ranks are orders.
+ *
+ * Cost: a look at counters when nobody could help, else O(running jobs).
+ */
+#include "policy/preempt/levels.h"
+#include "policy/registry.h"
+
+#include "core/evictable.h"
+#include "core/fair.h"
+#include "core/limit.h"
+#include "core/share.h"
+#include "core/tenant.h"
+#include "core/victims.h"
+
+enum { P_CLASSES, P_DUE, P_LEVELS, P_RANK, P_MOVE };
+static const struct stk_param params[] = {
+    [P_CLASSES] = STK_PARAM_TIER_CLASSES,
+    [P_DUE] = {"reclaim.due", STK_PARAM_WORD, "on", 0, 0, "on|off",
+               "a tenant with less than it is due takes from those with more"},
+    [P_LEVELS] = {"reclaim.levels", STK_PARAM_WORD, "all", 0, 0, "all|tenant",
+                  "higher tiers and classes take borrowed GPUs of all tenants, or only of their "
+                  "own"},
+    [P_RANK] = {"reclaim.rank", STK_PARAM_WORD, "off", 0, 0, "on|off",
+                "running jobs give way to those that the order ranks before them (order las)"},
+    [P_MOVE] = {"reclaim.move", STK_PARAM_WORD, "off", 0, 0, "on|off",
+                "smaller jobs within guarantees start elsewhere for one that is within its own and "
+                "finds no room otherwise"},
+    {0},
+};
+
+struct reclaim {
+    struct stk_levels levels;
+    bool due, across, rank, move;
+};
+
+static int init(void *st, const struct stk_params *p, struct stk_err *err)
+{
+    struct reclaim *r = st;
+
+    r->due = stk_params_word(p, &params[P_DUE], "on");
+    r->across = stk_params_word(p, &params[P_LEVELS], "all");
+    r->rank = stk_params_word(p, &params[P_RANK], "on");
+    r->move = stk_params_word(p, &params[P_MOVE], "on");
+    return stk_levels_init(&r->levels, p, err);
+}
+
+/* ---- the question ---- */
+
+#define N_FIRST 6 /* tenants that are told apart by how much they are over what they are due */
+#define PER_TIER (N_FIRST + 1)
+#define MOVED (STK_VICTIM_CLASSES - 1)
+
+_Static_assert(2 * PER_TIER <= MOVED, "room for two tiers and those that move");
+
+/* What is asked about one job; of each tenant from its own up whether it claims. */
+struct question {
+    const struct reclaim *r;
+    struct stk_state *s;
+    const struct stk_job *j;
+    uint64_t milli;
+    uint32_t chain[STK_MAX_TENANT_DEPTH], depth; /* tenants, its own first */
+    uint64_t types;                              /* on which it is within a guarantee */
+    bool own;                                    /* on all it accepts */
+    uint32_t first[N_FIRST], n_first;            /* tenants most over what they are due */
+};
+
+/* Use of a tenant without those that are to go. */
+static uint64_t use(const struct question *q, uint32_t tenant)
+{
+    return *stk_tenant_used(q->s, tenant, STK_ALL_TYPES) - q->s->tenant_gone[tenant];
+}
+
+static bool more_over(struct stk_state *s, uint32_t a, uint32_t b)
+{
+    const double used_a = (double)*stk_tenant_used(s, a, STK_ALL_TYPES),
+                 used_b = (double)*stk_tenant_used(s, b, STK_ALL_TYPES);
+
+    return used_a * (double)stk_share_due(s, b) > used_b * (double)stk_share_due(s, a);
+}
+
+/* The tenants that are most over what they are due, and whether any is. */
+static void find_first(struct question *q)
+{
+    struct stk_state *s = q->s;
+
+    for (uint32_t i = 0; i < s->n_tenants; i++) {
+        uint32_t at = q->n_first;
+
+        if (!s->tenants[i].leaf || *stk_tenant_used(s, i, STK_ALL_TYPES) <= stk_share_due(s, i))
+            continue;
+        while (at > 0 && more_over(s, i, q->first[at - 1]))
+            at--;
+        if (at == N_FIRST)
+            continue;
+        q->n_first += q->n_first < N_FIRST;
+        for (uint32_t k = q->n_first - 1; k > at; k--)
+            q->first[k] = q->first[k - 1];
+        q->first[at] = i;
+    }
+}
+
+/* ---- who may go ---- */
+
+/* With the job the tenant is within its guarantee. */
+static bool claims(const struct question *q, uint32_t tenant)
+{
+    const uint64_t g = *stk_tenant_guarantee(q->s, tenant, STK_ALL_TYPES);
+    uint64_t has;
+
+    if (g < q->milli)
+        return false;
+    if (q->s->ranked && tenant == q->j->tenant)
+        return q->own;
+    has = stk_fair_level(q->s, tenant, q->j->level) - q->s->tenant_gone[q->s->n_tenants + tenant];
+    return has <= g - q->milli;
+}
+
+/* On the GPUs of this type, which is guaranteed to the job's tenants as such. */
+static bool claims_type(const struct question *q, const struct stk_job *v)
+{
+    const uint32_t type = q->s->nodes[q->s->pieces[v->first_piece].node.i].gpu_type;
+    const uint32_t of = STK_OF_TYPE(type);
+
+    return (q->types >> type & 1) &&
+           *stk_tenant_used(q->s, v->tenant, of) > *stk_tenant_guarantee(q->s, v->tenant, of);
+}
+
+/* It is one of its tenant's own, or some tenant up to 'top' has no more than its guarantee. */
+static bool is_protected(const struct question *q, const struct stk_job *v, uint32_t top)
+{
+    struct stk_state *s = q->s;
+
+    if (!s->guarantees)
+        return false;
+    if (stk_fair_own(s, v))
+        return true;
+    for (uint32_t at = s->tenants[v->tenant].parent; at && v->tenant != top;
+         at = s->tenants[at - 1].parent) {
+        if (use(q, at - 1) <= *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES))
+            return true;
+        if (at - 1 == top)
+            break;
+    }
+    return false;
+}
+
+/* The two tenants that are compared: the job's and the other's, below the one both belong to. */
+static void sides(const struct question *q, const struct stk_job *v, uint32_t *mine, uint32_t *its)
+{
+    *its = v->tenant;
+    for (uint32_t at = v->tenant + 1; at; at = q->s->tenants[at - 1].parent) {
+        for (uint32_t i = 1; i < q->depth; i++)
+            if (q->chain[i] == at - 1) {
+                *mine = q->chain[i - 1];
+                return;
+            }
+        *its = at - 1;
+    }
+    *mine = q->chain[q->depth - 1];
+}
+
+/* One side has less than it is due, the other more, and after it the first is not further over that
+ * than the other. */
+static bool evens_out(const struct question *q, const struct stk_job *v, uint32_t mine,
+                      uint32_t its)
+{
+    const int64_t due_mine = (int64_t)stk_share_due(q->s, mine),
+                  due_its = (int64_t)stk_share_due(q->s, its);
+    const int64_t milli = (int64_t)stk_limit_milli(q->s, &q->s->shapes[v->shape].demand, v->pool);
+    const int64_t before = (int64_t)use(q, mine), has = (int64_t)use(q, its);
+    const int64_t over = before + (int64_t)q->milli - due_mine;
+
+    return before < due_mine && has > due_its && (over <= 0 || over <= has - milli - due_its);
+}
+
+/* Both are of one tenant. */
+static bool inside(const struct question *q, const struct stk_job *v)
+{
+    bool own;
+
+    if (v->level < q->j->level)
+        return true;
+    if (!q->r->rank || v->level > q->j->level)
+        return false;
+    own = stk_fair_own(q->s, v);
+    return q->own ? !own : !own && v->rank > q->j->rank;
+}
+
+static bool may_go(const struct question *q, const struct stk_job *v)
+{
+    uint32_t mine, its;
+
+    if (v->tier == STK_TIER_CRITICAL)
+        return false;
+    if (!q->s->fair)
+        return v->level < q->j->level ||
+               (q->r->rank && v->level == q->j->level && v->rank > q->j->rank);
+    if (v->tenant == q->j->tenant)
+        return inside(q, v);
+    if (q->types && !q->own && claims_type(q, v))
+        return true;
+    sides(q, v, &mine, &its);
+    if (is_protected(q, v, its))
+        return false;
+    if (claims(q, mine))
+        return true;
+    if (q->r->due && (!q->r->across || v->level <= q->j->level) && evens_out(q, v, mine, its))
+        return true;
+    if (q->r->across && v->level < q->j->level)
+        return true;
+    return q->r->rank && v->level == q->j->level && !q->own && v->rank > q->j->rank;
+}
+
+/* It is its tenant's own, but may be started elsewhere. */
+static bool may_move(const struct question *q, const struct stk_job *v)
+{
+    return q->r->move && q->types && v->tier != STK_TIER_CRITICAL && v->n_pieces == 1 &&
+           v->gpus < q->j->gpus;
+}
+
+static int class_of(void *ctx, const struct stk_state *s, const struct stk_job *j,
+                    const struct stk_job *v)
+{
+    const struct question *q = ctx;
+    int class = v->tier == STK_TIER_BEST_EFFORT ? 0 : PER_TIER;
+    uint32_t at = 0;
+
+    (void)s;
+    if (!may_go(q, v))
+        return q->s->fair && may_move(q, v) ? MOVED : STK_VICTIM_NEVER;
+    if (!q->s->fair || v->tenant == j->tenant)
+        return class + (int)(v->level % (q->r->levels.n + 1));
+    while (at < q->n_first && q->first[at] != v->tenant)
+        at++;
+    return class + (int)(at < N_FIRST ? at : N_FIRST);
+}
+
+static void count(const struct question *q, const struct stk_job *v, bool gone)
+{
+    struct stk_state *s = q->s;
+    const uint64_t milli = stk_limit_milli(s, &s->shapes[v->shape].demand, v->pool);
+
+    for (uint32_t at = v->tenant + 1; at; at = s->tenants[at - 1].parent) {
+        s->tenant_gone[at - 1] += gone ? milli : -milli;
+        if (v->level >= q->j->level)
+            s->tenant_gone[s->n_tenants + at - 1] += gone ? milli : -milli;
+    }
+}
+
+static bool add(void *ctx, const struct stk_state *s, const struct stk_job *v)
+{
+    const struct question *q = ctx;
+
+    (void)s;
+    if (!q->s->fair)
+        return true;
+    if (!may_go(q, v) && !may_move(q, v))
+        return false;
+    count(q, v, true);
+    return true;
+}
+
+static void drop(void *ctx, const struct stk_state *s, const struct stk_job *v)
+{
+    const struct question *q = ctx;
+
+    (void)s;
+    if (q->s->fair)
+        count(q, v, false);
+}
+
+/* ---- room ---- */
+
+static bool somebody_borrows(const struct stk_state *s)
+{
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        for (uint32_t of = 0; s->tenants[i].leaf && of < s->n_tenant_cols; of++)
+            if (*stk_tenant_used(s, i, of) > *stk_tenant_guarantee(s, i, of))
+                return true;
+    return false;
+}
+
+/* Whether there is anybody who could go: a look at counters. */
+static bool anybody(struct question *q)
+{
+    const struct stk_state *s = q->s;
+    const struct stk_pool *p = &s->pools[q->j->pool];
+    uint64_t below = 0;
+
+    for (uint32_t l = 0; l < q->j->level; l++)
+        below += p->level_leased[l];
+    if (p->n_leased == 0)
+        return false;
+    if (q->r->rank || (q->types && (q->r->move || somebody_borrows(s))))
+        return true;
+    if (below > 0 && stk_evictable_could(s, q->j))
+        return true;
+    return s->by_due && stk_fair_title(q->s, (uint32_t)(q->j - s->jobs)) == STK_TITLE_DUE &&
+           q->n_first > 0;
+}
+
+static void ask_about(struct question *q)
+{
+    struct stk_state *s = q->s;
+
+    if (!s->fair)
+        return;
+    q->milli = stk_limit_milli(s, &s->shapes[q->j->shape].demand, q->j->pool);
+    for (uint32_t at = q->j->tenant + 1; at; at = s->tenants[at - 1].parent)
+        q->chain[q->depth++] = at - 1;
+    q->types = stk_fair_types(s, q->j);
+    q->own = q->types == s->shapes[q->j->shape].demand.gpu_types;
+    if (!s->ranked)
+        find_first(q);
+}
+
+static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
+{
+    struct question q = {.r = st, .s = ask->s, .j = &ask->s->jobs[job.i]};
+    struct stk_victim_rule rule = {.ctx = &q, .class = class_of, .add = add, .drop = drop};
+    uint32_t n;
+
+    ask_about(&q);
+    if (!anybody(&q))
+        return 0;
+    rule.reclaims = q.types != 0;
+    n = stk_victims_room(ask, job.i, &rule);
+    for (uint32_t i = 0; i < n; i++) /* who moves does not wait for the GPUs it had */
+        if (!may_go(&q, &ask->s->jobs[ask->out[i].job.i]))
+            ask->out[i].u.evict.suspend = false;
+    return n;
+}
+
+static bool by_due(const void *st)
+{
+    return ((const struct reclaim *)st)->due;
+}
+
+static bool ranked(const void *st)
+{
+    return ((const struct reclaim *)st)->rank;
+}
+
+const struct stk_preempt_ops stk_preempt_reclaim = {
+    .name = "reclaim",
+    .help =
+        "guarantees of tenants are kept: what others borrowed is taken back; inside a tenant as "
+        "tier",
+    .params = params,
+    .state_size = sizeof(struct reclaim),
+    .init = init,
+    .levels = stk_levels_n,
+    .level = stk_levels_of,
+    .room = room,
+    .fair = true,
+    .by_due = by_due,
+    .ranked = ranked,
+};
