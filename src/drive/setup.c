@@ -132,7 +132,7 @@ static int check_together(const struct stk_setup *s, struct stk_err *err)
         return stk_err_set(err, -EINVAL,
                            "--preempt %s does not go with --backfill %s; add --preempt none",
                            s->preempt->name, s->backfill->name);
-    if (s->preempt->room && s->order != &stk_order_priority)
+    if (s->preempt->room && !s->preempt->fair && s->order != &stk_order_priority)
         return stk_err_set(err, -EINVAL,
                            "--preempt %s goes with --order priority, not %s; add --preempt none",
                            s->preempt->name, s->order->name);
