@@ -160,6 +160,7 @@ struct stk_ask {
 struct stk_preempt_ops { /* who must give way */
     const char *name, *help;
     const struct stk_param *params;
+    const struct stk_param *shared; /* declared by another policy, and taken by this one, too */
     size_t state_size;
     int (*init)(void *st, const struct stk_params *p, struct stk_err *err); /* optional */
     /* With room(): how many levels there are, at most STK_LEVEL_MAX, and a job's, from 0. room()

@@ -21,7 +21,7 @@ static bool uses(const struct stk_setup *s, const struct stk_param *p)
     return has_param(stk_core_params, p) || has_param(stk_sim_params, p) ||
            has_param(s->order->params, p) || has_param(s->backfill->params, p) ||
            has_param(s->place->params, p) || has_param(s->preempt->params, p) ||
-           has_param(s->admit->params, p);
+           has_param(s->preempt->shared, p) || has_param(s->admit->params, p);
 }
 
 bool stk_setup_uses(const struct stk_setup *s, const char *kv)

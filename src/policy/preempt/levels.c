@@ -6,16 +6,21 @@
 _Static_assert(STK_TIER_CRITICAL == STK_TIER_MAX - 1, "the highest tier is the one never evicted");
 _Static_assert(STK_TIER_CRITICAL *(MAX_BOUNDS + 1) < STK_LEVEL_MAX, "room for all levels");
 
-static const struct stk_param classes = STK_PARAM_TIER_CLASSES;
+const struct stk_param stk_levels_params[] = {
+    {"tier.classes", STK_PARAM_LIST, "300,800", -STK_MAX_PRIORITY, STK_MAX_PRIORITY, NULL,
+     "priorities from which on a job is of the next class (batch, training, inference); empty: "
+     "only tiers count"},
+    {0},
+};
 
 int stk_levels_init(void *st, const struct stk_params *p, struct stk_err *err)
 {
     struct stk_levels *t = st;
 
-    t->n = stk_params_list(p, &classes, t->bound);
+    t->n = stk_params_list(p, stk_levels_params, t->bound);
     if (t->n > MAX_BOUNDS)
-        return stk_err_set(err, -EINVAL, "%s takes at most %d priorities, got %u", classes.name,
-                           MAX_BOUNDS, t->n);
+        return stk_err_set(err, -EINVAL, "%s takes at most %d priorities, got %u",
+                           stk_levels_params[0].name, MAX_BOUNDS, t->n);
     return 0;
 }
 

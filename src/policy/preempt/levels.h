@@ -8,12 +8,7 @@
 
 #include "core/state.h"
 
-#define STK_PARAM_TIER_CLASSES                                                                     \
-    {                                                                                              \
-        "tier.classes", STK_PARAM_LIST, "300,800", -STK_MAX_PRIORITY, STK_MAX_PRIORITY, NULL,      \
-            "priorities from which on a job is of the next class (batch, training, inference); "   \
-            "empty: only tiers count"                                                              \
-    }
+extern const struct stk_param stk_levels_params[]; /* tier.classes */
 
 struct stk_levels { /* the first member of the state of a policy that has levels */
     int64_t bound[STK_MAX_PARAM_LIST];

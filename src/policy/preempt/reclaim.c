@@ -35,9 +35,8 @@
 #include "core/tenant.h"
 #include "core/victims.h"
 
-enum { P_CLASSES, P_DUE, P_LEVELS, P_RANK, P_MOVE };
+enum { P_DUE, P_LEVELS, P_RANK, P_MOVE };
 static const struct stk_param params[] = {
-    [P_CLASSES] = STK_PARAM_TIER_CLASSES,
     [P_DUE] = {"reclaim.due", STK_PARAM_WORD, "on", 0, 0, "on|off",
                "a tenant with less than it is due takes from those with more"},
     [P_LEVELS] = {"reclaim.levels", STK_PARAM_WORD, "all", 0, 0, "all|tenant",
@@ -370,6 +369,7 @@ const struct stk_preempt_ops stk_preempt_reclaim = {
         "guarantees of tenants are kept: what others borrowed is taken back; inside a tenant as "
         "tier",
     .params = params,
+    .shared = stk_levels_params,
     .state_size = sizeof(struct reclaim),
     .init = init,
     .levels = stk_levels_n,

@@ -15,11 +15,6 @@
 #include "core/evictable.h"
 #include "core/victims.h"
 
-static const struct stk_param params[] = {
-    STK_PARAM_TIER_CLASSES,
-    {0},
-};
-
 static int class_of(void *ctx, const struct stk_state *s, const struct stk_job *j,
                     const struct stk_job *v)
 {
@@ -46,7 +41,7 @@ const struct stk_preempt_ops stk_preempt_tier = {
     .name = "tier",
     .help = "a job that cannot start takes the place of jobs of lower tiers, or of lower "
             "classes of priority in its own",
-    .params = params,
+    .params = stk_levels_params,
     .state_size = sizeof(struct stk_levels),
     .init = stk_levels_init,
     .levels = stk_levels_n,
