@@ -28,7 +28,7 @@ const struct stk_route stk_api_routes[] = {
     VERB("resume", "let a suspended job go on"),
     VERB("requeue", "stop it and put it back into the queue"),
     VERB("signal", "send its processes a signal"),
-    VERB("update", "change time_limit_s, priority or name of a job that has not started"),
+    VERB("update", "change a job that has not started"),
     {"GET", "/v1/jobs/{id}/why", stk_do_why, STK_NEED_USER, "", NULL, "Why", NULL, 200,
      "why it waits, and what would help"},
     {"GET", "/v1/jobs/{id}/log", stk_do_log, STK_NEED_USER, "stream task offset limit tail follow", NULL, NULL,

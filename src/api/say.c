@@ -287,32 +287,11 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
 
 void stk_say_change(const struct stk_say *s, char *buf, size_t size)
 {
-    const struct stk_reason *w = &s->why;
-    char span[40];
-
     buf[0] = '\0';
-    if (w->code == STK_WHY_HELD && s->next == 0)
+    if (s->why.code == STK_WHY_HELD && s->next == 0)
         (void)snprintf(buf, size,
                        s->asleep ? "resume it: stoker resume %u" : "release it: stoker release %u",
                        s->number);
-    else if (lacks_part(s))
-        return;
-    else if (w->code == STK_WHY_GPUS && w->have > 0 && s->tasks == 1)
-        (void)snprintf(buf, size, "with %" PRIu64 " GPU%s it would fit now", w->have,
-                       plural(w->have));
-    else if (w->code == STK_WHY_FRAGMENTS && w->have > 0)
-        (void)snprintf(buf, size, "with at most %" PRIu64 " GPU%s per task it would fit now",
-                       w->have, plural(w->have));
-    else if (w->code == STK_WHY_RESOURCE && w->have > 0)
-        (void)snprintf(buf, size, "with %" PRIu64 " of %s it would fit now", w->have,
-                       s->resource ? s->resource : "it");
-    else if (w->code == STK_WHY_CPU_MEM)
-        (void)snprintf(buf, size, "with fewer CPUs or less memory it would fit now");
-    else if (w->code == STK_WHY_RESERVED && w->until > s->now + STK_SECOND) {
-        stk_say_span(w->until - s->now, span, sizeof(span));
-        (void)snprintf(buf, size, "with a time limit below %s it would start now", span);
-    } else if (w->code == STK_WHY_BEHIND || w->code == STK_WHY_CLAIMED || w->code == STK_WHY_RANK)
-        (void)snprintf(buf, size, "with a higher priority it would come first");
 }
 
 void stk_say_end(enum stk_cause cause, int32_t code, char *buf, size_t size)

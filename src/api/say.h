@@ -33,8 +33,8 @@ struct stk_say { /* what is known beside the reason */
 void stk_say_why(const struct stk_say *s, char *buf, size_t size);
 /* What kind of reason it is, in a word: "gpus". */
 const char *stk_say_code(const struct stk_say *s);
-/* The smallest change that would start it, or let it fit: "with 2 GPUs it would fit now"; "" when
- * there is nothing a user could do. */
+/* What must be done before anything else can help: "release it: stoker release 3"; "": nothing.
+ * What would start it is in api/remedy.h. */
 void stk_say_change(const struct stk_say *s, char *buf, size_t size);
 /* "exit code 3", "was killed by signal 9 (KILL)". */
 void stk_say_end(enum stk_cause cause, int32_t code, char *buf, size_t size);

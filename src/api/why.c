@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* why.c - why a job waits: the reason as data, the sentence, who holds the GPUs, and the smallest
- * change that would help. */
+/* why.c - why a job waits: the reasons as data and as sentences, who holds what it needs, and the
+ * smallest changes that would start it now. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/handlers.h"
 #include "api/owners.h"
+#include "api/remedy.h"
 #include "api/say.h"
 #include "api/show.h"
 #include "base/sort.h"
@@ -159,6 +161,70 @@ static const char *why_off(const struct stk_api *a)
     return NULL;
 }
 
+/* All reasons, each with its sentence; the first is what 'say' has. */
+static json_t *show_reasons(struct stk_api *a, const struct stk_state *s, const struct stk_say *say,
+                            const struct stk_reasons *all)
+{
+    json_t *out = json_array();
+    char sentence[640], other[32];
+
+    for (uint32_t i = 0; i < all->n; i++) {
+        struct stk_say one = {.why = all->list[i],
+                              .number = say->number,
+                              .now = say->now,
+                              .at_once = i == 0 ? say->at_once : 0,
+                              .asleep = say->asleep,
+                              .demand = say->demand,
+                              .next = say->next,
+                              .other = other};
+        const struct stk_reason *w = &one.why;
+        json_t *o;
+
+        (void)stk_show_name(a, w->other, other, sizeof(other));
+        one.resource = w->code == STK_WHY_RESOURCE ? s->resource_names[w->resource] : NULL;
+        stk_say_why(&one, sentence, sizeof(sentence));
+        o = json_pack("{s:s,s:s,s:I,s:I,s:I,s:o,s:o}", "code", stk_say_code(&one), "sentence",
+                      sentence, "need", (json_int_t)w->need, "have", (json_int_t)w->have, "missing",
+                      (json_int_t)w->missing, "other",
+                      w->other ? json_integer(w->other) : json_null(), "until",
+                      stk_show_time(w->until));
+        stk_show_limit(o, w);
+        (void)json_array_append_new(out, o);
+    }
+    return out;
+}
+
+/* What would start it now, each with the command that does it. */
+static json_t *show_changes(struct stk_api *a, const struct stk_entry *e)
+{
+    const struct stk_live_config *c = stk_live_config(a->cfg.live);
+    const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
+    struct stk_remedy_names names = {.pools = c->pools,
+                                     .n_pools = c->core.n_pools,
+                                     .gpu_types = c->gpu_types,
+                                     .n_gpu_types = c->n_gpu_types,
+                                     .resources = c->core.resource_names};
+    struct stk_remedies all = {.n = 0};
+    json_t *out = json_array();
+    char sentence[320], command[320], job[32];
+
+    if (stk_live_remedies(a->cfg.live, e, &all, NULL) < 0)
+        all.n = 0;
+    (void)stk_show_name(a, e->number, job, sizeof(job));
+    for (uint32_t i = 0; i < all.n; i++) {
+        const struct stk_remedy *r = &all.list[i];
+
+        names.queue = r->kind == STK_REMEDY_QUEUE ? s->queues[r->to].name : NULL;
+        stk_remedy_say(r, &names, sentence, sizeof(sentence));
+        stk_remedy_command(r, &names, job, command, sizeof(command));
+        (void)json_array_append_new(
+            out, json_pack("{s:s,s:s,s:s,s:I,s:I,s:I}", "kind", stk_remedy_name(r->kind),
+                           "sentence", sentence, "command", command, "from", (json_int_t)r->from,
+                           "to", (json_int_t)r->to, "evicts", (json_int_t)r->evicts));
+    }
+    return out;
+}
+
 static void explain(struct stk_api *a, struct stk_request *r, const struct stk_entry *e)
 {
     struct stk_core *core = stk_live_core(a->cfg.live);
@@ -174,17 +240,19 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
                           .off = why_off(a),
                           .other = other};
     const struct stk_reason *w = &say.why;
-    char sentence[640], change[200], first[32];
-    json_t *held, *out, *turn;
+    char sentence[640], change[320], first[32];
+    json_t *held, *out, *turn, *changes;
     stk_job_number last;
     struct stk_err err = {""};
+    struct stk_reasons all;
     int rc = slot == STK_NONE ? stk_err_set(&err, -ENOENT, "there is no job %u", e->number)
-                              : stk_core_why(core, (stk_job_id){slot}, &say.why, &err);
+                              : stk_core_reasons(core, (stk_job_id){slot}, &all, &err);
 
     if (rc < 0) {
         stk_api_fail(r, rc, &err);
         return;
     }
+    say.why = all.list[0];
     (void)stk_live_schedule(a->cfg.live, e->number, &say.next, &last);
     (void)stk_show_name(a, w->other, other, sizeof(other));
     say.at_once = stk_show_at_once(a, e, w);
@@ -195,6 +263,10 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     held = show_holders(a, s, &s->jobs[slot], &say, first);
     stk_say_why(&say, sentence, sizeof(sentence));
     stk_say_change(&say, change, sizeof(change));
+    changes = say.next ? json_array() : show_changes(a, e);
+    if (!*change && json_array_size(changes) > 0)
+        (void)snprintf(change, sizeof(change), "%s",
+                       json_string_value(json_object_get(json_array_get(changes, 0), "sentence")));
     json_decref(turn);
     out = json_pack(
         "{s:I,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o}", "id",
@@ -206,6 +278,8 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
         "expected", stk_show_time(say.room_at), "holders", held, "waits_for", show_waits_for(a, e));
     stk_show_element(out, &e->rec);
     stk_show_limit(out, w);
+    (void)json_object_set_new(out, "reasons", show_reasons(a, s, &say, &all));
+    (void)json_object_set_new(out, "changes", changes);
     stk_request_json(r, 200, out);
 }
 
@@ -223,11 +297,13 @@ static void explain_ended(struct stk_api *a, struct stk_request *r, stk_job_numb
     }
     stk_request_json(
         r, 200,
-        json_pack("{s:I,s:O,s:O,s:s,s:s,s:O,s:s,s:i,s:i,s:i,s:i,s:n,s:n,s:n,s:n,s:[],s:[]}", "id",
-                  (json_int_t)number, "array_id", json_object_get(job, "array_id"), "array_index",
-                  json_object_get(job, "array_index"), "state", "done", "code", "ended", "sentence",
-                  json_object_get(job, "state_text"), "change", "", "need", 0, "have", 0, "missing",
-                  0, "off", 0, "other", "resource", "until", "expected", "holders", "waits_for"));
+        json_pack(
+            "{s:I,s:O,s:O,s:s,s:s,s:O,s:s,s:i,s:i,s:i,s:i,s:n,s:n,s:n,s:n,s:[],s:[],s:[],s:[]}",
+            "id", (json_int_t)number, "array_id", json_object_get(job, "array_id"), "array_index",
+            json_object_get(job, "array_index"), "state", "done", "code", "ended", "sentence",
+            json_object_get(job, "state_text"), "change", "", "need", 0, "have", 0, "missing", 0,
+            "off", 0, "other", "resource", "until", "expected", "holders", "waits_for", "reasons",
+            "changes"));
     json_decref(job);
 }
 

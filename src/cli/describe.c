@@ -141,15 +141,27 @@ static const char *example(enum kind kind)
     }
 }
 
-static int simple_options(const struct stk_args *a, json_t *spec, struct stk_err *err)
+/* "none" as the value of an option that changes a job: without it. */
+static bool taken_away(size_t row, const char *s)
+{
+    const enum kind kind = rows[row].kind;
+
+    return strcmp(s, "none") == 0 &&
+           (kind == WHOLE || kind == SIZE || kind == TIME ||
+            strcmp(rows[row].key, "topology") == 0 || strcmp(rows[row].key, "prefer") == 0);
+}
+
+static int simple_options(const struct stk_args *a, bool changes, json_t *spec, struct stk_err *err)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        const char *s = stk_arg(a, rows[i].option);
+        const char *s = stk_arg_known(a, rows[i].option) ? stk_arg(a, rows[i].option) : NULL;
         json_t *v = NULL;
 
         if (!s)
             continue;
-        if (convert(rows[i].kind, s, &v) < 0)
+        if (changes && taken_away(i, s))
+            v = json_null();
+        else if (convert(rows[i].kind, s, &v) < 0)
             return stk_err_set(err, -EINVAL, "--%s takes %s, got \"%.40s\"", rows[i].option,
                                example(rows[i].kind), s);
         (void)json_object_set_new(spec, rows[i].key, v);
@@ -379,7 +391,7 @@ int stk_describe(const struct stk_args *a, bool shell, json_t **ret_spec, struct
         spec = login_shell();
     else
         rc = stk_describe_words(a, &spec, err);
-    rc = rc < 0 ? rc : simple_options(a, spec, err);
+    rc = rc < 0 ? rc : simple_options(a, false, spec, err);
     rc = rc < 0 ? rc : languages(a, spec, err);
     rc = rc < 0 ? rc : stk_describe_context(a, spec, err);
     rc = rc < 0 ? rc : stk_spec_check(spec, err);
@@ -388,4 +400,21 @@ int stk_describe(const struct stk_args *a, bool shell, json_t **ret_spec, struct
     else
         *ret_spec = spec;
     return rc;
+}
+
+int stk_describe_changes(const struct stk_args *a, json_t *changes, struct stk_err *err)
+{
+    const char *types = stk_arg(a, "gpu-type"), *exclusive = stk_arg(a, "exclusive");
+    int rc = simple_options(a, true, changes, err);
+
+    if (types && strcmp(types, "any") == 0)
+        (void)json_object_set_new(changes, "gpu_types", json_null());
+    else
+        rc = rc < 0 ? rc : gpu_types(a, changes, err);
+    if (exclusive && strcmp(exclusive, "yes") != 0 && strcmp(exclusive, "no") != 0)
+        return stk_err_set(err, -EINVAL, "--exclusive takes yes or no, got \"%.40s\"", exclusive);
+    if (exclusive)
+        (void)json_object_set_new(changes, "exclusive",
+                                  json_boolean(strcmp(exclusive, "yes") == 0));
+    return rc < 0 ? rc : resources(a, changes, err);
 }

@@ -18,6 +18,9 @@ extern const struct stk_option stk_describe_resources[], stk_describe_when[], st
  * words the user's shell is meant. */
 int stk_describe(const struct stk_args *a, bool shell, json_t **ret_spec, struct stk_err *err);
 
+/* Only what the options say, for "update": "none" (types: "any") is null, which takes it away. */
+int stk_describe_changes(const struct stk_args *a, json_t *changes, struct stk_err *err);
+
 /* The words: a file, "-", or a command. Sets command, or script and args, or all that a job file
  * says. */
 int stk_describe_words(const struct stk_args *a, json_t **ret_spec, struct stk_err *err);

@@ -38,4 +38,8 @@ int stk_id_resolve(struct stk_ask *k, const char *word, uint32_t *ret);
 /* The id as it was written: "12" or "12_3". */
 const char *stk_id_text(const struct stk_id *id, char *buf, size_t size);
 
+/* Calls 'fn' for each job that the command's words name, which adds what it got to 'all'; with
+ * --json prints one object, or all of them. The exit code. */
+int stk_ids_each(const struct stk_args *a, int (*fn)(struct stk_ask *k, uint32_t id, json_t *all));
+
 #endif

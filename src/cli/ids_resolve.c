@@ -159,3 +159,34 @@ int stk_id_resolve(struct stk_ask *k, const char *word, uint32_t *ret)
     stk_ids_done(&ids);
     return rc < 0 ? stk_ask_fail(k, rc, &err) : STK_EXIT_OK;
 }
+
+int stk_ids_each(const struct stk_args *a, int (*fn)(struct stk_ask *k, uint32_t id, json_t *all))
+{
+    struct stk_ids ids = {0};
+    json_t *all = json_array();
+    struct stk_ask k;
+    int rc = stk_ids_take(a, false, &ids), worst = STK_EXIT_OK;
+
+    if (rc == STK_EXIT_OK && (rc = stk_ask_open(&k, a)) == STK_EXIT_OK) {
+        rc = stk_ids_resolve(&k, &ids, true);
+        for (size_t i = 0; rc == STK_EXIT_OK && i < ids.n; i++) {
+            int code = fn(&k, ids.list[i].job, all);
+
+            worst = code > worst ? code : worst;
+            if (code == STK_EXIT_UNREACHABLE)
+                break;
+        }
+        if (k.json && ids.n == 1 && json_array_size(all) == 1) {
+            stk_print_json(json_array_get(all, 0));
+        } else if (k.json && rc == STK_EXIT_OK && json_array_size(all) > 0) {
+            json_t *out = json_pack("{s:O}", "jobs", all);
+
+            stk_print_json(out);
+            json_decref(out);
+        }
+        stk_ask_close(&k);
+    }
+    json_decref(all);
+    stk_ids_done(&ids);
+    return rc != STK_EXIT_OK ? rc : worst;
+}

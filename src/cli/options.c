@@ -196,6 +196,11 @@ const char *stk_arg_next(const struct stk_args *a, const char *name, int *at)
     return NULL;
 }
 
+bool stk_arg_known(const struct stk_args *a, const char *name)
+{
+    return by_name(a->cmd, name, strlen(name)) != NULL;
+}
+
 const char *stk_arg(const struct stk_args *a, const char *name)
 {
     const char *value, *last = NULL;

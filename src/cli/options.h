@@ -58,6 +58,7 @@ static inline bool stk_arg_is(const struct stk_args *a, const char *name)
 {
     return stk_arg(a, name) != NULL;
 }
+bool stk_arg_known(const struct stk_args *a, const char *name); /* whether it is in the tables */
 /* All values in order: start with *at = 0; NULL: no more. */
 const char *stk_arg_next(const struct stk_args *a, const char *name, int *at);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* show.c - "stoker show": all about a job; "stoker why": why it waits. */
+/* show.c - "stoker show": all about a job. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -223,41 +223,9 @@ static int one(struct stk_ask *k, uint32_t id, json_t *all)
     return rc;
 }
 
-/* Calls 'fn' for each job that the words name; with --json prints one object, or all of them. */
-static int each(const struct stk_args *a, int (*fn)(struct stk_ask *k, uint32_t id, json_t *all))
-{
-    struct stk_ids ids = {0};
-    json_t *all = json_array();
-    struct stk_ask k;
-    int rc = stk_ids_take(a, false, &ids), worst = STK_EXIT_OK;
-
-    if (rc == STK_EXIT_OK && (rc = stk_ask_open(&k, a)) == STK_EXIT_OK) {
-        rc = stk_ids_resolve(&k, &ids, true);
-        for (size_t i = 0; rc == STK_EXIT_OK && i < ids.n; i++) {
-            int code = fn(&k, ids.list[i].job, all);
-
-            worst = code > worst ? code : worst;
-            if (code == STK_EXIT_UNREACHABLE)
-                break;
-        }
-        if (k.json && ids.n == 1 && json_array_size(all) == 1) {
-            stk_print_json(json_array_get(all, 0));
-        } else if (k.json && rc == STK_EXIT_OK && json_array_size(all) > 0) {
-            json_t *out = json_pack("{s:O}", "jobs", all);
-
-            stk_print_json(out);
-            json_decref(out);
-        }
-        stk_ask_close(&k);
-    }
-    json_decref(all);
-    stk_ids_done(&ids);
-    return rc != STK_EXIT_OK ? rc : worst;
-}
-
 static int run_show(const struct stk_args *a)
 {
-    return each(a, one);
+    return stk_ids_each(a, one);
 }
 
 static const struct stk_option show_options[] = {
@@ -275,71 +243,4 @@ const struct stk_command stk_cmd_show = {
     .options = show_groups,
     .section = STK_SECTION_LOOK,
     .run = run_show,
-};
-
-static void print_holders(const json_t *why)
-{
-    const json_t *list = json_object_get(why, "holders");
-    const char *resource = stk_str(why, "resource");
-    char id[40], name[128], user[64], end[32];
-
-    if (json_array_size(list) == 0)
-        return;
-    (void)printf("Who has %s:\n", *resource ? resource : "the GPUs");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *h = json_array_get(list, i);
-        double at = stk_num(h, "expected_end", 0);
-
-        (void)printf("  job %s  %s  %s  ", stk_view_id(h, id, sizeof(id)),
-                     stk_text_clean(name, sizeof(name), stk_str(h, "name"), false),
-                     stk_text_clean(user, sizeof(user), stk_str(h, "user"), false));
-        if (*resource)
-            (void)printf("%" PRId64, stk_int(h, "amount", 0));
-        else
-            (void)printf("%.4g GPU%s", stk_num(h, "gpus", 0),
-                         stk_num(h, "gpus", 0) == 1 ? "" : "s");
-        if (at > 0)
-            (void)printf(", until about %s", stk_text_time(at, end, sizeof(end)));
-        else if (stk_num(h, "estimate_s", 0) > 0)
-            (void)printf(", longer than it was expected to");
-        else
-            (void)printf(", no time limit");
-        (void)putchar('\n');
-    }
-}
-
-static int why_one(struct stk_ask *k, uint32_t id, json_t *all)
-{
-    json_t *why = NULL;
-    char text[2048], name[40];
-    int rc = stk_ask_get(k, &why, "/v1/jobs/%u/why", id);
-
-    if (rc != STK_EXIT_OK)
-        return rc;
-    if (!k->json) {
-        if (json_array_size(all) > 0)
-            (void)putchar('\n');
-        (void)printf("job %s %s.\n", stk_view_id(why, name, sizeof(name)),
-                     stk_text_clean(text, sizeof(text), stk_str(why, "sentence"), false));
-        (void)stk_text_clean(text, sizeof(text), stk_str(why, "change"), false);
-        if (*text != '\0')
-            (void)printf("%s.\n", text);
-        print_holders(why);
-    }
-    (void)json_array_append_new(all, why);
-    return STK_EXIT_OK;
-}
-
-static int run_why(const struct stk_args *a)
-{
-    return each(a, why_one);
-}
-
-const struct stk_command stk_cmd_why = {
-    .name = "why",
-    .synopsis = "JOB...",
-    .help = "why a job does not run, and what would make it run",
-    .complete = "@jobs",
-    .section = STK_SECTION_LOOK,
-    .run = run_why,
 };

@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* update.c - "stoker update": another time limit, priority or name for jobs that have not started.
- */
+/* update.c - "stoker update": jobs that have not started ask for something else. */
 #include "cli/act.h"
-#include "spec/words.h"
+#include "cli/describe.h"
 
 static int read_changes(const struct stk_args *a, json_t *changes)
 {
-    const char *time = stk_arg(a, "time"), *name = stk_arg(a, "name");
-    int64_t limit = 0, priority = 0;
-    int rc = stk_arg_number(a, "priority", -1000000000, 1000000000, &priority);
+    struct stk_err err = {""};
 
-    if (rc != STK_EXIT_OK)
-        return rc;
-    if (time && stk_words_duration(time, 60, &limit) < 0)
-        return stk_misused(a, "--time takes a time such as 90m, 1h30m or 1:30:00, got \"%.40s\"",
-                           time);
-    if (time)
-        (void)json_object_set_new(changes, "time_limit_s", json_integer(limit));
-    if (stk_arg(a, "priority"))
-        (void)json_object_set_new(changes, "priority", json_integer(priority));
-    if (name && json_object_set_new(changes, "name", json_string(name)) < 0)
-        return stk_misused(a, "--name takes text in UTF-8");
+    if (stk_describe_changes(a, changes, &err) < 0)
+        return stk_misused(a, "%s", err.text);
     return json_object_size(changes) > 0
                ? STK_EXIT_OK
-               : stk_misused(a, "what shall change? --time, --priority or --name");
+               : stk_misused(a, "what shall change? --time, --priority, --gpus, ...; see --help");
 }
 
 static int run_update(const struct stk_args *a)
@@ -46,8 +34,25 @@ static int run_update(const struct stk_args *a)
 }
 
 static const struct stk_option own[] = {
+    {"gpus", 'g', "N", "GPUs per task; 0.5 is half of one", NULL},
+    {"gpu-mem", 0, "SIZE", "memory on each GPU; none", NULL},
+    {"gpu-type", 0, "TYPE[,TYPE]", "only GPUs of these types; any", NULL},
+    {"tasks", 'n', "N", "tasks that start together", NULL},
+    {"tasks-per-node", 0, "N", "tasks on each node; none: as they fit", NULL},
+    {"topology", 0, "LEVEL", "all its GPUs in one link, node, rack, zone or region; none",
+     "link node rack zone region none"},
+    {"prefer", 0, "LEVEL", "the same if it can be; none", "link node rack zone region none"},
+    {"exclusive", 0, "YES|NO", "nobody else on its nodes", "yes no"},
+    {"cpus", 'c', "N", "CPUs per task", NULL},
+    {"mem", 'm', "SIZE", "memory per task: 32G, 512M", NULL},
+    {"resource", 0, "NAME=N", "named resources per task, in place of those it had", NULL},
     {"time", 0, "TIME", "time limit: 1h30m, 90m, 1:30:00; a bare number is minutes; 0: none", NULL},
+    {"pool", 0, "NAME", "pool of nodes", NULL},
+    {"queue", 'q', "QUEUE", "where it waits", NULL},
     {"priority", 'p', "N", "higher first", NULL},
+    {"tier", 0, "TIER", "best-effort, standard or critical", "best-effort standard critical"},
+    {"begin", 'b', "TIME", "not before: now, now+1h, 16:00, tomorrow", NULL},
+    {"deadline", 0, "TIME", "when it should be done: now+1h, 16:00, tomorrow; none", NULL},
     {"name", 'J', "NAME", "what to call it", NULL},
     {0},
 };
@@ -56,9 +61,10 @@ static const struct stk_options groups[] = {{"options", own}, {0}};
 const struct stk_command stk_cmd_update = {
     .name = "update",
     .synopsis = "[options] JOB...",
-    .help = "change the time limit, priority or name of jobs that have not started",
+    .help = "change jobs that have not started",
     .about = "JOB is a number (12), a range (3-7) or an array's element (12_3); an array's number\n"
-             "means all of it.",
+             "means all of it. A job that is changed keeps its number and its time in the queue.\n"
+             "\"stoker why\" says what would start a job.",
     .complete = "@jobs",
     .options = groups,
     .section = STK_SECTION_CHANGE,

@@ -6,6 +6,7 @@
 #include "core/ahead.h"
 #include "core/evictable.h"
 #include "core/verbs.h"
+#include "model/queue.h"
 
 struct search {
     const struct stk_remedy_ask *ask;
@@ -25,10 +26,9 @@ struct search {
 const char *stk_remedy_name(enum stk_remedy_kind k)
 {
     static const char *const names[STK_REMEDY_KINDS] = {
-        "release",     "begin", "gpu_type", "topology", "tasks_per_node",
-        "exclusive",   "pool",  "cpus",     "memory",   "resource",
-        "preemptible", "time",  "gpus",     "tasks",    "part_of_gpu",
-        "priority",    "tier"};
+        "release", "begin", "gpu_type", "topology",    "tasks_per_node", "exclusive",
+        "pool",    "queue", "cpus",     "memory",      "resource",       "preemptible",
+        "time",    "gpus",  "tasks",    "part_of_gpu", "priority",       "tier"};
 
     return (unsigned)k < STK_REMEDY_KINDS ? names[k] : "?";
 }
@@ -76,6 +76,18 @@ static bool edit_part(const struct search *k, struct stk_job_spec *spec, int64_t
     return !k->ask->part || k->ask->part(k->ask->ctx, spec) == 0;
 }
 
+static bool edit_queue(const struct search *k, struct stk_job_spec *spec, uint32_t to)
+{
+    const struct stk_queue_spec *q = &k->s->queues[to];
+
+    if (k->ask->queue)
+        return k->ask->queue(k->ask->ctx, to, spec) == 0;
+    spec->terms.queue = to;
+    spec->priority = q->priority;
+    spec->tier = q->tier;
+    return true;
+}
+
 static void edit_level(struct stk_demand *d, int64_t to)
 {
     if (!d->level_preferred) /* near if it can be */
@@ -108,6 +120,8 @@ static bool edit(const struct search *k, int64_t to, struct stk_job_spec *spec)
     case STK_REMEDY_POOL:
         spec->pool.i = (uint32_t)to;
         break;
+    case STK_REMEDY_QUEUE:
+        return edit_queue(k, spec, (uint32_t)to);
     case STK_REMEDY_CPU:
         d->cpu_milli = (uint32_t)to;
         break;
@@ -253,6 +267,15 @@ static void other_pools(struct search *k)
     keep(k, k->base.pool.i);
 }
 
+static void other_queues(struct search *k)
+{
+    begin(k, STK_REMEDY_QUEUE, 1);
+    for (uint32_t i = 0; i < k->s->n_queues && !k->found; i++)
+        if (i != k->base.terms.queue)
+            (void)starts(k, i);
+    keep(k, k->base.terms.queue);
+}
+
 static void fewer_beside(struct search *k)
 {
     const struct stk_demand *d = &k->base.demand;
@@ -379,6 +402,7 @@ static void search_all(struct search *k)
     looser_level(k);
     looser_nodes(k);
     other_pools(k);
+    other_queues(k);
     fewer_beside(k);
     preemptible(k);
     shorter(k);

@@ -112,7 +112,7 @@ struct stk_asker { /* who asks, and how they are answered */
 int stk_live_submit(struct stk_live *live, const struct stk_asker *by, json_t *take_jobs,
                     const char *key, bool dry_run);
 /* cancel hold release suspend resume requeue, signal ("signal": number in args), update
- * ("time_limit_s", "priority", "name"). */
+ * (members of the description that change; null takes one away). */
 int stk_live_act(struct stk_live *live, const struct stk_asker *by, const char *verb,
                  const stk_job_number *numbers, uint32_t n, json_t *take_args);
 /* A process that runs already becomes a job of 'owner' and has the GPUs of the mask (of node 0) at
@@ -178,6 +178,11 @@ const struct stk_entry *stk_live_next(const struct stk_live *live, stk_job_numbe
 uint32_t stk_live_count(const struct stk_live *live);
 /* The description of any job, new reference, or NULL. Secrets are file names only. */
 json_t *stk_live_spec(struct stk_live *live, int64_t spec_id);
+/* What would start a job that has not ended now. 0, -ENOENT, -ENOMEM, -EINVAL: what it names is
+ * gone from the configuration. */
+struct stk_remedies;
+int stk_live_remedies(struct stk_live *live, const struct stk_entry *e, struct stk_remedies *ret,
+                      struct stk_err *err);
 bool stk_live_may(const struct stk_who *who,
                   uint32_t owner_uid); /* act on, and see all of, a job */
 

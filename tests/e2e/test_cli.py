@@ -263,7 +263,8 @@ def test_who_ends_first_comes_first_and_who_has_no_limit_last(cli):
     big = submit(cli, "--gpus", "4", "--", "true")
     why = cli("why", big).stdout.splitlines()
     assert why[0].startswith(f"job {big} needs 4 GPUs and 0 are free; job {jobs[2]} is expected to end first, ")
-    assert [re.match(r"  job (\S+) ", line)[1] for line in why[2:]] == [str(jobs[2]), str(jobs[0]), f"{pair}_0", str(jobs[1])], why
+    who = why[why.index("Who has the GPUs:") + 1:]
+    assert [re.match(r"  job (\S+) ", line)[1] for line in who] == [str(jobs[2]), str(jobs[0]), f"{pair}_0", str(jobs[1])], why
     assert why[-1].endswith("1 GPU, no time limit") and "until about" in why[-2]
     assert f"job {pair}_0 " in cli("gpus").stdout
     assert cli("suspend", jobs[0]).returncode == 0

@@ -133,6 +133,15 @@ static bool change(const struct fx *f, enum stk_remedy_kind kind, uint32_t i,
     case STK_REMEDY_POOL:
         spec->pool.i = i;
         return i < f->s->n_pools;
+    case STK_REMEDY_QUEUE:
+        if (i >= f->s->n_queues)
+            return false;
+        if (spec->terms.queue != i) {
+            spec->priority = f->s->queues[i].priority;
+            spec->tier = f->s->queues[i].tier;
+        }
+        spec->terms.queue = i;
+        return true;
     case STK_REMEDY_EXCLUSIVE:
         d->exclusive = false;
         return i == 0;
@@ -170,7 +179,8 @@ static bool change(const struct fx *f, enum stk_remedy_kind kind, uint32_t i,
 static bool same(const struct stk_job_spec *a, const struct stk_job_spec *b)
 {
     return memcmp(&a->demand, &b->demand, sizeof(a->demand)) == 0 && a->tier == b->tier &&
-           a->pool.i == b->pool.i && a->priority == b->priority && a->estimate == b->estimate;
+           a->pool.i == b->pool.i && a->terms.queue == b->terms.queue &&
+           a->priority == b->priority && a->estimate == b->estimate;
 }
 
 static void check_kind(const struct world *w, struct fx *f, uint32_t job,

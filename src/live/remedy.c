@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remedy.c - what would start a job now (core/remedy.h), for jobs that have a description: a change
+ * is what "update" would make of it. */
+#include "core/remedy.h"
+#include "core/state.h"
+#include "live/state.h"
+#include "model/queue.h"
+
+/* A try copies the state: of a large one there are fewer. */
+#define LEAST_FORKS 24u
+#define FORKED_JOBS 400000u /* in all tries together */
+
+struct described {
+    const struct stk_live *l;
+    uint32_t uid;
+    json_t *json;
+    struct stk_spec spec;
+};
+
+static int part(void *ctx, struct stk_job_spec *io)
+{
+    const struct described *d = ctx;
+    struct stk_spec s = d->spec;
+    int rc;
+
+    s.job = *io;
+    s.by_memory = false;
+    rc = stk_live_resolve_part(d->l, &s, NULL);
+    *io = s.job;
+    return rc;
+}
+
+static int queue(void *ctx, uint32_t to, struct stk_job_spec *ret)
+{
+    const struct described *d = ctx;
+    const char *name = stk_core_state(d->l->core)->queues[to].name;
+    json_t *json = json_copy(d->json);
+    struct stk_spec s = {0};
+    int rc = -ENOMEM;
+
+    if (json && json_object_set_new(json, "queue", json_string(name)) == 0)
+        rc = stk_live_read(d->l, d->uid, json, &s, NULL);
+    if (rc == 0)
+        *ret = s.job;
+    stk_spec_done(&s);
+    json_decref(json);
+    return rc;
+}
+
+int stk_live_remedies(struct stk_live *l, const struct stk_entry *e, struct stk_remedies *ret,
+                      struct stk_err *err)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+    uint32_t slot = stk_core_find(l->core, e->number), forks = FORKED_JOBS / (s->n_jobs + 1);
+    struct described d = {.l = l, .uid = e->rec.uid, .json = stk_live_spec(l, e->rec.spec)};
+    struct stk_remedy_ask ask = {.job = {slot},
+                                 .now = l->now > s->now ? l->now : s->now,
+                                 .part = part,
+                                 .queue = queue,
+                                 .ctx = &d};
+    int rc = d.json ? stk_live_read(l, d.uid, d.json, &d.spec, err)
+                    : stk_err_set(err, -ENOMEM, "out of memory");
+
+    if (slot == STK_NONE)
+        rc = stk_err_set(err, -ENOENT, "there is no job %u", e->number);
+    ask.spec = &d.spec.job;
+    ask.most_forks = forks > STK_REMEDY_FORKS ? STK_REMEDY_FORKS
+                     : forks < LEAST_FORKS    ? LEAST_FORKS
+                                              : forks;
+    rc = rc < 0 ? rc : stk_core_remedies(l->core, &ask, ret, err);
+    stk_spec_done(&d.spec);
+    json_decref(d.json);
+    return rc;
+}
