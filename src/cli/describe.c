@@ -51,6 +51,8 @@ static const struct {
     {"workers", "workers", WHOLE},
     {"grace", "grace_s", SECONDS},
     {"no-suspend", "suspend", NEVER},
+    {"min-run", "min_run_s", SECONDS},
+    {"movable", "movable", YES},
     {"stdout", "stdout", TEXT},
     {"stderr", "stderr", TEXT},
     {"stdin", "stdin", TEXT},
@@ -353,6 +355,22 @@ static int idle(const char *s, json_t *spec, struct stk_err *err)
     return 0;
 }
 
+static int keep_up(const struct stk_args *a, json_t *spec, struct stk_err *err)
+{
+    const char *s = stk_arg(a, "keep-up"), *colon = s ? strrchr(s, ':') : NULL;
+    json_t *min = NULL, *name;
+
+    if (!s)
+        return 0;
+    name = colon && colon > s && whole(colon + 1, &min) == 0 ? json_stringn(s, (size_t)(colon - s))
+                                                             : NULL;
+    if (!name) {
+        json_decref(min);
+        return stk_err_set(err, -EINVAL, "--keep-up takes a group and a number: serving:3");
+    }
+    return json_object_set_new(spec, "keep_up", json_pack("{s:o,s:o}", "group", name, "min", min));
+}
+
 static int languages(const struct stk_args *a, json_t *spec, struct stk_err *err)
 {
     const char *array = stk_arg(a, "array"), *signal = stk_arg(a, "signal");
@@ -360,6 +378,7 @@ static int languages(const struct stk_args *a, json_t *spec, struct stk_err *err
     int rc = depends(a, spec, err);
 
     rc = rc < 0 ? rc : group(a, spec, err);
+    rc = rc < 0 ? rc : keep_up(a, spec, err);
     rc = rc < 0 ? rc : gpu_types(a, spec, err);
     rc = rc < 0 ? rc : resources(a, spec, err);
     if (rc == 0 && array && (rc = stk_words_array(array, &v, err)) == 0)

@@ -68,6 +68,9 @@ const struct stk_option stk_describe_how[] = {
     {"signal", 0, "SIG@SECONDS", "sent before the time limit: USR1@60", NULL},
     {"grace", 0, "SECONDS", "from SIGTERM to SIGKILL (default 30)", NULL},
     {"no-suspend", 0, NULL, "never suspend it; stop it and start it anew", NULL},
+    {"min-run", 0, "TIME", "give way to nobody for so long after each start", NULL},
+    {"keep-up", 0, "GROUP:N", "of your jobs that name this group, N stay up", NULL},
+    {"movable", 0, NULL, "it may be moved to make room for others", NULL},
     {"idle", 0, "RULES", "when its GPUs idle: warn=10m,suspend=20m,end=1h", NULL},
     {0},
 };

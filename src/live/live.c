@@ -66,6 +66,7 @@ void stk_live_close(struct stk_live *l)
     free(l->off);
     stk_live_items_free(l);
     free(l->waiting);
+    free(l->saved);
     free(l->schedules);
     free(l->wire);
     free(l);
@@ -130,7 +131,7 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 
 bool stk_live_pending(const struct stk_live *l)
 {
-    return !l->loop || l->failed || l->first || l->off_changed || l->in_txn ||
+    return !l->loop || l->failed || l->first || l->off_changed || l->in_txn || l->n_saved > 0 ||
            l->items.n_late > 0 || stk_live_waiting_due(l, l->cfg.clock(l->cfg.ctx)) ||
            stk_loop_pending(l->loop) || stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
 }
@@ -207,6 +208,24 @@ void stk_live_blame(struct stk_live *l, stk_job_number number, const char *sente
     e->why = strndup(sentence, 500);
 }
 
+/* Told to the core with the next turn; what does not fit into memory is lost, and harmless. */
+static void note_saved(struct stk_live *l, struct stk_entry *e)
+{
+    if (e->saved)
+        return;
+    if (l->n_saved == l->cap_saved) {
+        size_t cap = l->cap_saved ? 2 * l->cap_saved : 64;
+        stk_job_number *more = realloc(l->saved, cap * sizeof(*more));
+
+        if (!more)
+            return;
+        l->saved = more;
+        l->cap_saved = cap;
+    }
+    l->saved[l->n_saved++] = e->number;
+    e->saved = true;
+}
+
 int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_number number,
                     json_t *take_report, struct stk_err *err)
 {
@@ -221,6 +240,8 @@ int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_numbe
         json_decref(take_report);
         return rc;
     }
+    if (json_object_get(take_report, "checkpoint"))
+        note_saved(l, e);
     if (!e->progress) {
         e->progress = take_report;
         return 0;

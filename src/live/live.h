@@ -80,6 +80,7 @@ struct stk_entry {
     char *why;                   /* why it is being ended, said once it has; or NULL */
     char *text;                  /* its description, once it was started; else NULL */
     char *renamed;               /* its name, when it was changed in this life of ours; or NULL */
+    bool saved;                  /* it reported a checkpoint, of which the core is still to hear */
     int32_t adopted; /* pid of the process it was made of in this life of ours; 0: none */
 };
 

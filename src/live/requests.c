@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/state.h"
 #include "live/state.h"
 
 json_t *stk_live_error(const char *code, const char *message)
@@ -138,6 +139,30 @@ static int apply_off(struct stk_live *l, struct stk_loop *loop, stk_time now, st
     return rc;
 }
 
+/* Jobs that reported a checkpoint: from now on they have less at stake. */
+static int apply_saved(struct stk_live *l, struct stk_loop *loop, stk_time now, struct stk_err *err)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+    int rc = 0;
+
+    for (size_t i = 0; i < l->n_saved && rc == 0; i++) {
+        struct stk_entry *e = stk_entries_find(&l->entries, l->saved[i]);
+        uint32_t slot = stk_core_find(l->core, l->saved[i]);
+        const struct stk_job *j = slot != STK_NONE ? &s->jobs[slot] : NULL;
+
+        if (e)
+            e->saved = false;
+        if (j && j->lease && (j->state == STK_JOB_RUNNING || j->state == STK_JOB_STOPPING)) {
+            const struct stk_event ev = {
+                .at = now, .type = STK_EV_CHECKPOINT, .job = {slot}, .lease = j->lease};
+
+            rc = stk_loop_apply(loop, &ev, err);
+        }
+    }
+    l->n_saved = 0;
+    return rc;
+}
+
 int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err)
 {
     struct stk_live *l = ctx;
@@ -164,6 +189,8 @@ int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err
         rc = stk_live_cron_fire(l, err);
     if (rc == 0 && stk_live_waiting_due(l, now))
         rc = stk_live_waiting_apply(l, err);
+    if (rc == 0 && l->n_saved > 0)
+        rc = apply_saved(l, loop, now, err);
     if (rc == 0 && l->off_changed)
         rc = apply_off(l, loop, now, err);
     return rc;

@@ -95,6 +95,8 @@ struct stk_live {
     struct stk_live_request *taken;         /* by this turn; answered at its end */
 
     bool in_txn, off_changed, closing;
+    stk_job_number *saved; /* jobs that reported a checkpoint since the last turn */
+    size_t n_saved, cap_saved;
     bool trouble; /* the last turn could not be committed */
     int failed;   /* a write that could not be made; found by commit */
     struct stk_err failed_err;

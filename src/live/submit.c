@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "core/state.h"
 #include "core/try.h"
 #include "live/state.h"
@@ -127,6 +128,16 @@ static int check_deps(struct stk_live *l, const struct draft *d, struct stk_err 
     return rc;
 }
 
+/* Groups are each user's own. */
+static uint32_t group_number(uint32_t uid, const char *name)
+{
+    uint64_t h = stk_hash_mix(0, uid);
+
+    for (; *name; name++)
+        h = stk_hash_mix(h, (unsigned char)*name);
+    return (uint32_t)h ? (uint32_t)h : 1;
+}
+
 int stk_live_read(const struct stk_live *l, uint32_t uid, const json_t *checked,
                   struct stk_spec *ret, struct stk_err *err)
 {
@@ -135,6 +146,8 @@ int stk_live_read(const struct stk_live *l, uint32_t uid, const json_t *checked,
     if (rc < 0)
         return rc;
     ret->job.tenant = uid;
+    if (ret->keep_up)
+        ret->job.terms.group = group_number(uid, ret->keep_up);
     rc = stk_live_resolve(l, ret, err);
     return rc < 0 ? rc : stk_live_resolve_part(l, ret, err);
 }

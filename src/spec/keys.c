@@ -106,6 +106,14 @@ static const struct stk_key idle_keys[] = {
     {0},
 };
 
+static const struct stk_key keep_up_keys[] = {
+    {"group", STK_KEY_NAME, 1, 128, 0, NULL, NULL, "needed",
+     "the user's jobs that name the same are a group"},
+    {"min", STK_KEY_INT, 0, 1000000, 0, NULL, NULL, "0",
+     "so many of them stay up, whoever needs room; the most that one says counts"},
+    {0},
+};
+
 /* clang-format off */
 static const struct stk_key job_keys[] = {
     {"name", STK_KEY_NAME, 1, 128, 0, NULL, NULL, "the command's name", "what lists show"},
@@ -154,6 +162,9 @@ static const struct stk_key job_keys[] = {
     {"signal", STK_KEY_OBJECT, 0, 0, 0, NULL, signal_keys, "none", "sent ahead, so that it can save its work"},
     {"grace_s", STK_KEY_INT, 0, DAY_S, 0, NULL, NULL, "30", "from SIGTERM to SIGKILL"},
     {"suspend", STK_KEY_WORD, 0, 0, 0, "auto|never", NULL, "auto", "whether it may be suspended instead of stopped"},
+    {"min_run_s", STK_KEY_INT, 0, STK_MAX_SECONDS, 0, NULL, NULL, "the policy's", "after each start it gives way to nobody for so long, but for what is guaranteed to others"},
+    {"keep_up", STK_KEY_OBJECT, 0, 0, 0, NULL, keep_up_keys, "none", "it is of a group of which some must stay up"},
+    {"movable", STK_KEY_BOOL, 0, 1, 0, NULL, NULL, "false", "it may be stopped and started elsewhere when that makes room for others (stoker defrag)"},
     {"stdout", STK_KEY_PATTERN, 1, STK_MAX_PATH, 0, NULL, NULL, "stoker-%j.out", "file for its output, from workdir; knows %j %A %a %x %t %N %u %%"},
     {"stderr", STK_KEY_PATTERN, 1, STK_MAX_PATH, 0, NULL, NULL, "stdout's file", "file for its errors"},
     {"stdin", STK_KEY_PATTERN, 1, STK_MAX_PATH, 0, NULL, NULL, "/dev/null", "file it reads"},

@@ -272,6 +272,20 @@ static const char *standard_name(const json_t *o)
     return json_is_true(json_object_get(o, "interactive")) ? "interactive" : "job";
 }
 
+/* What it says about giving way. */
+static void read_terms(const json_t *o, struct stk_spec *s)
+{
+    const json_t *keep = json_object_get(o, "keep_up");
+    struct stk_terms *t = &s->job.terms;
+
+    t->no_sleep = !s->may_suspend;
+    t->signals = json_object_get(o, "signal") != NULL;
+    t->min_run = whole(o, "min_run_s", 0) * STK_SECOND;
+    t->movable = json_is_true(json_object_get(o, "movable"));
+    s->keep_up = string(keep, "group", NULL);
+    t->group_min = (uint32_t)whole(keep, "min", 0);
+}
+
 static void read_rest(const json_t *o, struct stk_spec *s)
 {
     const char *cron = string(json_object_get(o, "schedule"), "cron", NULL);
@@ -284,6 +298,7 @@ static void read_rest(const json_t *o, struct stk_spec *s)
     s->launch_once = strcmp(string(o, "launch", "tasks"), "once") == 0;
     s->requeue = !json_is_false(json_object_get(o, "requeue"));
     s->may_suspend = strcmp(string(o, "suspend", "auto"), "never") != 0;
+    read_terms(o, s);
     s->n_items = (uint32_t)json_array_size(json_object_get(o, "items"));
     s->workers = (uint32_t)whole(o, "workers", 1);
     s->tasks_per_node = (uint32_t)whole(o, "tasks_per_node", 0);

@@ -71,6 +71,7 @@ struct stk_spec {
     bool interactive;
     bool requeue;
     bool may_suspend;
+    const char *keep_up; /* the group of jobs it is of; its number is the caller's; NULL: none */
     uint32_t n_items, workers; /* n_items 0: not a batch of items; workers >= 1 */
     uint32_t tasks_per_node;   /* 0: as they fit */
     stk_time time_limit;       /* 0: none */
