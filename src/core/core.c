@@ -184,6 +184,7 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
 {
     uint32_t node = ev->type == STK_EV_GPUS_OFF ? ev->u.off.node.i : ev->u.node.i;
     uint32_t pool;
+    bool up;
     int rc = 0;
 
     if (node >= s->n_nodes)
@@ -199,8 +200,10 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
         stk_index_gpus_off(s, node, ev->u.off.mask);
         stk_evictable_recount(s, node);
     } else {
-        stk_evictable_node_up(s, node, ev->type == STK_EV_NODE_UP);
-        stk_index_node_up(s, node, ev->type == STK_EV_NODE_UP);
+        s->nodes[node].said_up = ev->type == STK_EV_NODE_UP;
+        up = s->nodes[node].said_up && !s->nodes[node].leaving;
+        stk_evictable_node_up(s, node, up);
+        stk_index_node_up(s, node, up);
     }
     stk_share_changed(s);
     s->pools[pool].plan_valid = false;
@@ -341,7 +344,7 @@ stk_time stk_core_wake(const struct stk_core *c, stk_time now)
     stk_time t = s->timers.n > 0 ? s->timers.item[0].key : STK_NEVER_TIME;
 
     t = s->protect_at < t ? s->protect_at : t;
-    if (s->round > 0 && s->n_waiting > 0 && (s->drift || s->n_dirty > 0)) {
+    if (s->round > 0 && (s->leave_look || (s->n_waiting > 0 && (s->drift || s->n_dirty > 0)))) {
         stk_time next = (now / s->round + 1) * s->round;
 
         if (next < t)

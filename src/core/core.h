@@ -51,6 +51,8 @@ struct stk_core_config {
     const struct stk_queue_spec *queues;
     uint32_t n_queues;
     bool sleeps;          /* the engine can put a job to sleep: that is what giving way costs */
+    /* Nodes may go from pool to pool: what could run if all were in the job's is taken in. */
+    bool pools_change;
     uint32_t retain_done; /* finished jobs that stay known, oldest dropped first */
 };
 

@@ -15,6 +15,7 @@
 #include "core/core.h"
 #include "core/defrag.h"
 #include "core/fair.h"
+#include "core/leave.h"
 #include "core/limit.h"
 #include "core/place.h"
 #include "core/queue.h"
@@ -366,6 +367,12 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
         claimed_first(s);
     if (s->round > 0 && now % s->round != 0)
         return 0;
+    if (s->leave_look) {
+        uint32_t n = stk_leave_decide(s, now, out, cap);
+
+        if (n > 0)
+            return n;
+    }
     if (s->round > 0 && s->drift && s->round_at != now) {
         s->round_at = now;
         for (uint32_t p = 0; p < s->n_pools; p++)

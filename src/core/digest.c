@@ -66,7 +66,7 @@ uint64_t stk_core_digest(const struct stk_core *c)
     for (uint32_t i = 0; i < s->n_nodes; i++) {
         const struct stk_node *n = &s->nodes[i];
 
-        h = stk_hash_mix(h, (uint64_t)n->gpus_free << 1 | n->up);
+        h = stk_hash_mix(h, (uint64_t)n->gpus_free << 1 | n->said_up);
         h = stk_hash_mix(h, n->mask_free);
         h = stk_hash_mix(h, n->mask_off);
         h = stk_hash_mix(h, n->cpu_free);

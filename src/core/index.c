@@ -67,6 +67,7 @@ static void fill_node(struct stk_node *n, const struct stk_node_spec *spec)
                            .instances = spec->instances,
                            .power = spec->power,
                            .up = true,
+                           .said_up = true,
                            .aggregate = spec->aggregate,
                            .cpu_limited = spec->cpu_milli > 0,
                            .mem_limited = spec->mem_mib > 0,
@@ -474,6 +475,7 @@ static void shift_all(struct stk_state *s, uint32_t node, const struct stk_use *
 static void shift_any(struct stk_state *s, uint32_t node, const struct stk_use *u, bool take)
 {
     s->nodes[node].n_uses += take ? 1 : UINT32_MAX;
+    s->leave_look |= s->nodes[node].leaving && s->nodes[node].n_uses == 0;
     if (u->milli)
         shift_parts(s, node, u, take);
     else if (u->whole)

@@ -16,6 +16,7 @@
 #include "core/defrag.h"
 #include "core/evictable.h"
 #include "core/index.h"
+#include "core/leave.h"
 #include "core/limit.h"
 #include "core/pair.h"
 #include "core/power.h"
@@ -575,11 +576,13 @@ static int set_nodes(struct load *l)
             stk_index_gpus_off(s, i, off);
             stk_evictable_recount(s, i);
         }
+        s->nodes[i].said_up = l->nodes[i].up;
         if (!l->nodes[i].up) {
             stk_evictable_node_up(s, i, false);
             stk_index_node_up(s, i, false);
         }
     }
+    stk_leave_mark(s);
     for (uint32_t p = 0; p < s->n_pools && p < l->n_claims; p++) {
         uint32_t job = l->claims[p] - 1;
 

@@ -211,6 +211,7 @@ int stk_core_make(const struct stk_core_config *cfg, const struct stk_mem *mem,
     s->preempt = cfg->preempt;
     s->admit = cfg->admit;
     s->retain_done = cfg->retain_done;
+    s->pools_change = cfg->pools_change;
     s->mix_given = cfg->mix != NULL;
     s->n_resources = cfg->n_resources;
     s->resource_names = cfg->resource_names;

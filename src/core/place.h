@@ -29,6 +29,9 @@ uint64_t stk_place_holds(const struct stk_state *s, const struct stk_demand *d, 
 int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                        struct stk_err *err);
 
+/* The same if all nodes were in one pool; it looks at sizes and numbers only. */
+bool stk_place_anywhere(const struct stk_state *s, const struct stk_demand *d);
+
 /* How a demand that may be cut is cut in this pool: *ret_whole nodes of *ret_size GPUs and a rest.
  * A job that fits one node is 0 whole nodes and all rest. */
 void stk_place_cut(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,

@@ -218,3 +218,14 @@ int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, ui
         rc = possible_near(s, &here, pool, err);
     return rc;
 }
+
+bool stk_place_anywhere(const struct stk_state *s, const struct stk_demand *d)
+{
+    uint64_t tasks = 0, gpus = 0;
+
+    for (uint32_t i = 0; i < s->n_nodes; i++) {
+        tasks += stk_place_holds(s, d, i, d->gpus);
+        gpus += stk_place_holds(s, d, i, 1) ? s->nodes[i].gpus : 0;
+    }
+    return tasks >= d->tasks || (d->cut && gpus >= d->gpus);
+}

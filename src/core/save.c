@@ -52,7 +52,7 @@ static void put_head(struct stk_bytes *b, const struct stk_state *s)
     stk_put_u(b, s->n_events);
     stk_put_u(b, s->n_nodes);
     for (uint32_t i = 0; i < s->n_nodes; i++) {
-        stk_put_u(b, s->nodes[i].up);
+        stk_put_u(b, s->nodes[i].said_up);
         stk_put_u(b, s->nodes[i].mask_off);
         stk_put_u(b, s->nodes[i].mask_last);
         stk_put_u(b, s->nodes[i].off);

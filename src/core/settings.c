@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "core/leave.h"
 #include "core/save.h"
 #include "core/tenant.h"
 #include "core/verbs.h"
@@ -151,14 +152,29 @@ static int put_one(struct making *k, const struct stk_set *e, struct stk_err *er
         put_queue(&k->queues[e->row], e);
         return 0;
     case STK_SET_PRIORITY:
+    case STK_SET_POOL:
+    case STK_SET_MOVE:
     case STK_SET_KIND_MAX:
         break;
     }
     return 0;
 }
 
-/* A core without jobs, made as the first was but for what is set. It has no settings yet. */
-static int make(const struct stk_state *s, const struct stk_set *set, uint32_t n,
+/* Nodes are where they are; those that are to be somewhere else and are empty are there. */
+static void put_pools(const struct stk_state *s, const struct stk_set *set, uint32_t n, bool loads,
+                      struct stk_node_spec *nodes)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (set[i].kind == STK_SET_POOL)
+            nodes[set[i].row].pool.i = (uint32_t)set[i].value;
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        if (loads || !stk_leave_ready(&s->nodes[i]))
+            nodes[i].pool.i = s->nodes[i].pool;
+}
+
+/* A core without jobs, made as the first was but for what is set. It has no settings yet. 'loads':
+ * what is on its nodes will be loaded. */
+static int make(const struct stk_state *s, const struct stk_set *set, uint32_t n, bool loads,
                 struct stk_core **ret, struct stk_err *err)
 {
     const struct stk_settings *t = s->settings;
@@ -179,6 +195,8 @@ static int make(const struct stk_state *s, const struct stk_set *set, uint32_t n
     k.cfg.mix = s->mix_given ? s->mix : NULL;
     for (uint32_t i = 0; i < n && rc == 0; i++)
         rc = put_one(&k, &set[i], err);
+    if (rc == 0)
+        put_pools(s, set, n, loads, k.nodes);
     rc = rc < 0 ? rc : stk_core_make(&k.cfg, m, ret, err);
     drop(m, k.nodes, t->cfg.n_nodes, sizeof(*k.nodes));
     drop(m, k.tenants, t->cfg.n_tenants, sizeof(*k.tenants));
@@ -242,6 +260,30 @@ static int check_priority(const struct stk_state *s, const struct stk_set *e, st
     return 0;
 }
 
+static int check_pool(const struct stk_state *s, const struct stk_set *e, struct stk_err *err)
+{
+    if (e->row >= s->n_nodes)
+        return stk_err_set(err, -EINVAL, "there is no node %u", e->row);
+    if (e->column || e->value < 0 || e->value >= s->n_pools)
+        return stk_err_set(err, -EINVAL, "node %u: there is no pool %lld", e->row,
+                           (long long)e->value);
+    if (s->nodes[e->row].aggregate || s->pools[e->value].aggregate)
+        return stk_err_set(err, -EINVAL,
+                           "node %u: where GPUs are only counted, nodes do not change pools",
+                           e->row);
+    return 0;
+}
+
+static int check_move(const struct stk_state *s, const struct stk_set *e, struct stk_err *err)
+{
+    bool plain = !e->row && !e->column && !e->value && !e->clear && !e->evict;
+
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        if (plain && s->nodes[i].leaving && stk_leave_ready(&s->nodes[i]))
+            return 0;
+    return stk_err_set(err, -EINVAL, "no node is ready to go to another pool");
+}
+
 static int check(const struct stk_state *s, const struct stk_set *e, struct stk_err *err)
 {
     bool named = e->kind == STK_SET_PARAM;
@@ -250,6 +292,8 @@ static int check(const struct stk_state *s, const struct stk_set *e, struct stk_
     if (named ? !text || e->row || e->column || e->value : e->name[0] || e->text[0])
         return stk_err_set(err, -EINVAL, "a parameter has a name and a value of at most %d bytes",
                            STK_MAX_PARAM_TEXT - 1);
+    if (e->evict && e->kind != STK_SET_POOL)
+        return stk_err_set(err, -EINVAL, "only nodes are cleared of jobs");
     switch (e->kind) {
     case STK_SET_PARAM:
         return 0;
@@ -261,22 +305,44 @@ static int check(const struct stk_state *s, const struct stk_set *e, struct stk_
         return check_queue(s, e, err);
     case STK_SET_PRIORITY:
         return check_priority(s, e, err);
+    case STK_SET_POOL:
+        return check_pool(s, e, err);
+    case STK_SET_MOVE:
+        return check_move(s, e, err);
     case STK_SET_KIND_MAX:
         break;
     }
     return stk_err_set(err, -EINVAL, "there is no setting %u", (unsigned)e->kind);
 }
 
-/* What is in force with this one; 'to' has room for one more. */
-static uint32_t with(const struct stk_settings *t, const struct stk_set *e, struct stk_set *to)
+/* A node that is to be where it was at first, and is there, or goes there with this change. */
+static bool at_home(const struct stk_state *s, const struct stk_set *e)
 {
+    uint32_t home = s->settings->nodes[e->row].pool.i;
+
+    return e->value == home &&
+           (s->nodes[e->row].pool == home || stk_leave_ready(&s->nodes[e->row]));
+}
+
+/* What is in force with this one; 'to' has room for one more. A node whose pool is cleared goes
+ * back in the way it came, with evictions or without: until then that is remembered. */
+static uint32_t with(const struct stk_state *s, const struct stk_set *e, struct stk_set *to)
+{
+    const struct stk_settings *t = s->settings;
+    struct stk_set last = *e;
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < t->n; i++)
-        if (!stk_set_same(&t->set[i], e))
+        if (!stk_set_same(&t->set[i], e) &&
+            !(t->set[i].kind == STK_SET_POOL && at_home(s, &t->set[i])))
             to[n++] = t->set[i];
-    if (!e->clear)
-        to[n++] = *e;
+    if (e->kind == STK_SET_POOL && e->clear) {
+        last.clear = false;
+        last.value = t->nodes[e->row].pool.i;
+    }
+    if (last.kind == STK_SET_MOVE || last.clear || (e->clear && at_home(s, &last)))
+        return n;
+    to[n++] = last;
     return n;
 }
 
@@ -289,7 +355,7 @@ static int change(struct stk_core *c, struct stk_set *set, uint32_t n, uint32_t 
     struct stk_core *made = NULL;
     int rc = stk_core_save(c, &bytes, err);
 
-    rc = rc < 0 ? rc : make(&c->s, set, n, &made, err);
+    rc = rc < 0 ? rc : make(&c->s, set, n, false, &made, err);
     if (rc == 0) {
         made->s.settings = t;
         t->set = set;
@@ -324,7 +390,7 @@ int stk_settings_set(struct stk_core *c, const struct stk_set *e, struct stk_err
     set = mem.resize(mem.ctx, NULL, 0, cap * sizeof(*set));
     if (!set)
         return no_memory(err);
-    rc = change(c, set, with(t, e, set), cap, err);
+    rc = change(c, set, with(&c->s, e, set), cap, err);
     if (rc < 0)
         (void)mem.resize(mem.ctx, set, cap * sizeof(*set), 0);
     else if (was)
@@ -348,10 +414,14 @@ uint64_t stk_settings_digest(const struct stk_state *s, uint64_t h)
     for (uint32_t i = 0; i < t->n; i++) {
         const struct stk_set *e = &t->set[i];
 
-        h = stk_hash_mix(h, (uint64_t)e->kind << 60 | (uint64_t)e->column << 32 | e->row);
+        h = stk_hash_mix(h, (uint64_t)e->evict << 59 | (uint64_t)e->kind << 60 |
+                                (uint64_t)e->column << 32 | e->row);
         h = stk_hash_mix(h, (uint64_t)e->value);
         h = mix_text(mix_text(h, e->name), e->text);
     }
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        if (s->nodes[i].pool != t->nodes[i].pool.i)
+            h = stk_hash_mix(h, (uint64_t)i << 32 | s->nodes[i].pool);
     return h;
 }
 
@@ -393,12 +463,13 @@ static uint32_t named(const struct stk_state *s, const struct stk_set *e, const 
 void stk_settings_put(struct stk_bytes *b, const struct stk_state *s)
 {
     const struct stk_settings *t = s->settings;
+    uint32_t n = 0;
 
     stk_put_u(b, t->n);
     for (uint32_t i = 0; i < t->n; i++) {
         const struct stk_set *e = &t->set[i];
 
-        stk_put_u(b, e->kind);
+        stk_put_u(b, (uint64_t)e->kind << 1 | e->evict);
         stk_put_u(b, e->row);
         stk_put_u(b, e->column);
         stk_put_s(b, e->value);
@@ -406,6 +477,15 @@ void stk_settings_put(struct stk_bytes *b, const struct stk_state *s)
                     : of_queue(e) ? t->queues[e->row].name
                                   : e->name);
         put_text(b, e->text);
+    }
+    for (uint32_t i = 0; i < s->n_nodes; i++)
+        n += s->nodes[i].pool != t->nodes[i].pool.i;
+    stk_put_u(b, n);
+    for (uint32_t i = 0; i < s->n_nodes; i++) {
+        if (s->nodes[i].pool == t->nodes[i].pool.i)
+            continue;
+        stk_put_u(b, i);
+        stk_put_u(b, s->nodes[i].pool);
     }
 }
 
@@ -420,8 +500,12 @@ static bool get_one(struct stk_reader *r, const struct stk_state *s, struct stk_
 {
     const unsigned char *name, *text;
     uint32_t len, text_len;
+    unsigned kind;
 
-    *e = (struct stk_set){.kind = (enum stk_set_kind)stk_get_u(r, STK_SET_KIND_MAX - 1)};
+    *e = (struct stk_set){.kind = STK_SET_PARAM};
+    kind = (unsigned)stk_get_u(r, 2 * STK_SET_KIND_MAX - 1);
+    e->evict = kind & 1;
+    e->kind = (enum stk_set_kind)(kind >> 1);
     e->row = stk_get_u32(r);
     e->column = stk_get_u32(r);
     e->value = stk_get_i(r, INT64_MIN, INT64_MAX);
@@ -444,13 +528,36 @@ void stk_settings_pass(struct stk_reader *r)
     uint32_t n = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at)), len;
 
     for (uint32_t i = 0; i < n && !r->bad; i++) {
-        (void)stk_get_u(r, STK_SET_KIND_MAX - 1);
+        (void)stk_get_u(r, 2 * STK_SET_KIND_MAX - 1);
         (void)stk_get_u32(r);
         (void)stk_get_u32(r);
         (void)stk_get_s(r);
         (void)get_text(r, &len);
         (void)get_text(r, &len);
     }
+    n = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at));
+    for (uint32_t i = 0; i < n && !r->bad; i++) {
+        (void)stk_get_u32(r);
+        (void)stk_get_u32(r);
+    }
+}
+
+/* Where nodes are, as far as there are such nodes and pools. Whether some are elsewhere. */
+static bool get_pools(struct stk_reader *r, struct stk_state *s)
+{
+    uint32_t n = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at));
+    bool moved = false;
+
+    for (uint32_t i = 0; i < n && !r->bad; i++) {
+        uint32_t node = stk_get_u32(r), pool = stk_get_u32(r);
+
+        if (r->bad || node >= s->n_nodes || pool >= s->n_pools || s->nodes[node].aggregate ||
+            s->pools[pool].aggregate)
+            continue;
+        s->nodes[node].pool = pool;
+        moved = true;
+    }
+    return moved;
 }
 
 /* The settings that hold in a core without jobs are the first n of its list. */
@@ -458,7 +565,7 @@ static int remake(struct stk_core *c, uint32_t n, struct stk_err *err)
 {
     struct stk_settings *t = c->s.settings;
     struct stk_core *made = NULL;
-    int rc = make(&c->s, t->set, n, &made, err);
+    int rc = make(&c->s, t->set, n, true, &made, err);
 
     if (rc < 0)
         return rc;
@@ -473,11 +580,12 @@ int stk_settings_get(struct stk_reader *r, struct stk_core *fresh, struct stk_er
 {
     struct stk_settings *t = fresh->s.settings;
     uint32_t n = (uint32_t)stk_get_u(r, (uint64_t)(r->end - r->at)), here = 0;
+    bool moved;
     int rc;
 
     if (n > STK_MAX_SETS)
         r->bad = true;
-    if (r->bad || n == 0)
+    if (r->bad)
         return 0;
     if (stk_mem_grow(&fresh->s.mem, &t->set, &t->cap, n, sizeof(*t->set)) < 0)
         return no_memory(err);
@@ -485,10 +593,16 @@ int stk_settings_get(struct stk_reader *r, struct stk_core *fresh, struct stk_er
         here += get_one(r, &fresh->s, &t->set[here]) && check(&fresh->s, &t->set[here], err) == 0;
     if (r->bad)
         return 0;
+    moved = get_pools(r, &fresh->s);
+    if (r->bad || (here == 0 && !moved))
+        return 0;
     rc = remake(fresh, here, err);
-    for (uint32_t i = 0; i < here && rc < 0 && rc != -ENOMEM; i++) {
+    if (rc == 0 || rc == -ENOMEM)
+        return rc;
+    rc = remake(fresh, 0, err);
+    for (uint32_t i = 0; i < here && rc == 0; i++) {
         t->set[t->n] = t->set[i];
         (void)remake(fresh, t->n + 1, err);
     }
-    return rc == -ENOMEM ? rc : 0;
+    return rc;
 }

@@ -159,8 +159,8 @@ static struct stk_demand relevant(const struct stk_state *s, const struct stk_de
 {
     struct stk_demand r = *d;
 
-    r.cpu_milli = s->pools[pool].cpu_limited ? d->cpu_milli : 0;
-    r.mem_mib = s->pools[pool].mem_limited ? d->mem_mib : 0;
+    r.cpu_milli = s->pools[pool].cpu_limited || s->pools_change ? d->cpu_milli : 0;
+    r.mem_mib = s->pools[pool].mem_limited || s->pools_change ? d->mem_mib : 0;
     r.gpu_types = stk_shape_types(s, d, pool);
     for (uint32_t i = 0; i < d->n_speeds; i++)
         if (!(r.gpu_types >> d->speed_type[i] & 1))
@@ -356,6 +356,7 @@ void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piec
     if (d.pin) { /* others may sleep there, too */
         s->shapes[old].refs--;
         s->nodes[d.pin - 1].mask_wake = stk_shape_pinned(s, d.pin - 1);
+        s->leave_look |= s->nodes[d.pin - 1].leaving;
         s->shapes[old].refs++;
     }
     if (pin)

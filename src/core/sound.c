@@ -10,6 +10,7 @@
 #include "core/evictable.h"
 #include "core/gang.h"
 #include "core/index.h"
+#include "core/leave.h"
 #include "core/pair.h"
 #include "core/part.h"
 #include "core/power.h"
@@ -468,7 +469,7 @@ bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
                    s->n_done);
     if (!nodes_sound(s, err) || !stk_topo_sound(s, err) || !power_sound(s, err) ||
         !arrays_sound(s, err) || !moves_sound(s, err) || !stk_tenants_sound(s, err) ||
-        !stk_budgets_sound(s, err) || !stk_accounts_sound(s, err))
+        !stk_budgets_sound(s, err) || !stk_leave_sound(s, err) || !stk_accounts_sound(s, err))
         return false;
     for (uint32_t p = 0; p < s->n_pools; p++)
         if (!pool_sound(s, p, err) || !levels_sound(s, p, err))

@@ -137,7 +137,9 @@ struct stk_node {
     uint64_t mask_own;         /* its own GPUs, while held; mask_used has all then */
     const uint16_t *instances; /* of stk_node_spec */
     bool up, aggregate;
-    uint8_t mig; /* model of its GPUs, which are in MIG mode; 0: they are not */
+    bool said_up;           /* by events; one that leaves is not up */
+    bool leaving, clearing; /* it goes to another pool; jobs give way to that (core/leave.h) */
+    uint8_t mig;            /* model of its GPUs, which are in MIG mode; 0: they are not */
     bool cpu_limited, mem_limited;
     uint64_t cpu_milli, cpu_free, mem_mib, mem_free;
     struct stk_power power;
@@ -389,6 +391,9 @@ struct stk_state {
 
     struct stk_node *nodes;
     uint32_t n_nodes;
+    uint32_t n_leaving; /* of these, leaving */
+    bool pools_change;  /* as it was made */
+    bool leave_look;    /* cache: some of them may be able to go, or somebody must give way */
     uint8_t mig[STK_MAX_GPU_TYPES]; /* model of each type in MIG mode; 0: it is not */
     bool any_mig;
     uint32_t n_resources; /* named ones; 0: the next four are NULL */

@@ -13,6 +13,8 @@ enum stk_set_kind {
     STK_SET_WEIGHT,    /* of a tenant, in thousandths */
     STK_SET_QUEUE,     /* a limit of a queue; -1: none */
     STK_SET_PRIORITY,  /* of all jobs of a kind or queue: so much is added to their own */
+    STK_SET_POOL,      /* of a node: the pool it goes to as soon as it is empty */
+    STK_SET_MOVE,      /* nodes that are to go to another pool and are empty do so; a decision */
     STK_SET_KIND_MAX
 };
 
@@ -37,7 +39,8 @@ enum { STK_SET_OF_KIND, STK_SET_OF_QUEUE }; /* columns of PRIORITY */
 struct stk_set {
     enum stk_set_kind kind;
     bool clear;      /* back to what it was made with */
-    uint32_t row;    /* tenant; queue; kind of jobs */
+    bool evict;      /* POOL: jobs there that may be preempted give way */
+    uint32_t row;    /* tenant; queue; kind of jobs; node */
     uint32_t column; /* LIMIT, GUARANTEE: 0: over all GPU types; GPU type + 1 */
     int64_t value;
     char name[STK_MAX_PARAM_NAME], text[STK_MAX_PARAM_TEXT]; /* PARAM */

@@ -162,7 +162,7 @@ static int put_set(struct stk_bytes *b, const struct stk_set *e)
     if ((unsigned)e->kind >= STK_SET_KIND_MAX)
         return -EINVAL;
     stk_put_u(b, e->kind);
-    stk_put_u(b, e->clear);
+    stk_put_u(b, (uint64_t)e->clear | (uint64_t)e->evict << 1);
     stk_put_u(b, e->row);
     stk_put_u(b, e->column);
     stk_put_s(b, e->value);
@@ -443,9 +443,12 @@ static void get_text(struct stk_reader *r, char *ret, size_t size)
 static void get_set(struct stk_reader *r, struct stk_wire *w)
 {
     struct stk_set *e = &w->set;
+    unsigned how;
 
     *e = (struct stk_set){.kind = (enum stk_set_kind)stk_get_u(r, STK_SET_KIND_MAX - 1)};
-    e->clear = stk_get_bool(r);
+    how = (unsigned)stk_get_u(r, 3);
+    e->clear = how & 1;
+    e->evict = how & 2;
     e->row = stk_get_u32(r);
     e->column = stk_get_u32(r);
     e->value = stk_get_i(r, INT64_MIN, INT64_MAX);

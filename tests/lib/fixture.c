@@ -509,7 +509,9 @@ static uint32_t decide_once(struct fx *f, struct stk_event *out)
     fx_must(n <= cap, "no more than were asked for");
     for (uint32_t i = 0; i < n; i++) {
         fx_must(out[i].at == f->now, "decisions are for now");
-        fx_must(out[i].type == STK_EV_PLACE || out[i].type == STK_EV_EVICT, "a decision's type");
+        fx_must(out[i].type == STK_EV_PLACE || out[i].type == STK_EV_EVICT ||
+                    (out[i].type == STK_EV_SET && out[i].u.set->kind == STK_SET_MOVE),
+                "a decision's type");
         fx_must(fx_apply(f, &out[i]) == 0, "a proposal is accepted: %s", f->err.text);
     }
     f->decisions += n;
@@ -536,7 +538,7 @@ static void act(struct fx *f, uint32_t from)
 
         if (ev.type == STK_EV_PLACE)
             engine_start(f, &ev);
-        else
+        else if (ev.type == STK_EV_EVICT)
             engine_stop(f, ev.job.i, ev.lease, STK_CAUSE_EVICTED,
                         f->s->jobs[ev.job.i].suspend_wanted);
     }

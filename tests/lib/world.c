@@ -870,6 +870,12 @@ void world_set(const struct fx *f, struct stk_rng *r, struct stk_set *ret)
         ret->row = below(r, ret->column ? f->s->n_queues + 1 : STK_KIND_MAX);
         ret->value = (int64_t)below(r, 1000) - 500;
         break;
+    case STK_SET_POOL:
+        ret->row = below(r, f->s->n_nodes);
+        ret->value = below(r, f->s->n_pools);
+        ret->evict = percent(r, 60);
+        break;
+    case STK_SET_MOVE:
     case STK_SET_KIND_MAX:
         break;
     }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/pair.h"
+#include "core/place.h"
 #include "core/settings.h"
 #include "core/try.h"
 #include "lib/world.h"
@@ -281,12 +282,34 @@ static uint64_t fork_run(uint64_t seed, bool forks)
 
 /* ---- settings change while jobs wait and run ---- */
 
-/* Taken in under a limit that was larger: it waits for that to come back. */
-static void cancel_too_large(struct fx *f)
+/* Taken in under a limit that was larger, or when its pool had other nodes: it waits for that to
+ * come back. */
+static bool cancel_too_large(struct fx *f)
 {
-    for (uint32_t i = 0; i < f->s->n_jobs; i++)
-        if (fx_state(f, i) == STK_JOB_WAITING && fx_why(f, i) == STK_WHY_LIMIT)
-            (void)fx_cancel(f, i);
+    bool some = false;
+
+    for (uint32_t i = 0; i < f->s->n_jobs; i++) {
+        const struct stk_job *j = fx_of(f, i);
+
+        if (fx_state(f, i) != STK_JOB_WAITING ||
+            (fx_why(f, i) != STK_WHY_LIMIT &&
+             stk_place_possible(f->s, &f->s->shapes[j->shape].demand, j->pool, NULL) == 0))
+            continue;
+        (void)fx_cancel(f, i);
+        some = true;
+    }
+    return some;
+}
+
+/* One that was set, but for nodes that are on their way home; STK_NONE. */
+static uint32_t some_set(const struct fx *f)
+{
+    const struct stk_settings *t = f->s->settings;
+
+    for (uint32_t i = 0; i < t->n; i++)
+        if (t->set[i].kind != STK_SET_POOL || t->set[i].value != t->nodes[t->set[i].row].pool.i)
+            return i;
+    return STK_NONE;
 }
 
 /* Values come and go; then they are as they were, and every job ends. */
@@ -314,17 +337,21 @@ static uint64_t settings_run(uint64_t seed, uint64_t *set)
             fx_must(fx_digest(f) == before, "a refused set changes nothing");
         fx_sound(f);
     }
-    while (f->s->settings->n > 0) {
-        struct stk_set e = f->s->settings->set[stk_rng_below(&r, f->s->settings->n)];
+    while (some_set(f) != STK_NONE) {
+        struct stk_set e = f->s->settings->set[some_set(f)];
 
+        if (stk_rng_below(&r, 3) == 0)
+            e = f->s->settings->set[stk_rng_below(&r, f->s->settings->n)];
         e.clear = true;
         if (fx_set(f, &e) < 0) /* others stand against it */
             fx_must(f->s->settings->n > 1, "what was set can be cleared: %s", f->err.text);
     }
     world_calm(f);
     fx_drain(f);
-    cancel_too_large(f);
-    fx_drain(f);
+    for (uint32_t i = 0; i < f->s->n_nodes; i++)
+        fx_must(f->s->nodes[i].pool == w.nodes[i].pool.i, "node %u is where it was", i);
+    while (cancel_too_large(f))
+        fx_drain(f);
     all_ended(f, &w);
     stk_core_free(fx_replay(f));
     digest = fx_digest(f);

@@ -10,6 +10,8 @@ static int check(const struct stk_state *s, const struct stk_job_spec *spec, str
 {
     if (stk_shape_known(s, spec))
         return 0;
+    if (s->pools_change && stk_place_anywhere(s, &spec->demand))
+        return 0;
     return stk_place_possible(s, &spec->demand, spec->pool.i, err);
 }
 

@@ -158,6 +158,112 @@ static void a_parameter_changes_levels_and_who_gives_way(void **state)
     fx_free(f);
 }
 
+static const struct stk_node_spec two_pools[4] = {
+    {.gpus = 8}, {.gpus = 8}, {.gpus = 8, .pool = {1}}, {.gpus = 8, .pool = {1}}};
+
+static struct fx *pools(const char *preempt)
+{
+    return fx_new(&(struct fx_setup){
+        .nodes = two_pools, .n_nodes = 4, .n_pools = 2, .preempt = preempt, .order = "priority"});
+}
+
+static uint32_t submit_to(struct fx *f, uint32_t pool, uint32_t gpus, enum stk_tier tier)
+{
+    struct stk_job_spec spec = fx_job(gpus, 100);
+    uint32_t job;
+
+    spec.pool.i = pool;
+    spec.tier = tier;
+    job = fx_submit(f, spec);
+    fx_turn(f);
+    return job;
+}
+
+static struct stk_set to_pool(uint32_t node, uint32_t pool, bool evict)
+{
+    return (struct stk_set){.kind = STK_SET_POOL, .row = node, .value = pool, .evict = evict};
+}
+
+static void an_empty_node_goes_to_another_pool_at_once(void **state)
+{
+    struct fx *f = pools("none");
+    struct stk_set e = to_pool(3, 0, false);
+    uint32_t a, b;
+
+    (void)state;
+    a = submit_to(f, 0, 16, STK_TIER_STANDARD);
+    b = submit_to(f, 0, 8, STK_TIER_STANDARD);
+    assert_int_equal(fx_state(f, a), STK_JOB_RUNNING);
+    assert_int_equal(fx_state(f, b), STK_JOB_WAITING);
+    assert_int_equal(fx_set(f, &e), 0);
+    assert_int_equal(f->s->nodes[3].pool, 0);
+    assert_int_equal(f->s->pools[1].gpus, 8);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, b), STK_JOB_RUNNING);
+    fx_sound(f);
+    e.clear = true; /* it is used: it goes back when that ends */
+    assert_int_equal(fx_set(f, &e), 0);
+    assert_true(f->s->nodes[3].leaving);
+    fx_sound(f);
+    fx_drain(f);
+    assert_int_equal(f->s->nodes[3].pool, 1);
+    assert_int_equal(fx_of(f, b)->preemptions, 0); /* back as it came */
+    assert_int_equal(f->s->settings->n, 0);
+    stk_core_free(fx_replay(f));
+    fx_free(f);
+}
+
+static void a_node_that_is_used_drains_first(void **state)
+{
+    struct fx *f = pools("none");
+    struct stk_set e = to_pool(0, 1, false);
+    uint32_t a = submit_to(f, 0, 12, STK_TIER_STANDARD), b;
+
+    (void)state;
+    assert_int_equal(fx_set(f, &e), 0);
+    b = submit_to(f, 0, 4, STK_TIER_STANDARD); /* on the other one, where there is room */
+    assert_int_equal(fx_state(f, b), STK_JOB_RUNNING);
+    assert_int_equal(f->s->pieces[fx_of(f, b)->first_piece].node.i, 1);
+    assert_int_equal(f->s->nodes[0].pool, 0);
+    assert_int_equal(f->s->pools[0].gpus_free, 0);
+    fx_run(f, 100 * STK_SECOND);
+    assert_int_equal(fx_state(f, a), STK_JOB_DONE);
+    assert_int_equal(fx_of(f, a)->preemptions, 0);
+    assert_int_equal(f->s->nodes[0].pool, 1);
+    assert_int_equal(f->s->pools[1].gpus_free, 24);
+    fx_drain(f);
+    stk_core_free(fx_replay(f));
+    fx_free(f);
+}
+
+static void who_may_be_preempted_gives_way_to_the_move(void **state)
+{
+    struct fx *f = pools("none");
+    struct stk_set e = to_pool(0, 1, true), g = to_pool(1, 1, true);
+    uint32_t a = submit_to(f, 0, 8, STK_TIER_STANDARD);
+    uint32_t c = submit_to(f, 0, 8, STK_TIER_CRITICAL);
+
+    (void)state;
+    assert_int_equal(fx_set(f, &e), 0);
+    assert_int_equal(fx_set(f, &g), 0);
+    fx_turn(f);
+    assert_int_equal(fx_of(f, a)->preemptions, 1);
+    assert_int_equal(fx_state(f, a), STK_JOB_WAITING);
+    assert_int_equal(fx_state(f, c), STK_JOB_RUNNING); /* that one is waited for */
+    assert_int_equal(f->s->nodes[0].pool, 1);
+    assert_int_equal(f->s->nodes[1].pool, 0);
+    fx_run(f, 100 * STK_SECOND);
+    assert_int_equal(f->s->nodes[1].pool, 1);
+    assert_int_equal(fx_state(f, a), STK_JOB_WAITING); /* its pool has no nodes now */
+    e.clear = true;
+    assert_int_equal(fx_set(f, &e), 0);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, a), STK_JOB_RUNNING);
+    fx_drain(f);
+    stk_core_free(fx_replay(f));
+    fx_free(f);
+}
+
 static void refuse(struct fx *f, const struct stk_set *e, const char *says)
 {
     uint64_t before = fx_digest(f);
@@ -261,6 +367,9 @@ int main(void)
         cmocka_unit_test_setup(a_limit_that_is_cleared_is_that_of_the_start, plant),
         cmocka_unit_test(a_priority_shift_reorders_the_queue),
         cmocka_unit_test(a_parameter_changes_levels_and_who_gives_way),
+        cmocka_unit_test(an_empty_node_goes_to_another_pool_at_once),
+        cmocka_unit_test(a_node_that_is_used_drains_first),
+        cmocka_unit_test(who_may_be_preempted_gives_way_to_the_move),
         cmocka_unit_test_setup(what_cannot_be_is_refused_and_changes_nothing, plant),
         cmocka_unit_test_setup(without_memory_nothing_changes, plant),
         cmocka_unit_test_setup(what_is_in_force_is_saved_by_name, plant),
