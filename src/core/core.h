@@ -50,7 +50,7 @@ struct stk_core_config {
     /* Where jobs wait; copied, names as above. 0: a job's queue is any number, without limits. */
     const struct stk_queue_spec *queues;
     uint32_t n_queues;
-    bool sleeps;          /* the engine can put a job to sleep: that is what giving way costs */
+    bool sleeps; /* the engine can put a job to sleep: that is what giving way costs */
     /* Nodes may go from pool to pool: what could run if all were in the job's is taken in. */
     bool pools_change;
     uint32_t retain_done; /* finished jobs that stay known, oldest dropped first */

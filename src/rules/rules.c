@@ -134,6 +134,7 @@ static void begin_by_clock(const struct stk_rules *r, struct stk_rule *rule, stk
 void stk_rule_begin(const struct stk_rules *r, struct stk_rule *rule, stk_time now)
 {
     rule->turning = STK_NEVER_TIME;
+    rule->tried = false;
     rule->sorry.text[0] = '\0';
     if (rule->when == STK_WHEN_CRON) {
         begin_by_clock(r, rule, now);
@@ -165,6 +166,8 @@ static void turn(struct stk_rule *rule, bool on, stk_time at)
     rule->on = on;
     rule->since = at;
     rule->turning = STK_NEVER_TIME;
+    rule->tried = false;
+    rule->sorry.text[0] = '\0';
 }
 
 /* Several times may have passed: all are gone through. */
@@ -283,8 +286,8 @@ static int set_new(struct stk_rules *r, uint32_t n_want, const struct stk_rules_
         struct stk_err why = {{0}};
         int rc;
 
-        if (was && equal(was, &r->want[i]))
-            continue;
+        if (was ? equal(was, &r->want[i]) : r->rule[r->by[i]].tried)
+            continue; /* it is so, or was refused */
         if (stk_mem_grow(&r->mem, &r->set, &r->cap_set, r->n_set + 1, sizeof(*r->set)) < 0)
             return no_memory(err);
         rc = v->apply(v->ctx, &r->want[i], &why);
@@ -311,7 +314,6 @@ int stk_rules_step(struct stk_rules *r, stk_time now, const struct stk_rules_vie
 
     for (uint32_t i = 0; i < r->n; i++) {
         struct stk_rule *rule = &r->rule[i];
-        bool was = rule->on;
 
         if (rule->next > now)
             continue;
@@ -319,10 +321,11 @@ int stk_rules_step(struct stk_rules *r, stk_time now, const struct stk_rules_vie
             step_by_clock(r, rule, now);
         else
             step_condition(r, rule, v, now);
-        if (rule->on != was)
-            rule->sorry.text[0] = '\0';
     }
     rc = gather(r, &n_want, err);
     rc = rc < 0 ? rc : clear_old(r, n_want, v, err);
-    return rc < 0 ? rc : set_new(r, n_want, v, err);
+    rc = rc < 0 ? rc : set_new(r, n_want, v, err);
+    for (uint32_t i = 0; i < r->n && rc == 0; i++)
+        r->rule[i].tried = r->rule[i].on;
+    return rc;
 }

@@ -292,7 +292,7 @@ static bool cancel_too_large(struct fx *f)
         const struct stk_job *j = fx_of(f, i);
 
         if (fx_state(f, i) != STK_JOB_WAITING ||
-            (fx_why(f, i) != STK_WHY_LIMIT &&
+            (fx_why(f, i) != STK_WHY_LIMIT && fx_why(f, i) != STK_WHY_QUEUE &&
              stk_place_possible(f->s, &f->s->shapes[j->shape].demand, j->pool, NULL) == 0))
             continue;
         (void)fx_cancel(f, i);
