@@ -9,6 +9,8 @@ struct stk_under stk_limit_join(struct stk_state *s, uint32_t job)
 {
     struct stk_under u = {.tenant = stk_tenant_limited(s, s->jobs[job].tenant)};
 
+    u.firm = stk_tenant_firm(s, (enum stk_tier)s->jobs[job].tier);
+
     stk_account_join(s, &s->terms[job], s->jobs[job].tenant, u.account);
     return u;
 }

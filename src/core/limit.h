@@ -11,6 +11,7 @@
 /* Under whose limits jobs are; each + 1, 0: under none. */
 struct stk_under {
     uint32_t tenant;
+    bool firm; /* they are never evicted, and so may not have what others are guaranteed */
     uint32_t account[STK_QUEUE_OF_MAX];
 };
 

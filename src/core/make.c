@@ -134,6 +134,7 @@ static int set_fair(struct stk_state *s, uint32_t n_tenants, struct stk_err *err
 
     s->fair = p->fair && n_tenants > 0;
     s->by_due = s->fair && p->by_due(s->preempt_st);
+    s->firm = s->fair && p->firm(s->preempt_st);
     s->ranked = p->ranked && p->ranked(s->preempt_st);
     if (s->ranked && !(s->order->preemptive && s->order->next_change))
         return stk_err_set(err, -EINVAL,

@@ -182,6 +182,7 @@ struct stk_preempt_ops { /* who must give way */
     bool fair;
     bool (*by_due)(const void *st);
     bool (*ranked)(const void *st);
+    bool (*firm)(const void *st); /* and whether critical jobs stay within guarantees */
 };
 
 /* Admission. One policy today: refuse what can never run. */

@@ -41,7 +41,7 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool, const stru
     if (d->row || d->slo_milli)
         h = stk_hash_mix(h, (uint64_t)d->row << 16 | d->slo_milli);
     if (u->tenant)
-        h = stk_hash_mix(h, u->tenant);
+        h = stk_hash_mix(h, (uint64_t)u->firm << 32 | u->tenant);
     if (u->account[STK_OF_QUEUE])
         h = stk_hash_mix(
             stk_hash_mix(h, (uint64_t)u->account[STK_OF_QUEUE] << 32 | u->account[STK_OF_TENANT]),
@@ -178,7 +178,8 @@ static struct stk_demand relevant(const struct stk_state *s, const struct stk_de
 
 static bool same_limits(const struct stk_shape *sh, const struct stk_under *u)
 {
-    return sh->tenant == u->tenant && memcmp(sh->account, u->account, sizeof(sh->account)) == 0;
+    return sh->tenant == u->tenant && sh->firm == u->firm &&
+           memcmp(sh->account, u->account, sizeof(sh->account)) == 0;
 }
 
 /* The shape among those with this hash, or STK_NONE. */
@@ -195,7 +196,8 @@ static uint32_t shape_find(const struct stk_state *s, const struct stk_demand *d
 bool stk_shape_known(const struct stk_state *s, const struct stk_job_spec *spec)
 {
     const uint32_t pool = spec->pool.i;
-    struct stk_under u = {.tenant = stk_tenant_limited(s, spec->tenant)};
+    struct stk_under u = {.tenant = stk_tenant_limited(s, spec->tenant),
+                          .firm = stk_tenant_firm(s, spec->tier)};
     const struct stk_demand r = relevant(s, &spec->demand, pool);
 
     stk_account_find(s, &spec->terms, spec->tenant, u.account);
@@ -272,6 +274,7 @@ uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t
                                        .pool = pool,
                                        .kin = shape_hash(&r, pool, &(struct stk_under){0}),
                                        .tenant = u->tenant,
+                                       .firm = u->firm,
                                        .gpus = r.gpus * r.tasks,
                                        .refs = 1,
                                        .need = piece_need(s, &r, pool),
@@ -287,7 +290,7 @@ uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t
 
 static struct stk_under under(const struct stk_shape *sh)
 {
-    struct stk_under u = {.tenant = sh->tenant};
+    struct stk_under u = {.tenant = sh->tenant, .firm = sh->firm};
 
     memcpy(u.account, sh->account, sizeof(u.account));
     return u;

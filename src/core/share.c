@@ -60,6 +60,8 @@ void stk_share_changed(struct stk_state *s)
     s->due_valid = false;
 }
 
+#define WHOLE UINT64_C(1000) /* a GPU */
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -100,12 +102,32 @@ static uint64_t give_guarantees(struct stk_state *s, uint32_t first, uint64_t ha
     return have - given;
 }
 
+/* Few jobs ask for parts of GPUs: those that do not have what they want are due whole ones. What
+ * they have beyond that goes to those who miss least for one more; ties to the first. */
+static void round_up(struct stk_state *s, uint32_t n, uint64_t rest, const uint64_t *wish)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t over = (uint64_t)-s->share_sort[i].key;
+
+        s->tenant_due[s->share_sort[i].id] -= over;
+        rest += over;
+    }
+    stk_sort(s->share_sort, n, s->share_sort + s->n_tenants);
+    for (uint32_t i = 0; i < n && rest > 0; i++) {
+        const uint32_t t = s->share_sort[i].id;
+        const uint64_t more = least(least(rest, WHOLE), wish[t] - s->tenant_due[t]);
+
+        s->tenant_due[t] += more;
+        rest -= more;
+    }
+}
+
 /* The rest by weight, to those that want more. Who is satisfied first, per weight, goes first: what
  * it leaves is for the others. */
 static void give_rest(struct stk_state *s, uint32_t first, uint64_t rest, const uint64_t *wish)
 {
     uint64_t weights = 0;
-    uint32_t n = 0;
+    uint32_t n = 0, wanting = 0;
 
     for (uint32_t at = first; at; at = s->tenants[at - 1].sibling) {
         const uint64_t more = wish[at - 1] - s->tenant_due[at - 1];
@@ -120,13 +142,17 @@ static void give_rest(struct stk_state *s, uint32_t first, uint64_t rest, const 
     stk_sort(s->share_sort, n, s->share_sort + s->n_tenants);
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t t = s->share_sort[i].id;
-        const uint64_t more = least(wish[t] - s->tenant_due[t],
-                                    (uint64_t)((wide)rest * s->tenants[t].weight / weights));
+        const uint64_t part = (uint64_t)((wide)rest * s->tenants[t].weight / weights);
+        const uint64_t more = least(wish[t] - s->tenant_due[t], part);
 
         s->tenant_due[t] += more;
         rest -= more;
         weights -= s->tenants[t].weight;
+        if (more < part || more == wish[t] - (s->tenant_due[t] - more))
+            continue; /* it has what it wants */
+        s->share_sort[wanting++] = (struct stk_sort_item){-(int64_t)(more % WHOLE), t, 0};
     }
+    round_up(s, wanting, rest, wish);
 }
 
 static void make_due(struct stk_state *s)

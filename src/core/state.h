@@ -78,6 +78,7 @@ struct stk_shape {
     uint32_t pool;
     uint32_t kin;                       /* hash of demand and pool, whatever limits it is under */
     uint32_t tenant;                    /* under whose limits its jobs are; tenant + 1; 0: none */
+    bool firm;                          /* its jobs may not borrow (core/tenant.h) */
     uint32_t account[STK_QUEUE_OF_MAX]; /* likewise (core/account.h); account + 1 */
     uint32_t gpus;                      /* of all tasks */
     uint32_t refs;                      /* jobs not yet ended; 0: the row may be reused */
@@ -446,6 +447,7 @@ struct stk_state {
     bool any_limits, guarantees;           /* somebody has one */
     bool fair;   /* the preempt policy keeps guarantees and shares (core/fair.h), */
     bool by_due; /* what tenants are due, too */
+    bool firm;   /* critical jobs stay within guarantees */
     bool ranked; /* running jobs have ranks that count, though pools are not decided whole */
     uint64_t *tenant_waiting; /* core/share.h; the second half is scratch */
     /* caches, likewise */

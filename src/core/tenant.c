@@ -52,13 +52,29 @@ static uint64_t wanted(const struct stk_state *s, const struct stk_shape *sh)
     return types_in(s, sh->pool, sh->demand.gpu_types);
 }
 
+/* Critical jobs of the tenant have no more than its guarantee with so much more. */
+static bool firm_fits(const struct stk_state *s, uint32_t tenant, uint64_t more)
+{
+    return within(*stk_tenant_guarantee(s, tenant, STK_ALL_TYPES),
+                  stk_fair_level(s, tenant, s->n_levels - 1), more);
+}
+
+/* Of these types, those of which one more job of the shape is within the limits of the tenant. */
+static uint64_t open_to(const struct stk_state *s, const struct stk_shape *sh, uint32_t tenant,
+                        uint64_t types, uint64_t more)
+{
+    if (sh->firm && !firm_fits(s, tenant, stk_limit_milli(s, &sh->demand, sh->pool)))
+        return 0;
+    return open_at(s, tenant, types, more, false);
+}
+
 uint64_t stk_tenant_open(const struct stk_state *s, uint32_t shape)
 {
     const struct stk_shape *sh = &s->shapes[shape];
     uint64_t types = wanted(s, sh), more = stk_limit_milli(s, &sh->demand, sh->pool);
 
     for (uint32_t at = sh->tenant; at && types; at = s->tenants[at - 1].parent)
-        types = open_at(s, at - 1, types, more, false);
+        types = open_to(s, sh, at - 1, types, more);
     return types;
 }
 
@@ -74,7 +90,7 @@ bool stk_tenant_beside(const struct stk_state *s, uint32_t shape, uint32_t job)
 
         while (up && up != at)
             up = s->tenants[up - 1].parent;
-        types = open_at(s, at - 1, types, up ? both : more, false);
+        types = open_to(s, sh, at - 1, types, up ? both : more);
     }
     return types != 0 && types == stk_tenant_open(s, shape); /* it may get any of these */
 }
@@ -86,7 +102,7 @@ uint32_t stk_tenant_in_the_way(const struct stk_state *s, uint32_t shape)
     uint32_t found = STK_NONE;
 
     for (uint32_t at = sh->tenant; at; at = s->tenants[at - 1].parent)
-        if (open_at(s, at - 1, types, more, false) != types)
+        if (open_to(s, sh, at - 1, types, more) != types)
             found = at - 1;
     return found;
 }
@@ -127,6 +143,13 @@ int stk_tenant_check(const struct stk_state *s, const struct stk_job_spec *spec,
     more = stk_limit_milli(s, d, spec->pool.i);
     for (uint32_t at = s->tenants[spec->tenant].limited; at && types;
          at = s->tenants[at - 1].parent) {
+        const uint64_t own = *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES);
+
+        if (stk_tenant_firm(s, spec->tier) && more > own)
+            return stk_err_set(err, -ERANGE,
+                               "needs %g GPUs and is critical: such jobs stay within what their "
+                               "tenant is guaranteed, %.60s %g",
+                               gpus_of(more), s->tenants[at - 1].name, gpus_of(own));
         open = open_at(s, at - 1, open, more, true);
         if (!open)
             return stk_err_set(err, -ERANGE, "needs %g GPUs; the limit of tenant %.60s is less%s",
@@ -253,6 +276,10 @@ bool stk_tenant_why(const struct stk_state *s, const struct stk_job *j, struct s
     r->need = more;
     r->used = *stk_tenant_used(s, at, of);
     r->limit = *stk_tenant_limit(s, at, of);
+    if (sh->firm && !firm_fits(s, at, more)) {
+        r->used = stk_fair_level(s, at, s->n_levels - 1);
+        r->limit = *stk_tenant_guarantee(s, at, of = STK_ALL_TYPES);
+    }
     r->have = r->limit > r->used ? r->limit - r->used : 0;
     r->missing = r->need > r->have ? r->need - r->have : 0;
     r->tenant = s->tenants[at].name;

@@ -76,6 +76,13 @@ uint64_t stk_tenant_stated(const struct stk_state *s, const struct stk_quota_set
 /* Whoever was over a limit, or found no room, is tried again. */
 void stk_tenant_wake_all(struct stk_state *s);
 
+/* Jobs of this tier are never evicted: all of a tenant's together stay within its guarantee, so
+ * that what others are guaranteed can always be had. */
+static inline bool stk_tenant_firm(const struct stk_state *s, enum stk_tier tier)
+{
+    return s->firm && s->guarantees && tier == STK_TIER_CRITICAL;
+}
+
 /* What a shape of this tenant's jobs carries: 'limited'. */
 static inline uint32_t stk_tenant_limited(const struct stk_state *s, uint32_t tenant)
 {

@@ -26,6 +26,7 @@
 #define KAI_MAX_JOBS 4096
 #define KAI_MAX_TASKS 1024 /* of one job */
 #define KAI_MAX_LEVELS 3   /* of a topology, hosts not counted */
+#define KAI_SPARE 64       /* nodes that are down; see kai_case */
 #define KAI_NONE UINT32_MAX
 #define KAI_UNSUPPORTED (-ENOTSUP)
 
@@ -131,6 +132,8 @@ struct kai_case {
     struct stk_node_spec *parts;
     uint32_t *part_node;
     uint32_t n_parts;
+    uint32_t
+        first_spare; /* from here on they are down: there, more may be guaranteed than there is */
     struct stk_err err;
 };
 

@@ -176,6 +176,7 @@ static int make_parts(struct kai_case *c)
 
     for (uint32_t i = 0; i < c->n_nodes; i++)
         most += c->nodes[i].n_mig + 1;
+    most += KAI_SPARE;
     c->parts = kai_alloc(&c->mem, most, sizeof(*c->parts));
     c->part_node = kai_alloc(&c->mem, most, sizeof(*c->part_node));
     for (uint32_t i = 0; i < c->n_nodes; i++) {
@@ -194,6 +195,7 @@ static int make_parts(struct kai_case *c)
         }
         n->n_parts = c->n_parts - n->first_part;
     }
+    c->first_spare = c->n_parts;
     return 0;
 }
 

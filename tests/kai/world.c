@@ -51,14 +51,34 @@ static uint64_t milli(double gpus)
     return gpus < 0 ? STK_NO_LIMIT : (uint64_t)(gpus * 1000 + 0.5);
 }
 
-static void fill_tenant(struct stk_tenant_spec *t, const struct kai_case *c,
-                        const struct kai_queue *q)
+/* Nobody is guaranteed more than the one above it. */
+static double guarantee_of(const struct kai_case *c, const struct kai_queue *q)
 {
-    t->name = q->name;
-    t->parent = q->parent == KAI_NONE ? STK_NONE : c->queues[q->parent].row;
+    double least = q->guarantee;
+
+    for (; q; q = q->parent == KAI_NONE ? NULL : &c->queues[q->parent])
+        least = q->guarantee >= 0 && (least < 0 || q->guarantee < least) ? q->guarantee : least;
+    return least;
+}
+
+/* Where those below add up to more than their own, theirs is as much. */
+static double guarantee_around(const struct kai_case *c, uint32_t queue)
+{
+    double own = guarantee_of(c, &c->queues[queue]), sum = 0;
+
+    for (uint32_t i = 0; i < c->n_queues; i++)
+        sum += c->queues[i].parent == queue ? guarantee_around(c, i) : 0;
+    return sum > own ? sum : own;
+}
+
+static void fill_tenant(struct stk_tenant_spec *t, const struct kai_case *c, uint32_t queue)
+{
+    const struct kai_queue *q = &c->queues[queue];
+
+    stk_tenant_spec_init(t, q->name, q->parent == KAI_NONE ? STK_NONE : c->queues[q->parent].row);
     t->limit = milli(q->limit);
-    for (uint32_t k = 0; k < STK_MAX_GPU_TYPES; k++)
-        t->type_limit[k] = STK_NO_LIMIT;
+    t->guarantee = q->guarantee < 0 ? STK_GUARANTEE_SUM : milli(guarantee_around(c, queue));
+    t->weight = (uint32_t)(q->weight < 0 ? STK_WEIGHT : q->weight * STK_WEIGHT);
 }
 
 /* Row 0 is for whoever belongs to no queue. Those above come before those below. */
@@ -67,9 +87,8 @@ static struct stk_tenant_spec *make_tenants(struct kai_case *c, uint32_t *ret_n)
     struct stk_tenant_spec *rows = kai_alloc(&c->mem, c->n_queues + 1, sizeof(*rows));
     uint32_t n = 1;
 
-    rows[0] = (struct stk_tenant_spec){.name = "(nobody)", .parent = STK_NONE};
-    rows[0].limit = STK_NO_LIMIT;
-    memset(rows[0].type_limit, 0xff, sizeof(rows[0].type_limit));
+    stk_tenant_spec_init(&rows[0], "(nobody)", STK_NONE);
+    rows[0].weight = 0;
     for (uint32_t i = 0; i < c->n_queues; i++)
         c->queues[i].row = 0;
     for (bool more = true; more;) {
@@ -80,12 +99,32 @@ static struct stk_tenant_spec *make_tenants(struct kai_case *c, uint32_t *ret_n)
             if (q->row > 0 || (q->parent != KAI_NONE && c->queues[q->parent].row == 0))
                 continue;
             q->row = n++;
-            fill_tenant(&rows[q->row], c, q);
+            fill_tenant(&rows[q->row], c, i);
             more = true;
         }
     }
     *ret_n = n;
     return rows;
+}
+
+/* What is guaranteed at the top must be there, if only switched off. */
+static int add_spare(struct kai_case *c, const struct stk_tenant_spec *rows, uint32_t n)
+{
+    uint64_t guaranteed = 0, have = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        guaranteed += rows[i].parent == STK_NONE && rows[i].guarantee != STK_GUARANTEE_SUM
+                          ? rows[i].guarantee / 1000 + 1
+                          : 0;
+    for (uint32_t i = 0; i < c->n_parts; i++)
+        have += c->parts[i].gpus;
+    for (; have < guaranteed; have += STK_MAX_NODE_GPUS) {
+        if (c->n_parts == c->first_spare + KAI_SPARE)
+            return stk_err_set(&c->err, KAI_UNSUPPORTED, "far more is guaranteed than there is");
+        c->part_node[c->n_parts] = 0;
+        c->parts[c->n_parts++] = (struct stk_node_spec){.gpus = STK_MAX_NODE_GPUS};
+    }
+    return 0;
 }
 
 /* Between priorities of jobs that may be evicted: at most two bounds are taken. */
@@ -120,13 +159,13 @@ static int make_core(struct kai_case *c, struct kai_world *w)
 {
     static const char *const names[] = {"pods"};
     char classes[64];
-    const char *params[] = {"defrag.most=1000", classes};
+    const char *params[] = {"defrag.most=1000", "reclaim.levels=tenant", classes};
     const struct stk_setup_words words = {.order = "priority",
                                           .backfill = "skip",
                                           .place = "pack",
-                                          .preempt = "tier",
+                                          .preempt = "reclaim",
                                           .params = params,
-                                          .n_params = 2};
+                                          .n_params = 3};
     struct stk_core_config cfg = {.nodes = c->parts,
                                   .n_nodes = c->n_parts,
                                   .n_pools = 1,
@@ -146,6 +185,10 @@ static int make_core(struct kai_case *c, struct kai_world *w)
     cfg.admit = setup.admit;
     cfg.params = &setup.params;
     cfg.tenants = make_tenants(c, &cfg.n_tenants);
+    rc = add_spare(c, cfg.tenants, cfg.n_tenants);
+    if (rc < 0)
+        return rc;
+    cfg.n_nodes = c->n_parts;
     rc = stk_core_new(&cfg, &stk_big_mem, &w->core, &c->err);
     if (rc == 0)
         w->s = stk_core_state(w->core);
@@ -328,12 +371,24 @@ static int block_stuck(struct kai_world *w, struct seats *s)
     return rc;
 }
 
+static int switch_off(struct kai_world *w)
+{
+    int rc = 0;
+
+    for (uint32_t i = w->c->first_spare; i < w->c->n_parts && rc == 0; i++) {
+        const struct stk_event ev = {.at = w->now, .type = STK_EV_NODE_DOWN, .u.node = {i}};
+
+        rc = apply(w, &ev, &w->c->err);
+    }
+    return rc;
+}
+
 static int begin(struct kai_world *w)
 {
     struct kai_case *c = w->c;
     struct seats s = {.taken = kai_alloc(&c->mem, c->n_parts, sizeof(uint64_t))};
     uint32_t groups = 0;
-    int rc = 0;
+    int rc = switch_off(w);
 
     for (uint32_t i = 0; i < c->n_jobs; i++)
         for (uint32_t k = 0; k < c->jobs[i].n_tasks; k++)

@@ -35,13 +35,16 @@
 #include "core/tenant.h"
 #include "core/victims.h"
 
-enum { P_DUE, P_LEVELS, P_RANK, P_MOVE };
+enum { P_DUE, P_LEVELS, P_CRITICAL, P_RANK, P_MOVE };
 static const struct stk_param params[] = {
     [P_DUE] = {"reclaim.due", STK_PARAM_WORD, "on", 0, 0, "on|off",
                "a tenant with less than it is due takes from those with more"},
     [P_LEVELS] = {"reclaim.levels", STK_PARAM_WORD, "all", 0, 0, "all|tenant",
                   "higher tiers and classes take borrowed GPUs of all tenants, or only of their "
                   "own"},
+    [P_CRITICAL] = {"reclaim.critical", STK_PARAM_WORD, "own", 0, 0, "own|any",
+                    "critical jobs, which are never evicted, stay within what their tenants are "
+                    "guaranteed; any: they may take what is guaranteed to others"},
     [P_RANK] = {"reclaim.rank", STK_PARAM_WORD, "off", 0, 0, "on|off",
                 "running jobs give way to those that the order ranks before them (order las)"},
     [P_MOVE] = {"reclaim.move", STK_PARAM_WORD, "off", 0, 0, "on|off",
@@ -52,7 +55,7 @@ static const struct stk_param params[] = {
 
 struct reclaim {
     struct stk_levels levels;
-    bool due, across, rank, move;
+    bool due, across, firm, rank, move;
 };
 
 static int init(void *st, const struct stk_params *p, struct stk_err *err)
@@ -61,6 +64,7 @@ static int init(void *st, const struct stk_params *p, struct stk_err *err)
 
     r->due = stk_params_word(p, &params[P_DUE], "on");
     r->across = stk_params_word(p, &params[P_LEVELS], "all");
+    r->firm = stk_params_word(p, &params[P_CRITICAL], "own");
     r->rank = stk_params_word(p, &params[P_RANK], "on");
     r->move = stk_params_word(p, &params[P_MOVE], "on");
     return stk_levels_init(&r->levels, p, err);
@@ -154,11 +158,11 @@ static bool is_protected(const struct question *q, const struct stk_job *v, uint
 
     if (!s->guarantees)
         return false;
-    if (stk_fair_own(s, v))
+    if (s->ranked && stk_fair_own(s, v))
         return true;
-    for (uint32_t at = s->tenants[v->tenant].parent; at && v->tenant != top;
-         at = s->tenants[at - 1].parent) {
-        if (use(q, at - 1) <= *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES))
+    for (uint32_t at = v->tenant + 1; at; at = s->tenants[at - 1].parent) {
+        if (!(s->ranked && at - 1 == v->tenant) &&
+            use(q, at - 1) <= *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES))
             return true;
         if (at - 1 == top)
             break;
@@ -353,6 +357,11 @@ static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
     return n;
 }
 
+static bool firm(const void *st)
+{
+    return ((const struct reclaim *)st)->firm;
+}
+
 static bool by_due(const void *st)
 {
     return ((const struct reclaim *)st)->due;
@@ -377,5 +386,6 @@ const struct stk_preempt_ops stk_preempt_reclaim = {
     .room = room,
     .fair = true,
     .by_due = by_due,
+    .firm = firm,
     .ranked = ranked,
 };
