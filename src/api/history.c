@@ -50,7 +50,9 @@ void stk_do_history(void *ctx, struct stk_request *r)
     struct stk_api *a = ctx;
     const struct stk_who *who = stk_request_who(r);
     struct stk_history_query q = {.user = stk_request_query(r, "user"),
-                                  .name = stk_request_query(r, "name")};
+                                  .name = stk_request_query(r, "name"),
+                                  .queue = stk_request_query(r, "queue"),
+                                  .tenant = stk_request_query(r, "tenant")};
     struct page p = {.view = {.api = a, .who = who}};
     struct stk_err err = {""};
     uint64_t since, until, before, detail;

@@ -65,7 +65,7 @@ void stk_do_job(void *ctx, struct stk_request *r)
 }
 
 struct filter {
-    const char *state, *user, *name;
+    const char *state, *user, *name, *queue, *tenant;
     bool mine;
 };
 
@@ -81,6 +81,9 @@ static bool wanted(const struct stk_api *a, const struct filter *f, const struct
         return false;
     if (f->name && strcmp(f->name, e->rec.name) != 0)
         return false;
+    if ((f->queue && strcmp(f->queue, e->rec.queue) != 0) ||
+        (f->tenant && strcmp(f->tenant, e->rec.tenant) != 0))
+        return false;
     if (!f->state)
         return true;
     slot = stk_core_find(core, e->number);
@@ -92,7 +95,9 @@ static int read_filter(struct stk_request *r, struct filter *f)
 {
     *f = (struct filter){.state = stk_request_query(r, "state"),
                          .user = stk_request_query(r, "user"),
-                         .name = stk_request_query(r, "name")};
+                         .name = stk_request_query(r, "name"),
+                         .queue = stk_request_query(r, "queue"),
+                         .tenant = stk_request_query(r, "tenant")};
     if (f->user && strcmp(f->user, "me") == 0) {
         f->user = NULL;
         f->mine = true;

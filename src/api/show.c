@@ -136,6 +136,8 @@ static json_t *common(const struct stk_record *rec)
     set(o, "name", text(rec->name));
     set(o, "user", text(rec->user));
     set(o, "uid", json_integer(rec->uid));
+    set(o, "queue", text(rec->queue));
+    set(o, "tenant", rec->tenant && *rec->tenant ? text(rec->tenant) : json_null());
     set(o, "state", json_string("done"));
     set(o, "state_text", json_string(""));
     set(o, "kind", json_string(stk_kind_name(rec->kind)));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/config_teams.h"
 #include "cli/term.h"
 
 /* A text as YAML: as it is where that is no question, else in quotes. */
@@ -110,16 +111,19 @@ static void print_key(const struct stk_config *c, const struct stk_config_key *k
     char **names = NULL;
     uint64_t n = 0;
 
+    if (k->type == STK_CONFIG_TEAMS && c->teams && stk_config_print_teams(c->teams, k->path))
+        return;
     if (texts)
         memcpy(&text, at, sizeof(text));
     else if (k->type == STK_CONFIG_NAMES)
         memcpy(&names, at,
                sizeof(names)); // NOLINT(bugprone-multi-level-implicit-pointer-conversion)
-    else if (k->type != STK_CONFIG_PARAMS && k->type != STK_CONFIG_AMOUNTS)
+    else if (k->type != STK_CONFIG_PARAMS && k->type != STK_CONFIG_AMOUNTS &&
+             k->type != STK_CONFIG_TEAMS)
         memcpy(&n, at, sizeof(n));
     if (!text && *k->def)
         text = k->def;
-    if ((texts && !text) || n == STK_CONFIG_NO_GPUS) {
+    if ((texts && !text) || n == STK_CONFIG_NO_GPUS || k->type == STK_CONFIG_TEAMS) {
         (void)printf("%s# %s: %s\n", dot ? "  " : "", dot ? dot + 1 : k->path,
                      *k->def ? k->def : "not set");
         return;

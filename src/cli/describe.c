@@ -39,6 +39,8 @@ static const struct {
     {"priority", "priority", WHOLE},
     {"tier", "tier", TEXT},
     {"queue", "queue", TEXT},
+    {"class", "class", TEXT},
+    {"tenant", "tenant", TEXT},
     {"hold", "hold", YES},
     {"begin", "begin", TIME},
     {"deadline", "deadline", TIME},

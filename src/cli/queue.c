@@ -101,6 +101,14 @@ static int show_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
     return print_jobs(k, jobs, history);
 }
 
+/* What both kinds of jobs can be chosen by. */
+static void filter(const struct stk_args *a, char *path, size_t size)
+{
+    stk_query(path, size, "name", stk_arg(a, "name"));
+    stk_query(path, size, "queue", stk_arg(a, "queue"));
+    stk_query(path, size, "tenant", stk_arg(a, "tenant"));
+}
+
 static int run_queue(const struct stk_args *a)
 {
     char path[STK_CLIENT_MAX_PATH] = "/v1/jobs";
@@ -116,12 +124,12 @@ static int run_queue(const struct stk_args *a)
         return rc;
     stk_query(path, sizeof(path), "user", stk_arg_is(a, "mine") ? "me" : stk_arg(a, "user"));
     stk_query(path, sizeof(path), "state", stk_arg(a, "state"));
-    stk_query(path, sizeof(path), "name", stk_arg(a, "name"));
+    filter(a, path, sizeof(path));
     rc = stk_ask_pages(&k, path, "jobs", "after", (uint32_t)limit, &jobs);
     if (rc == STK_EXIT_OK && stk_arg_is(a, "all") && !stk_arg_is(a, "state")) {
         (void)strcpy(path, "/v1/history");
         stk_query(path, sizeof(path), "user", stk_arg_is(a, "mine") ? "me" : stk_arg(a, "user"));
-        stk_query(path, sizeof(path), "name", stk_arg(a, "name"));
+        filter(a, path, sizeof(path));
         rc = stk_ask_pages(&k, path, "jobs", "before", limit > 0 ? (uint32_t)limit : 1000, &ended);
         (void)json_array_extend(jobs, ended);
     }
@@ -139,6 +147,8 @@ static const struct stk_option queue_options[] = {
     {"state", 's', "STATE", "only jobs in this state",
      "held blocked waiting starting running suspended stopping"},
     {"name", 'n', "NAME", "only jobs of this name", NULL},
+    {"queue", 'q', "QUEUE", "only jobs of this queue", NULL},
+    {"tenant", 0, "TENANT", "only jobs of this tenant", NULL},
     {"all", 'a', NULL, "also jobs that have ended, the newest 1000", NULL},
     {"limit", 'l', "N", "at most so many", NULL},
     {0},
@@ -188,7 +198,7 @@ static int run_history(const struct stk_args *a)
         return stk_misused(a, "takes no words, got \"%.40s\" (stoker show JOB)", a->words[0]);
     stk_query(path, sizeof(path), "user", stk_arg_is(a, "mine") ? "me" : stk_arg(a, "user"));
     stk_query(path, sizeof(path), "state", stk_arg(a, "state"));
-    stk_query(path, sizeof(path), "name", stk_arg(a, "name"));
+    filter(a, path, sizeof(path));
     rc = rc != STK_EXIT_OK ? rc : add_time(a, "since", path, sizeof(path));
     rc = rc != STK_EXIT_OK ? rc : add_time(a, "until", path, sizeof(path));
     if (rc != STK_EXIT_OK || (rc = stk_ask_open(&k, a)) != STK_EXIT_OK)
@@ -209,6 +219,8 @@ static const struct stk_option history_options[] = {
      "completed failed killed out_of_memory timeout node_lost gpu_error not_started cancelled "
      "dependency_failed lost"},
     {"name", 'n', "NAME", "only jobs of this name", NULL},
+    {"queue", 'q', "QUEUE", "only jobs of this queue", NULL},
+    {"tenant", 0, "TENANT", "only jobs of this tenant", NULL},
     {"since", 0, "TIME", "ended after: 2026-01-31, 14:00, or 2h, 7d ago", NULL},
     {"until", 0, "TIME", "ended before", NULL},
     {"limit", 'l', "N", "at most so many (default 50)", NULL},

@@ -27,7 +27,10 @@ void stk_config_init(struct stk_config *c)
         if (k->type == STK_CONFIG_NUMBER || k->type == STK_CONFIG_SECONDS ||
             k->type == STK_CONFIG_BYTES || k->type == STK_CONFIG_WORD || k->type == STK_CONFIG_BOOL)
             (void)stk_config_set(c, k, k->def, strlen(k->def), &unused);
-    c->virtual_gpus = STK_CONFIG_NO_GPUS; /* its default is no number */
+    c->virtual_gpus = STK_CONFIG_NO_GPUS;    /* its default is no number */
+    c->teams = calloc(1, sizeof(*c->teams)); /* where it lies stays, wherever *c is copied to */
+    if (c->teams)
+        (void)stk_teams_read(c->teams, "", &unused);
 }
 
 static void free_list(char **list)
@@ -51,6 +54,9 @@ void stk_config_done(struct stk_config *c)
         free(c->policy.params[i]);
     for (uint32_t i = 0; i < c->resources.n; i++)
         free(c->resources.names[i]);
+    if (c->teams)
+        stk_teams_done(c->teams);
+    free(c->teams);
     *c = (struct stk_config){0};
 }
 
@@ -180,6 +186,8 @@ static int read_pair(struct reader *r, struct fy_node_pair *pair, const char *pr
     (void)snprintf(path, sizeof(path), "%s%s%.*s", prefix, *prefix ? "." : "",
                    (int)(len < 60 ? len : 60), name);
     k = find_key(path);
+    if (k && k->type == STK_CONFIG_TEAMS && stk_teams_take(r->c->teams, key, value))
+        return 0;
     if (k && k->type == STK_CONFIG_PARAMS && value && fy_node_is_mapping(value))
         return read_pairs(r, k, value, stk_config_add_param);
     if (k && k->type == STK_CONFIG_AMOUNTS && value && fy_node_is_mapping(value))
@@ -254,6 +262,7 @@ static int read_document(struct reader *r, struct fy_node *root)
     if (!fy_node_is_mapping(root))
         return bad(r, root, "", "expected keys and values such as \"listen: 127.0.0.1:8470\"");
     rc = read_mapping(r, root, "", 0);
+    rc = rc < 0 ? rc : stk_teams_read(r->c->teams, r->name, r->err);
     if (rc == 0 && stk_config_setup(r->c, &setup, &why) < 0)
         rc = stk_err_set(r->err, -EINVAL, "%s: policy: %.200s", r->name, why.text);
     if (rc == 0 && !r->c->tls.cert != !r->c->tls.key)
@@ -283,7 +292,7 @@ int stk_config_parse(const char *name, const char *text, size_t len, struct stk_
     if (slash && strlen(name) > 80)
         r.name = slash + 1;
     stk_config_init(&fresh);
-    rc = check_text(&r, text, len);
+    rc = fresh.teams ? check_text(&r, text, len) : stk_err_set(err, -ENOMEM, "out of memory");
     rc = rc < 0 ? rc : parse(&r, text, len);
     if (rc < 0) {
         stk_config_done(&fresh);

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "drive/setup.h"
 #include "model/demand.h"
+#include "teams/teams.h"
 
 #define STK_CONFIG_MAX_FILE ((size_t)262144) /* bytes */
 #define STK_CONFIG_MAX_LIST 1024u            /* names in a list */
@@ -57,8 +58,9 @@ struct stk_config {
     struct {
         char *cert, *key;
     } tls;
-    uint64_t insecure;  /* 0 or 1 */
-    uint64_t bind_cpus; /* likewise */
+    struct stk_teams *teams; /* what is built in, where nothing was said; NULL: out of memory */
+    uint64_t insecure;       /* 0 or 1 */
+    uint64_t bind_cpus;      /* likewise */
 };
 
 /* What holds when there is no file. */
@@ -85,7 +87,8 @@ enum stk_config_type {
     STK_CONFIG_NAMES,
     STK_CONFIG_POLICY, /* a name out of a registry: 'words' says of which */
     STK_CONFIG_PARAMS,
-    STK_CONFIG_AMOUNTS /* whole numbers by name */
+    STK_CONFIG_AMOUNTS, /* whole numbers by name */
+    STK_CONFIG_TEAMS    /* read by src/teams */
 };
 
 struct stk_config_key {

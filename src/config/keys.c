@@ -29,6 +29,11 @@ const struct stk_config_key stk_config_keys[] = {
      "users who may do everything, beside root and the daemon's own"},
     {"operators", STK_CONFIG_NAMES, AT(operators), NULL, 0, "",
      "users who may act on everybody's jobs and drain GPUs"},
+    {"tenants", STK_CONFIG_TEAMS, 0, NULL, 0, "", "who shares the GPUs: [{name: vision, limit: 8, users: [ann]}] (spec/tenants.md)"},
+    {"queues", STK_CONFIG_TEAMS, 0, NULL, 0, "the built in ones",
+     "where jobs wait: {express: {job: {gpus: 2, time: 1h}, user: {jobs: 4}}, night: {class: batch}} (spec/queues.md)"},
+    {"classes", STK_CONFIG_TEAMS, 0, NULL, 0, "{inference: 1000, training: 500, batch: 100}", "priorities by name"},
+    {"default_queue", STK_CONFIG_TEAMS, 0, NULL, 0, "standard", "the queue of jobs that name none"},
     {"policy.bundle", STK_CONFIG_POLICY, AT(policy.bundle), "bundle", 0, "default",
      "a named set of policies; \"policy: NAME\" for short"},
     {"policy.order", STK_CONFIG_POLICY, AT(policy.order), "order", 0, "", "in place of the bundle's"},
@@ -105,6 +110,8 @@ const char *stk_config_type_name(enum stk_config_type t)
         return "names and values";
     case STK_CONFIG_AMOUNTS:
         return "names and numbers";
+    case STK_CONFIG_TEAMS:
+        return "teams";
     }
     return "?";
 }

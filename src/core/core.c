@@ -319,6 +319,11 @@ int stk_core_reasons(struct stk_core *c, stk_job_id job, struct stk_reasons *ret
     return stk_explain(&c->s, job, ret, err);
 }
 
+int stk_core_check(const struct stk_core *c, const struct stk_job_spec *spec, struct stk_err *err)
+{
+    return stk_submit_check(&c->s, spec, err);
+}
+
 uint32_t stk_core_decide(struct stk_core *c, stk_time now, struct stk_event *out, uint32_t cap)
 {
     return cap == 0 ? 0 : stk_decide(&c->s, now, out, cap);

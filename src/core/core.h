@@ -78,6 +78,10 @@ stk_lease_id stk_core_next_lease(const struct stk_core *core);
  * (job numbers are used up), -ENOMEM. On failure nothing has changed. */
 int stk_core_apply(struct stk_core *core, const struct stk_event *ev, struct stk_err *err);
 
+/* Whether a SUBMIT of this would be accepted, but for memory. */
+int stk_core_check(const struct stk_core *core, const struct stk_job_spec *spec,
+                   struct stk_err *err);
+
 /* Proposals, in an order in which they can be applied; what they point to lives until the next
  * decide(). 0: nothing to do until something happens. A small 'cap' (>= 1) makes it take more
  * calls; a policy that decides a pool whole may then choose differently when it has more to evict.

@@ -133,6 +133,8 @@ void stk_daemon_try_later(struct stk_daemon *d, const struct stk_err *err);
 /* How jobs take turns, as the engine wants it. */
 void stk_daemon_turns(const struct stk_config *c, uint32_t *ret_quantum_ms,
                       uint32_t *ret_switch_pct);
+/* GPU types and pools that tenants and queues name, as numbers. */
+int stk_daemon_teams(const struct stk_daemon *d, struct stk_config *c, struct stk_err *err);
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret);
 

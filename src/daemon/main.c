@@ -272,6 +272,7 @@ static int open_all(struct stk_daemon *d, struct stk_err *err)
     int rc = open_config(d, err);
 
     rc = rc < 0 ? rc : stk_machine_look(&d->machine, &d->config, err);
+    rc = rc < 0 ? rc : stk_daemon_teams(d, &d->config, err);
     rc = rc < 0 ? rc : stk_daemon_make_folder(d->state, 0711, err);
     rc = rc < 0 ? rc : stk_store_open(d->state, 0, &d->store, err);
     rc = rc < 0 ? rc : open_engine(d, err);

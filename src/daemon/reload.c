@@ -49,6 +49,7 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
     rc = stk_config_load(d->opt.config, &fresh, err);
     rc = rc < 0 ? rc : stk_daemon_merge(&d->opt, &fresh, err);
     rc = rc < 0 ? rc : stk_config_setup(&fresh, &setup, err);
+    rc = rc < 0 ? rc : stk_daemon_teams(d, &fresh, err);
     if (rc == 0 && stk_live_pending(d->live)) /* nothing may be half done */
         rc = stk_live_turn(d->live, err);
     if (rc == 0) {

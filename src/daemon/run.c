@@ -192,6 +192,19 @@ static void on_signal(uv_signal_t *s, int number)
 
 /* ---- */
 
+int stk_daemon_teams(const struct stk_daemon *d, struct stk_config *c, struct stk_err *err)
+{
+    const struct stk_teams_world w = {.name = d->opt.config ? d->opt.config : "",
+                                      .types = d->machine.gpu_types,
+                                      .n_types = 1,
+                                      .pools = d->machine.pools,
+                                      .n_pools = 1,
+                                      .loose = true};
+
+    return c->teams ? stk_teams_resolve(c->teams, &w, err)
+                    : stk_err_set(err, -ENOMEM, "out of memory");
+}
+
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret)
 {
@@ -209,7 +222,12 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
                                          .admit = setup->admit,
                                          .params = &setup->params,
                                          .sleeps = true,
+                                         .tenants = c->teams->tenants,
+                                         .n_tenants = c->teams->n_tenants,
+                                         .queues = c->teams->queues,
+                                         .n_queues = c->teams->n_queues,
                                          .retain_done = 10000};
+    ret->teams = c->teams;
     ret->policy = setup->name;
     ret->no_mps = d->machine.no_mps[0] ? d->machine.no_mps : NULL;
     ret->share =

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define N_TEXTS 8
+
 static void entry_free(struct stk_entry *e)
 {
     if (!e)
@@ -21,14 +23,14 @@ static void entry_free(struct stk_entry *e)
 /* The entry and its strings in one block. */
 static struct stk_entry *entry_new(const struct stk_record *rec)
 {
-    const char *from[] = {rec->user, rec->name,        rec->comment,
-                          rec->note, rec->stdout_path, rec->stderr_path};
-    size_t len[6], total = sizeof(struct stk_entry);
-    const char *to[6];
+    const char *from[] = {rec->user,        rec->name,        rec->comment, rec->note,
+                          rec->stdout_path, rec->stderr_path, rec->queue,   rec->tenant};
+    size_t len[N_TEXTS], total = sizeof(struct stk_entry);
+    const char *to[N_TEXTS];
     struct stk_entry *e;
     char *at;
 
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < N_TEXTS; i++) {
         len[i] = from[i] ? strlen(from[i]) : 0;
         total += len[i] + 1;
     }
@@ -36,7 +38,7 @@ static struct stk_entry *entry_new(const struct stk_record *rec)
     if (!e)
         return NULL;
     at = (char *)(e + 1);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < N_TEXTS; i++) {
         if (len[i])
             memcpy(at, from[i], len[i]);
         at[len[i]] = '\0';
@@ -50,6 +52,8 @@ static struct stk_entry *entry_new(const struct stk_record *rec)
     e->rec.note = to[3];
     e->rec.stdout_path = to[4];
     e->rec.stderr_path = to[5];
+    e->rec.queue = to[6];
+    e->rec.tenant = to[7];
     return e;
 }
 

@@ -91,14 +91,19 @@ static int undo(struct stk_live *l, int rc, struct stk_err *err)
     return rc;
 }
 
-/* Whether writing works again is found out by writing. */
+/* Whether writing works again is found out by writing: as much as a request may need, for a store
+ * on a full disk has a little room left in its own files. */
 static int try_to_write(struct stk_live *l, struct stk_err *err)
 {
-    int rc = l->trouble ? stk_live_begin(l, err) : 0;
+    unsigned char some[32768];
+    int rc;
 
-    if (l->trouble && rc == 0)
-        rc = stk_store_meta_set(l->cfg.store, "trouble", &l->now, sizeof(l->now), err);
-    return rc;
+    if (!l->trouble)
+        return 0;
+    memset(some, 0, sizeof(some));
+    memcpy(some, &l->now, sizeof(l->now)); /* not what is there already */
+    rc = stk_live_begin(l, err);
+    return rc < 0 ? rc : stk_store_meta_set(l->cfg.store, "trouble", some, sizeof(some), err);
 }
 
 int stk_live_turn(struct stk_live *l, struct stk_err *err)
@@ -163,6 +168,7 @@ int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struc
     l->cfg.core = cfg->core;
     l->cfg.policy = cfg->policy;
     l->cfg.limits = cfg->limits;
+    l->cfg.teams = cfg->teams;
     l->cfg.share = cfg->share;
     rc = stk_live_recover(l, err);
     if (rc == 0)

@@ -18,6 +18,7 @@
 #include "store/store.h"
 
 struct stk_live;
+struct stk_teams;
 
 enum stk_role { STK_ROLE_USER, STK_ROLE_OPERATOR, STK_ROLE_ADMIN };
 
@@ -47,9 +48,10 @@ struct stk_live_config {
     const char *const *gpu_types;      /* names; borrowed for life */
     uint32_t n_gpu_types;
     struct stk_live_limits limits;
-    enum stk_share share;         /* of parts of GPUs, for jobs that say nothing */
-    const char *no_mps;           /* why there is no MPS here; NULL: there is; borrowed for life */
-    stk_time (*clock)(void *ctx); /* microseconds since the Unix epoch */
+    const struct stk_teams *teams; /* whose tables the core has; borrowed; NULL: nobody's */
+    enum stk_share share;          /* of parts of GPUs, for jobs that say nothing */
+    const char *no_mps;            /* why there is no MPS here; NULL: there is; borrowed for life */
+    stk_time (*clock)(void *ctx);  /* microseconds since the Unix epoch */
     int (*signal)(void *ctx, stk_job_number number, int sig, struct stk_err *err); /* optional */
     void (*log)(void *ctx, const char *line); /* optional: notable things, one line each */
     /* Optional: whether one of these GPUs (of node 0) had an error between the two times that ends

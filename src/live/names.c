@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names.c - pools, GPU types and resources: what a description names, as the core's numbers. */
+/* names.c - pools, queues, GPU types and resources: what a description names, as the core's
+ * numbers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -61,16 +62,39 @@ static int resolve_resources(const struct stk_live *l, struct stk_spec *s, struc
     return 0;
 }
 
+/* Pool and queue. Slurm's partitions are either: a pool's name that only a queue has means it. */
+static int resolve_queue(const struct stk_live *l, struct stk_spec *s, struct stk_err *err)
+{
+    const struct stk_core_config *c = &l->cfg.core;
+    const struct stk_spec_queues t = {.queues = c->n_queues ? c->queues : stk_default_queues,
+                                      .n_queues = c->n_queues,
+                                      .classes = l->cfg.teams ? l->cfg.teams->classes
+                                                              : stk_default_classes,
+                                      .n_classes = l->cfg.teams ? l->cfg.teams->n_classes : 0};
+    int pool = s->pool ? find_name(l->cfg.pools, c->n_pools, s->pool) : 0, rc;
+    uint32_t of;
+
+    if (pool < 0 && !s->queue && stk_queue_find(c->queues, c->n_queues, s->pool) != STK_NONE) {
+        s->queue = s->pool;
+        s->pool = NULL;
+        pool = 0;
+    }
+    if (pool < 0)
+        return stk_err_set(err, -EINVAL, "there is no pool \"%.60s\"", s->pool);
+    rc = stk_spec_enqueue(s, &t, err);
+    if (rc < 0)
+        return rc;
+    of = t.queues[s->job.terms.queue].pool;
+    if (of && s->pool && of - 1 != (uint32_t)pool)
+        return stk_err_set(err, -EINVAL, "pool: jobs of queue %.63s run in pool %.60s, not %.60s",
+                           t.queues[s->job.terms.queue].name, l->cfg.pools[of - 1], s->pool);
+    s->job.pool.i = of ? of - 1 : (uint32_t)pool;
+    return 0;
+}
+
 int stk_live_resolve(const struct stk_live *l, struct stk_spec *s, struct stk_err *err)
 {
-    struct stk_job_spec *j = &s->job;
-
-    if (s->pool) {
-        int pool = find_name(l->cfg.pools, l->cfg.core.n_pools, s->pool);
-
-        if (pool < 0)
-            return stk_err_set(err, -EINVAL, "there is no pool \"%.60s\"", s->pool);
-        j->pool.i = (uint32_t)pool;
-    }
+    if (resolve_queue(l, s, err) < 0)
+        return -EINVAL;
     return resolve_types(l, s, err) < 0 ? -EINVAL : resolve_resources(l, s, err);
 }

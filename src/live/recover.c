@@ -72,8 +72,51 @@ static int keep_names(struct stk_live *l, const char *names, struct stk_err *err
     return rc < 0 ? rc : stk_store_commit(l->cfg.store, err);
 }
 
+struct tables {
+    struct stk_live_tables old; /* that the journal was written under */
+    struct stk_bytes now;       /* those of today */
+    bool changed;
+};
+
+/* A core with the tables of the journal. Policies may not go with their limits any more: then
+ * without them, for what was accepted then is accepted now. */
+static int open_tables(struct stk_live *l, struct tables *t, struct stk_err *err)
+{
+    struct stk_core_config cfg = l->cfg.core;
+    char *was = NULL;
+    size_t len = 0;
+    int rc = 0;
+
+    t->now = (struct stk_bytes){.mem = &l->mem};
+    stk_live_tables_put(&cfg, &t->now);
+    if (t->now.failed)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    (void)stk_store_meta_get(l->cfg.store, "teams", &was, &len, NULL);
+    t->changed = was ? len != t->now.n || memcmp(was, t->now.data, len) != 0
+                     : cfg.n_tenants + cfg.n_queues > 0;
+    if (!t->changed) {
+        free(was);
+        return stk_core_new(&cfg, &l->mem, &l->core, err);
+    }
+    if (was)
+        rc = stk_live_tables_get((const unsigned char *)was, len, &t->old);
+    free(was);
+    if (rc < 0)
+        return stk_err_set(err, rc == -ENOMEM ? rc : -EUCLEAN,
+                           "the tables of tenants and queues in the store cannot be read");
+    cfg.tenants = t->old.tenants;
+    cfg.n_tenants = t->old.n_tenants;
+    cfg.queues = t->old.queues;
+    cfg.n_queues = t->old.n_queues;
+    if (stk_core_new(&cfg, &l->mem, &l->core, err) == 0)
+        return 0;
+    stk_live_tables_free_of_limits(&t->old);
+    return stk_core_new(&cfg, &l->mem, &l->core, err);
+}
+
 struct replay {
     struct stk_live *l;
+    struct tables tables;
     char *was; /* names of resources when they are others now; NULL: they are not */
     struct stk_wire wire;
     struct stk_err err;
@@ -126,11 +169,16 @@ static int load_snapshot(struct stk_live *l, struct stk_err *err)
 static int load_entry(void *ctx, const struct stk_record *rec)
 {
     struct stk_live *l = ctx;
+    const struct stk_state *s = stk_core_state(l->core);
+    uint32_t slot = stk_core_find(l->core, rec->number);
+    struct stk_record now = *rec;
     struct stk_entry *e;
 
-    if (stk_core_find(l->core, rec->number) == STK_NONE)
-        return 0; /* reported by check_entries */
-    return stk_entries_add(&l->entries, rec, &e);
+    if (slot == STK_NONE)
+        return 0;                                             /* reported by check_entries */
+    now.queue = stk_live_queue_name(l, s->terms[slot].queue); /* the one it had may be gone */
+    now.tenant = stk_live_tenant_name(l, s->jobs[slot].tenant);
+    return stk_entries_add(&l->entries, &now, &e);
 }
 
 /* The core and the records must agree on which jobs have not ended. */
@@ -175,6 +223,39 @@ static int make(struct stk_live *l, struct stk_err *err)
     return stk_loop_new(&loop, &l->mem, &l->loop, err);
 }
 
+/* All that was written has been replayed: the state moves into a core with the tables of today, and
+ * what comes next is written under these. */
+static int change_tables(struct stk_live *l, struct replay *r, struct stk_err *err)
+{
+    struct stk_bytes bytes = {.mem = &l->mem};
+    struct stk_core *core = NULL;
+    int rc;
+
+    if (!r->tables.changed)
+        return 0;
+    rc = stk_core_save(l->core, &bytes, err);
+    rc = rc < 0 ? rc : stk_core_new(&l->cfg.core, &l->mem, &core, err);
+    rc = rc < 0 ? rc : stk_core_load(core, bytes.data, bytes.n, err);
+    rc = rc < 0 ? rc : stk_store_begin(l->cfg.store, err);
+    if (rc == 0 && r->n > 0)
+        rc = stk_store_snapshot_put(
+            l->cfg.store,
+            &(struct stk_snapshot){l->seq, stk_core_state(core)->now, bytes.data, bytes.n}, err);
+    rc = rc < 0
+             ? rc
+             : stk_store_meta_set(l->cfg.store, "teams", r->tables.now.data, r->tables.now.n, err);
+    rc = rc < 0 ? rc : stk_store_commit(l->cfg.store, err);
+    stk_bytes_done(&bytes);
+    if (rc < 0) {
+        stk_core_free(core);
+        return rc;
+    }
+    stk_core_free(l->core);
+    l->core = core;
+    l->since_snapshot = 0;
+    return 0;
+}
+
 int stk_live_recover(struct stk_live *l, struct stk_err *err)
 {
     struct replay *r = calloc(1, sizeof(*r));
@@ -189,7 +270,7 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     l->seq = 0;
     r->l = l;
     stk_wire_init(&r->wire, &l->mem);
-    rc = stk_core_new(&l->cfg.core, &l->mem, &l->core, err);
+    rc = open_tables(l, &r->tables, err);
     rc = rc < 0 ? rc : load_snapshot(l, err);
     name_resources(l, names, sizeof(names));
     if (stk_store_meta_get(l->cfg.store, "resources", &r->was, &len, NULL) == 0 &&
@@ -205,6 +286,9 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     }
     l->durable = l->seq;
     l->since_snapshot = r->n;
+    rc = rc < 0 ? rc : change_tables(l, r, err);
+    stk_live_tables_done(&r->tables.old);
+    stk_bytes_done(&r->tables.now);
     if (rc == 0 && !known && (r->was || names[0] != '\0'))
         rc = keep_names(l, names, err);
     stk_wire_done(&r->wire);

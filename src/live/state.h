@@ -3,11 +3,13 @@
 #ifndef STK_LIVE_STATE_H
 #define STK_LIVE_STATE_H
 
+#include "base/bytes.h"
 #include "base/map.h"
 #include "drive/loop.h"
 #include "live/entries.h"
 #include "spec/spec.h"
 #include "sys/user.h"
+#include "teams/teams.h"
 #include "when/cron.h"
 
 #define STK_LIVE_USERS 32
@@ -181,13 +183,34 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err);
 void stk_live_drop(struct stk_live *l); /* core, loop and entries */
 
 /* submit.c: a description that was checked, as this user's job; what it names are numbers. */
-int stk_live_read(const struct stk_live *l, uint32_t uid, const json_t *checked,
-                  struct stk_spec *ret, struct stk_err *err);
+int stk_live_read(struct stk_live *l, uint32_t uid, const json_t *checked, struct stk_spec *ret,
+                  struct stk_err *err);
 /* ... what a part of a GPU leaves open, as the site has it. */
 int stk_live_resolve_part(const struct stk_live *l, struct stk_spec *s, struct stk_err *err);
 
 /* names.c: names of pools, GPU types and resources to numbers, in the description's demand. */
 int stk_live_resolve(const struct stk_live *l, struct stk_spec *s, struct stk_err *err);
+
+/* teams.c: whose job it is; the core's tables by name. */
+int stk_live_tenant(const struct stk_live *l, const struct stk_user *u, struct stk_spec *s,
+                    struct stk_err *err);
+const char *stk_live_queue_name(const struct stk_live *l, uint32_t queue);
+const char *stk_live_tenant_name(const struct stk_live *l, uint32_t tenant); /* "": no tenants */
+
+/* tables.c: the core's tables as bytes, kept in the store: events know tenants and queues by
+ * number, and are replayed under the tables they were written under. */
+struct stk_live_tables {
+    struct stk_tenant_spec *tenants;
+    struct stk_queue_spec *queues;
+    uint32_t n_tenants, n_queues;
+    char *names; /* of both */
+};
+void stk_live_tables_put(const struct stk_core_config *c, struct stk_bytes *b);
+/* -EBADMSG, -ENOMEM. stk_live_tables_done() in every case. */
+int stk_live_tables_get(const unsigned char *bytes, size_t len, struct stk_live_tables *ret);
+void stk_live_tables_done(struct stk_live_tables *t);
+/* The numbers, but for names and who is above whom, are those of no limit. */
+void stk_live_tables_free_of_limits(struct stk_live_tables *t);
 
 /* deps.c: the jobs a description depends on; 'own' is the job's index, for aftercorr. */
 int stk_live_find_deps(struct stk_live *l, const struct stk_spec *spec, uint32_t own,

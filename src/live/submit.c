@@ -107,7 +107,7 @@ int stk_live_resolve_part(const struct stk_live *l, struct stk_spec *s, struct s
             "share: one process cannot use several GPUs by MPS; say launch tasks, or "
             "share none");
     if (d->share == STK_SHARE_MPS) /* an MPS server serves one user */
-        d->share_with = s->job.tenant + 1;
+        d->share_with = s->job.terms.user;
     if (d->gpu_milli && !d->mig && !d->gpu_mem_mib && d->share != STK_SHARE_TIME)
         d->gpu_mem_mib = (uint32_t)((uint64_t)stk_core_state(l->core)->nodes[0].gpu_mem_mib *
                                     d->gpu_milli / 1000);
@@ -138,24 +138,35 @@ static uint32_t group_number(uint32_t uid, const char *name)
     return (uint32_t)h ? (uint32_t)h : 1;
 }
 
-int stk_live_read(const struct stk_live *l, uint32_t uid, const json_t *checked,
-                  struct stk_spec *ret, struct stk_err *err)
+int stk_live_read(struct stk_live *l, uint32_t uid, const json_t *checked, struct stk_spec *ret,
+                  struct stk_err *err)
 {
     int rc = stk_spec_parse(checked, ret, err);
 
     if (rc < 0)
         return rc;
-    ret->job.tenant = uid;
+    ret->job.terms.user = uid + 1;
     if (ret->keep_up)
         ret->job.terms.group = group_number(uid, ret->keep_up);
-    rc = stk_live_resolve(l, ret, err);
+    rc = stk_live_tenant(l, stk_live_user(l, uid), ret, err);
+    rc = rc < 0 ? rc : stk_live_resolve(l, ret, err);
     return rc < 0 ? rc : stk_live_resolve_part(l, ret, err);
+}
+
+/* A limit that its queue gave it is kept by its supervisor, as one of its own. */
+static int limit_time(struct draft *d, struct stk_err *err)
+{
+    if (d->spec.time_limit == 0 || json_object_get(d->json, "time_limit_s"))
+        return 0;
+    return json_object_set_new(d->json, "time_limit_s",
+                               json_integer(d->spec.time_limit / STK_SECOND)) < 0
+               ? stk_err_set(err, -ENOMEM, "out of memory")
+               : 0;
 }
 
 static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft *d,
                      struct stk_err *err)
 {
-    const struct stk_state *st = stk_core_state(l->core);
     int rc = stk_spec_check(d->json, err);
 
     rc = rc < 0 ? rc : stk_live_read(l, who->uid, d->json, &d->spec, err);
@@ -170,7 +181,8 @@ static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft
     }
     rc = d->spec.scheduled ? stk_live_cron_room(l, err) : 0;
     rc = rc < 0 ? rc : check_deps(l, d, err);
-    rc = rc < 0 ? rc : st->admit->check(st, &d->spec.job, err);
+    rc = rc < 0 ? rc : stk_core_check(l->core, &d->spec.job, err);
+    rc = rc < 0 ? rc : limit_time(d, err);
     if (rc == 0 && sign(d->json, stk_live_user(l, who->uid)) < 0)
         rc = stk_err_set(err, -ENOMEM, "out of memory");
     d->n = d->spec.n_indices > 0 ? d->spec.n_indices : 1;
@@ -244,6 +256,8 @@ static int make_one(struct making *m, uint32_t i, struct stk_err *err)
                              .gpu_milli = job.demand.gpu_milli,
                              .tasks = job.demand.tasks,
                              .spec = m->spec_id,
+                             .queue = stk_live_queue_name(l, job.terms.queue),
+                             .tenant = stk_live_tenant_name(l, job.tenant),
                              .comment = json_string_value(json_object_get(m->d->json, "comment"))};
     struct stk_event ev = {.at = l->now, .type = STK_EV_SUBMIT, .u.spec = &job};
     char out[PATH_MAX], err_out[PATH_MAX];

@@ -9,12 +9,13 @@
 #include "live/state.h"
 
 /* What a job may still be changed in: these alone make it another place in the queue; */
-static const char *const rank_keys[] = {"time_limit_s", "priority", "name"};
+static const char *const rank_keys[] = {"time_limit_s", "priority", "nice", "class", "name"};
 /* ... these another job, as far as the scheduler knows. */
 static const char *const demand_keys[] = {
-    "gpus",           "gpu_mem_mib", "gpu_types", "share", "share_max", "mig",      "tasks",
-    "tasks_per_node", "topology",    "prefer",    "group", "exclusive", "cpus",     "mem_mib",
-    "resources",      "pool",        "queue",     "tier",  "begin",     "deadline", "estimate_s"};
+    "gpus",  "gpu_mem_mib",    "gpu_types", "share",     "share_max", "mig",
+    "tasks", "tasks_per_node", "topology",  "prefer",    "group",     "exclusive",
+    "cpus",  "mem_mib",        "resources", "pool",      "queue",     "tenant",
+    "tier",  "begin",          "deadline",  "estimate_s"};
 /* Members that the server adds. */
 static const char *const signed_keys[] = {"uid", "gid", "groups", "user", "home", "shell"};
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
@@ -55,6 +56,10 @@ static int change_spec(const json_t *body, json_t *spec, bool *ret_all, struct s
     bool rank = take_changes(body, rank_keys, COUNT(rank_keys), spec);
 
     *ret_all = take_changes(body, demand_keys, COUNT(demand_keys), spec);
+    if (json_object_get(body, "priority") && !json_object_get(body, "nice"))
+        (void)json_object_del(spec, "nice"); /* than what it was */
+    if (json_object_get(body, "priority") || json_object_get(body, "class"))
+        (void)json_object_del(spec, json_object_get(body, "priority") ? "class" : "priority");
     if (!rank && !*ret_all)
         return stk_err_set(err, -EINVAL,
                            "nothing to change: update takes name, time_limit_s, priority, gpus, "
@@ -106,11 +111,18 @@ static int apply(struct stk_live *l, uint32_t slot, struct stk_entry *e, const j
     ev.u.update.priority = parsed.job.priority;
     ev.u.update.estimate = parsed.job.estimate;
     ev.u.update.spec = all ? &parsed.job : NULL;
+    if (rc == 0 && parsed.time_limit > 0 && !json_object_get(spec, "time_limit_s"))
+        rc = stk_err_set(err, -EINVAL,
+                         "time_limit_s: a job in queue %.63s needs one of at most %lld",
+                         stk_live_queue_name(l, parsed.job.terms.queue),
+                         (long long)(parsed.time_limit / STK_SECOND));
     rc = rc < 0 ? rc : stk_loop_apply(l->loop, &ev, err);
     if (rc == 0 && all) {
         e->rec.gpus = d->gpus * d->tasks;
         e->rec.gpu_milli = d->gpu_milli;
         e->rec.tasks = d->tasks;
+        e->rec.queue = stk_live_queue_name(l, parsed.job.terms.queue);
+        e->rec.tenant = stk_live_tenant_name(l, parsed.job.tenant);
     }
     stk_spec_done(&parsed);
     return rc;

@@ -217,8 +217,7 @@ static int change(const char *word, json_t *changes)
     if (n == 4 && strncasecmp(word, "Nice", n) == 0) /* less of what jobs have */
         return stk_words_signed(v, -1000000, 1000000, &number) < 0
                    ? -EINVAL
-                   : json_object_set_new(changes, "priority",
-                                         json_integer(stk_queue_priority("standard") - number));
+                   : json_object_set_new(changes, "nice", json_integer(number));
     if ((n == 7 && strncasecmp(word, "JobName", n) == 0) ||
         (n == 4 && strncasecmp(word, "Name", n) == 0))
         return *v ? json_object_set_new(changes, "name", json_string(v)) : -EINVAL;

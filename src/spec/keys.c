@@ -8,6 +8,7 @@
 #include "base/near.h"
 #include "model/job.h"
 #include "model/mig.h"
+#include "model/queue.h"
 #include "spec/words.h"
 #include "sys/rlimits.h"
 #include "when/cron.h"
@@ -146,8 +147,11 @@ static const struct stk_key job_keys[] = {
     {"estimate_s", STK_KEY_INT, 0, STK_MAX_SECONDS, 0, NULL, NULL, "time_limit_s", "how long it will probably run"},
     {"priority", STK_KEY_INT, -STK_MAX_PRIORITY, STK_MAX_PRIORITY, 0, NULL, NULL, "the queue's", "larger first"},
     {"tier", STK_KEY_WORD, 0, 0, 0, "best-effort|standard|critical", NULL, "the queue's", "who may be stopped for whom"},
-    {"queue", STK_KEY_WORD, 0, 0, 0, "express|standard|batch|preemptible", NULL, "standard", "sets priority (1000, 500, 100, 100) and tier (preemptible: best-effort, else standard)"},
-    {"pool", STK_KEY_NAME, 1, 64, 0, NULL, NULL, "the default pool", "which nodes"},
+    {"queue", STK_KEY_NAME, 1, STK_MAX_QUEUE_NAME - 1, 0, NULL, NULL, "standard, or the site's", "where it waits: express, standard, batch, preemptible, reserved, or what the site has; gives it priority and tier"},
+    {"class", STK_KEY_NAME, 1, STK_MAX_QUEUE_NAME - 1, 0, NULL, NULL, "the queue's", "its priority by name: inference, training, batch, or what the site has"},
+    {"nice", STK_KEY_INT, -1000000, 1000000, 0, NULL, NULL, "0", "so much less priority"},
+    {"tenant", STK_KEY_NAME, 1, 255, 0, NULL, NULL, "the user's first", "for whom it runs, where its user is a member of several"},
+    {"pool", STK_KEY_NAME, 1, 64, 0, NULL, NULL, "the default pool", "which nodes; the name of a queue means that queue"},
     {"hold", STK_KEY_BOOL, 0, 1, 0, NULL, NULL, "false", "wait until it is released"},
     {"begin", STK_KEY_INT, 0, MAX_UNIX_S, 0, NULL, NULL, "at once", "not before, Unix seconds"},
     {"deadline", STK_KEY_INT, 0, MAX_UNIX_S, 0, NULL, NULL, "none", "wanted by, Unix seconds; shown, not enforced"},
@@ -180,9 +184,9 @@ static const struct stk_key job_keys[] = {
     {"rows", STK_KEY_INT, 0, 65535, 0, NULL, NULL, "24", "the terminal's height"},
     {"cols", STK_KEY_INT, 0, 65535, 0, NULL, NULL, "80", "the terminal's width"},
     {"comment", STK_KEY_LINE, 0, 1024, 0, NULL, NULL, "none", "a label"},
-    {"account", STK_KEY_LINE, 0, 128, 0, NULL, NULL, "none", "a label"},
+    {"account", STK_KEY_LINE, 0, 128, 0, NULL, NULL, "none", "a label; the name of a tenant means that tenant"},
     {"wckey", STK_KEY_LINE, 0, 128, 0, NULL, NULL, "none", "a label"},
-    {"qos", STK_KEY_LINE, 0, 128, 0, NULL, NULL, "none", "a label"},
+    {"qos", STK_KEY_LINE, 0, 128, 0, NULL, NULL, "none", "a label; the name of a queue means that queue"},
     {"launch", STK_KEY_WORD, 0, 0, 0, "tasks|once", NULL, "tasks", "one process per task, or one in all"},
     {"slurm", STK_KEY_BOOL, 0, 1, 0, NULL, NULL, "false", "give it the SLURM_* variables even with one task"},
     {0},

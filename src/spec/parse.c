@@ -10,29 +10,9 @@
 #include "spec/spec.h"
 #include "spec/words.h"
 
-#define STANDARD_QUEUE "standard"
 #define STANDARD_OUT "stoker-%j.out"
 #define STK_SEATS 2 /* who take turns on a GPU, when nothing is said */
 #define STANDARD_ARRAY_OUT "stoker-%A_%a.out"
-
-static const struct {
-    const char *name;
-    int32_t priority;
-    enum stk_tier tier;
-} queues[] = {
-    {"express", 1000, STK_TIER_STANDARD},
-    {STANDARD_QUEUE, 500, STK_TIER_STANDARD},
-    {"batch", 100, STK_TIER_STANDARD},
-    {"preemptible", 100, STK_TIER_BEST_EFFORT},
-};
-
-int32_t stk_queue_priority(const char *queue)
-{
-    for (size_t i = 0; i < sizeof(queues) / sizeof(*queues); i++)
-        if (strcmp(queue ? queue : STANDARD_QUEUE, queues[i].name) == 0)
-            return queues[i].priority;
-    return 0;
-}
 
 static int64_t whole(const json_t *o, const char *key, int64_t standard)
 {
@@ -48,17 +28,22 @@ static const char *string(const json_t *o, const char *key, const char *standard
     return s ? s : standard;
 }
 
-static void read_queue(const json_t *o, struct stk_job_spec *job)
+static void read_queue(const json_t *o, struct stk_spec *s)
 {
-    const char *queue = string(o, "queue", STANDARD_QUEUE), *tier = string(o, "tier", NULL);
+    const char *tier = string(o, "tier", NULL);
 
-    for (size_t i = 0; i < sizeof(queues) / sizeof(*queues); i++)
-        if (strcmp(queue, queues[i].name) == 0)
-            job->tier = queues[i].tier;
-    job->priority = (int32_t)whole(o, "priority", stk_queue_priority(queue));
+    s->queue = string(o, "queue", NULL);
+    s->qos = string(o, "qos", NULL);
+    s->class_name = string(o, "class", NULL);
+    s->tenant = string(o, "tenant", NULL);
+    s->account = string(o, "account", NULL);
+    s->nice = (int32_t)whole(o, "nice", 0);
+    s->priority_said = json_object_get(o, "priority") != NULL;
+    s->tier_said = tier != NULL;
+    s->job.priority = (int32_t)whole(o, "priority", 0);
     for (int t = 0; tier && t < STK_TIER_MAX; t++)
         if (strcmp(tier, stk_tier_name((enum stk_tier)t)) == 0)
-            job->tier = (enum stk_tier)t;
+            s->job.tier = (enum stk_tier)t;
 }
 
 static void read_kind(const json_t *o, struct stk_job_spec *job)
@@ -158,7 +143,7 @@ static void read_job(const json_t *o, struct stk_spec *s)
     if (s->by_memory)
         job->demand.per_node = 0; /* it will be part of a GPU */
     read_kind(o, job);
-    read_queue(o, job);
+    read_queue(o, s);
     read_retry(o, job);
     s->time_limit = whole(o, "time_limit_s", 0) * STK_SECOND;
     job->estimate = whole(o, "estimate_s", s->time_limit / STK_SECOND) * STK_SECOND;

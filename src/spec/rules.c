@@ -37,7 +37,7 @@ static int64_t whole(const json_t *spec, const char *key, int64_t standard)
 
 static const char *pairs[][2] = {
     {"command", "script"},    {"command", "args"},      {"array", "items"},
-    {"array", "interactive"}, {"items", "interactive"},
+    {"array", "interactive"}, {"items", "interactive"}, {"priority", "class"},
 };
 
 static bool given(const json_t *spec, const char *key)

@@ -268,11 +268,10 @@ static int put_script(const struct stk_sbatch *s, json_t *job, struct stk_err *e
 
 static void put_priority(const struct stk_sbatch *s, json_t *job)
 {
-    const char *queue = json_string_value(json_object_get(job, "queue"));
-    int64_t p = s->priority_set ? s->priority : stk_queue_priority(queue);
-
-    if (s->priority_set || s->nice_set)
-        (void)json_object_set_new(job, "priority", json_integer(p - s->nice));
+    if (s->priority_set)
+        (void)json_object_set_new(job, "priority", json_integer(s->priority));
+    if (s->nice_set && s->nice != 0)
+        (void)json_object_set_new(job, "nice", json_integer(s->nice));
 }
 
 json_t *stk_sbatch_job(struct stk_sbatch *s, struct stk_err *err)

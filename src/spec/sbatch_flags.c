@@ -200,23 +200,12 @@ static int set_priority(struct stk_sbatch *s, const struct stk_flag *f, const ch
     return 0;
 }
 
-/* A label; and a queue when there is one of that name. */
-static int set_qos(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
-                   struct stk_err *err)
-{
-    if (stk_words_among(v, "express|standard|batch|preemptible"))
-        (void)put(s, "queue", json_string(v), err);
-    return put(s, f->text, json_string(v), err);
-}
-
-/* A pool, or one of the queues. */
+/* A pool, or one of the queues: the server knows which. */
 static int set_partition(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
                          struct stk_err *err)
 {
     if (strchr(v, ','))
         return stk_err_set(err, -EINVAL, "takes one pool, got \"%s\"", stk_words_show(v).text);
-    if (stk_words_among(v, "express|standard|batch|preemptible"))
-        return put(s, "queue", json_string(v), err);
     return put(s, f->text, json_string(v), err);
 }
 
@@ -477,7 +466,7 @@ const struct stk_flag stk_flags[] = {
     {"time-min", 0, YES, BS, NULL, ignore, NULL, 0},
     {"partition", 'p', YES, BS, "SBATCH_PARTITION", set_partition, "pool", 0},
     {"account", 'A', YES, BS, "SBATCH_ACCOUNT", set_label, "account", 0},
-    {"qos", 'q', YES, BS, "SBATCH_QOS", set_qos, "qos", 0},
+    {"qos", 'q', YES, BS, "SBATCH_QOS", set_label, "qos", 0},
     {"wckey", 0, YES, BS, "SBATCH_WCKEY", set_label, "wckey", 0},
     {"comment", 0, YES, BS, NULL, set_label, "comment", 0},
     {"output", 'o', YES, BS, "SBATCH_OUTPUT", set_pattern, "stdout", 0},

@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "model/job.h"
+#include "model/queue.h"
 #include "when/cron.h"
 
 #define STK_MAX_JOB_FILE (4 << 20) /* bytes of a job file */
@@ -31,9 +32,6 @@ struct stk_fault {
 };
 int stk_spec_fault(const json_t *spec, struct stk_fault *ret);
 
-/* The priority a queue gives; NULL: the standard queue's. */
-int32_t stk_queue_priority(const char *queue);
-
 /* A JSON Schema (2020-12, as OpenAPI 3.1 has it) of the description. A new reference; NULL: out of
  * memory. */
 json_t *stk_spec_schema(void);
@@ -48,12 +46,17 @@ struct stk_spec_dep {
 /* What the scheduler needs to know. Strings live as long as the struct. */
 struct stk_spec {
     /* Without ids: pool, tenant, tag, array, array_index, deps and the demand's GPU types,
-     * speeds and resources are the caller's to fill. */
+     * speeds and resources are the caller's to fill; queue, priority and tier are
+     * stk_spec_enqueue()'s. */
     struct stk_job_spec job;
-    const char *name;       /* never NULL */
-    const char *pool;       /* NULL: the default pool */
-    const char **gpu_types; /* none: any */
-    uint32_t *gpu_speeds;   /* of each, thousandths */
+    const char *name;                     /* never NULL */
+    const char *pool;                     /* NULL: the default pool */
+    const char *queue, *qos, *class_name; /* NULL: not said */
+    const char *tenant, *account;         /* likewise */
+    int32_t nice;                         /* so much less than its priority would be */
+    bool priority_said, tier_said;        /* else they are the queue's: stk_spec_enqueue() */
+    const char **gpu_types;               /* none: any */
+    uint32_t *gpu_speeds;                 /* of each, thousandths */
     uint32_t n_gpu_types;
     const char *resources[STK_MAX_RESOURCES]; /* names, and how much of each per task */
     uint32_t amounts[STK_MAX_RESOURCES], n_resources;
@@ -83,6 +86,15 @@ struct stk_spec {
 /* 'checked' has passed stk_spec_check(); keys that the server added are passed over. Fails only for
  * lack of memory. */
 int stk_spec_parse(const json_t *checked, struct stk_spec *ret, struct stk_err *err);
+struct stk_spec_queues { /* the tables of a site; a count of 0: what is built in */
+    const struct stk_queue_spec *queues;
+    const struct stk_class *classes;
+    uint32_t n_queues, n_classes;
+};
+extern const struct stk_spec_queues stk_spec_standard;
+/* What the job gets from its queue; once. -EINVAL: there is no such queue or class, or its time
+ * limit is too long. Other limits are the core's to keep. */
+int stk_spec_enqueue(struct stk_spec *s, const struct stk_spec_queues *t, struct stk_err *err);
 /* Of a description with these members checked: its wishes of topology. d->tasks is set. */
 void stk_spec_near(const json_t *checked, struct stk_demand *d);
 void stk_spec_done(struct stk_spec *s); /* zeroed structs are fine */

@@ -36,6 +36,10 @@ static void compose(const struct stk_history_query *q, char *sql, size_t cap)
         add(sql, cap, " AND user = ?2");
     if (q->name)
         add(sql, cap, " AND name = ?3");
+    if (q->queue)
+        add(sql, cap, " AND queue = ?9");
+    if (q->tenant)
+        add(sql, cap, " AND tenant = ?10");
     if (q->causes)
         add(sql, cap, " AND ((1 << cause) & ?4) != 0");
     add(sql, cap, " ORDER BY ended DESC, number DESC LIMIT ?8");
@@ -65,5 +69,9 @@ int stk_store_history(struct stk_store *st, const struct stk_history_query *q, s
     (void)sqlite3_bind_int64(s, 6, q->until ? q->until - 1 : STK_NEVER_TIME);
     (void)sqlite3_bind_int64(s, 7, q->before);
     (void)sqlite3_bind_int64(s, 8, limit);
+    if (q->queue)
+        stk_db_text(s, 9, q->queue);
+    if (q->tenant)
+        stk_db_text(s, 10, q->tenant);
     return stk_record_each(st, s, fn, ctx, err);
 }

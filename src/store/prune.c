@@ -93,14 +93,18 @@ int stk_store_job_respec(struct stk_store *st, const struct stk_record *r, int64
                          struct stk_err *err)
 {
     sqlite3_stmt *s = NULL;
-    int rc = stk_db_write(st, STK_SLOT_JOB_SPEC,
-                          "UPDATE job SET spec = ?2, gpu_milli = ?3 WHERE number = ?1", &s, err);
+    int rc = stk_db_write(
+        st, STK_SLOT_JOB_SPEC,
+        "UPDATE job SET spec = ?2, gpu_milli = ?3, queue = ?4, tenant = ?5 WHERE number = ?1", &s,
+        err);
 
     if (rc < 0)
         return rc;
     (void)sqlite3_bind_int64(s, 1, r->number);
     (void)sqlite3_bind_int64(s, 2, spec);
     (void)sqlite3_bind_int64(s, 3, r->gpu_milli);
+    stk_db_text(s, 4, r->queue);
+    stk_db_text(s, 5, r->tenant);
     rc = stk_db_run(st, s, "write a job", err);
     return rc < 0 ? rc : forget_spec(st, r->spec, err);
 }

@@ -63,8 +63,8 @@ static void bind_mutable(sqlite3_stmt *s, int i, const struct stk_record *r)
 
 static int check_texts(const struct stk_record *r, struct stk_err *err)
 {
-    const char *const all[] = {r->user, r->name,        r->comment,
-                               r->note, r->stdout_path, r->stderr_path};
+    const char *const all[] = {r->user,        r->name,        r->comment, r->note,
+                               r->stdout_path, r->stderr_path, r->queue,   r->tenant};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
         if (!stk_db_fits(all[i]))
@@ -78,9 +78,10 @@ int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct s
     static const char sql[] =
         "INSERT INTO job (number, uid, gid, user, kind, array, array_index, submitted, spec, name,"
         " first_started, started, ended, cause, code, gpus, tasks, restarts, preemptions, served,"
-        " comment, note, stdout, stderr, gpu_milli) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+        " comment, note, stdout, stderr, gpu_milli, queue, tenant) VALUES (?1, ?2, ?3, ?4, ?5, ?6, "
+        "?7, ?8, ?9, "
         "?10, ?11,"
-        " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)";
+        " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)";
     sqlite3_stmt *s = NULL;
     int rc = check_texts(r, err);
 
@@ -99,6 +100,8 @@ int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct s
     (void)sqlite3_bind_int64(s, 9, r->spec);
     bind_mutable(s, 10, r);
     (void)sqlite3_bind_int64(s, 25, r->gpu_milli);
+    stk_db_text(s, 26, r->queue);
+    stk_db_text(s, 27, r->tenant);
     return stk_db_run(st, s, "write a job", err);
 }
 
@@ -157,6 +160,8 @@ void stk_record_load(sqlite3_stmt *s, struct stk_record *ret_record)
         .stdout_path = stk_db_str(s, 22),
         .stderr_path = stk_db_str(s, 23),
         .gpu_milli = stk_db_u32(s, 24),
+        .queue = stk_db_str(s, 25),
+        .tenant = stk_db_str(s, 26),
     };
 }
 

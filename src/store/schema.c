@@ -57,7 +57,11 @@ static const char first[] =
 /* Parts of a GPU: gpus is then how many there are parts of. */
 static const char second[] = "ALTER TABLE job ADD COLUMN gpu_milli INTEGER NOT NULL DEFAULT 0;";
 
-static const char *const steps[] = {first, second};
+/* Where it waited, and for whom it ran. */
+static const char third[] = "ALTER TABLE job ADD COLUMN queue TEXT NOT NULL DEFAULT '';"
+                            "ALTER TABLE job ADD COLUMN tenant TEXT NOT NULL DEFAULT '';";
+
+static const char *const steps[] = {first, second, third};
 
 const struct stk_schema stk_schema = {steps, sizeof(steps) / sizeof(*steps)};
 

@@ -145,6 +145,7 @@ struct stk_record {
     uint32_t restarts, preemptions;
     stk_time served; /* time run, all starts together */
     int64_t spec;
+    const char *queue, *tenant; /* "": it is not known, or there are none */
     const char *comment;
     const char *note; /* a sentence about the end */
     const char *stdout_path, *stderr_path;
@@ -179,6 +180,8 @@ struct stk_history_query {
     const uint32_t *uid;   /* NULL: any */
     const char *user;      /* NULL: any */
     const char *name;      /* NULL: any */
+    const char *queue;     /* NULL: any; */
+    const char *tenant;    /* likewise; both pass rows over */
     uint32_t causes;       /* set of 1u << enum stk_cause; 0: any */
     stk_time since, until; /* ended at since or later, and before until; 0: no bound */
     stk_job_number before; /* the last number of the page before this one; 0: first page */

@@ -264,6 +264,7 @@ static struct stk_spec parse(const char *text)
     assert_non_null(o);
     assert_int_equal(stk_spec_check(o, &err), 0);
     assert_int_equal(stk_spec_parse(o, &s, &err), 0);
+    assert_int_equal(stk_spec_enqueue(&s, &stk_spec_standard, &err), 0);
     json_decref(o);
     return s;
 }

@@ -109,12 +109,11 @@ static void flags_become_keys(void **state)
     expect("#SBATCH --signal=B:USR1@90 --requeue --open-mode=append",
            "{\"signal\":{\"signal\":\"USR1\",\"seconds\":90,\"who\":\"batch\"},\"requeue\":true,"
            "\"open_mode\":\"append\"}");
-    expect("#SBATCH --no-requeue --nice=50 --hold", "{\"requeue\":false,\"priority\":450,"
+    expect("#SBATCH --no-requeue --nice=50 --hold", "{\"requeue\":false,\"nice\":50,"
                                                     "\"hold\":true}");
-    expect("#SBATCH --nice", "{\"priority\":400}");
-    expect("#SBATCH --priority=70 --nice=-5", "{\"priority\":75}");
-    expect("#SBATCH -q preemptible --nice=1", "{\"qos\":\"preemptible\",\"queue\":\"preemptible\","
-                                              "\"priority\":99}");
+    expect("#SBATCH --nice", "{\"nice\":100}");
+    expect("#SBATCH --priority=70 --nice=-5", "{\"priority\":70,\"nice\":-5}");
+    expect("#SBATCH -q preemptible --nice=1", "{\"qos\":\"preemptible\",\"nice\":1}");
     expect("#SBATCH -A lab --wckey=submitit -q long --comment=\"two words\"",
            "{\"account\":\"lab\",\"wckey\":\"submitit\",\"qos\":\"long\",\"comment\":\"two "
            "words\"}");
@@ -125,7 +124,7 @@ static void flags_become_keys(void **state)
     expect("# a comment\n\n##SBATCH --gpus=9\n#SBATCH --gpus=1\n#SBATCHX", "{\"gpus\":1}");
     expect("#SBATCH -J \"a b\"'c' --comment=a\\ b", "{\"name\":\"a bc\",\"comment\":\"a b\"}");
     expect("true\n#SBATCH --gpus=1", "{}");
-    expect("#SBATCH -p batch", "{\"queue\":\"batch\"}");
+    expect("#SBATCH -p batch", "{\"pool\":\"batch\"}");
     expect("#SBATCH --export=ALL,A=1,B", "{\"envs\":{\"A\":\"1\"}}");
 }
 

@@ -25,6 +25,8 @@ static int same(void *ctx, const struct stk_record *r)
     assert_int_equal(r->code, w->code);
     assert_int_equal(r->gpus, w->gpus);
     assert_int_equal(r->gpu_milli, w->gpu_milli);
+    assert_string_equal(r->queue, w->queue ? w->queue : "");
+    assert_string_equal(r->tenant, w->tenant ? w->tenant : "");
     assert_int_equal(r->tasks, w->tasks);
     assert_int_equal(r->restarts, w->restarts);
     assert_int_equal(r->preemptions, w->preemptions);
@@ -51,6 +53,8 @@ static void every_member_comes_back(void **state)
                            .submitted = T0,
                            .gpus = 16,
                            .gpu_milli = 250,
+                           .queue = "express",
+                           .tenant = "vision",
                            .tasks = 2,
                            .spec = 0,
                            .comment = "a comment",
