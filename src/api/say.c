@@ -273,6 +273,15 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
     case STK_WHY_QUEUE:
         say_limit(s, buf, size);
         break;
+    case STK_WHY_BOOKED:
+        stk_say_when(w->until, s->now, when, sizeof(when));
+        if (s->booking)
+            (void)snprintf(buf, size, "would use GPUs that are reserved: %.60s, over %s",
+                           s->booking, when);
+        else
+            (void)snprintf(buf, size, "would use GPUs that are reserved: reservation %u, over %s",
+                           w->booking, when);
+        break;
     case STK_WHY_CLAIMED:
     case STK_WHY_BEHIND:
     case STK_WHY_RESERVED:

@@ -18,6 +18,7 @@ struct stk_say { /* what is known beside the reason */
     uint32_t at_once;     /* it waits because so many of its array run; 0: not for that */
     const char *other;    /* what the job of the reason is called; NULL: by its number */
     const char *resource; /* the name of the reason's; NULL: it is about none */
+    const char *booking;  /* the name of the reason's reservation; NULL: by its number */
     const char *turn;     /* it shares a GPU in turns: whose turn it is; NULL: it does not */
     bool asleep;          /* its processes sleep */
     const struct stk_demand *demand; /* NULL: whole GPUs */

@@ -15,6 +15,8 @@
 #include "core/backfill.h"
 
 #include "core/beside.h"
+#include "core/booking.h"
+#include "core/fence.h"
 #include "core/gang.h"
 #include "core/index.h"
 #include "core/limit.h"
@@ -295,6 +297,25 @@ static stk_time give_next(struct stk_state *s, struct stk_ocursor *c)
     return t;
 }
 
+/* Nodes for the pieces that were found, of what they have in this transaction. */
+static void reserve_pieces(struct stk_state *s, const struct stk_job *j, uint32_t n)
+{
+    struct stk_pool *p = &s->pools[j->pool];
+
+    s->stamp++; /* what a node will have is what it has now */
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t node = s->try_pieces[i].node.i;
+        uint32_t gpus = s->try_pieces[i].gpus;
+
+        if (!stk_bits_test(s->avoid, node)) /* instances may share a node */
+            reserve_node(s, p, node, gpus);
+        else
+            s->nodes[node].extra -= gpus;
+        if (s->shapes[j->shape].demand.exclusive)
+            s->nodes[node].extra = NOBODY;
+    }
+}
+
 /* Counting does not help here: the job is tried in a transaction after each expected end. */
 static void reserve_gang(struct stk_state *s, const struct stk_job *j, stk_time now)
 {
@@ -310,20 +331,31 @@ static void reserve_gang(struct stk_state *s, const struct stk_job *j, stk_time 
     fits = stk_place_try(s, j->shape, NULL, &n);
     while (!fits && (t = give_next(s, &c)) != STK_NEVER_TIME)
         fits = stk_place_try(s, j->shape, NULL, &n);
-    s->stamp++; /* what a node will have is what it has now */
-    for (uint32_t i = 0; fits && i < n; i++) {
-        uint32_t node = s->try_pieces[i].node.i;
-        uint32_t gpus = s->try_pieces[i].gpus;
-
-        if (!stk_bits_test(s->avoid, node)) /* instances may share a node */
-            reserve_node(s, p, node, gpus);
-        else
-            s->nodes[node].extra -= gpus;
-        if (s->shapes[j->shape].demand.exclusive)
-            s->nodes[node].extra = NOBODY;
-    }
+    if (fits)
+        reserve_pieces(s, j, n);
     stk_txn_rollback(s, mark);
     p->resv_at = !fits ? STK_NEVER_TIME : t > now ? t : now + 1;
+}
+
+/* Where GPUs are set aside: windows open and close on the way. */
+static void reserve_booked(struct stk_state *s, const struct stk_job *j, stk_time now)
+{
+    struct stk_pool *p = &s->pools[j->pool];
+    stk_txn_mark mark = stk_txn_begin(s);
+    uint32_t n = 0;
+    stk_time t = stk_fence_when(s, (uint32_t)(j - s->jobs), now, &n);
+
+    if (t != STK_NEVER_TIME)
+        reserve_pieces(s, j, n);
+    for (uint32_t i = 0; i < p->n_resv; i++) {
+        uint32_t node = s->resv_nodes[p->first_node + i];
+
+        s->nodes[node].extra -= stk_fence_leaves(s, node, t);
+    }
+    if (t != STK_NEVER_TIME && s->shapes[j->shape].demand.pin)
+        p->resv_mask = stk_place_pin(&s->shapes[j->shape].demand).mask;
+    stk_txn_rollback(s, mark);
+    p->resv_at = t == STK_NEVER_TIME || t > now ? t : now + 1;
 }
 
 void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
@@ -337,6 +369,10 @@ void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
 
     stk_shape_unreserve(s, j->pool);
     p->resv_job = job;
+    if (p->n_booked > 0) {
+        reserve_booked(s, j, now);
+        return;
+    }
     if (s->shapes[j->shape].demand.pin) {
         reserve_pinned(s, j, now);
         return;
@@ -414,7 +450,7 @@ static bool spare_on(struct stk_state *s, const struct stk_shape *sh, uint32_t n
     return stk_power_fits(s, &piece, 1);
 }
 
-bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
+static bool spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
 {
     const struct stk_shape *sh = &s->shapes[shape];
     const struct stk_pool *p = &s->pools[sh->pool];
@@ -435,6 +471,21 @@ bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
             return true;
         }
     return false;
+}
+
+bool stk_reserve_spare(struct stk_state *s, uint32_t shape, uint32_t *ret_n)
+{
+    stk_txn_mark mark = stk_txn_begin(s);
+    bool ok;
+
+    if (s->pools[s->shapes[shape].pool].n_booked == 0)
+        return spare(s, shape, ret_n);
+    stk_fence_raise(s, shape);
+    s->book.raised = true;
+    ok = spare(s, shape, ret_n);
+    s->book.raised = false;
+    stk_txn_rollback(s, mark);
+    return ok;
 }
 
 /* ---- conservative ---- */
@@ -555,6 +606,26 @@ static uint32_t first_jobs(struct stk_state *s, struct stk_pool *p)
     return n < s->backfill_depth ? n : s->backfill_depth;
 }
 
+/* Reservations take what they lack while they last; what is held comes back at the end. */
+static void plan_windows(struct stk_state *s, uint32_t pool, stk_time now)
+{
+    for (uint32_t i = 0; i < s->book.n; i++) {
+        const struct stk_booking *b = &s->book.row[i];
+        int64_t lacks = 0, held = 0;
+
+        if (b->pool != pool || b->end <= now)
+            continue;
+        for (uint32_t k = 0; k < b->n; k++) {
+            const struct stk_fence *f = &s->book.fence[b->first + k];
+
+            held += f->held;
+            lacks += stk_fence_wants(f) - f->held;
+        }
+        stk_timeline_add(&s->pools[pool].plan, b->start > now ? b->start : now, b->end, -lacks);
+        stk_timeline_add(&s->pools[pool].plan, b->end, STK_NEVER_TIME, held);
+    }
+}
+
 void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
 {
     struct stk_pool *p = &s->pools[pool];
@@ -572,6 +643,7 @@ void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
     }
     for (uint32_t i = 0; (i = stk_queue_stopping(s, pool, i)) != STK_NONE; i++)
         stk_timeline_add(&p->plan, now + 1, STK_NEVER_TIME, gives_back(s, &s->jobs[i]));
+    plan_windows(s, pool, now);
     n = first_jobs(s, p);
     p->plan_rank = INT64_MIN;
     p->plan_number = 0;

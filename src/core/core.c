@@ -2,6 +2,7 @@
 #include "core/core.h"
 
 #include "base/hash.h"
+#include "core/booking.h"
 #include "core/decide.h"
 #include "core/evictable.h"
 #include "core/index.h"
@@ -20,6 +21,11 @@ stk_job_id stk_core_next_job(const struct stk_core *c)
 stk_lease_id stk_core_next_lease(const struct stk_core *c)
 {
     return c->s.next_lease;
+}
+
+uint32_t stk_core_next_booking(const struct stk_core *c)
+{
+    return c->s.book.next;
 }
 
 const struct stk_state *stk_core_state(const struct stk_core *c)
@@ -153,6 +159,8 @@ static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk
     case STK_EV_NODE_OFF:
     case STK_EV_TICK:
     case STK_EV_SET:
+    case STK_EV_RESERVE:
+    case STK_EV_UNRESERVE:
     case STK_EV_TYPE_MAX:
         break;
     }
@@ -209,6 +217,8 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
     s->pools[pool].plan_valid = false;
     s->pools[pool].blocked = false;
     stk_shape_unreserve(s, pool);
+    if (s->book.n > 0)
+        stk_booking_fill(s, node);
     stk_shape_wake(s, node);
     return 0;
 }
@@ -219,6 +229,7 @@ static int apply_tick(struct stk_state *s, struct stk_err *err)
     if (stk_opool_reserve(&s->trees, &s->mem, 2 * stk_heap_count(&s->timers, s->now) + 3) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     stk_tick(s);
+    stk_booking_tick(s);
     return 0;
 }
 
@@ -240,7 +251,8 @@ static int check_event(const struct stk_state *s, const struct stk_event *ev, st
                            (long long)ev->at);
     if (ev->type == STK_EV_SUBMIT || ev->type == STK_EV_TICK || ev->type == STK_EV_NODE_UP ||
         ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_GPUS_OFF ||
-        ev->type == STK_EV_NODE_OFF || ev->type == STK_EV_SET)
+        ev->type == STK_EV_NODE_OFF || ev->type == STK_EV_SET || ev->type == STK_EV_RESERVE ||
+        ev->type == STK_EV_UNRESERVE)
         return 0;
     from = ev->job.i < s->n_jobs ? (enum stk_job_state)s->jobs[ev->job.i].state : STK_JOB_NONE;
     if (stk_lifecycle_next(from, ev->type) == 0)
@@ -273,6 +285,12 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
         break;
     case STK_EV_SET:
         rc = stk_settings_set(c, ev->u.set, err);
+        break;
+    case STK_EV_RESERVE:
+        rc = stk_booking_add(s, ev, err);
+        break;
+    case STK_EV_UNRESERVE:
+        rc = stk_booking_remove(s, ev, err);
         break;
     case STK_EV_HOLD:
     case STK_EV_RELEASE:
@@ -340,15 +358,17 @@ void stk_core_expect(const struct stk_core *c, stk_job_id job)
 
 bool stk_core_tick_due(const struct stk_core *c, stk_time now)
 {
-    return c->s.timers.n > 0 && c->s.timers.item[0].key <= now;
+    return (c->s.timers.n > 0 && c->s.timers.item[0].key <= now) || stk_booking_due(&c->s, now);
 }
 
 stk_time stk_core_wake(const struct stk_core *c, stk_time now)
 {
     const struct stk_state *s = &c->s;
     stk_time t = s->timers.n > 0 ? s->timers.item[0].key : STK_NEVER_TIME;
+    stk_time w = stk_booking_wake(s);
 
     t = s->protect_at < t ? s->protect_at : t;
+    t = w < t ? w : t;
     if (s->round > 0 && (s->leave_look || (s->n_waiting > 0 && (s->drift || s->n_dirty > 0)))) {
         stk_time next = (now / s->round + 1) * s->round;
 

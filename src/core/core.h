@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core.h - the scheduler as a function: events in, decisions out.
  *
- * stk_core_apply() is the only function that changes state. stk_core_decide() proposes PLACE and
- * EVICT events and changes nothing but caches; the caller applies each one, journals it, and only
- * then hands it to the engine. Replaying the journal therefore needs no policy code at all. Neither
- * reads a clock or does I/O; decide() does not allocate.
+ * stk_core_apply() is the only function that changes state. stk_core_decide() proposes PLACE,
+ * EVICT and UNRESERVE events and changes nothing but caches; the caller applies each one, journals
+ * it, and only then hands it to the engine. Replaying the journal therefore needs no policy code at
+ * all. Neither reads a clock or does I/O; decide() does not allocate.
  *
  *     apply(what happened)...; while ((n = decide(now, out, cap)) > 0) apply(each of out);
  */
@@ -72,6 +72,7 @@ int stk_core_fork(const struct stk_core *core, struct stk_core **ret_core, struc
 /* What the next SUBMIT and PLACE must carry. */
 stk_job_id stk_core_next_job(const struct stk_core *core);
 stk_lease_id stk_core_next_lease(const struct stk_core *core);
+uint32_t stk_core_next_booking(const struct stk_core *core); /* likewise RESERVE */
 
 /* 0, or -EPROTO (not legal in the job's state), -ESTALE (an older lease), -EINVAL, -ERANGE (can
  * never run), -ENOENT (depends on a job that is not known), -ENOSPC (does not fit now), -EOVERFLOW

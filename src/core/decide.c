@@ -12,9 +12,11 @@
 #include "core/decide.h"
 
 #include "core/backfill.h"
+#include "core/booking.h"
 #include "core/core.h"
 #include "core/defrag.h"
 #include "core/fair.h"
+#include "core/fence.h"
 #include "core/leave.h"
 #include "core/limit.h"
 #include "core/place.h"
@@ -57,12 +59,16 @@ static uint32_t claimed_step(struct stk_state *s, uint32_t pool, stk_time now,
 {
     const struct stk_ask ask = {.s = s, .now = now, .pool = pool, .out = out, .cap = cap};
     uint32_t job = s->pools[pool].claim, n;
+    bool fits;
 
-    if (stk_place_try(s, s->jobs[job].shape, NULL, &n)) {
+    stk_fence_for(s, now, now + stk_speed_longest(s, &s->jobs[job], now));
+    fits = stk_place_try(s, s->jobs[job].shape, NULL, &n);
+    if (fits)
         out[0] = stk_decide_place(s, now, job, n);
-        return 1;
-    }
-    return s->preempt->room ? s->preempt->room(s->preempt_st, &ask, (stk_job_id){job}) : 0;
+    else
+        n = s->preempt->room ? s->preempt->room(s->preempt_st, &ask, (stk_job_id){job}) : 0;
+    stk_fence_any(s);
+    return fits ? 1 : n;
 }
 
 /* Jobs that were moved are placed before all others. */
@@ -110,8 +116,12 @@ static uint32_t planned_try(struct stk_state *s, struct stk_pool *p, uint32_t sh
     const stk_time now = out->at;
     const bool behind = behind_reservation(s, p, e);
     uint32_t n;
+    bool fits;
 
-    if (!stk_place_try(s, shape, NULL, &n)) { /* count said yes, fragments say no */
+    stk_fence_for(s, now, now + stk_speed_longest(s, &s->jobs[e->id], now));
+    fits = stk_place_try(s, shape, NULL, &n);
+    stk_fence_any(s);
+    if (!fits) { /* count said yes, fragments say no */
         if (!behind && p->resv_job != e->id)
             stk_reserve_for(s, e->id, now);
         stk_shape_park(s, shape, STK_PARKED_ROOM);
@@ -160,28 +170,39 @@ static uint32_t planned_step(struct stk_state *s, uint32_t pool, stk_time now,
     return 0;
 }
 
-/* The job cannot start and nobody before it waits for a reservation. */
-static uint32_t head_blocked(struct stk_state *s, uint32_t pool, uint32_t job, stk_time now,
-                             struct stk_event *out, uint32_t cap)
+/* The job cannot start and nobody before it waits for a reservation: others give way, or it is
+ * promised a start, or it stands in the way of all. */
+static uint32_t head_waits(struct stk_state *s, uint32_t pool, uint32_t job, stk_time now,
+                           struct stk_event *out, uint32_t cap)
 {
     struct stk_pool *p = &s->pools[pool];
     struct stk_ask ask = {.s = s, .now = now, .pool = pool, .out = out, .cap = cap};
     uint32_t n = 0;
 
+    stk_fence_for(s, now, now + stk_speed_longest(s, &s->jobs[job], now));
     if (s->preempt->room)
         n = s->preempt->room(s->preempt_st, &ask, (stk_job_id){job});
-    if (n == 0 && s->defrag > 0 && p->n_stopping == 0)
+    if (n == 0 && s->defrag > 0 && p->n_stopping == 0 && p->n_booked == 0)
         n = stk_defrag_room(&ask, job);
+    stk_fence_any(s);
     if (n > 0)
         return n;
-    if (!s->backfill->pass) {
+    if (!s->backfill->pass)
         p->blocked = true;
-        return 0;
-    }
-    if (s->backfill->reserve_one && (p->resv_job != job || now >= p->resv_at))
+    else if (s->backfill->reserve_one && (p->resv_job != job || now >= p->resv_at))
         stk_reserve_for(s, job, now);
-    stk_shape_park(s, s->jobs[job].shape, STK_PARKED_ROOM);
     return 0;
+}
+
+/* The same, and no other of its shape fits either. */
+static uint32_t head_blocked(struct stk_state *s, uint32_t pool, uint32_t job, stk_time now,
+                             struct stk_event *out, uint32_t cap)
+{
+    uint32_t n = head_waits(s, pool, job, now, out, cap);
+
+    if (n == 0 && s->backfill->pass)
+        stk_shape_park(s, s->jobs[job].shape, STK_PARKED_ROOM);
+    return n;
 }
 
 /* Behind a reservation: a job that ends before it, or that fits beside it. */
@@ -245,6 +266,7 @@ static uint32_t entitled_step(struct stk_state *s, uint32_t shape, const struct 
     }
     if (behind && promised_title(s, p))
         return backfill_step(s, shape, first, now, out);
+    stk_fence_for(s, now, now + stk_speed_longest(s, &s->jobs[first->id], now));
     if (stk_place_try(s, shape, NULL, &n)) {
         const bool ends =
             behind && (p->resv_at == STK_NEVER_TIME || first->aux <= p->resv_at - now);
@@ -253,11 +275,13 @@ static uint32_t entitled_step(struct stk_state *s, uint32_t shape, const struct 
             stk_shape_unreserve(s, ask.pool);
             (void)stk_place_try(s, shape, NULL, &n);
         }
+        stk_fence_any(s);
         out[0] = stk_decide_place(s, now, first->id, n);
         return 1;
     }
     stk_tenant_note(s, shape, false);
     n = s->preempt->room(s->preempt_st, &ask, (stk_job_id){first->id});
+    stk_fence_any(s);
     if (n == 0)
         park_entitled(s, p, first->id, now);
     return n;
@@ -273,6 +297,98 @@ static uint32_t next_shape(const struct stk_pool *p)
     return p->ready.n > 0 && !p->blocked ? p->ready.item[0].id : STK_NONE;
 }
 
+/* ---- where GPUs are set aside for later ---- */
+
+/* It starts now, on what is found for one that runs so long. */
+static uint32_t place_for(struct stk_state *s, uint32_t job, stk_time now, struct stk_event *out)
+{
+    uint32_t n;
+    bool fits;
+
+    stk_fence_for(s, now, now + stk_speed_longest(s, &s->jobs[job], now));
+    fits = stk_place_try(s, s->jobs[job].shape, NULL, &n);
+    stk_fence_any(s);
+    if (fits)
+        out[0] = stk_decide_place(s, now, job, n);
+    return fits;
+}
+
+/* The first job of the shape that runs no longer than this, or, behind the promise to another, that
+ * ends before it or fits beside it. NULL: none. *ret_n: 0, or pieces have been found. */
+static const struct stk_oent *short_enough(struct stk_state *s, uint32_t shape, stk_time now,
+                                           stk_time limit, uint32_t *ret_n)
+{
+    struct stk_pool *p = &s->pools[s->shapes[shape].pool];
+    const struct stk_otree *waiting = &s->shapes[shape].waiting;
+    const struct stk_oent *e = stk_otree_first(&s->trees, waiting, limit);
+    bool beside;
+
+    *ret_n = 0;
+    if (!e || !behind_reservation(s, p, e) || p->resv_at == STK_NEVER_TIME ||
+        e->aux <= p->resv_at - now)
+        return e;
+    stk_fence_for(s, now, now + e->aux);
+    beside = stk_reserve_spare(s, shape, ret_n);
+    stk_fence_any(s);
+    if (beside)
+        return e;
+    *ret_n = 0;
+    limit = p->resv_at - now < limit ? p->resv_at - now : limit;
+    return stk_otree_first(&s->trees, waiting, limit);
+}
+
+/* The best shape of a pool with reservations: its first job starts, or another that is shorter may
+ * pass it. 0: the shape was put elsewhere, or the queue is blocked. */
+static uint32_t booked_step(struct stk_state *s, uint32_t pool, uint32_t shape,
+                            const struct stk_oent *first, stk_time now, struct stk_event *out,
+                            uint32_t cap)
+{
+    struct stk_pool *p = &s->pools[pool];
+    const struct stk_heap_item top = p->ready.item[0];
+    const bool behind = behind_reservation(s, p, first);
+    const struct stk_oent *e;
+    stk_time limit;
+    uint32_t n;
+
+    if (!stk_fence_fits(s, shape, now, &limit, &n)) {
+        stk_tenant_note(s, shape, false);
+        if (!behind)
+            return head_blocked(s, pool, first->id, now, out, cap);
+        stk_shape_park(s, shape, STK_PARKED_ROOM);
+        return 0;
+    }
+    if (limit != STK_NEVER_TIME)
+        limit = stk_speed_work(limit, tried_speed(s, shape, n));
+    if (!behind && first->aux <= limit && place_for(s, first->id, now, out)) {
+        if (p->resv_job != STK_NONE)
+            stk_shape_unreserve(s, pool);
+        return 1;
+    }
+    if (!behind && first->key == top.key && first->tie == top.tie) {
+        n = head_waits(s, pool, first->id, now, out, cap);
+        if (n > 0 || p->blocked)
+            return n;
+    }
+    e = short_enough(s, shape, now, limit, &n);
+    if (!e || e->id == p->resv_job) {
+        stk_tenant_note(s, shape, false);
+        stk_shape_park(s, shape, STK_PARKED_RESERVE);
+        return 0;
+    }
+    if (e->key != top.key || e->tie != top.tie) { /* others may come before it */
+        stk_shape_requeue(s, shape, e);
+        p->late_keys = true;
+        return 0;
+    }
+    if (n > 0)
+        out[0] = stk_decide_place(s, now, e->id, n);
+    else if (!place_for(s, e->id, now, out)) {
+        stk_shape_park(s, shape, STK_PARKED_RESERVE);
+        return 0;
+    }
+    return 1;
+}
+
 static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, struct stk_event *out,
                            uint32_t cap)
 {
@@ -286,8 +402,9 @@ static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, str
         __builtin_prefetch(&s->jobs[first->id].started);
         if (stk_shape_limited(&s->shapes[shape]) && stk_limit_park(s, shape))
             continue; /* it stands in nobody's way */
-        if (s->shapes[shape].title) {
-            n = entitled_step(s, shape, first, now, out, cap);
+        if (s->shapes[shape].title || p->n_booked > 0) {
+            n = s->shapes[shape].title ? entitled_step(s, shape, first, now, out, cap)
+                                       : booked_step(s, pool, shape, first, now, out, cap);
             if (n > 0)
                 return n;
             continue;
@@ -318,6 +435,14 @@ static uint32_t pool_step(struct stk_state *s, uint32_t pool, stk_time now, stru
 
     if (p->n_waiting == 0)
         return 0;
+    if (p->n_open > 0) {
+        uint32_t n, job = stk_fence_next(s, pool, now, &n);
+
+        if (job != STK_NONE) {
+            out[0] = stk_decide_place(s, now, job, n);
+            return 1;
+        }
+    }
     if (p->claim != STK_NONE) {
         uint32_t n = claimed_step(s, pool, now, out, cap);
 
@@ -359,7 +484,12 @@ static void look_again(struct stk_state *s)
 
 uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, uint32_t cap)
 {
+    uint32_t n;
+
     stk_fair_refresh(s);
+    n = s->book.n > 0 ? stk_booking_step(s, now, out, cap) : 0;
+    if (n > 0)
+        return n;
     if (s->again && now > s->again_at)
         look_again(s);
     stk_stake_look_again(s, now);
@@ -368,8 +498,7 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
     if (s->round > 0 && now % s->round != 0)
         return 0;
     if (s->leave_look) {
-        uint32_t n = stk_leave_decide(s, now, out, cap);
-
+        n = stk_leave_decide(s, now, out, cap);
         if (n > 0)
             return n;
     }
@@ -382,8 +511,8 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
     while (s->n_dirty > 0) {
         struct stk_ask ask = {
             .s = s, .now = now, .pool = s->dirty[s->n_dirty - 1], .out = out, .cap = cap};
-        uint32_t n = 0;
 
+        n = 0;
         if (!s->preempt->pass)
             n = pool_step(s, ask.pool, now, out, cap);
         else if (s->pools[ask.pool].n_waiting > 0 || s->order->types) /* a running one may move */

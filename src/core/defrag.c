@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/defrag.h"
 
+#include "core/booking.h"
 #include "core/index.h"
 #include "core/part.h"
 #include "core/place.h"
@@ -106,7 +107,7 @@ static bool may_move(const struct stk_state *s, uint32_t pool, const struct stk_
 {
     return (v->state == STK_JOB_RUNNING || v->state == STK_JOB_PLACED) && v->pool == pool &&
            v->n_pieces == 1 && !v->slept && v->tier != STK_TIER_CRITICAL &&
-           !s->shapes[v->shape].demand.mig;
+           !s->shapes[v->shape].demand.mig && !stk_booking_owns(s, (uint32_t)(v - s->jobs));
 }
 
 /* Jobs that may be moved, with their nodes and sizes, into s->sort: once for a search. */

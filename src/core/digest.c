@@ -3,6 +3,7 @@
  * compiler and optimisation level. Caches are left out. */
 #include "base/hash.h"
 #include "core/account.h"
+#include "core/booking.h"
 #include "core/budget.h"
 #include "core/core.h"
 #include "core/settings.h"
@@ -89,5 +90,5 @@ uint64_t stk_core_digest(const struct stk_core *c)
         h = stk_hash_mix(h, s->n_moved);
     if (s->seen)
         h = mix_seen(h, s->seen);
-    return h;
+    return stk_booking_digest(s, h);
 }

@@ -3,12 +3,14 @@
  * state as it is; no record of past attempts is kept, so the answer cannot be stale. */
 #include <string.h>
 
+#include "core/fence.h"
 #include "core/gang.h"
 #include "core/index.h"
 #include "core/limit.h"
 #include "core/place.h"
 #include "core/power.h"
 #include "core/resource.h"
+#include "core/speed.h"
 #include "core/verbs.h"
 #include "model/reason.h"
 
@@ -109,6 +111,20 @@ static bool over_limit(struct stk_state *s, const struct stk_job *j, struct stk_
            stk_limit_why(s, j, r);
 }
 
+/* It would fit if there were no reservations. */
+static bool kept_out(struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    const struct stk_booking *b = stk_fence_why(s, (uint32_t)(j - s->jobs), s->now);
+
+    if (!b)
+        return false;
+    r->code = STK_WHY_BOOKED;
+    r->booking = b->number;
+    r->have = s->pools[j->pool].gpus_free;
+    r->until = b->end;
+    return true;
+}
+
 /* It does not fit: what is missing. */
 static void lacks_room(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
 {
@@ -195,8 +211,10 @@ static void all_of_waiting(struct stk_state *s, const struct stk_job *j,
 {
     struct stk_reason limit = *base, power = *base, room = *base, turn = *base;
     uint32_t n;
-    bool fits = stk_place_try(s, j->shape, NULL, &n), limited, powered;
+    bool fits, limited, powered;
 
+    stk_fence_for(s, s->now, s->now + stk_speed_longest(s, j, s->now));
+    fits = stk_place_try(s, j->shape, NULL, &n);
     limited = !fits && over_limit(s, j, &limit);
     powered = !fits && !limited && lacks_power(s, j, &power);
     if (limited)
@@ -204,9 +222,11 @@ static void all_of_waiting(struct stk_state *s, const struct stk_job *j,
     if (powered)
         add(all, base, power);
     if (!fits && !powered && (!limited || !fits_without_limits(s, j))) {
-        lacks_room(s, j, &room);
+        if (!kept_out(s, j, &room))
+            lacks_room(s, j, &room);
         add(all, base, room);
     }
+    stk_fence_any(s);
     not_its_turn(s, j, s->now, &turn);
     if (fits || turn.code != STK_WHY_RANK)
         add(all, base, turn);

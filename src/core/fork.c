@@ -7,6 +7,7 @@
 
 #include "core/account.h"
 #include "core/blocks.h"
+#include "core/booking.h"
 #include "core/budget.h"
 #include "core/core.h"
 #include "core/evictable.h"
@@ -96,6 +97,7 @@ static void all_blocks(struct stk_state *s, struct stk_visit *v)
     stk_tenants_memory(s, v);
     stk_fair_memory(s, v);
     stk_accounts_memory(s, v);
+    stk_booking_memory(s, v);
     stk_index_memory(s, v);
     stk_settings_memory(s, v);
     STK_BLOCK(v, s->mix, 1);

@@ -12,6 +12,7 @@
 
 #include "core/account.h"
 #include "core/array.h"
+#include "core/booking.h"
 #include "core/budget.h"
 #include "core/defrag.h"
 #include "core/evictable.h"
@@ -476,7 +477,6 @@ static int settle_job(struct load *l, uint32_t job)
     struct stk_state *s = l->s;
     struct stk_job *j = &s->jobs[job];
     const struct loaded *v = &l->live[job];
-    struct stk_under under;
     int rc = check_state(l, j, v);
 
     if (rc == 0 && j->pool >= s->n_pools)
@@ -491,8 +491,7 @@ static int settle_job(struct load *l, uint32_t job)
         j->word = 0;
     if (j->moving)
         stk_defrag_moves(s, job);
-    under = stk_limit_join(s, job);
-    j->shape = stk_shape_get(s, &v->demand, j->pool, &under);
+    j->shape = stk_shape_of(s, job, &v->demand);
     if (j->slept)
         s->nodes[v->demand.pin - 1].mask_wake |= v->demand.pin_mask;
     s->n_live++;
@@ -608,6 +607,8 @@ static int load(struct load *l)
     rc = rc < 0 ? rc : get_arrays(l);
     if (rc == 0)
         stk_budgets_get(&l->r, s, l->version);
+    if (rc == 0 && l->version > 4 && stk_booking_get(&l->r, s) < 0)
+        rc = no_memory(l);
     if (rc == 0 && (l->r.bad || l->r.at != l->r.end))
         rc = bad(l, l->r.bad ? "it is cut short" : "something is left over");
     for (uint32_t i = 0; i < s->n_jobs && rc == 0; i++) {
@@ -617,8 +618,11 @@ static int load(struct load *l)
             rc = settle_job(l, i);
     }
     rc = rc < 0 ? rc : tie_edges(l);
+    if (rc == 0)
+        stk_booking_hold_again(s);
     rc = rc < 0 ? rc : set_nodes(l);
-    if (rc == 0 && stk_txn_reserve(s, 4 * (s->n_pieces + s->n_nodes + STK_BATCH) + s->n_parts) < 0)
+    if (rc == 0 && stk_txn_reserve(s, 4 * (s->n_pieces + s->n_nodes + STK_BATCH) + s->n_parts +
+                                          8 * s->book.n_fences) < 0)
         rc = no_memory(l);
     return rc;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/account.h"
+#include "core/booking.h"
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/pair.h"
@@ -171,7 +172,7 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
     if (s->place->share)
         s->place->share(s->place_st, &s->share);
     if (!s->mix || (s->place->tags && !s->tags) || stk_score_init(s) < 0 || stk_seen_init(s) < 0 ||
-        stk_pair_init(s) < 0 ||
+        stk_pair_init(s) < 0 || stk_booking_init(s) < 0 ||
         (s->preempt->room && (stk_evictable_init(s) < 0 || stk_victims_init(s) < 0)) ||
         stk_mem_grow(mem, &s->try_pieces, &s->cap_try, pieces + 1, sizeof(*s->try_pieces)) < 0 ||
         stk_mem_grow(mem, &s->list_a, &s->cap_list_a, n + 1, sizeof(*s->list_a)) < 0 ||

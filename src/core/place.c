@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/place.h"
 
+#include "core/fence.h"
 #include "core/gang.h"
 #include "core/limit.h"
 #include "core/pair.h"
@@ -400,7 +401,7 @@ static bool try_limited(struct stk_state *s, uint32_t shape, const uint64_t *avo
 {
     struct stk_no_room *full = &s->no_room[s->shapes[shape].kin & (STK_NO_ROOM - 1)];
     const uint64_t types = s->shapes[shape].demand.gpu_types & stk_limit_open(s, shape);
-    const bool keeps = !avoid && !s->cap_w;
+    const bool keeps = !avoid && !s->cap_w && s->pools[s->shapes[shape].pool].n_booked == 0;
     struct stk_demand d;
 
     if (!types || (keeps && full->room == s->room && full->types == types &&
@@ -415,11 +416,25 @@ static bool try_limited(struct stk_state *s, uint32_t shape, const uint64_t *avo
     return false;
 }
 
-bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n)
+static bool try_shape(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n)
 {
     if (stk_shape_limited(&s->shapes[shape]))
         return try_limited(s, shape, avoid, ret_n);
     return try_demand(s, &s->shapes[shape].demand, s->shapes[shape].pool, avoid, ret_n);
+}
+
+bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, uint32_t *ret_n)
+{
+    stk_txn_mark mark;
+    bool ok;
+
+    if (s->pools[s->shapes[shape].pool].n_booked == 0 || s->book.raised)
+        return try_shape(s, shape, avoid, ret_n);
+    mark = stk_txn_begin(s);
+    stk_fence_raise(s, shape);
+    ok = try_shape(s, shape, avoid, ret_n);
+    stk_txn_rollback(s, mark);
+    return ok;
 }
 
 bool stk_place_try_types(struct stk_state *s, uint32_t shape, uint64_t types, uint32_t *ret_n)

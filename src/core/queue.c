@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "core/backfill.h"
+#include "core/booking.h"
 #include "core/budget.h"
 #include "core/evictable.h"
 #include "core/fair.h"
@@ -38,7 +39,7 @@ static int reserve(struct stk_state *s, uint32_t pool, uint32_t n)
     }
     if (s->backfill->reserve_all) {
         rc = rc < 0 ? rc : stk_heap_reserve(&p->due, m, p->n_live + 1);
-        rc = rc < 0 ? rc : stk_timeline_reserve(&p->plan, 2 * p->n_live + 2);
+        rc = rc < 0 ? rc : stk_timeline_reserve(&p->plan, 2 * p->n_live + 2 + 2 * s->book.n);
     }
     return rc;
 }
@@ -185,6 +186,8 @@ void stk_queue_enter(struct stk_state *s, uint32_t job)
         stk_shape_mark_dirty(s, j->pool);
     else
         shape_got(s, j->shape, job);
+    if (p->n_open > 0 && s->shapes[j->shape].demand.holders)
+        stk_shape_mark_dirty(s, j->pool); /* something may be held for it */
 }
 
 void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
@@ -265,6 +268,7 @@ void stk_queue_lease(struct stk_state *s, uint32_t job)
 
         stk_otree_insert(&s->trees, &p->ends, e);
     }
+    stk_booking_lease(s, job);
 }
 
 void stk_queue_unlease(struct stk_state *s, uint32_t job)
@@ -285,6 +289,7 @@ void stk_queue_unlease(struct stk_state *s, uint32_t job)
     stk_heap_remove(&s->timers, s->timer_pos, job);
     if (s->keep_ends)
         (void)stk_otree_remove(&s->trees, &p->ends, j->expected_end, j->number);
+    stk_booking_unlease(s, job);
 }
 
 uint32_t stk_queue_stopping(const struct stk_state *s, uint32_t pool, uint32_t from)

@@ -5,6 +5,7 @@
 
 #include "core/account.h"
 #include "core/array.h"
+#include "core/booking.h"
 #include "core/budget.h"
 #include "core/defrag.h"
 #include "core/limit.h"
@@ -25,6 +26,8 @@ static void give_back(struct stk_state *s, struct stk_job *j)
         const struct stk_use u = stk_use_by(s, j, d, p);
 
         stk_index_give(s, p->node.i, &u);
+        if (s->book.n > 0)
+            stk_booking_fill(s, p->node.i);
         stk_shape_wake(s, p->node.i);
     }
     stk_limit_gave(s, j);
@@ -86,6 +89,7 @@ static void end_lease(struct stk_state *s, uint32_t job, stk_time ended)
     j->served += ended - j->started;
     j->lost += behind;
     give_back(s, j);
+    stk_booking_uncharge(s, job);
     j->lease = 0;
     j->suspend_wanted = false;
     s->stakes[job].kill = false;

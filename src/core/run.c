@@ -2,6 +2,7 @@
 /* run.c - a job gets its lease, starts, or is told to give way. */
 #include "core/verbs.h"
 
+#include "core/booking.h"
 #include "core/defrag.h"
 #include "core/gang.h"
 #include "core/limit.h"
@@ -142,6 +143,26 @@ static void charge_reservation(struct stk_state *s, const struct stk_job *j)
     }
 }
 
+/* What reservations hold for the job is free to it. */
+static int take(struct stk_state *s, const struct stk_job *j, const struct stk_event *ev,
+                struct stk_err *err)
+{
+    const struct stk_piece *pieces = ev->u.place.pieces;
+    stk_txn_mark mark = stk_txn_begin(s);
+    int rc;
+
+    if (s->book.n == 0)
+        return stk_run_take(s, j, pieces, ev->u.place.n, err);
+    stk_booking_let(s, j, pieces, ev->u.place.n);
+    rc = stk_run_take(s, j, pieces, ev->u.place.n, err);
+    if (rc < 0)
+        stk_txn_rollback(s, mark);
+    else
+        stk_txn_commit(s, mark);
+    stk_booking_settle(s, rc == 0);
+    return rc;
+}
+
 int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
 {
     struct stk_job *j = &s->jobs[ev->job.i];
@@ -157,10 +178,11 @@ int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_er
     rc = rc < 0 ? rc : stk_queue_reserve(s, j->pool);
     /* a tentative session may give and take every piece, and those of a batch of new jobs */
     rc = rc < 0 ? rc
-                : stk_txn_reserve(s, 4 * (s->n_pieces + n + s->n_nodes + STK_BATCH) + s->n_parts);
+                : stk_txn_reserve(s, 4 * (s->n_pieces + n + s->n_nodes + STK_BATCH) + s->n_parts +
+                                         8 * s->book.n_fences);
     if (rc < 0)
         return stk_err_set(err, -ENOMEM, "out of memory for a lease of %u pieces", n);
-    rc = stk_run_take(s, j, ev->u.place.pieces, n, err);
+    rc = take(s, j, ev, err);
     if (rc < 0)
         return rc;
     stk_queue_leave(s, ev->job.i, true);
@@ -179,6 +201,8 @@ int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_er
     j->state = STK_JOB_PLACED;
     stk_queue_lease(s, ev->job.i);
     stk_pair_join(s, ev->job.i);
+    for (uint32_t i = 0; s->book.n > 0 && i < n; i++)
+        stk_booking_fill(s, ev->u.place.pieces[i].node.i);
     charge_reservation(s, j);
     return 0;
 }

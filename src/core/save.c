@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "core/account.h"
+#include "core/booking.h"
 #include "core/budget.h"
 #include "core/resource.h"
 #include "core/settings.h"
@@ -262,6 +263,7 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
     put_row(out, s, s->done_head);
     put_arrays(out, s);
     stk_budgets_put(out, s);
+    stk_booking_put(out, s);
     if (out->failed)
         return stk_err_set(err, out->failed, "out of memory for the state of %u jobs", s->n_jobs);
     return 0;

@@ -46,6 +46,8 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool, const stru
         h = stk_hash_mix(
             stk_hash_mix(h, (uint64_t)u->account[STK_OF_QUEUE] << 32 | u->account[STK_OF_TENANT]),
             u->account[STK_OF_USER]);
+    if (d->holders)
+        h = stk_hash_mix(h, d->holders);
     if (d->pin)
         h = stk_hash_mix(stk_hash_mix(h, (uint64_t)d->pin_slot << 32 | d->pin), d->pin_mask);
     return (uint32_t)(h >> 33); /* 31 bits: never UINT32_MAX */
@@ -74,7 +76,8 @@ static bool same_demand(const struct stk_demand *a, const struct stk_demand *b)
            a->level_preferred == b->level_preferred && a->exclusive == b->exclusive &&
            a->per_node == b->per_node && a->group == b->group && a->group_level == b->group_level &&
            a->pin == b->pin && a->pin_mask == b->pin_mask && a->pin_slot == b->pin_slot &&
-           a->row == b->row && a->slo_milli == b->slo_milli && same_lists(a, b);
+           a->row == b->row && a->slo_milli == b->slo_milli && a->holders == b->holders &&
+           same_lists(a, b);
 }
 
 bool stk_shape_same(const struct stk_state *s, uint32_t a, uint32_t b)
@@ -367,6 +370,15 @@ void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piec
     d.pin = pin;
     d.pin_mask = mask;
     d.pin_slot = at ? (uint8_t)at->slot : 0;
+    swap(s, j, &d, &u);
+}
+
+void stk_shape_belongs(struct stk_state *s, struct stk_job *j, uint64_t holders)
+{
+    struct stk_demand d = s->shapes[j->shape].demand;
+    struct stk_under u = under(&s->shapes[j->shape]);
+
+    d.holders = holders;
     swap(s, j, &d, &u);
 }
 

@@ -37,6 +37,9 @@ void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piec
  * on. Needs memory for a shape, too. */
 void stk_shape_change(struct stk_state *s, struct stk_job *j, uint32_t tenant);
 
+/* The same: it belongs to these holders of reservations (core/booking.h). */
+void stk_shape_belongs(struct stk_state *s, struct stk_job *j, uint64_t holders);
+
 /* GPUs of the node on which jobs sleep. O(shapes). */
 uint64_t stk_shape_pinned(const struct stk_state *s, uint32_t node);
 

@@ -5,6 +5,7 @@
  */
 #include "core/account.h"
 #include "core/array.h"
+#include "core/booking.h"
 #include "core/budget.h"
 #include "core/core.h"
 #include "core/evictable.h"
@@ -328,6 +329,8 @@ static bool nodes_sound(const struct stk_state *s, struct stk_err *err)
             (!add_lease(s, &s->jobs[i], err) ||
              (stk_demand_pairs(&s->shapes[s->jobs[i].shape].demand) && !pair_sound(s, i, err))))
             return false;
+    if (!stk_booking_sound(s, err))
+        return false;
     for (uint32_t node = 0; node < s->n_nodes; node++)
         if (!node_sound(s, node, err))
             return false;

@@ -19,6 +19,7 @@
 #include "core/policy.h"
 #include "core/seen.h"
 #include "core/timeline.h"
+#include "model/booking.h"
 #include "model/mix.h"
 #include "model/node.h"
 #include "model/queue.h"
@@ -180,6 +181,7 @@ struct stk_pool {
     uint32_t n_waiting, n_leased;      /* jobs; leased: placed or running */
     uint32_t n_stopping, n_live;       /* stopping with a lease; live: submitted and not ended */
     uint32_t n_asleep;                 /* jobs with 'slept' set */
+    uint32_t n_booked, n_open;         /* reservations of its GPUs; of these, open */
     uint32_t n_shapes, first_shape;    /* shape + 1 */
     bool cpu_limited, mem_limited;     /* some node has a limit */
     bool aggregate;                    /* its node only counts GPUs: parts are whole ones there */
@@ -314,6 +316,59 @@ struct stk_victims { /* scratch of a search for who gives way (core/victims.h) *
     double *price;                           /* likewise */
     struct stk_sort_item *order, *order_tmp; /* of nodes */
     uint32_t cap_of, cap_at;
+};
+
+struct stk_booking { /* GPUs set aside for somebody (core/booking.h); rows in order of their numbers
+                      */
+    uint32_t number, tag;
+    uint8_t holder_kind; /* enum stk_holder */
+    uint8_t holder;      /* row in 'holders' */
+    bool evict, drain;
+    bool open; /* its time has come: what is free on its nodes is kept for it */
+    bool used; /* some job of its holder has had GPUs of it since */
+    uint32_t pool, gpus;
+    uint64_t gpu_types;
+    stk_time start, end, grace;
+    stk_lease_id opened; /* leases from this one on came after it was opened */
+    uint32_t first, n;   /* in 'fences' */
+};
+
+struct stk_fence { /* what a reservation needs of one node */
+    uint32_t row, node;
+    uint32_t gpus;
+    uint32_t held; /* free GPUs that are kept for it: nobody else sees them as free */
+    uint64_t mask; /* which; 0 on aggregate nodes */
+    /* caches */
+    uint32_t used; /* GPUs that jobs charged to it have there */
+    uint32_t
+        late; /* before it is open: GPUs of others there that are expected back after its start */
+    uint32_t next; /* on the same node; fence + 1 */
+    bool let;      /* scratch: 'held' is given back in a transaction */
+};
+
+struct stk_holder_row {
+    uint8_t kind; /* enum stk_holder */
+    uint32_t id;
+    uint32_t refs; /* reservations of its; 0: the row may be reused */
+};
+
+struct stk_book {
+    struct stk_booking *row;
+    uint32_t n, cap;
+    uint32_t next; /* number */
+    struct stk_fence *fence;
+    uint32_t n_fences, cap_fences;
+    uint32_t *on_node; /* its first fence + 1 */
+    uint32_t n_holders;
+    struct stk_holder_row holder[STK_MAX_HOLDERS];
+    uint32_t *charged; /* by job: the reservation its lease counts for; 0: none */
+    uint32_t cap_charged;
+    /* scratch of tries (core/fence.h) */
+    uint64_t *stamped, stamp;
+    uint64_t *outside; /* a bit per node: not one of the reservation's */
+    stk_time at, until;
+    bool inside, raised;
+    bool loading; /* leases count for what they counted for */
 };
 
 struct stk_undo { /* a tentative change of one node */
@@ -464,6 +519,8 @@ struct stk_state {
     struct stk_account *accounts;                    /* the queues' own come first */
     uint32_t n_accounts, cap_accounts, free_account; /* free_account: account + 1 */
     struct stk_map account_by_hash;                  /* of users and tenants */
+
+    struct stk_book book;
 
     struct stk_opool trees;
     struct stk_heap timers; /* begin times, key changes */

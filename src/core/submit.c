@@ -6,6 +6,7 @@
 
 #include "core/account.h"
 #include "core/array.h"
+#include "core/booking.h"
 #include "core/budget.h"
 #include "core/defrag.h"
 #include "core/evictable.h"
@@ -69,8 +70,8 @@ int stk_demand_check(const struct stk_demand *d, struct stk_err *err)
         return stk_err_set(err, -EINVAL, "a job that may be cut has one task, got %u", d->tasks);
     if (check_lists(d, err) < 0)
         return -EINVAL;
-    if (d->pin || d->pin_mask || d->pin_slot)
-        return stk_err_set(err, -EINVAL, "a new job cannot be pinned to GPUs");
+    if (d->pin || d->pin_mask || d->pin_slot || d->holders)
+        return stk_err_set(err, -EINVAL, "a new job cannot be pinned to GPUs, or name holders");
     return stk_demand_near_check(d, err);
 }
 
@@ -136,6 +137,7 @@ int stk_jobs_reserve(struct stk_state *s, uint32_t n)
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->sort_tmp, &s->cap_sort_tmp, n, sizeof(*s->sort_tmp));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->list_a, &s->cap_list_a, n, sizeof(*s->list_a));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->list_b, &s->cap_list_b, n, sizeof(*s->list_b));
+    rc = rc < 0 ? rc : stk_booking_jobs(s, n);
     return rc < 0 ? rc : stk_map_reserve(&s->by_number, m, n);
 }
 
@@ -230,11 +232,22 @@ int stk_submit_check(const struct stk_state *s, const struct stk_job_spec *spec,
     return rc;
 }
 
+uint32_t stk_shape_of(struct stk_state *s, uint32_t job, const struct stk_demand *demand)
+{
+    const struct stk_under under = stk_limit_join(s, job);
+    struct stk_demand d;
+
+    if (s->book.n_holders == 0)
+        return stk_shape_get(s, demand, s->jobs[job].pool, &under);
+    d = *demand;
+    d.holders = stk_booking_holders(s, &s->jobs[job], &s->terms[job]);
+    return stk_shape_get(s, &d, s->jobs[job].pool, &under);
+}
+
 int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
 {
     const struct stk_job_spec *spec = ev->u.spec;
     uint32_t job = ev->job.i;
-    struct stk_under under;
     struct stk_job *j;
     bool dead;
     int rc = stk_submit_check(s, spec, err);
@@ -258,8 +271,7 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     j->level = stk_evictable_level(s, j) & 7;
     j->submitted = s->now;
     j->number = s->next_number++;
-    under = stk_limit_join(s, job);
-    j->shape = stk_shape_get(s, &spec->demand, j->pool, &under);
+    j->shape = stk_shape_of(s, job, &spec->demand);
     if (s->seen)
         stk_seen_add(s, &spec->demand, j->pool);
     s->n_live++;

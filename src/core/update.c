@@ -57,7 +57,6 @@ static int check(struct stk_state *s, const struct stk_job *j, const struct stk_
 static void change(struct stk_state *s, uint32_t job, const struct stk_job_spec *spec)
 {
     struct stk_job *j = &s->jobs[job];
-    struct stk_under under;
 
     stk_account_leave(s, j);
     stk_shape_drop(s, j->shape);
@@ -74,8 +73,7 @@ static void change(struct stk_state *s, uint32_t job, const struct stk_job_spec 
     stk_budget_join(s, job);
     j->priority = spec->priority + stk_settings_shift(s, job);
     j->level = stk_evictable_level(s, j) & 7;
-    under = stk_limit_join(s, job);
-    j->shape = stk_shape_get(s, &spec->demand, j->pool, &under);
+    j->shape = stk_shape_of(s, job, &spec->demand);
     s->pools[j->pool].n_live++;
 }
 

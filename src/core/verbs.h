@@ -21,6 +21,10 @@ int stk_core_make(const struct stk_core_config *cfg, const struct stk_mem *mem,
 int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* submit.c */
 int stk_submit_check(const struct stk_state *s, const struct stk_job_spec *spec,
                      struct stk_err *err); /* submit.c: all that can be refused but memory */
+/* The shape of a job that comes, or asks for something else: under whose limits it is, and to whom
+ * it belongs. One more job uses it. */
+uint32_t stk_shape_of(struct stk_state *s, uint32_t job,
+                      const struct stk_demand *demand);                /* submit.c */
 int stk_demand_check(const struct stk_demand *d, struct stk_err *err); /* submit.c */
 int stk_jobs_reserve(struct stk_state *s, uint32_t n); /* submit.c: room for so many jobs */
 void stk_hold(struct stk_state *s, uint32_t job);      /* submit.c */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/victims.h"
 
+#include "core/booking.h"
 #include "core/budget.h"
 #include "core/decide.h"
 #include "core/place.h"
@@ -235,6 +236,8 @@ static uint32_t gather(struct stk_victim_search *x)
         int class = x->rule->class(x->rule->ctx, s, x->j, &s->jobs[id]);
         stk_time until = x->rule->reclaims ? 0 : stk_stake_until(s, &s->jobs[id]);
 
+        if (class >= 0 && stk_booking_owns(s, id))
+            continue;
         if (class >= 0 && until > x->ask->now)
             stk_stake_spared(s, x->ask->pool, until);
         else if (class >= 0)

@@ -96,6 +96,7 @@ struct stk_demand {
     /* Set by the core alone, for a job whose processes sleep: they can wake where they are only. */
     uint32_t pin;      /* node + 1; 0: not pinned */
     uint64_t pin_mask; /* exactly these GPUs of it; 0 on aggregate nodes. And pin_slot */
+    uint64_t holders;  /* likewise: those it belongs to who have reservations (core/booking.h) */
 };
 
 /* 1 to STK_MAX_RESOURCE_NAME - 1 letters, digits, '_', '-' and '.'. */

@@ -4,6 +4,7 @@
 #ifndef STK_MODEL_EVENT_H
 #define STK_MODEL_EVENT_H
 
+#include "model/booking.h"
 #include "model/id.h"
 #include "model/job.h"
 #include "model/set.h"
@@ -33,6 +34,10 @@ enum stk_event_type {
     STK_EV_NODE_OFF,   /* from the engine: an empty node was switched off; a start switches it on */
     STK_EV_SET,        /* from operators and rules: a parameter, a limit and the like changes */
     STK_EV_CHECKPOINT, /* from the job: what it has done up to now is saved */
+    /* GPUs are set aside for somebody for some time (model/booking.h), and no longer. From
+     * operators; the latter also a decision, when its time is up or nobody used it */
+    STK_EV_RESERVE,
+    STK_EV_UNRESERVE,
     STK_EV_TYPE_MAX
 };
 
@@ -90,6 +95,11 @@ struct stk_event {
             uint64_t mask;
             uint64_t last; /* used only when no other GPU of the node is free */
         } off;             /* GPUS_OFF: all GPUs of the node that are off from now on */
+        const struct stk_booking_spec *booking; /* RESERVE */
+        struct {
+            uint32_t number;
+            enum stk_over_why why;
+        } unreserve;
     } u;
 };
 

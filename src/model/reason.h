@@ -32,9 +32,11 @@ enum stk_reason_code {
     STK_WHY_POWER,    /* there is room, but it needs 'need' watts and the cap leaves 'have' */
     STK_WHY_LIMIT,    /* over the limit of 'tenant', who uses 'used' of 'limit', in milli-GPU like
                          'need', 'have' and 'missing' */
-    STK_WHY_QUEUE, /* over a limit of 'queue': 'of' whose (a tenant: 'tenant'), 'used' of 'limit';
-                      milli-GPU, or jobs where 'of_jobs' is set */
-    STK_WHY_NEVER, /* the nodes there are could not run it even if all were free */
+    STK_WHY_QUEUE,  /* over a limit of 'queue': 'of' whose (a tenant: 'tenant'), 'used' of 'limit';
+                       milli-GPU, or jobs where 'of_jobs' is set */
+    STK_WHY_BOOKED, /* it would use GPUs that are set aside: reservation 'booking', which is over
+                       at 'until' */
+    STK_WHY_NEVER,  /* the nodes there are could not run it even if all were free */
     STK_WHY_MAX
 };
 
@@ -50,6 +52,7 @@ struct stk_reason {
     uint32_t resource;            /* its number */
     uint64_t off;                 /* GPUs of the pool that take no new jobs */
     stk_job_number other;         /* 0: none */
+    uint32_t booking;             /* see STK_WHY_BOOKED */
     stk_time until;               /* 0: not known */
     enum stk_level level;         /* see STK_WHY_TOPOLOGY */
 };

@@ -9,6 +9,7 @@
 /* Each piece is at least this long, so that a count can be checked before memory is asked for. */
 #define LEAST_PIECE 4
 #define LEAST_DEP 2
+#define LEAST_NODE 2
 
 size_t stk_wire_bound(const struct stk_event *ev)
 {
@@ -18,6 +19,8 @@ size_t stk_wire_bound(const struct stk_event *ev)
         n += (size_t)ev->u.spec->n_deps * 3 * STK_MAX_VARINT;
     if (ev->type == STK_EV_PLACE)
         n += (size_t)ev->u.place.n * 5 * STK_MAX_VARINT;
+    if (ev->type == STK_EV_RESERVE)
+        n += (size_t)ev->u.booking->n_nodes * 2 * STK_MAX_VARINT;
     return n;
 }
 
@@ -170,6 +173,29 @@ static int put_set(struct stk_bytes *b, const struct stk_set *e)
                                                      : put_text(b, e->text, sizeof(e->text));
 }
 
+int stk_wire_put_booking(struct stk_bytes *b, const struct stk_booking_spec *k)
+{
+    if ((unsigned)k->holder >= STK_HOLDER_MAX)
+        return -EINVAL;
+    stk_put_u(b, k->number);
+    stk_put_u(b, k->tag);
+    stk_put_u(b, k->holder);
+    stk_put_u(b, k->holder_id);
+    stk_put_u(b, k->pool.i);
+    stk_put_u(b, ~k->gpu_types);
+    stk_put_u(b, k->gpus);
+    stk_put_s(b, k->start);
+    stk_put_s(b, k->end);
+    stk_put_s(b, k->grace);
+    stk_put_u(b, (uint64_t)k->evict | (uint64_t)k->drain << 1);
+    stk_put_u(b, k->n_nodes);
+    for (uint32_t i = 0; i < k->n_nodes; i++) {
+        stk_put_u(b, k->nodes[i].node.i);
+        stk_put_u(b, k->nodes[i].gpus);
+    }
+    return 0;
+}
+
 static int put_members(struct stk_bytes *b, const struct stk_event *ev)
 {
     switch (ev->type) {
@@ -210,6 +236,12 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         return 0;
     case STK_EV_SET:
         return put_set(b, ev->u.set);
+    case STK_EV_RESERVE:
+        return stk_wire_put_booking(b, ev->u.booking);
+    case STK_EV_UNRESERVE:
+        stk_put_u(b, ev->u.unreserve.number);
+        stk_put_u(b, ev->u.unreserve.why);
+        return 0;
     case STK_EV_HOLD:
     case STK_EV_RELEASE:
     case STK_EV_CANCEL:
@@ -396,6 +428,35 @@ static int get_pieces(struct stk_reader *r, struct stk_wire *w, uint64_t version
     return 0;
 }
 
+int stk_wire_get_booking(struct stk_reader *r, struct stk_wire *w)
+{
+    struct stk_booking_spec *k = &w->booking;
+    uint32_t how;
+
+    *k = (struct stk_booking_spec){.number = stk_get_u32(r)};
+    k->tag = stk_get_u32(r);
+    k->holder = (enum stk_holder)stk_get_u(r, STK_HOLDER_MAX - 1);
+    k->holder_id = stk_get_u32(r);
+    k->pool.i = stk_get_u32(r);
+    k->gpu_types = ~stk_get_u(r, UINT64_MAX);
+    k->gpus = stk_get_u32(r);
+    k->start = stk_get_s(r);
+    k->end = stk_get_s(r);
+    k->grace = stk_get_s(r);
+    how = (uint32_t)stk_get_u(r, 3);
+    k->evict = how & 1;
+    k->drain = how & 2;
+    k->n_nodes = get_count(r, UINT32_MAX, LEAST_NODE);
+    if (stk_mem_grow(&w->mem, &w->pieces, &w->cap_pieces, k->n_nodes, sizeof(*w->pieces)) < 0)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < k->n_nodes; i++) {
+        w->pieces[i] = (struct stk_piece){.node = {stk_get_u32(r)}};
+        w->pieces[i].gpus = stk_get_u32(r);
+    }
+    k->nodes = k->n_nodes ? w->pieces : NULL;
+    return 0;
+}
+
 /* In version 1 a mark said that the job is queued again whatever its budget: as an eviction is. */
 static void get_exit(struct stk_reader *r, struct stk_event *ev, uint64_t version)
 {
@@ -497,6 +558,13 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
         ev->u.off.node.i = stk_get_u32(r);
         ev->u.off.mask = stk_get_u(r, UINT64_MAX);
         ev->u.off.last = version > 1 ? stk_get_u(r, UINT64_MAX) : 0;
+        return 0;
+    case STK_EV_RESERVE:
+        ev->u.booking = &w->booking;
+        return stk_wire_get_booking(r, w);
+    case STK_EV_UNRESERVE:
+        ev->u.unreserve.number = stk_get_u32(r);
+        ev->u.unreserve.why = (enum stk_over_why)stk_get_u(r, STK_OVER_MAX - 1);
         return 0;
     case STK_EV_HOLD:
     case STK_EV_RELEASE:

@@ -35,6 +35,7 @@ struct stk_wire {
     struct stk_set set;
     struct stk_dep *deps;
     struct stk_piece *pieces;
+    struct stk_booking_spec booking;
     uint32_t cap_deps, cap_pieces;
     struct stk_mem mem;
 };
@@ -52,5 +53,8 @@ void stk_wire_get_demand(struct stk_reader *r, struct stk_demand *ret, uint64_t 
 /* Likewise the terms of a job; before version 5 there were none. */
 void stk_wire_put_terms(struct stk_bytes *b, const struct stk_terms *t);
 void stk_wire_get_terms(struct stk_reader *r, struct stk_terms *ret, uint64_t version);
+/* Likewise a reservation: -EINVAL, -ENOMEM. Its nodes live in w->pieces. */
+int stk_wire_put_booking(struct stk_bytes *b, const struct stk_booking_spec *k);
+int stk_wire_get_booking(struct stk_reader *r, struct stk_wire *w);
 
 #endif

@@ -184,6 +184,9 @@ static void record(struct fx *f, const struct stk_event *ev)
         r->pieces = copy(ev->u.place.pieces, ev->u.place.n * sizeof(*r->pieces));
     } else if (ev->type == STK_EV_SET) {
         r->set = *ev->u.set;
+    } else if (ev->type == STK_EV_RESERVE) {
+        r->booking = *ev->u.booking;
+        r->pieces = copy(r->booking.nodes, r->booking.n_nodes * sizeof(*r->pieces));
     }
 }
 
@@ -311,6 +314,35 @@ int fx_node_off(struct fx *f, uint32_t node)
 int fx_set(struct fx *f, const struct stk_set *set)
 {
     const struct stk_event ev = {.at = f->now, .type = STK_EV_SET, .u.set = set};
+
+    return fx_apply(f, &ev);
+}
+
+struct stk_booking_spec fx_booking(uint32_t gpus, int64_t start_s, int64_t end_s)
+{
+    return (struct stk_booking_spec){.holder = STK_HOLDER_NAMED,
+                                     .holder_id = 1,
+                                     .gpu_types = STK_ANY_GPU_TYPE,
+                                     .gpus = gpus,
+                                     .start = start_s * STK_SECOND,
+                                     .end = end_s * STK_SECOND};
+}
+
+int fx_reserve(struct fx *f, struct stk_booking_spec spec)
+{
+    const struct stk_event ev = {
+        .at = f->now, .type = STK_EV_RESERVE, .job = {STK_NONE}, .u.booking = &spec};
+
+    spec.number = stk_core_next_booking(f->core);
+    return fx_apply(f, &ev);
+}
+
+int fx_unreserve(struct fx *f, uint32_t number)
+{
+    const struct stk_event ev = {.at = f->now,
+                                 .type = STK_EV_UNRESERVE,
+                                 .job = {STK_NONE},
+                                 .u.unreserve = {number, STK_OVER_REMOVED}};
 
     return fx_apply(f, &ev);
 }
@@ -510,6 +542,7 @@ static uint32_t decide_once(struct fx *f, struct stk_event *out)
     for (uint32_t i = 0; i < n; i++) {
         fx_must(out[i].at == f->now, "decisions are for now");
         fx_must(out[i].type == STK_EV_PLACE || out[i].type == STK_EV_EVICT ||
+                    out[i].type == STK_EV_RESERVE || out[i].type == STK_EV_UNRESERVE ||
                     (out[i].type == STK_EV_SET && out[i].u.set->kind == STK_SET_MOVE),
                 "a decision's type");
         fx_must(fx_apply(f, &out[i]) == 0, "a proposal is accepted: %s", f->err.text);
@@ -647,6 +680,10 @@ static void replay(struct fx *f, struct stk_core *core, uint32_t from, uint32_t 
             ev.u.place.pieces = r->pieces;
         } else if (ev.type == STK_EV_SET) {
             ev.u.set = &r->set;
+        } else if (ev.type == STK_EV_RESERVE) {
+            if (r->booking.nodes)
+                r->booking.nodes = r->pieces;
+            ev.u.booking = &r->booking;
         }
         fx_must(stk_core_apply(core, &ev, &f->err) == 0, "replay of event %u: %s", i, f->err.text);
     }

@@ -64,6 +64,7 @@ struct fx_record { /* an accepted event, with all it points to */
     struct stk_set set;
     struct stk_dep *deps;
     struct stk_piece *pieces;
+    struct stk_booking_spec booking;
 };
 
 struct fx_work {    /* by job slot */
@@ -117,6 +118,10 @@ int fx_node(struct fx *f, uint32_t node, bool up);
 int fx_gpus_off(struct fx *f, uint32_t node, uint64_t mask);
 int fx_node_off(struct fx *f, uint32_t node);
 int fx_set(struct fx *f, const struct stk_set *set);
+/* GPUs set aside, for those who name 1, from so many seconds on until then. */
+struct stk_booking_spec fx_booking(uint32_t gpus, int64_t start_s, int64_t end_s);
+int fx_reserve(struct fx *f, struct stk_booking_spec spec); /* its number is filled in */
+int fx_unreserve(struct fx *f, uint32_t number);
 int fx_cancel(struct fx *f, uint32_t job); /* and the engine stops it */
 /* A person suspends it: it gives way and is held; the engine puts it to sleep, or ends it. */
 int fx_suspend(struct fx *f, uint32_t job);

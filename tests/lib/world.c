@@ -310,6 +310,47 @@ static void some_tenants(struct world *w, const struct stk_rng *r)
         some_guarantees(w, &side);
 }
 
+/* Reservations come and go, where they go with the policies. A stream of its own, too. */
+static void some_bookings(struct world *w, const struct stk_rng *r)
+{
+    struct stk_rng side = *r;
+
+    stk_rng_init(&side, stk_rng_next(&side) + 4);
+    w->booked = percent(&side, 35) && w->setup.preempt &&
+                !stk_preempt_find(w->setup.preempt)->pass &&
+                !(w->setup.params && strstr(w->setup.params, "energy.cap_w"));
+}
+
+static struct stk_booking_spec some_booking(const struct world *w, const struct fx *f,
+                                            struct stk_rng *r)
+{
+    struct stk_booking_spec k = fx_booking(1 + below(r, percent(r, 70) ? 8 : 24), 0, 0);
+
+    k.number = stk_core_next_booking(f->core);
+    k.holder = (enum stk_holder)below(r, STK_HOLDER_MAX);
+    k.holder_id = k.holder == STK_HOLDER_TENANT ? below(r, w->setup.n_tenants + 1)
+                  : k.holder == STK_HOLDER_JOB  ? f->s->next_number - below(r, 4)
+                                                : 1 + below(r, 3);
+    k.pool.i = below(r, w->setup.n_pools);
+    k.gpu_types = w->types && percent(r, 30) ? 1 + below(r, 7) : STK_ANY_GPU_TYPE;
+    k.start = f->now + (percent(r, 25) ? 0 : (stk_time)below(r, 40) * STK_SECOND);
+    k.end = k.start + (stk_time)(1 + below(r, 40)) * STK_SECOND;
+    k.grace = percent(r, 40) ? (stk_time)(1 + below(r, 20)) * STK_SECOND : 0;
+    k.evict = percent(r, 30);
+    return k;
+}
+
+static void book(const struct world *w, struct fx *f, const struct stk_rng *r)
+{
+    struct stk_rng side = *r;
+
+    stk_rng_init(&side, stk_rng_next(&side) + 5);
+    if (percent(&side, 8))
+        (void)fx_reserve(f, some_booking(w, f, &side));
+    else if (percent(&side, 3) && f->s->book.n > 0)
+        (void)fx_unreserve(f, f->s->book.row[below(&side, f->s->book.n)].number);
+}
+
 /* One that may have jobs. */
 static uint32_t some_tenant(const struct world *w, const struct stk_rng *r)
 {
@@ -397,6 +438,7 @@ void world_cluster(struct world *w, struct stk_rng *r)
     some_racks(w, r);
     some_tenants(w, r);
     some_queues(w, r);
+    some_bookings(w, r);
 }
 
 void world_power(struct world *w, struct stk_rng *r)
@@ -441,7 +483,7 @@ void world_no_mig(struct world *w)
 
 void world_plain(struct world *w)
 {
-    w->limits = w->queued = false;
+    w->limits = w->queued = w->booked = false;
     w->setup.n_tenants = w->setup.n_queues = 0;
     w->resources = w->speeds = false;
     w->setup.n_resources = 0;
@@ -630,6 +672,12 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
         spec.terms.no_sleep = percent(&side, 20);
         spec.terms.signals = percent(&side, 20);
     }
+    if (w->booked) {
+        struct stk_rng side = *r; /* worlds without stay what they were */
+
+        spec.terms.user = below(&side, 4);
+        spec.terms.reservation = percent(&side, 50) ? below(&side, 4) : 0;
+    }
     if (w->topology || w->exclusive) {
         struct stk_rng side = *r; /* worlds without stay what they were */
 
@@ -711,6 +759,8 @@ void world_act(const struct world *w, struct fx *f, struct stk_rng *r)
 {
     uint32_t what = below(r, 100), job = random_slot(f, r);
 
+    if (w->booked)
+        book(w, f, r);
     if (what < 67)
         world_submit(w, f, r);
     else if (what < 71)
@@ -881,6 +931,42 @@ void world_set(const struct fx *f, struct stk_rng *r, struct stk_set *ret)
     }
 }
 
+static void odd_booking(const struct fx *f, struct stk_rng *r, struct stk_booking_spec *k,
+                        struct stk_piece *nodes)
+{
+    switch (below(r, 10)) {
+    case 0:
+        k->pool.i = odd_number(r, f->s->n_pools);
+        break;
+    case 1:
+        k->gpus = odd_number(r, 3);
+        break;
+    case 2:
+        k->start = (stk_time)stk_rng_next(r);
+        break;
+    case 3:
+        k->end = (stk_time)stk_rng_next(r) >> below(r, 64);
+        break;
+    case 4:
+        k->holder = (enum stk_holder)below(r, 20);
+        break;
+    case 5:
+        k->number = odd_number(r, k->number);
+        break;
+    case 6:
+        k->n_nodes = 1 + below(r, 3);
+        k->gpus = 0;
+        for (uint32_t i = 0; i < k->n_nodes; i++) {
+            nodes[i] = (struct stk_piece){.node = {odd_number(r, i)}, .gpus = 1 + below(r, 9)};
+            k->gpus += nodes[i].gpus;
+        }
+        k->nodes = nodes;
+        break;
+    default:
+        break;
+    }
+}
+
 static void odd_set(const struct fx *f, struct stk_rng *r, struct stk_set *ret)
 {
     world_set(f, r, ret);
@@ -901,6 +987,7 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     struct stk_job_spec spec = world_job(w, f, r, deps);
     struct stk_piece pieces[3];
     struct stk_set set;
+    struct stk_booking_spec booking;
     uint32_t slot = random_slot(f, r);
     const struct stk_job *j = slot < f->s->n_jobs ? &f->s->jobs[slot] : &nobody;
     struct stk_event ev = {.at = f->now,
@@ -944,6 +1031,13 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
         ev.u.off.node.i = odd_number(r, below(r, f->s->n_nodes));
         ev.u.off.mask = percent(r, 60) ? below(r, 256) : odd_number(r, 0);
         ev.u.off.last = percent(r, 30) ? below(r, 256) : 0;
+    } else if (ev.type == STK_EV_RESERVE) {
+        booking = some_booking(w, f, r);
+        odd_booking(f, r, &booking, pieces);
+        ev.u.booking = &booking;
+    } else if (ev.type == STK_EV_UNRESERVE) {
+        ev.u.unreserve.number = odd_number(r, 1 + below(r, f->s->book.next));
+        ev.u.unreserve.why = (enum stk_over_why)below(r, STK_OVER_MAX + 1);
     }
     if (fx_apply(f, &ev) == 0)
         return true;

@@ -29,6 +29,7 @@ struct world {
     bool limits;    /* ... and belong to tenants with limits */
     bool queued;    /* ... and wait in queues with limits */
     bool terms;     /* ... and are in groups that must stay up, and the like */
+    bool booked;    /* ... and GPUs are reserved for some of them */
     bool exact;     /* estimates are right */
 };
 
@@ -43,7 +44,7 @@ void world_policies(struct world *w, struct stk_rng *r);
 void world_cluster(struct world *w, struct stk_rng *r);
 /* The same without MIG. */
 void world_no_mig(struct world *w);
-/* ... without named resources, speeds, tenants and queues. */
+/* ... without named resources, speeds, tenants, queues and reservations. */
 void world_plain(struct world *w);
 /* The same without racks and links, and nobody wants a node for itself. */
 void world_no_topology(struct world *w);

@@ -397,7 +397,8 @@ static void fifo_run(uint64_t seed)
     w.setup.params = "";
     w.setup.forget = false;
     w.setup.final_pct = 0;
-    w.limits = w.queued = false; /* who is over a limit is passed by others */
+    w.limits = w.queued = w.booked = false; /* who is over a limit, or has reserved, is passed by
+                                               others */
     w.setup.n_tenants = w.setup.n_queues = 0;
     f = fx_new(&w.setup);
     f->on_turn = check_fifo;

@@ -133,7 +133,7 @@ static bool claims(const struct question *q, uint32_t tenant)
     const uint64_t g = *stk_tenant_guarantee(q->s, tenant, STK_ALL_TYPES);
     uint64_t has;
 
-    if (g < q->milli)
+    if (g < q->milli || q->milli == 0) /* who takes no GPU has none guaranteed */
         return false;
     if (q->s->ranked && tenant == q->j->tenant)
         return q->own;

@@ -362,6 +362,23 @@ static void its_queue_is_full(void **state)
     fx_free(f);
 }
 
+static void others_have_reserved(void **state)
+{
+    struct fx *f = fx_new(&(struct fx_setup){.backfill = "skip"});
+    struct stk_reason r;
+    uint32_t job;
+
+    (void)state;
+    assert_int_equal(fx_reserve(f, fx_booking(16, 100, 200)), 0);
+    job = fx_submit(f, fx_job(8, 200));
+    fx_turn(f);
+    r = why(f, job);
+    assert_int_equal(r.code, STK_WHY_BOOKED);
+    assert_int_equal(r.booking, 1);
+    assert_true(r.until == 200 * STK_SECOND);
+    fx_free(f);
+}
+
 static void every_reason_was_met(void **state)
 {
     (void)state;
@@ -385,6 +402,7 @@ int main(void)
         cmocka_unit_test(a_power_cap_keeps_it_back),
         cmocka_unit_test(its_tenant_has_enough),
         cmocka_unit_test(its_queue_is_full),
+        cmocka_unit_test(others_have_reserved),
         cmocka_unit_test(every_reason_was_met),
     };
 

@@ -64,6 +64,19 @@ static bool same_pieces(const struct stk_event *a, const struct stk_event *b)
     return same;
 }
 
+static bool same_booking(const struct stk_booking_spec *a, const struct stk_booking_spec *b)
+{
+    bool same = a->number == b->number && a->tag == b->tag && a->holder == b->holder &&
+                a->holder_id == b->holder_id && a->pool.i == b->pool.i &&
+                a->gpu_types == b->gpu_types && a->gpus == b->gpus && a->start == b->start &&
+                a->end == b->end && a->grace == b->grace && a->evict == b->evict &&
+                a->drain == b->drain && a->n_nodes == b->n_nodes && !a->nodes == !b->nodes;
+
+    for (uint32_t i = 0; same && i < a->n_nodes; i++)
+        same = a->nodes[i].node.i == b->nodes[i].node.i && a->nodes[i].gpus == b->nodes[i].gpus;
+    return same;
+}
+
 static bool same_members(const struct stk_event *a, const struct stk_event *b)
 {
     switch (a->type) {
@@ -88,6 +101,11 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
         return memcmp(a->u.set, b->u.set, sizeof(*a->u.set)) == 0;
     case STK_EV_ADVISE:
         return a->u.advice.where == b->u.advice.where && a->u.advice.rank == b->u.advice.rank;
+    case STK_EV_RESERVE:
+        return same_booking(a->u.booking, b->u.booking);
+    case STK_EV_UNRESERVE:
+        return a->u.unreserve.number == b->u.unreserve.number &&
+               a->u.unreserve.why == b->u.unreserve.why;
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
         return a->u.node.i == b->u.node.i;
@@ -97,6 +115,30 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
     default:
         return true;
     }
+}
+
+static const struct stk_booking_spec *random_booking(struct stk_rng *r, struct stk_piece *pieces)
+{
+    static struct stk_booking_spec k;
+
+    k = (struct stk_booking_spec){.number = (uint32_t)stk_rng_next(r),
+                                  .tag = (uint32_t)stk_rng_next(r),
+                                  .holder = (enum stk_holder)stk_rng_below(r, STK_HOLDER_MAX),
+                                  .holder_id = (uint32_t)stk_rng_next(r),
+                                  .pool = {(uint32_t)stk_rng_below(r, 9)},
+                                  .gpu_types = stk_rng_next(r),
+                                  .gpus = (uint32_t)stk_rng_next(r),
+                                  .start = (stk_time)stk_rng_next(r),
+                                  .end = (stk_time)stk_rng_next(r),
+                                  .grace = (stk_time)stk_rng_next(r),
+                                  .evict = stk_rng_below(r, 2),
+                                  .drain = stk_rng_below(r, 2),
+                                  .n_nodes = (uint32_t)stk_rng_below(r, 5)};
+    for (uint32_t i = 0; i < k.n_nodes; i++)
+        pieces[i] = (struct stk_piece){.node = {(uint32_t)stk_rng_next(r)},
+                                       .gpus = (uint32_t)stk_rng_next(r)};
+    k.nodes = k.n_nodes ? pieces : NULL;
+    return &k;
 }
 
 static void random_spec(struct stk_rng *r, struct stk_job_spec *spec, struct stk_dep *deps)
@@ -189,6 +231,11 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         memset(set.name, 'n', stk_rng_below(r, sizeof(set.name)));
         memset(set.text, '1', stk_rng_below(r, sizeof(set.text)));
         ev.u.set = &set;
+    } else if (type == STK_EV_RESERVE) {
+        ev.u.booking = random_booking(r, pieces);
+    } else if (type == STK_EV_UNRESERVE) {
+        ev.u.unreserve.number = (uint32_t)stk_rng_next(r);
+        ev.u.unreserve.why = (enum stk_over_why)stk_rng_below(r, STK_OVER_MAX);
     } else if (type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = stk_rng_below(r, 2) ? STK_NONE : (uint32_t)stk_rng_next(r);
         ev.u.evict.suspend = stk_rng_below(r, 2);
