@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run sample bench-slurm test test-plain test-digests test-python soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-scale bench-teams \
+.PHONY: build help run sample bench-slurm test test-plain test-digests test-python soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-venus bench-scale bench-teams \
 	asan fuzz fmt check clean install deb
 .NOTPARALLEL:
 
@@ -98,6 +98,10 @@ bench-forecast: build ## forecasts of starts on public traces, against the mean 
 
 bench-churn: build ## what fragments block while jobs come and go
 	@bench/churn
+
+bench-venus: ## the Venus trace with walls and with tenants: one JSON document
+	@$(MAKE) build >&2
+	@bench/venus
 
 bench-scale: build ## how time and memory grow with jobs and nodes
 	@bench/scale

@@ -19,6 +19,7 @@
 #include "sim/out_csv.h"
 #include "sim/out_html.h"
 #include "sim/out_json.h"
+#include "sim/out_log.h"
 #include "sim/out_table.h"
 #include "sim/sequence.h"
 
@@ -28,7 +29,8 @@
 struct options {
     struct stk_setup_words words;
     const char *params[MAX_PARAMS];
-    const char *compare, *cluster, *generate, *split_by, *pools, *jobs_out, *html, *trace_out;
+    const char *compare, *cluster, *generate, *split_by, *pools, *jobs_out, *html, *trace_out,
+        *log_out;
     const char *sequence, *tenants;
     const char *const *traces;
     int n_traces;
@@ -75,6 +77,7 @@ static const struct stk_option policy_options[] = {
 static const struct stk_option output_options[] = {
     {"json", 0, NULL, "one JSON document", NULL},
     {"jobs-out", 0, "FILE", "a CSV row per job", "@files"},
+    {"log-out", 0, "FILE", "a CSV row per start, preemption and end", "@files"},
     {"html", 0, "FILE", "a report to look at", "@files"},
     {"measure", 0, "FIRST-LAST", "totals over this range of job ids only; ends when they\nhave",
      NULL},
@@ -151,14 +154,23 @@ static void take_simple(const struct stk_args *a, struct options *o)
         const char *name;
         const char **text;
     } texts[] = {
-        {"generate", &o->generate},   {"cluster", &o->cluster},
-        {"order", &o->words.order},   {"backfill", &o->words.backfill},
-        {"place", &o->words.place},   {"preempt", &o->words.preempt},
-        {"bundle", &o->words.bundle}, {"compare", &o->compare},
-        {"jobs-out", &o->jobs_out},   {"html", &o->html},
-        {"format", &o->read.format},  {"split-by", &o->split_by},
-        {"pools", &o->pools},         {"throughputs", &o->read.throughputs},
-        {"trace-out", &o->trace_out}, {"sequence", &o->sequence},
+        {"generate", &o->generate},
+        {"cluster", &o->cluster},
+        {"order", &o->words.order},
+        {"backfill", &o->words.backfill},
+        {"place", &o->words.place},
+        {"preempt", &o->words.preempt},
+        {"bundle", &o->words.bundle},
+        {"compare", &o->compare},
+        {"jobs-out", &o->jobs_out},
+        {"html", &o->html},
+        {"log-out", &o->log_out},
+        {"format", &o->read.format},
+        {"split-by", &o->split_by},
+        {"pools", &o->pools},
+        {"throughputs", &o->read.throughputs},
+        {"trace-out", &o->trace_out},
+        {"sequence", &o->sequence},
         {"tenants", &o->tenants},
     };
 
@@ -197,6 +209,9 @@ static int check_options(const struct options *o, struct stk_err *err)
                            "--paranoid");
     if (o->sequence && o->jobs_out && o->compare)
         return stk_err_set(err, -EINVAL, "--sequence writes --jobs-out of one run: no --compare");
+    if (o->log_out && (o->compare || o->sequence))
+        return stk_err_set(err, -EINVAL,
+                           "--log-out is of one run: leave out --compare and --sequence");
     if (o->json && (to_stdout(o->jobs_out) || to_stdout(o->html) || to_stdout(o->trace_out)))
         return stk_err_set(err, -EINVAL,
                            "--json writes to standard output; name a file for the rest");
@@ -369,6 +384,7 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
     struct stk_cluster cluster = {0};
     struct stk_trace trace = {0};
     struct stk_tenants tenants = {0};
+    struct stk_out_log log = {0};
     struct stk_compare c = {.trace = &trace,
                             .cluster = &cluster,
                             .setups = setups,
@@ -388,7 +404,13 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
         stk_cluster_done(&cluster);
         return rc;
     }
+    if (rc == 0 && o->log_out) {
+        rc = stk_out_log_open(&log, o->log_out, &trace, err);
+        c.options.guest = &log.guest;
+    }
     rc = rc < 0 ? rc : stk_compare_run(&c, results, err);
+    if (stk_out_log_close(&log, rc < 0 ? NULL : err) < 0 && rc == 0)
+        rc = -EIO;
     if (rc == 0) {
         say_notes(&trace, &results[0]);
         rc = write_outputs(o, &trace, results, n, err);

@@ -55,6 +55,11 @@ const struct stk_bundle stk_bundles[] = {
      "shortest remaining time x GPUs first, preemptive"},
     {"las",            "las",      "possible", "skip",         "pack", "afresh", "none", "",
      "least attained GPU-time first (Tiresias), preemptive, no estimates needed"},
+    {"tenants",        "las",      "possible", "skip",         "pack", "reclaim", "none",
+     "las.thresholds=1000,10000,100000,1000000 las.count=seconds las.stay=on reclaim.rank=on "
+     "reclaim.move=on",
+     "least run time first, in levels, inside guarantees of tenants that are always kept; preemptive, "
+     "no estimates needed"},
     {"lucid-srtf",     "srtf",     "possible", "skip",         "pack", "lucid",  "none",
      "restart_s=8:40,*:60 sim.late_s=1",
      "SRTF exactly as in Lucid's simulator, for comparison"},

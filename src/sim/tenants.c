@@ -51,10 +51,12 @@ static uint32_t find(const struct stk_teams *t, const char *name)
     return row == STK_NONE ? 0 : row;
 }
 
-static int match_tenants(struct stk_tenants *t, const struct stk_trace *trace, struct stk_err *err)
+/* The rows of these names of the trace. */
+static int match_names(const struct stk_tenants *t, const struct stk_names *names, uint32_t *ret,
+                       struct stk_err *err)
 {
-    for (uint32_t i = 0; i < trace->tenants.n && t->teams.n_tenants > 0; i++) {
-        const char *name = stk_names_get(&trace->tenants, i);
+    for (uint32_t i = 0; i < names->n && t->teams.n_tenants > 0; i++) {
+        const char *name = stk_names_get(names, i);
         uint32_t row = find(&t->teams, name);
 
         if (row > 0 && !stk_teams_leaf(&t->teams, row))
@@ -62,7 +64,7 @@ static int match_tenants(struct stk_tenants *t, const struct stk_trace *trace, s
                                "the trace has jobs of tenant \"%.60s\", which has others below it: "
                                "put it among those, under a name of its own",
                                name);
-        t->of_trace[i] = row;
+        ret[i] = row;
     }
     return 0;
 }
@@ -87,13 +89,15 @@ int stk_tenants_match(struct stk_tenants *t, const struct stk_trace *trace, stru
     int rc;
 
     t->of_trace = calloc(trace->tenants.n + 1u, sizeof(*t->of_trace));
+    t->of_group = calloc(trace->groups.n + 1u, sizeof(*t->of_group));
     t->queue_of = calloc(trace->queues.n + 1u, sizeof(*t->queue_of));
     t->users = trace->users.n;
-    if (!t->of_trace || !t->queue_of)
+    if (!t->of_trace || !t->of_group || !t->queue_of)
         return stk_err_set(err, -ENOMEM, "out of memory for %u tenants", trace->tenants.n);
     for (uint32_t i = 0; t->teams.n_tenants == 0 && i < trace->tenants.n; i++)
         t->of_trace[i] = i; /* the trace's own */
-    rc = match_tenants(t, trace, err);
+    rc = match_names(t, &trace->tenants, t->of_trace, err);
+    rc = rc < 0 ? rc : match_names(t, &trace->groups, t->of_group, err);
     return rc < 0 ? rc : match_queues(t, trace, err);
 }
 
@@ -105,6 +109,8 @@ void stk_tenants_place(const struct stk_tenants *t, const struct stk_trace_job *
     spec->tenant = t ? t->of_trace[j->tenant] : j->tenant;
     if (!t)
         return;
+    if (spec->tenant == 0 && t->teams.n_tenants > 0)
+        spec->tenant = t->of_group[j->group];
     spec->terms.queue = j->queue ? t->queue_of[j->queue - 1] : 0;
     spec->terms.user = j->user ? j->user : t->users + j->tenant + 1;
     if (!j->queue)
@@ -122,6 +128,7 @@ void stk_tenants_free(struct stk_tenants *t)
 {
     stk_teams_done(&t->teams);
     free(t->of_trace);
+    free(t->of_group);
     free(t->queue_of);
     *t = (struct stk_tenants){0};
 }

@@ -11,6 +11,7 @@
 struct stk_tenants { /* zeroed: none */
     struct stk_teams teams;
     uint32_t *of_trace; /* row of each of the trace's tenants */
+    uint32_t *of_group; /* likewise of its virtual clusters; 0: of none */
     uint32_t *queue_of; /* likewise of its queues */
     uint32_t users;     /* the trace's; tenants stand in for those that are not said */
 };
@@ -23,8 +24,8 @@ int stk_tenants_read(struct stk_tenants *t, const char *path, const struct stk_c
 int stk_tenants_parse(struct stk_tenants *t, const char *name, const char *data, size_t len,
                       const struct stk_cluster *c, struct stk_err *err);
 
-/* Finds the trace's tenants by name, or as users of one; those that are not there are 'default'.
- * Finds its queues. */
+/* Finds the trace's tenants by name, or as users of one; jobs of those that are not there belong to
+ * the tenant named like their virtual cluster, or to 'default'. Finds its queues. */
 int stk_tenants_match(struct stk_tenants *t, const struct stk_trace *trace, struct stk_err *err);
 
 /* Tenant, queue, user, and what the queue gives it: priority and tier, where the trace says none. t

@@ -8,6 +8,9 @@
  * threshold is reached. Without thresholds the attained service itself is the rank and decisions
  * are made in rounds (las.round_s, or round_s), else every second would swap jobs.
  *
+ * las.count=seconds counts run time alone: then large jobs do not fall faster than small ones.
+ * las.stay puts running jobs before waiting ones of their level: fewer swaps.
+ *
  * Promotion (off by default): a job that has waited las.promote times as long as it has run goes
  * back to the top with its count set to zero. The job's policy word holds what was forgiven.
  *
@@ -19,7 +22,7 @@
 #include "core/core.h"
 #include "core/state.h"
 
-enum { P_THRESHOLDS, P_ROUND, P_PROMOTE };
+enum { P_THRESHOLDS, P_ROUND, P_PROMOTE, P_COUNT, P_STAY };
 static const struct stk_param params[] = {
     [P_THRESHOLDS] = {"las.thresholds", STK_PARAM_LIST, "3250,7200,18000", 1,
                       INT64_C(1000000000000), NULL,
@@ -28,6 +31,10 @@ static const struct stk_param params[] = {
                  "decide only at multiples of this; with no thresholds rank by attained service"},
     [P_PROMOTE] = {"las.promote", STK_PARAM_INT, "0", 0, 1000000, NULL,
                    "back to the top after waiting this many times its run time; 0: never"},
+    [P_COUNT] = {"las.count", STK_PARAM_WORD, "gpu-seconds", 0, 0, "gpu-seconds|seconds",
+                 "what is counted: run time x GPUs, or run time alone"},
+    [P_STAY] = {"las.stay", STK_PARAM_WORD, "off", 0, 0, "on|off",
+                "inside a level running jobs come before waiting ones (with thresholds)"},
     {0},
 };
 
@@ -36,6 +43,7 @@ struct las {
     uint32_t n;
     stk_time round;
     int64_t promote;
+    bool seconds, stay;
 };
 
 static int init(void *st, const struct stk_params *p, struct stk_err *err)
@@ -46,6 +54,8 @@ static int init(void *st, const struct stk_params *p, struct stk_err *err)
     (void)err;
     l->round = stk_params_seconds(p, &params[P_ROUND]);
     l->promote = stk_params_int(p, &params[P_PROMOTE]);
+    l->seconds = stk_params_word(p, &params[P_COUNT], "seconds");
+    l->stay = stk_params_word(p, &params[P_STAY], "on");
     rounds = l->round > 0 || stk_params_seconds(p, &stk_core_params[0]) > 0;
     if (!rounds || stk_params_has(p, &params[P_THRESHOLDS]))
         l->n = stk_params_list(p, &params[P_THRESHOLDS], l->threshold);
@@ -54,9 +64,15 @@ static int init(void *st, const struct stk_params *p, struct stk_err *err)
     return 0;
 }
 
-static int64_t attained(const struct stk_job *j, stk_time now)
+/* By how much it grows in a millisecond. */
+static int64_t pace(const struct las *l, const struct stk_job *j)
 {
-    return stk_job_served(j, now) / 1000 * j->gpus - j->word;
+    return l->seconds ? 1 : j->gpus;
+}
+
+static int64_t attained(const struct las *l, const struct stk_job *j, stk_time now)
+{
+    return stk_job_served(j, now) / 1000 * pace(l, j) - j->word;
 }
 
 static uint32_t level(const struct las *l, int64_t service)
@@ -71,19 +87,20 @@ static uint32_t level(const struct las *l, int64_t service)
 static struct stk_key key(const void *st, const struct stk_job *j, stk_time now)
 {
     const struct las *l = st;
-    int64_t g = j->gpus;
+    int64_t g = pace(l, j);
 
     if (l->n > 0)
-        return (struct stk_key){level(l, attained(j, now)), 0};
+        return (struct stk_key){
+            2 * (int64_t)level(l, attained(l, j, now)) - (l->stay && j->lease != 0), 0};
     if (j->lease == 0)
-        return (struct stk_key){attained(j, now), 0};
+        return (struct stk_key){attained(l, j, now), 0};
     return (struct stk_key){j->served / 1000 * g - j->word - j->started / 1000 * g, g};
 }
 
 static stk_time next_change(const void *st, const struct stk_job *j, stk_time now)
 {
     const struct las *l = st;
-    int64_t have = attained(j, now), g = j->gpus;
+    int64_t have = attained(l, j, now), g = pace(l, j);
     uint32_t q = level(l, have);
 
     if (j->lease != 0) {
@@ -103,10 +120,9 @@ static stk_time next_change(const void *st, const struct stk_job *j, stk_time no
 
 static int64_t on_change(const void *st, const struct stk_job *j, stk_time now)
 {
-    (void)st;
     if (j->lease != 0)
         return j->word; /* moved down: the level follows from the service */
-    return j->word + attained(j, now);
+    return j->word + attained(st, j, now);
 }
 
 static stk_time round_of(const void *st)

@@ -38,7 +38,8 @@
 enum { P_DUE, P_LEVELS, P_CRITICAL, P_RANK, P_MOVE };
 static const struct stk_param params[] = {
     [P_DUE] = {"reclaim.due", STK_PARAM_WORD, "on", 0, 0, "on|off",
-               "a tenant with less than it is due takes from those with more"},
+               "a tenant with less than it is due takes from those with more (not with "
+               "reclaim.rank)"},
     [P_LEVELS] = {"reclaim.levels", STK_PARAM_WORD, "all", 0, 0, "all|tenant",
                   "higher tiers and classes take borrowed GPUs of all tenants, or only of their "
                   "own"},
@@ -67,6 +68,11 @@ static int init(void *st, const struct stk_params *p, struct stk_err *err)
     r->firm = stk_params_word(p, &params[P_CRITICAL], "own");
     r->rank = stk_params_word(p, &params[P_RANK], "on");
     r->move = stk_params_word(p, &params[P_MOVE], "on");
+    if (r->rank && r->due && stk_params_has(p, &params[P_DUE]))
+        return stk_err_set(err, -EINVAL,
+                           "with reclaim.rank=on what is above guarantees is shared by rank: leave "
+                           "out reclaim.due=on");
+    r->due &= !r->rank;
     return stk_levels_init(&r->levels, p, err);
 }
 
