@@ -385,6 +385,7 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
     struct stk_trace trace = {0};
     struct stk_tenants tenants = {0};
     struct stk_out_log log = {0};
+    struct stk_flat_tenants flat = {0};
     struct stk_compare c = {.trace = &trace,
                             .cluster = &cluster,
                             .setups = setups,
@@ -393,13 +394,17 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
                             .progress = isatty(STDERR_FILENO) == 1};
     int rc = read_inputs(o, &trace, &cluster, err);
 
+    c.options.flat = &flat;
     if (rc == 0 && o->tenants) {
         c.options.tenants = &tenants;
         rc = stk_tenants_read(&tenants, o->tenants, &cluster, err);
         rc = rc < 0 ? rc : stk_tenants_match(&tenants, &trace, err);
     }
+    rc = rc < 0 ? rc : stk_flat_tenants_make(&flat, &trace, err);
     if (rc == 0 && o->sequence) {
         rc = fill(o, &trace, &cluster, setups, n, err);
+        stk_tenants_free(&tenants);
+        stk_flat_tenants_free(&flat);
         stk_trace_done(&trace);
         stk_cluster_done(&cluster);
         return rc;
@@ -416,6 +421,7 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
         rc = write_outputs(o, &trace, results, n, err);
     }
     stk_tenants_free(&tenants);
+    stk_flat_tenants_free(&flat);
     stk_trace_done(&trace);
     stk_cluster_done(&cluster);
     return rc;

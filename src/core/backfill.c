@@ -19,6 +19,7 @@
 #include "core/fence.h"
 #include "core/gang.h"
 #include "core/index.h"
+#include "core/lane.h"
 #include "core/limit.h"
 #include "core/part.h"
 #include "core/place.h"
@@ -369,6 +370,7 @@ void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
 
     stk_shape_unreserve(s, j->pool);
     p->resv_job = job;
+    p->promised = stk_lanes_on(s) ? job + 1 : 0;
     if (p->n_booked > 0) {
         reserve_booked(s, j, now);
         return;
@@ -510,10 +512,10 @@ static void plan_job(struct stk_state *s, struct stk_pool *p, uint32_t job, stk_
         from = wake_time(s, j, now, &q);
     stk_timeline_trim(&p->plan, now); /* so that it holds breakpoints of live jobs only */
     j->planned = stk_timeline_earliest(&p->plan, from, j->gpus, dur);
-    p->plan_rank = j->rank;
+    p->plan_rank = stk_rank(s, j);
     p->plan_number = j->number;
     stk_heap_put(&p->due, s->due_pos, job, j->planned, j->number);
-    stk_otree_set_aux(&s->trees, &s->shapes[j->shape].waiting, j->rank, j->number, j->planned);
+    stk_otree_set_aux(&s->trees, stk_lane_tree(s, j), j->rank, j->number, j->planned);
     if (j->planned != STK_NEVER_TIME)
         stk_timeline_add(&p->plan, j->planned, j->planned + dur, -(int64_t)j->gpus);
 }
@@ -543,10 +545,11 @@ void stk_plan_append(struct stk_state *s, uint32_t job)
 {
     const struct stk_job *j = &s->jobs[job];
     struct stk_pool *p = &s->pools[j->pool];
+    const int64_t rank = stk_rank(s, j);
 
     if (!p->plan_valid)
         return;
-    if (j->rank < p->plan_rank || (j->rank == p->plan_rank && j->number < p->plan_number))
+    if (rank < p->plan_rank || (rank == p->plan_rank && j->number < p->plan_number))
         p->plan_valid = false;
     else if (p->due.n >= PLAN_MOST * (uint64_t)s->backfill_depth)
         p->plan_cut = true; /* planned when its turn is nearer */
@@ -572,36 +575,46 @@ static int64_t gives_back(struct stk_state *s, const struct stk_job *j)
     return gpus;
 }
 
+/* The first jobs of a tree, at most backfill_depth, behind the n in s->sort. How many are there
+ * then.
+ */
+static uint32_t first_of(struct stk_state *s, const struct stk_otree *t, uint32_t n)
+{
+    struct stk_ocursor c = stk_otree_begin(&s->trees, t);
+
+    for (uint32_t k = 0; c.block != UINT32_MAX; k++, stk_ocursor_next(&s->trees, &c)) {
+        const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
+
+        if (k < s->backfill_depth)
+            s->sort[n++] = (struct stk_sort_item){e->tie, e->id, 0};
+        else if (e->aux != INT64_MAX) /* planned before */
+            stk_otree_set_aux(&s->trees, t, e->key, e->tie, INT64_MAX);
+        else
+            break;
+    }
+    return n;
+}
+
 /* The first jobs of the pool in rank order, at most backfill_depth, into s->sort. No plan holds any
  * of the others. */
 static uint32_t first_jobs(struct stk_state *s, struct stk_pool *p)
 {
+    const struct stk_otree *t = NULL;
     uint32_t n = 0;
 
     while (p->due.n > 0)
         stk_heap_remove(&p->due, s->due_pos, p->due.item[0].id);
-    for (uint32_t i = p->first_shape; i != 0; i = s->shapes[i - 1].pool_next) {
-        struct stk_ocursor c = stk_otree_begin(&s->trees, &s->shapes[i - 1].waiting);
-
-        for (uint32_t k = 0; c.block != UINT32_MAX; k++, stk_ocursor_next(&s->trees, &c)) {
-            const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
-
-            if (k < s->backfill_depth)
-                s->sort[n++] = (struct stk_sort_item){e->tie, e->id, 0};
-            else if (e->aux != INT64_MAX) /* planned before */
-                stk_otree_set_aux(&s->trees, &s->shapes[i - 1].waiting, e->key, e->tie, INT64_MAX);
-            else
-                break;
-        }
-    }
+    for (uint32_t i = p->first_shape; i != 0; i = s->shapes[i - 1].pool_next)
+        for (uint32_t at = 0; (at = stk_lane_next(s, i - 1, at, &t)) != STK_NONE;)
+            n = first_of(s, t, n);
     stk_sort(s->sort, n, s->sort_tmp); /* by number, then, stable, by rank */
     for (uint32_t i = 0; i < n; i++)
-        s->sort[i].key = s->jobs[s->sort[i].id].rank;
+        s->sort[i].key = stk_rank(s, &s->jobs[s->sort[i].id]);
     stk_sort(s->sort, n, s->sort_tmp);
     for (uint32_t i = s->backfill_depth; i < n; i++) {
         const struct stk_job *j = &s->jobs[s->sort[i].id];
 
-        stk_otree_set_aux(&s->trees, &s->shapes[j->shape].waiting, j->rank, j->number, INT64_MAX);
+        stk_otree_set_aux(&s->trees, stk_lane_tree(s, j), j->rank, j->number, INT64_MAX);
     }
     return n < s->backfill_depth ? n : s->backfill_depth;
 }

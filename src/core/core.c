@@ -6,6 +6,7 @@
 #include "core/decide.h"
 #include "core/evictable.h"
 #include "core/index.h"
+#include "core/lane.h"
 #include "core/lifecycle.h"
 #include "core/power.h"
 #include "core/queue.h"
@@ -50,6 +51,8 @@ static int reserve_end(struct stk_state *s, const struct stk_job *j, enum stk_ca
         if (n > s->n_blocked)
             break;
     }
+    if (stk_lane_reserve(s, s->n_blocked + 2) < 0)
+        return -ENOMEM;
     return stk_opool_reserve(&s->trees, &s->mem, 2 * n + 4);
 }
 
@@ -225,8 +228,10 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
 
 static int apply_tick(struct stk_state *s, struct stk_err *err)
 {
+    uint32_t n = stk_heap_count(&s->timers, s->now);
+
     /* a tick must not stop half-way for lack of memory */
-    if (stk_opool_reserve(&s->trees, &s->mem, 2 * stk_heap_count(&s->timers, s->now) + 3) < 0)
+    if (stk_opool_reserve(&s->trees, &s->mem, 2 * n + 3) < 0 || stk_lane_reserve(s, n) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     stk_tick(s);
     stk_booking_tick(s);

@@ -53,6 +53,9 @@ struct stk_core_config {
     bool sleeps; /* the engine can put a job to sleep: that is what giving way costs */
     /* Nodes may go from pool to pool: what could run if all were in the job's is taken in. */
     bool pools_change;
+    /* How much a GPU of each type counts in what tenants use, in thousandths, STK_MAX_GPU_TYPES of
+     * them; borrowed like 'speeds'. NULL: all alike. */
+    const uint32_t *type_speed;
     uint32_t retain_done; /* finished jobs that stay known, oldest dropped first */
 };
 

@@ -17,6 +17,7 @@
 #include "core/defrag.h"
 #include "core/fair.h"
 #include "core/fence.h"
+#include "core/lane.h"
 #include "core/leave.h"
 #include "core/limit.h"
 #include "core/place.h"
@@ -24,6 +25,7 @@
 #include "core/speed.h"
 #include "core/stake.h"
 #include "core/tenant.h"
+#include "core/usage.h"
 
 struct stk_event stk_decide_place(const struct stk_state *s, stk_time now, uint32_t job, uint32_t n)
 {
@@ -48,9 +50,15 @@ struct stk_event stk_decide_evict(const struct stk_state *s, stk_time now, uint3
                                           .kill = how == STK_LEAVE_KILL}};
 }
 
-static bool before(const struct stk_oent *e, const struct stk_job *j)
+/* Whether the job stands before the one that was promised a start. Tenants may change places
+ * meanwhile: the promise holds against all but higher levels and its tenant's own jobs. */
+static bool before(const struct stk_state *s, const struct stk_oent *e, const struct stk_job *j)
 {
-    return e->key != j->rank ? e->key < j->rank : e->tie < j->number;
+    const int64_t rank = stk_rank(s, j);
+
+    if (stk_lanes_on(s) && s->jobs[e->id].tenant != j->tenant)
+        return e->key >> STK_RANK_LEVEL < rank >> STK_RANK_LEVEL;
+    return e->key != rank ? e->key < rank : e->tie < j->number;
 }
 
 /* The pool is being cleared for one job: it starts, or more must go, or it waits for them. */
@@ -97,7 +105,7 @@ static bool behind_reservation(const struct stk_state *s, const struct stk_pool 
 {
     if (p->resv_job == STK_NONE || p->resv_job == e->id)
         return false;
-    return !before(e, &s->jobs[p->resv_job]) ||
+    return !before(s, e, &s->jobs[p->resv_job]) ||
            (promised_title(s, p) && !s->shapes[s->jobs[e->id].shape].title);
 }
 
@@ -158,13 +166,13 @@ static uint32_t planned_step(struct stk_state *s, uint32_t pool, stk_time now,
     out->at = now;
     while (p->ready.n > 0) {
         uint32_t shape = p->ready.item[0].id;
-        const struct stk_oent *e = stk_otree_first(&s->trees, &s->shapes[shape].waiting, now);
+        struct stk_oent e;
 
-        if (!e)
+        if (!stk_shape_first(s, shape, now, &e))
             stk_heap_remove(&p->ready, s->shape_pos, shape);
-        else if (e->key != p->ready.item[0].key || e->tie != p->ready.item[0].tie)
-            stk_shape_requeue(s, shape, e); /* others may come before it */
-        else if (planned_try(s, p, shape, e, out))
+        else if (e.key != p->ready.item[0].key || e.tie != p->ready.item[0].tie)
+            stk_shape_requeue(s, shape, &e); /* others may come before it */
+        else if (planned_try(s, p, shape, &e, out))
             return 1;
     }
     return 0;
@@ -212,7 +220,7 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
     struct stk_pool *p = &s->pools[s->shapes[shape].pool];
     const struct stk_heap_item *top = &stk_shape_heap(s, shape)->item[0];
     stk_time limit = p->resv_at == STK_NEVER_TIME ? INT64_MAX : p->resv_at - now;
-    const struct stk_oent *e = first;
+    struct stk_oent e = *first;
     uint32_t n;
 
     if (!stk_place_try(s, shape, NULL, &n)) {
@@ -223,20 +231,19 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
     if (p->resv_at != STK_NEVER_TIME)
         limit = stk_speed_work(limit, tried_speed(s, shape, n));
     if (first->aux > limit && !stk_reserve_spare(s, shape, &n)) {
-        e = stk_otree_first(&s->trees, &s->shapes[shape].waiting, limit);
-        if (!e) {
+        if (!stk_shape_first(s, shape, limit, &e)) {
             stk_tenant_note(s, shape, false);
             stk_shape_park(s, shape, STK_PARKED_RESERVE);
             return 0;
         }
-        if (e->key != top->key || e->tie != top->tie) { /* others may come before it */
-            stk_shape_requeue(s, shape, e);
+        if (e.key != top->key || e.tie != top->tie) { /* others may come before it */
+            stk_shape_requeue(s, shape, &e);
             p->late_keys = true;
             return 0;
         }
         (void)stk_place_try(s, shape, NULL, &n);
     }
-    out[0] = stk_decide_place(s, now, e->id, n);
+    out[0] = stk_decide_place(s, now, e.id, n);
     return 1;
 }
 
@@ -314,27 +321,27 @@ static uint32_t place_for(struct stk_state *s, uint32_t job, stk_time now, struc
 }
 
 /* The first job of the shape that runs no longer than this, or, behind the promise to another, that
- * ends before it or fits beside it. NULL: none. *ret_n: 0, or pieces have been found. */
-static const struct stk_oent *short_enough(struct stk_state *s, uint32_t shape, stk_time now,
-                                           stk_time limit, uint32_t *ret_n)
+ * ends before it or fits beside it. False: none. *ret_n: 0, or pieces have been found. */
+static bool short_enough(struct stk_state *s, uint32_t shape, stk_time now, stk_time limit,
+                         struct stk_oent *ret, uint32_t *ret_n)
 {
     struct stk_pool *p = &s->pools[s->shapes[shape].pool];
-    const struct stk_otree *waiting = &s->shapes[shape].waiting;
-    const struct stk_oent *e = stk_otree_first(&s->trees, waiting, limit);
     bool beside;
 
     *ret_n = 0;
-    if (!e || !behind_reservation(s, p, e) || p->resv_at == STK_NEVER_TIME ||
-        e->aux <= p->resv_at - now)
-        return e;
-    stk_fence_for(s, now, now + e->aux);
+    if (!stk_shape_first(s, shape, limit, ret))
+        return false;
+    if (!behind_reservation(s, p, ret) || p->resv_at == STK_NEVER_TIME ||
+        ret->aux <= p->resv_at - now)
+        return true;
+    stk_fence_for(s, now, now + ret->aux);
     beside = stk_reserve_spare(s, shape, ret_n);
     stk_fence_any(s);
     if (beside)
-        return e;
+        return true;
     *ret_n = 0;
     limit = p->resv_at - now < limit ? p->resv_at - now : limit;
-    return stk_otree_first(&s->trees, waiting, limit);
+    return stk_shape_first(s, shape, limit, ret);
 }
 
 /* The best shape of a pool with reservations: its first job starts, or another that is shorter may
@@ -346,7 +353,7 @@ static uint32_t booked_step(struct stk_state *s, uint32_t pool, uint32_t shape,
     struct stk_pool *p = &s->pools[pool];
     const struct stk_heap_item top = p->ready.item[0];
     const bool behind = behind_reservation(s, p, first);
-    const struct stk_oent *e;
+    struct stk_oent e;
     stk_time limit;
     uint32_t n;
 
@@ -369,24 +376,43 @@ static uint32_t booked_step(struct stk_state *s, uint32_t pool, uint32_t shape,
         if (n > 0 || p->blocked)
             return n;
     }
-    e = short_enough(s, shape, now, limit, &n);
-    if (!e || e->id == p->resv_job) {
+    if (!short_enough(s, shape, now, limit, &e, &n) || e.id == p->resv_job) {
         stk_tenant_note(s, shape, false);
         stk_shape_park(s, shape, STK_PARKED_RESERVE);
         return 0;
     }
-    if (e->key != top.key || e->tie != top.tie) { /* others may come before it */
-        stk_shape_requeue(s, shape, e);
+    if (e.key != top.key || e.tie != top.tie) { /* others may come before it */
+        stk_shape_requeue(s, shape, &e);
         p->late_keys = true;
         return 0;
     }
     if (n > 0)
-        out[0] = stk_decide_place(s, now, e->id, n);
-    else if (!place_for(s, e->id, now, out)) {
+        out[0] = stk_decide_place(s, now, e.id, n);
+    else if (!place_for(s, e.id, now, out)) {
         stk_shape_park(s, shape, STK_PARKED_RESERVE);
         return 0;
     }
     return 1;
+}
+
+/* Who was promised a start, and has lost the reservation for an end that was not foreseen, comes
+ * next all the same. */
+static void promised_first(const struct stk_state *s, const struct stk_pool *p, uint32_t *io_shape,
+                           struct stk_oent *io_first)
+{
+    const struct stk_job *j;
+
+    if (!p->promised || p->resv_job != STK_NONE || p->promised - 1 == io_first->id ||
+        s->shapes[*io_shape].title || p->n_booked > 0)
+        return;
+    j = &s->jobs[p->promised - 1];
+    if (s->shapes[j->shape].parked != STK_READY || before(s, io_first, j))
+        return;
+    *io_shape = j->shape;
+    *io_first = (struct stk_oent){.key = stk_rank(s, j),
+                                  .tie = j->number,
+                                  .id = p->promised - 1,
+                                  .aux = stk_job_remaining(j, s->now)};
 }
 
 static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, struct stk_event *out,
@@ -395,33 +421,34 @@ static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, str
     struct stk_pool *p = &s->pools[pool];
 
     for (uint32_t shape, n; (shape = next_shape(p)) != STK_NONE;) {
-        const struct stk_oent *first =
-            stk_otree_first(&s->trees, &s->shapes[shape].waiting, INT64_MAX);
+        struct stk_oent first;
 
-        __builtin_prefetch(&s->jobs[first->id].number);
-        __builtin_prefetch(&s->jobs[first->id].started);
+        (void)stk_shape_first(s, shape, INT64_MAX, &first);
+        promised_first(s, p, &shape, &first);
+        __builtin_prefetch(&s->jobs[first.id].number);
+        __builtin_prefetch(&s->jobs[first.id].started);
         if (stk_shape_limited(&s->shapes[shape]) && stk_limit_park(s, shape))
             continue; /* it stands in nobody's way */
         if (s->shapes[shape].title || p->n_booked > 0) {
-            n = s->shapes[shape].title ? entitled_step(s, shape, first, now, out, cap)
-                                       : booked_step(s, pool, shape, first, now, out, cap);
+            n = s->shapes[shape].title ? entitled_step(s, shape, &first, now, out, cap)
+                                       : booked_step(s, pool, shape, &first, now, out, cap);
             if (n > 0)
                 return n;
             continue;
         }
-        if (behind_reservation(s, p, first)) {
-            if (backfill_step(s, shape, first, now, out))
+        if (behind_reservation(s, p, &first)) {
+            if (backfill_step(s, shape, &first, now, out))
                 return 1;
             continue;
         }
         if (stk_place_try(s, shape, NULL, &n)) {
-            out[0] = stk_decide_place(s, now, first->id, n);
+            out[0] = stk_decide_place(s, now, first.id, n);
             if (p->resv_job != STK_NONE)
                 stk_shape_unreserve(s, pool); /* it goes first, and may need those nodes */
             return 1;
         }
         stk_tenant_note(s, shape, false);
-        n = head_blocked(s, pool, first->id, now, out, cap);
+        n = head_blocked(s, pool, first.id, now, out, cap);
         if (n > 0)
             return n;
     }
@@ -497,6 +524,7 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
         claimed_first(s);
     if (s->round > 0 && now % s->round != 0)
         return 0;
+    stk_usage_places(s, now);
     if (s->leave_look) {
         n = stk_leave_decide(s, now, out, cap);
         if (n > 0)

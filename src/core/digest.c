@@ -10,6 +10,7 @@
 #include "core/stake.h"
 #include "core/state.h"
 #include "core/tenant.h"
+#include "core/usage.h"
 
 static uint64_t mix_job(uint64_t h, const struct stk_state *s, const struct stk_job *j)
 {
@@ -86,6 +87,7 @@ uint64_t stk_core_digest(const struct stk_core *c)
     h = stk_account_digest(s, h);
     h = stk_budgets_digest(s, h);
     h = stk_settings_digest(s, h);
+    h = stk_usage_digest(s, h);
     if (s->n_moved > 0)
         h = stk_hash_mix(h, s->n_moved);
     if (s->seen)

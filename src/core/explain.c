@@ -6,6 +6,7 @@
 #include "core/fence.h"
 #include "core/gang.h"
 #include "core/index.h"
+#include "core/lane.h"
 #include "core/limit.h"
 #include "core/place.h"
 #include "core/power.h"
@@ -188,11 +189,12 @@ static void not_its_turn(const struct stk_state *s, const struct stk_job *j, stk
         r->other = s->jobs[p->resv_job].number;
         r->until = p->resv_at == STK_NEVER_TIME ? 0 : p->resv_at;
     } else if (p->ready.n > 0 && !s->backfill->pass) {
-        const struct stk_oent *first =
-            stk_otree_first(&s->trees, &s->shapes[p->ready.item[0].id].waiting, INT64_MAX);
+        struct stk_oent first;
 
         r->code = STK_WHY_BEHIND;
-        r->other = first ? s->jobs[first->id].number : 0;
+        r->other = stk_shape_first(s, p->ready.item[0].id, INT64_MAX, &first)
+                       ? s->jobs[first.id].number
+                       : 0;
     } else {
         r->code = STK_WHY_RANK;
     }

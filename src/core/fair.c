@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/lane.h"
 #include "core/limit.h"
 #include "core/shape.h"
 #include "core/share.h"
@@ -184,11 +185,12 @@ static void look(struct stk_state *s, uint32_t tenant)
         return;
     for (uint32_t at = s->tenants[tenant].shapes; at; at = s->shapes[at - 1].tenant_next) {
         const struct stk_shape *sh = &s->shapes[at - 1];
-        const struct stk_oent *first = stk_otree_first(&s->trees, &sh->waiting, INT64_MAX);
+        struct stk_oent first;
 
-        if (!first || sh->parked == STK_PARKED_LIMIT || sh->parked == STK_PARKED_QUEUE)
+        if (!stk_shape_first(s, at - 1, INT64_MAX, &first) || sh->parked == STK_PARKED_LIMIT ||
+            sh->parked == STK_PARKED_QUEUE)
             continue;
-        if (stk_fair_title(s, first->id) != STK_TITLE_NONE &&
+        if (stk_fair_title(s, first.id) != STK_TITLE_NONE &&
             (sh->parked != STK_READY || !sh->title))
             stk_shape_ready(s, at - 1);
     }

@@ -13,10 +13,12 @@
 #include "core/evictable.h"
 #include "core/fair.h"
 #include "core/index.h"
+#include "core/lane.h"
 #include "core/pair.h"
 #include "core/score.h"
 #include "core/settings.h"
 #include "core/tenant.h"
+#include "core/usage.h"
 #include "core/verbs.h"
 #include "core/victims.h"
 
@@ -94,6 +96,8 @@ static void all_blocks(struct stk_state *s, struct stk_visit *v)
     stk_score_memory(s, v);
     stk_seen_memory(s, v);
     stk_pair_memory(s, v);
+    stk_usage_memory(s, v);
+    stk_lane_memory(s, v);
     stk_tenants_memory(s, v);
     stk_fair_memory(s, v);
     stk_accounts_memory(s, v);

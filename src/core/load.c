@@ -27,6 +27,7 @@
 #include "core/stake.h"
 #include "core/tenant.h"
 #include "core/txn.h"
+#include "core/usage.h"
 #include "core/verbs.h"
 #include "core/walk.h"
 #include "model/mig.h"
@@ -487,11 +488,12 @@ static int settle_job(struct load *l, uint32_t job)
         rc = no_memory(l);
     if (rc < 0)
         return rc;
-    if (!l->same_order)
-        j->word = 0;
     if (j->moving)
         stk_defrag_moves(s, job);
     j->shape = stk_shape_of(s, job, &v->demand);
+    stk_usage_live(s, j, true);
+    if (!l->same_order)
+        j->word = s->order->word ? s->order->word(s->order_st, s, job) : 0;
     if (j->slept)
         s->nodes[v->demand.pin - 1].mask_wake |= v->demand.pin_mask;
     s->n_live++;
@@ -609,6 +611,8 @@ static int load(struct load *l)
         stk_budgets_get(&l->r, s, l->version);
     if (rc == 0 && l->version > 4 && stk_booking_get(&l->r, s) < 0)
         rc = no_memory(l);
+    if (rc == 0 && l->version > 4 && stk_usage_get(&l->r, s, l->tenants, l->n_tenants) < 0)
+        rc = bad(l, "what tenants have had");
     if (rc == 0 && (l->r.bad || l->r.at != l->r.end))
         rc = bad(l, l->r.bad ? "it is cut short" : "something is left over");
     for (uint32_t i = 0; i < s->n_jobs && rc == 0; i++) {

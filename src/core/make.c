@@ -15,6 +15,7 @@
 #include "core/tenant.h"
 #include "core/topo.h"
 #include "core/txn.h"
+#include "core/usage.h"
 #include "core/verbs.h"
 #include "core/victims.h"
 #include "core/walk.h"
@@ -172,7 +173,7 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
     if (s->place->share)
         s->place->share(s->place_st, &s->share);
     if (!s->mix || (s->place->tags && !s->tags) || stk_score_init(s) < 0 || stk_seen_init(s) < 0 ||
-        stk_pair_init(s) < 0 || stk_booking_init(s) < 0 ||
+        stk_pair_init(s) < 0 || stk_booking_init(s) < 0 || stk_usage_init(s) < 0 ||
         (s->preempt->room && (stk_evictable_init(s) < 0 || stk_victims_init(s) < 0)) ||
         stk_mem_grow(mem, &s->try_pieces, &s->cap_try, pieces + 1, sizeof(*s->try_pieces)) < 0 ||
         stk_mem_grow(mem, &s->list_a, &s->cap_list_a, n + 1, sizeof(*s->list_a)) < 0 ||
@@ -218,6 +219,7 @@ int stk_core_make(const struct stk_core_config *cfg, const struct stk_mem *mem,
     s->n_resources = cfg->n_resources;
     s->resource_names = cfg->resource_names;
     s->speeds = cfg->speeds;
+    s->type_speed = cfg->type_speed;
     rc = copy_layouts(s, cfg->layouts, cfg->n_layouts, err);
     rc = rc < 0 ? rc : stk_index_build(s, cfg->nodes, cfg->n_nodes, cfg->n_pools, err);
     for (uint32_t p = 0; rc == 0 && p < s->n_pools; p++)

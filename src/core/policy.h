@@ -30,12 +30,22 @@ struct stk_key {
     int64_t rate;
 };
 
+/* How an order that ranks by tenant counts (core/usage.h). */
+struct stk_usage_rule {
+    stk_time half_life; /* in which what was used fades to half */
+    stk_time ahead;     /* leases count as if they had gone on for so long */
+    stk_time period;    /* places are made anew after this, at the latest */
+};
+
 struct stk_order_ops { /* which job comes first */
     const char *name, *help;
     const struct stk_param *params; /* ends with name NULL; may be NULL */
+    const struct stk_param *shared; /* the same: those of another policy that it goes by, too */
     size_t state_size;
     stk_time tick;   /* unit of time in keys, microseconds */
     bool preemptive; /* running jobs compete too, unless the user says --preempt none */
+    bool levels;     /* higher levels first (policy/classes.h): goes with who evicts by them */
+    bool backlog;    /* the core counts what live jobs of each tenant ask for (core/usage.h) */
     int (*init)(void *st, const struct stk_params *p, struct stk_err *err); /* optional */
     /* Smaller first. Called when a job enters the queue, starts, or changes. */
     struct stk_key (*key)(const void *st, const struct stk_job *j, stk_time now);
@@ -50,6 +60,12 @@ struct stk_order_ops { /* which job comes first */
     uint64_t (*types)(const struct stk_job *j);
     /* Optional: > 0: decide only at multiples of this. */
     stk_time (*round)(const void *st);
+    /* Optional: the job's policy word when it comes in, or is loaded from another policy. */
+    int64_t (*word)(const void *st, const struct stk_state *s, uint32_t job);
+    /* Optional, both or neither: jobs are also ranked by tenant. What the tenant has, or has had,
+     * against its weight; of siblings the smallest is first. 'growth' is for stk_usage_of(). */
+    int64_t (*share)(const void *st, const struct stk_state *s, uint32_t tenant, uint64_t growth);
+    void (*rule)(const void *st, struct stk_usage_rule *ret);
 };
 
 /* Backfill: may a job pass one that cannot start, and how many of those that cannot start get a

@@ -122,16 +122,17 @@ static uint64_t alone_on(const struct stk_state *s, const struct stk_demand *d, 
 
 int stk_power_check(const struct stk_state *s, const struct stk_job_spec *spec, struct stk_err *err)
 {
-    const struct stk_demand *d = &spec->demand;
     const struct stk_pool *p = &s->pools[spec->pool.i];
+    struct stk_demand d; /* one answer for all of a shape */
     uint64_t least;
 
     if (!s->cap_w || stk_shape_known(s, spec))
         return 0;
-    least = alone_on(s, d, spec->pool.i, STK_ANY_GPU_TYPE);
+    d = stk_shape_relevant(s, &spec->demand, spec->pool.i);
+    least = alone_on(s, &d, spec->pool.i, STK_ANY_GPU_TYPE);
     for (uint32_t i = 0; i < p->n_groups && least > s->cap_w; i++) {
         uint64_t w =
-            alone_on(s, d, spec->pool.i, UINT64_C(1) << s->groups[p->first_group + i].gpu_type);
+            alone_on(s, &d, spec->pool.i, UINT64_C(1) << s->groups[p->first_group + i].gpu_type);
 
         least = w < least ? w : least;
     }

@@ -9,6 +9,7 @@
 #include "core/evictable.h"
 #include "core/fair.h"
 #include "core/index.h"
+#include "core/lane.h"
 #include "core/place.h"
 #include "core/share.h"
 #include "core/speed.h"
@@ -32,6 +33,7 @@ static int reserve(struct stk_state *s, uint32_t pool, uint32_t n)
     for (uint32_t i = 0; s->fair && i < 2; i++)
         rc = rc < 0 ? rc : stk_heap_reserve(&p->entitled[i], m, p->n_shapes + n);
     rc = rc < 0 ? rc : stk_heap_reserve(&s->timers, m, s->n_jobs + 1);
+    rc = rc < 0 ? rc : stk_lane_reserve(s, n + 1);
     if (s->whole_pool) {
         rc = rc < 0 ? rc
                     : stk_mem_grow(m, &p->rated, &p->cap_rated, p->n_rated + 2, sizeof(*p->rated));
@@ -97,7 +99,7 @@ static void tree_add(struct stk_state *s, uint32_t job)
         stk_otree_insert(&s->trees, &rated_of(&s->pools[j->pool], k.rate, j->lease != 0)->tree, e);
     } else if (j->lease == 0) {
         e.aux = s->backfill->reserve_all ? INT64_MAX : stk_job_remaining(j, s->now);
-        stk_otree_insert(&s->trees, &s->shapes[j->shape].waiting, e);
+        stk_lane_add(s, j, e);
     }
 }
 
@@ -112,25 +114,28 @@ static void tree_remove(struct stk_state *s, uint32_t job)
             stk_otree_remove(&s->trees, &rated_of(&s->pools[j->pool], j->rate, j->lease != 0)->tree,
                              j->rank, j->number);
     else if (j->lease == 0)
-        found = stk_otree_remove(&s->trees, &s->shapes[j->shape].waiting, j->rank, j->number);
+        found = stk_lane_remove(s, j);
     assert(found);
     (void)found;
 }
 
-static bool before(const struct stk_heap_item *it, const struct stk_job *j)
+static bool before(const struct stk_state *s, const struct stk_heap_item *it,
+                   const struct stk_job *j)
 {
-    return it->key != j->rank ? it->key < j->rank : it->tie < j->number;
+    int64_t rank = stk_rank(s, j);
+
+    return it->key != rank ? it->key < rank : it->tie < j->number;
 }
 
 void stk_queue_due(struct stk_state *s, uint32_t job)
 {
     const struct stk_job *j = &s->jobs[job];
-    const struct stk_oent e = {.key = j->rank, .tie = j->number, .id = job};
+    const struct stk_oent e = {.key = stk_rank(s, j), .tie = j->number, .id = job};
     uint32_t pos = s->shape_pos[j->shape];
 
     if (s->shapes[j->shape].parked != STK_READY)
         return; /* does not fit, like others of its shape */
-    if (pos != STK_HEAP_OUT && before(&s->pools[j->pool].ready.item[pos - 1], j))
+    if (pos != STK_HEAP_OUT && before(s, &s->pools[j->pool].ready.item[pos - 1], j))
         return; /* an earlier one is to be tried already */
     stk_shape_requeue(s, j->shape, &e);
 }
@@ -141,15 +146,15 @@ static void shape_got(struct stk_state *s, uint32_t shape, uint32_t job)
     const struct stk_job *j = &s->jobs[job];
     const struct stk_shape *sh = &s->shapes[shape];
     struct stk_pool *p = &s->pools[sh->pool];
-    const struct stk_oent *first;
+    struct stk_oent first;
 
     if (s->backfill->reserve_all) {
         stk_plan_append(s, job);
         stk_shape_mark_dirty(s, sh->pool);
         return;
     }
-    first = stk_otree_first(&s->trees, &sh->waiting, INT64_MAX);
-    if (sh->parked == STK_READY && first->id != job && stk_heap_has(s->shape_pos, shape)) {
+    (void)stk_shape_first(s, shape, INT64_MAX, &first);
+    if (sh->parked == STK_READY && first.id != job && stk_heap_has(s->shape_pos, shape)) {
         if (!p->blocked)
             stk_shape_mark_dirty(s, sh->pool);
         return; /* an earlier job of the shape is there already */
@@ -157,14 +162,14 @@ static void shape_got(struct stk_state *s, uint32_t shape, uint32_t job)
     /* one that does not fit still matters when it is now the first to be promised a start, or the
      * one others must give way to */
     if (sh->parked == STK_PARKED_ROOM &&
-        (first->id != job || !(s->backfill->reserve_one || s->preempt->room)))
+        (first.id != job || !(s->backfill->reserve_one || s->preempt->room)))
         return;
-    if (sh->parked == STK_PARKED_TITLE && first->id != job)
+    if (sh->parked == STK_PARKED_TITLE && first.id != job)
         return; /* all of a shape have the same title */
     if (sh->parked == STK_PARKED_LIMIT || sh->parked == STK_PARKED_QUEUE)
         return; /* all of a shape are over the same limit */
-    if (p->blocked && before(&p->ready.item[0], j)) {
-        stk_shape_requeue(s, shape, first);
+    if (p->blocked && !stk_lanes_on(s) && before(s, &p->ready.item[0], j)) {
+        stk_shape_requeue(s, shape, &first);
         return; /* behind the head of a strict queue nothing can happen */
     }
     p->blocked = false;
@@ -195,7 +200,7 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
     struct stk_job *j = &s->jobs[job];
     struct stk_pool *p = &s->pools[j->pool];
     struct stk_shape *sh = &s->shapes[j->shape];
-    const struct stk_oent *first;
+    struct stk_oent first;
 
     tree_remove(s, job);
     stk_heap_remove(&s->timers, s->timer_pos, job);
@@ -207,6 +212,8 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
         p->claim = STK_NONE;
         stk_shape_mark_dirty(s, j->pool);
     }
+    if (p->promised == job + 1)
+        p->promised = 0;
     if (p->resv_job == job)
         stk_shape_unreserve(s, j->pool);
     if (s->backfill->reserve_all) {
@@ -227,9 +234,8 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
         stk_shape_mark_dirty(s, j->pool);
     }
     if (sh->parked == STK_READY) {
-        first = stk_otree_first(&s->trees, &sh->waiting, INT64_MAX);
-        if (first)
-            stk_shape_requeue(s, j->shape, first);
+        if (stk_shape_first(s, j->shape, INT64_MAX, &first))
+            stk_shape_requeue(s, j->shape, &first);
         else
             stk_heap_remove(stk_shape_heap(s, j->shape), s->shape_pos, j->shape);
     } else if (sh->waiting.count == 0) {

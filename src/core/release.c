@@ -15,6 +15,7 @@
 #include "core/speed.h"
 #include "core/stake.h"
 #include "core/txn.h"
+#include "core/usage.h"
 
 static void give_back(struct stk_state *s, struct stk_job *j)
 {
@@ -274,6 +275,7 @@ static void mark_done(struct stk_state *s, uint32_t job, enum stk_cause cause, s
     s->n_live--;
     s->pools[j->pool].n_live--;
     stk_account_leave(s, j);
+    stk_usage_live(s, j, false);
     stk_shape_drop(s, j->shape);
     if (s->done_tail)
         s->jobs[s->done_tail - 1].link = job + 1;

@@ -6,7 +6,7 @@
  *     nodes: up, GPUs off, switched off           pools: claim           resources: name tenants:
  * name queues: name moves so far; what was asked for lately slots: a state each; a job's members
  * where it is not free; what a live job has besides free slots in the order in which they are used
- * again; finished jobs, oldest first
+ * again; finished jobs, oldest first; arrays; what tenants have had
  */
 #include "core/save.h"
 
@@ -20,6 +20,7 @@
 #include "core/settings.h"
 #include "core/stake.h"
 #include "core/tenant.h"
+#include "core/usage.h"
 #include "model/wire.h"
 
 #define MAX_WORD (STK_MAX_DURATION / 1000 * STK_MAX_GPUS)        /* more service nobody has had */
@@ -264,6 +265,7 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
     put_arrays(out, s);
     stk_budgets_put(out, s);
     stk_booking_put(out, s);
+    stk_usage_put(out, s);
     if (out->failed)
         return stk_err_set(err, out->failed, "out of memory for the state of %u jobs", s->n_jobs);
     return 0;

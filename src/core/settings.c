@@ -87,9 +87,9 @@ static const struct stk_param *find_in(const struct stk_param *table, const char
 
 static const struct stk_param *find_param(const struct stk_core_config *c, const char *name)
 {
-    const struct stk_param *const tables[] = {c->order->params, c->backfill->params,
-                                              c->place->params, c->preempt->params,
-                                              c->admit->params, stk_core_params};
+    const struct stk_param *const tables[] = {
+        c->order->params,   c->order->shared,   c->backfill->params, c->place->params,
+        c->preempt->params, c->preempt->shared, c->admit->params,    stk_core_params};
     const struct stk_param *p = NULL;
 
     for (size_t i = 0; !p && i < sizeof(tables) / sizeof(*tables); i++)

@@ -9,6 +9,7 @@
 #include "core/fair.h"
 #include "core/gang.h"
 #include "core/index.h"
+#include "core/lane.h"
 #include "core/limit.h"
 #include "core/pair.h"
 #include "core/place.h"
@@ -156,9 +157,8 @@ uint64_t stk_shape_types(const struct stk_state *s, const struct stk_demand *d, 
     return types;
 }
 
-/* The demand without what no node of the pool limits: it makes no difference there. */
-static struct stk_demand relevant(const struct stk_state *s, const struct stk_demand *d,
-                                  uint32_t pool)
+struct stk_demand stk_shape_relevant(const struct stk_state *s, const struct stk_demand *d,
+                                     uint32_t pool)
 {
     struct stk_demand r = *d;
 
@@ -201,7 +201,7 @@ bool stk_shape_known(const struct stk_state *s, const struct stk_job_spec *spec)
     const uint32_t pool = spec->pool.i;
     struct stk_under u = {.tenant = stk_tenant_limited(s, spec->tenant),
                           .firm = stk_tenant_firm(s, spec->tier)};
-    const struct stk_demand r = relevant(s, &spec->demand, pool);
+    const struct stk_demand r = stk_shape_relevant(s, &spec->demand, pool);
 
     stk_account_find(s, &spec->terms, spec->tenant, u.account);
     return shape_find(s, &r, pool, &u, stk_map_get(&s->shape_by_hash, shape_hash(&r, pool, &u))) !=
@@ -259,7 +259,7 @@ static void tenant_remove(struct stk_state *s, uint32_t shape)
 uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                        const struct stk_under *u)
 {
-    const struct stk_demand r = relevant(s, d, pool);
+    const struct stk_demand r = stk_shape_relevant(s, d, pool);
     uint32_t hash = shape_hash(&r, pool, u), head = stk_map_get(&s->shape_by_hash, hash);
     uint32_t at = shape_find(s, &r, pool, u, head);
 
@@ -451,14 +451,13 @@ void stk_shape_requeue(struct stk_state *s, uint32_t shape, const struct stk_oen
 
 void stk_shape_ready(struct stk_state *s, uint32_t shape)
 {
-    const struct stk_oent *first;
+    struct stk_oent first;
 
     if (s->shapes[shape].parked != STK_READY)
         stk_shape_unpark(s, shape);
-    first = stk_otree_first(&s->trees, &s->shapes[shape].waiting, INT64_MAX);
-    if (!first)
+    if (!stk_shape_first(s, shape, INT64_MAX, &first))
         return;
-    stk_shape_requeue(s, shape, first);
+    stk_shape_requeue(s, shape, &first);
     stk_shape_mark_dirty(s, s->shapes[shape].pool);
 }
 

@@ -19,6 +19,10 @@ struct stk_under;
  * stk_queue_reserve() before. */
 uint32_t stk_shape_get(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                        const struct stk_under *u);
+/* The demand without what makes no difference in the pool: what no node there limits, wishes that
+ * are granted anyhow. Equal ones share a shape. */
+struct stk_demand stk_shape_relevant(const struct stk_state *s, const struct stk_demand *d,
+                                     uint32_t pool);
 bool stk_shape_known(const struct stk_state *s, const struct stk_job_spec *spec);
 void stk_shape_drop(struct stk_state *s, uint32_t shape); /* one job fewer needs it */
 

@@ -18,6 +18,7 @@
 #include "core/resource.h"
 #include "core/shape.h"
 #include "core/tenant.h"
+#include "core/usage.h"
 
 #define BAD(...) (stk_err_set(err, -EINVAL, __VA_ARGS__), false)
 
@@ -472,7 +473,8 @@ bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
                    s->n_done);
     if (!nodes_sound(s, err) || !stk_topo_sound(s, err) || !power_sound(s, err) ||
         !arrays_sound(s, err) || !moves_sound(s, err) || !stk_tenants_sound(s, err) ||
-        !stk_budgets_sound(s, err) || !stk_leave_sound(s, err) || !stk_accounts_sound(s, err))
+        !stk_budgets_sound(s, err) || !stk_leave_sound(s, err) || !stk_accounts_sound(s, err) ||
+        !stk_usages_sound(s, err))
         return false;
     for (uint32_t p = 0; p < s->n_pools; p++)
         if (!pool_sound(s, p, err) || !levels_sound(s, p, err))

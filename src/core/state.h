@@ -96,6 +96,7 @@ struct stk_shape {
     uint32_t park_at;                  /* tenant or account whose limit it is over */
     uint8_t title;                     /* of its first job (core/fair.h): in which heap it is */
     uint32_t tenant_next, tenant_prev; /* shapes of its tenant, where guarantees are kept; + 1 */
+    uint32_t lanes;                    /* the best of them (core/lane.h); lane + 1 */
 };
 
 enum stk_parked {
@@ -209,6 +210,8 @@ struct stk_pool {
     struct stk_bits_layout park_layout;
     uint32_t resv_parked; /* shapes parked for the reservation; shape + 1 */
     uint32_t resv_job;    /* STK_NONE */
+    uint32_t promised; /* by tenant: the last it was for, while it waits: it stays the first of its
+                          level, whatever becomes of places; job + 1 */
     stk_time resv_at;
     uint64_t resv_mask; /* it is pinned: these GPUs of the one node in resv_nodes; else 0 */
     bool resv_tight;    /* it lacks CPU or memory: nobody may use what it leaves */
@@ -521,6 +524,14 @@ struct stk_state {
     struct stk_map account_by_hash;                  /* of users and tenants */
 
     struct stk_book book;
+
+    /* where jobs are ranked by tenant (core/usage.h, core/lane.h); else all are NULL */
+    struct stk_usages *usage;
+    int64_t *label; /* cache: by tenant: its place, as part of a rank */
+    struct stk_lane *lanes;
+    uint32_t n_lanes, cap_lanes, free_lane, n_free_lanes; /* free_lane: lane + 1 */
+    struct stk_otree lane_index;                          /* by (shape, tenant) */
+    const uint32_t *type_speed; /* by GPU type, thousandths; somebody else's; NULL: all alike */
 
     struct stk_opool trees;
     struct stk_heap timers; /* begin times, key changes */

@@ -17,6 +17,7 @@
 #include "core/settings.h"
 #include "core/tenant.h"
 #include "core/txn.h"
+#include "core/usage.h"
 #include "model/mig.h"
 
 /* In the one form that is compared: nothing that makes no difference. */
@@ -274,6 +275,9 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     j->shape = stk_shape_of(s, job, &spec->demand);
     if (s->seen)
         stk_seen_add(s, &spec->demand, j->pool);
+    stk_usage_live(s, j, true);
+    if (s->order->word)
+        j->word = s->order->word(s->order_st, s, job);
     s->n_live++;
     s->pools[j->pool].n_live++;
     stk_map_put(&s->by_number, j->number, job);

@@ -8,6 +8,7 @@
 #include "core/limit.h"
 #include "core/shape.h"
 #include "core/share.h"
+#include "core/usage.h"
 
 /* ---- limits ---- */
 
@@ -201,6 +202,7 @@ void stk_tenant_took(struct stk_state *s, const struct stk_job *j)
     stk_share_uses(s, j->tenant, (int64_t)leased(s, j));
     stk_fair_count(s, j, leased(s, j), true);
     count(s, j, s->tenant_used, true);
+    stk_usage_lease(s, j, true);
 }
 
 /* The shape, parked with one tenant, is tried again if it is within limits now; else it is parked
@@ -244,6 +246,7 @@ void stk_tenant_gave(struct stk_state *s, const struct stk_job *j)
     stk_share_uses(s, j->tenant, -(int64_t)leased(s, j));
     stk_fair_count(s, j, leased(s, j), false);
     count(s, j, s->tenant_used, false);
+    stk_usage_lease(s, j, false);
     for (uint32_t at = s->tenants[j->tenant].limited; at; at = s->tenants[at - 1].parent)
         wake(s, at - 1);
     stk_fair_fell(s, j->tenant);

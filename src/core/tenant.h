@@ -83,6 +83,12 @@ static inline bool stk_tenant_firm(const struct stk_state *s, enum stk_tier tier
     return s->firm && s->guarantees && tier == STK_TIER_CRITICAL;
 }
 
+/* Its share against its siblings', in thousandths; at least 1. */
+static inline uint32_t stk_tenant_weight(const struct stk_state *s, uint32_t tenant)
+{
+    return s->tenants[tenant].weight ? s->tenants[tenant].weight : 1;
+}
+
 /* What a shape of this tenant's jobs carries: 'limited'. */
 static inline uint32_t stk_tenant_limited(const struct stk_state *s, uint32_t tenant)
 {

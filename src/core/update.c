@@ -8,6 +8,7 @@
 #include "core/limit.h"
 #include "core/queue.h"
 #include "core/settings.h"
+#include "core/usage.h"
 #include "core/verbs.h"
 
 static void limit_lost(struct stk_job *j)
@@ -28,9 +29,11 @@ static int rank(struct stk_state *s, const struct stk_event *ev, struct stk_err 
         return stk_err_set(err, -ENOMEM, "out of memory");
     if (waits)
         stk_queue_leave(s, ev->job.i, false);
+    stk_usage_live(s, j, false);
     j->priority = ev->u.update.priority + stk_settings_shift(s, ev->job.i);
     j->estimate = ev->u.update.estimate;
     limit_lost(j);
+    stk_usage_live(s, j, true);
     j->level = stk_evictable_level(s, j) & 7;
     if (waits)
         stk_queue_enter(s, ev->job.i); /* it keeps its time in the queue */
@@ -58,6 +61,7 @@ static void change(struct stk_state *s, uint32_t job, const struct stk_job_spec 
 {
     struct stk_job *j = &s->jobs[job];
 
+    stk_usage_live(s, j, false);
     stk_account_leave(s, j);
     stk_shape_drop(s, j->shape);
     s->pools[j->pool].n_live--;
@@ -74,6 +78,9 @@ static void change(struct stk_state *s, uint32_t job, const struct stk_job_spec 
     j->priority = spec->priority + stk_settings_shift(s, job);
     j->level = stk_evictable_level(s, j) & 7;
     j->shape = stk_shape_of(s, job, &spec->demand);
+    stk_usage_live(s, j, true);
+    if (s->order->word)
+        j->word = s->order->word(s->order_st, s, job);
     s->pools[j->pool].n_live++;
 }
 

@@ -19,9 +19,10 @@ static bool has_param(const struct stk_param *t, const struct stk_param *p)
 static bool uses(const struct stk_setup *s, const struct stk_param *p)
 {
     return has_param(stk_core_params, p) || has_param(stk_sim_params, p) ||
-           has_param(s->order->params, p) || has_param(s->backfill->params, p) ||
-           has_param(s->place->params, p) || has_param(s->preempt->params, p) ||
-           has_param(s->preempt->shared, p) || has_param(s->admit->params, p);
+           has_param(s->order->params, p) || has_param(s->order->shared, p) ||
+           has_param(s->backfill->params, p) || has_param(s->place->params, p) ||
+           has_param(s->preempt->params, p) || has_param(s->preempt->shared, p) ||
+           has_param(s->admit->params, p);
 }
 
 bool stk_setup_uses(const struct stk_setup *s, const char *kv)
@@ -132,10 +133,12 @@ static int check_together(const struct stk_setup *s, struct stk_err *err)
         return stk_err_set(err, -EINVAL,
                            "--preempt %s does not go with --backfill %s; add --preempt none",
                            s->preempt->name, s->backfill->name);
-    if (s->preempt->room && !s->preempt->fair && s->order != &stk_order_priority)
-        return stk_err_set(err, -EINVAL,
-                           "--preempt %s goes with --order priority, not %s; add --preempt none",
-                           s->preempt->name, s->order->name);
+    if (s->preempt->room && !s->preempt->fair && !s->order->levels)
+        return stk_err_set(
+            err, -EINVAL,
+            "--preempt %s goes with --order priority, fairshare, drf, ftf or edf, not "
+            "%s; add --preempt none",
+            s->preempt->name, s->order->name);
     return 0;
 }
 

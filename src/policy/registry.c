@@ -6,8 +6,19 @@
 #include "core/core.h"
 
 const struct stk_order_ops *const stk_orders[] = {
-    &stk_order_fifo, &stk_order_priority, &stk_order_sjf,     &stk_order_ssf, &stk_order_srtf,
-    &stk_order_srsf, &stk_order_las,      &stk_order_advised, NULL,
+    &stk_order_fifo,
+    &stk_order_priority,
+    &stk_order_sjf,
+    &stk_order_ssf,
+    &stk_order_srtf,
+    &stk_order_srsf,
+    &stk_order_las,
+    &stk_order_fairshare,
+    &stk_order_drf,
+    &stk_order_ftf,
+    &stk_order_edf,
+    &stk_order_advised,
+    NULL,
 };
 const struct stk_backfill_ops *const stk_backfills[] = {
     &stk_backfill_none, &stk_backfill_skip, &stk_backfill_easy, &stk_backfill_conservative, NULL,
@@ -45,6 +56,14 @@ const struct stk_bundle stk_bundles[] = {
      "first come with conservative backfill"},
     {"priority",       "priority", "possible", "skip",         "pack", "tier",   "none", "",
      "by tier and priority; higher tiers and classes preempt lower ones"},
+    {"fair",           "fairshare", "possible", "easy",      "stoker", "tier",   "none", "",
+     "by tier and class, then tenants that have had least for their weight, EASY backfill"},
+    {"drf",            "drf",      "possible", "easy",       "stoker", "tier",   "none", "",
+     "the same with tenants by dominant share of GPUs, CPU and memory"},
+    {"ftf",            "ftf",      "possible", "easy",       "stoker", "tier",   "none", "",
+     "by tier and class, then jobs that fare worst against their tenant's part of the cluster (Themis)"},
+    {"edf",            "edf",      "possible", "easy",       "stoker", "tier",   "none", "tier.classes=",
+     "by tier, then earliest deadline, those in danger first, EASY backfill"},
     {"sjf",            "sjf",      "possible", "none",         "pack", "none",   "none", "",
      "shortest job first; the head blocks"},
     {"ssf",            "ssf",      "possible", "skip",         "pack", "none",   "none", "",

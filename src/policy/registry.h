@@ -8,7 +8,8 @@
 #include "core/policy.h"
 
 extern const struct stk_order_ops stk_order_fifo, stk_order_priority, stk_order_sjf, stk_order_ssf,
-    stk_order_srtf, stk_order_srsf, stk_order_las, stk_order_advised;
+    stk_order_srtf, stk_order_srsf, stk_order_las, stk_order_advised, stk_order_fairshare,
+    stk_order_drf, stk_order_ftf, stk_order_edf;
 extern const struct stk_backfill_ops stk_backfill_none, stk_backfill_skip, stk_backfill_easy,
     stk_backfill_conservative;
 extern const struct stk_place_ops stk_place_first_fit, stk_place_pack, stk_place_spread,

@@ -86,6 +86,16 @@ int stk_cluster_resource(struct stk_cluster *c, const char *name, size_t len, ui
     return name_of(&c->resources, STK_MAX_RESOURCES, "resource", f, ret, err);
 }
 
+static int set_speed(struct stk_cluster *c, uint32_t type, uint32_t milli, struct stk_err *err)
+{
+    if (c->type_speed[type] && c->type_speed[type] != milli)
+        return stk_err_set(err, -EINVAL, "GPUs of type %.60s have gpu_speed %g elsewhere, %g here",
+                           stk_names_get(&c->gpu_types, type), c->type_speed[type] / 1000.0,
+                           milli / 1000.0);
+    c->type_speed[type] = milli;
+    return 0;
+}
+
 int stk_cluster_add(struct stk_cluster *c, const struct stk_node_row *row, struct stk_err *err)
 {
     const char *no_type = row->node.gpus > 0 ? STK_GPU_TYPE_DEFAULT : STK_GPU_TYPE_NONE;
@@ -107,6 +117,8 @@ int stk_cluster_add(struct stk_cluster *c, const struct stk_node_row *row, struc
         rc = name_of(&c->pools, STK_MAX_POOLS, "pool", pool, &node.pool.i, err);
     if (rc == 0)
         rc = name_of(&c->gpu_types, STK_MAX_GPU_TYPES, "GPU type", type, &node.gpu_type, err);
+    if (rc == 0 && row->speed)
+        rc = set_speed(c, node.gpu_type, row->speed, err);
     for (uint64_t i = 0; rc == 0 && i < row->count; i++) {
         rc = stk_cluster_place(c, row, i, &node, err);
         if (rc == 0)

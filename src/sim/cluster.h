@@ -31,9 +31,10 @@ struct stk_cluster { /* zeroed: empty */
     uint32_t n_nodes, cap_nodes;
     struct stk_names pools;
     struct stk_names gpu_types;
-    struct stk_names resources;          /* by the number they have in stk_node_spec */
-    struct stk_names places[STK_PLACES]; /* a node's number is that of the name + 1 */
-    struct stk_layout *layouts;          /* that the nodes name */
+    uint32_t type_speed[STK_MAX_GPU_TYPES]; /* of each, in thousandths; 0: not said, 1000 */
+    struct stk_names resources;             /* by the number they have in stk_node_spec */
+    struct stk_names places[STK_PLACES];    /* a node's number is that of the name + 1 */
+    struct stk_layout *layouts;             /* that the nodes name */
     uint32_t n_layouts;
     struct stk_node_spec *within[STK_PLACES]; /* by number: what it lies in */
     uint32_t cap_within[STK_PLACES];
@@ -72,6 +73,7 @@ struct stk_node_row {
     const char *pool, *gpu_type;
     size_t pool_len, gpu_type_len;      /* 0: the default name */
     bool mig;                           /* its GPUs are in MIG mode */
+    uint32_t speed;                     /* of its GPUs, in thousandths; 0: not said */
     struct stk_field place[STK_PLACES]; /* names; of racks, what their names begin with */
     uint32_t racks, per_rack;           /* the nodes are in so many racks; 0: in one, if any */
     bool rack_domains;                  /* each rack is a link domain */

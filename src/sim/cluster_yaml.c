@@ -38,6 +38,7 @@ enum meaning {
     GPUS,
     GPU_TYPE,
     GPU_MEM,
+    GPU_SPEED,
     MIG,
     CPUS,
     MEM,
@@ -62,6 +63,7 @@ static const struct key {
     {"gpus", GPUS, 1, STK_MAX_NODE_GPUS},
     {"gpu_type", GPU_TYPE, 0, 0},
     {"gpu_mem_gib", GPU_MEM, 1024, 1 << 20},
+    {"gpu_speed", GPU_SPEED, 1000, 1000},
     {"mig", MIG, 0, 0},
     {"cpus", CPUS, 1000, 1 << 20},
     {"mem_gib", MEM, 1024, 1 << 20},
@@ -137,6 +139,11 @@ static int read_value(const struct reader *r, const struct key *k, struct fy_nod
         break;
     case GPU_MEM:
         row->node.gpu_mem_mib = n;
+        break;
+    case GPU_SPEED:
+        if (n == 0)
+            return bad(r, v, "gpu_speed must be at least 0.001");
+        row->speed = n;
         break;
     case MIG:
         if (!stk_field_is(f, "true") && !stk_field_is(f, "false"))
@@ -286,11 +293,12 @@ static int read_pair(const struct reader *r, struct fy_node_pair *pair, struct s
                 return read_sets(r, &keys[i], value, row);
             return read_value(r, &keys[i], value ? value : key, row);
         }
-    (void)snprintf(what, sizeof(what),
-                   "unknown key \"%s\"; a node has count, gpus, gpu_type, gpu_mem_gib, mig, cpus, "
-                   "mem_gib, pool, rack, zone, region, domain, racks, per_rack, islands, numa, "
-                   "resources, power",
-                   stk_field_show(f).text);
+    (void)snprintf(
+        what, sizeof(what),
+        "unknown key \"%s\"; a node has count, gpus, gpu_type, gpu_mem_gib, gpu_speed, mig, cpus, "
+        "mem_gib, pool, rack, zone, region, domain, racks, per_rack, islands, numa, "
+        "resources, power",
+        stk_field_show(f).text);
     return bad(r, key, what);
 }
 

@@ -58,6 +58,10 @@ struct sim_run {
     uint32_t cap_deps;
     stk_pool_id *pool_of_group;
     struct stk_trace_map map;
+    const struct stk_tenant_spec *tenants; /* of the core */
+    uint32_t n_tenants;
+    const struct stk_flat_tenants *flat; /* these; NULL: they are the file's, or there are none */
+    uint32_t type_speed[STK_MAX_GPU_TYPES];
     uint64_t turns, ended;
     uint32_t first_measured; /* in the trace */
     uint32_t to_measure;     /* jobs that count in the totals and have not ended */
@@ -155,6 +159,8 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
         .at = j->submit, .type = STK_EV_SUBMIT, .job = stk_core_next_job(x->core), .u.spec = &spec};
 
     stk_tenants_place(x->o->tenants, j, &spec);
+    if (x->flat)
+        spec.tenant = x->flat->of_trace[j->tenant];
     spec.demand.gpu_types &= types_it_runs_on(x, j);
     spec.terms.signals = x->signals;
     if (counts_steps(x, j)) /* measured */
@@ -517,8 +523,9 @@ static int make_core(const struct sim_run *x, const struct stk_cluster *c,
         .n_pools = c->pools.n,
         .n_resources = x->map.n_resources,
         .resource_names = x->map.names,
-        .tenants = x->o->tenants ? x->o->tenants->teams.tenants : NULL,
-        .n_tenants = x->o->tenants ? x->o->tenants->teams.n_tenants : 0,
+        .tenants = x->tenants,
+        .n_tenants = x->n_tenants,
+        .type_speed = x->type_speed,
         .queues = x->o->tenants ? x->o->tenants->teams.queues : NULL,
         .n_queues = x->o->tenants ? x->o->tenants->teams.n_queues : 0,
         .layouts = c->layouts,
@@ -659,6 +666,21 @@ static void clean_up(struct sim_run *x)
     stk_mem_drop(&stk_big_mem, &x->deps, &x->cap_deps, sizeof(*x->deps));
 }
 
+/* Those of the file; else, for orders that ask for tenants, those of the trace. */
+static void choose_tenants(struct sim_run *x, const struct stk_setup *setup)
+{
+    const struct stk_run_options *o = x->o;
+
+    if (o->tenants && o->tenants->teams.n_tenants > 0) {
+        x->tenants = o->tenants->teams.tenants;
+        x->n_tenants = o->tenants->teams.n_tenants;
+    } else if (o->flat && (setup->order->share || setup->order->backlog)) {
+        x->flat = o->flat;
+        x->tenants = o->flat->rows;
+        x->n_tenants = o->flat->n;
+    }
+}
+
 int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
                 const struct stk_setup *setup, const struct stk_run_options *o,
                 struct stk_run_result *ret, struct stk_err *err)
@@ -667,6 +689,10 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
     struct stk_run_result r = {0};
     struct sim_run x = {.t = t, .o = o, .r = &r};
     int rc = 0;
+
+    choose_tenants(&x, setup);
+    for (uint32_t i = 0; i < STK_MAX_GPU_TYPES; i++)
+        x.type_speed[i] = c->type_speed[i] ? c->type_speed[i] : 1000;
 
     if (setup->place->aggregate) {
         joined.nodes = malloc(c->n_nodes * sizeof(*c->nodes));

@@ -132,3 +132,31 @@ void stk_tenants_free(struct stk_tenants *t)
     free(t->queue_of);
     *t = (struct stk_tenants){0};
 }
+
+int stk_flat_tenants_make(struct stk_flat_tenants *t, const struct stk_trace *trace,
+                          struct stk_err *err)
+{
+    uint32_t n = trace->tenants.n < STK_MAX_TENANTS - 1 ? trace->tenants.n : STK_MAX_TENANTS - 1;
+
+    t->rows = calloc(n + 1u, sizeof(*t->rows));
+    t->of_trace = calloc(trace->tenants.n + 1u, sizeof(*t->of_trace));
+    if (!t->rows || !t->of_trace)
+        return stk_err_set(err, -ENOMEM, "out of memory for %u tenants", n);
+    stk_tenant_spec_init(&t->rows[t->n++], STK_TENANT_DEFAULT, STK_NONE);
+    for (uint32_t i = 0; i < n; i++) {
+        const char *name = stk_names_get(&trace->tenants, i);
+
+        if (strcmp(name, STK_TENANT_DEFAULT) == 0)
+            continue;
+        t->of_trace[i] = t->n;
+        stk_tenant_spec_init(&t->rows[t->n++], name, STK_NONE);
+    }
+    return 0;
+}
+
+void stk_flat_tenants_free(struct stk_flat_tenants *t)
+{
+    free(t->rows);
+    free(t->of_trace);
+    *t = (struct stk_flat_tenants){0};
+}

@@ -33,6 +33,17 @@ int stk_tenants_match(struct stk_tenants *t, const struct stk_trace *trace, stru
 void stk_tenants_place(const struct stk_tenants *t, const struct stk_trace_job *j,
                        struct stk_job_spec *spec);
 
+/* Without a file, for those who ask for tenants: a row for each of the trace's, side by side, all
+ * alike; the first is 'default', which also has those over STK_MAX_TENANTS. */
+struct stk_flat_tenants {
+    struct stk_tenant_spec *rows; /* names are the trace's */
+    uint32_t n;
+    uint32_t *of_trace;
+};
+int stk_flat_tenants_make(struct stk_flat_tenants *t, const struct stk_trace *trace,
+                          struct stk_err *err);
+void stk_flat_tenants_free(struct stk_flat_tenants *t);
+
 void stk_tenants_free(struct stk_tenants *t);
 
 #endif

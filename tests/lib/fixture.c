@@ -113,6 +113,7 @@ static struct stk_core *core_of(struct fx *f, const struct fx_setup *u)
         .admit = stk_admit_find("possible"),
         .params = &params,
         .speeds = u->speeds,
+        .type_speed = u->type_speed,
         .retain_done = u->forget ? u->retain : UINT32_MAX,
     };
 

@@ -27,6 +27,7 @@ struct fx_setup {                                   /* what is left out has a se
     const struct stk_node_spec *nodes;              /* 2 nodes of 8 GPUs */
     uint32_t n_nodes, n_pools;
     const struct stk_speeds *speeds;
+    const uint32_t *type_speed;            /* as in stk_core_config */
     uint32_t n_resources;                  /* named r0, r1, ... */
     const struct stk_tenant_spec *tenants; /* none */
     uint32_t n_tenants;

@@ -17,5 +17,6 @@ const struct stk_order_ops stk_order_priority = {
     .name = "priority",
     .help = "higher tier, then higher priority, then first come",
     .tick = 1,
+    .levels = true,
     .key = key,
 };

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy/preempt/levels.h"
 
+#include "core/lane.h"
+
 #define MAX_BOUNDS 2
 
 _Static_assert(STK_TIER_CRITICAL == STK_TIER_MAX - 1, "the highest tier is the one never evicted");
 _Static_assert(STK_TIER_CRITICAL *(MAX_BOUNDS + 1) < STK_LEVEL_MAX, "room for all levels");
+_Static_assert(2 * (int64_t)STK_MAX_PRIORITY < INT64_C(1) << STK_RANK_LABEL,
+               "priorities stay below labels");
 
 const struct stk_param stk_levels_params[] = {
     {"tier.classes", STK_PARAM_LIST, "300,800", -STK_MAX_PRIORITY, STK_MAX_PRIORITY, NULL,
@@ -41,4 +45,14 @@ uint32_t stk_levels_of(const void *st, const struct stk_job *j)
     while (class < t->n && j->priority >= t->bound[class])
         class ++;
     return j->tier * (t->n + 1) + class;
+}
+
+int64_t stk_levels_rank(const struct stk_levels *t, const struct stk_job *j)
+{
+    return (int64_t)(stk_levels_n(t) - 1 - stk_levels_of(t, j)) << STK_RANK_LEVEL;
+}
+
+int64_t stk_priority_rank(const struct stk_job *j)
+{
+    return (int64_t)STK_MAX_PRIORITY - j->priority;
 }

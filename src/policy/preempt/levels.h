@@ -19,4 +19,9 @@ int stk_levels_init(void *st, const struct stk_params *p, struct stk_err *err);
 uint32_t stk_levels_n(const void *st);
 uint32_t stk_levels_of(const void *st, const struct stk_job *j);
 
+/* For orders: the level as the top of a rank (core/lane.h), highest first; and the priority as the
+ * end of one. */
+int64_t stk_levels_rank(const struct stk_levels *t, const struct stk_job *j);
+int64_t stk_priority_rank(const struct stk_job *j);
+
 #endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drf.c - order: dominant resource fairness (Ghodsi et al., NSDI'11), over a tree of tenants.
+ *
+ * A tenant's dominant share is the largest of its shares of the cluster's GPUs, CPU and memory, of
+ * what its jobs have now. Siblings are compared by that over their weights, from the top down;
+ * those above count the sum of all below them. CPU and memory count where nodes limit them. Levels
+ * come before tenants, the priority after them. What tenants had in the past makes no difference.
+ *
+ * Cost: core/usage.h. Bad when GPUs are all that is scarce and jobs are long: who came first keeps
+ * what it has.
+ */
+#include "policy/registry.h"
+
+#include "core/tenant.h"
+#include "core/usage.h"
+#include "policy/preempt/levels.h"
+
+static struct stk_key key(const void *st, const struct stk_job *j, stk_time now)
+{
+    (void)now;
+    return (struct stk_key){stk_levels_rank(st, j) + stk_priority_rank(j), 0};
+}
+
+#define ONE_BITS 50 /* all of a resource is 2^50 */
+
+static uint64_t part(uint64_t used, uint64_t all)
+{
+    return all ? (uint64_t)(((stk_u128)used << ONE_BITS) / all) : 0;
+}
+
+static int64_t share(const void *st, const struct stk_state *s, uint32_t tenant, uint64_t growth)
+{
+    const struct stk_usages *x = s->usage;
+    const struct stk_usage *row = &x->row[tenant];
+    uint64_t gpu = part(row->gpu_milli, x->all_gpu), cpu = part(row->cpu_milli, x->all_cpu);
+    uint64_t mem = part(row->mem_mib, x->all_mem), most = gpu > cpu ? gpu : cpu;
+
+    (void)st;
+    (void)growth;
+    most = most > mem ? most : mem;
+    return stk_usage_key((stk_u128)most * 1000 / stk_tenant_weight(s, tenant));
+}
+
+static void rule(const void *st, struct stk_usage_rule *ret)
+{
+    (void)st;
+    *ret = (struct stk_usage_rule){.half_life = STK_MAX_DURATION, .period = STK_NEVER_TIME};
+}
+
+const struct stk_order_ops stk_order_drf = {
+    .name = "drf",
+    .help = "by tier and class, then tenants with the smallest dominant share of GPUs, CPU and "
+            "memory for their weight; then higher priority",
+    .shared = stk_levels_params,
+    .state_size = sizeof(struct stk_levels),
+    .tick = 1,
+    .levels = true,
+    .init = stk_levels_init,
+    .key = key,
+    .share = share,
+    .rule = rule,
+};
