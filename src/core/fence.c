@@ -3,6 +3,7 @@
 
 #include "core/booking.h"
 #include "core/index.h"
+#include "core/lane.h"
 #include "core/place.h"
 #include "core/queue.h"
 #include "core/speed.h"
@@ -217,34 +218,36 @@ static bool all_held(const struct stk_state *s, uint32_t shape, uint32_t n)
 }
 
 struct candidate {
-    uint32_t shape;
-    const struct stk_oent *e;
+    uint32_t shape; /* STK_NONE: there is none */
+    struct stk_oent e;
 };
 
 /* The first job of the shape that ends by then. Where starts are planned: if its first does. */
-static const struct stk_oent *ends_by(const struct stk_state *s, uint32_t shape, stk_time now,
-                                      stk_time end)
+static bool ends_by(const struct stk_state *s, uint32_t shape, stk_time now, stk_time end,
+                    struct stk_oent *ret)
 {
-    const struct stk_otree *waiting = &s->shapes[shape].waiting;
-    const struct stk_oent *e =
-        stk_otree_first(&s->trees, waiting, s->backfill->reserve_all ? INT64_MAX : end - now);
+    return stk_shape_first(s, shape, s->backfill->reserve_all ? INT64_MAX : end - now, ret) &&
+           stk_speed_longest(s, &s->jobs[ret->id], now) <= end - now;
+}
 
-    return e && stk_speed_longest(s, &s->jobs[e->id], now) <= end - now ? e : NULL;
+static bool before(const struct stk_oent *a, const struct stk_oent *b)
+{
+    return a->key != b->key ? a->key < b->key : a->tie < b->tie;
 }
 
 /* The best-ranked job behind 'last' that may start on what is held for it. */
 static struct candidate after(struct stk_state *s, uint32_t pool, stk_time now,
                               const struct stk_oent *last)
 {
-    struct candidate best = {STK_NONE, NULL};
+    struct candidate best = {.shape = STK_NONE};
 
     for (uint32_t i = s->pools[pool].first_shape; i; i = s->shapes[i - 1].pool_next) {
         const struct stk_booking *b = s->shapes[i - 1].waiting.count > 0 ? open_to(s, i - 1) : NULL;
-        const struct stk_oent *e = b ? ends_by(s, i - 1, now, b->end) : NULL;
+        struct stk_oent e;
 
-        if (!e || (last && (e->key < last->key || (e->key == last->key && e->tie <= last->tie))))
+        if (!b || !ends_by(s, i - 1, now, b->end, &e) || (last && !before(last, &e)))
             continue;
-        if (!best.e || e->key < best.e->key || (e->key == best.e->key && e->tie < best.e->tie))
+        if (best.shape == STK_NONE || before(&e, &best.e))
             best = (struct candidate){i - 1, e};
     }
     return best;
@@ -260,14 +263,14 @@ uint32_t stk_fence_next(struct stk_state *s, uint32_t pool, stk_time now, uint32
     for (;;) {
         const struct candidate c = after(s, pool, now, last.key == INT64_MIN ? NULL : &last);
 
-        if (!c.e || found != STK_NONE)
+        if (c.shape == STK_NONE || found != STK_NONE)
             break;
-        last = *c.e;
+        last = c.e;
         mark_outside(s, c.shape);
-        stk_fence_for(s, now, now + stk_speed_longest(s, &s->jobs[c.e->id], now));
+        stk_fence_for(s, now, now + stk_speed_longest(s, &s->jobs[c.e.id], now));
         s->book.inside = true;
         if (stk_place_try(s, c.shape, s->book.outside, ret_n) && all_held(s, c.shape, *ret_n))
-            found = c.e->id;
+            found = c.e.id;
         s->book.inside = false;
         stk_fence_any(s);
     }
