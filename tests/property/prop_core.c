@@ -116,6 +116,8 @@ static void nothing_overlooked(struct fx *f, void *ctx)
     for (uint32_t p = 0; p < f->s->n_pools; p++)
         if (f->s->pools[p].n_stopping > 0)
             return; /* who waits for room that is on its way may have lost it to another by now */
+    if (f->s->place->fleeting && f->s->book.n > 0)
+        return; /* chance decides whether a part falls on GPUs that are held */
     fresh = fx_replay(f);
     n = stk_core_decide(fresh, f->now, out, 4);
     fx_must(n == 0, "at %lld: %s of job %u was overlooked (%s)", (long long)f->now,
