@@ -170,7 +170,9 @@ static void shape_got(struct stk_state *s, uint32_t shape, uint32_t job)
         return; /* all of a shape are over the same limit */
     if (p->blocked && !stk_lanes_on(s) && before(s, &p->ready.item[0], j)) {
         stk_shape_requeue(s, shape, &first);
-        return; /* behind the head of a strict queue nothing can happen */
+        if (sh->title)
+            stk_shape_mark_dirty(s, sh->pool);
+        return; /* behind the head of a strict queue nothing can happen, but to who is entitled */
     }
     p->blocked = false;
     stk_shape_ready(s, shape);
