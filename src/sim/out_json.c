@@ -66,6 +66,7 @@ void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
     member_real(e, "utilization", r->utilization);
     member_real(e, "gpu_hours", r->gpu_hours);
     member_u64(e, "preemptions", r->preemptions);
+    member_u64(e, "cycles", r->cycles);
     member_u64(e, "migrations", r->migrations);
     member_u64(e, "migrated_gpus", r->migrated_gpus);
     member_real(e, "restarts_cost_gpu_s", r->restarts_cost_gpu_s);

@@ -46,6 +46,7 @@ struct stk_run_result {
     double avg_wait_s, p999_wait_s, avg_bounded_slowdown;
     double makespan_s, utilization, gpu_hours;
     uint64_t preemptions;
+    uint64_t cycles; /* times that jobs gave way to each other in a circle (core/cycles.h) */
     uint64_t migrations, migrated_gpus; /* running jobs moved to make room, and their GPUs */
     double restarts_cost_gpu_s;
     uint32_t max_waiting;

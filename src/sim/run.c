@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cycles.h"
 #include "core/pair.h"
 #include "core/state.h"
 #include "drive/loop.h"
@@ -67,7 +68,8 @@ struct sim_run {
     uint32_t to_measure;     /* jobs that count in the totals and have not ended */
     bool all_came;           /* and were looked at */
     bool measure_some;       /* not all of them do */
-    bool signals;            /* jobs that are warned save what they have done */
+    struct stk_cycles cycles;
+    bool signals; /* jobs that are warned save what they have done */
     u128 busy_gpu_us;
     stk_time end;   /* of what counts: switching off what nobody needs any more does not */
     u128 watt_us;   /* drawn up to 'end' */
@@ -331,7 +333,8 @@ static void watch_place(struct sim_run *x, const struct stk_event *ev)
         l->nodes = n - same;
 }
 
-static void watch_exit(struct sim_run *x, const struct stk_event *ev)
+/* The lease is over. */
+static void watch_leave(struct sim_run *x, const struct stk_event *ev)
 {
     const struct stk_job *j = &x->s->jobs[ev->job.i]; /* the last to end is still known */
     struct live *l = &x->live[ev->job.i];
@@ -342,14 +345,23 @@ static void watch_exit(struct sim_run *x, const struct stk_event *ev)
         (u128)(ev->at - j->started) * j->gpus *
         (x->s->shapes[j->shape].demand.gpu_milli ? x->s->shapes[j->shape].demand.gpu_milli : 1000) /
         1000;
-    if (ev->u.exit.cause == STK_CAUSE_EVICTED) {
-        x->r->preemptions += !j->moving;
-        x->r->migrations += j->moving;
-        x->r->migrated_gpus += j->moving ? j->gpus : 0;
-        if (++x->evicted_since_end > MAX_EVICTIONS)
-            x->rc = -ELOOP;
+    if (ev->type == STK_EV_EXITED && ev->u.exit.cause != STK_CAUSE_EVICTED)
         return;
-    }
+    x->r->preemptions += !j->moving;
+    x->r->migrations += j->moving;
+    x->r->migrated_gpus += j->moving ? j->gpus : 0;
+    if (++x->evicted_since_end > MAX_EVICTIONS)
+        x->rc = -ELOOP;
+}
+
+static void watch_exit(struct sim_run *x, const struct stk_event *ev)
+{
+    const struct stk_job *j = &x->s->jobs[ev->job.i];
+    struct live *l = &x->live[ev->job.i];
+
+    watch_leave(x, ev);
+    if (ev->u.exit.cause == STK_CAUSE_EVICTED)
+        return;
     if (x->foresee)
         stk_foresee_ended(x->foresee, x->s, ev->job.i);
     x->evicted_since_end = 0;
@@ -398,6 +410,9 @@ static void watch_event(void *ctx, const struct stk_event *ev)
         watch_place(x, ev);
     else if (ev->type == STK_EV_EXITED)
         watch_exit(x, ev);
+    else if (ev->type == STK_EV_SUSPENDED)
+        watch_leave(x, ev);
+    x->r->cycles += stk_cycles_see(&x->cycles, x->s, ev);
     if (x->shadow && x->rc == 0)
         x->rc = stk_core_apply(x->shadow, ev, NULL);
 }
@@ -449,6 +464,10 @@ static int check_all(struct sim_run *x, stk_time now, struct stk_err *err)
 
     if (!stk_core_sound(x->core, &why))
         return stk_err_set(err, -EUCLEAN, "paranoid: at %lld: %.150s", (long long)now, why.text);
+    if (x->r->cycles > 0)
+        return stk_err_set(err, -EUCLEAN,
+                           "paranoid: at %lld: job %u gives way to job %u and the other way round",
+                           (long long)now, x->cycles.last[0], x->cycles.last[1]);
     if (stk_core_digest(x->core) != stk_core_digest(x->shadow))
         return stk_err_set(err, -EUCLEAN, "paranoid: at %lld: replay gives another state",
                            (long long)now);

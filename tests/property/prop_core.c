@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/cycles.h"
 #include "core/pair.h"
 #include "core/place.h"
 #include "core/settings.h"
@@ -102,6 +103,49 @@ static uint64_t world_run(uint64_t seed, bool checked)
     digest = fx_digest(f);
     fx_free(f);
     return digest;
+}
+
+/* ---- nobody gives way in a circle ---- */
+
+struct circles {
+    const struct world *w;
+    struct stk_cycles seen;
+    uint32_t upto; /* of the journal */
+    uint64_t evictions;
+};
+
+static void check_circles(struct fx *f, void *ctx)
+{
+    struct circles *c = ctx;
+
+    for (; c->upto < f->n_log; c->upto++) {
+        bool circle = stk_cycles_see(&c->seen, f->s, &f->log[c->upto].ev);
+
+        c->evictions += f->log[c->upto].ev.type == STK_EV_EVICT;
+        fx_must(!circle, "at %lld: job %u gives way to job %u and the other way round (%s)",
+                (long long)f->log[c->upto].ev.at, c->seen.last[0], c->seen.last[1],
+                world_name(c->w));
+    }
+}
+
+static uint64_t cycles_run(uint64_t seed)
+{
+    static struct circles c;
+    struct world w;
+    struct stk_rng r;
+    struct fx *f;
+
+    make(&w, &r, seed);
+    w.setup.forget = false; /* a slot has one job */
+    f = fx_new(&w.setup);
+    c = (struct circles){.w = &w};
+    f->on_turn = check_circles;
+    f->ctx = &c;
+    live(&w, f, &r, 150);
+    world_calm(f);
+    fx_drain(f);
+    fx_free(f);
+    return c.evictions;
 }
 
 /* ---- caches may be dropped: a core that only heard the events has nothing to add ---- */
@@ -614,7 +658,7 @@ static uint64_t number(const char *name, uint64_t usual)
 int main(void)
 {
     uint64_t runs = number("STOKER_RUNS", 200), seed = number("STOKER_SEED", 1), shared = 0,
-             tight = 0, set = 0;
+             tight = 0, set = 0, evicted = 0;
 
     (void)signal(SIGABRT, tell);
     for (current = seed; current < seed + runs; current++) {
@@ -630,6 +674,8 @@ int main(void)
         shared += share_run(current);
         what = "energy";
         tight += energy_run(current);
+        what = "cycles";
+        evicted += cycles_run(current);
         what = "caches";
         caches_run(current);
         what = "fork";
@@ -640,6 +686,7 @@ int main(void)
         what = "save";
         save_run(current, current % 3 == 0);
     }
+    fx_must(evicted > runs || runs < 50, "many jobs give way");
     fx_must(tight > 0 || runs < 50, "some power caps are reached");
     fx_must(set > 4 * runs, "values are set");
     fx_must(shared > 0 || runs < 50, "some jobs share");

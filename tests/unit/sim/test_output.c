@@ -146,6 +146,7 @@ static void json_has_the_agreed_members_in_order(void **state)
                                         "utilization",
                                         "gpu_hours",
                                         "preemptions",
+                                        "cycles",
                                         "migrations",
                                         "migrated_gpus",
                                         "restarts_cost_gpu_s",

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real traces under every bundle that preempts: nobody gives way in a circle (src/core/cycles.h), and every
+job ends. Traces know no priorities: each job has a tier and a class by its number, so that many give way."""
+import json
+
+import pytest
+from data import data_dir, simulate, stoker
+
+TIERS = ["best-effort", "standard", "standard", "critical"]
+CLASSES = [100, 500, 500, 1000]
+CLUSTERS = {"venus": ("jobs.csv", "60x8"), "philly": ("philly.csv", "20x8")}  # small: jobs wait
+JOBS = 6000
+BUNDLES = {
+    "default": [],
+    "priority": [],
+    "srtf": [],
+    "srsf": [],
+    "las": [],
+    "lucid-srtf": ["--param", "restart_s=60"],
+    "tier, protected": ["--bundle", "default", "--param", "preempt.min_run_s=600", "--param", "preempt.per_day=3"],
+    "tier, killed": ["--bundle", "priority", "--param", "sim.leave=kill", "--param", "sim.checkpoint_s=1800", "--param", "restart_s=60",
+                     "--param", "preempt.best_effort=kill", "--param", "preempt.standard=signal"],
+    "tier, suspended": ["--bundle", "default", "--param", "sim.leave=suspend", "--param", "suspend_s=20"],
+    "tier, moved": ["--bundle", "default", "--defrag"],
+    "reclaim": ["--bundle", "default", "--preempt", "reclaim"],
+}
+
+
+@pytest.fixture(scope="module", name="traces")
+def some_of_each(tmp_path_factory):
+    """The first jobs of each, with tiers and priorities."""
+    folder, made = tmp_path_factory.mktemp("cycles"), {}
+    for name, (file, cluster) in CLUSTERS.items():
+        whole = folder / "whole.jsonl"
+        stoker("sim", data_dir(name) / file, "--cluster", "2000x8", "--place", "count", "--bundle", "fifo", "--trace-out", whole, "--json")
+        with open(whole, encoding="utf-8") as lines, open(folder / f"{name}.jsonl", "w", encoding="utf-8") as out:
+            for i, line in zip(range(JOBS), lines):
+                job = json.loads(line)
+                out.write(json.dumps({**job, "tier": TIERS[i % 4], "priority": CLASSES[i // 4 % 4]}) + "\n")
+        made[name] = (folder / f"{name}.jsonl", cluster)
+    return made
+
+
+@pytest.mark.parametrize("bundle", BUNDLES)
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_nobody_gives_way_in_a_circle(traces, name, bundle):
+    trace, cluster = traces[name]
+    run = simulate(trace, "--cluster", cluster, *(BUNDLES[bundle] or ["--bundle", bundle]))
+    assert run["cycles"] == 0
+    assert run["preemptions"] > 0
+    assert run["finished"] == JOBS
