@@ -17,6 +17,8 @@ const struct stk_command *const stk_commands[] = {
     &stk_cmd_history,
     &stk_cmd_gpus,
     &stk_cmd_nodes,
+    &stk_cmd_tenants,
+    &stk_cmd_quota,
     &stk_cmd_top,
     &stk_cmd_cancel,
     &stk_cmd_hold,

@@ -342,6 +342,11 @@ int stk_core_reasons(struct stk_core *c, stk_job_id job, struct stk_reasons *ret
     return stk_explain(&c->s, job, ret, err);
 }
 
+uint64_t stk_core_due(struct stk_core *c, uint32_t tenant)
+{
+    return stk_share_due(&c->s, tenant);
+}
+
 int stk_core_check(const struct stk_core *c, const struct stk_job_spec *spec, struct stk_err *err)
 {
     return stk_submit_check(&c->s, spec, err);

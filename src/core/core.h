@@ -107,6 +107,8 @@ uint32_t stk_core_find(const struct stk_core *core, stk_job_number number); /* s
 bool stk_core_sound(const struct stk_core *core, struct stk_err *err);
 /* Hash of the state and of how it came about. Equal on every machine for equal events. */
 uint64_t stk_core_digest(const struct stk_core *core);
+/* What the tenant is due now, in thousandths of a GPU (core/share.h). */
+uint64_t stk_core_due(struct stk_core *core, uint32_t tenant);
 /* Why a job is not running. Not to be called between decide() and applying what it returned. */
 int stk_core_why(struct stk_core *core, stk_job_id job, struct stk_reason *ret,
                  struct stk_err *err);

@@ -133,6 +133,14 @@ int stk_live_adopt(struct stk_live *live, const struct stk_asker *by,
 /* Operators: GPUs that take no new jobs; kept over restarts. mask: the GPUs to change. */
 int stk_live_drain(struct stk_live *live, const struct stk_asker *by, uint32_t node, uint64_t mask,
                    bool on);
+/* Operators: other numbers for a tenant ("limit", "guarantee", "weight", "gpu_type"), until they
+ * are put back ("config"). -ENOENT: there is no such tenant. */
+int stk_live_quota(struct stk_live *live, const struct stk_asker *by, const char *tenant,
+                   json_t *take_numbers);
+/* Rows of the tenants that the user is a member of: how many; at most 'max' are written. */
+uint32_t stk_live_teams_of(struct stk_live *live, uint32_t uid, uint32_t *ret, uint32_t max);
+/* Users and groups that the tenant has as members; new reference. */
+json_t *stk_live_members(const struct stk_live *live, uint32_t tenant);
 /* When a schedule submits its next job, and which it submitted last (0: none). False: the job is no
  * schedule. */
 bool stk_live_schedule(const struct stk_live *live, stk_job_number number, stk_time *ret_next,

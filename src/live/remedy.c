@@ -11,7 +11,7 @@
 #define FORKED_JOBS 400000u /* in all tries together */
 
 struct described {
-    const struct stk_live *l;
+    struct stk_live *l;
     uint32_t uid;
     json_t *json;
     struct stk_spec spec;

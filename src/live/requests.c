@@ -117,6 +117,21 @@ int stk_live_adopt(struct stk_live *l, const struct stk_asker *by,
     return enqueue(l, r);
 }
 
+int stk_live_quota(struct stk_live *l, const struct stk_asker *by, const char *tenant,
+                   json_t *take_numbers)
+{
+    uint32_t row = l->cfg.teams ? stk_teams_find(l->cfg.teams, tenant) : STK_NONE;
+    struct stk_live_request *r = row != STK_NONE ? request_new(by, STK_REQ_QUOTA) : NULL;
+
+    if (!r) {
+        json_decref(take_numbers);
+        return row == STK_NONE ? -ENOENT : -ENOMEM;
+    }
+    r->node = row;
+    r->body = take_numbers;
+    return enqueue(l, r);
+}
+
 static int apply_off(struct stk_live *l, struct stk_loop *loop, stk_time now, struct stk_err *err)
 {
     int rc = 0;
@@ -182,6 +197,8 @@ int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err
             rc = stk_live_do_act(l, r, err);
         else if (r->kind == STK_REQ_ADOPT)
             rc = stk_live_do_adopt(l, r, err);
+        else if (r->kind == STK_REQ_QUOTA)
+            rc = stk_live_do_quota(l, r, err);
         else
             rc = stk_live_do_drain(l, r, err);
     }

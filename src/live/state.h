@@ -14,7 +14,7 @@
 
 #define STK_LIVE_USERS 32
 
-enum stk_request_kind { STK_REQ_SUBMIT, STK_REQ_ACT, STK_REQ_DRAIN, STK_REQ_ADOPT };
+enum stk_request_kind { STK_REQ_SUBMIT, STK_REQ_ACT, STK_REQ_DRAIN, STK_REQ_ADOPT, STK_REQ_QUOTA };
 
 struct stk_live_request {
     enum stk_request_kind kind;
@@ -27,7 +27,7 @@ struct stk_live_request {
     int64_t spec_of, spec_made; /* update: the description that was changed last, and what from */
     stk_job_number *numbers;
     uint32_t n_numbers;
-    uint32_t node; /* drain */
+    uint32_t node; /* drain; quota: the tenant */
     uint64_t mask;
     bool on;
     struct stk_live_adoption adopt; /* its job is the body */
@@ -163,6 +163,7 @@ json_t *stk_live_error(const char *code, const char *message);
 int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_act(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+int stk_live_do_quota(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_adopt(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 /* update.c: another time limit, priority or name for a job that has not started. */
 int stk_live_update(struct stk_live *l, struct stk_live_request *r, uint32_t slot,

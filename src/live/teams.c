@@ -80,3 +80,20 @@ int stk_live_tenant(const struct stk_live *l, const struct stk_user *u, struct s
         return named(&m, s->account, &s->job.tenant, err);
     return 0;
 }
+
+uint32_t stk_live_teams_of(struct stk_live *l, uint32_t uid, uint32_t *ret, uint32_t max)
+{
+    return l->cfg.teams ? stk_teams_of(l->cfg.teams, stk_live_user(l, uid), ret, max) : 0;
+}
+
+json_t *stk_live_members(const struct stk_live *l, uint32_t tenant)
+{
+    const struct stk_teams *t = l->cfg.teams;
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; t && list && i < t->n_members; i++)
+        if (t->members[i].tenant == tenant)
+            (void)json_array_append_new(list,
+                                        json_string(stk_names_get(&t->users, t->members[i].user)));
+    return list;
+}

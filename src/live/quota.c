@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quota.c - other numbers for a tenant while the daemon runs: events SET, which hold over restarts
+ * until they are put back. All of a request, or nothing of it: it is tried in a fork first. */
+#include <math.h>
+#include <string.h>
+
+#include "core/state.h"
+#include "live/state.h"
+
+#define MAX_SETS 3
+
+static const struct {
+    const char *key;
+    enum stk_set_kind kind;
+} numbers[MAX_SETS] = {
+    {"limit", STK_SET_LIMIT}, {"guarantee", STK_SET_GUARANTEE}, {"weight", STK_SET_WEIGHT}};
+
+/* null: none; "config": as the configuration says; else a number. */
+static int read_number(const char *key, const json_t *v, struct stk_set *s, struct stk_err *err)
+{
+    double milli = json_number_value(v) * 1000;
+
+    if (json_is_string(v) && strcmp(json_string_value(v), "config") == 0) {
+        s->clear = true;
+        return 0;
+    }
+    if (json_is_null(v) && s->kind != STK_SET_WEIGHT) {
+        s->value = -1;
+        return 0;
+    }
+    if (!json_is_number(v) || milli < 0 || milli > 1e10 || fabs(milli - round(milli)) > 1e-6)
+        return stk_err_set(err, -EINVAL,
+                           "%s: must be a number from 0 on, in thousandths, null for none, or "
+                           "\"config\"",
+                           key);
+    s->value = llround(milli);
+    return 0;
+}
+
+static int find_type(const struct stk_live *l, const json_t *body, uint32_t *ret,
+                     struct stk_err *err)
+{
+    const char *type = json_string_value(json_object_get(body, "gpu_type"));
+
+    *ret = 0;
+    for (uint32_t i = 0; type && i < l->cfg.n_gpu_types; i++)
+        if (strcasestr(l->cfg.gpu_types[i], type))
+            *ret = i + 1;
+    if (json_object_get(body, "gpu_type") && *ret == 0)
+        return stk_err_set(err, -EINVAL, "gpu_type: there are no GPUs of type \"%.60s\" here",
+                           type ? type : "?");
+    return 0;
+}
+
+/* How many there are, or -EINVAL. */
+static int read_sets(const struct stk_live *l, const struct stk_live_request *r,
+                     struct stk_set sets[MAX_SETS], struct stk_err *err)
+{
+    const char *key;
+    json_t *v;
+    uint32_t type;
+    int n = 0, rc = find_type(l, r->body, &type, err);
+
+    json_object_foreach(r->body, key, v)
+    {
+        size_t i = 0;
+
+        while (i < MAX_SETS && strcmp(key, numbers[i].key) != 0)
+            i++;
+        if (rc < 0 || strcmp(key, "gpu_type") == 0)
+            continue;
+        if (i == MAX_SETS)
+            return stk_err_set(
+                err, -EINVAL,
+                "\"%.40s\" is not known; a tenant has limit, guarantee and weight, and "
+                "gpu_type says of which GPUs",
+                key);
+        sets[n] = (struct stk_set){.kind = numbers[i].kind,
+                                   .row = r->node,
+                                   .column = numbers[i].kind == STK_SET_WEIGHT ? 0 : type};
+        rc = read_number(key, v, &sets[n++], err);
+    }
+    if (rc == 0 && n == 0)
+        rc = stk_err_set(err, -EINVAL, "nothing to set: say limit, guarantee or weight");
+    return rc < 0 ? rc : n;
+}
+
+static int try_sets(struct stk_live *l, const struct stk_set *sets, int n, struct stk_err *err)
+{
+    struct stk_core *fork = NULL;
+    int rc = stk_core_fork(l->core, &fork, err);
+
+    for (int i = 0; i < n && rc == 0; i++) {
+        const struct stk_event ev = {.at = l->now, .type = STK_EV_SET, .u.set = &sets[i]};
+
+        rc = stk_core_apply(fork, &ev, err);
+    }
+    stk_core_free(fork);
+    return rc;
+}
+
+static int refuse(struct stk_live_request *r, int status, const char *code, const char *text)
+{
+    r->status = status;
+    r->answer = stk_live_error(code, text);
+    return 0;
+}
+
+int stk_live_do_quota(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
+{
+    struct stk_set sets[MAX_SETS];
+    struct stk_err why = {""};
+    int n, rc;
+
+    if (r->who.role < STK_ROLE_OPERATOR)
+        return refuse(r, 403, "not_allowed", "changing quotas needs the role operator");
+    n = read_sets(l, r, sets, &why);
+    if (n < 0)
+        return refuse(r, 400, "bad_quota", why.text);
+    rc = try_sets(l, sets, n, &why);
+    if (rc == -ENOMEM)
+        return stk_err_set(err, rc, "out of memory");
+    if (rc < 0)
+        return refuse(r, 409, "not_possible", why.text);
+    for (int i = 0; i < n && rc == 0; i++) {
+        const struct stk_event ev = {.at = l->now, .type = STK_EV_SET, .u.set = &sets[i]};
+
+        rc = stk_loop_apply(l->loop, &ev, err);
+    }
+    r->status = 200;
+    r->answer = json_pack("{s:s,s:i}", "tenant", stk_live_tenant_name(l, r->node), "set", n);
+    return rc;
+}

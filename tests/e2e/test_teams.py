@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tenants and queues on a real daemon: who may have what, who waits and why, what survives what."""
+import json
+import os
+import pathlib
+import pwd
+import re
+import subprocess
+import time
+
+import pytest
+from daemon import STOKER, Daemon
+
+BUILD = STOKER.parent
+
+ME = pwd.getpwuid(os.getuid()).pw_name
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONFIG = f"""
+tenants:
+  - name: research
+    limit: 3
+    tenants:
+      - {{name: vision, limit: 2, users: [{ME}]}}
+      - {{name: speech, users: [{ME}]}}
+  - {{name: others, users: [nobody-else]}}
+queues:
+  express: {{job: {{gpus: 1, time: 1h}}, user: {{jobs: 1}}, classes: [training, inference]}}
+  night: {{class: batch, tier: best-effort, all: {{gpus: 1}}}}
+"""
+SLEEP = ["/bin/sleep", "600"]
+
+
+@pytest.fixture
+def teams(tmp_path):
+    with Daemon(tmp_path, gpus=4, config=CONFIG) as d:
+        yield d
+
+
+def stoker(d, *words, code=0):
+    p = subprocess.run([BUILD / "stoker", *map(str, words)], capture_output=True, text=True,
+                       env={**os.environ, "STOKER_SOCKET": str(d.socket)}, check=False)
+    assert p.returncode == code, p
+    return p.stdout if code == 0 else p.stderr
+
+
+def refused(d, **job):
+    a = d.client().post("/v1/jobs", {"command": ["/bin/true"], "workdir": "/", "stdout": "/dev/null", **job})
+    assert a.status == 400, a
+    return a.json["error"]["message"]
+
+
+def submit(d, **job):
+    return d.submit(command=SLEEP, stdout="/dev/null", **job)
+
+
+def tenant(d, name):
+    return {t["name"]: t for t in d.get("/v1/tenants")["tenants"]}[name]
+
+
+def test_a_job_belongs_to_the_tenant_it_names_or_to_the_users_first(teams):
+    a = submit(teams, gpus=1)
+    b = submit(teams, gpus=1, tenant="speech")
+    c = submit(teams, gpus=1, account="speech")
+    assert [teams.job(j)["tenant"] for j in (a, b, c)] == ["vision", "speech", "speech"]
+    assert [j["id"] for j in teams.jobs("?tenant=speech")] == [b, c]
+    assert teams.job(submit(teams, account="some label"))["tenant"] == "vision"
+    assert f'there is no tenant "x"; {ME} is a member of vision, speech' in refused(teams, tenant="x")
+    assert f"{ME} is not a member of others, but of vision, speech" in refused(teams, tenant="others")
+    assert f"{ME} is not a member of default" in refused(teams, tenant="default")
+    assert "research has others below it" in refused(teams, tenant="research")
+    assert f"{ME} is not a member of others" in refused(teams, account="others")
+
+
+def test_who_is_over_a_limit_waits_with_the_reason_and_goes_on_when_there_is_room(teams):
+    a = submit(teams, gpus=2)
+    b = submit(teams, gpus=1)
+    c = submit(teams, gpus=1, tenant="speech")
+    teams.until(c, "running")
+    reason = teams.job(b)["reason"]
+    assert reason["code"] == "limit" and "over the limit of" in reason["sentence"]
+    assert reason["limit"] == {"of": "tenant", "tenant": "research", "queue": None, "unit": "gpus", "used": 3.0, "limit": 3.0}
+    assert tenant(teams, "vision")["used"] == 2 and tenant(teams, "vision")["waiting"] == 1
+    assert tenant(teams, "research")["jobs_running"] == 2
+    teams.post(f"/v1/jobs/{a}/cancel")
+    teams.until(b, "running")
+    assert "needs 3 GPUs; the limit of tenant vision is less" in refused(teams, gpus=3)
+
+
+def test_queues_have_limits_a_default_time_and_ranges(teams):
+    a = submit(teams, queue="express", gpus=1)
+    b = submit(teams, queue="express", gpus=1)
+    teams.until(a, "running")
+    assert teams.job(a)["priority"] == 1000 and teams.job(a)["time_limit_s"] == 3600 and teams.job(a)["queue"] == "express"
+    assert teams.job(b)["reason"]["limit"] == {"of": "user", "tenant": None, "queue": "express", "unit": "jobs", "used": 1.0, "limit": 1.0}
+    assert f"is over a limit of queue express: its user has 1 of 1 jobs running there" in stoker(teams, "why", b)
+    night = submit(teams, queue="night")
+    assert (teams.job(night)["priority"], teams.job(night)["tier"]) == (100, "best-effort")
+    assert teams.job(submit(teams, pool="night"))["queue"] == "night"
+    assert teams.job(submit(teams, qos="night"))["queue"] == "night"
+    assert teams.job(submit(teams, **{"class": "batch"}))["priority"] == 100
+    assert teams.job(submit(teams, nice=30))["priority"] == 470
+    assert "needs 2 GPUs; a job in queue express may have at most 1" in refused(teams, queue="express", gpus=2)
+    assert "may run for at most 3600 s, got 7200" in refused(teams, queue="express", time_limit_s=7200)
+    assert "priority in queue express must be 500 to 1000, got 100" in refused(teams, queue="express", priority=100)
+    assert 'did you mean "express"?' in refused(teams, queue="expres")
+    assert "there are: inference, training, batch" in refused(teams, **{"class": "x"})
+    assert "cannot be given together with priority" in refused(teams, **{"class": "batch", "priority": 1})
+    assert [j["id"] for j in teams.jobs("?queue=express")] == [a, b]
+
+
+def test_history_knows_tenant_and_queue(teams):
+    a = teams.submit(command=["/bin/true"], stdout="/dev/null", queue="night", tenant="speech")
+    b = teams.submit(command=["/bin/true"], stdout="/dev/null")
+    teams.wait(a), teams.wait(b)
+    assert list(teams.history("&tenant=speech")) == [a]
+    assert list(teams.history("&queue=standard")) == [b]
+    assert (teams.job(a)["queue"], teams.job(a)["tenant"]) == ("night", "speech")
+    assert [j["id"] for j in json.loads(stoker(teams, "history", "--json", "--tenant", "vision"))["jobs"]] == [b]
+
+
+def test_tenants_and_quota_are_shown(teams):
+    submit(teams, gpus=2)
+    text = stoker(teams, "tenants")
+    assert re.search(r"^research +2 +0 +3 ", text, re.M) and re.search(r"^  vision \* +2 +0 +2 ", text, re.M), text
+    assert {t["name"] for t in json.loads(stoker(teams, "tenants", "--json"))["tenants"]} == {"default", "research", "vision", "speech", "others"}
+    submit(teams, queue="express")
+    text = stoker(teams, "quota")
+    assert f"{ME} runs for vision, speech" in text
+    assert re.search(r"^express +1000 +standard +1 +1:00:00 +- +1/1 ", text, re.M), text
+    quota = json.loads(stoker(teams, "quota", "--json"))
+    night = {q["name"]: q for q in quota["queues"]}["night"]
+    assert night["all"] == {"gpus": 1.0, "jobs": None, "gpus_used": 0.0, "jobs_used": 0}
+    assert quota["queues"][0]["name"] == "standard" and quota["queues"][0]["default"]
+
+
+def test_an_operator_sets_quotas_which_hold_over_a_crash_until_they_are_put_back(teams):
+    submit(teams, gpus=2)
+    b = submit(teams, gpus=1)
+    stoker(teams, "quota", "set", "vision", "limit=3", "weight=2")
+    teams.until(b, "running")
+    teams.kill()
+    teams.start()
+    assert (tenant(teams, "vision")["limit"], tenant(teams, "vision")["weight"]) == (3, 2)
+    stoker(teams, "quota", "set", "vision", "limit=config")
+    assert (tenant(teams, "vision")["limit"], tenant(teams, "vision")["weight"]) == (2, 2)
+    assert teams.job(b)["state"] == "running"  # nothing is taken away
+    assert "is more than its limit" in stoker(teams, "quota", "set", "vision", "limit=1", "guarantee=2", code=1)
+    assert tenant(teams, "vision")["limit"] == 2  # all of it, or nothing
+    assert 'there is no tenant "x"' in stoker(teams, "quota", "set", "x", "limit=1", code=1)
+    assert "takes limit=N" in stoker(teams, "quota", "set", "vision", "size=1", code=2)
+    assert "in thousandths" in teams.client().post("/v1/tenants/vision/quota", {"limit": 0.0001}).json["error"]["message"]
+
+
+def test_users_see_all_and_change_nothing(teams):
+    user = teams.web(teams.post("/v1/tokens", {"name": "t", "role": "user"})["token"])
+    assert user.get("/v1/tenants").status == 200 and user.get("/v1/quota").status == 200
+    assert user.post("/v1/tenants/vision/quota", {"limit": 9}).status == 403
+    assert tenant(teams, "vision")["limit"] == 2
+
+
+def test_other_tables_after_a_crash_and_by_a_reload(teams):
+    a = submit(teams, gpus=1, queue="night", hold=True)
+    b = submit(teams, gpus=1, tenant="speech")
+    c = submit(teams, gpus=1, queue="express")
+    teams.until(b, "running"), teams.until(c, "running")
+    teams.kill()
+    teams.config.write_text(CONFIG.replace("name: speech", "name: audio").replace("  night:", "  express: off\n  dawn: {class: 5}\n  night:", 1)
+                            .replace("  express: {job", "  x-express: {job", 1).replace("limit: 3", "limit: 1"))
+    teams.start()
+    assert (teams.job(a)["queue"], teams.job(a)["tenant"]) == ("night", "vision")
+    assert (teams.job(b)["queue"], teams.job(b)["tenant"]) == ("standard", "default")
+    assert (teams.job(c)["queue"], teams.job(c)["state"]) == ("standard", "running")
+    teams.config.write_text(CONFIG)
+    teams.reload()
+    deadline = time.monotonic() + 60
+    while "speech" not in {t["name"] for t in teams.get("/v1/tenants")["tenants"]}:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert tenant(teams, "research")["limit"] == 3
+    assert teams.job(submit(teams, tenant="speech"))["tenant"] == "speech"
+    teams.config.write_text(CONFIG.replace("limit: 2", "limit: two"))
+    teams.reload()
+    teams.errors_with("stoker.yaml:6: a limit is a number of GPUs")
+    assert tenant(teams, "vision")["limit"] == 2  # a bad file changes nothing
+
+
+def test_a_machine_without_tenants_says_so(tmp_path):
+    with Daemon(tmp_path, gpus=1) as d:
+        assert d.get("/v1/tenants") == {"tenants": []}
+        assert "there are no tenants here" in stoker(d, "tenants")
+        assert [q["name"] for q in d.get("/v1/quota")["queues"]] == ["standard", "express", "batch", "preemptible", "reserved"]
+        assert "there are no tenants here" in refused(d, tenant="vision")
+        assert d.job(d.submit(command=["/bin/true"], stdout="/dev/null"))["tenant"] is None
+
+
+def test_bad_configurations_are_refused_with_file_line_and_key(tmp_path):
+    for text, says in ((CONFIG.replace("limit: 3", "limt: 3"), ':4: unknown key "limt"; a tenant has name, limit'),
+                       (CONFIG.replace("class: batch", "class: slow"), ':11: there is no class "slow"'),
+                       ("tenants: [{name: a, limits: {h100: 2}}]", ':1: the cluster has no GPUs of type "h100"; it has: virtual'),
+                       ("queues: {express: {pool: far}}", ':1: there is no pool "far"')):
+        path = tmp_path / "bad.yaml"
+        path.write_text(text)
+        p = subprocess.run([BUILD / "stokerd", "--config", path, "--state", tmp_path / "s", "--socket", tmp_path / "x.sock",
+                            "--listen", "off", "--virtual-gpus", "2"], capture_output=True, text=True, timeout=60, check=False)
+        assert p.returncode != 0 and f"bad.yaml{says}" in p.stderr, p
+
+
+def test_the_guide_of_teams_is_true(tmp_path):
+    text = (ROOT / "docs/guide/teams.md").read_text(encoding="utf-8")
+    config = re.search(r"```yaml\n(.*?)```", text, re.S).group(1).replace("users: [ann, bob]", f"users: [ann, bob, {ME}]").replace(
+        'users: [ann, "@vision"]', f'users: [ann, "@vision", {ME}]')
+    (tmp_path / "train.sh").write_text("#!/bin/sh\nexec sleep 600\n")
+    (tmp_path / "train.sh").chmod(0o755)
+    (tmp_path / "eval.sh").symlink_to("train.sh")
+    with Daemon(tmp_path / "d", gpus=8, config=config) as d:
+        for line in re.findall(r"^    (stoker .*)$", text, re.M):
+            if line.startswith("stoker submit:"):
+                continue
+            p = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=tmp_path, check=False,
+                               env={**os.environ, "STOKER_SOCKET": str(d.socket), "PATH": f"{BUILD}:{os.environ['PATH']}"})
+            assert p.returncode == 0, p
+        assert [(j["tenant"], j["queue"]) for j in d.jobs()] == [("speech", "standard"), ("vision", "express")]
+        assert "needs 2 GPUs; a job in queue express may have at most 1" in refused(d, queue="express", gpus=2)
