@@ -13,6 +13,12 @@ static const struct stk_column queue_columns[] = {
     {"ID", true, 0},   {"NAME", false, 8}, {"USER", false, 6}, {"STATE", false, 0},
     {"GPUS", true, 0}, {"TIME", true, 0},  {"PRIO", true, 0},  {"GPUS/REASON", false, 8},
 };
+/* Where there are tenants. */
+static const struct stk_column tenant_columns[] = {
+    {"ID", true, 0},     {"NAME", false, 8},        {"USER", false, 6}, {"STATE", false, 0},
+    {"GPUS", true, 0},   {"TIME", true, 0},         {"PRIO", true, 0},  {"TENANT", false, 6},
+    {"QUEUE", false, 6}, {"GPUS/REASON", false, 8},
+};
 static const struct stk_column history_columns[] = {
     {"ID", true, 0},     {"NAME", false, 8}, {"USER", false, 6},
     {"STATE", false, 0}, {"GPUS", true, 0},  {"TIME", true, 0},
@@ -31,7 +37,7 @@ static void id_name_user(struct stk_table *t, const json_t *job)
     stk_table_cell(t, STK_PLAIN, "%s", stk_view_gpus(job, id, sizeof(id)));
 }
 
-static void queue_row(struct stk_table *t, const json_t *job, double now)
+static void queue_row(struct stk_table *t, const json_t *job, double now, bool tenants)
 {
     char text[1024], time[32];
 
@@ -39,6 +45,10 @@ static void queue_row(struct stk_table *t, const json_t *job, double now)
     stk_table_cell(t, STK_PLAIN, "%s",
                    stk_text_duration(stk_view_seconds(job, now), time, sizeof(time)));
     stk_table_cell(t, STK_PLAIN, "%lld", (long long)stk_int(job, "priority", 0));
+    if (tenants) {
+        stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "tenant"));
+        stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "queue"));
+    }
     stk_table_cell(t, STK_PLAIN, "%s", stk_view_where(job, text, sizeof(text)));
 }
 
@@ -62,11 +72,23 @@ static void history_row(struct stk_table *t, const json_t *job)
     stk_table_cell(t, STK_PLAIN, "%s", note);
 }
 
+static bool any_tenant(const json_t *jobs)
+{
+    for (size_t i = 0; i < json_array_size(jobs); i++)
+        if (*stk_str(json_array_get(jobs, i), "tenant"))
+            return true;
+    return false;
+}
+
 static int print_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
 {
-    const struct stk_column *columns = history ? history_columns : queue_columns;
-    size_t n = history ? sizeof(history_columns) / sizeof(*columns)
-                       : sizeof(queue_columns) / sizeof(*columns);
+    bool tenants = any_tenant(jobs);
+    const struct stk_column *columns = history   ? history_columns
+                                       : tenants ? tenant_columns
+                                                 : queue_columns;
+    size_t n = history   ? sizeof(history_columns) / sizeof(*columns)
+               : tenants ? sizeof(tenant_columns) / sizeof(*columns)
+                         : sizeof(queue_columns) / sizeof(*columns);
     struct stk_table *t = stk_table_new(columns, n);
     int rc = -ENOMEM;
 
@@ -76,7 +98,7 @@ static int print_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
         if (history)
             history_row(t, job);
         else
-            queue_row(t, job, stk_now());
+            queue_row(t, job, stk_now(), tenants);
     }
     if (t)
         rc = stk_table_print(t, &k->out, 0);

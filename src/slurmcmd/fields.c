@@ -307,14 +307,18 @@ FIELD(sq_comment)
 
 FIELD(account)
 {
+    const char *label = stk_slurm_str(spec_of(job), "account");
+
     UNUSED;
-    put(buf, size, stk_slurm_str(spec_of(job), "account"));
+    put(buf, size, *label ? label : stk_slurm_str(job, "tenant"));
 }
 
 FIELD(qos)
 {
+    const char *label = stk_slurm_str(spec_of(job), "qos");
+
     UNUSED;
-    put(buf, size, stk_slurm_str(spec_of(job), "qos"));
+    put(buf, size, *label ? label : stk_slurm_str(job, "queue"));
 }
 
 FIELD(wckey)

@@ -120,6 +120,7 @@ def test_history_knows_tenant_and_queue(teams):
 
 def test_tenants_and_quota_are_shown(teams):
     submit(teams, gpus=2)
+    assert re.search(r"^ID +NAME +USER +STATE +GPUS +TIME +PRIO +TENANT +QUEUE +GPUS/REASON\n +1 .* vision +standard ", stoker(teams, "queue"), re.M)
     text = stoker(teams, "tenants")
     assert re.search(r"^research +2 +0 +3 ", text, re.M) and re.search(r"^  vision \* +2 +0 +2 ", text, re.M), text
     assert {t["name"] for t in json.loads(stoker(teams, "tenants", "--json"))["tenants"]} == {"default", "research", "vision", "speech", "others"}
