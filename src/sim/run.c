@@ -214,7 +214,7 @@ static int feed_jobs(struct sim_run *x, struct stk_loop *loop, stk_time now, str
         char id[64];
         int rc = submit(x, loop, i, &why);
 
-        if (rc == -ERANGE || rc == -ENOENT)
+        if (rc == -ERANGE || rc == -ENOENT || (rc == -EINVAL && guest_of(x)->refused))
             rc = refuse(x, i, rc, &why, err);
         else if (rc < 0)
             rc = stk_err_set(err, rc, "job %s: %.180s", id_of(x->t, i, id), why.text);

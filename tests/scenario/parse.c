@@ -341,6 +341,23 @@ static int read_tenant(struct parser *p, char *text)
     return rc;
 }
 
+/* "NAME {...}", as YAML has it. */
+static int read_queue(struct parser *p, char *text)
+{
+    char *yaml = strchr(text, '{');
+    char name[SCN_MAX_NAME];
+    size_t n = yaml ? strlen(yaml) : 0;
+
+    if (!yaml || yaml[n - 1] != '}' || yaml == text)
+        return wrong(p, "expected \"queue: NAME {KEY: VALUE, ...}\"");
+    yaml[-1] = '\0';
+    if (split(p, text) < 0 || p->n != 1 || !name_ok(p->word[0]))
+        return wrong(p, "expected \"queue: NAME {KEY: VALUE, ...}\"");
+    (void)snprintf(name, sizeof(name), "%s", p->word[0]);
+    p->s->tenants_line = p->line;
+    return scn_add(&p->s->queues, "  %s: %s\n", name, yaml) ? 0 : wrong(p, "too long");
+}
+
 /* The tenants below 'parent', as YAML. */
 static bool write_tenants(struct scenario *s, const char *parent, uint32_t depth)
 {
@@ -763,7 +780,10 @@ static int read_line(struct parser *p, char *text)
     static const struct {
         const char *word;
         int (*read)(struct parser *, char *);
-    } all[] = {{"cluster:", read_cluster}, {"tenant:", read_tenant}, {"at ", read_at}};
+    } all[] = {{"cluster:", read_cluster},
+               {"tenant:", read_tenant},
+               {"queue:", read_queue},
+               {"at ", read_at}};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (strncmp(text, all[i].word, strlen(all[i].word)) == 0)
@@ -812,6 +832,8 @@ static int finish(struct parser *p)
     if (s->n_tenants > 0 && !(scn_add(&s->tenants, "tenants: ") && write_tenants(s, "", 0) &&
                               scn_add(&s->tenants, "\n")))
         return wrong(p, "too long");
+    if (s->queues.len > 0 && !scn_add(&s->tenants, "queues:\n%s", s->queues.s))
+        return wrong(p, "too long");
     return 1;
 }
 
@@ -855,6 +877,7 @@ void scn_free(struct scenario *s)
     free(s->tenant);
     free(s->cluster.s);
     free(s->tenants.s);
+    free(s->queues.s);
     free(s->jobs.s);
     free(s->job);
     free(s->steps);

@@ -428,10 +428,10 @@ static int read_all(const struct scenario *s, struct world *w, struct stk_err *e
         rc = stk_trace_parse(&w->trace, "job", s->jobs.s, s->jobs.len, &jsonl, err);
     if (rc < 0)
         return in_line(err, s->line);
-    if (s->n_tenants > 0)
+    if (s->tenants.len > 0)
         rc = stk_tenants_parse(&w->tenants, "tenants", s->tenants.s, s->tenants.len, &w->cluster,
                                err);
-    rc = rc < 0 || s->n_tenants == 0 ? rc : stk_tenants_match(&w->tenants, &w->trace, err);
+    rc = rc < 0 || s->tenants.len == 0 ? rc : stk_tenants_match(&w->tenants, &w->trace, err);
     return rc < 0 ? in_line(err, s->tenants_line) : 0;
 }
 
@@ -472,7 +472,7 @@ int scn_play(const struct scenario *s, const char *file, FILE *out, struct stk_e
     rc = read_all(s, w, err);
     rc = rc < 0 ? rc : match_jobs(&p, err);
     o.split = w->cluster.pools.n > 1;
-    o.tenants = s->n_tenants > 0 ? &w->tenants : NULL;
+    o.tenants = s->tenants.len > 0 ? &w->tenants : NULL;
     rc = rc < 0 ? rc : stk_sim_run(&w->trace, &w->cluster, &w->setup, &o, &r, err);
     if (rc == 0)
         stk_run_result_done(&r);

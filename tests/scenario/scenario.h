@@ -82,7 +82,7 @@ struct scenario {
     char policy[5][SCN_MAX_NAME]; /* bundle, order, backfill, place, preempt; "" : not said */
     char params[SCN_MAX_PARAMS][SCN_MAX_NAME * 2];
     uint32_t n_params;
-    struct scn_text cluster, tenants, jobs; /* as the simulator reads them */
+    struct scn_text cluster, tenants, queues, jobs; /* as the simulator reads them */
     uint32_t cluster_line, tenants_line;
     struct scn_tenant *tenant;
     uint32_t n_tenants;
