@@ -169,7 +169,7 @@ enum stk_title stk_fair_title(struct stk_state *s, uint32_t job)
 {
     const struct stk_job *j = &s->jobs[job];
 
-    if (!s->fair || j->gpus == 0)
+    if (!s->fair || (j->gpus == 0 && !s->fair_any))
         return STK_TITLE_NONE;
     if (stk_fair_types(s, j))
         return STK_TITLE_GUARANTEE;

@@ -27,6 +27,7 @@ enum {
     P_RESTART,
     P_SUSPEND,
     P_UNREPORTED,
+    P_FIRST,
     P_MIN_RUN,
     P_PER_DAY,
     P_BEST_EFFORT,
@@ -49,6 +50,9 @@ const struct stk_param stk_core_params[] = {
     [P_UNREPORTED] = {"preempt.unreported_s", STK_PARAM_SECONDS, "900", 0, 31536000, NULL,
                       "who gives way: a job that never reported a checkpoint counts as losing the "
                       "work of so long"},
+    [P_FIRST] = {"preempt.first", STK_PARAM_WORD, "cheapest", 0, 0, "cheapest|latest",
+                 "who gives way first of those that may: whoever loses least; or lower priorities, "
+                 "then whoever started last"},
     [P_MIN_RUN] = {"preempt.min_run_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
                    "after a start a job gives way to nobody for so long, unless it says otherwise"},
     [P_PER_DAY] = {"preempt.per_day", STK_PARAM_INT, "0", 0, 1000000, NULL,
@@ -82,6 +86,7 @@ static void stake_init(struct stk_state *s, const struct stk_core_config *cfg)
     r->suspend.n = stk_params_sizes(p, &stk_core_params[P_SUSPEND], r->suspend.upto, r->suspend.us,
                                     STK_MAX_SIZES);
     r->unreported = stk_params_seconds(p, &stk_core_params[P_UNREPORTED]);
+    r->latest = stk_params_word(p, &stk_core_params[P_FIRST], "latest");
     r->min_run = stk_params_seconds(p, &stk_core_params[P_MIN_RUN]);
     r->per_day = (uint32_t)stk_params_int(p, &stk_core_params[P_PER_DAY]);
     r->leave[STK_TIER_BEST_EFFORT] = leave_of(p, &stk_core_params[P_BEST_EFFORT]);
@@ -137,6 +142,7 @@ static int set_fair(struct stk_state *s, uint32_t n_tenants, struct stk_err *err
     s->fair = p->fair && n_tenants > 0;
     s->by_due = s->fair && p->by_due(s->preempt_st);
     s->firm = s->fair && p->firm(s->preempt_st);
+    s->fair_any = s->fair && p->any(s->preempt_st);
     s->ranked = p->ranked && p->ranked(s->preempt_st);
     if (s->ranked && !(s->order->preemptive && s->order->next_change))
         return stk_err_set(err, -EINVAL,

@@ -198,7 +198,8 @@ struct stk_preempt_ops { /* who must give way */
     bool fair;
     bool (*by_due)(const void *st);
     bool (*ranked)(const void *st);
-    bool (*firm)(const void *st); /* and whether critical jobs stay within guarantees */
+    bool (*firm)(const void *st); /* and whether critical jobs stay within guarantees; */
+    bool (*any)(const void *st);  /* whether jobs without GPUs are entitled like others */
 };
 
 /* Admission. One policy today: refuse what can never run. */

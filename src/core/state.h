@@ -308,6 +308,7 @@ struct stk_stake_rule { /* parameters */
     uint32_t per_day; /* 0: as often as it must */
     uint8_t leave[STK_TIER_MAX];
     struct stk_by_size restart, suspend;
+    bool latest; /* whoever started last goes first, whatever is lost */
     bool sleeps; /* the engine can put jobs to sleep */
 };
 
@@ -503,10 +504,11 @@ struct stk_state {
     uint64_t *tenant_guarantees;           /* what follows; the second half is scratch */
     uint32_t first_tenant;                 /* of those at the top; tenant + 1 */
     bool any_limits, guarantees;           /* somebody has one */
-    bool fair;   /* the preempt policy keeps guarantees and shares (core/fair.h), */
-    bool by_due; /* what tenants are due, too */
-    bool firm;   /* critical jobs stay within guarantees */
-    bool ranked; /* running jobs have ranks that count, though pools are not decided whole */
+    bool fair;     /* the preempt policy keeps guarantees and shares (core/fair.h), */
+    bool by_due;   /* what tenants are due, too */
+    bool firm;     /* critical jobs stay within guarantees */
+    bool fair_any; /* jobs without GPUs are entitled like others */
+    bool ranked;   /* running jobs have ranks that count, though pools are not decided whole */
     uint64_t *tenant_waiting; /* core/share.h; the second half is scratch */
     /* caches, likewise */
     uint64_t *tenant_levels; /* use by level; the second half is scratch */

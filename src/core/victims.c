@@ -102,7 +102,7 @@ bool stk_victims_fit(struct stk_victim_search *x)
     return stk_place_try(x->s, x->j->shape, NULL, &pieces);
 }
 
-/* The dearest first. */
+/* The dearest first; or those that are the last to go. */
 static void sort_set(struct stk_victim_search *x)
 {
     struct stk_state *s = x->s;
@@ -110,7 +110,9 @@ static void sort_set(struct stk_victim_search *x)
     for (uint32_t i = 0; i < x->n_set; i++) {
         const struct stk_victim *v = &x->v->of[s->list_a[i]];
 
-        s->sort[i] = (struct stk_sort_item){-((int64_t)v->class << 52 | v->units), s->list_a[i], 0};
+        int64_t key = s->stake_rule.latest ? s->list_a[i] : (int64_t)v->class << 52 | v->units;
+
+        s->sort[i] = (struct stk_sort_item){-key, s->list_a[i], 0};
     }
     stk_sort(s->sort, x->n_set, s->sort_tmp);
     for (uint32_t i = 0; i < x->n_set; i++)
@@ -215,8 +217,9 @@ static void sort_candidates(struct stk_victim_search *x, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         const struct stk_job *v = &s->jobs[s->sort[i].id];
         int64_t gpus = v->gpus ? v->gpus : 1;
+        int64_t each = s->stake_rule.latest ? 0 : stk_stake_units(s, v, x->ask->now) / gpus;
 
-        s->sort[i].key = (int64_t)s->sort[i].data << 52 | stk_stake_units(s, v, x->ask->now) / gpus;
+        s->sort[i].key = (int64_t)s->sort[i].data << 52 | each;
     }
     stk_sort(s->sort, n, s->sort_tmp);
 }
@@ -283,7 +286,9 @@ uint32_t stk_victims_room(const struct stk_ask *ask, uint32_t job,
     give_stopping(s, ask->pool);
     x.mark = stk_txn_begin(s);
     if (!stk_victims_fit(&x)) {
-        if (!stk_victims_near(&x) && (x.n_best == 0 || x.n <= BOTH_WAYS))
+        if (s->stake_rule.latest)
+            in_order(&x);
+        if (x.n_best == 0 && !stk_victims_near(&x) && (x.n_best == 0 || x.n <= BOTH_WAYS))
             in_order(&x);
     }
     stk_txn_rollback(s, mark);

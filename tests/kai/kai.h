@@ -61,7 +61,8 @@ struct kai_queue {
     double cpu_guarantee, cpu_limit, mem_guarantee, mem_limit; /* likewise; below 0: none said */
     int priority;
     double reclaim_min_s, preempt_min_s;
-    uint32_t row; /* its tenant */
+    uint32_t step; /* by priority, among all queues */
+    uint32_t row;  /* its tenant */
     bool leaf;
 };
 
@@ -128,7 +129,8 @@ struct kai_case {
     uint32_t n_kinds;
     const char *levels[KAI_MAX_LEVELS]; /* labels, from below */
     uint32_t n_levels;
-    bool hosts_differ; /* jobs name nodes: each has a kind of its own */
+    bool queues_differ; /* in priority, and jobs of one queue do not */
+    bool hosts_differ;  /* jobs name nodes: each has a kind of its own */
     struct stk_node_spec *parts;
     uint32_t *part_node;
     uint32_t n_parts;

@@ -346,9 +346,11 @@ static void read_queue(struct kai_queue *q, const json_t *o, bool department)
         .preempt_min_s = seconds_of(o, "PreemptMinRuntime"),
         .leaf = true,
     };
+    if (q->cpu_guarantee == 0 || q->mem_guarantee == 0)
+        q->guarantee = 0; /* guarantees are of GPUs, and every job needs CPU and memory, too */
 }
 
-/* Whoever is above another comes before it. */
+/* Whoever is above another comes before it. Limits are on GPUs alone. */
 static int link_queues(struct kai_case *c)
 {
     for (uint32_t i = 0; i < c->n_queues; i++) {
@@ -358,6 +360,8 @@ static int link_queues(struct kai_case *c)
             return wrong(c, "a queue without Name", NULL);
         if (find_queue(c, q->name) != i)
             return wrong(c, "two queues have the same name", q->name);
+        if (q->cpu_limit >= 0 || q->mem_limit >= 0)
+            return unsupported(c, "limits on the CPU or memory of a queue");
         if (q->parent_name && *q->parent_name)
             q->parent = find_queue(c, q->parent_name);
         if (q->parent != KAI_NONE)

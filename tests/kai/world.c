@@ -17,7 +17,9 @@
 
 #define BATCH 64
 #define MOST_STEPS 2000
-#define RANKS 1000 /* of ours for one priority there: followers come behind gangs */
+#define RANKS 1000    /* of ours for one priority there: followers come behind gangs */
+#define STEPS 2000000 /* of ours between priorities of queues */
+#define STEP_WEIGHT 1000.0
 #define DAY ((stk_time)86400 * STK_SECOND)
 
 static int refused(struct kai_world *w, const char *what, const struct stk_err *why)
@@ -71,6 +73,16 @@ static double guarantee_around(const struct kai_case *c, uint32_t queue)
     return sum > own ? sum : own;
 }
 
+/* Queues of higher priority get all they want of the rest first: they weigh far more. */
+static uint32_t weight_of(const struct kai_queue *q)
+{
+    double w = q->weight < 0 ? STK_WEIGHT : q->weight * STK_WEIGHT;
+
+    for (uint32_t i = 0; i < q->step; i++)
+        w *= STEP_WEIGHT;
+    return w < STK_MAX_WEIGHT ? (uint32_t)w : STK_MAX_WEIGHT;
+}
+
 static void fill_tenant(struct stk_tenant_spec *t, const struct kai_case *c, uint32_t queue)
 {
     const struct kai_queue *q = &c->queues[queue];
@@ -78,7 +90,7 @@ static void fill_tenant(struct stk_tenant_spec *t, const struct kai_case *c, uin
     stk_tenant_spec_init(t, q->name, q->parent == KAI_NONE ? STK_NONE : c->queues[q->parent].row);
     t->limit = milli(q->limit);
     t->guarantee = q->guarantee < 0 ? STK_GUARANTEE_SUM : milli(guarantee_around(c, queue));
-    t->weight = (uint32_t)(q->weight < 0 ? STK_WEIGHT : q->weight * STK_WEIGHT);
+    t->weight = weight_of(q);
 }
 
 /* Row 0 is for whoever belongs to no queue. Those above come before those below. */
@@ -127,6 +139,40 @@ static int add_spare(struct kai_case *c, const struct stk_tenant_spec *rows, uin
     return 0;
 }
 
+/* Where jobs of a queue differ in priority as well, ours says that, and not both. */
+static void order_queues(struct kai_case *c)
+{
+    int first = 0;
+    bool any = false, several = false;
+
+    for (uint32_t i = 0; i < c->n_queues; i++)
+        for (uint32_t k = 0; k < c->n_queues; k++) {
+            uint32_t n = 0; /* distinct ones below */
+
+            for (uint32_t m = 0; m < k; m++)
+                n += c->queues[m].priority == c->queues[k].priority;
+            c->queues[i].step += n == 0 && c->queues[k].priority < c->queues[i].priority;
+        }
+    for (uint32_t i = 0; i < c->n_jobs; i++) {
+        if (c->jobs[i].critical)
+            continue;
+        several |= any && c->jobs[i].priority != first;
+        first = c->jobs[i].priority;
+        any = true;
+    }
+    c->queues_differ = !several;
+}
+
+static int32_t rank_of(const struct kai_case *c, const struct kai_unit *u)
+{
+    const struct kai_job *j = &c->jobs[u->job];
+    int32_t rank = j->priority * RANKS - (int32_t)(u->rank < RANKS / 2 ? u->rank : RANKS / 2 - 1);
+
+    if (c->queues_differ && j->queue != KAI_NONE && j->priority < STEPS / RANKS / 2)
+        rank += (int32_t)(c->queues[j->queue].step * STEPS);
+    return rank;
+}
+
 /* Between priorities of jobs that may be evicted: at most two bounds are taken. */
 static int class_bounds(struct kai_case *c, char *buf, size_t size)
 {
@@ -159,13 +205,14 @@ static int make_core(struct kai_case *c, struct kai_world *w)
 {
     static const char *const names[] = {"pods"};
     char classes[64];
-    const char *params[] = {"defrag.most=1000", "reclaim.levels=tenant", classes};
+    const char *params[] = {"defrag.most=1000", "reclaim.levels=tenant", "preempt.first=latest",
+                            "reclaim.cpu_jobs=on", classes};
     const struct stk_setup_words words = {.order = "priority",
                                           .backfill = "skip",
                                           .place = "pack",
                                           .preempt = "reclaim",
                                           .params = params,
-                                          .n_params = 3};
+                                          .n_params = 5};
     struct stk_core_config cfg = {.nodes = c->parts,
                                   .n_nodes = c->n_parts,
                                   .n_pools = 1,
@@ -175,6 +222,7 @@ static int make_core(struct kai_case *c, struct kai_world *w)
     struct stk_setup setup;
     int rc = class_bounds(c, classes, sizeof(classes));
 
+    order_queues(c);
     rc = rc < 0 ? rc : stk_setup_resolve(&words, &setup, &c->err);
     if (rc < 0)
         return rc;
@@ -224,7 +272,7 @@ static int submit(struct kai_world *w, uint32_t unit)
 
     spec.demand.tasks = u->n_tasks * j->demand.tasks;
     spec.tier = j->critical ? STK_TIER_CRITICAL : STK_TIER_STANDARD;
-    spec.priority = j->priority * RANKS - (int)(u->rank < RANKS / 2 - 1 ? u->rank : RANKS / 2 - 1);
+    spec.priority = rank_of(w->c, u);
     spec.tenant = j->queue == KAI_NONE ? 0 : w->c->queues[j->queue].row;
     spec.held = j->barred || u->leader != KAI_NONE;
     spec.terms.movable = !j->critical;

@@ -41,12 +41,9 @@ static int read_line(struct parser *p, char *text)
     static const struct {
         const char *word;
         int (*read)(struct parser *, char *);
-    } all[] = {{"cluster:", scn_read_cluster},
-               {"policy:", scn_read_policy},
-               {"param:", scn_read_param},
-               {"tenant:", scn_read_tenant},
-               {"queue:", scn_read_queue},
-               {"at ", read_at}};
+    } all[] = {{"cluster:", scn_read_cluster}, {"policy:", scn_read_policy},
+               {"param:", scn_read_param},     {"tenant:", scn_read_tenant},
+               {"queue:", scn_read_queue},     {"at ", read_at}};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (strncmp(text, all[i].word, strlen(all[i].word)) == 0)

@@ -35,7 +35,7 @@
 #include "core/tenant.h"
 #include "core/victims.h"
 
-enum { P_DUE, P_LEVELS, P_CRITICAL, P_RANK, P_MOVE };
+enum { P_DUE, P_LEVELS, P_CRITICAL, P_CPU, P_RANK, P_MOVE };
 static const struct stk_param params[] = {
     [P_DUE] = {"reclaim.due", STK_PARAM_WORD, "on", 0, 0, "on|off",
                "a tenant with less than it is due takes from those with more (not with "
@@ -46,6 +46,9 @@ static const struct stk_param params[] = {
     [P_CRITICAL] = {"reclaim.critical", STK_PARAM_WORD, "own", 0, 0, "own|any",
                     "critical jobs, which are never evicted, stay within what their tenants are "
                     "guaranteed; any: they may take what is guaranteed to others"},
+    [P_CPU] = {"reclaim.cpu_jobs", STK_PARAM_WORD, "off", 0, 0, "on|off",
+               "jobs without GPUs, too, take the place of what others borrowed: they need CPU and "
+               "memory"},
     [P_RANK] = {"reclaim.rank", STK_PARAM_WORD, "off", 0, 0, "on|off",
                 "running jobs give way to those that the order ranks before them (order las)"},
     [P_MOVE] = {"reclaim.move", STK_PARAM_WORD, "off", 0, 0, "on|off",
@@ -56,7 +59,7 @@ static const struct stk_param params[] = {
 
 struct reclaim {
     struct stk_levels levels;
-    bool due, across, firm, rank, move;
+    bool due, across, firm, any, rank, move;
 };
 
 static int init(void *st, const struct stk_params *p, struct stk_err *err)
@@ -66,6 +69,7 @@ static int init(void *st, const struct stk_params *p, struct stk_err *err)
     r->due = stk_params_word(p, &params[P_DUE], "on");
     r->across = stk_params_word(p, &params[P_LEVELS], "all");
     r->firm = stk_params_word(p, &params[P_CRITICAL], "own");
+    r->any = stk_params_word(p, &params[P_CPU], "on");
     r->rank = stk_params_word(p, &params[P_RANK], "on");
     r->move = stk_params_word(p, &params[P_MOVE], "on");
     if (r->rank && r->due && stk_params_has(p, &params[P_DUE]))
@@ -264,6 +268,8 @@ static int class_of(void *ctx, const struct stk_state *s, const struct stk_job *
         return class + (int)(v->level % (q->r->levels.n + 1));
     while (at < q->n_first && q->first[at] != v->tenant)
         at++;
+    while (at > 0 && at < q->n_first && !more_over(q->s, q->first[at - 1], q->first[at]))
+        at--; /* as much as another */
     return class + (int)(at < N_FIRST ? at : N_FIRST);
 }
 
@@ -327,8 +333,9 @@ static bool anybody(struct question *q)
         return true;
     if (below > 0 && stk_evictable_could(s, q->j))
         return true;
-    return s->by_due && stk_fair_title(q->s, (uint32_t)(q->j - s->jobs)) == STK_TITLE_DUE &&
-           q->n_first > 0;
+    /* those beside it may have more than they are due though all of them together do not */
+    return s->by_due && q->n_first > 0 &&
+           *stk_tenant_used(s, q->j->tenant, STK_ALL_TYPES) < stk_share_due(q->s, q->j->tenant);
 }
 
 static void ask_about(struct question *q)
@@ -368,6 +375,11 @@ static bool firm(const void *st)
     return ((const struct reclaim *)st)->firm;
 }
 
+static bool any(const void *st)
+{
+    return ((const struct reclaim *)st)->any;
+}
+
 static bool by_due(const void *st)
 {
     return ((const struct reclaim *)st)->due;
@@ -393,5 +405,6 @@ const struct stk_preempt_ops stk_preempt_reclaim = {
     .fair = true,
     .by_due = by_due,
     .firm = firm,
+    .any = any,
     .ranked = ranked,
 };
