@@ -97,6 +97,7 @@ struct question {
     uint32_t chain[STK_MAX_TENANT_DEPTH], depth; /* tenants, its own first */
     uint64_t types;                              /* on which it is within a guarantee */
     bool own;                                    /* on all it accepts */
+    bool asks;                                   /* for what tenants are guaranteed or due */
     uint32_t first[N_FIRST], n_first;            /* tenants most over what they are due */
 };
 
@@ -143,7 +144,7 @@ static bool claims(const struct question *q, uint32_t tenant)
     const uint64_t g = *stk_tenant_guarantee(q->s, tenant, STK_ALL_TYPES);
     uint64_t has;
 
-    if (g < q->milli || q->milli == 0) /* who takes no GPU has none guaranteed */
+    if (g < q->milli || !q->asks)
         return false;
     if (q->s->ranked && tenant == q->j->tenant)
         return q->own;
@@ -240,7 +241,8 @@ static bool may_go(const struct question *q, const struct stk_job *v)
         return false;
     if (claims(q, mine))
         return true;
-    if (q->r->due && (!q->r->across || v->level <= q->j->level) && evens_out(q, v, mine, its))
+    if (q->r->due && q->asks && (!q->r->across || v->level <= q->j->level) &&
+        evens_out(q, v, mine, its))
         return true;
     if (q->r->across && v->level < q->j->level)
         return true;
@@ -347,7 +349,8 @@ static void ask_about(struct question *q)
     q->milli = stk_limit_milli(s, &s->shapes[q->j->shape].demand, q->j->pool);
     for (uint32_t at = q->j->tenant + 1; at; at = s->tenants[at - 1].parent)
         q->chain[q->depth++] = at - 1;
-    q->types = stk_fair_types(s, q->j);
+    q->asks = q->j->gpus > 0 || q->r->any;
+    q->types = q->asks ? stk_fair_types(s, q->j) : 0;
     q->own = q->types == s->shapes[q->j->shape].demand.gpu_types;
     if (!s->ranked)
         find_first(q);
