@@ -85,6 +85,15 @@ static void add_detail(const struct stk_api *a, json_t *o, const struct stk_even
         set(o, "value", json_integer(ev->u.set->value));
         set(o, "name", json_string(ev->u.set->name));
         set(o, "text", json_string(ev->u.set->text));
+    } else if (ev->type == STK_EV_RESERVE) {
+        set(o, "reservation", json_integer(ev->u.booking->tag));
+        set(o, "window", json_integer(ev->u.booking->number));
+        set(o, "gpus", json_integer(ev->u.booking->gpus));
+        set(o, "start", stk_show_time(ev->u.booking->start));
+        set(o, "end", stk_show_time(ev->u.booking->end));
+    } else if (ev->type == STK_EV_UNRESERVE) {
+        set(o, "window", json_integer(ev->u.unreserve.number));
+        set(o, "why", json_string(stk_over_name(ev->u.unreserve.why)));
     } else if (ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_NODE_UP ||
                ev->type == STK_EV_NODE_OFF) {
         set(o, "node", json_string(node_name(a, ev->u.node)));

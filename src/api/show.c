@@ -267,6 +267,7 @@ static void set_reason(const struct stk_show *v, json_t *o, const struct stk_ent
     say.at_once = stk_show_at_once(v->api, e, w);
     if (w->code == STK_WHY_RESOURCE)
         say.resource = stk_core_state(core)->resource_names[w->resource];
+    say.booking = stk_live_reservation_name(v->api->cfg.live, w->booking);
     stk_say_why(&say, sentence, sizeof(sentence));
     set(o, "state_text", json_string(sentence));
     set(o, "reason",

@@ -182,6 +182,7 @@ static json_t *show_reasons(struct stk_api *a, const struct stk_state *s, const 
 
         (void)stk_show_name(a, w->other, other, sizeof(other));
         one.resource = w->code == STK_WHY_RESOURCE ? s->resource_names[w->resource] : NULL;
+        one.booking = stk_live_reservation_name(a->cfg.live, w->booking);
         stk_say_why(&one, sentence, sizeof(sentence));
         o = json_pack("{s:s,s:s,s:I,s:I,s:I,s:o,s:o}", "code", stk_say_code(&one), "sentence",
                       sentence, "need", (json_int_t)w->need, "have", (json_int_t)w->have, "missing",
@@ -258,6 +259,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     say.at_once = stk_show_at_once(a, e, w);
     if (w->code == STK_WHY_RESOURCE)
         say.resource = s->resource_names[w->resource];
+    say.booking = stk_live_reservation_name(a->cfg.live, w->booking);
     turn = stk_show_turn(a, &s->jobs[slot]);
     say.turn = json_string_value(json_object_get(turn, "text"));
     held = show_holders(a, s, &s->jobs[slot], &say, first);

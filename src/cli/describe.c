@@ -43,6 +43,7 @@ static const struct {
     {"tenant", "tenant", TEXT},
     {"hold", "hold", YES},
     {"begin", "begin", TIME},
+    {"reservation", "reservation", TEXT},
     {"deadline", "deadline", TIME},
     {"no-requeue", "requeue", NO},
     {"comment", "comment", TEXT},

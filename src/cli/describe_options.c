@@ -44,6 +44,7 @@ const struct stk_option stk_describe_when[] = {
     {"tenant", 0, "TENANT", "for whom it runs, if you are in several (stoker tenants)", NULL},
     {"hold", 'H', NULL, "wait for \"stoker release\"", NULL},
     {"begin", 'b', "TIME", "not before: now+1h, 16:00, tomorrow, 2026-01-31T08:00", NULL},
+    {"reservation", 0, "NAME", "a reservation it may use (stoker reserve list)", NULL},
     {"deadline", 0, "TIME", "when it should be done", NULL},
     {"after", 'd', "JOBS",
      "start after jobs: 12 (ended well), afterany:12:13,\nafternotok:14, singleton", "@jobs"},

@@ -106,7 +106,7 @@ int stk_booking_choose(struct stk_state *s, const struct stk_booking_spec *k, ui
 
 /* Save and load. After the rows are loaded, leases are counted as they are settled; then what was
  * held is held again, as far as it still exists. */
-void stk_booking_put(struct stk_bytes *b, const struct stk_state *s);
+void stk_booking_put(struct stk_bytes *out, const struct stk_state *s);
 int stk_booking_get(struct stk_reader *r, struct stk_state *s);
 void stk_booking_hold_again(struct stk_state *s);
 uint64_t stk_booking_digest(const struct stk_state *s, uint64_t h);

@@ -344,16 +344,45 @@ static bool short_enough(struct stk_state *s, uint32_t shape, stk_time now, stk_
     return stk_shape_first(s, shape, limit, ret);
 }
 
+/* The first job of the shape cannot start, but others may that are short enough. 0: none does now.
+ */
+static uint32_t pass_first(struct stk_state *s, uint32_t shape, stk_time now, stk_time limit,
+                           struct stk_event *out)
+{
+    struct stk_pool *p = &s->pools[s->shapes[shape].pool];
+    const struct stk_heap_item top = p->ready.item[0];
+    struct stk_oent e;
+    uint32_t n;
+
+    if (!short_enough(s, shape, now, limit, &e, &n) || e.id == p->resv_job) {
+        stk_tenant_note(s, shape, false);
+        stk_shape_park(s, shape, STK_PARKED_RESERVE);
+        return 0;
+    }
+    if (e.key != top.key || e.tie != top.tie) { /* others may come before it */
+        stk_shape_requeue(s, shape, &e);
+        p->late_keys = true;
+        return 0;
+    }
+    if (n > 0) {
+        out[0] = stk_decide_place(s, now, e.id, n);
+        return 1;
+    }
+    if (place_for(s, e.id, now, out))
+        return 1;
+    stk_shape_park(s, shape, STK_PARKED_RESERVE);
+    return 0;
+}
+
 /* The best shape of a pool with reservations: its first job starts, or another that is shorter may
  * pass it. 0: the shape was put elsewhere, or the queue is blocked. */
-static uint32_t booked_step(struct stk_state *s, uint32_t pool, uint32_t shape,
-                            const struct stk_oent *first, stk_time now, struct stk_event *out,
-                            uint32_t cap)
+static uint32_t booked_step(struct stk_state *s, uint32_t shape, const struct stk_oent *first,
+                            stk_time now, struct stk_event *out, uint32_t cap)
 {
+    const uint32_t pool = s->shapes[shape].pool;
     struct stk_pool *p = &s->pools[pool];
     const struct stk_heap_item top = p->ready.item[0];
     const bool behind = behind_reservation(s, p, first);
-    struct stk_oent e;
     stk_time limit;
     uint32_t n;
 
@@ -376,23 +405,7 @@ static uint32_t booked_step(struct stk_state *s, uint32_t pool, uint32_t shape,
         if (n > 0 || p->blocked)
             return n;
     }
-    if (!short_enough(s, shape, now, limit, &e, &n) || e.id == p->resv_job) {
-        stk_tenant_note(s, shape, false);
-        stk_shape_park(s, shape, STK_PARKED_RESERVE);
-        return 0;
-    }
-    if (e.key != top.key || e.tie != top.tie) { /* others may come before it */
-        stk_shape_requeue(s, shape, &e);
-        p->late_keys = true;
-        return 0;
-    }
-    if (n > 0)
-        out[0] = stk_decide_place(s, now, e.id, n);
-    else if (!place_for(s, e.id, now, out)) {
-        stk_shape_park(s, shape, STK_PARKED_RESERVE);
-        return 0;
-    }
-    return 1;
+    return pass_first(s, shape, now, limit, out);
 }
 
 /* Who was promised a start, and has lost the reservation for an end that was not foreseen, comes
@@ -431,7 +444,7 @@ static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, str
             continue; /* it stands in nobody's way */
         if (s->shapes[shape].title || p->n_booked > 0) {
             n = s->shapes[shape].title ? entitled_step(s, shape, &first, now, out, cap)
-                                       : booked_step(s, pool, shape, &first, now, out, cap);
+                                       : booked_step(s, shape, &first, now, out, cap);
             if (n > 0)
                 return n;
             continue;
@@ -509,6 +522,15 @@ static void look_again(struct stk_state *s)
     }
 }
 
+/* Ranks have moved: all that wait are looked at. */
+static void new_round(struct stk_state *s, stk_time now)
+{
+    s->round_at = now;
+    for (uint32_t p = 0; p < s->n_pools; p++)
+        if (s->pools[p].n_waiting > 0)
+            stk_shape_mark_dirty(s, p);
+}
+
 uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, uint32_t cap)
 {
     uint32_t n;
@@ -530,12 +552,8 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
         if (n > 0)
             return n;
     }
-    if (s->round > 0 && s->drift && s->round_at != now) {
-        s->round_at = now;
-        for (uint32_t p = 0; p < s->n_pools; p++)
-            if (s->pools[p].n_waiting > 0)
-                stk_shape_mark_dirty(s, p);
-    }
+    if (s->round > 0 && s->drift && s->round_at != now)
+        new_round(s, now);
     while (s->n_dirty > 0) {
         struct stk_ask ask = {
             .s = s, .now = now, .pool = s->dirty[s->n_dirty - 1], .out = out, .cap = cap};

@@ -126,7 +126,8 @@ void stk_live_journal(void *ctx, const struct stk_event *ev)
     const struct stk_state *s = stk_core_state(l->core);
     bool of_job = ev->type != STK_EV_NODE_DOWN && ev->type != STK_EV_NODE_UP &&
                   ev->type != STK_EV_GPUS_OFF && ev->type != STK_EV_NODE_OFF &&
-                  ev->type != STK_EV_TICK && ev->type != STK_EV_SET;
+                  ev->type != STK_EV_TICK && ev->type != STK_EV_SET && ev->type != STK_EV_RESERVE &&
+                  ev->type != STK_EV_UNRESERVE;
     const struct stk_job *j = of_job ? &s->jobs[ev->job.i] : NULL;
     struct stk_err err = {{0}};
     int rc = stk_live_begin(l, &err);
@@ -139,6 +140,8 @@ void stk_live_journal(void *ctx, const struct stk_event *ev)
         rc = on_started(l, j, ev->at, &err);
     if (rc == 0 && j && ev->type == STK_EV_EXITED && j->kind == STK_KIND_BATCH)
         rc = stk_live_items_back(l, j, &err);
+    if (rc == 0 && ev->type == STK_EV_UNRESERVE)
+        rc = stk_live_reserve_over(l, ev, &err);
     if (rc == 0)
         rc = finish_all(l, &err);
     l->since_snapshot++;

@@ -68,6 +68,7 @@ void stk_live_close(struct stk_live *l)
     free(l->waiting);
     free(l->saved);
     free(l->schedules);
+    json_decref(l->reservations);
     free(l->wire);
     free(l);
 }
@@ -136,9 +137,10 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 
 bool stk_live_pending(const struct stk_live *l)
 {
-    return !l->loop || l->failed || l->first || l->off_changed || l->in_txn || l->n_saved > 0 ||
-           l->items.n_late > 0 || stk_live_waiting_due(l, l->cfg.clock(l->cfg.ctx)) ||
-           stk_loop_pending(l->loop) || stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
+    return !l->loop || l->failed || l->first || l->off_changed || l->reserve_look || l->in_txn ||
+           l->n_saved > 0 || l->items.n_late > 0 ||
+           stk_live_waiting_due(l, l->cfg.clock(l->cfg.ctx)) || stk_loop_pending(l->loop) ||
+           stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
 }
 
 stk_time stk_live_wake(const struct stk_live *l)
@@ -147,6 +149,8 @@ stk_time stk_live_wake(const struct stk_live *l)
 
     for (uint32_t i = 0; i < l->n_waiting; i++)
         wake = l->waiting[i].until < wake ? l->waiting[i].until : wake;
+    if (stk_live_reserve_wake(l) < wake)
+        wake = stk_live_reserve_wake(l);
     return l->cron_wake < wake ? l->cron_wake : wake;
 }
 

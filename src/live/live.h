@@ -141,6 +141,14 @@ int stk_live_quota(struct stk_live *live, const struct stk_asker *by, const char
 uint32_t stk_live_teams_of(struct stk_live *live, uint32_t uid, uint32_t *ret, uint32_t max);
 /* Users and groups that the tenant has as members; new reference. */
 json_t *stk_live_members(const struct stk_live *live, uint32_t tenant);
+/* A reservation (docs/spec/reservations.md) is made (on), or that with the body's "id" removed. */
+int stk_live_reserve(struct stk_live *live, const struct stk_asker *by, bool on, json_t *take_body);
+const json_t *
+stk_live_reservations(const struct stk_live *live); /* an array; until the next turn */
+/* The name of the reservation that has this window of the core; NULL. And by its name: its id; 0.
+ */
+const char *stk_live_reservation_name(const struct stk_live *live, uint32_t booking);
+uint32_t stk_live_reservation_id(const struct stk_live *live, const char *name);
 /* When a schedule submits its next job, and which it submitted last (0: none). False: the job is no
  * schedule. */
 bool stk_live_schedule(const struct stk_live *live, stk_job_number number, stk_time *ret_next,

@@ -301,6 +301,7 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     if (rc < 0)
         return rc;
     load_drained(l);
+    stk_live_reserve_load(l);
     l->now = l->cfg.clock(l->cfg.ctx);
     if (l->now < stk_core_state(l->core)->now)
         l->now = stk_core_state(l->core)->now; /* the clock was set back */

@@ -103,6 +103,19 @@ int stk_live_drain(struct stk_live *l, const struct stk_asker *by, uint32_t node
     return enqueue(l, r);
 }
 
+int stk_live_reserve(struct stk_live *l, const struct stk_asker *by, bool on, json_t *take_body)
+{
+    struct stk_live_request *r = request_new(by, STK_REQ_RESERVE);
+
+    if (!r) {
+        json_decref(take_body);
+        return -ENOMEM;
+    }
+    r->body = take_body;
+    r->on = on;
+    return enqueue(l, r);
+}
+
 int stk_live_adopt(struct stk_live *l, const struct stk_asker *by,
                    const struct stk_live_adoption *a)
 {
@@ -199,6 +212,8 @@ int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err
             rc = stk_live_do_adopt(l, r, err);
         else if (r->kind == STK_REQ_QUOTA)
             rc = stk_live_do_quota(l, r, err);
+        else if (r->kind == STK_REQ_RESERVE)
+            rc = stk_live_do_reserve(l, r, err);
         else
             rc = stk_live_do_drain(l, r, err);
     }
@@ -208,6 +223,8 @@ int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err
         rc = stk_live_waiting_apply(l, err);
     if (rc == 0 && l->n_saved > 0)
         rc = apply_saved(l, loop, now, err);
+    if (rc == 0 && (l->reserve_look || stk_live_reserve_wake(l) <= now))
+        rc = stk_live_reserve_go_on(l, err);
     if (rc == 0 && l->off_changed)
         rc = apply_off(l, loop, now, err);
     return rc;

@@ -14,7 +14,14 @@
 
 #define STK_LIVE_USERS 32
 
-enum stk_request_kind { STK_REQ_SUBMIT, STK_REQ_ACT, STK_REQ_DRAIN, STK_REQ_ADOPT, STK_REQ_QUOTA };
+enum stk_request_kind {
+    STK_REQ_SUBMIT,
+    STK_REQ_ACT,
+    STK_REQ_DRAIN,
+    STK_REQ_ADOPT,
+    STK_REQ_QUOTA,
+    STK_REQ_RESERVE
+};
 
 struct stk_live_request {
     enum stk_request_kind kind;
@@ -124,6 +131,8 @@ struct stk_live {
     struct stk_user users[STK_LIVE_USERS];
     uint32_t n_users, next_user;
     struct stk_live_items items;
+    json_t *reservations; /* reserve.c: an array */
+    bool reserve_look;    /* one that repeats may have no window */
     unsigned char *wire;
     size_t cap_wire;
 };
@@ -151,6 +160,13 @@ int stk_live_cron_add(struct stk_live *l, stk_job_number number, const struct st
 int stk_live_cron_load(struct stk_live *l, struct stk_err *err);
 void stk_live_cron_forget(struct stk_live *l);
 int stk_live_cron_fire(struct stk_live *l, struct stk_err *err); /* those that are due */
+
+/* reserve.c */
+void stk_live_reserve_load(struct stk_live *l);
+int stk_live_reserve_go_on(struct stk_live *l, struct stk_err *err); /* those that repeat */
+stk_time stk_live_reserve_wake(const struct stk_live *l);
+int stk_live_reserve_over(struct stk_live *l, const struct stk_event *ev, struct stk_err *err);
+int stk_live_do_reserve(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 
 /* requests.c: takes in everything that was asked for up to now. */
 int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err);

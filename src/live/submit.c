@@ -148,6 +148,13 @@ int stk_live_read(struct stk_live *l, uint32_t uid, const json_t *checked, struc
     ret->job.terms.user = uid + 1;
     if (ret->keep_up)
         ret->job.terms.group = group_number(uid, ret->keep_up);
+    if (ret->reservation) {
+        ret->job.terms.reservation = stk_live_reservation_id(l, ret->reservation);
+        if (!ret->job.terms.reservation)
+            return stk_err_set(err, -EINVAL,
+                               "reservation: there is no \"%.60s\" (stoker reserve list)",
+                               ret->reservation);
+    }
     rc = stk_live_tenant(l, stk_live_user(l, uid), ret, err);
     rc = rc < 0 ? rc : stk_live_resolve(l, ret, err);
     return rc < 0 ? rc : stk_live_resolve_part(l, ret, err);

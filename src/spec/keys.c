@@ -154,6 +154,7 @@ static const struct stk_key job_keys[] = {
     {"pool", STK_KEY_NAME, 1, 64, 0, NULL, NULL, "the default pool", "which nodes; the name of a queue means that queue"},
     {"hold", STK_KEY_BOOL, 0, 1, 0, NULL, NULL, "false", "wait until it is released"},
     {"begin", STK_KEY_INT, 0, MAX_UNIX_S, 0, NULL, NULL, "at once", "not before, Unix seconds"},
+    {"reservation", STK_KEY_NAME, 1, 60, 0, NULL, NULL, "none", "a reservation it may use, by its name (stoker reserve list)"},
     {"deadline", STK_KEY_INT, 0, MAX_UNIX_S, 0, NULL, NULL, "none", "wanted by, Unix seconds; shown, not enforced"},
     {"schedule", STK_KEY_OBJECT, 0, 0, 0, NULL, schedule_keys, "none", "submit it again and again, by the clock"},
     {"depends", STK_KEY_OBJECTS, 0, STK_MAX_DEPS, 0, NULL, depend_keys, "none", "other jobs that must end first, all of them"},

@@ -36,6 +36,7 @@ static void read_queue(const json_t *o, struct stk_spec *s)
     s->qos = string(o, "qos", NULL);
     s->class_name = string(o, "class", NULL);
     s->tenant = string(o, "tenant", NULL);
+    s->reservation = string(o, "reservation", NULL);
     s->account = string(o, "account", NULL);
     s->nice = (int32_t)whole(o, "nice", 0);
     s->priority_said = json_object_get(o, "priority") != NULL;

@@ -53,6 +53,7 @@ struct stk_spec {
     const char *pool;                     /* NULL: the default pool */
     const char *queue, *qos, *class_name; /* NULL: not said */
     const char *tenant, *account;         /* likewise */
+    const char *reservation;              /* likewise */
     int32_t nice;                         /* so much less than its priority would be */
     bool priority_said, tier_said;        /* else they are the queue's: stk_spec_enqueue() */
     const char **gpu_types;               /* none: any */

@@ -395,6 +395,7 @@ const struct stk_yaml_word stk_yaml_words[] = {
     {"grace", duration, "grace_s"},
     {"begin", when, "begin"},
     {"deadline", when, "deadline"},
+    {"reservation", same, "reservation"},
     {"array", array, "array"},
     {"signal", signal_ahead, "signal"},
     {"depends", depends, "depends"},

@@ -55,3 +55,14 @@ int stk_group_id(const char *name, uint32_t *ret)
     *ret = gr.gr_gid;
     return 0;
 }
+
+int stk_user_id(const char *name, uint32_t *ret)
+{
+    struct passwd p, *found = NULL;
+    char text[8192];
+
+    if (getpwnam_r(name, &p, text, sizeof(text), &found) != 0 || !found)
+        return -ENOENT;
+    *ret = (uint32_t)found->pw_uid;
+    return 0;
+}

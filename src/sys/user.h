@@ -18,6 +18,8 @@ struct stk_user {
 
 /* -ENOENT: no such user; then name is the number, home "/" and shell "/bin/sh". */
 int stk_user_by_id(uint32_t uid, struct stk_user *ret);
+/* The number of a user. -ENOENT. */
+int stk_user_id(const char *name, uint32_t *ret);
 /* The number of a group. -ENOENT. */
 int stk_group_id(const char *name, uint32_t *ret);
 

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reserve.c - reservations of the daemon: what operators ask for, by name, once or again and again.
+ *
+ * A list of objects, kept in the store as one JSON document ("reservations"), in the same
+ * transaction as the events that follow from it. The core knows single windows: of a reservation
+ * that repeats, the next one is made as soon as the last is over. What is over stays in the list
+ * for a while, and says why.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/booking.h"
+#include "core/core.h"
+#include "live/state.h"
+#include "sys/zones.h"
+
+#define MAX_LIST 200 /* that are not over */
+#define MAX_OVER 100 /* that are, and are still shown */
+#define DAY_S INT64_C(86400)
+
+static json_int_t number(const json_t *o, const char *key)
+{
+    return json_integer_value(json_object_get(o, key));
+}
+
+static void set(json_t *o, const char *key, json_t *value)
+{
+    (void)json_object_set_new(o, key, value);
+}
+
+static void say(const struct stk_live *l, const char *line)
+{
+    if (l->cfg.log)
+        l->cfg.log(l->cfg.ctx, line);
+}
+
+static const char *text(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+
+    return s ? s : "";
+}
+
+static bool is_over(const json_t *o)
+{
+    return json_object_get(o, "over") != NULL;
+}
+
+static json_t *find(const struct stk_live *l, const char *key, json_int_t value)
+{
+    for (size_t i = 0; i < json_array_size(l->reservations); i++)
+        if (number(json_array_get(l->reservations, i), key) == value)
+            return json_array_get(l->reservations, i);
+    return NULL;
+}
+
+const json_t *stk_live_reservations(const struct stk_live *l)
+{
+    return l->reservations;
+}
+
+const char *stk_live_reservation_name(const struct stk_live *l, uint32_t booking)
+{
+    const json_t *o = booking ? find(l, "window", booking) : NULL;
+
+    return o ? text(o, "name") : NULL;
+}
+
+uint32_t stk_live_reservation_id(const struct stk_live *l, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(l->reservations); i++) {
+        const json_t *o = json_array_get(l->reservations, i);
+
+        if (!is_over(o) && strcmp(text(o, "name"), name) == 0)
+            return (uint32_t)number(o, "id");
+    }
+    return 0;
+}
+
+static int keep(struct stk_live *l, struct stk_err *err)
+{
+    char *doc = json_dumps(l->reservations, JSON_COMPACT);
+    int rc;
+
+    if (!doc)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    rc = stk_live_begin(l, err);
+    if (rc == 0)
+        rc = stk_store_meta_set(l->cfg.store, "reservations", doc, strlen(doc), err);
+    free(doc);
+    return rc;
+}
+
+void stk_live_reserve_load(struct stk_live *l)
+{
+    char *value = NULL;
+    size_t len;
+
+    json_decref(l->reservations);
+    l->reservations = NULL;
+    if (stk_store_meta_get(l->cfg.store, "reservations", &value, &len, NULL) == 0)
+        l->reservations = json_loadb(value, len, 0, NULL);
+    free(value);
+    if (!json_is_array(l->reservations)) {
+        json_decref(l->reservations);
+        l->reservations = json_array();
+    }
+    l->reserve_look = true;
+}
+
+/* ---- windows ---- */
+
+/* Whose, by number. */
+static int read_holder(const struct stk_live *l, const json_t *o, struct stk_booking_spec *k,
+                       struct stk_err *err)
+{
+    const char *tenant = text(o, "tenant"), *user = text(o, "user");
+
+    k->holder = STK_HOLDER_NAMED;
+    k->holder_id = (uint32_t)number(o, "id");
+    if (*user) {
+        uint32_t uid;
+
+        if (stk_user_id(user, &uid) < 0)
+            return stk_err_set(err, -EINVAL, "there is no user \"%.60s\"", user);
+        k->holder = STK_HOLDER_USER;
+        k->holder_id = uid + 1;
+    }
+    if (!*tenant)
+        return 0;
+    k->holder = STK_HOLDER_TENANT;
+    for (uint32_t i = 0; i < l->cfg.core.n_tenants; i++)
+        if (strcmp(l->cfg.core.tenants[i].name, tenant) == 0) {
+            k->holder_id = i;
+            return 0;
+        }
+    return stk_err_set(err, -EINVAL, "there is no tenant \"%.60s\"", tenant);
+}
+
+static int read_where(const struct stk_live *l, const json_t *o, struct stk_booking_spec *k,
+                      struct stk_err *err)
+{
+    const char *type = text(o, "gpu_type"), *pool = text(o, "pool");
+    const struct stk_state *s = stk_core_state(l->core);
+
+    k->gpu_types = *type ? 0 : STK_ANY_GPU_TYPE;
+    for (uint32_t i = 0; *type && i < s->n_nodes; i++)
+        if (strcmp(l->cfg.nodes[i].gpu_type, type) == 0)
+            k->gpu_types |= UINT64_C(1) << s->nodes[i].gpu_type;
+    if (!k->gpu_types)
+        return stk_err_set(err, -EINVAL, "no node has GPUs of type \"%.60s\"", type);
+    for (k->pool.i = 0; *pool && k->pool.i < s->n_pools; k->pool.i++)
+        if (strcmp(l->cfg.pools[k->pool.i], pool) == 0)
+            break;
+    return k->pool.i < s->n_pools ? 0
+                                  : stk_err_set(err, -EINVAL, "there is no pool \"%.60s\"", pool);
+}
+
+/* When its next window begins, after that second; INT64_MAX: never. */
+static int64_t next_start(const json_t *o, int64_t after_s)
+{
+    struct stk_zone *z = malloc(sizeof(*z));
+    struct stk_cron cron;
+    int64_t next = INT64_MAX;
+
+    if (z && stk_cron_parse(text(o, "cron"), &cron, NULL) == 0 &&
+        stk_zones_load(*text(o, "tz") ? text(o, "tz") : "local", z, NULL) == 0)
+        next = stk_cron_next(&cron, z, after_s);
+    free(z);
+    return next;
+}
+
+static int make_window(struct stk_live *l, json_t *o, int64_t start_s, struct stk_err *err)
+{
+    struct stk_booking_spec k = {.number = stk_core_next_booking(l->core),
+                                 .tag = (uint32_t)number(o, "id"),
+                                 .gpus = (uint32_t)number(o, "gpus"),
+                                 .start = start_s * STK_SECOND,
+                                 .end = (start_s + number(o, "for_s")) * STK_SECOND,
+                                 .grace = number(o, "grace_s") * STK_SECOND,
+                                 .evict = json_is_true(json_object_get(o, "evict"))};
+    const struct stk_event ev = {
+        .at = l->now, .type = STK_EV_RESERVE, .job = {STK_NONE}, .u.booking = &k};
+    int rc = read_holder(l, o, &k, err);
+
+    rc = rc < 0 ? rc : read_where(l, o, &k, err);
+    rc = rc < 0 ? rc : stk_loop_apply(l->loop, &ev, err);
+    if (rc < 0)
+        return rc;
+    set(o, "window", json_integer(k.number));
+    set(o, "start", json_integer(start_s));
+    set(o, "end", json_integer(start_s + number(o, "for_s")));
+    return 0;
+}
+
+/* One that repeats has its next window, or says why not. */
+static int go_on(struct stk_live *l, json_t *o, struct stk_err *err)
+{
+    int64_t now_s = l->now / STK_SECOND, at = next_start(o, now_s);
+    struct stk_err why = {{0}};
+    char line[600];
+    int rc = at == INT64_MAX ? -ERANGE : make_window(l, o, at, &why);
+
+    if (rc == -ENOMEM)
+        return stk_err_set(err, rc, "%s", why.text);
+    if (rc < 0) {
+        (void)snprintf(line, sizeof(line), "reservation.refused name=%.60s why=\"%.400s\"",
+                       text(o, "name"), why.text);
+        say(l, line);
+        set(o, "note", json_string(why.text));
+        set(o, "retry", json_integer(at == INT64_MAX ? INT64_MAX / STK_SECOND : at));
+        return 0;
+    }
+    (void)json_object_del(o, "note");
+    (void)json_object_del(o, "retry");
+    return 0;
+}
+
+static bool waits(const struct stk_live *l, const json_t *o)
+{
+    return *text(o, "cron") && !is_over(o) && number(o, "window") == 0 &&
+           number(o, "retry") <= l->now / STK_SECOND;
+}
+
+int stk_live_reserve_go_on(struct stk_live *l, struct stk_err *err)
+{
+    bool changed = false;
+    int rc = 0;
+
+    l->reserve_look = false;
+    for (size_t i = 0; i < json_array_size(l->reservations) && rc == 0; i++) {
+        json_t *o = json_array_get(l->reservations, i);
+
+        if (!waits(l, o))
+            continue;
+        rc = go_on(l, o, err);
+        changed = true;
+    }
+    return rc == 0 && changed ? keep(l, err) : rc;
+}
+
+stk_time stk_live_reserve_wake(const struct stk_live *l)
+{
+    stk_time wake = STK_NEVER_TIME;
+
+    for (size_t i = 0; i < json_array_size(l->reservations); i++) {
+        const json_t *o = json_array_get(l->reservations, i);
+
+        if (*text(o, "cron") && !is_over(o) && number(o, "window") == 0 &&
+            number(o, "retry") < wake / STK_SECOND)
+            wake = number(o, "retry") * STK_SECOND;
+    }
+    return wake;
+}
+
+/* The oldest of those that are over and too many. */
+static void drop_old(struct stk_live *l)
+{
+    size_t over = 0;
+
+    for (size_t i = json_array_size(l->reservations); i-- > 0;) {
+        over += is_over(json_array_get(l->reservations, i));
+        if (over > MAX_OVER) {
+            (void)json_array_remove(l->reservations, i);
+            return;
+        }
+    }
+}
+
+int stk_live_reserve_over(struct stk_live *l, const struct stk_event *ev, struct stk_err *err)
+{
+    json_t *o = find(l, "window", ev->u.unreserve.number);
+    const char *why = stk_over_name(ev->u.unreserve.why);
+    char line[400];
+
+    if (!o)
+        return 0;
+    (void)snprintf(line, sizeof(line), "reservation.%s name=%.60s id=%lld gpus=%lld%s", why,
+                   text(o, "name"), (long long)number(o, "id"), (long long)number(o, "gpus"),
+                   ev->u.unreserve.why == STK_OVER_LAPSED
+                       ? " why=\"nobody used it in its grace period\""
+                       : "");
+    say(l, line);
+    set(o, "last",
+        json_pack("{s:I,s:I,s:s}", "start", number(o, "start"), "end",
+                  (json_int_t)(ev->at / STK_SECOND), "why", why));
+    set(o, "window", json_integer(0));
+    if (!*text(o, "cron") || ev->u.unreserve.why == STK_OVER_REMOVED)
+        set(o, "over", json_string(why));
+    drop_old(l);
+    l->reserve_look = true;
+    return keep(l, err);
+}
+
+/* ---- requests ---- */
+
+static int refuse(struct stk_live_request *r, int status, const char *code, const char *message)
+{
+    r->status = status;
+    r->answer = stk_live_error(code, message);
+    return 0;
+}
+
+static bool name_taken(const struct stk_live *l, const char *name)
+{
+    return stk_live_reservation_id(l, name) != 0;
+}
+
+/* What a reservation has, in its range; the sentence when it has not. */
+static int check(const struct stk_live *l, const json_t *b, struct stk_err *err)
+{
+    struct stk_zone *z;
+    struct stk_cron cron;
+    size_t open = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < json_array_size(l->reservations); i++)
+        open += !is_over(json_array_get(l->reservations, i));
+    if (open >= MAX_LIST)
+        return stk_err_set(err, -E2BIG, "at most %d reservations", MAX_LIST);
+    if (strlen(text(b, "name")) == 0 || strlen(text(b, "name")) > 60)
+        return stk_err_set(err, -EINVAL, "name: 1 to 60 bytes");
+    if (name_taken(l, text(b, "name")))
+        return stk_err_set(err, -EEXIST, "there is a reservation \"%.60s\"", text(b, "name"));
+    if (number(b, "gpus") < 1 || number(b, "gpus") > STK_MAX_GPUS)
+        return stk_err_set(err, -EINVAL, "gpus: 1 to %d", STK_MAX_GPUS);
+    if (number(b, "for_s") < 1 || number(b, "for_s") > 366 * DAY_S)
+        return stk_err_set(err, -EINVAL, "for_s: 1 second to 366 days");
+    if (number(b, "grace_s") < 0 || number(b, "grace_s") > 366 * DAY_S)
+        return stk_err_set(err, -EINVAL, "grace_s: 0 to 366 days");
+    if (*text(b, "tenant") && *text(b, "user"))
+        return stk_err_set(err, -EINVAL, "for a tenant or for a user, not both");
+    if (*text(b, "cron") && number(b, "start"))
+        return stk_err_set(err, -EINVAL, "start or cron, not both");
+    if (!*text(b, "cron") && *text(b, "tz"))
+        return stk_err_set(err, -EINVAL, "tz goes with cron");
+    if (!*text(b, "cron"))
+        return 0;
+    z = malloc(sizeof(*z));
+    rc = z ? stk_cron_parse(text(b, "cron"), &cron, err) : -ENOMEM;
+    rc = rc < 0 ? rc : stk_zones_load(*text(b, "tz") ? text(b, "tz") : "local", z, err);
+    free(z);
+    return rc;
+}
+
+static json_int_t next_id(const struct stk_live *l)
+{
+    json_int_t id = 0;
+
+    for (size_t i = 0; i < json_array_size(l->reservations); i++) {
+        json_int_t at = number(json_array_get(l->reservations, i), "id");
+
+        id = at > id ? at : id;
+    }
+    return id + 1;
+}
+
+static int add(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
+{
+    json_t *o = r->body;
+    int64_t now_s = l->now / STK_SECOND, start = number(o, "start");
+    struct stk_err why = {{0}};
+    int rc = check(l, o, &why);
+
+    if (rc == 0) {
+        set(o, "id", json_integer(next_id(l)));
+        set(o, "by", json_string(stk_live_user(l, r->who.uid)->name));
+        set(o, "window", json_integer(0));
+        start = *text(o, "cron") ? next_start(o, now_s) : start ? start : now_s;
+        rc = start == INT64_MAX ? stk_err_set(&why, -EINVAL, "cron: no such time comes")
+                                : make_window(l, o, start, &why);
+    }
+    if (rc < 0)
+        return refuse(r, rc == -EBUSY || rc == -EEXIST ? 409 : 400,
+                      rc == -EBUSY ? "overlaps" : "bad_reservation", why.text);
+    (void)json_array_append(l->reservations, o);
+    r->status = 201;
+    r->answer = json_deep_copy(o);
+    return keep(l, err);
+}
+
+static int take_away(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
+{
+    json_t *o = find(l, "id", number(r->body, "id"));
+    const struct stk_event ev = {
+        .at = l->now,
+        .type = STK_EV_UNRESERVE,
+        .job = {STK_NONE},
+        .u.unreserve = {o ? (uint32_t)number(o, "window") : 0, STK_OVER_REMOVED}};
+    int rc = 0;
+
+    if (!o || is_over(o))
+        return refuse(r, 404, "not_found", "there is no such reservation (stoker reserve list)");
+    if (ev.u.unreserve.number)
+        rc = stk_loop_apply(l->loop, &ev, err);
+    if (rc < 0)
+        return rc;
+    set(o, "over", json_string("removed"));
+    set(o, "window", json_integer(0));
+    r->status = 200;
+    r->answer = json_pack("{s:I}", "deleted", number(o, "id"));
+    return keep(l, err);
+}
+
+int stk_live_do_reserve(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
+{
+    if (r->who.role < STK_ROLE_OPERATOR)
+        return refuse(r, 403, "not_allowed", "reservations need the role operator");
+    return r->on ? add(l, r, err) : take_away(l, r, err);
+}

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations of a real daemon: made, used, lapsed, removed, and still there after a restart."""
+import json
+import os
+import pwd
+import time
+
+import pytest
+from daemon import Daemon
+from data import stoker_run
+
+ME = pwd.getpwuid(os.getuid()).pw_name
+
+
+@pytest.fixture(name="d")
+def daemon(tmp_path):
+    with Daemon(tmp_path / "d", gpus=4) as d:
+        d.tmp = tmp_path
+        yield d
+
+
+def cli(d, *args, **kwargs):
+    env = {**os.environ, "STOKER_SOCKET": str(d.socket), "LC_ALL": "C.UTF-8"}
+    return stoker_run(*args, env=env, cwd=d.tmp, **kwargs)
+
+
+def reserve(d, *args):
+    out = cli(d, "reserve", "add", *args, "--json")
+    assert out.returncode == 0, out
+    return json.loads(out.stdout)
+
+
+def listed(d, name):
+    out = cli(d, "reserve", "list", "--json")
+    assert out.returncode == 0, out
+    return [r for r in json.loads(out.stdout)["reservations"] if r["name"] == name][-1]
+
+
+def until(what, timeout=60):
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        if what():
+            return
+        time.sleep(0.2)
+    raise AssertionError("it did not happen in time")
+
+
+def submit(d, *args):
+    out = cli(d, "submit", "--json", *args)
+    assert out.returncode == 0, out
+    return json.loads(out.stdout)["id"]
+
+
+def job(d, number):
+    return json.loads(cli(d, "show", "--json", str(number)).stdout)
+
+
+def test_in_its_window_only_those_who_name_it_get_the_gpus(d):
+    reserve(d, "demo", "--gpus", "3", "--for", "1h")
+    assert listed(d, "demo")["state"] == "open"
+    other = submit(d, "--gpus", "2", "--time", "10m", "--", "sleep", "60")
+    why = cli(d, "why", str(other)).stdout
+    assert "reserved" in why and "demo" in why, why
+    mine = submit(d, "--gpus", "3", "--time", "10m", "--reservation", "demo", "--", "sleep", "60")
+    until(lambda: job(d, mine)["state"] == "running")
+    assert job(d, other)["state"] == "waiting"
+    assert listed(d, "demo")["gpus_used"] == 3
+    assert cli(d, "reserve", "rm", "demo").returncode == 0
+    assert listed(d, "demo")["state"] == "removed"
+    cli(d, "cancel", str(mine))
+    until(lambda: job(d, other)["state"] == "running")
+
+
+def test_a_job_that_would_run_into_it_waits_and_a_short_one_does_not(d):
+    reserve(d, "night", "--gpus", "4", "--for", "1h", "--start", "now+1h", "--user", ME)
+    listing = cli(d, "reserve", "list")
+    assert "night" in listing.stdout and "pending" in listing.stdout, listing
+    short = submit(d, "--gpus", "1", "--time", "5m", "--", "sleep", "60")
+    until(lambda: job(d, short)["state"] == "running")
+
+
+def test_one_that_nobody_uses_lapses_and_says_so(d):
+    reserve(d, "brief", "--gpus", "2", "--for", "1h", "--grace", "1s")
+    until(lambda: listed(d, "brief")["state"] == "lapsed")
+    assert listed(d, "brief")["last"]["why"] == "lapsed"
+    until(lambda: any("reservation.lapsed" in line and "brief" in line for line in d.errors))
+
+
+def test_what_overlaps_is_refused_with_what_it_overlaps(d):
+    reserve(d, "first", "--gpus", "3", "--for", "1h")
+    out = cli(d, "reserve", "add", "second", "--gpus", "2", "--for", "1h")
+    assert out.returncode == 1 and "overlaps" in out.stderr, out
+    out = cli(d, "reserve", "add", "first", "--gpus", "1", "--for", "1h")
+    assert out.returncode == 1 and "first" in out.stderr, out
+    out = cli(d, "reserve", "add", "third", "--gpus", "1")
+    assert out.returncode == 2 and "--for" in out.stderr, out
+    out = cli(d, "reserve", "add", "x", "--gpus", "1", "--for", "1h", "--user", "nobody-of-that-name")
+    assert out.returncode == 2 and "no user" in out.stderr, out
+    out = cli(d, "reserve", "add", "x", "--gpus", "1", "--for", "1h", "--cron", "0 9 * *")
+    assert out.returncode == 2, out
+
+
+def test_it_repeats_and_survives_a_restart(d):
+    made = reserve(d, "daily", "--gpus", "1", "--for", "1h", "--cron", "0 9 * * *", "--tz", "Europe/Berlin")
+    assert made["start"] > time.time() and made["end"] == made["start"] + 3600
+    reserve(d, "now", "--gpus", "2", "--for", "1h")
+    d.kill()
+    d.start()
+    assert listed(d, "daily")["state"] == "pending" and listed(d, "daily")["start"] == made["start"]
+    assert listed(d, "now")["state"] == "open" and listed(d, "now")["gpus_held"] == 2
+    shown = cli(d, "reserve", "show", "daily")
+    assert json.loads(shown.stdout)["tz"] == "Europe/Berlin"
