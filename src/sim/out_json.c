@@ -44,6 +44,32 @@ static void foreseen(struct stk_emit *e, const struct stk_foreseen *f)
     stk_emit_text(e, "}");
 }
 
+static void fairness(struct stk_emit *e, const struct stk_fair_result *f)
+{
+    stk_emit_member(e, "fairness");
+    stk_emit_text(e, "{\"windows\":");
+    stk_emit_u64(e, f->windows);
+    member_real(e, "window_s", f->window_s);
+    member_real(e, "jain", f->jain);
+    member_real(e, "jain_worst", f->jain_worst);
+    member_real(e, "share_ratio", f->ratio);
+    member_real(e, "share_ratio_worst", f->ratio_worst);
+    member_real(e, "rho", f->rho);
+    member_real(e, "rho_worst", f->rho_worst);
+    stk_emit_member(e, "tenants");
+    stk_emit_text(e, "[");
+    for (uint32_t i = 0; i < f->n_tenants; i++) {
+        stk_emit_text(e, i ? ",{\"tenant\":" : "{\"tenant\":");
+        stk_emit_json(e, f->tenant[i].name);
+        member_u64(e, "jobs", f->tenant[i].jobs);
+        member_real(e, "gpu_hours", f->tenant[i].gpu_hours);
+        member_real(e, "rho", f->tenant[i].rho);
+        member_real(e, "rho_worst", f->tenant[i].rho_worst);
+        stk_emit_text(e, "}");
+    }
+    stk_emit_text(e, "]}");
+}
+
 void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
 {
     char digest[17];
@@ -94,6 +120,8 @@ void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
         member_real(e, "allocation",
                     r->blocked.all_gpu_s > 0 ? r->blocked.used_gpu_s / r->blocked.all_gpu_s : 0);
     }
+    if (r->fair.known)
+        fairness(e, &r->fair);
     if (r->foreseen.every)
         foreseen(e, &r->foreseen);
     if (r->rounds > 0)

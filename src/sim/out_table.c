@@ -24,6 +24,7 @@ struct column {
     enum show show;
     bool more_is_better;
     double (*value)(const struct stk_run_result *r);
+    bool (*known)(const struct stk_run_result *r); /* of some run: it is shown; NULL: always */
 };
 
 #define MEMBER(name)                                                                               \
@@ -50,21 +51,49 @@ static double get_speed(const struct stk_run_result *r)
     return r->cpu_s > 0 ? (double)r->n_jobs / r->cpu_s : (double)NAN;
 }
 
+static double get_jain(const struct stk_run_result *r)
+{
+    return r->fair.jain;
+}
+
+static double get_ratio(const struct stk_run_result *r)
+{
+    return r->fair.ratio;
+}
+
+static double get_rho(const struct stk_run_result *r)
+{
+    return r->fair.rho_worst;
+}
+
+static bool has_power(const struct stk_run_result *r)
+{
+    return r->power;
+}
+
+static bool has_tenants(const struct stk_run_result *r)
+{
+    return r->fair.known && r->fair.asked;
+}
+
 static const struct column columns[] = {
-    {"finished", SHOW_COUNT, true, get_finished},
-    {"avg JCT", SHOW_DURATION, false, get_avg_jct_s},
-    {"p50 JCT", SHOW_DURATION, false, get_p50_jct_s},
-    {"p90 JCT", SHOW_DURATION, false, get_p90_jct_s},
-    {"p99 JCT", SHOW_DURATION, false, get_p99_jct_s},
-    {"avg wait", SHOW_DURATION, false, get_avg_wait_s},
-    {"p99.9 wait", SHOW_DURATION, false, get_p999_wait_s},
-    {"slowdown", SHOW_RATIO, false, get_avg_bounded_slowdown},
-    {"util", SHOW_PERCENT, true, get_utilization},
-    {"preempt", SHOW_COUNT, false, get_preemptions},
-    {"max queue", SHOW_COUNT, false, get_max_waiting},
-    {"makespan", SHOW_DURATION, false, get_makespan_s},
-    {"jobs/CPU-s", SHOW_COUNT, true, get_speed},
-    {"energy", SHOW_KWH, false, get_energy_kwh}, /* the last: left out where it is not known */
+    {"finished", SHOW_COUNT, true, get_finished, NULL},
+    {"avg JCT", SHOW_DURATION, false, get_avg_jct_s, NULL},
+    {"p50 JCT", SHOW_DURATION, false, get_p50_jct_s, NULL},
+    {"p90 JCT", SHOW_DURATION, false, get_p90_jct_s, NULL},
+    {"p99 JCT", SHOW_DURATION, false, get_p99_jct_s, NULL},
+    {"avg wait", SHOW_DURATION, false, get_avg_wait_s, NULL},
+    {"p99.9 wait", SHOW_DURATION, false, get_p999_wait_s, NULL},
+    {"slowdown", SHOW_RATIO, false, get_avg_bounded_slowdown, NULL},
+    {"util", SHOW_PERCENT, true, get_utilization, NULL},
+    {"preempt", SHOW_COUNT, false, get_preemptions, NULL},
+    {"max queue", SHOW_COUNT, false, get_max_waiting, NULL},
+    {"makespan", SHOW_DURATION, false, get_makespan_s, NULL},
+    {"jobs/CPU-s", SHOW_COUNT, true, get_speed, NULL},
+    {"energy", SHOW_KWH, false, get_energy_kwh, has_power},
+    {"Jain", SHOW_RATIO, true, get_jain, has_tenants},
+    {"min/max", SHOW_RATIO, true, get_ratio, has_tenants},
+    {"worst rho", SHOW_RATIO, false, get_rho, has_tenants},
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
@@ -77,9 +106,8 @@ struct table {
     const struct stk_run_result *runs;
     uint32_t n_runs;
     struct cell *cells;      /* n_runs rows of N_COLUMNS */
-    size_t width[N_COLUMNS]; /* with the gap before and the mark after */
+    size_t width[N_COLUMNS]; /* with the gap before and the mark after; 0: not shown */
     size_t name_width;
-    size_t n_columns; /* that are shown */
     bool colour;
 };
 
@@ -134,6 +162,15 @@ static void column_mark(struct table *t, size_t col)
         t->cells[i * N_COLUMNS + col].best = c->value(&t->runs[i]) == best;
 }
 
+static bool is_shown(const struct table *t, size_t col)
+{
+    bool known = !columns[col].known;
+
+    for (uint32_t i = 0; i < t->n_runs && !known; i++)
+        known = columns[col].known(&t->runs[i]);
+    return known;
+}
+
 static void table_fill(struct table *t)
 {
     t->name_width = strlen("bundle");
@@ -151,7 +188,7 @@ static void table_fill(struct table *t)
             cell_show(c, columns[col].show, columns[col].value(&t->runs[i]));
             width = strlen(c->text) > width ? strlen(c->text) : width;
         }
-        t->width[col] = width + GAP + 1;
+        t->width[col] = is_shown(t, col) ? width + GAP + 1 : 0;
         column_mark(t, col);
     }
 }
@@ -183,12 +220,14 @@ static void print_block(const struct table *t, FILE *f, size_t first, size_t end
     (void)fputs(t->colour ? BOLD : "", f);
     print_name(t, f, "bundle");
     for (size_t col = first; col < end; col++)
-        (void)fprintf(f, "%*s ", (int)t->width[col] - 1, columns[col].head);
+        if (t->width[col])
+            (void)fprintf(f, "%*s ", (int)t->width[col] - 1, columns[col].head);
     (void)fprintf(f, "%s\n", t->colour ? PLAIN : "");
     for (uint32_t i = 0; i < t->n_runs; i++) {
         print_name(t, f, t->runs[i].bundle);
         for (size_t col = first; col < end; col++)
-            print_cell(t, f, &t->cells[i * N_COLUMNS + col], t->width[col]);
+            if (t->width[col])
+                print_cell(t, f, &t->cells[i * N_COLUMNS + col], t->width[col]);
         (void)fputc('\n', f);
     }
 }
@@ -208,11 +247,11 @@ static void print_blocks(const struct table *t, FILE *f)
     size_t limit = line_width(f);
     size_t first = 0;
 
-    while (first < t->n_columns) {
+    for (; first < N_COLUMNS; first += first < N_COLUMNS && !t->width[first]) {
         size_t used = t->name_width + t->width[first];
         size_t end = first + 1;
 
-        while (end < t->n_columns && used + t->width[end] <= limit)
+        while (end < N_COLUMNS && used + t->width[end] <= limit)
             used += t->width[end++];
         if (first)
             (void)fputc('\n', f);
@@ -235,7 +274,6 @@ int stk_out_table(FILE *f, const struct stk_run_result *runs, uint32_t n_runs, s
     t.cells = calloc(n_runs ? n_runs : 1, N_COLUMNS * sizeof(*t.cells));
     if (!t.cells)
         return stk_err_set(err, -ENOMEM, "out of memory for a table of %u runs", n_runs);
-    t.n_columns = n_runs > 0 && runs[0].power ? N_COLUMNS : N_COLUMNS - 1;
     table_fill(&t);
     print_blocks(&t, f);
     free(t.cells);

@@ -10,6 +10,7 @@
 
 #include "model/time.h"
 #include "sim/blocked.h"
+#include "sim/fairness.h"
 #include "sim/foresee.h"
 #include "sim/trace.h"
 
@@ -59,7 +60,8 @@ struct stk_run_result {
     bool shares;          /* jobs may have had company on whole GPUs; then: */
     uint64_t colocations; /* starts beside another job */
     double least_speed;   /* the least share of its speed alone that company ever left a job */
-    uint64_t rounds;      /* from time 0 to the end; 0: it did not decide in rounds */
+    struct stk_fair_result fair;
+    uint64_t rounds; /* from time 0 to the end; 0: it did not decide in rounds */
     double cpu_s, rss_mib;
     uint64_t digest;
 };

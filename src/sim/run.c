@@ -50,6 +50,7 @@ struct sim_run {
     struct stk_speed_table speeds; /* by the cluster's GPU types; none: jobs have durations */
     struct stk_adviser *adviser;   /* NULL: the policies take no advice */
     stk_time advised;              /* the round it last spoke in */
+    struct stk_fairness *fair;     /* NULL: nobody said who the tenants are */
     struct stk_foresee *foresee;   /* NULL: nobody asked */
     struct live *live;
     uint32_t cap_live;
@@ -413,6 +414,8 @@ static void watch_event(void *ctx, const struct stk_event *ev)
     else if (ev->type == STK_EV_SUSPENDED)
         watch_leave(x, ev);
     x->r->cycles += stk_cycles_see(&x->cycles, x->s, ev);
+    if (x->fair && x->rc == 0)
+        x->rc = stk_fairness_event(x->fair, x->s, ev);
     if (x->shadow && x->rc == 0)
         x->rc = stk_core_apply(x->shadow, ev, NULL);
 }
@@ -678,6 +681,7 @@ static void clean_up(struct sim_run *x)
     stk_core_free(x->core);
     stk_core_free(x->shadow);
     stk_foresee_free(x->foresee);
+    stk_fairness_free(x->fair);
     stk_speed_table_done(&x->speeds);
     free(x->numbers);
     free(x->pool_of_group);
@@ -698,6 +702,22 @@ static void choose_tenants(struct sim_run *x, const struct stk_setup *setup)
         x->tenants = o->flat->rows;
         x->n_tenants = o->flat->n;
     }
+}
+
+/* By the file's tenants, or the trace's own. */
+static int watch_fairness(struct sim_run *x, const struct stk_setup *setup, struct stk_err *err)
+{
+    const struct stk_run_options *o = x->o;
+    const stk_time window = stk_params_seconds(&setup->params, stk_sim_window);
+    bool file = o->tenants && o->tenants->teams.n_tenants > 0;
+    int rc = 0;
+
+    if (file)
+        rc = stk_fairness_new(x->t, o->tenants->teams.tenants, o->tenants->teams.n_tenants,
+                              o->tenants->of_trace, window, &x->fair);
+    else if (o->flat)
+        rc = stk_fairness_new(x->t, o->flat->rows, o->flat->n, o->flat->of_trace, window, &x->fair);
+    return rc < 0 ? stk_err_set(err, rc, "out of memory") : 0;
 }
 
 int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
@@ -730,6 +750,7 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
         rc = make_core(&x, &joined, setup, &x.shadow, err);
     if (rc == 0 && o->forecast)
         rc = stk_foresee_new(t, joined.pools.n, o->forecast, &x.foresee, err);
+    rc = rc < 0 ? rc : watch_fairness(&x, setup, err);
     if (rc == 0) {
         x.signals = stk_params_word(&setup->params, stk_sim_leave, "signal") ||
                     stk_params_word(&setup->params, stk_sim_leave, "suspend");
@@ -740,6 +761,9 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
         (void)memcpy(r.bundle, setup->name, sizeof(r.bundle));
         stk_setup_describe(setup, r.policies, sizeof(r.policies));
         fill_totals(&x, c);
+        if (x.fair)
+            stk_fairness_sum(x.fair, x.end, r.gpus, r.jobs, &r.fair);
+        r.fair.asked = x.n_tenants > 0;
         if (x.foresee)
             stk_foresee_sum(x.foresee, r.jobs, &r.foreseen);
         *ret = r;

@@ -41,7 +41,7 @@ struct sim {
     uint32_t cap_mark_pos;
 };
 
-enum { P_LATE, P_STEPS, P_SPREAD, P_MIX, P_LEAVE, P_CHECKPOINT, P_SAVE };
+enum { P_LATE, P_STEPS, P_SPREAD, P_MIX, P_LEAVE, P_CHECKPOINT, P_SAVE, P_WINDOW };
 const struct stk_param stk_sim_params[] = {
     [P_LATE] =
         {"sim.late_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
@@ -62,12 +62,15 @@ const struct stk_param stk_sim_params[] = {
                       "the trace says it"},
     [P_SAVE] = {"sim.save_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
                 "a job that is warned keeps its GPUs for so long, to save"},
+    [P_WINDOW] = {"sim.window_s", STK_PARAM_SECONDS, "86400", 1, 3155760000, NULL,
+                  "how fair a run is to its tenants is looked at over windows of this"},
     {0},
 };
 
 const struct stk_param *const stk_sim_spread = &stk_sim_params[P_SPREAD];
 const struct stk_param *const stk_sim_mix = &stk_sim_params[P_MIX];
 const struct stk_param *const stk_sim_leave = &stk_sim_params[P_LEAVE];
+const struct stk_param *const stk_sim_window = &stk_sim_params[P_WINDOW];
 
 int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enum stk_cause ends)
 {

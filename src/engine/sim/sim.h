@@ -38,6 +38,7 @@ extern const struct stk_param stk_sim_params[];      /* ends with name NULL */
 extern const struct stk_param *const stk_sim_spread; /* of these, for whoever makes the speeds */
 extern const struct stk_param *const stk_sim_mix;    /* and for whoever makes the core */
 extern const struct stk_param *const stk_sim_leave;
+extern const struct stk_param *const stk_sim_window;
 
 int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *mem,
                        struct stk_engine **ret_engine, struct stk_err *err);

@@ -23,22 +23,25 @@ static struct stk_key key(const void *st, const struct stk_job *j, stk_time now)
 
 #define ONE_BITS 50 /* all of a resource is 2^50 */
 
-static uint64_t part(uint64_t used, uint64_t all)
+/* One division, so that equal shares are equal. */
+static stk_u128 part(uint64_t used, uint64_t all, uint32_t weight)
 {
-    return all ? (uint64_t)(((stk_u128)used << ONE_BITS) / all) : 0;
+    return all ? ((stk_u128)used * 1000 << ONE_BITS) / ((stk_u128)all * weight) : 0;
 }
 
 static int64_t share(const void *st, const struct stk_state *s, uint32_t tenant, uint64_t growth)
 {
     const struct stk_usages *x = s->usage;
     const struct stk_usage *row = &x->row[tenant];
-    uint64_t gpu = part(row->gpu_milli, x->all_gpu), cpu = part(row->cpu_milli, x->all_cpu);
-    uint64_t mem = part(row->mem_mib, x->all_mem), most = gpu > cpu ? gpu : cpu;
+    const uint32_t weight = stk_tenant_weight(s, tenant);
+    stk_u128 most = part(row->gpu_milli, x->all_gpu, weight);
+    stk_u128 cpu = part(row->cpu_milli, x->all_cpu, weight);
+    stk_u128 mem = part(row->mem_mib, x->all_mem, weight);
 
     (void)st;
     (void)growth;
-    most = most > mem ? most : mem;
-    return stk_usage_key((stk_u128)most * 1000 / stk_tenant_weight(s, tenant));
+    most = most > cpu ? most : cpu;
+    return stk_usage_key(most > mem ? most : mem);
 }
 
 static void rule(const void *st, struct stk_usage_rule *ret)
