@@ -59,7 +59,7 @@ function show(c) {
     table("running", c.running, [...common, ["on", (j) => (j.gpu_indices || []).join(", ")],
         ["for", (j) => j.started ? span(c.now - j.started) : ""], ["state", (j) => j.turn ? j.turn.text : j.state]]);
     table("waiting", c.waiting, [...common, ["since", (j) => span(c.now - j.submitted)], ["state", (j) => j.state],
-        ["why", (j) => j.state_text]]);
+        ["why", (j) => j.state_text], ["starts in about", (j) => j.start_p50 ? span(j.start_p50 - c.now) : ""]]);
 }
 
 async function turn() {

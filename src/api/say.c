@@ -182,13 +182,12 @@ static void say_turn(const struct stk_say *s, char *buf, size_t size)
         break;
     case STK_WHY_BEHIND:
         (void)snprintf(buf, size,
-                       "would fit, but job %s is first in line and cannot start yet; the queue is "
-                       "strict",
-                       other);
+                       "%sjob %s is first in line and cannot start yet; the queue is strict",
+                       s->besides ? "must wait: " : "would fit, but ", other);
         break;
     case STK_WHY_RESERVED:
-        (void)snprintf(buf, size, "would fit, but would delay job %s%s%s", other,
-                       *when ? ", which is promised to start " : "", when);
+        (void)snprintf(buf, size, "%swould delay job %s%s%s", s->besides ? "" : "would fit, but ",
+                       other, *when ? ", which is promised to start " : "", when);
         break;
     case STK_WHY_PINNED:
         if (w->other == 0)
@@ -199,7 +198,8 @@ static void say_turn(const struct stk_say *s, char *buf, size_t size)
                            other, *when ? " and is expected to give back " : "", when);
         break;
     case STK_WHY_ROUND:
-        (void)snprintf(buf, size, "would fit; the scheduler decides again %s", when);
+        (void)snprintf(buf, size, "%sthe scheduler decides again %s",
+                       s->besides ? "must wait: " : "would fit; ", when);
         break;
     default:
         (void)snprintf(buf, size, "waits: jobs ranked before it use the GPUs");

@@ -20,6 +20,7 @@ struct stk_say { /* what is known beside the reason */
     const char *resource; /* the name of the reason's; NULL: it is about none */
     const char *booking;  /* the name of the reason's reservation; NULL: by its number */
     const char *turn;     /* it shares a GPU in turns: whose turn it is; NULL: it does not */
+    bool besides;         /* another reason dominates: it would not fit anyway */
     bool asleep;          /* its processes sleep */
     const struct stk_demand *demand; /* NULL: whole GPUs */
     stk_time next;         /* it is a schedule: when it submits its next job; 0: it is none */

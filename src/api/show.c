@@ -422,6 +422,7 @@ static void set_core(const struct stk_show *v, json_t *o, const struct stk_entry
     } else {
         set_reason(v, o, e, slot);
     }
+    stk_show_outlook(v->api, o, e->number);
 }
 
 json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e)

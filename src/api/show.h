@@ -48,6 +48,10 @@ json_t *stk_show_gpus(uint64_t gpus, uint32_t milli);
 /* Seconds since 1970; null for 0. */
 json_t *stk_show_time(stk_time t);
 
+/* When it is expected to start, and whether it will keep its deadline; nothing where that is not
+ * known, or there is none. */
+void stk_show_outlook(struct stk_api *a, json_t *o, stk_job_number number);
+
 /* The limit that is in a job's way, as the reason's member "limit"; nothing where it is another
  * reason. */
 void stk_show_limit(json_t *reason, const struct stk_reason *w);

@@ -13,6 +13,8 @@
 #include "base/sort.h"
 #include "core/array.h"
 #include "core/state.h"
+#include "core/tenant.h"
+#include "model/queue.h"
 
 #define MAX_HOLDERS 8u
 
@@ -20,6 +22,7 @@
 
 struct holder {
     stk_job_number number;
+    const char *tenant;   /* NULL: there are none */
     uint32_t gpus, milli; /* milli 0: whole ones */
     stk_time estimate;    /* how long it would run; 0: it has no time limit */
     uint32_t amount;      /* of what is short: GPUs, or a named resource */
@@ -44,24 +47,48 @@ static uint32_t amount_of(const struct stk_state *s, const struct stk_job *j,
     return w->code == STK_WHY_RESOURCE ? d->resource[w->resource] * d->tasks : j->gpus;
 }
 
-/* The jobs of the pool that have some of it, those that should end first first. */
-static struct holder *holders(const struct stk_state *s, uint32_t pool, const struct stk_reason *w,
+/* Whether this tenant is the one of that name, or below it. */
+static bool below(const struct stk_state *s, uint32_t tenant, const char *name)
+{
+    for (uint32_t at = tenant; at < s->n_tenants; at = s->tenants[at].parent - 1)
+        if (name && strcmp(s->tenants[at].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether what job 'i' has counts against what holds 'job' back: a limit, or the pool's room. */
+static bool in_the_way(const struct stk_state *s, uint32_t i, uint32_t job,
+                       const struct stk_reason *w)
+{
+    const struct stk_terms *a = &s->terms[i], *b = &s->terms[job];
+
+    if (w->code == STK_WHY_LIMIT)
+        return below(s, s->jobs[i].tenant, w->tenant);
+    if (w->code != STK_WHY_QUEUE)
+        return s->jobs[i].pool == s->jobs[job].pool;
+    return a->queue == b->queue && (w->of != STK_OF_USER || a->user == b->user) &&
+           (w->of != STK_OF_TENANT || s->jobs[i].tenant == s->jobs[job].tenant);
+}
+
+/* The jobs that have some of it, those that should end first first. */
+static struct holder *holders(const struct stk_state *s, uint32_t job, const struct stk_reason *w,
                               stk_time now, uint32_t *ret_n)
 {
-    struct holder *list =
-        calloc(s->pools[pool].n_leased + s->pools[pool].n_stopping + 1, sizeof(*list));
-    uint32_t cap = s->pools[pool].n_leased + s->pools[pool].n_stopping, n = 0;
+    struct holder *list = calloc(s->n_jobs + (size_t)1, sizeof(*list));
+    uint32_t n = 0;
 
-    for (uint32_t i = 0; list && i < s->n_jobs && n < cap; i++) {
+    for (uint32_t i = 0; list && i < s->n_jobs; i++) {
         const struct stk_job *j = &s->jobs[i];
 
-        if (j->lease && j->pool == pool && amount_of(s, j, w) > 0)
-            list[n++] = (struct holder){j->number,
-                                        j->gpus,
-                                        s->shapes[j->shape].demand.gpu_milli,
-                                        j->estimate,
-                                        amount_of(s, j, w),
-                                        j->expected_end > now ? j->expected_end : NOT_KNOWN};
+        if (j->lease && amount_of(s, j, w) > 0 && in_the_way(s, i, job, w))
+            list[n++] =
+                (struct holder){j->number,
+                                j->tenant < s->n_tenants ? s->tenants[j->tenant].name : NULL,
+                                j->gpus,
+                                s->shapes[j->shape].demand.gpu_milli,
+                                j->estimate,
+                                amount_of(s, j, w),
+                                j->expected_end > now ? j->expected_end : NOT_KNOWN};
     }
     if (n > 1)
         qsort(list, n, sizeof(*list), by_end);
@@ -74,8 +101,8 @@ static json_t *show_holder(const struct stk_api *a, const struct holder *h)
 {
     const struct stk_entry *e = stk_live_entry(a->cfg.live, h->number);
     json_t *o =
-        json_pack("{s:I,s:s,s:s,s:o,s:I,s:o,s:o}", "id", (json_int_t)h->number, "name",
-                  e ? e->rec.name : "", "user", e ? e->rec.user : "", "gpus",
+        json_pack("{s:I,s:s?,s:s,s:s,s:o,s:I,s:o,s:o}", "id", (json_int_t)h->number, "tenant",
+                  h->tenant, "name", e ? e->rec.name : "", "user", e ? e->rec.user : "", "gpus",
                   stk_show_gpus(h->gpus, h->milli), "amount", (json_int_t)h->amount, "estimate_s",
                   h->estimate > 0 ? json_real((double)h->estimate / 1e6) : json_null(),
                   "expected_end", h->end != NOT_KNOWN ? stk_show_time(h->end) : json_null());
@@ -91,15 +118,17 @@ static bool wants_room(enum stk_reason_code code)
     return code == STK_WHY_GPUS || code == STK_WHY_FRAGMENTS || code == STK_WHY_CPU_MEM ||
            code == STK_WHY_CLAIMED || code == STK_WHY_BEHIND || code == STK_WHY_RESERVED ||
            code == STK_WHY_RANK || code == STK_WHY_PINNED || code == STK_WHY_RESOURCE ||
-           code == STK_WHY_TOPOLOGY || code == STK_WHY_POWER;
+           code == STK_WHY_TOPOLOGY || code == STK_WHY_POWER || code == STK_WHY_LIMIT ||
+           code == STK_WHY_QUEUE;
 }
 
 static json_t *show_holders(const struct stk_api *a, const struct stk_state *s,
                             const struct stk_job *j, struct stk_say *say, char first[32])
 {
     uint32_t n = 0;
-    struct holder *list =
-        wants_room(say->why.code) ? holders(s, j->pool, &say->why, say->now, &n) : NULL;
+    struct holder *list = wants_room(say->why.code)
+                              ? holders(s, (uint32_t)(j - s->jobs), &say->why, say->now, &n)
+                              : NULL;
     uint64_t freed = 0;
     json_t *out = json_array();
 
@@ -173,6 +202,7 @@ static json_t *show_reasons(struct stk_api *a, const struct stk_state *s, const 
                               .number = say->number,
                               .now = say->now,
                               .at_once = i == 0 ? say->at_once : 0,
+                              .besides = i > 0,
                               .asleep = say->asleep,
                               .demand = say->demand,
                               .next = say->next,
@@ -282,6 +312,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     stk_show_limit(out, w);
     (void)json_object_set_new(out, "reasons", show_reasons(a, s, &say, &all));
     (void)json_object_set_new(out, "changes", changes);
+    stk_show_outlook(a, out, e->number);
     stk_request_json(r, 200, out);
 }
 

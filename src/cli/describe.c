@@ -45,6 +45,7 @@ static const struct {
     {"begin", "begin", TIME},
     {"reservation", "reservation", TEXT},
     {"deadline", "deadline", TIME},
+    {"deadline-required", "deadline_required", YES},
     {"no-requeue", "requeue", NO},
     {"comment", "comment", TEXT},
     {"setup", "setup", TEXT},

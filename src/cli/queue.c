@@ -37,6 +37,27 @@ static void id_name_user(struct stk_table *t, const json_t *job)
     stk_table_cell(t, STK_PLAIN, "%s", stk_view_gpus(job, id, sizeof(id)));
 }
 
+/* Where it is, or why it waits; and what is expected of it. */
+static const char *where_and_when(const json_t *job, char *buf, size_t size)
+{
+    static const char *const bad[][2] = {
+        {"at_risk", "at risk"}, {"infeasible", "infeasible"}, {"late", "missed"}};
+    const char *answer = stk_str(json_object_get(job, "deadline"), "answer");
+    const double start = stk_num(job, "start_p50", 0);
+    char time[32];
+    size_t n;
+
+    (void)stk_view_where(job, buf, size);
+    n = strlen(buf);
+    if (start > 0)
+        n += (size_t)snprintf(buf + n, size - n, "; starts about %s",
+                              stk_text_time(start, time, sizeof(time)));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad) && n < size; i++)
+        if (strcmp(answer, bad[i][0]) == 0)
+            (void)snprintf(buf + n, size - n, "; deadline %s", bad[i][1]);
+    return buf;
+}
+
 static void queue_row(struct stk_table *t, const json_t *job, double now, bool tenants)
 {
     char text[1024], time[32];
@@ -49,7 +70,7 @@ static void queue_row(struct stk_table *t, const json_t *job, double now, bool t
         stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "tenant"));
         stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "queue"));
     }
-    stk_table_cell(t, STK_PLAIN, "%s", stk_view_where(job, text, sizeof(text)));
+    stk_table_cell(t, STK_PLAIN, "%s", where_and_when(job, text, sizeof(text)));
 }
 
 static void history_row(struct stk_table *t, const json_t *job)

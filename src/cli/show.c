@@ -176,6 +176,8 @@ static void show_job(const struct stk_ask *k, const json_t *job)
         field(k, "array", text);
     }
     field(k, "warning", stk_str(job, "warning"));
+    field(k, "start", stk_view_start(job, text, sizeof(text)));
+    field(k, "deadline", stk_view_deadline(job, text, sizeof(text)));
     field(k, "user", stk_str(job, "user"));
     field(k, "kind", stk_str(job, "kind"));
     (void)snprintf(text, sizeof(text), "%s in %" PRId64 " task%s",

@@ -68,6 +68,17 @@ static void say_dry_run(const json_t *reply)
                      strcmp(answer, "unknown") == 0 ? "; when it would start is not known" : "");
 }
 
+/* Whether it will keep its deadline. */
+static void say_deadline(const json_t *reply)
+{
+    const char *answer = stk_str(json_object_get(reply, "deadline"), "answer");
+    char text[160];
+
+    if (*stk_view_deadline(reply, text, sizeof(text)) != '\0')
+        (void)printf("%s %s\n", strcmp(answer, "feasible") == 0 ? "Deadline:" : "Warning: deadline",
+                     text);
+}
+
 void stk_ask_submit_say(const struct stk_ask *k, const json_t *reply, bool dry_run)
 {
     int64_t count =
@@ -81,6 +92,7 @@ void stk_ask_submit_say(const struct stk_ask *k, const json_t *reply, bool dry_r
     }
     if (dry_run) {
         say_dry_run(reply);
+        say_deadline(reply);
         return;
     }
     if (count > 1)
@@ -88,6 +100,7 @@ void stk_ask_submit_say(const struct stk_ask *k, const json_t *reply, bool dry_r
                      (long long)count);
     else
         (void)printf("Submitted job %lld\n", (long long)stk_ask_submitted(reply));
+    say_deadline(reply);
     if (*out != '\0' && k->out.tty)
         (void)printf("Output: %s\n", stk_text_clean(clean, sizeof(clean), out, false));
 }

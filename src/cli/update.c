@@ -52,7 +52,7 @@ static const struct stk_option own[] = {
     {"priority", 'p', "N", "higher first", NULL},
     {"tier", 0, "TIER", "best-effort, standard or critical", "best-effort standard critical"},
     {"begin", 'b', "TIME", "not before: now, now+1h, 16:00, tomorrow", NULL},
-    {"deadline", 0, "TIME", "when it should be done: now+1h, 16:00, tomorrow; none", NULL},
+    {"deadline", 0, "TIME", "when it should be done: +8h, 16:00, tomorrow; none", NULL},
     {"name", 'J', "NAME", "what to call it", NULL},
     {0},
 };

@@ -243,3 +243,43 @@ const char *stk_text_mib(double mib, char *buf, size_t size)
         (void)snprintf(buf, size, "%.0f MiB", mib);
     return buf;
 }
+
+const char *stk_view_start(const json_t *job, char *buf, size_t size)
+{
+    const double p50 = stk_num(job, "start_p50", 0), p90 = stk_num(job, "start_p90", 0);
+    char a[32], b[32];
+
+    buf[0] = '\0';
+    if (p50 > 0 && p90 > 0)
+        (void)snprintf(buf, size, "about %s, by %s nine times in ten",
+                       stk_text_time(p50, a, sizeof(a)), stk_text_time(p90, b, sizeof(b)));
+    else if (p50 > 0)
+        (void)snprintf(buf, size, "about %s", stk_text_time(p50, a, sizeof(a)));
+    return buf;
+}
+
+const char *stk_view_deadline(const json_t *job, char *buf, size_t size)
+{
+    const json_t *d = json_object_get(job, "deadline");
+    const char *answer = stk_str(d, "answer");
+    const double margin = stk_num(d, "margin_s", 0);
+    char at[32], span[32], then[32];
+
+    buf[0] = '\0';
+    if (!d || stk_num(d, "at", 0) <= 0)
+        return buf;
+    (void)stk_text_time(stk_num(d, "at", 0), at, sizeof(at));
+    (void)stk_text_duration(margin < 0 ? -margin : margin, span, sizeof(span));
+    (void)stk_text_time(stk_num(d, "earliest", 0), then, sizeof(then));
+    if (strcmp(answer, "feasible") == 0)
+        (void)snprintf(buf, size, "%s, feasible with %s to spare", at, span);
+    else if (strcmp(answer, "at_risk") == 0)
+        (void)snprintf(buf, size, "%s, at risk: may end %s late", at, span);
+    else if (strcmp(answer, "infeasible") == 0)
+        (void)snprintf(buf, size, "%s, infeasible: expected to end by %s", at, then);
+    else if (strcmp(answer, "late") == 0)
+        (void)snprintf(buf, size, "%s, late by %s", at, span);
+    else
+        (void)snprintf(buf, size, "%s; when it will end cannot be foreseen", at);
+    return buf;
+}

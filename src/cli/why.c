@@ -63,6 +63,16 @@ static void print_changes(const json_t *why)
     }
 }
 
+static void print_outlook(const json_t *why)
+{
+    char text[160];
+
+    if (*stk_view_start(why, text, sizeof(text)) != '\0')
+        (void)printf("It is expected to start %s.\n", text);
+    if (*stk_view_deadline(why, text, sizeof(text)) != '\0')
+        (void)printf("Its deadline is %s.\n", text);
+}
+
 static int why_one(struct stk_ask *k, uint32_t id, json_t *all)
 {
     json_t *why = NULL;
@@ -77,6 +87,7 @@ static int why_one(struct stk_ask *k, uint32_t id, json_t *all)
         (void)printf("job %s %s.\n", stk_view_id(why, name, sizeof(name)),
                      stk_text_clean(text, sizeof(text), stk_str(why, "sentence"), false));
         print_reasons(why);
+        print_outlook(why);
         print_changes(why);
         print_holders(why);
     }

@@ -350,7 +350,7 @@ static void part_of_gpu(struct search *k)
 static int64_t highest_priority(const struct search *k)
 {
     struct stk_job j = k->s->jobs[k->ask->job.i];
-    int64_t most = j.priority, low = j.priority, high = STK_MAX_PRIORITY;
+    int64_t most = j.priority, low = most, high = STK_MAX_PRIORITY;
     uint32_t level;
 
     for (uint32_t i = 0; i < k->s->n_jobs; i++)
@@ -436,6 +436,18 @@ static void search(struct search *k)
     }
 }
 
+/* Those that nobody has to give way for come first. */
+static void order(struct stk_remedies *all)
+{
+    for (uint32_t i = 1; i < all->n; i++)
+        for (uint32_t k = i; k > 0 && all->list[k - 1].evicts && !all->list[k].evicts; k--) {
+            const struct stk_remedy r = all->list[k];
+
+            all->list[k] = all->list[k - 1];
+            all->list[k - 1] = r;
+        }
+}
+
 static struct stk_job_spec spec_of(const struct stk_state *s, uint32_t job)
 {
     const struct stk_job *j = &s->jobs[job];
@@ -469,6 +481,7 @@ int stk_core_remedies(const struct stk_core *core, const struct stk_remedy_ask *
     if (rc == 0) {
         stk_ahead_only(&k.a, &ask->job.i, 1);
         search(&k);
+        order(ret);
         rc = k.rc;
     }
     stk_ahead_done(&k.a);

@@ -14,7 +14,7 @@
 
 #include "core/core.h"
 
-/* In the order of what the user gives up: the first is the one to name first. */
+/* In the order of what the user gives up. */
 enum stk_remedy_kind {
     STK_REMEDY_RELEASE,   /* it is on hold */
     STK_REMEDY_BEGIN,     /* to: 0, begin at once */
@@ -70,7 +70,8 @@ struct stk_remedy_ask {
 };
 
 struct stk_remedies {
-    struct stk_remedy list[STK_REMEDY_KINDS]; /* at most one of each kind, in their order */
+    /* At most one of each kind, in their order; but first those that nobody has to give way for. */
+    struct stk_remedy list[STK_REMEDY_KINDS];
     uint32_t n, forks;
     bool soon; /* no change is needed: it starts when those that are being stopped are gone */
     bool cut;  /* there were too many tries: there may be more, or closer ones */

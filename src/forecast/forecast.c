@@ -13,19 +13,23 @@
 
 #define ALIKE_PCT 80
 
+struct span {
+    stk_time start, end;
+};
+
 struct draw {
     const struct stk_forecast_config *cfg;
     struct stk_mem mem;
     uint64_t seed;
     const uint32_t *jobs; /* asked about, each once */
     uint32_t n, left;     /* of them, not started yet */
-    stk_time *start;      /* of each, in this draw */
-    stk_time *starts;     /* in every draw, n each */
+    struct span *span;    /* of each, in this draw */
+    struct span *spans;   /* in every draw, n each */
     /* by job slot */
     stk_time *total; /* what it runs in all; 0: not drawn yet */
     uint32_t *asked; /* index in 'jobs' + 1 */
     struct stk_sort_item *sort;
-    uint32_t cap_start, cap_starts, cap_total, cap_asked, cap_sort;
+    uint32_t cap_span, cap_spans, cap_total, cap_asked, cap_sort;
 };
 
 static struct stk_run_kind kind_of(const struct draw *d, const struct stk_state *s, uint32_t job)
@@ -57,7 +61,10 @@ static stk_time holds(struct stk_ahead *a, uint32_t job)
     if (d->total[job] <= so_far) {
         const struct stk_run_kind k = kind_of(d, a->s, job);
 
-        d->total[job] = stk_predict_run(d->cfg->predict, &k, so_far, place_of(d, &k, j->number));
+        const uint32_t at = place_of(d, &k, j->number);
+
+        d->total[job] = d->cfg->limited ? stk_predict_limited(d->cfg->predict, &k, so_far, at)
+                                        : stk_predict_run(d->cfg->predict, &k, so_far, at);
     }
     t = stk_speed_time(d->total[job] - so_far, stk_job_speed(a->s, j));
     return t > 0 ? t : 1;
@@ -68,8 +75,8 @@ static void started(struct stk_ahead *a, uint32_t job)
     struct draw *d = a->ctx;
     uint32_t i = d->asked[job];
 
-    if (i && d->start[i - 1] == STK_NEVER_TIME) {
-        d->start[i - 1] = a->now;
+    if (i && d->span[i - 1].start == STK_NEVER_TIME) {
+        d->span[i - 1] = (struct span){a->now, a->now + holds(a, job)};
         d->left--;
     }
 }
@@ -94,7 +101,7 @@ static int one_draw(struct draw *d, struct stk_ahead *a, uint32_t k, struct stk_
     d->left = d->n;
     memset(d->total, 0, d->cap_total * sizeof(*d->total));
     for (uint32_t i = 0; i < d->n; i++)
-        d->start[i] = STK_NEVER_TIME;
+        d->span[i] = (struct span){STK_NEVER_TIME, STK_NEVER_TIME};
     stk_ahead_settle(a);
     stk_ahead_go(a);
     return a->rc < 0 ? stk_err_set(err, a->rc, "a forecast: event refused, or out of memory") : 0;
@@ -107,8 +114,8 @@ static int prepare(struct draw *d, const struct stk_state *s)
 
     if (stk_mem_grow(m, &d->total, &d->cap_total, slots, sizeof(*d->total)) < 0 ||
         stk_mem_grow(m, &d->asked, &d->cap_asked, slots, sizeof(*d->asked)) < 0 ||
-        stk_mem_grow(m, &d->start, &d->cap_start, d->n + 1, sizeof(*d->start)) < 0 ||
-        stk_mem_grow(m, &d->starts, &d->cap_starts, draws * d->n + 1, sizeof(*d->starts)) < 0 ||
+        stk_mem_grow(m, &d->span, &d->cap_span, d->n + 1, sizeof(*d->span)) < 0 ||
+        stk_mem_grow(m, &d->spans, &d->cap_spans, draws * d->n + 1, sizeof(*d->spans)) < 0 ||
         stk_mem_grow(m, &d->sort, &d->cap_sort, 2 * draws, sizeof(*d->sort)) < 0)
         return -ENOMEM;
     for (uint32_t i = 0; i < d->n; i++)
@@ -122,8 +129,8 @@ static void done(struct draw *d)
 
     stk_mem_drop(m, &d->total, &d->cap_total, sizeof(*d->total));
     stk_mem_drop(m, &d->asked, &d->cap_asked, sizeof(*d->asked));
-    stk_mem_drop(m, &d->start, &d->cap_start, sizeof(*d->start));
-    stk_mem_drop(m, &d->starts, &d->cap_starts, sizeof(*d->starts));
+    stk_mem_drop(m, &d->span, &d->cap_span, sizeof(*d->span));
+    stk_mem_drop(m, &d->spans, &d->cap_spans, sizeof(*d->spans));
     stk_mem_drop(m, &d->sort, &d->cap_sort, sizeof(*d->sort));
 }
 
@@ -137,12 +144,21 @@ static stk_time quantile(const struct draw *d, uint32_t milli)
 
 static struct stk_expected sum_up(struct draw *d, uint32_t job)
 {
-    uint32_t draws = d->cfg->draws;
+    const uint32_t draws = d->cfg->draws;
+    struct stk_expected e;
 
     for (uint32_t k = 0; k < draws; k++)
-        d->sort[k] = (struct stk_sort_item){.key = d->starts[k * d->n + job], .id = k};
+        d->sort[k] = (struct stk_sort_item){.key = d->spans[k * d->n + job].start, .id = k};
     stk_sort(d->sort, draws, d->sort + draws);
-    return (struct stk_expected){quantile(d, 500), quantile(d, 900)};
+    e.p10 = quantile(d, 100);
+    e.p50 = quantile(d, 500);
+    e.p90 = quantile(d, 900);
+    for (uint32_t k = 0; k < draws; k++)
+        d->sort[k] = (struct stk_sort_item){.key = d->spans[k * d->n + job].end, .id = k};
+    stk_sort(d->sort, draws, d->sort + draws);
+    e.end_p50 = quantile(d, 500);
+    e.end_p90 = quantile(d, 900);
+    return e;
 }
 
 int stk_forecast(const struct stk_core *core, const struct stk_forecast_config *cfg,
@@ -160,7 +176,7 @@ int stk_forecast(const struct stk_core *core, const struct stk_forecast_config *
     for (uint32_t k = 0; rc == 0 && k < cfg->draws; k++) {
         rc = one_draw(&d, &a, k, err);
         for (uint32_t i = 0; i < n; i++)
-            d.starts[k * n + i] = d.start[i];
+            d.spans[k * n + i] = d.span[i];
     }
     for (uint32_t i = 0; rc == 0 && i < n; i++)
         ret[i] = sum_up(&d, i);

@@ -31,13 +31,15 @@ struct stk_forecast_config {
     /* What the user of the job said, for the predictor. NULL: its tenant and its estimate. */
     struct stk_run_kind (*kind)(void *ctx, const struct stk_state *s, uint32_t job);
     void *ctx;
+    bool limited;         /* jobs are stopped when they have run as long as their estimate */
     uint32_t draws;       /* 1 to 1000 */
     uint32_t most_events; /* of a draw */
     uint64_t seed;
 };
 
 struct stk_expected {
-    stk_time p50, p90; /* STK_NEVER_TIME: not foreseen */
+    stk_time p10, p50, p90;    /* its start; STK_NEVER_TIME: not foreseen */
+    stk_time end_p50, end_p90; /* its end, if it does not have to give way; likewise */
 };
 
 /* One row for each job slot asked about, each once, which should be waiting; one that has GPUs

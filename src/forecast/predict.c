@@ -189,3 +189,11 @@ stk_time stk_predict_run(const struct stk_predict *p, const struct stk_run_kind 
         return t;
     return k->estimate > so_far ? k->estimate : beyond(so_far, milli);
 }
+
+stk_time stk_predict_limited(const struct stk_predict *p, const struct stk_run_kind *k,
+                             stk_time so_far, uint32_t milli)
+{
+    stk_time t = stk_predict_run(p, k, so_far, milli);
+
+    return k->estimate > so_far && t > k->estimate ? k->estimate : t;
+}

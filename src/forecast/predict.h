@@ -38,5 +38,8 @@ void stk_predict_ran(struct stk_predict *p, const struct stk_run_kind *k, stk_ti
  * with this chance, in thousandths (1 to 999). Always more than 'so_far'. */
 stk_time stk_predict_run(const struct stk_predict *p, const struct stk_run_kind *k, stk_time so_far,
                          uint32_t milli);
+/* The same where jobs are stopped when they have run as long as their estimate. */
+stk_time stk_predict_limited(const struct stk_predict *p, const struct stk_run_kind *k,
+                             stk_time so_far, uint32_t milli);
 
 #endif

@@ -74,6 +74,7 @@ static int on_started(struct stk_live *l, const struct stk_job *j, stk_time at, 
     if (e->rec.first_started != 0)
         return 0;
     e->rec.first_started = at;
+    stk_live_outlook_started(l, j, at);
     return stk_store_job_update(l->cfg.store, &e->rec, err);
 }
 
@@ -93,6 +94,7 @@ static int finish(struct stk_live *l, const struct stk_job *j, struct stk_err *e
     e->rec.served = j->served;
     if (e->note)
         e->rec.note = e->note;
+    stk_live_outlook_ended(l, j, e->rec.uid);
     rc = stk_store_job_update(l->cfg.store, &e->rec, err);
     stk_entries_remove(&l->entries, j->number);
     return rc;

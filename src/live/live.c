@@ -65,6 +65,7 @@ void stk_live_close(struct stk_live *l)
     stk_live_drop(l);
     free(l->off);
     stk_live_items_free(l);
+    stk_live_outlook_free(l);
     free(l->waiting);
     free(l->saved);
     free(l->schedules);

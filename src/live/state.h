@@ -92,6 +92,16 @@ struct stk_live_waiting { /* an end whose cause is not known yet */
     stk_time until; /* no longer than this */
 };
 
+struct stk_live_outlook {            /* outlook.c */
+    struct stk_calibrate *calibrate; /* NULL: likewise */
+    struct stk_predict *predict;     /* NULL: nobody asked yet */
+    struct stk_live_expect *rows;    /* by number; NULL: none was made yet */
+    uint32_t n;
+    uint64_t seq;        /* of the last event it knows of */
+    stk_time made, took; /* when, and how long that took */
+    stk_job_number said; /* the last job of which a first forecast was made */
+};
+
 struct stk_live {
     struct stk_live_config cfg;
     struct stk_mem mem;
@@ -133,6 +143,7 @@ struct stk_live {
     struct stk_live_items items;
     json_t *reservations; /* reserve.c: an array */
     bool reserve_look;    /* one that repeats may have no window */
+    struct stk_live_outlook outlook;
     unsigned char *wire;
     size_t cap_wire;
 };
@@ -204,6 +215,23 @@ int stk_live_read(struct stk_live *l, uint32_t uid, const json_t *checked, struc
                   struct stk_err *err);
 /* ... what a part of a GPU leaves open, as the site has it. */
 int stk_live_resolve_part(const struct stk_live *l, struct stk_spec *s, struct stk_err *err);
+
+/* outlook.c: a job has ended; is learned from. */
+void stk_live_outlook_ended(struct stk_live *l, const struct stk_job *j, uint32_t uid);
+/* It starts for the first time. */
+void stk_live_outlook_started(struct stk_live *l, const struct stk_job *j, stk_time at);
+void stk_live_outlook_free(struct stk_live *l);
+/* Forecasts of jobs of a core, which may be a fork of ours. */
+struct stk_expected;
+int stk_live_foresee(struct stk_live *l, const struct stk_core *core, const uint32_t *jobs,
+                     uint32_t n, struct stk_expected *ret, struct stk_err *err);
+
+/* deadline.c: of the last of 'n' such jobs, if they were submitted now. */
+int stk_live_deadline_of(struct stk_live *l, const struct stk_job_spec *job, uint32_t n,
+                         struct stk_deadline *ret, struct stk_err *err);
+void stk_live_say_time(stk_time at, char *buf, size_t size); /* "2026-01-31 08:00:00" */
+struct stk_deadline stk_live_judge(stk_time deadline, stk_time now,
+                                   const struct stk_expected *when);
 
 /* names.c: names of pools, GPU types and resources to numbers, in the description's demand. */
 int stk_live_resolve(const struct stk_live *l, struct stk_spec *s, struct stk_err *err);

@@ -415,6 +415,33 @@ static int answer_scheduled(struct stk_live *l, struct stk_live_request *r, cons
     return r->answer ? 0 : refuse(r, 500, "no_memory", "out of memory");
 }
 
+/* Whether it would end in time. > 0: it would not, and is refused for that. */
+static int answer_deadline(struct stk_live *l, struct stk_live_request *r, struct draft *d,
+                           json_t **ret)
+{
+    struct stk_job_spec job = d->spec.job;
+    struct stk_deadline when;
+    struct stk_err err = {{0}};
+    char earliest[64];
+    int rc = stk_live_find_deps(l, &d->spec, 0, &l->deps, &err);
+
+    job.deps = l->deps.deps;
+    job.n_deps = l->deps.n;
+    rc = rc < 0 ? rc : stk_live_deadline_of(l, &job, d->n, &when, &err);
+    if (rc < 0)
+        return refuse_err(r, rc, &err);
+    *ret = stk_live_show_deadline(&when);
+    if (!d->spec.deadline_required ||
+        (when.answer != STK_DEADLINE_INFEASIBLE && when.answer != STK_DEADLINE_LATE))
+        return 0;
+    stk_live_say_time(when.earliest, earliest, sizeof(earliest));
+    (void)stk_err_set(&err, -ERANGE,
+                      "it would not end by its deadline; the earliest that it would keep is %s "
+                      "(without deadline_required it is taken all the same)",
+                      earliest);
+    return refuse(r, 409, "deadline", err.text);
+}
+
 static int answer_dry(struct stk_live *l, struct stk_live_request *r, struct draft *d)
 {
     static const char *const words[] = {"now", "later", "unknown", "never"};
@@ -533,6 +560,7 @@ int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct st
     size_t n = json_array_size(r->body);
     stk_job_number first = stk_core_state(l->core)->next_number;
     struct draft *drafts;
+    json_t *deadline = NULL;
     int rc;
 
     if (n == 0 || n > MAX_JOBS_PER_REQUEST) {
@@ -548,6 +576,8 @@ int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct st
         return stk_err_set(err, -ENOMEM, "out of memory");
     rc = check_all(l, r, drafts, n);
     l->effort = 0; /* the same again, for what is made */
+    if (rc == 0 && n == 1 && drafts[0].spec.job.terms.deadline && !drafts[0].spec.scheduled)
+        rc = answer_deadline(l, r, &drafts[0], &deadline);
     if (rc == 0 && r->dry_run)
         rc = drafts[0].spec.scheduled ? answer_scheduled(l, r, &drafts[0])
                                       : answer_dry(l, r, &drafts[0]);
@@ -556,6 +586,9 @@ int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct st
         rc = make_jobs(l, r, drafts, n, err);
         l->making = false;
     }
+    if (rc == 0 && deadline && r->answer)
+        (void)json_object_set(r->answer, "deadline", deadline);
+    json_decref(deadline);
     if (rc == 0 && r->key && !r->dry_run)
         rc = keep_key(l, r, first, err);
     for (size_t i = 0; i < n; i++)

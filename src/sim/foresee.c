@@ -4,19 +4,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "forecast/forecast.h"
+#include "forecast/calibrate.h"
 #include "sim/result.h"
 #include "sys/big.h"
 
-#define SIZES 33u
 #define MOST_EVENTS 200000u     /* of a draw */
 #define NOBODY (UINT32_MAX - 1) /* a user without a past */
 #define SEED 1
-
-struct waits {
-    double sum_s;
-    uint64_t n;
-};
 
 struct asked {
     uint32_t tag;
@@ -28,9 +22,9 @@ struct asked {
 struct stk_foresee {
     const struct stk_trace *t;
     struct stk_predict *predict;
-    uint32_t every, n_pools;
+    uint32_t every;
     uint64_t n_submitted;
-    struct waits *waits; /* SIZES per pool, then one per pool, then one for all */
+    struct stk_calibrate *calibrate;
     struct asked *rows;
     uint32_t n_rows;
     uint32_t *pending, n_pending;
@@ -46,14 +40,13 @@ int stk_foresee_new(const struct stk_trace *t, uint32_t n_pools, uint32_t every,
     if (f) {
         f->t = t;
         f->every = every;
-        f->n_pools = n_pools;
         f->predict = stk_predict_new(&stk_big_mem);
-        f->waits = calloc((size_t)n_pools * (SIZES + 1) + 1, sizeof(*f->waits));
+        f->calibrate = stk_calibrate_new(&stk_big_mem, n_pools);
         f->rows = calloc(most, sizeof(*f->rows));
         f->pending = calloc(most, sizeof(*f->pending));
         f->said = calloc(most, sizeof(*f->said));
     }
-    if (!f || !f->predict || !f->waits || !f->rows || !f->pending || !f->said) {
+    if (!f || !f->predict || !f->calibrate || !f->rows || !f->pending || !f->said) {
         stk_foresee_free(f);
         return stk_err_set(err, -ENOMEM, "out of memory");
     }
@@ -66,7 +59,7 @@ void stk_foresee_free(struct stk_foresee *f)
     if (!f)
         return;
     stk_predict_free(f->predict);
-    free(f->waits);
+    stk_calibrate_free(f->calibrate);
     free(f->rows);
     free(f->pending);
     free(f->said);
@@ -79,40 +72,18 @@ void stk_foresee_submitted(struct stk_foresee *f, uint32_t job)
         f->pending[f->n_pending++] = job;
 }
 
-static uint32_t size_of(uint32_t gpus)
-{
-    return gpus <= 1 ? gpus : 33u - (uint32_t)__builtin_clz(gpus - 1);
-}
-
-/* The rows of its pool and size, of its pool, of all. */
-static void rows_of(const struct stk_foresee *f, const struct stk_job *j, struct waits *ret[3])
-{
-    ret[0] = &f->waits[j->pool * SIZES + size_of(j->gpus)];
-    ret[1] = &f->waits[f->n_pools * SIZES + j->pool];
-    ret[2] = &f->waits[(size_t)f->n_pools * (SIZES + 1)];
-}
-
 void stk_foresee_started(struct stk_foresee *f, const struct stk_state *s, uint32_t job,
                          stk_time now)
 {
-    struct waits *w[3];
+    const struct stk_job *j = &s->jobs[job];
 
-    rows_of(f, &s->jobs[job], w);
-    for (int i = 0; i < 3; i++) {
-        w[i]->sum_s += (double)(now - s->jobs[job].submitted) / (double)STK_SECOND;
-        w[i]->n++;
-    }
+    stk_calibrate_waited(f->calibrate, j->pool, j->gpus, now - j->submitted);
+    stk_calibrate_started(f->calibrate, j->number, now);
 }
 
-static double mean_wait_s(const struct stk_foresee *f, const struct stk_job *j)
+static double seconds(stk_time t)
 {
-    struct waits *w[3];
-
-    rows_of(f, j, w);
-    for (int i = 0; i < 3; i++)
-        if (w[i]->n > 0)
-            return w[i]->sum_s / (double)w[i]->n;
-    return 0;
+    return (double)t / (double)STK_SECOND;
 }
 
 /* What the trace says of its user; a true run time is not known. */
@@ -136,11 +107,23 @@ static struct asked row_of(struct stk_foresee *f, const struct stk_state *s, uin
 {
     const struct stk_run_kind k = kind_of(f, s, job), plain = {NOBODY, k.gpus, 0};
 
-    return (struct asked){.tag = s->jobs[job].tag,
-                          .naive_s = mean_wait_s(f, &s->jobs[job]),
-                          .run = stk_predict_run(f->predict, &k, 0, 500),
-                          .plain_run = k.estimate ? k.estimate
-                                                  : stk_predict_run(f->predict, &plain, 0, 500)};
+    return (struct asked){
+        .tag = s->jobs[job].tag,
+        .naive_s = seconds(stk_calibrate_mean(f->calibrate, s->jobs[job].pool, s->jobs[job].gpus)),
+        .run = stk_predict_run(f->predict, &k, 0, 500),
+        .plain_run = k.estimate ? k.estimate : stk_predict_run(f->predict, &plain, 0, 500)};
+}
+
+/* What came of earlier forecasts counts; and this is one, too. */
+static void correct(struct stk_foresee *f, const struct stk_job *j, stk_time now,
+                    struct stk_expected *io)
+{
+    const struct stk_calibrate_of of = {j->pool, j->gpus, now, j->submitted};
+    const bool waits = io->p50 != STK_NEVER_TIME && io->p50 > now;
+
+    stk_calibrate_correct(f->calibrate, &of, io);
+    if (waits)
+        stk_calibrate_said(f->calibrate, j->number, now, io->p50 - now);
 }
 
 int stk_foresee_look(struct stk_foresee *f, const struct stk_core *core, stk_time now,
@@ -161,8 +144,10 @@ int stk_foresee_look(struct stk_foresee *f, const struct stk_core *core, stk_tim
         return 0;
     f->n_pending = 0;
     rc = stk_forecast(core, &cfg, f->pending, n, f->said, err);
+    stk_calibrate_now(f->calibrate, now);
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
         f->rows[f->n_rows] = row_of(f, s, f->pending[i]);
+        correct(f, &s->jobs[f->pending[i]], now, &f->said[i]);
         f->rows[f->n_rows++].said = f->said[i];
     }
     return rc;
@@ -188,11 +173,6 @@ static double mean(const double *v, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         sum += v[i];
     return n ? sum / n : 0;
-}
-
-static double seconds(stk_time t)
-{
-    return (double)t / (double)STK_SECOND;
 }
 
 static bool counts(const struct asked *a, const struct stk_job_result *jobs)

@@ -348,7 +348,8 @@ FIELD(end)
 FIELD(sq_start)
 {
     UNUSED;
-    (void)stk_slurm_when(stk_slurm_num(job, "started", 0), "N/A", buf, size);
+    (void)stk_slurm_when(stk_slurm_num(job, "started", stk_slurm_num(job, "start_p50", 0)), "N/A",
+                         buf, size);
 }
 
 FIELD(sq_end)

@@ -123,6 +123,22 @@ static json_t *make_job(struct stk_sbatch *b, int argc, char **argv, struct stk_
     return NULL;
 }
 
+/* What is known of its deadline, on standard error. */
+static void say_deadline(const struct stk_slurm *s, const json_t *answer)
+{
+    const json_t *d = json_object_get(answer, "deadline");
+    const char *word = stk_slurm_str(d, "answer");
+    char when[40];
+
+    if (strcmp(word, "late") == 0)
+        stk_slurm_say(s->name, "warning: its deadline is over");
+    else if (strcmp(word, "infeasible") == 0 || strcmp(word, "at_risk") == 0)
+        stk_slurm_say(s->name, "warning: deadline %s; it should have ended by %s",
+                      strcmp(word, "at_risk") == 0 ? "at risk" : "cannot be met",
+                      stk_slurm_when(stk_slurm_num(d, "earliest", 0), "a time nobody knows", when,
+                                     sizeof(when)));
+}
+
 /* sbatch --test-only: whether and when it would start, on standard error. */
 static int test_only(struct stk_slurm *s, const json_t *job)
 {
@@ -147,6 +163,7 @@ static int test_only(struct stk_slurm *s, const json_t *job)
                       stk_slurm_when(stk_slurm_num(answer, "expected_start", 0),
                                      "a time nobody knows", when, sizeof(when)));
     }
+    say_deadline(s, answer);
     json_decref(answer);
     return rc;
 }
@@ -181,6 +198,7 @@ static int submit(struct stk_slurm *s, const struct stk_sbatch *b, const json_t 
     }
     first = (uint32_t)stk_slurm_int(answer, "id", 0);
     count = (uint32_t)stk_slurm_int(answer, "count", 1);
+    say_deadline(s, answer);
     json_decref(answer);
     if (b->parsable)
         (void)printf("%u\n", first);

@@ -288,8 +288,8 @@ static void read_rest(const json_t *o, struct stk_spec *s)
     s->n_items = (uint32_t)json_array_size(json_object_get(o, "items"));
     s->workers = (uint32_t)whole(o, "workers", 1);
     s->tasks_per_node = (uint32_t)whole(o, "tasks_per_node", 0);
-    s->deadline_s = whole(o, "deadline", 0);
-    s->job.terms.deadline = s->deadline_s * STK_SECOND;
+    s->job.terms.deadline = whole(o, "deadline", 0) * STK_SECOND;
+    s->deadline_required = json_is_true(json_object_get(o, "deadline_required"));
     s->out = string(o, "stdout", s->n_indices > 0 ? STANDARD_ARRAY_OUT : STANDARD_OUT);
     s->err = string(o, "stderr", NULL);
 }

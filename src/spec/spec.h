@@ -79,7 +79,7 @@ struct stk_spec {
     uint32_t n_items, workers; /* n_items 0: not a batch of items; workers >= 1 */
     uint32_t tasks_per_node;   /* 0: as they fit */
     stk_time time_limit;       /* 0: none */
-    int64_t deadline_s;        /* 0: none */
+    bool deadline_required;    /* it is refused when it would not keep its deadline */
     const char *out, *err;     /* patterns; out is never NULL, err is NULL: out's file */
     json_t *source;            /* the description; a reference of our own */
 };

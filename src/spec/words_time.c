@@ -163,6 +163,10 @@ int stk_words_time(const char *s, int64_t now_s, int64_t *ret_s)
         *ret_s = now_s;
         return 0;
     }
+    if (s[0] == '+' && stk_words_duration(s + 1, 60, ret_s) == 0) {
+        *ret_s += now_s;
+        return 0;
+    }
     if (strncasecmp(s, "now+", 4) == 0)
         return now_plus(s + 4, now_s, ret_s);
     if (strlen(s) >= 9 && strspn(s, "0123456789") == strlen(s))

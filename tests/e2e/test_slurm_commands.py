@@ -502,3 +502,15 @@ def test_lightning_saves_and_is_queued_again(slurm, array):
     slurm.run("scancel", "--signal=USR1", job)
     assert slurm.d.wait(job)["cause"] == "completed", log.read_text()
     assert [line for line in log.read_text().splitlines() if line.startswith("run")] == ["run 0", "run 1"]
+
+
+def test_a_deadline_and_the_expected_start(slurm):
+    busy = slurm.submit("--gpus=4", "--time=2:00:00", "--wrap", "sleep 600")
+    slurm.d.until(busy, "running")
+    waits = slurm.submit("--gpus=1", "--time=1:00:00", "--deadline=now+5hours", "--wrap", "true")
+    for words in (["--test-only"], []):
+        out = slurm.run("sbatch", *words, "--gpus=1", "--time=1:00:00", "--deadline=2020-01-01", "--wrap", "true")
+        assert "warning: its deadline is over" in out.stderr
+    start = slurm.out("squeue", "-h", "-j", waits, "-o", "%S").strip()
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d", start)
+    slurm.run("scancel", waits, waits + 1, busy)

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a job waits and what would start it: what "stoker why" says to type is typed, and the job runs."""
+import getpass
 import json
 import os
+import pathlib
+import re
 import shlex
+import time
 
 import pytest
 from daemon import Daemon
@@ -45,7 +49,7 @@ def test_every_change_that_is_named_starts_the_job(why):
     first = submit(why, "--gpus", "2", "--time", "1h", "--", "sleep", "600")
     kinds = [c["kind"] for c in asked(why, first)["changes"]]
     why("cancel", first)
-    assert kinds == ["gpus", "priority", "tier"]
+    assert kinds == ["gpus", "queue", "priority", "tier"]
     for kind in kinds:
         job = submit(why, "--gpus", "2", "--time", "1h", "--", "sleep", "600")
         found = change(why, job, kind)
@@ -110,3 +114,92 @@ def test_all_reasons_and_who_has_the_gpus(why):
     assert asked(why, busy)["reasons"][0]["code"] == "running" and asked(why, busy)["changes"] == []
     why("cancel", busy)
     started(why, job)
+
+
+def test_when_a_job_will_start(why):
+    busy = submit(why, "--gpus", "3", "--time", "2h", "--", "sleep", "600")
+    started(why, busy)
+    job = submit(why, "--gpus", "4", "--time", "1h", "--", "sleep", "600")
+    end = json.loads(why("show", busy, "--json"))["expected_end"]
+    for answer in (asked(why, job), json.loads(why("show", job, "--json")), json.loads(why("queue", "--json"))["jobs"][1]):
+        assert abs(answer["start_p50"] - end) < 2 and answer["start_p90"] >= answer["start_p50"]
+    assert "It is expected to start about " in why("why", job) and "; starts about " in why("queue")
+    assert "start_p50" not in json.loads(why("show", busy, "--json"))
+    for _ in range(4):      # what jobs of this user take is learned as they end
+        short = submit(why, "--gpus", "1", "--time", "1h", "--", "sleep", "0.2")
+        why("wait", short)
+    why("cancel", job)
+    later = submit(why, "--gpus", "1", "--time", "1h", "--begin", "now+5h", "--", "true")
+    until = time.monotonic() + 60
+    while "start_p50" not in (answer := asked(why, later)):
+        assert time.monotonic() < until, answer
+        time.sleep(0.2)
+    assert abs(answer["start_p50"] - time.time() - 5 * 3600) < 120
+
+
+def test_deadlines_are_answered_at_once_and_shown(why):
+    busy = submit(why, "--gpus", "4", "--time", "2h", "--", "sleep", "600")
+    started(why, busy)
+    good = json.loads(why("submit", "--json", "--gpus", "1", "--time", "1h", "--deadline", "+5h", "--", "true"))
+    assert good["deadline"]["answer"] == "feasible" and abs(good["deadline"]["margin_s"] - 2 * 3600) < 60
+    bad = json.loads(why("submit", "--json", "--gpus", "1", "--time", "1h", "--deadline", "+90m", "--", "true"))
+    assert bad["deadline"]["answer"] == "infeasible" and bad["deadline"]["earliest"] > bad["deadline"]["at"]
+    assert "infeasible: expected to end by" in why("why", bad["id"]) and "; deadline infeasible" in why("queue")
+    assert "feasible with" in why("show", good["id"])
+    text = why("submit", "--gpus", "1", "--time", "1h", "--deadline", "+90m", "--deadline-required", "--", "true", code=1)
+    assert "would not end by its deadline" in text and "the earliest that it would keep is" in text
+    for deadline, word in [("+5h", "feasible"), ("+90m", "infeasible")]:
+        dry = json.loads(why("submit", "--json", "--dry-run", "--gpus", "1", "--time", "1h", "--deadline", deadline, "--", "true"))
+        assert dry["dry_run"] and dry["deadline"]["answer"] == word
+    assert why("update", good["id"], "--deadline", "+30m") == f"job {good['id']}: changed\n"
+    assert json.loads(why("show", good["id"], "--json"))["deadline"]["answer"] == "infeasible"
+    assert "is before begin" in why("submit", "--deadline", "+1h", "--begin", "now+2h", "--", "true", code=2)
+    over = submit(why, "--gpus", "1", "--deadline", str(int(time.time()) - 5), "--", "true")
+    assert asked(why, over)["deadline"]["answer"] == "late" and "; deadline missed" in why("queue")
+
+
+def test_the_guide_is_true(why, tmp_path):
+    """Every command of docs/guide/why.md is run, on the queue it describes."""
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "guide" / "why.md").read_text(encoding="utf-8")
+    (tmp_path / "train.py").write_text("pass\n", encoding="utf-8")
+    submit(why, "--name", "first", "--", "true")
+    started(why, submit(why, "--gpus", "2", "--time", "8h", "--name", "resnet", "--", "sleep", "600"))
+    submit(why, "--gpus", "4", "--time", "1h", "--name", "eval", "--", "sleep", "600")
+    said = why("why", 3).splitlines()
+    shown = re.search(r"\$ stoker why 3\n(.*?)```", page, re.S)[1].splitlines()
+    for line in shown[2:6]:
+        assert line in said, (line, said)
+    assert said[0][:35] == shown[0][:35] and said[1][:30] == shown[1][:30] and "Who has the GPUs:" in said
+    commands = re.findall(r"^    (stoker .*)$", page, re.M)
+    assert len(commands) == 5
+    why("hold", 3)      # so that it can be changed more than once
+    for command in commands:
+        why(*shlex.split(command)[1:])
+
+
+def test_limits_of_queues_and_tenants(tmp_path):
+    config = "queues: {express: {user: {gpus: 1}}}\ntenants: [{name: lab, limit: 3, users: [%s]}]\n" % getpass.getuser()
+    with Daemon(tmp_path, gpus=4, config=config) as d:
+        def call(*args, code=0):
+            out = stoker_run(*args, env={**os.environ, "STOKER_SOCKET": str(d.socket), "LC_ALL": "C.UTF-8"}, cwd=tmp_path)
+            assert out.returncode == code, out
+            return out.stdout if code == 0 else out.stderr
+
+        call.daemon = d
+        first = submit(call, "--queue", "express", "--gpus", "1", "--", "sleep", "600")
+        started(call, first)
+        job = submit(call, "--queue", "express", "--gpus", "1", "--", "sleep", "600")
+        answer = asked(call, job)
+        assert answer["code"] == "queue_limit" and [h["id"] for h in answer["holders"]] == [first]
+        found = change(call, job, "queue")
+        assert found["command"] == f"stoker update {job} --queue standard"
+        call(*shlex.split(found["command"])[1:])
+        started(call, job)
+        more = submit(call, "--gpus", "2", "--", "sleep", "600")
+        answer = asked(call, more)
+        assert answer["code"] == "limit" and [h["id"] for h in answer["holders"]] == [first, job]
+        assert {h["tenant"] for h in answer["holders"]} == {"lab"}
+        call(*shlex.split(change(call, more, "gpus")["command"])[1:])
+        started(call, more)
+        assert "limit of tenant lab" in call("submit", "--gpus", "4", "--", "true", code=2)     # it could never run
+

@@ -175,6 +175,21 @@ static bool wild(struct fx *f, struct input *in)
     return false;
 }
 
+/* A job that has not started asks for something else. */
+static void change(struct fx *f, struct input *in)
+{
+    uint32_t b = next(in), c = next(in);
+    struct stk_job_spec spec = fx_job(sizes[b & 7], 1 + (b >> 3));
+
+    spec.demand.cut = c & 1;
+    spec.demand.tasks = c & 1 ? 1 : 1 + (c >> 1 & 3);
+    spec.begin = c & 8 ? f->now + 3 * STK_SECOND : 0;
+    spec.tier = (enum stk_tier)((c >> 4 & 3) % STK_TIER_MAX);
+    spec.priority = c & 64 ? 800 : 0;
+    spec.pool.i = c >> 7;
+    (void)fx_change(f, read_slot(f, in), &spec);
+}
+
 static bool step(const struct world *w, struct fx *f, struct input *in)
 {
     uint32_t b = next(in);
@@ -206,8 +221,11 @@ static bool step(const struct world *w, struct fx *f, struct input *in)
     case 7:
         return wild(f, in);
     case 11:
-        (void)fx_update(f, read_slot(f, in), (int32_t)(b >> 4) * 100,
-                        (stk_time)next(in) * STK_SECOND);
+        if (b & 16)
+            change(f, in);
+        else
+            (void)fx_update(f, read_slot(f, in), (int32_t)(b >> 4) * 100,
+                            (stk_time)next(in) * STK_SECOND);
         return false;
     case 8:
         (void)fx_suspend(f, read_slot(f, in));

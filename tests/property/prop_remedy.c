@@ -262,7 +262,9 @@ static void check_said(struct fx *f, uint32_t job, const struct stk_remedies *al
 
         found++;
         of_kind[m->kind]++;
-        fx_must(i == 0 || all->list[i - 1].kind < m->kind, "in order, each kind once");
+        fx_must(i == 0 || !m[-1].evicts || m->evicts, "who evicts nobody comes first");
+        fx_must(i == 0 || !m[-1].evicts != !m->evicts || m[-1].kind < m->kind,
+                "in order, each kind once");
         fx_must(m->kind == STK_REMEDY_RELEASE
                     ? starts(f, job, (struct stk_event){.type = STK_EV_RELEASE})
                     : starts_as(f, job, &m->spec),

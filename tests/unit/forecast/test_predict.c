@@ -169,6 +169,22 @@ static void the_latest_count_and_memory_does_not_grow(void **state)
     end(&x);
 }
 
+static void who_is_stopped_at_the_estimate_runs_no_longer(void **state)
+{
+    struct p x;
+    const struct stk_run_kind k = {1, 1, 100 * S}, none = {1, 1, 0};
+
+    (void)state;
+    start(&x);
+    for (int i = 0; i < 5; i++)
+        ran(&x, 1, 1, 0, 1000);
+    assert_true(stk_predict_run(x.p, &k, 0, 500) == 1000 * S);
+    assert_true(stk_predict_limited(x.p, &k, 0, 500) == 100 * S);
+    assert_true(stk_predict_limited(x.p, &none, 0, 500) == 1000 * S);
+    assert_true(stk_predict_limited(x.p, &k, 200 * S, 500) == 1000 * S); /* it was not stopped */
+    end(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +195,7 @@ int main(void)
         cmocka_unit_test(who_has_survived_is_compared_with_those_who_did),
         cmocka_unit_test(the_answer_is_always_more_than_it_has_run),
         cmocka_unit_test(the_latest_count_and_memory_does_not_grow),
+        cmocka_unit_test(who_is_stopped_at_the_estimate_runs_no_longer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -313,7 +313,7 @@ static void full_job_is_read_whole(void **state)
     assert_int_equal(s.job.tier, STK_TIER_BEST_EFFORT);
     assert_int_equal(s.job.priority, 100);
     assert_true(s.time_limit == 60 * STK_SECOND && s.job.estimate == 30 * STK_SECOND);
-    assert_true(s.job.begin == 5 * STK_SECOND && s.deadline_s == 9);
+    assert_true(s.job.begin == 5 * STK_SECOND && s.job.terms.deadline == 9 * STK_SECOND);
     assert_true(s.job.held && s.singleton && !s.may_suspend);
     assert_int_equal(s.job.retry[STK_RETRY_ERROR], 3);
     assert_int_equal(s.job.retry[STK_RETRY_OOM], 0);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deadline.c - whether a job will have ended in time. Before it is submitted: it is submitted to a
+ * fork, and a forecast is made of that. */
+#include <stdio.h>
+#include <time.h>
+
+#include "core/state.h"
+#include "forecast/forecast.h"
+#include "live/state.h"
+
+#define MOST_ELEMENTS 1000u /* of an array that are submitted to the fork */
+
+struct stk_deadline stk_live_judge(stk_time deadline, stk_time now, const struct stk_expected *when)
+{
+    struct stk_deadline d = {.at = deadline, .answer = STK_DEADLINE_UNKNOWN};
+
+    if (now > deadline) {
+        d.answer = STK_DEADLINE_LATE;
+        d.margin = deadline - now;
+    } else if (when && when->end_p50 != STK_NEVER_TIME && when->end_p90 != STK_NEVER_TIME) {
+        d.answer = when->end_p90 <= deadline   ? STK_DEADLINE_FEASIBLE
+                   : when->end_p50 <= deadline ? STK_DEADLINE_AT_RISK
+                                               : STK_DEADLINE_INFEASIBLE;
+        d.margin = deadline - when->end_p90;
+        d.earliest = when->end_p90;
+    }
+    return d;
+}
+
+const char *stk_deadline_name(enum stk_deadline_answer a)
+{
+    static const char *const names[] = {"unknown", "feasible", "at_risk", "infeasible", "late"};
+
+    return (unsigned)a < sizeof(names) / sizeof(*names) ? names[a] : "?";
+}
+
+bool stk_live_deadline(struct stk_live *l, stk_job_number number, struct stk_deadline *ret)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+    uint32_t slot = stk_core_find(l->core, number);
+    struct stk_expected when;
+
+    if (slot == STK_NONE || s->terms[slot].deadline == 0)
+        return false;
+    *ret = stk_live_judge(s->terms[slot].deadline, l->cfg.clock(l->cfg.ctx),
+                          stk_live_expected(l, number, &when) ? &when : NULL);
+    return true;
+}
+
+int stk_live_deadline_of(struct stk_live *l, const struct stk_job_spec *job, uint32_t n,
+                         struct stk_deadline *ret, struct stk_err *err)
+{
+    const struct stk_core *core = l->core;
+    struct stk_core *fork = NULL;
+    struct stk_expected when = {.end_p50 = STK_NEVER_TIME, .end_p90 = STK_NEVER_TIME};
+    struct stk_event ev = {.at = l->now, .type = STK_EV_SUBMIT, .u.spec = job};
+    int rc = stk_core_fork(core, &fork, err);
+
+    for (uint32_t i = 0; rc == 0 && i < (n < MOST_ELEMENTS ? n : MOST_ELEMENTS); i++) {
+        ev.job = stk_core_next_job(fork);
+        rc = stk_core_apply(fork, &ev, err);
+    }
+    if (rc == 0 && stk_core_state(fork)->jobs[ev.job.i].state != STK_JOB_DONE)
+        rc = stk_live_foresee(l, fork, &ev.job.i, 1, &when, err);
+    stk_core_free(fork);
+    if (rc == 0)
+        *ret = stk_live_judge(job->terms.deadline, l->now, &when);
+    return rc;
+}
+
+void stk_live_say_time(stk_time at, char *buf, size_t size)
+{
+    const time_t s = (time_t)(at / STK_SECOND);
+    struct tm tm;
+
+    if (at <= 0 || !localtime_r(&s, &tm) || strftime(buf, size, "%F %H:%M:%S", &tm) == 0)
+        (void)snprintf(buf, size, "not known");
+}
+
+json_t *stk_live_show_deadline(const struct stk_deadline *d)
+{
+    const bool known = d->answer != STK_DEADLINE_UNKNOWN;
+
+    return json_pack("{s:f,s:s,s:o,s:o}", "at", (double)d->at / 1e6, "answer",
+                     stk_deadline_name(d->answer), "margin_s",
+                     known ? json_real((double)d->margin / 1e6) : json_null(), "earliest",
+                     d->earliest > 0 ? json_real((double)d->earliest / 1e6) : json_null());
+}

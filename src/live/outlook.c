@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* outlook.c - when waiting jobs will start, and when they and running ones will have ended
+ * (forecast/forecast.h), for those who look.
+ *
+ * Forecasts are made when somebody asks, for all that wait at once, and kept. Nobody else is
+ * served meanwhile, so the work is bounded: so many jobs, so many events, fewer draws where the
+ * state is large; and afterwards there is a pause of many times as long as it took. What is shown
+ * is then some seconds old.
+ *
+ * Run times are predicted from jobs that have ended: those of the store when it is first asked,
+ * and from then on each as it ends. A job is stopped at its time limit, so it runs no longer. */
+#include <stdlib.h>
+
+#include "core/state.h"
+#include "forecast/calibrate.h"
+#include "live/state.h"
+
+#define MOST_JOBS 500u     /* asked about: the earliest submitted */
+#define MOST_EVENTS 15000u /* of a draw */
+#define MANY_JOBS 20000u   /* with more the state is large, */
+#define FEW_DRAWS 5u       /* ... and this is enough */
+#define PAST_JOBS 5000u    /* read from the store */
+#define NO_POOL UINT32_MAX /* the store does not know in which pool a job was */
+#define REST 20            /* the pause, in times of what a forecast took; */
+#define LEAST_REST STK_SECOND
+#define LASTS (60 * STK_SECOND) /* when nothing happens, time goes on all the same */
+
+struct stk_live_expect {
+    stk_job_number number;
+    struct stk_expected when;
+};
+
+/* ---- what is learned from ---- */
+
+struct past {
+    struct {
+        struct stk_run_kind kind;
+        stk_time run, wait;
+    } job[PAST_JOBS];
+    uint32_t n;
+};
+
+static int see_past(void *ctx, const struct stk_record *r)
+{
+    struct past *p = ctx;
+
+    if (r->served > 0 && p->n < PAST_JOBS) {
+        p->job[p->n].kind = (struct stk_run_kind){r->uid, r->gpus, 0};
+        p->job[p->n].wait = r->first_started - r->submitted;
+        p->job[p->n++].run = r->served;
+    }
+    return 0;
+}
+
+/* The latest come last. */
+static int learn_past(struct stk_live *l)
+{
+    const struct stk_history_query q = {.limit = PAST_JOBS};
+    struct past *p = calloc(1, sizeof(*p));
+    int rc = p ? stk_store_history(l->cfg.store, &q, see_past, p, NULL) : -ENOMEM;
+
+    for (uint32_t i = rc < 0 ? 0 : p->n; i-- > 0;) {
+        stk_predict_ran(l->outlook.predict, &p->job[i].kind, p->job[i].run);
+        stk_calibrate_waited(l->outlook.calibrate, NO_POOL, p->job[i].kind.gpus, p->job[i].wait);
+    }
+    free(p);
+    return rc;
+}
+
+static int prepare(struct stk_live *l)
+{
+    struct stk_live_outlook *o = &l->outlook;
+
+    if (o->predict)
+        return 0;
+    o->predict = stk_predict_new(&l->mem);
+    o->calibrate = stk_calibrate_new(&l->mem, stk_core_state(l->core)->n_pools);
+    if (o->predict && o->calibrate)
+        return learn_past(l);
+    stk_live_outlook_free(l);
+    return -ENOMEM;
+}
+
+void stk_live_outlook_started(struct stk_live *l, const struct stk_job *j, stk_time at)
+{
+    if (!l->outlook.calibrate)
+        return;
+    stk_calibrate_waited(l->outlook.calibrate, j->pool, j->gpus, at - j->submitted);
+    stk_calibrate_started(l->outlook.calibrate, j->number, at);
+}
+
+void stk_live_outlook_ended(struct stk_live *l, const struct stk_job *j, uint32_t uid)
+{
+    const struct stk_run_kind k = {uid, j->gpus, j->estimate};
+
+    if (l->outlook.predict && j->served > 0)
+        stk_predict_ran(l->outlook.predict, &k, j->served);
+}
+
+void stk_live_outlook_free(struct stk_live *l)
+{
+    stk_predict_free(l->outlook.predict);
+    stk_calibrate_free(l->outlook.calibrate);
+    free(l->outlook.rows);
+    l->outlook = (struct stk_live_outlook){0};
+}
+
+/* ---- asking ---- */
+
+static struct stk_run_kind kind_of(void *ctx, const struct stk_state *s, uint32_t job)
+{
+    const struct stk_live *l = ctx;
+    const struct stk_job *j = &s->jobs[job];
+    const struct stk_entry *e = stk_entries_find(&l->entries, j->number);
+
+    return (struct stk_run_kind){e ? e->rec.uid : j->tenant, j->gpus, j->estimate};
+}
+
+static stk_time now_of(const struct stk_live *l)
+{
+    const stk_time clock = l->cfg.clock(l->cfg.ctx), latest = stk_core_state(l->core)->now;
+
+    return clock > latest ? clock : latest;
+}
+
+int stk_live_foresee(struct stk_live *l, const struct stk_core *core, const uint32_t *jobs,
+                     uint32_t n, struct stk_expected *ret, struct stk_err *err)
+{
+    struct stk_forecast_config cfg = {
+        .now = now_of(l),
+        .kind = kind_of,
+        .ctx = l,
+        .limited = true,
+        .draws = stk_core_state(core)->n_jobs > MANY_JOBS ? FEW_DRAWS : STK_FORECAST_DRAWS,
+        .most_events = MOST_EVENTS,
+        .seed = 1};
+
+    if (prepare(l) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory for a forecast");
+    cfg.predict = l->outlook.predict;
+    return stk_forecast(core, &cfg, jobs, n, ret, err);
+}
+
+static bool waits(const struct stk_job *j)
+{
+    return (j->state == STK_JOB_WAITING || j->state == STK_JOB_BLOCKED) && !j->slept;
+}
+
+/* The jobs that wait, by number; the one that somebody asks about among them. */
+static uint32_t who_waits(const struct stk_live *l, stk_job_number asked, uint32_t *slots)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+    uint32_t n = 0, slot = stk_core_find(l->core, asked);
+
+    for (const struct stk_entry *e = stk_entries_next(&l->entries, 0); e && n < MOST_JOBS;
+         e = stk_entries_next(&l->entries, e->number)) {
+        uint32_t at = stk_core_find(l->core, e->number);
+
+        if (at != STK_NONE && waits(&s->jobs[at]))
+            slots[n++] = at;
+    }
+    if (n == MOST_JOBS && slot != STK_NONE && s->jobs[slots[n - 1]].number < asked)
+        slots[n - 1] = slot;
+    return n;
+}
+
+/* Forecasts are corrected by what came of earlier ones; a job's first counts as one. */
+static void correct(struct stk_live *l, const uint32_t *slots, uint32_t n, stk_time now,
+                    struct stk_expected *io)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+
+    stk_calibrate_now(l->outlook.calibrate, now);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct stk_job *j = &s->jobs[slots[i]];
+        const struct stk_calibrate_of of = {j->pool, j->gpus, now, j->submitted};
+        const bool waits_on = io[i].p50 != STK_NEVER_TIME && io[i].p50 > now;
+
+        if (j->state != STK_JOB_WAITING) /* not before a certain time, or after certain jobs */
+            continue;
+        stk_calibrate_correct(l->outlook.calibrate, &of, &io[i]);
+        if (waits_on && j->number > l->outlook.said) {
+            stk_calibrate_said(l->outlook.calibrate, j->number, now, io[i].p50 - now);
+            l->outlook.said = j->number;
+        }
+    }
+}
+
+static int make(struct stk_live *l, stk_job_number asked)
+{
+    struct stk_live_outlook *o = &l->outlook;
+    const struct stk_state *s = stk_core_state(l->core);
+    struct stk_expected *when = calloc(MOST_JOBS, sizeof(*when));
+    uint32_t *slots = calloc(MOST_JOBS, sizeof(*slots)), n = 0;
+    const stk_time began = l->cfg.clock(l->cfg.ctx);
+    int rc = when && slots ? 0 : -ENOMEM;
+
+    if (!o->rows)
+        o->rows = calloc(MOST_JOBS, sizeof(*o->rows));
+    rc = o->rows ? rc : -ENOMEM;
+    if (rc == 0)
+        n = who_waits(l, asked, slots);
+    if (rc == 0 && n > 0)
+        rc = stk_live_foresee(l, l->core, slots, n, when, NULL);
+    if (rc == 0 && n > 0)
+        correct(l, slots, n, now_of(l), when);
+    o->n = rc < 0 ? 0 : n;
+    for (uint32_t i = 0; i < o->n; i++)
+        o->rows[i] = (struct stk_live_expect){s->jobs[slots[i]].number, when[i]};
+    o->seq = l->seq;
+    o->made = l->cfg.clock(l->cfg.ctx);
+    o->took = o->made > began ? o->made - began : 0;
+    free(when);
+    free(slots);
+    return rc;
+}
+
+static const struct stk_live_expect *find(const struct stk_live *l, stk_job_number number)
+{
+    const struct stk_live_outlook *o = &l->outlook;
+    uint32_t low = 0, high = o->n;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+
+        if (o->rows[mid].number == number)
+            return &o->rows[mid];
+        if (o->rows[mid].number < number)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return NULL;
+}
+
+/* Whether another is to be made, for this job. */
+static bool due(const struct stk_live *l, stk_job_number number)
+{
+    const struct stk_live_outlook *o = &l->outlook;
+    const stk_time age = l->cfg.clock(l->cfg.ctx) - o->made,
+                   rest = o->took * REST > LEAST_REST ? o->took * REST : LEAST_REST;
+
+    if (!o->rows || age < 0)
+        return true;
+    return age >= rest && (o->seq != l->seq || age >= LASTS || !find(l, number));
+}
+
+/* Of a job that has GPUs: how much longer it runs. */
+static void of_running(struct stk_live *l, uint32_t slot, struct stk_expected *ret)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+    const struct stk_job *j = &s->jobs[slot];
+    const struct stk_run_kind k = kind_of(l, s, slot);
+    const stk_time now = now_of(l), worked = stk_job_served(j, now) - j->lost,
+                   so_far = worked > 0 ? worked : 0;
+
+    *ret = (struct stk_expected){.p10 = j->started, .p50 = j->started, .p90 = j->started};
+    ret->end_p50 = now + stk_predict_limited(l->outlook.predict, &k, so_far, 500) - so_far;
+    ret->end_p90 = now + stk_predict_limited(l->outlook.predict, &k, so_far, 900) - so_far;
+}
+
+bool stk_live_expected(struct stk_live *l, stk_job_number number, struct stk_expected *ret)
+{
+    uint32_t slot = l->core ? stk_core_find(l->core, number) : STK_NONE;
+    const struct stk_live_expect *e;
+
+    if (slot == STK_NONE || prepare(l) < 0)
+        return false;
+    if (stk_core_state(l->core)->jobs[slot].lease) {
+        of_running(l, slot, ret);
+        return true;
+    }
+    if (!waits(&stk_core_state(l->core)->jobs[slot]))
+        return false;
+    if (due(l, number) && make(l, number) < 0)
+        return false;
+    e = find(l, number);
+    if (!e || e->when.p50 == STK_NEVER_TIME)
+        return false;
+    *ret = e->when;
+    return true;
+}
