@@ -114,6 +114,9 @@ static void say_what(const struct stk_remedy *r, const struct stk_remedy_names *
     case STK_REMEDY_QUEUE:
         (void)snprintf(buf, TEXT, "in queue %.60s", n->queue ? n->queue : "?");
         return;
+    case STK_REMEDY_TENANT:
+        (void)snprintf(buf, TEXT, "for tenant %.60s", n->tenant ? n->tenant : "?");
+        return;
     case STK_REMEDY_PREEMPTIBLE:
         (void)snprintf(buf, TEXT, "as a best-effort job, which gives way to others,");
         return;
@@ -202,6 +205,9 @@ static void option(const struct stk_remedy *r, const struct stk_remedy_names *n,
         return;
     case STK_REMEDY_QUEUE:
         (void)snprintf(buf, TEXT, "--queue %.60s", n->queue ? n->queue : "?");
+        return;
+    case STK_REMEDY_TENANT:
+        (void)snprintf(buf, TEXT, "--tenant %.60s", n->tenant ? n->tenant : "?");
         return;
     case STK_REMEDY_PREEMPTIBLE:
     case STK_REMEDY_TIER:

@@ -11,7 +11,7 @@
 struct stk_remedy_names { /* of what remedies name by number */
     const char *const *pools, *const *gpu_types, *const *resources;
     uint32_t n_pools, n_gpu_types;
-    const char *queue; /* of the remedy, where it is one */
+    const char *queue, *tenant; /* of the remedy, where it is one */
 };
 
 /* "with 2 GPUs it would start now" */

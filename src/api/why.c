@@ -246,6 +246,7 @@ static json_t *show_changes(struct stk_api *a, const struct stk_entry *e)
         const struct stk_remedy *r = &all.list[i];
 
         names.queue = r->kind == STK_REMEDY_QUEUE ? s->queues[r->to].name : NULL;
+        names.tenant = r->kind == STK_REMEDY_TENANT ? s->tenants[r->to].name : NULL;
         stk_remedy_say(r, &names, sentence, sizeof(sentence));
         stk_remedy_command(r, &names, job, command, sizeof(command));
         (void)json_array_append_new(

@@ -49,6 +49,7 @@ static const struct stk_option own[] = {
     {"time", 0, "TIME", "time limit: 1h30m, 90m, 1:30:00; a bare number is minutes; 0: none", NULL},
     {"pool", 0, "NAME", "pool of nodes", NULL},
     {"queue", 'q', "QUEUE", "where it waits", NULL},
+    {"tenant", 0, "TENANT", "for whom it runs", NULL},
     {"priority", 'p', "N", "higher first", NULL},
     {"tier", 0, "TIER", "best-effort, standard or critical", "best-effort standard critical"},
     {"begin", 'b', "TIME", "not before: now, now+1h, 16:00, tomorrow", NULL},

@@ -5,6 +5,7 @@
 
 #include "core/ahead.h"
 #include "core/evictable.h"
+#include "core/tenant.h"
 #include "core/verbs.h"
 #include "model/queue.h"
 
@@ -26,9 +27,10 @@ struct search {
 const char *stk_remedy_name(enum stk_remedy_kind k)
 {
     static const char *const names[STK_REMEDY_KINDS] = {
-        "release", "begin", "gpu_type", "topology",    "tasks_per_node", "exclusive",
-        "pool",    "queue", "cpus",     "memory",      "resource",       "preemptible",
-        "time",    "gpus",  "tasks",    "part_of_gpu", "priority",       "tier"};
+        "release",   "begin",       "gpu_type",    "topology", "tasks_per_node",
+        "exclusive", "pool",        "queue",       "tenant",   "cpus",
+        "memory",    "resource",    "preemptible", "time",     "gpus",
+        "tasks",     "part_of_gpu", "priority",    "tier"};
 
     return (unsigned)k < STK_REMEDY_KINDS ? names[k] : "?";
 }
@@ -122,6 +124,9 @@ static bool edit(const struct search *k, int64_t to, struct stk_job_spec *spec)
         break;
     case STK_REMEDY_QUEUE:
         return edit_queue(k, spec, (uint32_t)to);
+    case STK_REMEDY_TENANT:
+        spec->tenant = (uint32_t)to;
+        return !k->ask->tenant || k->ask->tenant(k->ask->ctx, (uint32_t)to, spec) == 0;
     case STK_REMEDY_CPU:
         d->cpu_milli = (uint32_t)to;
         break;
@@ -276,6 +281,15 @@ static void other_queues(struct search *k)
     keep(k, k->base.terms.queue);
 }
 
+static void other_tenants(struct search *k)
+{
+    begin(k, STK_REMEDY_TENANT, 1);
+    for (uint32_t i = 0; i < k->s->n_tenants && !k->found; i++)
+        if (i != k->base.tenant && k->s->tenants[i].leaf)
+            (void)starts(k, i);
+    keep(k, k->base.tenant);
+}
+
 static void fewer_beside(struct search *k)
 {
     const struct stk_demand *d = &k->base.demand;
@@ -403,6 +417,7 @@ static void search_all(struct search *k)
     looser_nodes(k);
     other_pools(k);
     other_queues(k);
+    other_tenants(k);
     fewer_beside(k);
     preemptible(k);
     shorter(k);

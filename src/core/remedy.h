@@ -16,15 +16,15 @@
 
 /* In the order of what the user gives up. */
 enum stk_remedy_kind {
-    STK_REMEDY_RELEASE,   /* it is on hold */
-    STK_REMEDY_BEGIN,     /* to: 0, begin at once */
-    STK_REMEDY_TYPE,      /* take GPUs of type 'to' as well */
-    STK_REMEDY_LEVEL,     /* to: another level_required; 0: none */
-    STK_REMEDY_SPREAD,    /* to: 0, as many tasks on a node as fit */
-    STK_REMEDY_EXCLUSIVE, /* to: 0, share its nodes */
-    STK_REMEDY_POOL,      /* to: another pool */
-    STK_REMEDY_QUEUE,     /* to: another queue */
-    /* to: another pool */
+    STK_REMEDY_RELEASE,     /* it is on hold */
+    STK_REMEDY_BEGIN,       /* to: 0, begin at once */
+    STK_REMEDY_TYPE,        /* take GPUs of type 'to' as well */
+    STK_REMEDY_LEVEL,       /* to: another level_required; 0: none */
+    STK_REMEDY_SPREAD,      /* to: 0, as many tasks on a node as fit */
+    STK_REMEDY_EXCLUSIVE,   /* to: 0, share its nodes */
+    STK_REMEDY_POOL,        /* to: another pool */
+    STK_REMEDY_QUEUE,       /* to: another queue */
+    STK_REMEDY_TENANT,      /* to: another tenant */
     STK_REMEDY_CPU,         /* to: cpu_milli per task */
     STK_REMEDY_MEM,         /* to: mem_mib per task */
     STK_REMEDY_RESOURCE,    /* to: so much of 'resource' per task */
@@ -66,6 +66,9 @@ struct stk_remedy_ask {
     /* Puts it into this queue. NULL: it gets the priority and tier of jobs there that say nothing.
      * < 0: that cannot be. */
     int (*queue)(void *ctx, uint32_t queue, struct stk_job_spec *spec);
+    /* Makes it another tenant's, of those without any below them. NULL: of any. < 0: not of that.
+     */
+    int (*tenant)(void *ctx, uint32_t tenant, struct stk_job_spec *spec);
     void *ctx;
 };
 

@@ -3,6 +3,7 @@
  * is what "update" would make of it. */
 #include "core/remedy.h"
 #include "core/state.h"
+#include "core/tenant.h"
 #include "live/state.h"
 #include "model/queue.h"
 
@@ -30,21 +31,35 @@ static int part(void *ctx, struct stk_job_spec *io)
     return rc;
 }
 
-static int queue(void *ctx, uint32_t to, struct stk_job_spec *ret)
+/* The description with another value of this member, as this user's job. */
+static int with(const struct described *d, const char *key, const char *value,
+                struct stk_job_spec *ret)
 {
-    const struct described *d = ctx;
-    const char *name = stk_core_state(d->l->core)->queues[to].name;
     json_t *json = json_copy(d->json);
     struct stk_spec s = {0};
     int rc = -ENOMEM;
 
-    if (json && json_object_set_new(json, "queue", json_string(name)) == 0)
+    if (json && json_object_set_new(json, key, json_string(value)) == 0)
         rc = stk_live_read(d->l, d->uid, json, &s, NULL);
     if (rc == 0)
         *ret = s.job;
     stk_spec_done(&s);
     json_decref(json);
     return rc;
+}
+
+static int queue(void *ctx, uint32_t to, struct stk_job_spec *ret)
+{
+    const struct described *d = ctx;
+
+    return with(d, "queue", stk_core_state(d->l->core)->queues[to].name, ret);
+}
+
+static int tenant(void *ctx, uint32_t to, struct stk_job_spec *ret)
+{
+    const struct described *d = ctx;
+
+    return with(d, "tenant", stk_core_state(d->l->core)->tenants[to].name, ret);
 }
 
 int stk_live_remedies(struct stk_live *l, const struct stk_entry *e, struct stk_remedies *ret,
@@ -57,6 +72,7 @@ int stk_live_remedies(struct stk_live *l, const struct stk_entry *e, struct stk_
                                  .now = l->now > s->now ? l->now : s->now,
                                  .part = part,
                                  .queue = queue,
+                                 .tenant = tenant,
                                  .ctx = &d};
     int rc = d.json ? stk_live_read(l, d.uid, d.json, &d.spec, err)
                     : stk_err_set(err, -ENOMEM, "out of memory");

@@ -178,7 +178,8 @@ def test_the_guide_is_true(why, tmp_path):
 
 
 def test_limits_of_queues_and_tenants(tmp_path):
-    config = "queues: {express: {user: {gpus: 1}}}\ntenants: [{name: lab, limit: 3, users: [%s]}]\n" % getpass.getuser()
+    config = "queues: {express: {user: {gpus: 1}}}\ntenants: [{name: lab, limit: 3, users: [%s]}, {name: night, users: [%s]}]\n"
+    config %= (getpass.getuser(), getpass.getuser())
     with Daemon(tmp_path, gpus=4, config=config) as d:
         def call(*args, code=0):
             out = stoker_run(*args, env={**os.environ, "STOKER_SOCKET": str(d.socket), "LC_ALL": "C.UTF-8"}, cwd=tmp_path)
@@ -199,7 +200,10 @@ def test_limits_of_queues_and_tenants(tmp_path):
         answer = asked(call, more)
         assert answer["code"] == "limit" and [h["id"] for h in answer["holders"]] == [first, job]
         assert {h["tenant"] for h in answer["holders"]} == {"lab"}
-        call(*shlex.split(change(call, more, "gpus")["command"])[1:])
+        assert change(call, more, "gpus")["to"] == 1
+        found = change(call, more, "tenant")
+        assert found["command"] == f"stoker update {more} --tenant night"
+        call(*shlex.split(found["command"])[1:])
         started(call, more)
         assert "limit of tenant lab" in call("submit", "--gpus", "4", "--", "true", code=2)     # it could never run
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/remedy.h"
+#include "core/tenant.h"
 #include "lib/world.h"
 
 #define MAX_JOBS 6 /* asked about in a world */
@@ -142,6 +143,11 @@ static bool change(const struct fx *f, enum stk_remedy_kind kind, uint32_t i,
         }
         spec->terms.queue = i;
         return true;
+    case STK_REMEDY_TENANT:
+        if (i >= f->s->n_tenants)
+            return false;
+        spec->tenant = f->s->tenants[i].leaf ? i : spec->tenant;
+        return true;
     case STK_REMEDY_EXCLUSIVE:
         d->exclusive = false;
         return i == 0;
@@ -179,7 +185,7 @@ static bool change(const struct fx *f, enum stk_remedy_kind kind, uint32_t i,
 static bool same(const struct stk_job_spec *a, const struct stk_job_spec *b)
 {
     return memcmp(&a->demand, &b->demand, sizeof(a->demand)) == 0 && a->tier == b->tier &&
-           a->pool.i == b->pool.i && a->terms.queue == b->terms.queue &&
+           a->pool.i == b->pool.i && a->tenant == b->tenant && a->terms.queue == b->terms.queue &&
            a->priority == b->priority && a->estimate == b->estimate;
 }
 
