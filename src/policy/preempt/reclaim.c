@@ -169,11 +169,11 @@ static bool is_protected(const struct question *q, const struct stk_job *v, uint
 
     if (!s->guarantees)
         return false;
-    if (s->ranked && stk_fair_own(s, v))
+    if (stk_fair_own(s, v))
         return true;
-    for (uint32_t at = v->tenant + 1; at; at = s->tenants[at - 1].parent) {
-        if (!(s->ranked && at - 1 == v->tenant) &&
-            use(q, at - 1) <= *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES))
+    for (uint32_t at = s->tenants[v->tenant].parent; at && v->tenant != top;
+         at = s->tenants[at - 1].parent) {
+        if (use(q, at - 1) <= *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES))
             return true;
         if (at - 1 == top)
             break;
