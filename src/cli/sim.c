@@ -21,10 +21,13 @@
 #include "sim/out_json.h"
 #include "sim/out_log.h"
 #include "sim/out_table.h"
+#include "sim/ruled.h"
 #include "sim/sequence.h"
+#include "sim/slurp.h"
 
 #define MAX_RUNS 32
 #define MAX_PARAMS 64
+#define START "2026-11-16" /* a Monday, as generated workloads begin */
 
 struct options {
     struct stk_setup_words words;
@@ -32,13 +35,14 @@ struct options {
     const char *compare, *cluster, *generate, *split_by, *pools, *jobs_out, *html, *trace_out,
         *log_out;
     const char *sequence, *tenants;
+    const char *rules, *start, *zone;
     const char *const *traces;
     int n_traces;
     struct stk_trace_options read;
     struct stk_run_options run;
     char solver[PATH_MAX];
     uint64_t seed;
-    bool json, list;
+    bool json, list, before;
 };
 
 static const struct stk_option workload_options[] = {
@@ -60,6 +64,10 @@ static const struct stk_option cluster_options[] = {
     {"split-by", 0, "vc", "each job goes to the pool named like its virtual cluster", "vc"},
     {"pools", 0, "FILE", "makes these pools from lines vc,nodes", "@files"},
     {"tenants", 0, "FILE", "who may have how many GPUs at a time, and queues (YAML)", "@files"},
+    {"rules", 0, "FILE", "what changes when, and until when (YAML)", "@files"},
+    {"before", 0, NULL, "each run also without the rules, to compare", NULL},
+    {"start", 0, "DATE", "when time begins, for rules: 2026-11-16 [08:00] (a Monday)", NULL},
+    {"zone", 0, "NAME", "of --start, and of rules that name none: Europe/Berlin (UTC)", NULL},
     {0},
 };
 static const struct stk_option policy_options[] = {
@@ -172,6 +180,9 @@ static void take_simple(const struct stk_args *a, struct options *o)
         {"trace-out", &o->trace_out},
         {"sequence", &o->sequence},
         {"tenants", &o->tenants},
+        {"rules", &o->rules},
+        {"start", &o->start},
+        {"zone", &o->zone},
     };
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
@@ -181,6 +192,7 @@ static void take_simple(const struct stk_args *a, struct options *o)
     o->run.paranoid = stk_arg_is(a, "paranoid");
     o->run.fragments = stk_arg_is(a, "fragments");
     o->read.lenient = stk_arg_is(a, "lenient");
+    o->before = stk_arg_is(a, "before");
 }
 
 static bool to_stdout(const char *path)
@@ -207,11 +219,15 @@ static int check_options(const struct options *o, struct stk_err *err)
         return stk_err_set(err, -EINVAL,
                            "--sequence has no times: leave out --html, --split-by, --tenants and "
                            "--paranoid");
+    if (!o->rules && (o->before || o->start || o->zone))
+        return stk_err_set(err, -EINVAL, "--before, --start and --zone go with --rules FILE");
+    if (o->sequence && o->rules)
+        return stk_err_set(err, -EINVAL, "--sequence has no times: leave out --rules");
     if (o->sequence && o->jobs_out && o->compare)
         return stk_err_set(err, -EINVAL, "--sequence writes --jobs-out of one run: no --compare");
-    if (o->log_out && (o->compare || o->sequence))
+    if (o->log_out && (o->compare || o->before || o->sequence))
         return stk_err_set(err, -EINVAL,
-                           "--log-out is of one run: leave out --compare and --sequence");
+                           "--log-out is of one run: leave out --compare, --before and --sequence");
     if (o->json && (to_stdout(o->jobs_out) || to_stdout(o->html) || to_stdout(o->trace_out)))
         return stk_err_set(err, -EINVAL,
                            "--json writes to standard output; name a file for the rest");
@@ -378,9 +394,22 @@ static int fill(const struct options *o, const struct stk_trace *t, const struct
     return rc;
 }
 
+/* The text of the rules, and when time begins. */
+static int read_rules(const struct options *o, struct stk_run_rules *ret, char **ret_text,
+                      struct stk_err *err)
+{
+    size_t len = 0;
+    int rc = stk_slurp(o->rules, ret_text, &len, err);
+
+    *ret = (struct stk_run_rules){.name = o->rules, .text = *ret_text, .len = len, .zone = o->zone};
+    return rc < 0 ? rc : stk_ruled_start(o->start ? o->start : START, o->zone, &ret->start_s, err);
+}
+
 static int run_setups(const struct options *o, const struct stk_setup *setups, uint32_t n,
                       struct stk_run_result *results, struct stk_err *err)
 {
+    struct stk_run_rules rules;
+    char *rules_text = NULL;
     struct stk_cluster cluster = {0};
     struct stk_trace trace = {0};
     struct stk_tenants tenants = {0};
@@ -390,6 +419,7 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
                             .cluster = &cluster,
                             .setups = setups,
                             .n = n,
+                            .plain = o->before ? n / 2 : 0,
                             .options = o->run,
                             .progress = isatty(STDERR_FILENO) == 1};
     int rc = read_inputs(o, &trace, &cluster, err);
@@ -401,6 +431,10 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
         rc = rc < 0 ? rc : stk_tenants_match(&tenants, &trace, err);
     }
     rc = rc < 0 ? rc : stk_flat_tenants_make(&flat, &trace, err);
+    if (rc == 0 && o->rules) {
+        c.options.rules = &rules;
+        rc = read_rules(o, &rules, &rules_text, err);
+    }
     if (rc == 0 && o->sequence) {
         rc = fill(o, &trace, &cluster, setups, n, err);
         stk_tenants_free(&tenants);
@@ -420,11 +454,27 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
         say_notes(&trace, &results[0]);
         rc = write_outputs(o, &trace, results, n, err);
     }
+    free(rules_text);
     stk_tenants_free(&tenants);
     stk_flat_tenants_free(&flat);
     stk_trace_done(&trace);
     stk_cluster_done(&cluster);
     return rc;
+}
+
+/* All of them once more, with the rules. */
+static int twice(struct stk_setup *setups, uint32_t *n, struct stk_err *err)
+{
+    if (*n > MAX_RUNS / 2)
+        return stk_err_set(err, -EINVAL, "--before takes at most %d runs", MAX_RUNS / 2);
+    for (uint32_t i = 0; i < *n; i++) {
+        struct stk_setup *s = &setups[*n + i];
+
+        *s = setups[i];
+        (void)snprintf(s->name, sizeof(s->name), "%.50s, rules", setups[i].name);
+    }
+    *n *= 2;
+    return 0;
 }
 
 static int simulate(struct options *o, struct stk_err *err)
@@ -439,6 +489,8 @@ static int simulate(struct options *o, struct stk_err *err)
         goto out;
     }
     rc = make_setups(o, setups, &n, err);
+    if (rc == 0 && o->before)
+        rc = twice(setups, &n, err);
     rc = rc < 0 ? rc : check_params(o, setups, n, err);
     rc = rc < 0 ? rc : find_solver(o, setups, n, err);
     rc = rc < 0 ? rc : run_setups(o, setups, n, results, err);

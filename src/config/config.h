@@ -20,7 +20,7 @@
 
 /* Strings are NULL where nothing was said. */
 struct stk_config {
-    char *listen, *socket, *state;
+    char *listen, *socket, *state, *rules;
     uint64_t virtual_gpus;
     struct {
         char *bundle, *order, *backfill, *place, *preempt;

@@ -146,7 +146,8 @@ static void lacks_room(const struct stk_state *s, const struct stk_job *j, struc
         return;
     }
     r->have = p->gpus_free;
-    if (stk_place_possible(s, &sh->demand, j->pool, NULL) < 0) { /* nodes were taken away */
+    if (stk_place_possible(s, &sh->demand, j->pool, NULL) < 0 && /* nodes were taken away */
+        !(s->pools_change && stk_place_anywhere(s, &sh->demand))) {
         r->code = STK_WHY_NEVER;
         return;
     }

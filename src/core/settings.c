@@ -75,6 +75,35 @@ int32_t stk_settings_shift(const struct stk_state *s, uint32_t job)
     return sum;
 }
 
+int64_t stk_settings_utilization(const struct stk_state *s, uint32_t pool)
+{
+    uint64_t up = 0, used = 0;
+
+    for (uint32_t p = 0; p < s->n_pools; p++) {
+        const struct stk_pool *q = &s->pools[p];
+
+        if (pool != STK_NONE && p != pool)
+            continue;
+        up += q->gpus_up;
+        used += q->gpus_up - q->gpus_free - q->gpus_idle_off;
+    }
+    return up > 0 ? (int64_t)(used * 1000 / up) : 0;
+}
+
+stk_time stk_settings_wait(const struct stk_state *s, uint32_t pool, stk_time now)
+{
+    stk_time first = now;
+
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+
+        if (j->state == STK_JOB_WAITING && (pool == STK_NONE || j->pool == pool) &&
+            j->queued < first)
+            first = j->queued;
+    }
+    return now - first;
+}
+
 /* ---- a core with what is in force ---- */
 
 static const struct stk_param *find_in(const struct stk_param *table, const char *name)

@@ -41,6 +41,12 @@ int stk_settings_set(struct stk_core *c, const struct stk_set *e, struct stk_err
 /* What is added to the job's own priority, by its kind and queue. */
 int32_t stk_settings_shift(const struct stk_state *s, uint32_t job);
 
+/* What conditions of rules ask. A pool's GPUs in use, in thousandths of those that are up; how long
+ * the one that has waited longest has waited, 0 when none waits: O(jobs). STK_NONE: of all pools.
+ */
+int64_t stk_settings_utilization(const struct stk_state *s, uint32_t pool);
+stk_time stk_settings_wait(const struct stk_state *s, uint32_t pool, stk_time now);
+
 uint64_t stk_settings_digest(const struct stk_state *s, uint64_t h);
 /* get: into a fresh core, which is made again with what is read. */
 void stk_settings_put(struct stk_bytes *b, const struct stk_state *s);

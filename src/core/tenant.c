@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "core/fair.h"
 #include "core/limit.h"
+#include "core/settings.h"
 #include "core/shape.h"
 #include "core/share.h"
 #include "core/usage.h"
@@ -19,17 +20,33 @@ static bool within(uint64_t limit, uint64_t used, uint64_t more)
 
 /* Of these GPU types, those of which the tenant may have so much more; 0: it may not in all.
  * 'empty': if it had nothing yet. */
-static uint64_t open_at(const struct stk_state *s, uint32_t tenant, uint64_t types, uint64_t more,
-                        bool empty)
+static uint64_t open_at(const struct stk_state *s, uint32_t tenant, uint64_t types, uint64_t more)
 {
     const uint64_t *limit = stk_tenant_limit(s, tenant, STK_ALL_TYPES);
     const uint64_t *used = stk_tenant_used(s, tenant, STK_ALL_TYPES);
     uint64_t open = types;
 
-    if (!within(*limit, empty ? 0 : *used, more))
+    if (!within(*limit, *used, more))
         return 0;
     for (uint32_t k = STK_OF_TYPE(0); k < s->n_tenant_cols; k++)
-        if (!within(limit[k], empty ? 0 : used[k], more))
+        if (!within(limit[k], used[k], more))
+            open &= ~(UINT64_C(1) << (k - 1));
+    return open;
+}
+
+/* The same if it had nothing, and the limits were those of now, or those that the core was made
+ * with: one that was set is not there for ever. */
+static uint64_t ever_open_at(const struct stk_state *s, uint32_t tenant, uint64_t types,
+                             uint64_t more)
+{
+    const uint64_t *limit = stk_tenant_limit(s, tenant, STK_ALL_TYPES);
+    const struct stk_tenant_spec *made = &s->settings->tenants[tenant];
+    uint64_t open = types;
+
+    if (!within(*limit, 0, more) && !within(made->limit, 0, more))
+        return 0;
+    for (uint32_t k = STK_OF_TYPE(0); k < s->n_tenant_cols; k++)
+        if (!within(limit[k], 0, more) && !within(made->type_limit[k - 1], 0, more))
             open &= ~(UINT64_C(1) << (k - 1));
     return open;
 }
@@ -66,7 +83,7 @@ static uint64_t open_to(const struct stk_state *s, const struct stk_shape *sh, u
 {
     if (sh->firm && !firm_fits(s, tenant, stk_limit_milli(s, &sh->demand, sh->pool)))
         return 0;
-    return open_at(s, tenant, types, more, false);
+    return open_at(s, tenant, types, more);
 }
 
 uint64_t stk_tenant_open(const struct stk_state *s, uint32_t shape)
@@ -151,7 +168,7 @@ int stk_tenant_check(const struct stk_state *s, const struct stk_job_spec *spec,
                                "needs %g GPUs and is critical: such jobs stay within what their "
                                "tenant is guaranteed, %.60s %g",
                                gpus_of(more), s->tenants[at - 1].name, gpus_of(own));
-        open = open_at(s, at - 1, open, more, true);
+        open = ever_open_at(s, at - 1, open, more);
         if (!open)
             return stk_err_set(err, -ERANGE, "needs %g GPUs; the limit of tenant %.60s is less%s",
                                gpus_of(more), s->tenants[at - 1].name,

@@ -101,6 +101,8 @@ struct stk_daemon {
     struct stk_config config;
     struct stk_setup setup;
     struct stk_machine machine;
+    json_t *rules; /* of the configuration's file of rules; NULL: there is none */
+    int64_t rules_every_s;
     uint64_t nofile; /* soft limit of files before we raised it: that of jobs */
     char *state, *socket;
     char *found; /* configuration that nobody named */
@@ -125,6 +127,9 @@ struct stk_daemon {
 
 /* run.c */
 /* Timers and signals: to be called before anybody is told that the daemon is ready. */
+/* The configuration's file of rules; *ret_list is NULL where there is none. */
+int stk_daemon_rules(const struct stk_config *c, json_t **ret_list, int64_t *ret_every_s,
+                     struct stk_err *err);
 void stk_daemon_prepare(struct stk_daemon *d);
 int stk_daemon_run(struct stk_daemon *d, struct stk_err *err);
 stk_time stk_daemon_now(void *ctx); /* the daemon */

@@ -212,6 +212,9 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
 
     int rc;
 
+    rc = stk_daemon_rules(&d->config, &d->rules, &d->rules_every_s, err);
+    if (rc < 0)
+        return rc;
     stk_daemon_live_config(d, &d->setup, &d->config, &cfg);
     rc = stk_live_open(&cfg, &d->live, err);
     for (uint32_t i = 0; i < d->n_early && rc == 0; i++)
@@ -286,6 +289,7 @@ static void close_all(struct stk_daemon *d)
     stk_idlers_free(d->idlers);
     stk_api_free(d->api);
     stk_live_close(d->live);
+    json_decref(d->rules);
     if (d->engine)
         d->engine->ops->close(d->engine);
     stk_store_close(d->store);

@@ -43,6 +43,8 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
     struct stk_live_config live = *stk_live_config(d->live);
     struct stk_setup setup, before = d->setup;
     uint32_t quantum_ms, switch_pct;
+    json_t *rules = NULL, *old_rules = d->rules;
+    int64_t every = 0, old_every = d->rules_every_s;
     int rc;
 
     stk_config_init(&fresh);
@@ -50,15 +52,22 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
     rc = rc < 0 ? rc : stk_daemon_merge(&d->opt, &fresh, err);
     rc = rc < 0 ? rc : stk_config_setup(&fresh, &setup, err);
     rc = rc < 0 ? rc : stk_daemon_teams(d, &fresh, err);
+    rc = rc < 0 ? rc : stk_daemon_rules(&fresh, &rules, &every, err);
     if (rc == 0 && stk_live_pending(d->live)) /* nothing may be half done */
         rc = stk_live_turn(d->live, err);
     if (rc == 0) {
         d->setup = setup; /* its name is kept by reference */
+        d->rules = rules;
+        d->rules_every_s = every;
         stk_daemon_live_config(d, &d->setup, &fresh, &live);
         rc = stk_live_reload(d->live, &live, err);
-        if (rc < 0)
+        if (rc < 0) {
             d->setup = before;
+            d->rules = old_rules;
+            d->rules_every_s = old_every;
+        }
     }
+    json_decref(rc < 0 ? rules : old_rules);
     if (rc < 0) {
         stk_config_done(&fresh);
         return rc;

@@ -15,6 +15,7 @@
 
 #include "core/state.h"
 #include "daemon/daemon.h"
+#include "rules/read.h"
 
 #define RETRY_MS 1000u
 #define LINGER_MS 2000u
@@ -205,6 +206,31 @@ int stk_daemon_teams(const struct stk_daemon *d, struct stk_config *c, struct st
                     : stk_err_set(err, -ENOMEM, "out of memory");
 }
 
+int stk_daemon_rules(const struct stk_config *c, json_t **ret_list, int64_t *ret_every_s,
+                     struct stk_err *err)
+{
+    char *text;
+    ssize_t n = 0, more;
+    int fd, rc;
+
+    *ret_list = NULL;
+    *ret_every_s = 0;
+    if (!c->rules)
+        return 0;
+    fd = open(c->rules, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return stk_err_set(err, -errno, "rules: cannot read %s: %s", c->rules, strerror(errno));
+    text = malloc(STK_MAX_RULES_FILE + 1);
+    while (text && n <= STK_MAX_RULES_FILE &&
+           (more = read(fd, text + n, STK_MAX_RULES_FILE + 1 - (size_t)n)) > 0)
+        n += more;
+    (void)close(fd);
+    rc = text ? stk_rules_tree(c->rules, text, (size_t)n, ret_list, ret_every_s, err)
+              : stk_err_set(err, -ENOMEM, "out of memory");
+    free(text);
+    return rc;
+}
+
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret)
 {
@@ -229,6 +255,8 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
                                          .retain_done = 10000};
     ret->teams = c->teams;
     ret->policy = setup->name;
+    ret->rules = d->rules;
+    ret->rules_every = d->rules_every_s * STK_SECOND;
     ret->no_mps = d->machine.no_mps[0] ? d->machine.no_mps : NULL;
     ret->share =
         c->gpus.share == 2 || (c->gpus.share == 0 && !ret->no_mps) ? STK_SHARE_MPS : STK_SHARE_NONE;

@@ -152,6 +152,7 @@ stk_time stk_live_wake(const struct stk_live *l)
         wake = l->waiting[i].until < wake ? l->waiting[i].until : wake;
     if (stk_live_reserve_wake(l) < wake)
         wake = stk_live_reserve_wake(l);
+    wake = l->rules_wake < wake ? l->rules_wake : wake;
     return l->cron_wake < wake ? l->cron_wake : wake;
 }
 
@@ -175,6 +176,8 @@ int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struc
     l->cfg.limits = cfg->limits;
     l->cfg.teams = cfg->teams;
     l->cfg.share = cfg->share;
+    l->cfg.rules = cfg->rules;
+    l->cfg.rules_every = cfg->rules_every;
     rc = stk_live_recover(l, err);
     if (rc == 0)
         return 0;

@@ -51,6 +51,8 @@ struct stk_live_config {
     const struct stk_teams *teams; /* whose tables the core has; borrowed; NULL: nobody's */
     enum stk_share share;          /* of parts of GPUs, for jobs that say nothing */
     const char *no_mps;            /* why there is no MPS here; NULL: there is; borrowed for life */
+    const json_t *rules;           /* a list (docs/spec/rules.md); NULL: none; borrowed for life */
+    stk_time rules_every;          /* how often their conditions are looked at; 0: as usual */
     stk_time (*clock)(void *ctx);  /* microseconds since the Unix epoch */
     int (*signal)(void *ctx, stk_job_number number, int sig, struct stk_err *err); /* optional */
     void (*log)(void *ctx, const char *line); /* optional: notable things, one line each */
@@ -149,6 +151,14 @@ stk_live_reservations(const struct stk_live *live); /* an array; until the next 
  */
 const char *stk_live_reservation_name(const struct stk_live *live, uint32_t booking);
 uint32_t stk_live_reservation_id(const struct stk_live *live, const char *name);
+/* Operators: a rule more, or (not 'on') one less: {"name"}. */
+int stk_live_rule(struct stk_live *live, const struct stk_asker *by, json_t *take_rule, bool on);
+/* All rules, or the one of that name; NULL: there is none. */
+json_t *stk_live_rules(const struct stk_live *live, const char *name);
+/* When such a rule would begin and end over the next days, and what it would change. Nothing
+ * happens. -EINVAL. */
+int stk_live_rules_test(struct stk_live *live, json_t *rule, int64_t days, json_t **ret,
+                        struct stk_err *err);
 /* When a schedule submits its next job, and which it submitted last (0: none). False: the job is no
  * schedule. */
 bool stk_live_schedule(const struct stk_live *live, stk_job_number number, stk_time *ret_next,

@@ -14,7 +14,8 @@ static stk_time no_time(void *ctx)
 {
     const struct stk_live *l = ctx;
 
-    return l->first || l->off_changed || l->cron_wake <= l->now || stk_live_waiting_due(l, l->now)
+    return l->first || l->off_changed || l->cron_wake <= l->now || l->rules_wake <= l->now ||
+                   stk_live_waiting_due(l, l->now)
                ? 0
                : STK_NEVER_TIME;
 }
@@ -47,6 +48,7 @@ void stk_live_drop(struct stk_live *l)
     stk_entries_done(&l->entries);
     stk_live_items_forget(l);
     stk_live_cron_forget(l);
+    stk_live_rules_forget(l);
     l->n_waiting = 0; /* the engine reports them again */
     l->loop = NULL;
     l->core = NULL;
@@ -137,6 +139,8 @@ static int replay_one(void *ctx, const struct stk_row *row)
     rc = stk_wire_get(row->bytes, row->len, &r->wire, &r->err);
 
     rc = rc < 0 ? rc : stk_core_apply(r->l->core, &r->wire.ev, &r->err);
+    if (rc == -EINVAL && r->wire.ev.type == STK_EV_SET)
+        rc = 0; /* what it names is not in the configuration any more; rules see to the rest */
     if (rc < 0) {
         struct stk_err more;
 
@@ -305,5 +309,8 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     l->now = l->cfg.clock(l->cfg.ctx);
     if (l->now < stk_core_state(l->core)->now)
         l->now = stk_core_state(l->core)->now; /* the clock was set back */
+    rc = stk_live_rules_load(l, err);
+    if (rc < 0)
+        return rc;
     return stk_loop_adopt(l->loop, l->now, err);
 }

@@ -145,6 +145,19 @@ int stk_live_quota(struct stk_live *l, const struct stk_asker *by, const char *t
     return enqueue(l, r);
 }
 
+int stk_live_rule(struct stk_live *l, const struct stk_asker *by, json_t *take_rule, bool on)
+{
+    struct stk_live_request *r = request_new(by, STK_REQ_RULE);
+
+    if (!r) {
+        json_decref(take_rule);
+        return -ENOMEM;
+    }
+    r->body = take_rule;
+    r->on = on;
+    return enqueue(l, r);
+}
+
 static int apply_off(struct stk_live *l, struct stk_loop *loop, stk_time now, struct stk_err *err)
 {
     int rc = 0;
@@ -214,11 +227,15 @@ int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err
             rc = stk_live_do_quota(l, r, err);
         else if (r->kind == STK_REQ_RESERVE)
             rc = stk_live_do_reserve(l, r, err);
+        else if (r->kind == STK_REQ_RULE)
+            rc = stk_live_do_rule(l, r, err);
         else
             rc = stk_live_do_drain(l, r, err);
     }
     if (rc == 0 && l->cron_wake <= now)
         rc = stk_live_cron_fire(l, err);
+    if (rc == 0 && l->rules_wake <= now)
+        rc = stk_live_rules_step(l, err);
     if (rc == 0 && stk_live_waiting_due(l, now))
         rc = stk_live_waiting_apply(l, err);
     if (rc == 0 && l->n_saved > 0)

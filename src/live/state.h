@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "drive/loop.h"
 #include "live/entries.h"
+#include "rules/rules.h"
 #include "spec/spec.h"
 #include "sys/user.h"
 #include "teams/teams.h"
@@ -20,7 +21,8 @@ enum stk_request_kind {
     STK_REQ_DRAIN,
     STK_REQ_ADOPT,
     STK_REQ_QUOTA,
-    STK_REQ_RESERVE
+    STK_REQ_RESERVE,
+    STK_REQ_RULE
 };
 
 struct stk_live_request {
@@ -132,8 +134,12 @@ struct stk_live {
 
     struct stk_live_schedule *schedules;
     uint32_t n_schedules, cap_schedules;
-    stk_time cron_wake;       /* the earliest of them */
-    struct stk_zone zone;     /* the machine's */
+    stk_time cron_wake;   /* the earliest of them */
+    struct stk_zone zone; /* the machine's */
+    struct stk_rules rules;
+    json_t *rule_list;        /* all there are: {rule, source, error} */
+    stk_time rules_wake;      /* when one is due */
+    bool rules_changed;       /* by the step that is being made */
     struct stk_live_off *off; /* by node */
     struct stk_live_waiting *waiting;
     uint32_t n_waiting, cap_waiting;
@@ -178,6 +184,12 @@ int stk_live_reserve_go_on(struct stk_live *l, struct stk_err *err); /* those th
 stk_time stk_live_reserve_wake(const struct stk_live *l);
 int stk_live_reserve_over(struct stk_live *l, const struct stk_event *ev, struct stk_err *err);
 int stk_live_do_reserve(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+
+/* rules.c */
+int stk_live_rules_load(struct stk_live *l, struct stk_err *err);
+void stk_live_rules_forget(struct stk_live *l);
+int stk_live_rules_step(struct stk_live *l, struct stk_err *err); /* what is due */
+int stk_live_do_rule(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 
 /* requests.c: takes in everything that was asked for up to now. */
 int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err);

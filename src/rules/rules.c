@@ -116,6 +116,16 @@ stk_time stk_rule_next_end(const struct stk_rules *r, const struct stk_rule *rul
     return STK_NEVER_TIME;
 }
 
+/* When one that is in force since 'since' ends, or begins once more before that. */
+static stk_time next_turn(const struct stk_rules *r, const struct stk_rule *rule, stk_time since)
+{
+    stk_time end = stk_rule_next_end(r, rule, since), again = STK_NEVER_TIME;
+
+    if (rule->until == STK_UNTIL_WHILE)
+        again = stk_rule_next_begin(r, rule, since);
+    return again < end ? again : end;
+}
+
 /* In force when it began since it last ended. */
 static void begin_by_clock(const struct stk_rules *r, struct stk_rule *rule, stk_time now)
 {
@@ -127,14 +137,14 @@ static void begin_by_clock(const struct stk_rules *r, struct stk_rule *rule, stk
         ended = from_unix(r, stk_cron_last(&rule->end, r->zone[rule->zone], at));
     rule->on = rule->until == STK_UNTIL_CRON ? began > ended : ended > now;
     rule->since = rule->on ? began : now;
-    rule->next = rule->on ? stk_rule_next_end(r, rule, rule->until == STK_UNTIL_CRON ? now : began)
+    rule->next = rule->on ? next_turn(r, rule, rule->until == STK_UNTIL_CRON ? now : began)
                           : stk_rule_next_begin(r, rule, now);
 }
 
 void stk_rule_begin(const struct stk_rules *r, struct stk_rule *rule, stk_time now)
 {
     rule->turning = STK_NEVER_TIME;
-    rule->tried = false;
+    rule->tried = rule->told = false;
     rule->sorry.text[0] = '\0';
     if (rule->when == STK_WHEN_CRON) {
         begin_by_clock(r, rule, now);
@@ -166,18 +176,23 @@ static void turn(struct stk_rule *rule, bool on, stk_time at)
     rule->on = on;
     rule->since = at;
     rule->turning = STK_NEVER_TIME;
-    rule->tried = false;
+    rule->tried = rule->told = false;
     rule->sorry.text[0] = '\0';
 }
 
-/* Several times may have passed: all are gone through. */
+/* Several times may have passed: all are gone through. One that lasts for a while and begins once
+ * more lasts as long from then on. */
 static void step_by_clock(const struct stk_rules *r, struct stk_rule *rule, stk_time now)
 {
     while (rule->next <= now) {
         stk_time at = rule->next;
 
-        turn(rule, !rule->on, at);
-        rule->next = rule->on ? stk_rule_next_end(r, rule, at) : stk_rule_next_begin(r, rule, at);
+        if (rule->on && rule->until == STK_UNTIL_WHILE &&
+            stk_rule_next_begin(r, rule, at - 1) == at)
+            rule->since = at;
+        else
+            turn(rule, !rule->on, at);
+        rule->next = rule->on ? next_turn(r, rule, at) : stk_rule_next_begin(r, rule, at);
     }
 }
 

@@ -48,6 +48,7 @@ struct stk_rule {
     stk_time turning; /* the condition has been otherwise since then; STK_NEVER_TIME: it is not */
     stk_time next;    /* when it is looked at again */
     bool tried;       /* what it sets, since it is in force */
+    bool told;        /* somebody, of the next */
     struct stk_err sorry; /* what it sets was refused; "" */
 };
 

@@ -10,6 +10,7 @@ struct stk_compare {
     const struct stk_cluster *cluster;
     const struct stk_setup *setups;
     uint32_t n;
+    uint32_t plain;                 /* the first so many run without rules */
     struct stk_run_options options; /* its progress is made here */
     bool progress;
 };

@@ -20,6 +20,7 @@
 #include "hetero/hetero.h"
 #include "policy/registry.h"
 #include "sim/mix.h"
+#include "sim/ruled.h"
 #include "sim/speeds.h"
 #include "sys/big.h"
 
@@ -52,6 +53,7 @@ struct sim_run {
     stk_time advised;              /* the round it last spoke in */
     struct stk_fairness *fair;     /* NULL: nobody said who the tenants are */
     struct stk_foresee *foresee;   /* NULL: nobody asked */
+    struct stk_ruled *ruled;       /* NULL: no rules */
     struct live *live;
     uint32_t cap_live;
     uint32_t next_job;
@@ -99,6 +101,11 @@ static stk_time next_submit(void *ctx)
     stk_time at = x->next_job < x->t->n_jobs ? x->t->jobs[x->next_job].submit : STK_NEVER_TIME;
     stk_time round = g->next ? g->next(g->ctx) : STK_NEVER_TIME;
 
+    at = round < at ? round : at;
+    round = STK_NEVER_TIME;
+    /* rules alone do not keep it going, but at the start */
+    if (x->ruled && (at < STK_NEVER_TIME || x->s->n_live > 0))
+        round = stk_ruled_next(x->ruled);
     at = round < at ? round : at;
     round = STK_NEVER_TIME;
 
@@ -233,6 +240,10 @@ static int feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *
 
     if (rc == 0 && g->feed && g->next(g->ctx) <= now)
         rc = g->feed(g->ctx, loop, x->core, now, err);
+    if (rc < 0)
+        return rc;
+    if (x->ruled && stk_ruled_next(x->ruled) <= now)
+        rc = stk_ruled_feed(x->ruled, loop, x->s, now, err);
     if (rc < 0)
         return rc;
     if (x->adviser && now % x->s->round == 0 && now > x->advised) {
@@ -561,6 +572,7 @@ static int make_core(const struct sim_run *x, const struct stk_cluster *c,
         .mix = mix,
         .speeds = x->speeds.s.types > 0 ? &x->speeds.s : NULL,
         .sleeps = stk_params_word(&setup->params, stk_sim_leave, "suspend"),
+        .pools_change = x->ruled && stk_ruled_moves_nodes(x->ruled),
         .retain_done = x->numbers ? UINT32_MAX : 1,
     };
     int rc = known && !mix ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
@@ -682,6 +694,7 @@ static void clean_up(struct sim_run *x)
     stk_core_free(x->shadow);
     stk_foresee_free(x->foresee);
     stk_fairness_free(x->fair);
+    stk_ruled_free(x->ruled);
     stk_speed_table_done(&x->speeds);
     free(x->numbers);
     free(x->pool_of_group);
@@ -745,6 +758,8 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
         rc = stk_speed_table_fit(
             t->speeds, c, stk_params_word(&setup->params, stk_sim_spread, "on"), &x.speeds, err);
     rc = rc < 0 ? rc : make_rows(&x, err);
+    if (rc == 0 && o->rules)
+        rc = stk_ruled_new(o->rules, &joined, o->tenants, &x.ruled, err);
     rc = rc < 0 ? rc : make_core(&x, &joined, setup, &x.core, err);
     if (rc == 0 && o->paranoid)
         rc = make_core(&x, &joined, setup, &x.shadow, err);

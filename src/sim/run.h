@@ -12,6 +12,7 @@
 
 struct stk_loop;
 struct stk_core;
+struct stk_run_rules;
 
 /* Somebody who takes part in a run and looks on: scenarios. Every member may be NULL. */
 struct stk_run_guest {
@@ -38,6 +39,7 @@ struct stk_run_options {
     const struct stk_flat_tenants *flat; /* for orders that ask for tenants; may be NULL */
     struct stk_progress *progress;       /* NULL: none */
     const struct stk_run_guest *guest;   /* NULL: none */
+    const struct stk_run_rules *rules;   /* NULL: none (sim/ruled.h) */
     const char *solver; /* path of stoker-lp, for objectives that need it; may be NULL */
 };
 

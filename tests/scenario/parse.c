@@ -36,6 +36,35 @@ static int read_at(struct parser *p, char *text)
     return *rest ? read_step(p, rest) : 0;
 }
 
+/* One rule as in a file of rules, without the braces. */
+static int read_rule(struct parser *p, const char *text)
+{
+    struct scn_text *to = &p->s->rules;
+
+    if (to->len == 0 && !scn_add(to, "rules:\n"))
+        return scn_wrong(p, "too long");
+    return scn_add(to, "  - {%s}\n", text) ? 0 : scn_wrong(p, "too long");
+}
+
+/* "2026-11-16 07:00 Europe/Berlin"; the zone may be left out. */
+static int read_start(struct parser *p, const char *text)
+{
+    struct scenario *s = p->s;
+    char *zone;
+
+    while (*text == ' ')
+        text++;
+    if (strlen(text) >= sizeof(s->start))
+        return scn_wrong(p, "expected \"start: DATE TIME ZONE\"");
+    (void)snprintf(s->start, sizeof(s->start), "%s", text);
+    zone = strrchr(s->start, ' ');
+    if (zone && zone[1] >= 'A') {
+        *zone = '\0';
+        (void)snprintf(s->zone, sizeof(s->zone), "%s", zone + 1);
+    }
+    return 0;
+}
+
 static int read_line(struct parser *p, char *text)
 {
     static const struct {
@@ -48,6 +77,10 @@ static int read_line(struct parser *p, char *text)
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (strncmp(text, all[i].word, strlen(all[i].word)) == 0)
             return all[i].read(p, text + strlen(all[i].word));
+    if (strncmp(text, "rule:", 5) == 0)
+        return read_rule(p, text + 5);
+    if (strncmp(text, "start:", 6) == 0)
+        return read_start(p, text + 6);
     return read_step(p, text);
 }
 
@@ -135,6 +168,7 @@ void scn_free(struct scenario *s)
     free(s->cluster.s);
     free(s->tenants.s);
     free(s->queues.s);
+    free(s->rules.s);
     free(s->jobs.s);
     free(s->job);
     free(s->steps);

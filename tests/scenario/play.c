@@ -10,6 +10,7 @@
 #include "core/state.h"
 #include "drive/loop.h"
 #include "model/reason.h"
+#include "sim/ruled.h"
 #include "sim/run.h"
 
 #define MOST_TURNS 200000
@@ -464,6 +465,7 @@ int scn_play(const struct scenario *s, const char *file, FILE *out, struct stk_e
         .ctx = &p, .next = next, .feed = feed, .event = event, .refused = refused, .after = after};
     struct stk_run_options o = {.lenient = true, .last_id = UINT32_MAX, .guest = &guest};
     struct stk_run_result r = {0};
+    struct stk_run_rules rules;
     int rc;
 
     if (!w)
@@ -473,6 +475,15 @@ int scn_play(const struct scenario *s, const char *file, FILE *out, struct stk_e
     rc = rc < 0 ? rc : match_jobs(&p, err);
     o.split = w->cluster.pools.n > 1;
     o.tenants = s->tenants.len > 0 ? &w->tenants : NULL;
+    rules = (struct stk_run_rules){.name = "rule",
+                                   .text = s->rules.s,
+                                   .len = s->rules.len,
+                                   .zone = s->zone[0] ? s->zone : NULL};
+    if (rc == 0 && s->rules.len > 0) {
+        rc =
+            stk_ruled_start(s->start[0] ? s->start : "2026-11-16", rules.zone, &rules.start_s, err);
+        o.rules = &rules;
+    }
     rc = rc < 0 ? rc : stk_sim_run(&w->trace, &w->cluster, &w->setup, &o, &r, err);
     if (rc == 0)
         stk_run_result_done(&r);

@@ -84,6 +84,8 @@ struct scenario {
     uint32_t n_params;
     struct scn_text cluster, tenants, queues, jobs; /* as the simulator reads them */
     uint32_t cluster_line, tenants_line;
+    struct scn_text rules;                        /* likewise; empty: none */
+    char start[SCN_MAX_NAME], zone[SCN_MAX_NAME]; /* the date at time 0; "" : not said */
     struct scn_tenant *tenant;
     uint32_t n_tenants;
     struct scn_job *job; /* in the order of submission */

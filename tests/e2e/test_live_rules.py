@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules on a running daemon: by the clock and by condition, from a file and added, over restarts."""
+import json
+import subprocess
+import time
+
+import pytest
+from daemon import STOKER, Daemon
+
+# In force at any time: it begins every midnight and lasts longer than a day.
+ALWAYS = {"name": "boost", "when": "0 0 * * *", "until": "30h", "zone": "Europe/Berlin", "then": [{"kind": "train", "priority": "+300"}]}
+FILE = """
+every: 1s
+rules:
+  - name: from-the-file
+    zone: Asia/Tokyo
+    when: 0 0 * * *
+    until: 30h
+    then: [{kind: train, priority: +7}]
+  - name: full
+    when: {utilization_above: 90%, for: 1s}
+    then: [{kind: batch, priority: -40}]
+"""
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    with Daemon(tmp_path, gpus=2, config="{}\n") as d:
+        yield d
+
+
+def cli(daemon, *words, code=0):
+    done = subprocess.run([str(STOKER), *words], capture_output=True, text=True, timeout=60, check=False,
+                          env={**daemon.env, "STOKER_SOCKET": str(daemon.socket)})
+    assert done.returncode == code, done.stderr + done.stdout
+    return done.stdout + done.stderr
+
+
+def rule(daemon, name):
+    return next((r for r in daemon.get("/v1/rules")["rules"] if r["name"] == name), None)
+
+
+def until(check, what, timeout=60):
+    end = time.monotonic() + timeout
+    while not check():
+        assert time.monotonic() < end, what
+        time.sleep(0.2)
+
+
+def priority(daemon, number):
+    return daemon.job(number)["priority"]
+
+
+def fill(daemon, gpus=2):
+    return daemon.submit(command=["/bin/sleep", "1000"], gpus=gpus)
+
+
+def test_a_rule_by_the_clock_changes_what_waits_and_goes_again(daemon):
+    fill(daemon)
+    waiting = daemon.submit(command=["/bin/true"], gpus=1, priority=500)
+    assert priority(daemon, waiting) == 500
+    assert daemon.post("/v1/rules", ALWAYS) == {"name": "boost"}
+    assert priority(daemon, waiting) == 800
+    assert rule(daemon, "boost")["in_force"] and rule(daemon, "boost")["next"] > time.time()
+    later = daemon.submit(command=["/bin/true"], gpus=1, priority=100)
+    assert priority(daemon, later) == 400
+    daemon.kill()
+    daemon.start()
+    assert rule(daemon, "boost")["in_force"] and priority(daemon, waiting) == 800
+    assert "removed" in cli(daemon, "rule", "rm", "boost")
+    assert priority(daemon, waiting) == 500 and priority(daemon, later) == 100
+    daemon.kill()
+    daemon.start()
+    assert rule(daemon, "boost") is None and priority(daemon, waiting) == 500
+
+
+def test_rules_of_a_file_and_conditions(tmp_path):
+    path = tmp_path / "rules.yaml"
+    path.write_text(FILE)
+    with Daemon(tmp_path / "d", gpus=2, config=f"rules: {path}\n") as d:
+        assert rule(d, "from-the-file")["in_force"] and rule(d, "from-the-file")["source"] == "file"
+        assert not rule(d, "full")["in_force"]
+        job = fill(d)
+        waiting = d.submit(command=["/bin/true"], gpus=1, priority=500)
+        assert priority(d, waiting) == 507
+        until(lambda: rule(d, "full")["in_force"], "the condition is seen")
+        d.kill()
+        d.start()
+        assert rule(d, "full")["in_force"], "a condition that has begun is known after a restart"
+        d.post(f"/v1/jobs/{job}/cancel")
+        until(lambda: not rule(d, "full")["in_force"], "and that it is gone")
+        assert "is in the configuration" in cli(d, "rule", "rm", "full", code=1)
+        path.write_text("rules: []\n")
+        d.reload()
+        until(lambda: d.get("/v1/rules")["rules"] == [], "the file is read again")
+        fill(d)
+        assert priority(d, d.submit(command=["/bin/true"], gpus=2, priority=500)) == 500
+
+
+def test_the_command_line_adds_lists_shows_and_tests(daemon, tmp_path):
+    path = tmp_path / "r.yaml"
+    path.write_text("zone: America/New_York\nrules:\n  - name: day\n    when: 0 8 * * *\n    until: 0 20 * * *\n"
+                    "    then: [{kind: batch, priority: -50}, {param: tier.classes, value: '300'}]\n")
+    text = cli(daemon, "rule", "test", str(path), "--days", "3")
+    assert text.count("from ") >= 3 and "America/New_York" in text and "priority -50" in text and "tier.classes=300" in text
+    assert daemon.get("/v1/rules")["rules"] == []
+    assert "rule day added" in cli(daemon, "rule", "add", str(path))
+    assert "America/New_York" in cli(daemon, "rule", "list") and "0 8 * * *" in cli(daemon, "rule", "list")
+    shown = json.loads(cli(daemon, "rule", "show", "day", "--json"))
+    assert shown["until"] == "0 20 * * *" and shown["source"] == "added"
+    times = json.loads(cli(daemon, "rule", "test", "day", "--json"))["times"]
+    assert all(11.9 * 3600 < t["end"] - t["begin"] < 12.1 * 3600 for t in times) and len(times) >= 6
+    assert "already" in cli(daemon, "rule", "add", str(path), code=1)
+    assert "there is no rule" in cli(daemon, "rule", "show", "night", code=1)
+
+
+def test_what_is_wrong_is_said(daemon):
+    for change, says in [({"then": []}, "at least one"), ({"when": "0 25 * * *"}, "hour must be numbers"), ({"zone": "Europe/Atlantis"}, "no time zone"),
+                         ({"until": None}, "needs an end"), ({"until": "gone"}, "needs an end"), ({"then": [{"kind": "game", "priority": "+1"}]}, "no kind of jobs"),
+                         ({"then": [{"tenant": "x", "limit": 3}]}, "no tenant \"x\""), ({"then": [{"kind": "train", "priorty": "+1"}]}, "did you mean \"priority\"")]:
+        body = {k: v for k, v in {**ALWAYS, **change}.items() if v is not None}
+        answer = daemon.client().post("/v1/rules", body)
+        assert answer.status == 400 and says in answer.json["error"]["message"], answer
+    assert daemon.get("/v1/rules")["rules"] == []
+
+
+def test_a_value_that_is_refused_is_told_and_the_rest_holds(daemon):
+    fill(daemon)
+    waiting = daemon.submit(command=["/bin/true"], gpus=1, priority=500)
+    rules = {**ALWAYS, "then": [{"param": "no.such", "value": "1"}, {"kind": "train", "priority": "+300"}]}
+    daemon.post("/v1/rules", rules)
+    assert "no policy in use has a parameter" in rule(daemon, "boost")["error"]
+    assert priority(daemon, waiting) == 800
+    assert daemon.errors_with("is not followed")
+
+
+def test_limits_of_tenants_and_what_was_set_by_hand(tmp_path):
+    config = "tenants:\n  - {name: red, limit: 2, users: [root]}\n  - {name: blue, limit: 2}\n"
+    with Daemon(tmp_path / "d", gpus=2, config=config) as d:
+        d.post("/v1/tenants/blue/quota", {"limit": 1})
+        d.post("/v1/rules", {**ALWAYS, "then": [{"tenant": "red", "limit": 1}]})
+        limits = lambda: {t["name"]: t["limit"] for t in d.get("/v1/tenants")["tenants"]}
+        assert (limits()["red"], limits()["blue"]) == (1, 1), limits()
+        d.kill()
+        d.start()
+        assert (limits()["red"], limits()["blue"]) == (1, 1)
+        cli(d, "rule", "rm", "boost")
+        assert (limits()["red"], limits()["blue"]) == (2, 1)
+        d.kill()
+        d.start()
+        assert (limits()["red"], limits()["blue"]) == (2, 1)
