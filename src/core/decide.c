@@ -178,6 +178,31 @@ static uint32_t planned_step(struct stk_state *s, uint32_t pool, stk_time now,
     return 0;
 }
 
+#define SEARCH_ALWAYS 256 /* leases */
+
+/* Others give way to the job, or nobody can. In a large pool a search costs as much as a thousand
+ * starts, and mostly fails where the last one did: so a shape that is not within a guarantee is
+ * searched for again after twice as many leases have begun or ended as the last time, up to a
+ * quarter of those there are. */
+static uint32_t make_room(const struct stk_ask *ask, uint32_t job)
+{
+    struct stk_state *s = ask->s;
+    struct stk_shape *sh = &s->shapes[s->jobs[job].shape];
+    const struct stk_pool *p = &s->pools[ask->pool];
+    const bool all =
+        !s->fair || s->ranked || p->n_leased < SEARCH_ALWAYS || sh->title == STK_TITLE_GUARANTEE;
+    uint32_t n;
+
+    if (!all && p->n_changes - sh->search_at < sh->search_wait)
+        return 0;
+    n = s->preempt->room(s->preempt_st, ask, (stk_job_id){job});
+    sh->search_at = p->n_changes;
+    sh->search_wait = n > 0                               ? 0
+                      : sh->search_wait < p->n_leased / 8 ? 2 * sh->search_wait + 1
+                                                          : p->n_leased / 4;
+    return n;
+}
+
 /* The job cannot start and nobody before it waits for a reservation: others give way, or it is
  * promised a start, or it stands in the way of all. */
 static uint32_t head_waits(struct stk_state *s, uint32_t pool, uint32_t job, stk_time now,
@@ -189,7 +214,7 @@ static uint32_t head_waits(struct stk_state *s, uint32_t pool, uint32_t job, stk
 
     stk_fence_for(s, now, now + stk_speed_longest(s, &s->jobs[job], now));
     if (s->preempt->room)
-        n = s->preempt->room(s->preempt_st, &ask, (stk_job_id){job});
+        n = make_room(&ask, job);
     if (n == 0 && s->defrag > 0 && p->n_stopping == 0 && p->n_booked == 0)
         n = stk_defrag_room(&ask, job);
     stk_fence_any(s);
@@ -287,7 +312,7 @@ static uint32_t entitled_step(struct stk_state *s, uint32_t shape, const struct 
         return 1;
     }
     stk_tenant_note(s, shape, false);
-    n = s->preempt->room(s->preempt_st, &ask, (stk_job_id){first->id});
+    n = make_room(&ask, first->id);
     stk_fence_any(s);
     if (n == 0)
         park_entitled(s, p, first->id, now);

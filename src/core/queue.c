@@ -256,6 +256,7 @@ void stk_queue_lease(struct stk_state *s, uint32_t job)
     j->expected_end =
         j->started + stk_speed_time(stk_job_remaining(j, j->started), stk_job_speed(s, j));
     p->n_leased++;
+    p->n_changes++;
     s->n_leased++;
     stk_budget_up(s, job, true);
     p->level_leased[j->level]++;
@@ -285,6 +286,7 @@ void stk_queue_unlease(struct stk_state *s, uint32_t job)
     struct stk_pool *p = &s->pools[j->pool];
 
     p->n_leased--;
+    p->n_changes++;
     s->n_leased--;
     stk_budget_up(s, job, false);
     p->level_leased[j->level]--;

@@ -95,6 +95,8 @@ struct stk_shape {
     uint32_t park_next, park_prev;     /* shape + 1 */
     uint32_t park_at;                  /* tenant or account whose limit it is over */
     uint8_t title;                     /* of its first job (core/fair.h): in which heap it is */
+    uint32_t search_at, search_wait;   /* pool.n_changes when nobody was found to give way; changes
+                                          until the next search (core/decide.c) */
     uint32_t tenant_next, tenant_prev; /* shapes of its tenant, where guarantees are kept; + 1 */
     uint32_t lanes;                    /* the best of them (core/lane.h); lane + 1 */
 };
@@ -204,6 +206,7 @@ struct stk_pool {
     bool blocked;        /* head of a strict queue does not fit */
     struct stk_heap ready;
     struct stk_heap entitled[2]; /* by title; they go first */
+    uint32_t n_changes;          /* leases that began or ended */
     uint32_t title_parked;       /* shapes parked with a title; shape + 1 */
     bool late_keys;              /* some shape lies in it under a later job than its first */
     size_t park_used, park_head; /* bits over 'need'; in state.words and state.counts */

@@ -311,33 +311,78 @@ static void drop(void *ctx, const struct stk_state *s, const struct stk_job *v)
 
 /* ---- room ---- */
 
-static bool somebody_borrows(const struct stk_state *s)
+/* The most that may go, at least: jobs go whole, so one more of each tenant. */
+struct most {
+    uint64_t borrowed; /* beyond guarantees */
+    uint64_t lower;    /* of that, of lower levels; of its own tenant all of these */
+    uint64_t furthest; /* beyond what a tenant is due */
+    bool any_over;
+};
+
+static uint64_t less(uint64_t a, uint64_t b)
 {
-    for (uint32_t i = 0; i < s->n_tenants; i++)
-        for (uint32_t of = 0; s->tenants[i].leaf && of < s->n_tenant_cols; of++)
-            if (*stk_tenant_used(s, i, of) > *stk_tenant_guarantee(s, i, of))
-                return true;
-    return false;
+    return a > b ? a - b : 0;
+}
+
+static void add_tenant(const struct question *q, uint32_t t, struct most *m)
+{
+    struct stk_state *s = q->s;
+    const uint64_t used = *stk_tenant_used(s, t, STK_ALL_TYPES);
+    const uint64_t lower = used - stk_fair_level(s, t, q->j->level);
+    const uint64_t borrowed = less(used, *stk_tenant_guarantee(s, t, STK_ALL_TYPES));
+    uint64_t over = 0;
+
+    if (t == q->j->tenant) {
+        m->lower += lower;
+        return;
+    }
+    if (q->r->due)
+        over = less(used, stk_share_due(s, t));
+    m->borrowed += s->tenants[t].leaf && borrowed ? used : 0;
+    m->lower += s->tenants[t].leaf && borrowed ? lower : 0;
+    m->any_over |= over > 0;
+    m->furthest = over > m->furthest ? over : m->furthest;
+}
+
+/* With so much gone there are GPUs enough, wherever they lie. */
+static bool enough(const struct question *q, uint64_t milli)
+{
+    return q->s->pools[q->j->pool].gpus_free * 1000 + milli >= q->milli;
 }
 
 /* Whether there is anybody who could go: a look at counters. */
-static bool anybody(struct question *q)
+static bool anybody(const struct question *q)
 {
-    const struct stk_state *s = q->s;
+    struct stk_state *s = q->s;
     const struct stk_pool *p = &s->pools[q->j->pool];
+    struct most m = {0};
     uint64_t below = 0;
+    int64_t over = 0;
 
     for (uint32_t l = 0; l < q->j->level; l++)
         below += p->level_leased[l];
     if (p->n_leased == 0)
         return false;
-    if (q->r->rank || (q->types && (q->r->move || somebody_borrows(s))))
+    if (q->r->rank || (q->types && (q->r->move || !q->own)))
         return true;
-    if (below > 0 && stk_evictable_could(s, q->j))
+    if (!s->fair)
+        return below > 0 && stk_evictable_could(s, q->j);
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        add_tenant(q, i, &m);
+    if (q->types && enough(q, m.borrowed))
         return true;
-    /* those beside it may have more than they are due though all of them together do not */
-    return s->by_due && q->n_first > 0 &&
-           *stk_tenant_used(s, q->j->tenant, STK_ALL_TYPES) < stk_share_due(q->s, q->j->tenant);
+    if (below > 0 && enough(q, m.lower) && stk_evictable_could(s, q->j))
+        return true;
+    if (!q->r->due || !m.any_over)
+        return false;
+    for (uint32_t i = 0; i < q->depth; i++) { /* the two that are compared may be any of these */
+        const uint64_t used = *stk_tenant_used(s, q->chain[i], STK_ALL_TYPES);
+
+        over = (int64_t)(used + q->milli) - (int64_t)stk_share_due(s, q->chain[i]);
+        if (used < stk_share_due(s, q->chain[i]) && (over <= 0 || (uint64_t)over < m.furthest))
+            return true;
+    }
+    return false;
 }
 
 static void ask_about(struct question *q)
@@ -352,8 +397,6 @@ static void ask_about(struct question *q)
     q->asks = q->j->gpus > 0 || q->r->any;
     q->types = q->asks ? stk_fair_types(s, q->j) : 0;
     q->own = q->types == s->shapes[q->j->shape].demand.gpu_types;
-    if (!s->ranked)
-        find_first(q);
 }
 
 static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
@@ -365,6 +408,8 @@ static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
     ask_about(&q);
     if (!anybody(&q))
         return 0;
+    if (ask->s->fair && !ask->s->ranked)
+        find_first(&q);
     rule.reclaims = q.types != 0;
     n = stk_victims_room(ask, job.i, &rule);
     for (uint32_t i = 0; i < n; i++) /* who moves does not wait for the GPUs it had */
