@@ -93,20 +93,28 @@ static uint32_t moved_step(struct stk_state *s, uint32_t pool, stk_time now, str
     return 0;
 }
 
-/* The job that the pool's reservation is for is entitled to its GPUs (core/fair.h). */
-static bool promised_title(const struct stk_state *s, const struct stk_pool *p)
+/* How strong the claim of a shape's first job is (core/fair.h): a guarantee, what is due, none. */
+static uint32_t claim_of(const struct stk_state *s, uint32_t shape)
 {
-    return p->resv_job != STK_NONE && s->shapes[s->jobs[p->resv_job].shape].title;
+    const uint8_t title = s->shapes[shape].title;
+
+    return title == STK_TITLE_GUARANTEE ? 2 : title == STK_TITLE_DUE;
 }
 
-/* One that is not entitled is behind every promise to one that is. */
+/* The same of the job that the pool's reservation is for. */
+static uint32_t promised(const struct stk_state *s, const struct stk_pool *p)
+{
+    return p->resv_job == STK_NONE ? 0 : claim_of(s, s->jobs[p->resv_job].shape);
+}
+
+/* A promise to one with a stronger claim comes first, whatever the order. */
 static bool behind_reservation(const struct stk_state *s, const struct stk_pool *p,
                                const struct stk_oent *e)
 {
     if (p->resv_job == STK_NONE || p->resv_job == e->id)
         return false;
     return !before(s, e, &s->jobs[p->resv_job]) ||
-           (promised_title(s, p) && !s->shapes[s->jobs[e->id].shape].title);
+           promised(s, p) > claim_of(s, s->jobs[e->id].shape);
 }
 
 /* Of a job of the shape, on the pieces that were just found for it. */
@@ -276,13 +284,13 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
  * way, but is promised a start unless another one is. */
 static void park_entitled(struct stk_state *s, struct stk_pool *p, uint32_t job, stk_time now)
 {
-    if (s->backfill->reserve_one && !promised_title(s, p))
+    if (s->backfill->reserve_one && promised(s, p) < claim_of(s, s->jobs[job].shape))
         stk_reserve_for(s, job, now);
     stk_shape_park(s, s->jobs[job].shape, STK_PARKED_TITLE);
 }
 
 /* A job that is entitled to GPUs (core/fair.h): it starts, or others must go. Only a promise to
- * another such job is kept. */
+ * one with as strong a claim is kept. */
 static uint32_t entitled_step(struct stk_state *s, uint32_t shape, const struct stk_oent *first,
                               stk_time now, struct stk_event *out, uint32_t cap)
 {
@@ -296,7 +304,7 @@ static uint32_t entitled_step(struct stk_state *s, uint32_t shape, const struct 
         stk_shape_requeue(s, shape, first);
         return 0;
     }
-    if (behind && promised_title(s, p))
+    if (behind && promised(s, p) >= claim_of(s, shape))
         return backfill_step(s, shape, first, now, out);
     stk_fence_for(s, now, now + stk_speed_longest(s, &s->jobs[first->id], now));
     if (stk_place_try(s, shape, NULL, &n)) {

@@ -169,6 +169,8 @@ static void shape_got(struct stk_state *s, uint32_t shape, uint32_t job)
     if (sh->parked == STK_PARKED_LIMIT || sh->parked == STK_PARKED_QUEUE)
         return; /* all of a shape are over the same limit */
     if (p->blocked && !stk_lanes_on(s) && before(s, &p->ready.item[0], j)) {
+        if (sh->parked != STK_READY)
+            stk_shape_unpark(s, shape); /* entitled ones are, in a strict queue, too */
         stk_shape_requeue(s, shape, &first);
         if (sh->title)
             stk_shape_mark_dirty(s, sh->pool);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/cycles.h"
+#include "core/fair.h"
 #include "core/pair.h"
 #include "core/place.h"
 #include "core/settings.h"
@@ -632,6 +633,82 @@ static uint64_t energy_run(uint64_t seed)
     return tight;
 }
 
+/* ---- what is guaranteed can always be had ---- */
+
+#define N_TEAMS 6
+
+/* Jobs of whole nodes, so that nothing lies in fragments: nobody waits who is within a guarantee.
+ */
+static void check_guarantees(struct fx *f, void *ctx)
+{
+    struct stk_state *s = (struct stk_state *)(uintptr_t)f->s; /* caches only */
+    uint64_t *reclaimed = ctx;
+
+    fx_sound(f);
+    world_within_limits(f);
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+
+        *reclaimed += j->preemptions > 0;
+        fx_must(j->state != STK_JOB_WAITING || stk_fair_types(s, j) == 0,
+                "job %u of tenant %u waits within its guarantee (%s)", j->number, j->tenant,
+                f->setup.params);
+    }
+}
+
+static uint64_t guarantee_run(uint64_t seed)
+{
+    static const char *const params[] = {"", "reclaim.due=off", "reclaim.levels=tenant",
+                                         "reclaim.levels=tenant reclaim.due=off"};
+    static const char *const backfill[] = {"none", "skip", "easy"};
+    static const char *const names[N_TEAMS] = {"t0", "t1", "t2", "t3", "t4", "t5"};
+    struct stk_tenant_spec teams[N_TEAMS];
+    struct stk_node_spec nodes[12];
+    uint64_t reclaimed = 0, left = 12;
+    struct stk_rng r;
+    struct fx *f;
+
+    stk_rng_init(&r, seed);
+    for (uint32_t i = 0; i < 12; i++)
+        nodes[i] = (struct stk_node_spec){.gpus = 8};
+    for (uint32_t i = 0; i < N_TEAMS; i++) {
+        uint64_t own = stk_rng_below(&r, 4);
+
+        stk_tenant_spec_init(&teams[i], names[i], STK_NONE);
+        own = own < left ? own : left;
+        left -= own;
+        teams[i].guarantee = 8000 * own;
+        teams[i].weight = (uint32_t)stk_rng_below(&r, 4) * 500;
+    }
+    f = fx_new(&(struct fx_setup){.order = seed % 2 ? "fifo" : "priority",
+                                  .backfill = backfill[seed % 3],
+                                  .preempt = "reclaim",
+                                  .params = params[seed % 4],
+                                  .nodes = nodes,
+                                  .n_nodes = 12,
+                                  .tenants = teams,
+                                  .n_tenants = N_TEAMS,
+                                  .seed = seed});
+    f->on_turn = check_guarantees;
+    f->ctx = &reclaimed;
+    for (int i = 0; i < 120; i++) {
+        struct stk_job_spec spec =
+            fx_job(8 * (1 + (uint32_t)stk_rng_below(&r, 3)), 1 + (int64_t)stk_rng_below(&r, 60));
+
+        spec.tenant = (uint32_t)stk_rng_below(&r, N_TEAMS);
+        if (seed % 2 == 0) { /* of jobs that ask for the same, the first is of the highest level */
+            spec.tier = stk_rng_below(&r, 3) ? STK_TIER_STANDARD : STK_TIER_BEST_EFFORT;
+            spec.priority = (int32_t)stk_rng_below(&r, 1000);
+        }
+        (void)fx_submit(f, spec);
+        fx_turn(f);
+        fx_run(f, f->now + (stk_time)stk_rng_below(&r, 4) * STK_SECOND);
+    }
+    fx_drain(f);
+    fx_finish(f);
+    return reclaimed;
+}
+
 /* ---- running them ---- */
 
 static uint64_t current;
@@ -658,7 +735,7 @@ static uint64_t number(const char *name, uint64_t usual)
 int main(void)
 {
     uint64_t runs = number("STOKER_RUNS", 200), seed = number("STOKER_SEED", 1), shared = 0,
-             tight = 0, set = 0, evicted = 0;
+             tight = 0, set = 0, evicted = 0, reclaimed = 0;
 
     (void)signal(SIGABRT, tell);
     for (current = seed; current < seed + runs; current++) {
@@ -676,6 +753,8 @@ int main(void)
         tight += energy_run(current);
         what = "cycles";
         evicted += cycles_run(current);
+        what = "guarantee";
+        reclaimed += guarantee_run(current);
         what = "caches";
         caches_run(current);
         what = "fork";
@@ -690,6 +769,7 @@ int main(void)
     fx_must(tight > 0 || runs < 50, "some power caps are reached");
     fx_must(set > 4 * runs, "values are set");
     fx_must(shared > 0 || runs < 50, "some jobs share");
+    fx_must(reclaimed > 0 || runs < 50, "some guarantees are taken back");
     (void)printf("%llu worlds; two jobs shared GPUs at %llu instants\n", (unsigned long long)runs,
                  (unsigned long long)shared / 2);
     return 0;

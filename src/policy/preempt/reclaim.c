@@ -101,6 +101,11 @@ struct question {
     uint32_t first[N_FIRST], n_first;            /* tenants most over what they are due */
 };
 
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
 /* Use of a tenant without those that are to go. */
 static uint64_t use(const struct question *q, uint32_t tenant)
 {
@@ -162,7 +167,8 @@ static bool claims_type(const struct question *q, const struct stk_job *v)
            *stk_tenant_used(q->s, v->tenant, of) > *stk_tenant_guarantee(q->s, v->tenant, of);
 }
 
-/* It is one of its tenant's own, or some tenant up to 'top' has no more than its guarantee. */
+/* It is one of its tenant's own, or of some tenant up to 'top' jobs of its level and higher ones
+ * are within the guarantee. */
 static bool is_protected(const struct question *q, const struct stk_job *v, uint32_t top)
 {
     struct stk_state *s = q->s;
@@ -173,7 +179,8 @@ static bool is_protected(const struct question *q, const struct stk_job *v, uint
         return true;
     for (uint32_t at = s->tenants[v->tenant].parent; at && v->tenant != top;
          at = s->tenants[at - 1].parent) {
-        if (use(q, at - 1) <= *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES))
+        if (less(stk_fair_level(s, at - 1, v->level), s->tenant_gone[at - 1]) <=
+            *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES))
             return true;
         if (at - 1 == top)
             break;
@@ -223,6 +230,13 @@ static bool inside(const struct question *q, const struct stk_job *v)
     return q->own ? !own : !own && v->rank > q->j->rank;
 }
 
+/* It gave way at this very instant and came back at it. Levels, shares and guarantees are orders
+ * each, but not all together: so it gives way again to a guarantee only, and no circle closes. */
+static bool came_back(const struct question *q, const struct stk_job *v)
+{
+    return !q->s->ranked && v->preemptions > 0 && v->queued == q->s->now && v->started == q->s->now;
+}
+
 static bool may_go(const struct question *q, const struct stk_job *v)
 {
     uint32_t mine, its;
@@ -233,7 +247,7 @@ static bool may_go(const struct question *q, const struct stk_job *v)
         return v->level < q->j->level ||
                (q->r->rank && v->level == q->j->level && v->rank > q->j->rank);
     if (v->tenant == q->j->tenant)
-        return inside(q, v);
+        return !came_back(q, v) && inside(q, v);
     if (q->types && !q->own && claims_type(q, v))
         return true;
     sides(q, v, &mine, &its);
@@ -241,6 +255,8 @@ static bool may_go(const struct question *q, const struct stk_job *v)
         return false;
     if (claims(q, mine))
         return true;
+    if (came_back(q, v))
+        return false;
     if (q->r->due && q->asks && (!q->r->across || v->level <= q->j->level) &&
         evens_out(q, v, mine, its))
         return true;
@@ -319,11 +335,6 @@ struct most {
     bool any_over;
 };
 
-static uint64_t less(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
-
 static void add_tenant(const struct question *q, uint32_t t, struct most *m)
 {
     struct stk_state *s = q->s;
@@ -356,8 +367,8 @@ static bool anybody(const struct question *q)
     struct stk_state *s = q->s;
     const struct stk_pool *p = &s->pools[q->j->pool];
     struct most m = {0};
-    uint64_t below = 0;
-    int64_t over = 0;
+    uint64_t below = 0, used;
+    int64_t over;
 
     for (uint32_t l = 0; l < q->j->level; l++)
         below += p->level_leased[l];
@@ -375,14 +386,12 @@ static bool anybody(const struct question *q)
         return true;
     if (!q->r->due || !m.any_over)
         return false;
-    for (uint32_t i = 0; i < q->depth; i++) { /* the two that are compared may be any of these */
-        const uint64_t used = *stk_tenant_used(s, q->chain[i], STK_ALL_TYPES);
-
-        over = (int64_t)(used + q->milli) - (int64_t)stk_share_due(s, q->chain[i]);
-        if (used < stk_share_due(s, q->chain[i]) && (over <= 0 || (uint64_t)over < m.furthest))
-            return true;
-    }
-    return false;
+    used = *stk_tenant_used(s, q->j->tenant, STK_ALL_TYPES);
+    over = (int64_t)(used + q->milli) - (int64_t)stk_share_due(s, q->j->tenant);
+    if (used >= stk_share_due(s, q->j->tenant))
+        return false;
+    /* of its relatives' jobs some may go, too, so that those above it have less */
+    return q->depth > 1 || over <= 0 || (uint64_t)over < m.furthest;
 }
 
 static void ask_about(struct question *q)
