@@ -242,6 +242,8 @@ static int take_options(const struct stk_args *a, struct options *o, struct stk_
     take_simple(a, o);
     if (stk_arg_is(a, "defrag"))
         rc = add_param(o, "defrag.most=20", err);
+    if (rc == 0 && stk_arg_is(a, "defrag"))
+        rc = add_param(o, "defrag.jobs=all", err);
     while (rc == 0 && (text = stk_arg_next(a, "param", &at)) != NULL)
         rc = add_param(o, text, err);
     if (rc == 0 && (text = stk_arg(a, "measure")) != NULL)

@@ -94,6 +94,13 @@ void stk_budget_give(struct stk_state *s, uint32_t job)
         b->taken--;
 }
 
+bool stk_budget_spares(const struct stk_state *s, uint32_t job, uint32_t n)
+{
+    const struct stk_budget *b = of(s, job);
+
+    return !b || b->least == 0 || b->up >= b->least + n;
+}
+
 void stk_budgets_put(struct stk_bytes *b, const struct stk_state *s)
 {
     stk_put_u(b, s->by_group.n);

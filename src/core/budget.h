@@ -35,6 +35,9 @@ void stk_budget_up(struct stk_state *s, uint32_t job, bool up);
 bool stk_budget_take(struct stk_state *s, uint32_t job);
 void stk_budget_give(struct stk_state *s, uint32_t job);
 
+/* With so many more gone there are still enough up. */
+bool stk_budget_spares(const struct stk_state *s, uint32_t job, uint32_t n);
+
 /* What members that have ended said. */
 void stk_budgets_put(struct stk_bytes *b, const struct stk_state *s);
 void stk_budgets_get(struct stk_reader *r, struct stk_state *s, uint64_t version);

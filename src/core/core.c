@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "core/booking.h"
 #include "core/decide.h"
+#include "core/defrag.h"
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/lane.h"
@@ -350,6 +351,11 @@ uint64_t stk_core_due(struct stk_core *c, uint32_t tenant)
 int stk_core_check(const struct stk_core *c, const struct stk_job_spec *spec, struct stk_err *err)
 {
     return stk_submit_check(&c->s, spec, err);
+}
+
+bool stk_core_defrag(struct stk_core *c, stk_time now, struct stk_defrag_plan *ret)
+{
+    return stk_defrag_plan(&c->s, now, ret);
 }
 
 uint32_t stk_core_decide(struct stk_core *c, stk_time now, struct stk_event *out, uint32_t cap)

@@ -110,6 +110,10 @@ uint64_t stk_core_digest(const struct stk_core *core);
 /* What the tenant is due now, in thousandths of a GPU (core/share.h). */
 uint64_t stk_core_due(struct stk_core *core, uint32_t tenant);
 /* Why a job is not running. Not to be called between decide() and applying what it returned. */
+/* What could be moved now (core/defrag.h); tries placements, and undoes them. */
+struct stk_defrag_plan;
+bool stk_core_defrag(struct stk_core *core, stk_time now, struct stk_defrag_plan *ret);
+
 int stk_core_why(struct stk_core *core, stk_job_id job, struct stk_reason *ret,
                  struct stk_err *err);
 /* The same with all other reasons behind it. */

@@ -2,9 +2,11 @@
 #include "core/defrag.h"
 
 #include "core/booking.h"
+#include "core/budget.h"
 #include "core/index.h"
 #include "core/part.h"
 #include "core/place.h"
+#include "core/stake.h"
 #include "core/txn.h"
 
 #define LOOKS 64 /* candidates that are looked at, of one search */
@@ -105,6 +107,11 @@ static int helps(const struct stk_state *s, const struct stk_demand *d, const st
 
 static bool may_move(const struct stk_state *s, uint32_t pool, const struct stk_job *v)
 {
+    const uint32_t job = (uint32_t)(v - s->jobs);
+
+    if ((!s->defrag_all && !s->terms[job].movable) || stk_stake_until(s, v) > s->now ||
+        !stk_budget_spares(s, job, STK_DEFRAG_MOVES))
+        return false;
     return (v->state == STK_JOB_RUNNING || v->state == STK_JOB_PLACED) && v->pool == pool &&
            v->n_pieces == 1 && !v->slept && v->tier != STK_TIER_CRITICAL &&
            !s->shapes[v->shape].demand.mig && !stk_booking_owns(s, (uint32_t)(v - s->jobs));
@@ -316,38 +323,80 @@ static bool enough_free(const struct stk_state *s, const struct stk_job *j)
     return have >= want;
 }
 
+/* Who moves so that the job can start: x->home from 1 on. */
+static bool find(struct search *x, uint32_t job)
+{
+    struct stk_state *s = x->s;
+    const struct stk_job *j = &s->jobs[job];
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    stk_txn_mark mark;
+    bool found;
+
+    if (x->most == 0 || s->n_moving > 0 || j->gpus == 0 || d->pin || d->mig ||
+        s->pools[j->pool].aggregate || !enough_free(s, j))
+        return false;
+    x->home[0] = job;
+    x->n = 1;
+    s->plans_moves = true;
+    x->n_movers = gather(s, j->pool);
+    mark = stk_txn_begin(s);
+    found = settle(x, 0) && x->n > 1;
+    stk_txn_rollback(s, mark);
+    found = found && holds(x);
+    stk_txn_rollback(s, mark);
+    s->plans_moves = false;
+    return found;
+}
+
 uint32_t stk_defrag_room(const struct stk_ask *ask, uint32_t job)
 {
     struct stk_state *s = ask->s;
-    const struct stk_job *j = &s->jobs[job];
-    const struct stk_demand *d = &s->shapes[j->shape].demand;
-    struct search x = {.s = s, .home = {job}, .n = 1, .most = STK_DEFRAG_MOVES};
+    struct search x = {.s = s, .most = STK_DEFRAG_MOVES};
     uint64_t placed = s->next_lease - 1 > s->n_moved ? s->next_lease - 1 - s->n_moved : 0;
     uint64_t left = placed * s->defrag / 1000;
-    stk_txn_mark mark;
-    bool found;
 
     left = left > s->n_moved ? left - s->n_moved : 0;
     x.most = left < x.most ? (uint32_t)left : x.most;
     x.most = ask->cap < x.most ? ask->cap : x.most;
-    if (x.most == 0 || s->n_moving > 0 || j->gpus == 0 || d->pin || d->mig ||
-        s->pools[j->pool].aggregate || !enough_free(s, j))
+    if (!find(&x, job))
         return 0;
-    s->plans_moves = true;
-    x.n_movers = gather(s, ask->pool);
-    mark = stk_txn_begin(s);
-    found = settle(&x, 0) && x.n > 1;
-    stk_txn_rollback(s, mark);
-    found = found && holds(&x);
-    stk_txn_rollback(s, mark);
-    s->plans_moves = false;
-    for (uint32_t i = 1; i < x.n && found; i++)
+    for (uint32_t i = 1; i < x.n; i++)
         ask->out[i - 1] = (struct stk_event){.at = ask->now,
                                              .type = STK_EV_EVICT,
                                              .job = {x.home[i]},
                                              .lease = s->jobs[x.home[i]].lease,
                                              .u.evict = {.for_job = {job}, .moved = true}};
-    return found ? x.n - 1 : 0;
+    return x.n - 1;
+}
+
+/* The job stands before the other in its queue. */
+static bool before(const struct stk_job *a, const struct stk_job *b)
+{
+    return a->rank != b->rank ? a->rank < b->rank : a->number < b->number;
+}
+
+bool stk_defrag_plan(struct stk_state *s, stk_time now, struct stk_defrag_plan *ret)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < s->n_shapes && !s->preempt->pass && !s->backfill->reserve_all; i++) {
+        struct search x = {.s = s, .most = STK_DEFRAG_MOVES};
+        const struct stk_oent *e;
+
+        if (s->shapes[i].waiting.count == 0 || s->pools[s->shapes[i].pool].claim != STK_NONE ||
+            s->pools[s->shapes[i].pool].n_stopping > 0)
+            continue;
+        e = stk_otree_first(&s->trees, &s->shapes[i].waiting, INT64_MAX);
+        if ((any && !before(&s->jobs[e->id], &s->jobs[ret->for_job])) || !find(&x, e->id))
+            continue;
+        any = true;
+        *ret = (struct stk_defrag_plan){.for_job = e->id, .n = x.n - 1};
+        for (uint32_t k = 1; k < x.n; k++) {
+            ret->moves[k - 1] = x.home[k];
+            ret->units += stk_stake_units(s, &s->jobs[x.home[k]], now);
+        }
+    }
+    return any;
 }
 
 /* ---- while they move ---- */

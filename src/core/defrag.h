@@ -12,7 +12,10 @@
  * The search: who would have to go so that the job fits on that node, smallest first; each of a few
  * must itself fit elsewhere, or a second one goes for it. At most STK_DEFRAG_MOVES jobs move at a
  * time, and at most defrag.most in a thousand placements are moves. A search costs O(jobs), and a
- * few tries.
+ * few tries. Only jobs that say they may (terms.movable) are moved, unless defrag.jobs is all; none
+ * that is protected (core/stake.h), and none that its group cannot do without (core/budget.h).
+ *
+ * A person may ask for a plan, and for it to be done, whatever defrag.most says.
  */
 #ifndef STK_CORE_DEFRAG_H
 #define STK_CORE_DEFRAG_H
@@ -21,6 +24,15 @@
 
 /* 'job' cannot start: evictions of jobs to be moved, which make it start; 0: there are none. */
 uint32_t stk_defrag_room(const struct stk_ask *ask, uint32_t job);
+
+/* What could be moved now so that a job that waits can start: the first in rank for which there is
+ * something. False: nothing. O(shapes that wait) searches; changes nothing. */
+struct stk_defrag_plan {
+    uint32_t for_job;
+    uint32_t moves[STK_DEFRAG_MOVES], n;
+    int64_t units; /* what it costs those that move (core/stake.h) */
+};
+bool stk_defrag_plan(struct stk_state *s, stk_time now, struct stk_defrag_plan *ret);
 
 /* A job of the pool that was moved and waits for its new place; STK_NONE. 'after': another one. */
 uint32_t stk_defrag_next(const struct stk_state *s, uint32_t pool, uint32_t after);

@@ -24,6 +24,7 @@ enum {
     P_ROUND,
     P_DEPTH,
     P_DEFRAG,
+    P_MOVABLE,
     P_RESTART,
     P_SUSPEND,
     P_UNREPORTED,
@@ -41,6 +42,8 @@ const struct stk_param stk_core_params[] = {
     [P_DEFRAG] = {"defrag.most", STK_PARAM_INT, "0", 0, 1000, NULL,
                   "running jobs move to make room for one that fragments keep waiting: at most so "
                   "many moves in 1000 placements"},
+    [P_MOVABLE] = {"defrag.jobs", STK_PARAM_WORD, "movable", 0, 0, "movable|all",
+                   "which jobs move: those that say they may, or all"},
     [P_RESTART] = {"restart_s", STK_PARAM_SIZES, "0", 0, 31536000, NULL,
                    "what a restart costs a job that gave way: seconds, or by GPUs (8:40,*:60); the "
                    "simulator adds it to its work"},
@@ -125,6 +128,7 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
         return stk_err_set(err, -EINVAL, "rounds must be at least 0.001 s");
     stake_init(s, cfg);
     s->backfill_depth = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEPTH]);
+    s->defrag_all = stk_params_word(cfg->params, &stk_core_params[P_MOVABLE], "all");
     s->defrag = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEFRAG]);
     if (s->defrag > 0 && (cfg->preempt->pass || cfg->backfill->reserve_all))
         return stk_err_set(err, -EINVAL,

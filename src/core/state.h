@@ -404,6 +404,7 @@ struct stk_state {
     struct stk_settings *settings; /* what it was made with, and what was changed since */
     stk_time round;                /* > 0: decide at its multiples only */
     uint32_t retain_done, backfill_depth;
+    bool defrag_all;   /* jobs that do not say they may are moved, too */
     uint32_t defrag;   /* moves in a thousand placements, at most; 0: none */
     uint32_t n_levels; /* of the preempt policy; at least 1 */
     bool whole_pool, keep_ends;

@@ -139,7 +139,7 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
 bool stk_live_pending(const struct stk_live *l)
 {
     return !l->loop || l->failed || l->first || l->off_changed || l->reserve_look || l->in_txn ||
-           l->n_saved > 0 || l->items.n_late > 0 ||
+           l->n_saved > 0 || l->defrag || l->items.n_late > 0 ||
            stk_live_waiting_due(l, l->cfg.clock(l->cfg.ctx)) || stk_loop_pending(l->loop) ||
            stk_live_wake(l) <= l->cfg.clock(l->cfg.ctx);
 }
@@ -263,6 +263,11 @@ int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_numbe
     rc = json_object_update(e->progress, take_report);
     json_decref(take_report);
     return rc < 0 ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+void stk_live_defrag(struct stk_live *l)
+{
+    l->defrag = true;
 }
 
 /* ---- looking ---- */

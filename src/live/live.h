@@ -178,6 +178,10 @@ void stk_live_blame(struct stk_live *live, stk_job_number number, const char *se
 int stk_live_report(struct stk_live *live, const struct stk_who *who, stk_job_number number,
                     json_t *take_report, struct stk_err *err);
 
+/* With the next turn, jobs that may be are moved so that one that waits can start (core/defrag.h).
+ */
+void stk_live_defrag(struct stk_live *live);
+
 /* ---- batch items, for the engine ---- */
 
 /* The next item of the batch that job 'number' works for; index and text (until the next call). A

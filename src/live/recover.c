@@ -14,8 +14,8 @@ static stk_time no_time(void *ctx)
 {
     const struct stk_live *l = ctx;
 
-    return l->first || l->off_changed || l->cron_wake <= l->now || l->rules_wake <= l->now ||
-                   stk_live_waiting_due(l, l->now)
+    return l->first || l->off_changed || l->n_saved > 0 || l->defrag || l->cron_wake <= l->now ||
+                   l->rules_wake <= l->now || stk_live_waiting_due(l, l->now)
                ? 0
                : STK_NEVER_TIME;
 }

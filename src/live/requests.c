@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/defrag.h"
 #include "core/state.h"
 #include "live/state.h"
 
@@ -204,6 +205,28 @@ static int apply_saved(struct stk_live *l, struct stk_loop *loop, stk_time now, 
     return rc;
 }
 
+/* An operator asked for it. By now there may be another plan, or none. */
+static int apply_moves(struct stk_live *l, struct stk_loop *loop, stk_time now, struct stk_err *err)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+    struct stk_defrag_plan p;
+    int rc = 0;
+
+    l->defrag = false;
+    if (!stk_core_defrag(l->core, now, &p))
+        return 0;
+    for (uint32_t i = 0; i < p.n && rc == 0; i++) {
+        const struct stk_event ev = {.at = now,
+                                     .type = STK_EV_EVICT,
+                                     .job = {p.moves[i]},
+                                     .lease = s->jobs[p.moves[i]].lease,
+                                     .u.evict = {.for_job = {p.for_job}, .moved = true}};
+
+        rc = stk_loop_apply(loop, &ev, err);
+    }
+    return rc;
+}
+
 int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err)
 {
     struct stk_live *l = ctx;
@@ -238,6 +261,8 @@ int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err
         rc = stk_live_rules_step(l, err);
     if (rc == 0 && stk_live_waiting_due(l, now))
         rc = stk_live_waiting_apply(l, err);
+    if (rc == 0 && l->defrag)
+        rc = apply_moves(l, loop, now, err);
     if (rc == 0 && l->n_saved > 0)
         rc = apply_saved(l, loop, now, err);
     if (rc == 0 && (l->reserve_look || stk_live_reserve_wake(l) <= now))

@@ -118,6 +118,7 @@ struct stk_live {
     bool in_txn, off_changed, closing;
     stk_job_number *saved; /* jobs that reported a checkpoint since the last turn */
     size_t n_saved, cap_saved;
+    bool defrag;  /* jobs are to be moved with the next turn */
     bool trouble; /* the last turn could not be committed */
     int failed;   /* a write that could not be made; found by commit */
     struct stk_err failed_err;

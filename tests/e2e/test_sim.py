@@ -15,7 +15,7 @@ from data import data_dir, program, read_csv, simulate, stoker, stoker_run
 SMALL = ["--generate", "jobs=300,gpus=64,load=1.1,seed=3", "--cluster", "8x8"]
 MEMBERS = ["bundle", "jobs", "finished", "sum_jct_s", "avg_jct_s", "p50_jct_s", "p90_jct_s",
            "p99_jct_s", "avg_wait_s", "p999_wait_s", "avg_bounded_slowdown", "makespan_s",
-           "utilization", "gpu_hours", "preemptions", "migrations", "migrated_gpus",
+           "utilization", "gpu_hours", "preemptions", "cycles", "migrations", "migrated_gpus",
            "restarts_cost_gpu_s", "max_waiting", "events",
            "decisions", "cpu_s", "rss_mib", "digest"]
 

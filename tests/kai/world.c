@@ -205,14 +205,14 @@ static int make_core(struct kai_case *c, struct kai_world *w)
 {
     static const char *const names[] = {"pods"};
     char classes[64];
-    const char *params[] = {"defrag.most=1000", "reclaim.levels=tenant", "preempt.first=latest",
-                            "reclaim.cpu_jobs=on", classes};
+    const char *params[] = {"defrag.most=1000",     "defrag.jobs=all",     "reclaim.levels=tenant",
+                            "preempt.first=latest", "reclaim.cpu_jobs=on", classes};
     const struct stk_setup_words words = {.order = "priority",
                                           .backfill = "skip",
                                           .place = "pack",
                                           .preempt = "reclaim",
                                           .params = params,
-                                          .n_params = 5};
+                                          .n_params = 6};
     struct stk_core_config cfg = {.nodes = c->parts,
                                   .n_nodes = c->n_parts,
                                   .n_pools = 1,

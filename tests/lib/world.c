@@ -113,7 +113,7 @@ void world_policies(struct world *w, struct stk_rng *r)
     if (!stk_preempt_find(w->setup.preempt)->pass &&
         !stk_backfill_find(w->setup.backfill)->reserve_all && percent(r, 30))
         (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params), "%s",
-                       " defrag.most=400");
+                       " defrag.most=400 defrag.jobs=all");
     if (strcmp(w->setup.preempt, "tier") == 0) {
         struct stk_rng side = *r;
 

@@ -35,7 +35,7 @@ static uint32_t node_of(const struct fx *f, uint32_t job)
 
 static void one_moves_and_both_run(void **state)
 {
-    struct fx *f = start("pack", "defrag.most=1000", 0);
+    struct fx *f = start("pack", "defrag.most=1000 defrag.jobs=all", 0);
     uint32_t a = fx_run_on(f, 0, 3, 7), b = fx_run_on(f, 1, 1, 1), c = fx_run_on(f, 2, 3, 7), x;
 
     (void)state;
@@ -54,7 +54,7 @@ static void one_moves_and_both_run(void **state)
 
 static void two_move_where_one_does_not_do(void **state)
 {
-    struct fx *f = start("pack", "defrag.most=1000", 0);
+    struct fx *f = start("pack", "defrag.most=1000 defrag.jobs=all", 0);
     uint32_t a = fx_run_on(f, 1, 1, 1), b = fx_run_on(f, 1, 1, 2), x;
 
     (void)state;
@@ -71,8 +71,9 @@ static void two_move_where_one_does_not_do(void **state)
 
 static void nobody_moves(void **state)
 {
-    static const char *const params[] = {"", "defrag.most=300", "defrag.most=1000",
-                                         "defrag.most=1000"};
+    static const char *const params[] = {"", "defrag.most=300 defrag.jobs=all",
+                                         "defrag.most=1000 defrag.jobs=all",
+                                         "defrag.most=1000 defrag.jobs=all"};
 
     (void)state;
     for (int i = 0; i < 4; i++) {
@@ -92,7 +93,7 @@ static void nobody_moves(void **state)
 
 static void parts_move_together(void **state)
 {
-    struct fx *f = start("spread", "defrag.most=1000", 0);
+    struct fx *f = start("spread", "defrag.most=1000 defrag.jobs=all", 0);
     struct stk_job_spec part = fx_job(1, 500);
     uint32_t job[12], x;
 
@@ -118,7 +119,7 @@ static void who_may_have_company_moves(void **state)
 {
     (void)state;
     for (uint32_t k = 0; k < 3; k++) { /* it moves; it waits; both */
-        struct fx *f = start("pack", "defrag.most=1000", 0);
+        struct fx *f = start("pack", "defrag.most=1000 defrag.jobs=all", 0);
         struct stk_job_spec small = fx_job(2, 100), large = fx_job(4, 50);
         const struct stk_piece at = {{1}, 2, 1, 0, 3};
         uint32_t b, x;
@@ -142,7 +143,7 @@ static void they_have_time(void **state)
 {
     (void)state;
     for (int i = 0; i < 4; i++) {
-        struct fx *f = start("pack", "defrag.most=1000", 5 * STK_SECOND);
+        struct fx *f = start("pack", "defrag.most=1000 defrag.jobs=all", 5 * STK_SECOND);
         struct stk_core *again;
         uint32_t b, x, later[3];
 
@@ -220,7 +221,7 @@ static void nobody_loses_a_place(void **state)
                                     .backfill = seed % 2 ? "skip" : "easy",
                                     .place = seed % 3 ? "stoker" : "pack",
                                     .preempt = "none",
-                                    .params = "defrag.most=500"}};
+                                    .params = "defrag.most=500 defrag.jobs=all"}};
         struct stk_rng r;
         struct fx *f;
 
