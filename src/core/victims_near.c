@@ -9,8 +9,9 @@
 #include "core/index.h"
 #include "core/place.h"
 
-#define TRIES 8 /* nodes or places that are tried */
-#define MOST 64 /* GPUs, and candidates, of a node that are counted */
+#define TRIES 8    /* nodes or places that are tried */
+#define FEWER 1e-9 /* of equals, where fewer go */
+#define MOST 64    /* GPUs, and candidates, of a node that are counted */
 
 struct gains {    /* candidates that could go together, and what that costs */
     uint64_t who; /* of those of the node, in order */
@@ -453,7 +454,8 @@ static uint32_t sort_rows(struct stk_victim_search *x, const struct gang *g, uin
         row->cost = c.cost;
         row->place = place_of(x->s, g, row->node);
         if (c.ok)
-            v->order[n++] = (struct stk_sort_item){as_key(c.cost / row->units), i, 0};
+            v->order[n++] =
+                (struct stk_sort_item){as_key(c.cost / row->units * (1 + c.n * FEWER)), i, 0};
     }
     stk_sort(v->order, n, v->order_tmp);
     return n;
