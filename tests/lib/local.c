@@ -309,7 +309,7 @@ void lw_adopt(struct lw *w, uint32_t number, uint32_t lease, enum stk_job_state 
                                     .spec = spec},
                           .state = state,
                           .asleep = asleep,
-                          .stop = {{number}, lease, STK_CAUSE_EVICTED, false}};
+                          .stop = {{number}, lease, STK_CAUSE_EVICTED, false, false}};
     struct stk_err err = {0};
 
     if (stop)

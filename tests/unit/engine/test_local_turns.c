@@ -526,7 +526,7 @@ static void adopt(struct lw *w, uint32_t n)
                                                .share = STK_SHARE_TIME,
                                                .spec = spec[k]},
                                      .state = started ? STK_JOB_RUNNING : STK_JOB_PLACED,
-                                     .stop = {{i}, i, STK_CAUSE_EVICTED, false}};
+                                     .stop = {{i}, i, STK_CAUSE_EVICTED, false, false}};
         k++;
     }
     if (w->e->ops->adopt(w->e, 0, list, k, &err) < 0)
