@@ -125,6 +125,41 @@ static void submit(const struct world *w, struct fx *f, struct input *in)
         f->work[job].left = spec.estimate / 2 * (1 + (c & 3));
 }
 
+static struct stk_booking_spec odd_booking(const struct fx *f, struct input *in, uint32_t b)
+{
+    const uint32_t c = next(in);
+
+    return (struct stk_booking_spec){
+        .number = b & 1 ? f->s->book.next : b,
+        .holder = (enum stk_holder)(c % (STK_HOLDER_MAX + 1)),
+        .holder_id = c >> 3 & 7,
+        .pool.i = b >> 1 & 1,
+        .gpu_types = b & 4 ? 1 : STK_ANY_GPU_TYPE,
+        .gpus = sizes[b >> 3 & 7],
+        .start = f->now + (stk_time)(c & 15) * STK_SECOND,
+        .end = f->now + (stk_time)next(in) * STK_SECOND,
+        .grace = (stk_time)(c >> 6) * STK_SECOND,
+        .evict = b & 64,
+        .drain = b & 128,
+    };
+}
+
+static struct stk_set odd_set(struct input *in, uint32_t b)
+{
+    const uint32_t c = next(in);
+
+    return (struct stk_set){
+        .kind = (enum stk_set_kind)(b % (STK_SET_KIND_MAX + 1)),
+        .clear = c & 1,
+        .evict = c & 2,
+        .row = c >> 2 & 7,
+        .column = c >> 5,
+        .value = (int64_t)next(in) - 8,
+        .name = "las.round_s",
+        .text = "3",
+    };
+}
+
 /* Any event with any numbers. True: it was accepted, and the fake engine knows nothing of it. */
 static bool wild(struct fx *f, struct input *in)
 {
@@ -134,6 +169,8 @@ static bool wild(struct fx *f, struct input *in)
     struct stk_piece pieces[2];
     uint64_t before = fx_digest(f);
     struct stk_job_spec spec = fx_job(b & 31, 5);
+    struct stk_booking_spec booking;
+    struct stk_set set;
 
     ev.job.i = slot;
     ev.lease = b & 1 ? b : slot < f->s->n_jobs ? f->s->jobs[slot].lease : 0;
@@ -164,6 +201,15 @@ static bool wild(struct fx *f, struct input *in)
     } else if (ev.type == STK_EV_GPUS_OFF) {
         ev.u.off.node.i = b & 15;
         ev.u.off.mask = next(in);
+    } else if (ev.type == STK_EV_RESERVE) {
+        booking = odd_booking(f, in, b);
+        ev.u.booking = &booking;
+    } else if (ev.type == STK_EV_UNRESERVE) {
+        ev.u.unreserve.number = b & 7;
+        ev.u.unreserve.why = (enum stk_over_why)(b >> 3);
+    } else if (ev.type == STK_EV_SET) {
+        set = odd_set(in, b);
+        ev.u.set = &set;
     } else {
         ev.u.node.i = b & 15;
     }
