@@ -248,8 +248,11 @@ bool stk_fair_sound(const struct stk_state *s, struct stk_err *err)
     memset(sum, 0, n * sizeof(*sum));
     for (uint32_t i = 0; i < s->n_jobs; i++) {
         const struct stk_job *j = &s->jobs[i];
-        const struct stk_demand *d = &s->shapes[j->shape].demand;
+        const struct stk_demand *d;
 
+        if (j->state == STK_JOB_NONE || s->n_shapes == 0)
+            continue;
+        d = &s->shapes[j->shape].demand;
         jobs += j->state == STK_JOB_PLACED || j->state == STK_JOB_RUNNING ||
                 (s->ranked && j->state == STK_JOB_WAITING);
         for (uint32_t at = j->lease ? j->tenant + 1 : 0; at; at = s->tenants[at - 1].parent)

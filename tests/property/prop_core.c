@@ -692,8 +692,8 @@ static uint64_t guarantee_run(uint64_t seed)
     f->on_turn = check_guarantees;
     f->ctx = &reclaimed;
     for (int i = 0; i < 120; i++) {
-        struct stk_job_spec spec =
-            fx_job(8 * (1 + (uint32_t)stk_rng_below(&r, 3)), 1 + (int64_t)stk_rng_below(&r, 60));
+        const uint32_t gpus = 8 * (1 + (uint32_t)stk_rng_below(&r, 3));
+        struct stk_job_spec spec = fx_job(gpus, 1 + (int64_t)stk_rng_below(&r, 60));
 
         spec.tenant = (uint32_t)stk_rng_below(&r, N_TEAMS);
         if (seed % 2 == 0) { /* of jobs that ask for the same, the first is of the highest level */

@@ -247,7 +247,7 @@ static bool may_go(const struct question *q, const struct stk_job *v)
         return v->level < q->j->level ||
                (q->r->rank && v->level == q->j->level && v->rank > q->j->rank);
     if (v->tenant == q->j->tenant)
-        return !came_back(q, v) && inside(q, v);
+        return (q->types || !came_back(q, v)) && inside(q, v);
     if (q->types && !q->own && claims_type(q, v))
         return true;
     sides(q, v, &mine, &its);
@@ -329,8 +329,8 @@ static void drop(void *ctx, const struct stk_state *s, const struct stk_job *v)
 
 /* The most that may go, at least: jobs go whole, so one more of each tenant. */
 struct most {
-    uint64_t borrowed; /* beyond guarantees */
-    uint64_t lower;    /* of that, of lower levels; of its own tenant all of these */
+    uint64_t borrowed; /* beyond guarantees; and of its own tenant what is of lower levels */
+    uint64_t lower;    /* of that, of lower levels */
     uint64_t furthest; /* beyond what a tenant is due */
     bool any_over;
 };
@@ -344,6 +344,7 @@ static void add_tenant(const struct question *q, uint32_t t, struct most *m)
     uint64_t over = 0;
 
     if (t == q->j->tenant) {
+        m->borrowed += lower;
         m->lower += lower;
         return;
     }
