@@ -78,14 +78,16 @@ static int given(struct stk_state *s, const struct stk_booking_spec *k, struct s
     return sum == k->gpus ? 0 : stk_err_set(err, -EINVAL, "GPUs of its nodes are not %u", k->gpus);
 }
 
-/* GPUs of each node that leases are expected to have at the time, into sim_free. */
+/* GPUs of each node that leases are expected to have at the time, into sim_free. Of those that are
+ * being stopped no end is known: they are as good as gone. */
 static void count_busy(struct stk_state *s, uint32_t pool, stk_time at)
 {
     s->stamp++;
     for (uint32_t i = 0; i < s->n_jobs; i++) {
         const struct stk_job *j = &s->jobs[i];
 
-        for (uint32_t k = 0; j->lease && j->pool == pool && j->expected_end > at && k < j->n_pieces;
+        for (uint32_t k = 0; stk_has_gpus(j) && j->pool == pool && j->expected_end > at &&
+                             k < j->n_pieces;
              k++) {
             const struct stk_piece *p = &s->pieces[j->first_piece + k];
 
