@@ -86,9 +86,8 @@ static void count_busy(struct stk_state *s, uint32_t pool, stk_time at)
     for (uint32_t i = 0; i < s->n_jobs; i++) {
         const struct stk_job *j = &s->jobs[i];
 
-        for (uint32_t k = 0; stk_has_gpus(j) && j->pool == pool && j->expected_end > at &&
-                             k < j->n_pieces;
-             k++) {
+        for (uint32_t k = 0;
+             stk_has_gpus(j) && j->pool == pool && j->expected_end > at && k < j->n_pieces; k++) {
             const struct stk_piece *p = &s->pieces[j->first_piece + k];
 
             if (s->node_stamp[p->node.i] != s->stamp)

@@ -401,17 +401,17 @@ static void one_that_is_just_woken_can_be_told_to_sleep(void **state)
     struct watch x = {.w = &w, .n = 2};
     struct kept k = {&w, "has its turn, it is being resumed"};
 
-    (void)state;
+    (void)state; /* many turns: a resume is over soon, and must be seen */
     open_turns(&w, 50);
-    seat(&w, 1, 1, counts(&w, 1, 60, ""));
-    seat(&w, 2, 2, counts(&w, 2, 60, ""));
+    seat(&w, 1, 1, counts(&w, 1, 400, ""));
+    seat(&w, 2, 2, counts(&w, 2, 400, ""));
     assert_true(lw_until(&w, is_kept, &k));
     lw_stop(&w, 1, 1, STK_CAUSE_EVICTED, true);
     (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
     ends(&x, 2, STK_CAUSE_OK);
     lw_resume_seat(&w, 1, 3, GPU);
     ends(&x, 1, STK_CAUSE_OK);
-    assert_int_equal(steps(&w, 1), 60); /* it has lost nothing */
+    assert_int_equal(steps(&w, 1), 400); /* it has lost nothing */
     lw_close(&w);
 }
 
