@@ -300,7 +300,7 @@ static void show(const struct stk_fairness *f, struct stk_fair_result *ret)
         uint32_t more = 0;
 
         for (uint32_t k = 0; k < f->n && more < STK_FAIR_SHOWN; k++)
-            more += f->row[k].all > r->all || (f->row[k].all >= r->all && k < i && f->row[k].jobs);
+            more += f->row[k].all > r->all || (k < i && f->row[k].all >= r->all && f->row[k].jobs);
         if (r->jobs == 0 || more >= STK_FAIR_SHOWN)
             continue;
         t = &ret->tenant[ret->n_tenants++];
