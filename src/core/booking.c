@@ -357,8 +357,9 @@ static void drop_row(struct stk_state *s, uint32_t row)
     struct stk_book *k = &s->book;
     const struct stk_booking b = k->row[row];
 
-    memmove(&k->fence[b.first], &k->fence[b.first + b.n],
-            (k->n_fences - b.first - b.n) * sizeof(*k->fence));
+    if (b.n > 0)
+        memmove(&k->fence[b.first], &k->fence[b.first + b.n],
+                (k->n_fences - b.first - b.n) * sizeof(*k->fence));
     k->n_fences -= b.n;
     memmove(&k->row[row], &k->row[row + 1], (k->n - row - 1) * sizeof(*k->row));
     k->n--;

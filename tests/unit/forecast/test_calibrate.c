@@ -36,7 +36,9 @@ static void end(struct c *x)
 static struct stk_expected correct(struct c *x, stk_time now, stk_time p50, stk_time p90)
 {
     const struct stk_calibrate_of of = {0, 1, now, now};
-    struct stk_expected e = {now, p50, p90, p50 + 10 * S, p90 + 10 * S};
+    const stk_time end_p50 = p50 == STK_NEVER_TIME ? p50 : p50 + 10 * S;
+    const stk_time end_p90 = p90 == STK_NEVER_TIME ? p90 : p90 + 10 * S;
+    struct stk_expected e = {now, p50, p90, end_p50, end_p90};
 
     stk_calibrate_now(x->c, now);
     stk_calibrate_correct(x->c, &of, &e);
