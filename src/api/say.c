@@ -224,10 +224,41 @@ static void say_held(const struct stk_say *s, char *buf, size_t size)
                                  : "is on hold until somebody releases it");
 }
 
+static void say_booked(const struct stk_say *s, char *buf, size_t size)
+{
+    char when[80];
+
+    stk_say_when(s->why.until, s->now, when, sizeof(when));
+    if (s->booking)
+        (void)snprintf(buf, size, "would use GPUs that are reserved: %.60s, over %s", s->booking,
+                       when);
+    else
+        (void)snprintf(buf, size, "would use GPUs that are reserved: reservation %u, over %s",
+                       s->why.booking, when);
+}
+
+static void say_dependency(const struct stk_say *s, char *buf, size_t size)
+{
+    const uint64_t n = s->why.missing;
+
+    if (s->at_once > 0)
+        (void)snprintf(buf, size, "is kept back: its array runs %u at a time", s->at_once);
+    else
+        (void)snprintf(buf, size, "waits for %" PRIu64 " job%s or array%s that it depends on", n,
+                       plural(n), plural(n));
+}
+
+static void say_begin(const struct stk_say *s, char *buf, size_t size)
+{
+    char when[80];
+
+    stk_say_when(s->why.until, s->now, when, sizeof(when));
+    (void)snprintf(buf, size, "may begin %s, not before", when);
+}
+
 void stk_say_why(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
-    char when[80];
 
     switch (w->code) {
     case STK_WHY_RUNNING:
@@ -243,15 +274,10 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
         say_held(s, buf, size);
         break;
     case STK_WHY_DEPENDENCY:
-        if (s->at_once > 0)
-            (void)snprintf(buf, size, "is kept back: its array runs %u at a time", s->at_once);
-        else
-            (void)snprintf(buf, size, "waits for %" PRIu64 " job%s or array%s that it depends on",
-                           w->missing, plural(w->missing), plural(w->missing));
+        say_dependency(s, buf, size);
         break;
     case STK_WHY_BEGIN:
-        stk_say_when(w->until, s->now, when, sizeof(when));
-        (void)snprintf(buf, size, "may begin %s, not before", when);
+        say_begin(s, buf, size);
         break;
     case STK_WHY_STOPPING:
         (void)snprintf(buf, size, "is being stopped");
@@ -274,13 +300,7 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
         say_limit(s, buf, size);
         break;
     case STK_WHY_BOOKED:
-        stk_say_when(w->until, s->now, when, sizeof(when));
-        if (s->booking)
-            (void)snprintf(buf, size, "would use GPUs that are reserved: %.60s, over %s",
-                           s->booking, when);
-        else
-            (void)snprintf(buf, size, "would use GPUs that are reserved: reservation %u, over %s",
-                           w->booking, when);
+        say_booked(s, buf, size);
         break;
     case STK_WHY_CLAIMED:
     case STK_WHY_BEHIND:

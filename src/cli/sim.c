@@ -200,6 +200,25 @@ static bool to_stdout(const char *path)
     return path && strcmp(path, "-") == 0;
 }
 
+/* Options that do not go together with --sequence, --rules or --log-out. */
+static int check_together(const struct options *o, struct stk_err *err)
+{
+    if (o->sequence && (o->html || o->split_by || o->run.paranoid || o->tenants))
+        return stk_err_set(err, -EINVAL,
+                           "--sequence has no times: leave out --html, --split-by, --tenants and "
+                           "--paranoid");
+    if (!o->rules && (o->before || o->start || o->zone))
+        return stk_err_set(err, -EINVAL, "--before, --start and --zone go with --rules FILE");
+    if (o->sequence && o->rules)
+        return stk_err_set(err, -EINVAL, "--sequence has no times: leave out --rules");
+    if (o->sequence && o->jobs_out && o->compare)
+        return stk_err_set(err, -EINVAL, "--sequence writes --jobs-out of one run: no --compare");
+    if (o->log_out && (o->compare || o->before || o->sequence))
+        return stk_err_set(err, -EINVAL,
+                           "--log-out is of one run: leave out --compare, --before and --sequence");
+    return 0;
+}
+
 static int check_options(const struct options *o, struct stk_err *err)
 {
     if (!o->generate && o->n_traces == 0)
@@ -215,23 +234,10 @@ static int check_options(const struct options *o, struct stk_err *err)
         return stk_err_set(err, -EINVAL,
                            "--compare names whole bundles: leave out --bundle, --order, --backfill "
                            "and --preempt");
-    if (o->sequence && (o->html || o->split_by || o->run.paranoid || o->tenants))
-        return stk_err_set(err, -EINVAL,
-                           "--sequence has no times: leave out --html, --split-by, --tenants and "
-                           "--paranoid");
-    if (!o->rules && (o->before || o->start || o->zone))
-        return stk_err_set(err, -EINVAL, "--before, --start and --zone go with --rules FILE");
-    if (o->sequence && o->rules)
-        return stk_err_set(err, -EINVAL, "--sequence has no times: leave out --rules");
-    if (o->sequence && o->jobs_out && o->compare)
-        return stk_err_set(err, -EINVAL, "--sequence writes --jobs-out of one run: no --compare");
-    if (o->log_out && (o->compare || o->before || o->sequence))
-        return stk_err_set(err, -EINVAL,
-                           "--log-out is of one run: leave out --compare, --before and --sequence");
     if (o->json && (to_stdout(o->jobs_out) || to_stdout(o->html) || to_stdout(o->trace_out)))
         return stk_err_set(err, -EINVAL,
                            "--json writes to standard output; name a file for the rest");
-    return 0;
+    return check_together(o, err);
 }
 
 static int take_options(const struct stk_args *a, struct options *o, struct stk_err *err)

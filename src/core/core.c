@@ -106,6 +106,19 @@ static int apply_suspended(struct stk_state *s, const struct stk_event *ev, stru
     return 0;
 }
 
+static int apply_exited(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
+{
+    const struct stk_job *j = &s->jobs[ev->job.i];
+
+    if ((unsigned)ev->u.exit.cause >= STK_CAUSE_MAX || ev->u.exit.cause == STK_CAUSE_NONE ||
+        ev->u.exit.lost < 0 || ev->u.exit.lost > STK_MAX_DURATION)
+        return stk_err_set(err, -EINVAL, "job %u: exit without a cause", j->number);
+    if (stk_queue_reserve(s, j->pool) < 0 || reserve_end(s, j, ev->u.exit.cause) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    stk_release_exited(s, ev);
+    return 0;
+}
+
 static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
 {
     struct stk_job *j = &s->jobs[ev->job.i];
@@ -140,13 +153,7 @@ static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk
         stk_run_started(s, ev->job.i);
         return 0;
     case STK_EV_EXITED:
-        if ((unsigned)ev->u.exit.cause >= STK_CAUSE_MAX || ev->u.exit.cause == STK_CAUSE_NONE ||
-            ev->u.exit.lost < 0 || ev->u.exit.lost > STK_MAX_DURATION)
-            return stk_err_set(err, -EINVAL, "job %u: exit without a cause", j->number);
-        if (stk_queue_reserve(s, j->pool) < 0 || reserve_end(s, j, ev->u.exit.cause) < 0)
-            return stk_err_set(err, -ENOMEM, "out of memory");
-        stk_release_exited(s, ev);
-        return 0;
+        return apply_exited(s, ev, err);
     case STK_EV_SUSPENDED:
         return apply_suspended(s, ev, err);
     case STK_EV_UPDATE:

@@ -596,6 +596,19 @@ static int set_nodes(struct load *l)
     return 0;
 }
 
+/* What came with version 5, and the end. */
+static int get_rest(struct load *l)
+{
+    stk_budgets_get(&l->r, l->s, l->version);
+    if (l->version > 4 && stk_booking_get(&l->r, l->s) < 0)
+        return no_memory(l);
+    if (l->version > 4 && stk_usage_get(&l->r, l->s, l->tenants, l->n_tenants) < 0)
+        return bad(l, "what tenants have had");
+    if (l->r.bad || l->r.at != l->r.end)
+        return bad(l, l->r.bad ? "it is cut short" : "something is left over");
+    return 0;
+}
+
 static int load(struct load *l)
 {
     struct stk_state *s = l->s;
@@ -607,14 +620,7 @@ static int load(struct load *l)
     rc = rc < 0 ? rc : get_row(l, STK_JOB_NONE, &s->free_job, &last, &n);
     rc = rc < 0 ? rc : get_row(l, STK_JOB_DONE, &s->done_head, &s->done_tail, &s->n_done);
     rc = rc < 0 ? rc : get_arrays(l);
-    if (rc == 0)
-        stk_budgets_get(&l->r, s, l->version);
-    if (rc == 0 && l->version > 4 && stk_booking_get(&l->r, s) < 0)
-        rc = no_memory(l);
-    if (rc == 0 && l->version > 4 && stk_usage_get(&l->r, s, l->tenants, l->n_tenants) < 0)
-        rc = bad(l, "what tenants have had");
-    if (rc == 0 && (l->r.bad || l->r.at != l->r.end))
-        rc = bad(l, l->r.bad ? "it is cut short" : "something is left over");
+    rc = rc < 0 ? rc : get_rest(l);
     for (uint32_t i = 0; i < s->n_jobs && rc == 0; i++) {
         if (s->jobs[i].state == STK_JOB_DONE && s->jobs[i].pool >= s->n_pools)
             s->jobs[i].pool = 0;

@@ -227,6 +227,23 @@ static int apply_moves(struct stk_live *l, struct stk_loop *loop, stk_time now, 
     return rc;
 }
 
+static int do_one(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
+{
+    if (r->kind == STK_REQ_SUBMIT)
+        return stk_live_do_submit(l, r, err);
+    if (r->kind == STK_REQ_ACT)
+        return stk_live_do_act(l, r, err);
+    if (r->kind == STK_REQ_ADOPT)
+        return stk_live_do_adopt(l, r, err);
+    if (r->kind == STK_REQ_QUOTA)
+        return stk_live_do_quota(l, r, err);
+    if (r->kind == STK_REQ_RESERVE)
+        return stk_live_do_reserve(l, r, err);
+    if (r->kind == STK_REQ_RULE)
+        return stk_live_do_rule(l, r, err);
+    return stk_live_do_drain(l, r, err);
+}
+
 int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err)
 {
     struct stk_live *l = ctx;
@@ -240,20 +257,7 @@ int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err
             l->last = &l->first;
         r->next = l->taken;
         l->taken = r;
-        if (r->kind == STK_REQ_SUBMIT)
-            rc = stk_live_do_submit(l, r, err);
-        else if (r->kind == STK_REQ_ACT)
-            rc = stk_live_do_act(l, r, err);
-        else if (r->kind == STK_REQ_ADOPT)
-            rc = stk_live_do_adopt(l, r, err);
-        else if (r->kind == STK_REQ_QUOTA)
-            rc = stk_live_do_quota(l, r, err);
-        else if (r->kind == STK_REQ_RESERVE)
-            rc = stk_live_do_reserve(l, r, err);
-        else if (r->kind == STK_REQ_RULE)
-            rc = stk_live_do_rule(l, r, err);
-        else
-            rc = stk_live_do_drain(l, r, err);
+        rc = do_one(l, r, err);
     }
     if (rc == 0 && l->cron_wake <= now)
         rc = stk_live_cron_fire(l, err);

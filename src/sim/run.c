@@ -733,6 +733,21 @@ static int watch_fairness(struct sim_run *x, const struct stk_setup *setup, stru
     return rc < 0 ? stk_err_set(err, rc, "out of memory") : 0;
 }
 
+/* What came of it. */
+static void sum_up(struct sim_run *x, const struct stk_cluster *c, const struct stk_setup *setup)
+{
+    struct stk_run_result *r = x->r;
+
+    (void)memcpy(r->bundle, setup->name, sizeof(r->bundle));
+    stk_setup_describe(setup, r->policies, sizeof(r->policies));
+    fill_totals(x, c);
+    if (x->fair)
+        stk_fairness_sum(x->fair, x->end, r->gpus, r->jobs, &r->fair);
+    r->fair.asked = x->n_tenants > 0;
+    if (x->foresee)
+        stk_foresee_sum(x->foresee, r->jobs, &r->foreseen);
+}
+
 int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
                 const struct stk_setup *setup, const struct stk_run_options *o,
                 struct stk_run_result *ret, struct stk_err *err)
@@ -773,14 +788,7 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
         rc = drive(&x, &joined, setup, err);
     }
     if (rc == 0) {
-        (void)memcpy(r.bundle, setup->name, sizeof(r.bundle));
-        stk_setup_describe(setup, r.policies, sizeof(r.policies));
-        fill_totals(&x, c);
-        if (x.fair)
-            stk_fairness_sum(x.fair, x.end, r.gpus, r.jobs, &r.fair);
-        r.fair.asked = x.n_tenants > 0;
-        if (x.foresee)
-            stk_foresee_sum(x.foresee, r.jobs, &r.foreseen);
+        sum_up(&x, c, setup);
         *ret = r;
     } else {
         stk_run_result_done(&r);
