@@ -477,9 +477,11 @@ static int twice(struct stk_setup *setups, uint32_t *n, struct stk_err *err)
         return stk_err_set(err, -EINVAL, "--before takes at most %d runs", MAX_RUNS / 2);
     for (uint32_t i = 0; i < *n; i++) {
         struct stk_setup *s = &setups[*n + i];
+        char name[sizeof(s->name)];
 
         *s = setups[i];
-        (void)snprintf(s->name, sizeof(s->name), "%.50s, rules", setups[i].name);
+        (void)snprintf(name, sizeof(name), "%.50s, rules", s->name);
+        (void)memcpy(s->name, name, sizeof(name));
     }
     *n *= 2;
     return 0;
