@@ -115,23 +115,6 @@ static bool is_live(const struct stk_job *j)
     return j->state != STK_JOB_NONE && j->state != STK_JOB_DONE;
 }
 
-/* Room to give every job another shape. */
-static int reserve_shapes(struct stk_state *s)
-{
-    const struct stk_mem *m = &s->mem;
-    uint32_t n = s->n_shapes + s->n_live + 1;
-    int rc = stk_opool_reserve(&s->trees, m, s->n_live + 4);
-
-    rc = rc < 0 ? rc : stk_mem_grow(m, &s->shapes, &s->cap_shapes, n, sizeof(*s->shapes));
-    rc = rc < 0 ? rc
-                : stk_mem_grow(m, &s->shape_pos, &s->cap_shape_pos, s->cap_shapes,
-                               sizeof(*s->shape_pos));
-    rc = rc < 0 ? rc : stk_map_reserve(&s->shape_by_hash, m, n);
-    for (uint32_t p = 0; p < s->n_pools && rc == 0; p++)
-        rc = stk_heap_reserve(&s->pools[p].ready, m, n);
-    return rc;
-}
-
 /* The job's shape says to whom it belongs. */
 static void reshape(struct stk_state *s, uint32_t job)
 {
@@ -289,7 +272,7 @@ static int reserve(struct stk_state *s, uint32_t fences)
     for (uint32_t p = 0; p < s->n_pools && rc == 0 && s->backfill->reserve_all; p++)
         rc = stk_timeline_reserve(&s->pools[p].plan,
                                   2 * s->pools[p].n_live + 2 + 2 * STK_MAX_BOOKINGS);
-    return rc < 0 ? rc : reserve_shapes(s);
+    return rc < 0 ? rc : stk_queue_reserve_all(s);
 }
 
 /* Room in scratch for choosing among nodes. */

@@ -51,9 +51,13 @@ int stk_queue_reserve(struct stk_state *s, uint32_t pool)
     return reserve(s, pool, 1);
 }
 
-int stk_queue_reserve_all(struct stk_state *s, uint32_t pool)
+int stk_queue_reserve_all(struct stk_state *s)
 {
-    return reserve(s, pool, s->pools[pool].n_live + 1);
+    int rc = 0;
+
+    for (uint32_t i = 0; i < s->n_pools && rc == 0; i++)
+        rc = reserve(s, i, s->n_live + 1);
+    return rc;
 }
 
 static struct stk_rated *rated_of(struct stk_pool *p, int64_t rate, bool leased)

@@ -15,8 +15,8 @@
 
 int stk_queue_reserve(struct stk_state *s, uint32_t pool);
 
-/* The same for all live jobs of the pool, each of which gets a shape of its own. */
-int stk_queue_reserve_all(struct stk_state *s, uint32_t pool);
+/* The same for all live jobs of all pools, each of which may get a shape of its own. */
+int stk_queue_reserve_all(struct stk_state *s);
 
 void stk_queue_enter(struct stk_state *s, uint32_t job);              /* R: starts waiting */
 void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts); /* no longer waits */

@@ -335,9 +335,49 @@ static void a_saved_state_has_its_reservations(void **st)
     fx_finish(f);
 }
 
+/* Each demand is one shape at first, and two when one of its jobs belongs to the holder. */
+static void any_number_of_waiting_jobs_may_come_to_belong_to_a_holder(void **st)
+{
+    static const struct stk_node_spec nodes[2] = {{.gpus = 8, .cpu_milli = 1000000},
+                                                  {.gpus = 8, .cpu_milli = 1000000}};
+    static const char *const orders[] = {"fifo", "fairshare"};
+    struct stk_tenant_spec teams[2];
+
+    (void)st;
+    stk_tenant_spec_init(&teams[0], "default", STK_NONE);
+    stk_tenant_spec_init(&teams[1], "team", STK_NONE);
+    teams[1].guarantee = 16000;
+    for (int k = 0; k < 2; k++) {
+        struct fx *f = fx_new(&(struct fx_setup){.order = orders[k],
+                                                 .backfill = "skip",
+                                                 .preempt = "reclaim",
+                                                 .nodes = nodes,
+                                                 .n_nodes = 2,
+                                                 .tenants = teams,
+                                                 .n_tenants = 2});
+        struct stk_booking_spec b = fx_booking(4, 100, 200);
+
+        for (uint32_t i = 0; i < 400; i++) {
+            struct stk_job_spec j = fx_job(1, 10);
+
+            j.tenant = 1;
+            j.demand.cpu_milli = i / 2;
+            j.terms.user = 1 + i % 2;
+            (void)fx_submit(f, j);
+        }
+        b.holder = STK_HOLDER_USER;
+        b.holder_id = 2;
+        assert_int_equal(fx_reserve(f, b), 0);
+        fx_sound(f);
+        fx_drain(f);
+        fx_finish(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_number_of_waiting_jobs_may_come_to_belong_to_a_holder),
         cmocka_unit_test(jobs_that_would_run_into_a_window_are_not_started_on_what_it_needs),
         cmocka_unit_test(others_do_not_get_what_is_open_and_its_holder_does),
         cmocka_unit_test(a_job_that_outlives_the_window_waits_its_turn),
