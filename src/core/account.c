@@ -291,13 +291,6 @@ void stk_account_gave(struct stk_state *s, const struct stk_job *j)
             wake(s, sh->account[of] - 1);
 }
 
-void stk_account_wake_queue(struct stk_state *s, uint32_t queue)
-{
-    for (uint32_t i = 0; i < s->n_accounts; i++)
-        if (s->accounts[i].queue == queue && (s->accounts[i].refs > 0 || i < s->n_queues))
-            wake(s, i);
-}
-
 bool stk_account_why(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
 {
     const struct stk_shape *sh = &s->shapes[j->shape];

@@ -61,8 +61,6 @@ uint32_t stk_account_beside(const struct stk_state *s, uint32_t shape, uint32_t 
 /* The job got a lease, or gives it back. */
 void stk_account_took(struct stk_state *s, const struct stk_job *j);
 void stk_account_gave(struct stk_state *s, const struct stk_job *j);
-/* Limits of the queue have changed: everybody parked for them is looked at again. */
-void stk_account_wake_queue(struct stk_state *s, uint32_t queue);
 
 /* The limit that is in its way, as a reason; false: none is. */
 bool stk_account_why(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r);

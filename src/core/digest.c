@@ -81,7 +81,7 @@ uint64_t stk_core_digest(const struct stk_core *c)
         h = stk_hash_mix(h, s->pools[i].claim);
     for (size_t i = 0; i < (size_t)s->n_tenants * s->n_tenant_cols; i++)
         h = stk_hash_mix(stk_hash_mix(stk_hash_mix(h, s->tenant_used[i]), s->tenant_limits[i]),
-                         s->tenant_stated[i]);
+                         s->tenant_guarantees[i]);
     for (uint32_t i = 0; i < s->n_tenants; i++)
         h = stk_hash_mix(h, s->tenants[i].weight);
     h = stk_account_digest(s, h);

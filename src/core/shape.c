@@ -341,15 +341,6 @@ static void swap(struct stk_state *s, struct stk_job *j, const struct stk_demand
         stk_pair_show(s, (uint32_t)(j - s->jobs));
 }
 
-void stk_shape_change(struct stk_state *s, struct stk_job *j, uint32_t tenant)
-{
-    const struct stk_demand d = s->shapes[j->shape].demand;
-    struct stk_under u = under(&s->shapes[j->shape]);
-
-    u.tenant = tenant;
-    swap(s, j, &d, &u);
-}
-
 void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piece *at)
 {
     struct stk_demand d = s->shapes[j->shape].demand;

@@ -37,10 +37,6 @@ uint64_t stk_shape_types(const struct stk_state *s, const struct stk_demand *d, 
  * not pinned. Needs stk_queue_reserve() before. */
 void stk_shape_pin(struct stk_state *s, struct stk_job *j, const struct stk_piece *at);
 
-/* The job, which lies in no shape's tree, is under the limits of this tenant (tenant + 1) from now
- * on. Needs memory for a shape, too. */
-void stk_shape_change(struct stk_state *s, struct stk_job *j, uint32_t tenant);
-
 /* The same: it belongs to these holders of reservations (core/booking.h). */
 void stk_shape_belongs(struct stk_state *s, struct stk_job *j, uint64_t holders);
 

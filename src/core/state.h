@@ -504,8 +504,7 @@ struct stk_state {
     uint32_t n_tenant_cols;
     struct stk_tenant *tenants;
     uint64_t *tenant_limits, *tenant_used; /* by tenant and column; used: twice, see sound() */
-    uint64_t *tenant_stated;               /* guarantees as they are stated */
-    uint64_t *tenant_guarantees;           /* what follows; the second half is scratch */
+    uint64_t *tenant_guarantees;           /* likewise */
     uint32_t first_tenant;                 /* of those at the top; tenant + 1 */
     bool any_limits, guarantees;           /* somebody has one */
     bool fair;     /* the preempt policy keeps guarantees and shares (core/fair.h), */

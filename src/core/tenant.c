@@ -269,14 +269,6 @@ void stk_tenant_gave(struct stk_state *s, const struct stk_job *j)
     stk_fair_fell(s, j->tenant);
 }
 
-void stk_tenant_wake_all(struct stk_state *s)
-{
-    for (uint32_t i = 0; i < s->n_tenants; i++) {
-        s->tenants[i].closed = true;
-        wake(s, i);
-    }
-}
-
 bool stk_tenant_why(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
 {
     const struct stk_shape *sh = &s->shapes[j->shape];

@@ -67,15 +67,6 @@ int stk_tenants_init(struct stk_state *s, const struct stk_tenant_spec *specs, u
                      struct stk_err *err);
 void stk_tenants_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
 
-/* Another limit, guarantee or weight from now on (in apply() only): 0, or -EINVAL with why it does
- * not go with the others, or -ENOMEM; then nothing has changed. Nothing is taken away from those
- * who have more than a new limit. O(tenants x types + jobs). */
-int stk_tenant_set(struct stk_state *s, const struct stk_quota_set *q, struct stk_err *err);
-/* What it is now, as it is stated: for putting it back. 'value' is not looked at. */
-uint64_t stk_tenant_stated(const struct stk_state *s, const struct stk_quota_set *q);
-/* Whoever was over a limit, or found no room, is tried again. */
-void stk_tenant_wake_all(struct stk_state *s);
-
 /* Jobs of this tier are never evicted: all of a tenant's together stay within its guarantee, so
  * that what others are guaranteed can always be had. */
 static inline bool stk_tenant_firm(const struct stk_state *s, enum stk_tier tier)

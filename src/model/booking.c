@@ -3,13 +3,6 @@
 
 #include <stddef.h>
 
-const char *stk_holder_name(enum stk_holder h)
-{
-    static const char *const name[] = {"tenant", "user", "named", "job"};
-
-    return (unsigned)h < STK_HOLDER_MAX ? name[h] : "?";
-}
-
 const char *stk_over_name(enum stk_over_why o)
 {
     static const char *const name[] = {"removed", "ended", "lapsed", "started", "given_up"};

@@ -52,7 +52,6 @@ struct stk_booking_spec {
     uint32_t n_nodes;
 };
 
-const char *stk_holder_name(enum stk_holder h);
 const char *stk_over_name(enum stk_over_why o);
 
 #endif

@@ -13,10 +13,3 @@ void stk_tenant_spec_init(struct stk_tenant_spec *t, const char *name, uint32_t 
         t->type_guarantee[k] = STK_GUARANTEE_SUM;
     }
 }
-
-const char *stk_quota_name(enum stk_quota q)
-{
-    static const char *const names[] = {"limit", "guarantee", "weight"};
-
-    return (unsigned)q < STK_QUOTA_MAX ? names[q] : "?";
-}

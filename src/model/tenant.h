@@ -31,16 +31,4 @@ struct stk_tenant_spec {
 /* No limits, no guarantee of its own, the usual weight. */
 void stk_tenant_spec_init(struct stk_tenant_spec *t, const char *name, uint32_t parent);
 
-/* One number of a tenant, as it may be changed later. */
-enum stk_quota { STK_QUOTA_LIMIT, STK_QUOTA_GUARANTEE, STK_QUOTA_WEIGHT, STK_QUOTA_MAX };
-
-struct stk_quota_set {
-    uint32_t tenant;
-    enum stk_quota what;
-    uint32_t gpu_type; /* type + 1; 0: over all types. Of a weight 0 */
-    uint64_t value;    /* as in the table */
-};
-
-const char *stk_quota_name(enum stk_quota q);
-
 #endif

@@ -13,7 +13,6 @@ struct run {                /* by job slot */
     uint32_t speed; /* thousandths: 'left' is work at speed 1 */
     enum stk_cause ends;
     stk_time saved; /* 'left' at its last checkpoint */
-    stk_time every; /* between checkpoints; 0: there are none */
     bool leaving;   /* it was told to go, and saves: it ends when it is due */
 };
 
@@ -58,8 +57,7 @@ const struct stk_param stk_sim_params[] = {
                  "what jobs that have to go can do: keep all they did and pay restart_s; or be "
                  "killed, also save when they are warned, also be suspended, as they are told"},
     [P_CHECKPOINT] = {"sim.checkpoint_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
-                      "jobs report a checkpoint each time they have run so long; 0: those of which "
-                      "the trace says it"},
+                      "jobs report a checkpoint each time they have run so long; 0: never"},
     [P_SAVE] = {"sim.save_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
                 "a job that is warned keeps its GPUs for so long, to save"},
     [P_WINDOW] = {"sim.window_s", STK_PARAM_SECONDS, "86400", 1, 3155760000, NULL,
@@ -83,16 +81,8 @@ int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enu
             0 ||
         stk_mem_grow(&m->mem, &m->runs, &m->cap_runs, job.i + 1, sizeof(*m->runs)) < 0)
         return -ENOMEM;
-    m->runs[job.i] = (struct run){.left = left, .saved = left, .ends = ends, .every = m->every};
+    m->runs[job.i] = (struct run){.left = left, .saved = left, .ends = ends};
     return stk_pace_counts(&m->pace, job.i) ? stk_pace_work(&m->pace, job.i, 0, 0) : 0;
-}
-
-void stk_engine_sim_checkpoints(struct stk_engine *e, stk_job_id job, stk_time every)
-{
-    struct sim *m = (struct sim *)e;
-
-    if (every > 0)
-        m->runs[job.i].every = every;
 }
 
 int stk_engine_sim_steps(struct stk_engine *e, stk_job_id job, uint32_t row, uint64_t steps,
@@ -174,8 +164,8 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
         stk_heap_put(&m->ends, m->pos, s->job.i,
                      rounded(m, r->started + stk_speed_time(r->left, r->speed) + m->late),
                      s->lease);
-    if (r->every > 0 && !paced)
-        stk_heap_put(&m->marks, m->mark_pos, s->job.i, r->started + r->every, s->lease);
+    if (m->every > 0 && !paced)
+        stk_heap_put(&m->marks, m->mark_pos, s->job.i, r->started + m->every, s->lease);
     if (boot > 0)
         stk_heap_put(&m->boots, m->boot_pos, s->job.i, r->started, s->lease);
     else
@@ -265,7 +255,7 @@ static void mark(struct sim *m, stk_time now, uint32_t job)
     const struct stk_event ev = {
         .at = now, .type = STK_EV_CHECKPOINT, .job = {job}, .lease = r->lease};
 
-    stk_heap_put(&m->marks, m->mark_pos, job, m->marks.item[0].key + r->every, r->lease);
+    stk_heap_put(&m->marks, m->mark_pos, job, m->marks.item[0].key + m->every, r->lease);
     r->saved = left_now(m, job, now);
     m->base.emit(m->base.emit_ctx, &ev);
 }

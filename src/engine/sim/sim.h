@@ -46,9 +46,6 @@ int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *m
 /* What the job in this slot has to do, and how it ends by itself. To be said before it starts. */
 int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enum stk_cause ends);
 
-/* It has a checkpoint every so often while it runs; 0: as the parameters say. Likewise. */
-void stk_engine_sim_checkpoints(struct stk_engine *e, stk_job_id job, stk_time every);
-
 /* The same for one whose work is so many steps; 'row' is its kind in the speeds. */
 int stk_engine_sim_steps(struct stk_engine *e, stk_job_id job, uint32_t row, uint64_t steps,
                          enum stk_cause ends);

@@ -210,16 +210,15 @@ static void what_is_due_follows_the_nodes_that_are_up(void **state)
     fx_free(f);
 }
 
-static int set(struct fx *f, uint32_t tenant, enum stk_quota what, uint64_t value)
+static int set(struct fx *f, uint32_t tenant, enum stk_set_kind what, uint64_t value)
 {
-    const struct stk_quota_set q = {.tenant = tenant, .what = what, .value = value};
+    const struct stk_set e = {.kind = what, .row = tenant, .value = (int64_t)value};
 
-    return stk_tenant_set((struct stk_state *)(uintptr_t)f->s, &q, &f->err);
+    return fx_set(f, &e);
 }
 
 static void numbers_may_change_later(void **state)
 {
-    const struct stk_quota_set limit = {.tenant = ORG, .what = STK_QUOTA_LIMIT};
     struct fx *f;
     uint32_t a, b;
 
@@ -230,26 +229,26 @@ static void numbers_may_change_later(void **state)
     a = submit(f, A, 16);
     b = submit(f, C, 16);
     assert_int_equal(fx_of(f, a)->shape, fx_of(f, b)->shape); /* nobody has a limit */
-    assert_int_equal(stk_tenant_stated(f->s, &limit), STK_NO_LIMIT);
-    assert_int_equal(set(f, ORG, STK_QUOTA_LIMIT, 2000), 0); /* takes nothing away */
-    assert_int_equal(stk_tenant_stated(f->s, &limit), 2000);
+    assert_int_equal(*stk_tenant_limit(f->s, ORG, STK_ALL_TYPES), STK_NO_LIMIT);
+    assert_int_equal(set(f, ORG, STK_SET_LIMIT, 2000), 0); /* takes nothing away */
+    assert_int_equal(*stk_tenant_limit(f->s, ORG, STK_ALL_TYPES), 2000);
     assert_int_not_equal(fx_of(f, a)->shape, fx_of(f, b)->shape);
     assert_true(stk_core_sound(f->core, &f->err));
-    assert_int_equal(set(f, A, STK_QUOTA_GUARANTEE, 2000), -EINVAL); /* nobody would keep it */
-    assert_int_equal(set(f, C, STK_QUOTA_WEIGHT, 500), 0);
-    assert_int_equal(set(f, N, STK_QUOTA_LIMIT, 0), -EINVAL);
-    assert_int_equal(set(f, C, STK_QUOTA_MAX, 0), -EINVAL);
-    assert_int_equal(set(f, C, STK_QUOTA_WEIGHT, STK_MAX_WEIGHT + 1), -EINVAL);
-    assert_int_equal(set(f, C, STK_QUOTA_LIMIT, STK_MAX_QUOTA + 1), -EINVAL);
+    assert_int_equal(set(f, A, STK_SET_GUARANTEE, 2000), -EINVAL); /* nobody would keep it */
+    assert_int_equal(set(f, C, STK_SET_WEIGHT, 500), 0);
+    assert_int_equal(set(f, N, STK_SET_LIMIT, 0), -EINVAL);
+    assert_int_equal(set(f, C, STK_SET_KIND_MAX, 0), -EINVAL);
+    assert_int_equal(set(f, C, STK_SET_WEIGHT, STK_MAX_WEIGHT + 1), -EINVAL);
+    assert_int_equal(set(f, C, STK_SET_LIMIT, STK_MAX_QUOTA + 1), -EINVAL);
     fx_run(f, 100 * STK_SECOND);
     assert_int_equal(fx_state(f, a), STK_JOB_WAITING); /* over the limit now */
     assert_int_equal(fx_state(f, b), STK_JOB_RUNNING);
     fx_run(f, 200 * STK_SECOND);
-    assert_int_equal(set(f, ORG, STK_QUOTA_LIMIT, STK_NO_LIMIT), 0);
+    assert_int_equal(set(f, ORG, STK_SET_LIMIT, STK_NO_LIMIT), 0);
     fx_turn(f);
     assert_int_equal(fx_state(f, a), STK_JOB_RUNNING);
     fx_drain(f);
-    fx_free(f); /* no event told of the changes */
+    fx_finish(f);
 }
 
 static void a_guarantee_may_come_later(void **state)
@@ -262,19 +261,19 @@ static void a_guarantee_may_come_later(void **state)
     f = world(2);
     c = submit(f, C, 16);
     a = submit(f, A, 4);
-    assert_int_equal(set(f, A, STK_QUOTA_GUARANTEE, 9000), -EINVAL);
+    assert_int_equal(set(f, A, STK_SET_GUARANTEE, 9000), -EINVAL);
     assert_string_equal(f->err.text,
                         "tenant org: a guarantee of 9 GPUs is more than its limit of 8");
     assert_int_equal(*stk_tenant_guarantee(f->s, A, STK_ALL_TYPES), 0);
     fx_turn(f);
     assert_int_equal(fx_state(f, a), STK_JOB_WAITING);
-    assert_int_equal(set(f, A, STK_QUOTA_GUARANTEE, 4000), 0);
+    assert_int_equal(set(f, A, STK_SET_GUARANTEE, 4000), 0);
     assert_int_equal(*stk_tenant_guarantee(f->s, ORG, STK_ALL_TYPES), 4000);
     fx_turn(f);
     assert_int_equal(fx_state(f, a), STK_JOB_RUNNING);
     assert_int_equal(fx_state(f, c), STK_JOB_WAITING);
     fx_drain(f);
-    fx_free(f);
+    fx_finish(f);
 }
 
 int main(void)
