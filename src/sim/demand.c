@@ -105,3 +105,19 @@ struct stk_demand stk_trace_demand(const struct stk_trace *t, const struct stk_t
         add_extra(&d, &t->extras[j->extra - 1], m);
     return d;
 }
+
+void stk_trace_terms(const struct stk_trace *t, const struct stk_trace_job *j, bool saves,
+                     struct stk_terms *terms)
+{
+    const struct stk_trace_extra *x = j->extra ? &t->extras[j->extra - 1] : NULL;
+
+    terms->signals = saves && !(x && x->no_save);
+    if (!x)
+        return;
+    terms->deadline = x->deadline;
+    terms->min_run = x->min_run;
+    terms->group = x->keep_group;
+    terms->group_min = x->keep_min;
+    terms->movable = x->movable;
+    terms->no_sleep = x->no_sleep;
+}

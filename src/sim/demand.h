@@ -25,4 +25,9 @@ struct stk_demand stk_trace_demand(const struct stk_trace *t, const struct stk_t
  */
 struct stk_demand stk_trace_plain(const struct stk_trace_job *j);
 
+/* What it says about giving way, and its deadline. 'saves': jobs do when they are warned, unless
+ * they say that they do not. */
+void stk_trace_terms(const struct stk_trace *t, const struct stk_trace_job *j, bool saves,
+                     struct stk_terms *terms);
+
 #endif

@@ -172,7 +172,7 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
     if (x->flat)
         spec.tenant = x->flat->of_trace[j->tenant];
     spec.demand.gpu_types &= types_it_runs_on(x, j);
-    spec.terms.signals = x->signals;
+    stk_trace_terms(x->t, j, x->signals, &spec.terms);
     if (counts_steps(x, j)) /* measured */
         spec.demand.n_speeds = 0;
     spec.demand.row = counts_steps(x, j) ? j->speed_row + 1 : 0;
@@ -279,7 +279,12 @@ static int watch_submit(struct sim_run *x, const struct stk_event *ev)
         return -ENOMEM;
     if (counts_steps(x, j))
         return stk_engine_sim_steps(x->engine, ev->job, j->speed_row, j->steps, ends);
-    return stk_engine_sim_work(x->engine, ev->job, j->duration, ends);
+    if (stk_engine_sim_work(x->engine, ev->job, j->duration, ends) < 0)
+        return -ENOMEM;
+    if (j->extra)
+        stk_engine_sim_saves(x->engine, ev->job, x->t->extras[j->extra - 1].checkpoint,
+                             !x->t->extras[j->extra - 1].no_save);
+    return 0;
 }
 
 /* Two jobs have the same GPUs from now on. */

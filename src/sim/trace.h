@@ -68,6 +68,13 @@ struct stk_trace_extra {                  /* of the few jobs that have them */
     uint32_t n_speeds;
     uint8_t speed_type[STK_MAX_SPEEDS]; /* in trace->gpu_types; on others it has speed 1 */
     uint16_t speed_milli[STK_MAX_SPEEDS];
+    stk_time deadline;   /* it should have ended by then; 0: none */
+    stk_time min_run;    /* as in stk_terms */
+    stk_time checkpoint; /* it reports one each time it has run so long; 0: as the simulator says */
+    uint32_t keep_group; /* in trace->keep_groups, + 1: of these so many stay up; 0: none */
+    uint32_t keep_min;   /* so many */
+    bool movable, no_sleep; /* as in stk_terms */
+    bool no_save;           /* warned, it does not save */
 };
 
 struct stk_trace_dep {
@@ -82,7 +89,8 @@ struct stk_trace {
     uint32_t n_deps, cap_deps;
     struct stk_trace_extra *extras;
     uint32_t n_extras, cap_extras;
-    struct stk_names ids, tenants, groups, gpu_types, types_texts, resources, queues, users;
+    struct stk_names ids, tenants, groups, gpu_types, types_texts, resources, queues, users,
+        keep_groups;
     uint32_t n_skipped;             /* malformed lines left out (--lenient) */
     struct stk_err first_skip;      /* what was wrong with the first of them, with file:line */
     struct stk_speed_table *speeds; /* measured, of its jobs (sim/speeds.h); NULL: none */

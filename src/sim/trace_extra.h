@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_extra.h - what few jobs of a trace have: named resources, and GPU types of unlike speed. As
- * JSON, for trace_jsonl.c and trace_write.c. */
+/* trace_extra.h - what few jobs of a trace have: named resources, GPU types of unlike speed, and
+ * terms. As JSON, for trace_jsonl.c and trace_write.c. */
 #ifndef STK_SIM_TRACE_EXTRA_H
 #define STK_SIM_TRACE_EXTRA_H
 

@@ -13,7 +13,6 @@
  *
  * See: trace_write.c, which writes this format.
  */
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,55 +21,30 @@
 #include "model/topology.h"
 #include "sim/demand.h"
 #include "sim/speeds.h"
-#include "sim/trace_extra.h"
 #include "sim/trace_formats.h"
-#include "sim/trace_ids.h"
-#include "sim/trace_lines.h"
+#include "sim/trace_keys.h"
 
-struct reader {
-    struct stk_trace *t;
-    struct stk_trace_lines *in;
-    struct stk_id_map ids; /* of the jobs of this file */
-    struct stk_trace_job j;
-    struct stk_trace_extra x;
-};
+#define MOST_UP 1000000 /* jobs of a group that may have to stay up */
+#define AT(m) offsetof(struct stk_line_reader, j.m)
+#define EXTRA(m) offsetof(struct stk_line_reader, x.m)
 
-struct key {
-    const char *name;
-    int (*read)(struct reader *r, const struct key *k, json_t *v);
-    size_t member; /* of struct stk_trace_job, where 'read' needs to be told */
-    uint64_t max;
-    const char *(*choice)(unsigned i);
-    bool needed;
-};
-
-static int wrong(struct reader *r, const struct key *k, const char *want, const json_t *v)
+static void *member(struct stk_line_reader *r, const struct stk_line_key *k)
 {
-    char *got = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
-    struct stk_field f = {got ? got : "", got ? (uint32_t)strnlen(got, STK_TRACE_MAX_LINE) : 0};
-
-    (void)stk_lines_bad(r->in, "\"%s\" must be %s, got %s", k->name, want, stk_field_show(f).text);
-    free(got);
-    return -EINVAL;
+    return (char *)r + k->member;
 }
 
-static void *member(struct reader *r, const struct key *k)
-{
-    return (char *)&r->j + k->member;
-}
-
-static int read_time(struct reader *r, const struct key *k, json_t *v)
+static int read_time(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
     double s = json_number_value(v), whole = floor(s);
 
     if (!json_is_number(v) || !(s >= 0 && s <= (double)STK_MAX_DURATION / 1e6))
-        return wrong(r, k, "a number of seconds (0 to 3155760000)", v);
+        return stk_line_wrong(r, k, "a number of seconds (0 to 3155760000)", v);
     /* the parts apart: seconds since 1970 and a microsecond do not fit in a double together */
     *(stk_time *)member(r, k) = (stk_time)whole * STK_SECOND + llround((s - whole) * 1e6);
     return 0;
 }
 
-static int read_u32(struct reader *r, const struct key *k, json_t *v)
+static int read_u32(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
     json_int_t n = json_integer_value(v);
     char want[64];
@@ -78,52 +52,52 @@ static int read_u32(struct reader *r, const struct key *k, json_t *v)
     if (!json_is_integer(v) || n < 0 || (uint64_t)n > k->max) {
         (void)snprintf(want, sizeof(want), "a whole number (0 to %llu)",
                        (unsigned long long)k->max);
-        return wrong(r, k, want, v);
+        return stk_line_wrong(r, k, want, v);
     }
     *(uint32_t *)member(r, k) = (uint32_t)n;
     return 0;
 }
 
-static int read_priority(struct reader *r, const struct key *k, json_t *v)
+static int read_priority(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
     json_int_t n = json_integer_value(v);
 
     if (!json_is_integer(v) || n < -STK_MAX_PRIORITY || n > STK_MAX_PRIORITY)
-        return wrong(r, k, "a whole number (-1000000000 to 1000000000)", v);
+        return stk_line_wrong(r, k, "a whole number (-1000000000 to 1000000000)", v);
     r->j.priority = (int32_t)n;
     return 0;
 }
 
-static int read_cpus(struct reader *r, const struct key *k, json_t *v)
+static int read_cpus(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
     double n = json_number_value(v);
 
     if (!json_is_number(v) || !(n >= 0 && n * 1000 < UINT32_MAX + 0.5))
-        return wrong(r, k, "a number of CPUs (0 to 4294967.295)", v);
+        return stk_line_wrong(r, k, "a number of CPUs (0 to 4294967.295)", v);
     r->j.cpu_milli = (uint32_t)llround(n * 1000);
     return 0;
 }
 
-static int read_slo(struct reader *r, const struct key *k, json_t *v)
+static int read_slo(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
     double n = json_number_value(v);
 
     if (!json_is_number(v) || !(n >= 0 && n <= 1))
-        return wrong(r, k, "a share of its speed (0 to 1)", v);
+        return stk_line_wrong(r, k, "a share of its speed (0 to 1)", v);
     r->j.slo_milli = (uint32_t)llround(n * 1000);
     return 0;
 }
 
-static int read_mig(struct reader *r, const struct key *k, json_t *v)
+static int read_mig(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
     const char *s = json_string_value(v);
 
     r->j.mig = s ? stk_mig_parse(s, json_string_length(v)) : 0;
-    return r->j.mig ? 0 : wrong(r, k, "the name of a MIG profile such as \"1g.10gb\"", v);
+    return r->j.mig ? 0 : stk_line_wrong(r, k, "the name of a MIG profile such as \"1g.10gb\"", v);
 }
 
 /* A part of a GPU: a MIG instance, or thousandths of one. */
-static int check_part(struct reader *r, json_t *o)
+static int check_part(struct stk_line_reader *r, json_t *o)
 {
     const json_t *milli = json_object_get(o, "gpu_milli");
 
@@ -143,12 +117,27 @@ static int check_part(struct reader *r, json_t *o)
     return 0;
 }
 
-static int read_bool(struct reader *r, const struct key *k, json_t *v)
+static int read_bool(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
     if (!json_is_boolean(v))
-        return wrong(r, k, "true or false", v);
+        return stk_line_wrong(r, k, "true or false", v);
     *(bool *)member(r, k) = json_is_true(v);
     return 0;
+}
+
+/* What the job has not, where the key says that it has it. */
+static int read_not(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
+{
+    int rc = read_bool(r, k, v);
+
+    if (rc == 0)
+        *(bool *)member(r, k) = json_is_false(v);
+    return rc;
+}
+
+static const char *suspend_name(unsigned i)
+{
+    return i ? "never" : "auto";
 }
 
 static const char *level_name(unsigned i)
@@ -157,7 +146,7 @@ static const char *level_name(unsigned i)
 }
 
 /* Wishes of topology that contradict each other; the core has the rules. */
-static int check_near(struct reader *r)
+static int check_near(struct stk_line_reader *r)
 {
     const struct stk_demand d = stk_trace_plain(&r->j);
     struct stk_err why;
@@ -184,7 +173,7 @@ static const char *cause_name(unsigned i)
 }
 
 /* One of 'max' names; NULL: not to be chosen. */
-static int read_choice(struct reader *r, const struct key *k, json_t *v)
+static int read_choice(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
     const char *s = json_string_value(v);
     char want[160] = "one of";
@@ -202,148 +191,50 @@ static int read_choice(struct reader *r, const struct key *k, json_t *v)
             (void)snprintf(want + len, sizeof(want) - len, "%s%s", len > 6 ? ", " : " ",
                            k->choice(i));
     }
-    return wrong(r, k, want, v);
+    return stk_line_wrong(r, k, want, v);
 }
 
-static struct stk_field text_of(const json_t *v)
+static int read_name(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
-    return (struct stk_field){json_string_value(v), (uint32_t)json_string_length(v)};
-}
-
-static int read_id(struct reader *r, const struct key *k, json_t *v)
-{
-    if (json_is_string(v))
-        return stk_lines_id(r->in, r->t, text_of(v), &r->j.id);
-    if (!json_is_integer(v) || json_integer_value(v) < 0)
-        return wrong(r, k, "a whole number or a string", v);
-    r->j.id = (uint64_t)json_integer_value(v);
-    return 0;
-}
-
-/* The id a reference names, without adding it: -ENOENT when no job read so far has it. */
-static int known_id(const struct reader *r, const json_t *v, uint64_t *ret)
-{
-    struct stk_field f = json_is_string(v) ? text_of(v) : (struct stk_field){NULL, 0};
-    int64_t number;
-
-    if (json_is_integer(v) && json_integer_value(v) >= 0) {
-        *ret = (uint64_t)json_integer_value(v);
-        return 0;
-    }
-    if (f.len == 0)
-        return -ENOENT;
-    if ((f.len == 1 || f.s[0] != '0') && stk_field_whole(f, ret))
-        return 0;
-    number = stk_names_find(&r->t->ids, f.s, f.len);
-    *ret = STK_TRACE_ID_NAME | (uint64_t)number;
-    return number < 0 ? -ENOENT : 0;
-}
-
-static int refer(struct reader *r, const struct key *k, const json_t *v, uint32_t *ret)
-{
-    uint64_t id;
-    int64_t on = known_id(r, v, &id);
-
-    if (on == 0)
-        on = stk_id_map_get(&r->ids, id);
-    if (on == -ENOTUNIQ)
-        return wrong(r, k, "about a job whose id is its own", v);
-    if (on < 0)
-        return wrong(r, k, "about a job of an earlier line", v);
-    if (r->t->jobs[on].submit > r->j.submit)
-        return wrong(r, k, "about a job that was not submitted later", v);
-    *ret = (uint32_t)on;
-    return 0;
-}
-
-static int read_array(struct reader *r, const struct key *k, json_t *v)
-{
-    json_t *of;
-    json_int_t index = 0;
-    uint64_t id;
-    uint32_t first = r->t->n_jobs;
-    int rc = 0;
-
-    if (json_unpack_ex(v, NULL, JSON_STRICT, "{s:o,s:I}", "of", &of, "index", &index) < 0 ||
-        index < 0 || index > UINT32_MAX)
-        return wrong(r, k, "{\"of\": id, \"index\": number}", v);
-    if (known_id(r, of, &id) < 0 || id != r->j.id) /* not the array's first job itself */
-        rc = refer(r, k, of, &first);
-    r->j.array = first + 1;
-    r->j.array_index = (uint32_t)index;
-    return rc;
-}
-
-static int read_dep(struct reader *r, const struct key *k, json_t *v)
-{
-    const char *type = stk_dep_type_name(STK_DEP_AFTEROK);
-    json_t *on;
-    struct stk_trace_dep *dep, d = {0, STK_DEP_AFTEROK};
-    int rc;
-
-    if (json_unpack_ex(v, NULL, JSON_STRICT, "{s:o,s?s}", "on", &on, "type", &type) < 0)
-        return wrong(r, k, "a list of {\"on\": id, \"type\": \"afterok\"}", v);
-    while (d.type < STK_DEP_TYPE_MAX && strcmp(type, stk_dep_type_name(d.type)) != 0)
-        d.type++;
-    if (d.type == STK_DEP_TYPE_MAX)
-        return wrong(r, k, "of type afterok, afterany or afternotok", v);
-    rc = refer(r, k, on, &d.on);
-    if (rc < 0)
-        return rc;
-    dep = stk_trace_push_dep(r->t);
-    if (!dep)
-        return -ENOMEM;
-    *dep = d;
-    return 0;
-}
-
-static int read_after(struct reader *r, const struct key *k, json_t *v)
-{
-    size_t i, n = json_array_size(v);
-    json_t *item;
-
-    if (!json_is_array(v) || n > STK_MAX_DEPS)
-        return wrong(r, k, "a list of at most 1024 jobs", v);
-    r->j.first_dep = r->t->n_deps;
-    r->j.n_deps = (uint16_t)n;
-    json_array_foreach(v, i, item)
-    {
-        int rc = read_dep(r, k, item);
-
-        if (rc < 0) {
-            r->t->n_deps = r->j.first_dep;
-            return rc;
-        }
-    }
-    return 0;
-}
-
-static int read_name(struct reader *r, const struct key *k, json_t *v)
-{
-    struct stk_names *names =
-        k->member == offsetof(struct stk_trace_job, tenant) ? &r->t->tenants : &r->t->groups;
+    struct stk_names *names = k->member == AT(tenant) ? &r->t->tenants : &r->t->groups;
 
     if (!json_is_string(v) || json_string_length(v) == 0)
-        return wrong(r, k, "a name", v);
-    return stk_lines_name(r->in, names, STK_TRACE_MAX_NAMES, text_of(v), NULL, member(r, k));
+        return stk_line_wrong(r, k, "a name", v);
+    return stk_lines_name(r->in, names, STK_TRACE_MAX_NAMES, stk_line_text(v), NULL, member(r, k));
 }
 
 /* Queue or user: its number + 1. */
-static int read_place(struct reader *r, const struct key *k, json_t *v)
+static int read_place(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
-    struct stk_names *names =
-        k->member == offsetof(struct stk_trace_job, queue) ? &r->t->queues : &r->t->users;
+    struct stk_names *names = k->member == AT(queue) ? &r->t->queues : &r->t->users;
     uint32_t *at = member(r, k);
     int rc;
 
     if (!json_is_string(v) || json_string_length(v) == 0)
-        return wrong(r, k, "a name", v);
-    rc = stk_lines_name(r->in, names, STK_TRACE_MAX_NAMES, text_of(v), NULL, at);
+        return stk_line_wrong(r, k, "a name", v);
+    rc = stk_lines_name(r->in, names, STK_TRACE_MAX_NAMES, stk_line_text(v), NULL, at);
     *at += rc == 0;
     return rc;
 }
 
-static int read_gpu_types(struct reader *r, const struct key *k, json_t *v)
+/* {"group": NAME, "min": NUMBER}: of the jobs of this group so many stay up. */
+static int read_keep_up(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
+{
+    json_t *group;
+    json_int_t least = 0;
+    int rc;
+
+    if (json_unpack_ex(v, NULL, JSON_STRICT, "{s:o,s?I}", "group", &group, "min", &least) < 0 ||
+        !json_is_string(group) || json_string_length(group) == 0 || least < 0 || least > MOST_UP)
+        return stk_line_wrong(r, k, "{\"group\": name, \"min\": number (0 to 1000000)}", v);
+    rc = stk_lines_name(r->in, &r->t->keep_groups, STK_TRACE_MAX_NAMES, stk_line_text(group), NULL,
+                        &r->x.keep_group);
+    r->x.keep_group += rc == 0;
+    r->x.keep_min = (uint32_t)least;
+    return rc;
+}
+
+static int read_gpu_types(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
     const json_t *item;
     uint64_t types = 0;
@@ -352,15 +243,15 @@ static int read_gpu_types(struct reader *r, const struct key *k, json_t *v)
     if (json_is_object(v))
         return stk_extra_read_speeds(r->in, r->t, v, &r->x, &r->j.gpu_types);
     if (!json_is_array(v) || json_array_size(v) == 0)
-        return wrong(r, k, "a list of names", v);
+        return stk_line_wrong(r, k, "a list of names", v);
     json_array_foreach(v, i, item)
     {
         uint32_t number = 0;
         int rc;
 
         if (!json_is_string(item) || json_string_length(item) == 0)
-            return wrong(r, k, "a list of names", v);
-        rc = stk_lines_name(r->in, &r->t->gpu_types, STK_MAX_GPU_TYPES, text_of(item), NULL,
+            return stk_line_wrong(r, k, "a list of names", v);
+        rc = stk_lines_name(r->in, &r->t->gpu_types, STK_MAX_GPU_TYPES, stk_line_text(item), NULL,
                             &number);
         if (rc < 0)
             return rc;
@@ -370,47 +261,51 @@ static int read_gpu_types(struct reader *r, const struct key *k, json_t *v)
     return 0;
 }
 
-static int read_resources(struct reader *r, const struct key *k, json_t *v)
+static int read_resources(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
     (void)k;
     return stk_extra_read_resources(r->in, r->t, v, &r->x);
 }
 
-static int read_steps(struct reader *r, const struct key *k, json_t *v)
+static int read_steps(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
     json_int_t n = json_integer_value(v);
 
     if (!json_is_integer(v) || n < 1 || (uint64_t)n > STK_MAX_STEPS)
-        return wrong(r, k, "a whole number (1 to 1000000000000000)", v);
+        return stk_line_wrong(r, k, "a whole number (1 to 1000000000000000)", v);
     r->j.steps = (uint64_t)n;
     return 0;
 }
 
 /* Its row in the speeds, which are read when the first job needs them. */
-static int read_job_type(struct reader *r, const struct key *k, json_t *v)
+static int read_job_type(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
     const char *name = json_string_value(v);
     struct stk_err why = {{0}};
     int64_t row;
 
     if (!name)
-        return wrong(r, k, "a name", v);
+        return stk_line_wrong(r, k, "a name", v);
     if (stk_speed_table_for(r->t, r->in, "this trace", &why) < 0)
         return stk_lines_bad(r->in, "\"job_type\": %.200s", why.text);
     row = stk_speed_table_row(r->t->speeds, name);
     if (row < 0)
-        return wrong(r, k, "a kind of job that the throughputs have", v);
+        return stk_line_wrong(r, k, "a kind of job that the throughputs have", v);
     r->j.speed_row = (uint32_t)row;
     return 0;
 }
 
-#define AT(m) offsetof(struct stk_trace_job, m)
-
-static const struct key keys[] = {
+static const struct stk_line_key keys[] = {
     {"submit_s", read_time, AT(submit), 0, NULL, true},
     {"duration_s", read_time, AT(duration), 0, NULL, true},
     {"estimate_s", read_time, AT(estimate), 0, NULL, false},
     {"begin_s", read_time, AT(begin), 0, NULL, false},
+    {"deadline_s", read_time, EXTRA(deadline), 0, NULL, false},
+    {"min_run_s", read_time, EXTRA(min_run), 0, NULL, false},
+    {"checkpoint_s", read_time, EXTRA(checkpoint), 0, NULL, false},
+    {"movable", read_bool, EXTRA(movable), 0, NULL, false},
+    {"suspend", read_choice, EXTRA(no_sleep), 2, suspend_name, false},
+    {"saves", read_not, EXTRA(no_save), 0, NULL, false},
     {"gpus", read_u32, AT(gpus), STK_MAX_GPUS, NULL, false},
     {"tasks", read_u32, AT(tasks), STK_MAX_TASKS, NULL, false},
     {"cpus", read_cpus, 0, 0, NULL, false},
@@ -433,20 +328,21 @@ static const struct key keys[] = {
     {"exclusive", read_bool, AT(exclusive), 0, NULL, false},
     {"steps", read_steps, 0, 0, NULL, false},
     {"job_type", read_job_type, 0, 0, NULL, false},
-    {"id", read_id, 0, 0, NULL, true},
+    {"id", stk_line_read_id, 0, 0, NULL, true},
     {"gpu_types", read_gpu_types, 0, 0, NULL, false},
     {"resources", read_resources, 0, 0, NULL, false},
     {"tenant", read_name, AT(tenant), 0, NULL, false},
     {"group", read_name, AT(group), 0, NULL, false},
     {"pool", read_name, AT(group), 0, NULL, false}, /* another word for group */
+    {"keep_up", read_keep_up, 0, 0, NULL, false},
     {"queue", read_place, AT(queue), 0, NULL, false},
     {"user", read_place, AT(user), 0, NULL, false},
-    {"array", read_array, 0, 0, NULL, false},
-    {"after", read_after, 0, 0, NULL, false},
+    {"array", stk_line_read_array, 0, 0, NULL, false},
+    {"after", stk_line_read_after, 0, 0, NULL, false},
 };
 #define N_KEYS (sizeof(keys) / sizeof(*keys))
 
-static int check_keys(struct reader *r, json_t *o)
+static int check_keys(struct stk_line_reader *r, json_t *o)
 {
     const char *name;
     json_t *v;
@@ -470,7 +366,7 @@ static int check_keys(struct reader *r, json_t *o)
     return 0;
 }
 
-static int read_object(struct reader *r, json_t *o)
+static int read_object(struct stk_line_reader *r, json_t *o)
 {
     struct stk_field none = {"", 0};
     int rc;
@@ -502,7 +398,7 @@ static int read_object(struct reader *r, json_t *o)
 
 static int one(struct stk_trace_lines *in, void *ctx)
 {
-    struct reader *r = ctx;
+    struct stk_line_reader *r = ctx;
     uint32_t n_deps = r->t->n_deps;
     json_error_t e;
     json_t *o = json_loadb(in->text.s, in->text.len, JSON_REJECT_DUPLICATES, &e);
@@ -526,7 +422,7 @@ static int one(struct stk_trace_lines *in, void *ctx)
 
 static int parse(struct stk_trace *t, struct stk_trace_lines *in, struct stk_err *err)
 {
-    struct reader r = {.t = t, .in = in};
+    struct stk_line_reader r = {.t = t, .in = in};
     int rc = stk_lines_each(in, one, &r, err);
 
     stk_id_map_done(&r.ids);

@@ -106,6 +106,28 @@ static void put_level(struct stk_emit *e, const char *name, uint8_t level)
         put_text(e, name, stk_level_name((enum stk_level)level));
 }
 
+/* What it says about giving way, and its deadline. */
+static void put_terms(struct stk_emit *e, const struct stk_trace *t, const struct stk_trace_job *j)
+{
+    const struct stk_trace_extra *x = j->extra ? &t->extras[j->extra - 1] : NULL;
+
+    if (!x)
+        return;
+    put_time(e, "deadline_s", x->deadline);
+    put_time(e, "min_run_s", x->min_run);
+    put_time(e, "checkpoint_s", x->checkpoint);
+    stk_emit_text(e, x->movable ? ",\"movable\":true" : "");
+    stk_emit_text(e, x->no_sleep ? ",\"suspend\":\"never\"" : "");
+    stk_emit_text(e, x->no_save ? ",\"saves\":false" : "");
+    if (!x->keep_group)
+        return;
+    stk_emit_text(e, ",\"keep_up\":{\"group\":");
+    stk_emit_json(e, stk_names_get(&t->keep_groups, x->keep_group - 1));
+    key(e, "min");
+    stk_emit_u64(e, x->keep_min);
+    stk_emit_text(e, "}");
+}
+
 static void put_near(struct stk_emit *e, const struct stk_trace_job *j)
 {
     put_level(e, "level", j->level);
@@ -198,6 +220,7 @@ static void put_job(struct stk_emit *e, const struct stk_trace *t, const struct 
         put_text(e, "ends", stk_cause_name((enum stk_cause)j->cause));
     if (j->held)
         stk_emit_text(e, ",\"held\":true");
+    put_terms(e, t, j);
     put_links(e, t, j);
     stk_emit_text(e, "}\n");
 }

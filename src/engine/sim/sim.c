@@ -13,7 +13,9 @@ struct run {                /* by job slot */
     uint32_t speed; /* thousandths: 'left' is work at speed 1 */
     enum stk_cause ends;
     stk_time saved; /* 'left' at its last checkpoint */
+    stk_time every; /* between two of them; 0: there are none */
     bool leaving;   /* it was told to go, and saves: it ends when it is due */
+    bool careless;  /* warned, it saves nothing */
 };
 
 enum leave { KEEP, KILL, SIGNAL, SUSPEND };
@@ -81,8 +83,16 @@ int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enu
             0 ||
         stk_mem_grow(&m->mem, &m->runs, &m->cap_runs, job.i + 1, sizeof(*m->runs)) < 0)
         return -ENOMEM;
-    m->runs[job.i] = (struct run){.left = left, .saved = left, .ends = ends};
+    m->runs[job.i] = (struct run){.left = left, .saved = left, .every = m->every, .ends = ends};
     return stk_pace_counts(&m->pace, job.i) ? stk_pace_work(&m->pace, job.i, 0, 0) : 0;
+}
+
+void stk_engine_sim_saves(struct stk_engine *e, stk_job_id job, stk_time every, bool warned)
+{
+    struct sim *m = (struct sim *)e;
+
+    m->runs[job.i].every = every ? every : m->every;
+    m->runs[job.i].careless = !warned;
 }
 
 int stk_engine_sim_steps(struct stk_engine *e, stk_job_id job, uint32_t row, uint64_t steps,
@@ -164,8 +174,8 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
         stk_heap_put(&m->ends, m->pos, s->job.i,
                      rounded(m, r->started + stk_speed_time(r->left, r->speed) + m->late),
                      s->lease);
-    if (m->every > 0 && !paced)
-        stk_heap_put(&m->marks, m->mark_pos, s->job.i, r->started + m->every, s->lease);
+    if (r->every > 0 && !paced)
+        stk_heap_put(&m->marks, m->mark_pos, s->job.i, r->started + r->every, s->lease);
     if (boot > 0)
         stk_heap_put(&m->boots, m->boot_pos, s->job.i, r->started, s->lease);
     else
@@ -192,11 +202,14 @@ static stk_time cost(const struct sim *m, const struct stk_param *of, const stru
 /* How one that is told to go does it. */
 static enum leave way_of(const struct sim *m, const struct stk_stop *s)
 {
-    enum leave asked = s->suspend ? SUSPEND : s->kill ? KILL : SIGNAL;
+    const bool careless = m->runs[s->job.i].careless;
+    const enum leave asked = s->suspend ? SUSPEND : s->kill || careless ? KILL : SIGNAL;
 
     if (m->leave == KEEP || s->cause != STK_CAUSE_EVICTED)
         return KEEP;
-    return asked < m->leave ? asked : m->leave;
+    if (asked <= m->leave)
+        return asked;
+    return careless ? KILL : m->leave; /* told to sleep, and cannot */
 }
 
 /* It is gone, or asleep. */
@@ -255,7 +268,7 @@ static void mark(struct sim *m, stk_time now, uint32_t job)
     const struct stk_event ev = {
         .at = now, .type = STK_EV_CHECKPOINT, .job = {job}, .lease = r->lease};
 
-    stk_heap_put(&m->marks, m->mark_pos, job, m->marks.item[0].key + m->every, r->lease);
+    stk_heap_put(&m->marks, m->mark_pos, job, m->marks.item[0].key + r->every, r->lease);
     r->saved = left_now(m, job, now);
     m->base.emit(m->base.emit_ctx, &ev);
 }

@@ -46,7 +46,11 @@ int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *m
 /* What the job in this slot has to do, and how it ends by itself. To be said before it starts. */
 int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enum stk_cause ends);
 
-/* The same for one whose work is so many steps; 'row' is its kind in the speeds. */
+/* It reports a checkpoint each time it has run for 'every' (0: as sim.checkpoint_s says), and does
+ * or does not save when it is warned. After stk_engine_sim_work(). */
+void stk_engine_sim_saves(struct stk_engine *e, stk_job_id job, stk_time every, bool warned);
+
+/* What it has to do, for one whose work is so many steps; 'row' is its kind in the speeds. */
 int stk_engine_sim_steps(struct stk_engine *e, stk_job_id job, uint32_t row, uint64_t steps,
                          enum stk_cause ends);
 uint64_t stk_engine_sim_steps_left(const struct stk_engine *e, stk_job_id job, stk_time now);

@@ -321,6 +321,11 @@ static const char everything[] =
     "{\"id\":4,\"submit_s\":0,\"duration_s\":0,\"resources\":{\"nic\":4294967295,\"x.y\":0},"
     "\"gpu_types\":{\"A100\":0.001,\"H<100>\":1,\"mi\":65.535}}\n"
     "{\"id\":5,\"submit_s\":0,\"duration_s\":0,\"resources\":{\"x.y\":3,\"nic\":1}}\n"
+    "{\"id\":8,\"submit_s\":0,\"duration_s\":9,\"deadline_s\":3155760000,\"min_run_s\":1.5,"
+    "\"checkpoint_s\":0.000001,\"movable\":true,\"suspend\":\"never\",\"saves\":false,"
+    "\"keep_up\":{\"group\":\"web <1>\",\"min\":1000000}}\n"
+    "{\"id\":9,\"submit_s\":0,\"duration_s\":9,\"suspend\":\"auto\",\"saves\":true,"
+    "\"keep_up\":{\"group\":\"web <1>\"}}\n"
     "{\"id\":2,\"submit_s\":0,\"duration_s\":0,\"gpu_milli\":250,\"gpu_mem_mib\":1000}\n"
     "{\"id\":3,\"submit_s\":0,\"duration_s\":0,\"mig\":\"3g.40gb\",\"tasks\":2}\n"
     "{\"id\":6,\"submit_s\":0,\"duration_s\":0,\"gpus\":4,\"share_max\":2,\"slo\":0.9}\n"
@@ -347,13 +352,19 @@ static void what_is_written_reads_back_the_same(void **state)
     assert_int_equal(stk_trace_write_jsonl(&t, path, &err), 0);
     assert_int_equal(stk_trace_read(&back, path, NULL, &err), 0);
     assert_null(traces_differ(&t, &back));
-    assert_int_equal(back.jobs[4].mig, STK_MIG(3, 40));
-    assert_int_equal(back.jobs[4].gpu_milli, 375);
-    assert_int_equal(back.jobs[5].share_max, 2);
-    assert_int_equal(back.jobs[5].slo_milli, 900);
-    assert_int_equal(back.jobs[8].submit, STK_MAX_DURATION - 1);
-    assert_int_equal(back.jobs[8].cpu_milli, UINT32_MAX);
-    assert_int_equal(back.jobs[8].n_deps, 2);
+    assert_int_equal(back.jobs[6].mig, STK_MIG(3, 40));
+    assert_int_equal(back.jobs[6].gpu_milli, 375);
+    assert_int_equal(back.jobs[7].share_max, 2);
+    assert_int_equal(back.jobs[7].slo_milli, 900);
+    assert_int_equal(back.jobs[10].submit, STK_MAX_DURATION - 1);
+    assert_int_equal(back.jobs[10].cpu_milli, UINT32_MAX);
+    assert_int_equal(back.jobs[10].n_deps, 2);
+    assert_int_equal(back.extras[back.jobs[3].extra - 1].deadline, STK_MAX_DURATION);
+    assert_int_equal(back.extras[back.jobs[3].extra - 1].checkpoint, 1);
+    assert_int_equal(back.extras[back.jobs[3].extra - 1].keep_min, 1000000);
+    assert_true(back.extras[back.jobs[3].extra - 1].no_save);
+    assert_false(back.extras[back.jobs[4].extra - 1].no_save);
+    assert_int_equal(back.keep_groups.n, 1);
     stk_trace_done(&t);
     stk_trace_done(&back);
     assert_int_equal(unlink(path), 0);

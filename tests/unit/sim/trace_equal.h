@@ -75,6 +75,22 @@ static inline bool extra_within(const struct stk_trace *a, const struct stk_trac
     return true;
 }
 
+static inline bool same_terms(const struct stk_trace *a, const struct stk_trace_job *x,
+                              const struct stk_trace *b, const struct stk_trace_job *y)
+{
+    static const struct stk_trace_extra none;
+    const struct stk_trace_extra *p = x->extra ? &a->extras[x->extra - 1] : &none;
+    const struct stk_trace_extra *q = y->extra ? &b->extras[y->extra - 1] : &none;
+
+    if (!p->keep_group != !q->keep_group ||
+        (p->keep_group &&
+         !same_name(&a->keep_groups, p->keep_group - 1, &b->keep_groups, q->keep_group - 1)))
+        return false;
+    return p->deadline == q->deadline && p->min_run == q->min_run &&
+           p->checkpoint == q->checkpoint && p->keep_min == q->keep_min &&
+           p->movable == q->movable && p->no_sleep == q->no_sleep && p->no_save == q->no_save;
+}
+
 static inline const char *links_differ(const struct stk_trace *a, const struct stk_trace_job *x,
                                        const struct stk_trace *b, const struct stk_trace_job *y)
 {
@@ -113,6 +129,8 @@ static inline const char *job_differs(const struct stk_trace *a, const struct st
         return "GPU types";
     if (!extra_within(a, x, b, y) || !extra_within(b, y, a, x))
         return "resources or speeds";
+    if (!same_terms(a, x, b, y))
+        return "terms";
     if (!x->queue != !y->queue || !x->user != !y->user ||
         (x->queue && !same_name(&a->queues, x->queue - 1, &b->queues, y->queue - 1)) ||
         (x->user && !same_name(&a->users, x->user - 1, &b->users, y->user - 1)))
