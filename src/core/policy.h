@@ -69,8 +69,8 @@ struct stk_order_ops { /* which job comes first */
 };
 
 /* Backfill: may a job pass one that cannot start, and how many of those that cannot start get a
- * reserved start that nobody may delay. The method is in core/backfill.c; the four policies are the
- * four useful settings. */
+ * reserved start that nobody may delay. The methods are in core/backfill.h; the four policies are
+ * the four useful settings. */
 struct stk_backfill_ops {
     const char *name, *help;
     const struct stk_param *params;
