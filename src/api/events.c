@@ -39,15 +39,6 @@ static void set(json_t *o, const char *key, json_t *take)
     (void)json_object_set_new(o, key, take);
 }
 
-static json_t *gpu_list(uint64_t mask)
-{
-    json_t *list = json_array();
-
-    for (; mask; mask &= mask - 1)
-        (void)json_array_append_new(list, json_integer(__builtin_ctzll(mask)));
-    return list;
-}
-
 static const char *node_name(const struct stk_api *a, stk_node_id node)
 {
     const struct stk_live_config *cfg = stk_live_config(a->cfg.live);
@@ -65,7 +56,8 @@ static void add_detail(const struct stk_api *a, json_t *o, const struct stk_even
         set(o, "kind", json_string(stk_kind_name(ev->u.spec->kind)));
     } else if (ev->type == STK_EV_PLACE && ev->u.place.n > 0) {
         set(o, "node", json_string(node_name(a, ev->u.place.pieces[0].node)));
-        set(o, "gpu_indices", gpu_list(ev->u.place.pieces[0].mask));
+        set(o, "gpu_indices", stk_show_indices(ev->u.place.pieces[0].mask));
+        set(o, "pieces", stk_show_pieces(a, ev->u.place.pieces, ev->u.place.n));
     } else if (ev->type == STK_EV_EXITED) {
         set(o, "cause", json_string(stk_show_cause(ev->u.exit.cause)));
         set(o, "code", json_integer(ev->u.exit.code));
@@ -99,7 +91,7 @@ static void add_detail(const struct stk_api *a, json_t *o, const struct stk_even
         set(o, "node", json_string(node_name(a, ev->u.node)));
     } else if (ev->type == STK_EV_GPUS_OFF) {
         set(o, "node", json_string(node_name(a, ev->u.off.node)));
-        set(o, "gpu_indices", gpu_list(ev->u.off.mask));
+        set(o, "gpu_indices", stk_show_indices(ev->u.off.mask));
     }
 }
 

@@ -135,34 +135,53 @@ static uint64_t all_gpus(const struct stk_node *n)
     return n->gpus >= 64 ? UINT64_MAX : (UINT64_C(1) << n->gpus) - 1;
 }
 
-static void node_drain(struct stk_api *a, struct stk_request *r, bool on)
+/* n_nodes: there is none of that name, and the request was answered. */
+static uint32_t find_node(struct stk_api *a, struct stk_request *r, const char *name, size_t len)
 {
     const struct stk_live_config *cfg = stk_live_config(a->cfg.live);
-    const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
-    const char *name = stk_request_path(r, "name");
+    uint32_t n = cfg->core.n_nodes;
 
-    for (uint32_t i = 0; i < s->n_nodes; i++)
-        if (strcmp(cfg->nodes[i].name, name) == 0) {
-            drain(a, r, i, all_gpus(&s->nodes[i]), on);
-            return;
-        }
-    stk_request_error(r, 404, NULL, "there is no node \"%.60s\"", name);
+    for (uint32_t i = 0; i < n; i++)
+        if (strlen(cfg->nodes[i].name) == len && memcmp(cfg->nodes[i].name, name, len) == 0)
+            return i;
+    stk_request_error(r, 404, NULL, "there is no node \"%.*s\"", len < 60 ? (int)len : 60, name);
+    return n;
 }
 
+static void node_drain(struct stk_api *a, struct stk_request *r, bool on)
+{
+    const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
+    const char *name = stk_request_path(r, "name");
+    uint32_t i = find_node(a, r, name, strlen(name));
+
+    if (i < s->n_nodes)
+        drain(a, r, i, all_gpus(&s->nodes[i]), on);
+}
+
+/* "3", where there is one node, or "NODE:3". */
 static void gpu_drain(struct stk_api *a, struct stk_request *r, bool on)
 {
     const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
-    const char *text = stk_request_path(r, "index");
-    unsigned long g = strspn(text, "0123456789") == strlen(text) && strlen(text) < 4
-                          ? strtoul(text, NULL, 10)
-                          : STK_MAX_NODE_GPUS;
+    const char *text = stk_request_path(r, "index"), *colon = strrchr(text, ':');
+    uint32_t node = colon ? find_node(a, r, text, (size_t)(colon - text)) : 0;
+    unsigned long g;
 
-    if (s->n_nodes == 0 || g >= s->nodes[0].gpus || g >= STK_MAX_NODE_GPUS) {
-        stk_request_error(r, 404, NULL, "there is no GPU %.20s; there are %u, counted from 0", text,
-                          s->n_nodes ? s->nodes[0].gpus : 0);
+    if (node >= s->n_nodes)
+        return;
+    if (!colon && s->n_nodes > 1) {
+        stk_request_error(r, 400, NULL, "there are %u nodes; say which: NODE:%.20s", s->n_nodes,
+                          text);
         return;
     }
-    drain(a, r, 0, UINT64_C(1) << g, on);
+    text = colon ? colon + 1 : text;
+    g = strspn(text, "0123456789") == strlen(text) && strlen(text) < 4 ? strtoul(text, NULL, 10)
+                                                                       : STK_MAX_NODE_GPUS;
+    if (g >= s->nodes[node].gpus || g >= STK_MAX_NODE_GPUS) {
+        stk_request_error(r, 404, NULL, "there is no GPU %.20s; there are %u, counted from 0", text,
+                          s->nodes[node].gpus);
+        return;
+    }
+    drain(a, r, node, UINT64_C(1) << g, on);
 }
 
 void stk_do_node_drain(void *ctx, struct stk_request *r)

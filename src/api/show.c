@@ -155,6 +155,27 @@ static json_t *common(const struct stk_record *rec)
     return o;
 }
 
+json_t *stk_show_indices(uint64_t mask)
+{
+    json_t *list = json_array();
+
+    for (; mask; mask &= mask - 1)
+        (void)json_array_append_new(list, json_integer(__builtin_ctzll(mask)));
+    return list;
+}
+
+json_t *stk_show_pieces(const struct stk_api *a, const struct stk_piece *pieces, uint32_t n)
+{
+    const struct stk_live_config *cfg = stk_live_config(a->cfg.live);
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < n; i++)
+        (void)json_array_append_new(
+            list, json_pack("{s:s,s:o}", "node", cfg->nodes[pieces[i].node.i].name, "gpu_indices",
+                            stk_show_indices(pieces[i].mask)));
+    return list;
+}
+
 static void set_place(const struct stk_show *v, json_t *o, const struct stk_state *s,
                       const struct stk_job *j)
 {
@@ -166,6 +187,7 @@ static void set_place(const struct stk_show *v, json_t *o, const struct stk_stat
         for (uint64_t m = s->pieces[j->first_piece + i].mask; m; m &= m - 1)
             (void)json_array_append_new(gpus, json_integer(__builtin_ctzll(m)));
     set(o, "gpu_indices", gpus);
+    set(o, "pieces", stk_show_pieces(v->api, &s->pieces[j->first_piece], n));
     set(o, "node", n > 0 ? text(cfg->nodes[s->pieces[j->first_piece].node.i].name) : json_null());
 }
 

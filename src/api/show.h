@@ -44,6 +44,9 @@ json_t *stk_show_items(struct stk_live *live, const struct stk_record *rec);
 /* Of one that shares its GPU in turns: whose turn it is; NULL: it does not. */
 json_t *stk_show_turn(const struct stk_api *a, const struct stk_job *j);
 /* Whole GPUs, or so many thousandths of each. */
+/* Numbers of the GPUs of a mask; and of each piece, with its node. */
+json_t *stk_show_indices(uint64_t mask);
+json_t *stk_show_pieces(const struct stk_api *a, const struct stk_piece *pieces, uint32_t n);
 json_t *stk_show_gpus(uint64_t gpus, uint32_t milli);
 /* Seconds since 1970; null for 0. */
 json_t *stk_show_time(stk_time t);

@@ -107,6 +107,37 @@ static void put_foreign(const struct stk_term *t, const json_t *p)
     (void)fprintf(t->f, ": not a job%s\n", stk_term_off(t, STK_YELLOW));
 }
 
+/* Names the node before the first of its GPUs, where there are several nodes. */
+static int put_node(const struct stk_term *t, const json_t *gpus, size_t i)
+{
+    const json_t *last = json_array_get(gpus, json_array_size(gpus) - 1);
+    const char *node = stk_str(json_array_get(gpus, i), "node");
+    char clean[80];
+
+    if (strcmp(stk_str(json_array_get(gpus, 0), "node"), stk_str(last, "node")) == 0 ||
+        (i > 0 && strcmp(stk_str(json_array_get(gpus, i - 1), "node"), node) == 0))
+        return 0;
+    (void)fprintf(t->f, "%s%s%s\n", stk_term_on(t, STK_BOLD),
+                  stk_text_clean(clean, sizeof(clean), node, false), stk_term_off(t, STK_BOLD));
+    return 1;
+}
+
+static void put_gpu(const struct stk_term *t, const json_t *gpu)
+{
+    char name[40];
+
+    (void)fprintf(t->f, "%3" PRId64 "  ", stk_int(gpu, "index", 0));
+    put_util(t, gpu);
+    (void)fprintf(t->f, "  %-16s", stk_text_clean(name, sizeof(name), stk_str(gpu, "name"), false));
+    put_memory(t, gpu);
+    if (stk_num(gpu, "temp_c", -1) >= 0)
+        (void)fprintf(t->f, "  %.0f C", stk_num(gpu, "temp_c", 0));
+    if (stk_num(gpu, "power_w", -1) >= 0)
+        (void)fprintf(t->f, "  %.0f W", stk_num(gpu, "power_w", 0));
+    put_owner(t, gpu);
+    (void)fputc('\n', t->f);
+}
+
 int stk_gpu_lines(const json_t *gpus, const struct stk_term *t, int max)
 {
     int n = 0;
@@ -114,22 +145,11 @@ int stk_gpu_lines(const json_t *gpus, const struct stk_term *t, int max)
     for (size_t i = 0; i < json_array_size(gpus); i++) {
         const json_t *gpu = json_array_get(gpus, i), *foreign = json_object_get(gpu, "foreign");
         const json_t *shares = json_object_get(gpu, "shares");
-        char name[40];
 
-        if (max > 0 && n >= max)
+        if (max > 0 && n >= max - 1)
             break;
-        (void)fprintf(t->f, "%3" PRId64 "  ", stk_int(gpu, "index", 0));
-        put_util(t, gpu);
-        (void)fprintf(t->f, "  %-16s",
-                      stk_text_clean(name, sizeof(name), stk_str(gpu, "name"), false));
-        put_memory(t, gpu);
-        if (stk_num(gpu, "temp_c", -1) >= 0)
-            (void)fprintf(t->f, "  %.0f C", stk_num(gpu, "temp_c", 0));
-        if (stk_num(gpu, "power_w", -1) >= 0)
-            (void)fprintf(t->f, "  %.0f W", stk_num(gpu, "power_w", 0));
-        put_owner(t, gpu);
-        (void)fputc('\n', t->f);
-        n++;
+        n += put_node(t, gpus, i) + 1;
+        put_gpu(t, gpu);
         for (size_t j = 0; j < json_array_size(shares) && (max == 0 || n < max); j++, n++)
             put_share(t, json_array_get(shares, j));
         for (size_t j = 0; j < json_array_size(foreign) && (max == 0 || n < max); j++, n++)

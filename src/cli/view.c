@@ -134,9 +134,9 @@ const char *stk_view_gpus(const json_t *job, char *buf, size_t size)
 }
 
 /* "0.5 of gpu 3" */
-static size_t view_place(const json_t *job, char *buf, size_t size)
+static size_t view_gpus(const json_t *job, const json_t *gpus, char *buf, size_t size)
 {
-    const json_t *gpus = json_object_get(job, "gpu_indices"), *part = json_object_get(job, "part");
+    const json_t *part = json_object_get(job, "part");
     const char *profile = stk_str(part, "mig");
     size_t n = 0;
 
@@ -150,14 +150,34 @@ static size_t view_place(const json_t *job, char *buf, size_t size)
     return n + list_gpus(gpus, buf + n, size - n);
 }
 
+#define VIEW_NODES 3 /* that are named; the others are counted */
+
+/* "a gpu 0-7, b gpu 0-3" */
+static size_t view_place(const json_t *job, char *buf, size_t size)
+{
+    const json_t *pieces = json_object_get(job, "pieces");
+    size_t all = json_array_size(pieces), n = 0;
+    char piece[512];
+
+    for (size_t i = 0; i < all && i < VIEW_NODES && n < size; i++) {
+        const json_t *p = json_array_get(pieces, i);
+        size_t k = (size_t)snprintf(piece, sizeof(piece), "%.64s", stk_str(p, "node"));
+
+        (void)view_gpus(job, json_object_get(p, "gpu_indices"), piece + k, sizeof(piece) - k);
+        n += (size_t)snprintf(buf + n, size - n, "%s%s", i > 0 ? ", " : "", piece);
+    }
+    if (all > VIEW_NODES && n < size)
+        n += (size_t)snprintf(buf + n, size - n, " and %zu more nodes", all - VIEW_NODES);
+    return n < size ? n : size - 1;
+}
+
 const char *stk_view_where(const json_t *job, char *buf, size_t size)
 {
     const char *state = stk_str(job, "state"), *node = stk_str(job, "node");
     size_t n;
 
     if ((strcmp(state, "running") == 0 || strcmp(state, "starting") == 0) && *node != '\0') {
-        n = (size_t)snprintf(buf, size, "%.64s", node);
-        n += view_place(job, buf + n, size - n);
+        n = view_place(job, buf, size);
         if (json_object_get(job, "items")) {
             n += (size_t)snprintf(buf + n, size - n, ", ");
             (void)stk_view_items(job, buf + n, size - n);

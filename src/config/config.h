@@ -17,11 +17,12 @@
 #define STK_CONFIG_MAX_FILE ((size_t)262144) /* bytes */
 #define STK_CONFIG_MAX_LIST 1024u            /* names in a list */
 #define STK_CONFIG_NO_GPUS UINT32_MAX        /* virtual_gpus was not said */
+#define STK_CONFIG_MAX_NODES 4096u
 
 /* Strings are NULL where nothing was said. */
 struct stk_config {
     char *listen, *socket, *state, *rules;
-    uint64_t virtual_gpus;
+    uint64_t virtual_gpus, virtual_nodes;
     struct {
         char *bundle, *order, *backfill, *place, *preempt;
         char *params[STK_MAX_PARAMS]; /* "k=v" */

@@ -23,6 +23,7 @@
 struct stk_daemon_options {
     const char *config, *state, *socket, *listen, *tls_cert, *tls_key;
     uint32_t virtual_gpus; /* STK_CONFIG_NO_GPUS: not said */
+    uint32_t virtual_nodes;
     bool insecure, verbose;
 };
 
@@ -62,18 +63,20 @@ struct stk_machine {
     json_t *shown;        /* {"gpus": [...]} for the API; NULL: virtual */
     struct stk_hwtopo topo;
     struct stk_local_gpu *table;
-    uint32_t n_gpus;
+    uint32_t n_gpus; /* of a node */
     bool is_virtual;
     char gpu_type[96];
-    char helper[4096]; /* stoker-gpu; "": there is none */
-    char mps[4096];    /* nvidia-cuda-mps-control; "": there is none */
-    char no_mps[128];  /* and why; "": there is one */
-    struct stk_node_spec node;
+    char helper[4096];           /* stoker-gpu; "": there is none */
+    char mps[4096];              /* nvidia-cuda-mps-control; "": there is none */
+    char no_mps[128];            /* and why; "": there is one */
+    struct stk_node_spec *nodes; /* one, or many that are pretended */
+    uint32_t n_nodes;
     struct stk_layout layout;                               /* of real GPUs */
     stk_weight *weight;                                     /* in it */
     uint16_t instances[STK_MAX_NODE_GPUS * STK_MIG_SLICES]; /* of node.instances */
     struct stk_local_instance known[STK_MAX_NODE_GPUS * STK_MIG_SLICES];
-    struct stk_live_node live_node;
+    struct stk_live_node *live_nodes;
+    char *names; /* of nodes that are pretended */
     const char *gpu_types[1];
     const char *pools[1];
     char resource[STK_MAX_RESOURCES][STK_MAX_RESOURCE_NAME];

@@ -182,7 +182,7 @@ static void judge_all(struct stk_gpuwatch *w)
                                       .stale_s = c->gpus.idle_s > 0 ? (double)c->gpus.idle_s : 1e18,
                                       .min_free_mib = (double)c->gpus.pack_mib,
                                       .quiet_s = (double)c->gpus.quiet_s,
-                                      .instances = w->d->machine.node.mig != 0};
+                                      .instances = w->d->machine.nodes[0].mig != 0};
     uint64_t off = 0, last = 0;
     json_t *list = json_array();
 

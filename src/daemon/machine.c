@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* machine.c - this machine as the scheduler sees it: one node, with the GPUs that the helper
- * program finds, or with virtual ones where there are none. */
+ * program finds, or with virtual ones where there are none. It can also pretend to be many nodes
+ * with virtual GPUs, to try things out; each then has all of its CPUs and memory. */
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -16,6 +17,7 @@
 
 #define LIST_MS 30000 /* a driver that must be loaded takes its time */
 #define VIRTUAL_GPUS 8u
+#define NODE_NAME 224u
 #define MPS_CONTROL "nvidia-cuda-mps-control"
 
 static int64_t now_ms(void)
@@ -169,8 +171,8 @@ static void find_instances(struct stk_machine *m)
                 model ? "others of this machine are not in MIG mode" : "their model is not known");
         return;
     }
-    m->node.mig = model;
-    m->node.instances = m->instances;
+    m->nodes[0].mig = model;
+    m->nodes[0].instances = m->instances;
     for (uint32_t i = 0; i < m->n_gpus; i++)
         fill_instances(m, i, model);
 }
@@ -203,7 +205,7 @@ static int lay_out(struct stk_machine *m, struct stk_err *err)
     if (!m->weight)
         return stk_err_set(err, -ENOMEM, "out of memory");
     stk_hwtopo_layout(&m->topo, m->weight, &m->layout);
-    m->node.layout = 1;
+    m->nodes[0].layout = 1;
     return 0;
 }
 
@@ -223,10 +225,51 @@ static int look_inside(struct stk_machine *m, struct stk_err *err)
     return 0;
 }
 
-int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct stk_err *err)
+/* "vm-0001" and so on, where there are several; else the machine's own name. */
+static void name_nodes(struct stk_machine *m)
+{
+    for (uint32_t i = 0; i < m->n_nodes; i++) {
+        char *name = m->names ? m->names + (size_t)i * NODE_NAME : m->name;
+
+        if (m->names)
+            (void)snprintf(name, NODE_NAME, "%.200s-%04u", m->name, i + 1);
+        m->live_nodes[i] = (struct stk_live_node){name, m->gpu_type};
+    }
+}
+
+static int make_nodes(struct stk_machine *m, const struct stk_config *c, struct stk_err *err)
 {
     struct sysinfo si;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    struct stk_node_spec like = {
+        .gpus = m->n_gpus,
+        .gpu_mem_mib = m->is_virtual ? 0 : (uint32_t)m->gpus.gpu[0].mem_mib,
+        .cpu_milli = cpus > 0 && cpus < 1000000 ? (uint32_t)cpus * 1000 : 0,
+        .mem_mib = sysinfo(&si) == 0 ? (uint32_t)((uint64_t)si.totalram * si.mem_unit >> 20) : 0};
+
+    if (!m->is_virtual && c->virtual_nodes > 1)
+        stk_log(STK_LOG_WARN, "virtual_nodes is not used: there are GPUs; with virtual_gpus they "
+                              "are not looked for");
+    for (uint32_t i = 0; i < c->resources.n; i++) {
+        (void)snprintf(m->resource[i], sizeof(m->resource[i]), "%s", c->resources.names[i]);
+        m->resources[i] = m->resource[i];
+        like.resource[i] = c->resources.amounts[i];
+    }
+    m->n_resources = c->resources.n;
+    m->n_nodes = m->is_virtual && c->virtual_nodes > 1 ? (uint32_t)c->virtual_nodes : 1;
+    m->nodes = calloc(m->n_nodes, sizeof(*m->nodes));
+    m->live_nodes = calloc(m->n_nodes, sizeof(*m->live_nodes));
+    m->names = m->n_nodes > 1 ? calloc(m->n_nodes, NODE_NAME) : NULL;
+    if (!m->nodes || !m->live_nodes || (m->n_nodes > 1 && !m->names))
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < m->n_nodes; i++)
+        m->nodes[i] = like;
+    name_nodes(m);
+    return 0;
+}
+
+int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct stk_err *err)
+{
     int rc;
 
     *m = (struct stk_machine){.pools = {"default"}};
@@ -245,19 +288,8 @@ int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct s
     (void)snprintf(m->gpu_type, sizeof(m->gpu_type), "%s",
                    m->is_virtual ? "virtual" : m->gpus.gpu[0].name);
     m->gpu_types[0] = m->gpu_type;
-    m->live_node = (struct stk_live_node){m->name, m->gpu_type};
-    m->node = (struct stk_node_spec){
-        .gpus = m->n_gpus,
-        .gpu_mem_mib = m->is_virtual ? 0 : (uint32_t)m->gpus.gpu[0].mem_mib,
-        .cpu_milli = cpus > 0 && cpus < 1000000 ? (uint32_t)cpus * 1000 : 0,
-        .mem_mib = sysinfo(&si) == 0 ? (uint32_t)((uint64_t)si.totalram * si.mem_unit >> 20) : 0};
-    for (uint32_t i = 0; i < c->resources.n; i++) {
-        (void)snprintf(m->resource[i], sizeof(m->resource[i]), "%s", c->resources.names[i]);
-        m->resources[i] = m->resource[i];
-        m->node.resource[i] = c->resources.amounts[i];
-    }
-    m->n_resources = c->resources.n;
-    rc = look_inside(m, err);
+    rc = make_nodes(m, c, err);
+    rc = rc < 0 ? rc : look_inside(m, err);
     rc = rc < 0 ? rc : fill_table(m, c->bind_cpus != 0, err);
     if (rc == 0)
         find_instances(m);
@@ -267,6 +299,9 @@ int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct s
 void stk_machine_done(struct stk_machine *m)
 {
     free(m->table);
+    free(m->nodes);
+    free(m->live_nodes);
+    free(m->names);
     json_decref(m->shown);
     stk_hwtopo_done(&m->topo);
     free(m->weight);

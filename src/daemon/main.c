@@ -167,6 +167,13 @@ static void on_turns(void *ctx, uint64_t *ret_turns, double *ret_switch_s)
     stk_local_turns_total(d->engine, ret_turns, ret_switch_s);
 }
 
+static const char *node_name(void *ctx, uint32_t node)
+{
+    const struct stk_daemon *d = ctx;
+
+    return d->machine.live_nodes[node].name;
+}
+
 static int open_engine(struct stk_daemon *d, struct stk_err *err)
 {
     char shim[4096];
@@ -179,6 +186,7 @@ static int open_engine(struct stk_daemon *d, struct stk_err *err)
                                    .node = d->machine.name,
                                    .gpus = d->machine.table,
                                    .n_gpus = d->machine.n_gpus,
+                                   .nodes = d->machine.names ? node_name : NULL,
                                    .now = stk_daemon_now,
                                    .ctx = d,
                                    .note = on_note,
@@ -199,7 +207,7 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
 {
     struct stk_live_config cfg = {.store = d->store,
                                   .engine = d->engine,
-                                  .nodes = &d->machine.live_node,
+                                  .nodes = d->machine.live_nodes,
                                   .pools = d->machine.pools,
                                   .gpu_types = d->machine.gpu_types,
                                   .n_gpu_types = 1,
@@ -311,14 +319,18 @@ static void say_gpus(const struct stk_daemon *d)
 
     if (!m->is_virtual)
         (void)printf("  GPUs     %u x %s\n", m->n_gpus, m->gpu_type);
-    else if (d->config.virtual_gpus == STK_CONFIG_NO_GPUS)
+    else if (d->config.virtual_gpus == STK_CONFIG_NO_GPUS && m->n_nodes == 1)
         (void)printf(
             "  GPUs     no NVIDIA GPU found: %u virtual GPUs, processes are real, only the "
             "devices are pretended\n",
             m->n_gpus);
-    else
+    else if (m->n_nodes == 1)
         (void)printf("  GPUs     %u virtual: processes are real, only the devices are pretended\n",
                      m->n_gpus);
+    if (m->n_nodes > 1)
+        (void)printf("  nodes    %u are pretended, with %u virtual GPUs each; all processes run "
+                     "here\n",
+                     m->n_nodes, m->n_gpus);
 }
 
 static void banner(const struct stk_daemon *d)

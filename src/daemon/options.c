@@ -18,6 +18,7 @@ static void usage(FILE *f)
                   "  --socket PATH       Unix socket (/run/stoker/stoker.sock as root)\n"
                   "  --listen HOST:PORT  page and API (127.0.0.1:8470; port 0: any; off: none)\n"
                   "  --virtual-gpus N    pretend to have N GPUs; processes are real\n"
+                  "  --virtual-gpus MxN  pretend to be M machines with N GPUs each\n"
                   "  --tls-cert FILE     certificate and key, PEM: serve HTTPS\n"
                   "  --tls-key FILE\n"
                   "  --insecure          listen beyond this machine without TLS\n"
@@ -28,18 +29,28 @@ static void usage(FILE *f)
                   "SIGHUP reads the configuration again.\n");
 }
 
-static int set_number(const char *text, uint32_t *ret)
+/* "8", or "1250x8". */
+static int set_gpus(const char *text, struct stk_daemon_options *o)
 {
-    char *end = NULL;
-    unsigned long v = strtoul(text, &end, 10);
+    size_t first = strspn(text, "0123456789"), second = 0;
+    unsigned long nodes = 1, gpus = strtoul(text, NULL, 10);
 
-    if (*text < '0' || *text > '9' || *end != '\0' || v > STK_MAX_NODE_GPUS) {
-        (void)fprintf(stderr,
-                      "stokerd: --virtual-gpus takes a number from 0 to %d, got \"%.40s\"\n",
-                      STK_MAX_NODE_GPUS, text);
+    if (text[first] == 'x') {
+        second = strspn(text + first + 1, "0123456789") + 1;
+        nodes = gpus;
+        gpus = strtoul(text + first + 1, NULL, 10);
+    }
+    if (first == 0 || second == 1 || text[first + second] != '\0' || nodes < 1 ||
+        nodes > STK_CONFIG_MAX_NODES || gpus > STK_MAX_NODE_GPUS) {
+        (void)fprintf(
+            stderr,
+            "stokerd: --virtual-gpus takes a number from 0 to %d, or machines x GPUs such "
+            "as 4x8 (at most %ux%d), got \"%.40s\"\n",
+            STK_MAX_NODE_GPUS, STK_CONFIG_MAX_NODES, STK_MAX_NODE_GPUS, text);
         return -EINVAL;
     }
-    *ret = (uint32_t)v;
+    o->virtual_nodes = (uint32_t)nodes;
+    o->virtual_gpus = (uint32_t)gpus;
     return 0;
 }
 
@@ -61,7 +72,7 @@ static int take(int what, struct stk_daemon_options *o)
         o->listen = optarg;
         return 0;
     case GPUS:
-        return set_number(optarg, &o->virtual_gpus);
+        return set_gpus(optarg, o);
     case CERT:
         o->tls_cert = optarg;
         return 0;
@@ -135,8 +146,10 @@ int stk_daemon_merge(const struct stk_daemon_options *o, struct stk_config *c, s
         replace(&c->state, o->state) < 0 || replace(&c->tls.cert, o->tls_cert) < 0 ||
         replace(&c->tls.key, o->tls_key) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
-    if (o->virtual_gpus != STK_CONFIG_NO_GPUS)
+    if (o->virtual_gpus != STK_CONFIG_NO_GPUS) {
         c->virtual_gpus = o->virtual_gpus;
+        c->virtual_nodes = o->virtual_nodes;
+    }
     if (o->insecure)
         c->insecure = 1;
     return 0;

@@ -60,8 +60,9 @@ static void tell_status(struct stk_daemon *d)
     if (now - d->status_ms < STATUS_MS && d->status_ms != 0)
         return;
     d->status_ms = now;
-    (void)snprintf(text, sizeof(text), "STATUS=%u %sGPUs, %u jobs run, %u wait", d->machine.n_gpus,
-                   d->machine.is_virtual ? "virtual " : "", s->n_leased, s->n_waiting);
+    (void)snprintf(text, sizeof(text), "STATUS=%u %sGPUs, %u jobs run, %u wait",
+                   d->machine.n_gpus * d->machine.n_nodes, d->machine.is_virtual ? "virtual " : "",
+                   s->n_leased, s->n_waiting);
     stk_notify(text);
 }
 
@@ -234,11 +235,11 @@ int stk_daemon_rules(const struct stk_config *c, json_t **ret_list, int64_t *ret
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret)
 {
-    ret->core = (struct stk_core_config){.nodes = &d->machine.node,
-                                         .n_nodes = 1,
+    ret->core = (struct stk_core_config){.nodes = d->machine.nodes,
+                                         .n_nodes = d->machine.n_nodes,
                                          .n_pools = 1,
                                          .layouts = &d->machine.layout,
-                                         .n_layouts = d->machine.node.layout,
+                                         .n_layouts = d->machine.nodes[0].layout,
                                          .n_resources = d->machine.n_resources,
                                          .resource_names = d->machine.resources,
                                          .order = setup->order,

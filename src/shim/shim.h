@@ -22,8 +22,8 @@
 
 #define STK_SHIM_MAX_INPUT ((size_t)16 << 20) /* bytes of control messages not yet read */
 #define STK_SHIM_MAX_TASKS 4096
-#define STK_SHIM_MAX_GPUS 64
-#define STK_SHIM_CPUS 4096 /* characters of a list of CPUs */
+#define STK_SHIM_MAX_GPUS 512 /* of a job over many nodes that are pretended */
+#define STK_SHIM_CPUS 4096    /* characters of a list of CPUs */
 #define STK_SHIM_FD_CONN 3
 #define STK_SHIM_FD_RUN 4
 #define STK_SHIM_RUN_ROOM 16384 /* bytes of the run file that are made sure of */

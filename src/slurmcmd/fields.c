@@ -263,10 +263,22 @@ FIELD(reason)
     put(buf, size, say);
 }
 
+/* "vm-0001,vm-0002" */
+static void put_nodes(const json_t *job, char *buf, size_t size)
+{
+    const json_t *pieces = json_object_get(job, "pieces");
+    size_t n = 0;
+
+    put(buf, size, stk_slurm_str(job, "node"));
+    for (size_t i = 0; i < json_array_size(pieces) && json_array_size(pieces) > 1 && n < size; i++)
+        n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? "," : "",
+                              stk_slurm_str(json_array_get(pieces, i), "node"));
+}
+
 FIELD(nodelist)
 {
     UNUSED;
-    put(buf, size, stk_slurm_str(job, "node"));
+    put_nodes(job, buf, size);
 }
 
 /* sacct keeps the node of a job that has ended; there is only one to name. */
@@ -287,7 +299,7 @@ FIELD(nodes_or_reason)
         reason(s, job, r, sizeof(r));
         (void)snprintf(buf, size, "(%s)", r);
     } else {
-        put(buf, size, stk_slurm_str(job, "node"));
+        put_nodes(job, buf, size);
     }
 }
 

@@ -4,11 +4,31 @@
 
 #include "engine/local/inner.h"
 
+static json_t *show_gpu(const struct stk_local_gpu *g)
+{
+    return json_pack("{s:i,s:i,s:s}", "index", (int)g->index, "minor", (int)g->minor, "uuid",
+                     g->uuid);
+}
+
+/* Tasks take their GPUs in this order, and the core counts tasks by the order of its pieces. */
+static json_t *list_spread(const struct stk_local *m, const struct stk_start *s)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < s->n_pieces; i++)
+        for (uint64_t left = s->pieces[i].mask; left; left &= left - 1)
+            (void)json_array_append_new(list, show_gpu(&m->gpus[__builtin_ctzll(left)]));
+    return list;
+}
+
 void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s)
 {
+    json_decref(j->spread);
+    j->spread = j->m->cfg.nodes && s->n_pieces > 1 ? list_spread(j->m, s) : NULL;
+    j->node = s->n_pieces > 0 ? s->pieces[0].node.i : 0;
     j->mask = 0;
     j->real_gpus = false;
-    j->seat = s->share == STK_SHARE_TIME;
+    j->seat = s->share == STK_SHARE_TIME && !j->m->cfg.nodes;
     j->tasks = 0;
     j->milli = s->gpu_milli;
     j->mig = s->mig;
@@ -38,16 +58,15 @@ static const char *instance(const struct stk_local_job *j, uint32_t gpu)
 
 json_t *stk_local_gpu_list(const struct stk_local_job *j)
 {
-    json_t *list = json_array();
+    json_t *list = j->spread ? json_incref(j->spread) : json_array();
 
-    for (uint32_t i = 0; i < j->m->cfg.n_gpus; i++) {
+    for (uint32_t i = 0; i < j->m->cfg.n_gpus && !j->spread; i++) {
         const struct stk_local_gpu *g = &j->m->gpus[i];
         json_t *one;
 
         if (!(j->mask >> i & 1))
             continue;
-        one = json_pack("{s:i,s:i,s:s}", "index", (int)g->index, "minor", (int)g->minor, "uuid",
-                        g->uuid);
+        one = show_gpu(g);
         if (g->cpus[0]) {
             (void)json_object_set_new(one, "cpus", json_string(g->cpus));
             (void)json_object_set_new(one, "numa", json_integer(g->numa));
@@ -59,6 +78,13 @@ json_t *stk_local_gpu_list(const struct stk_local_job *j)
         (void)json_array_append_new(list, one);
     }
     return list;
+}
+
+const char *stk_local_node(const struct stk_local_job *j)
+{
+    const struct stk_local_config *c = &j->m->cfg;
+
+    return c->nodes ? c->nodes(c->ctx, j->node) : c->node;
 }
 
 json_t *stk_local_part(const struct stk_local_job *j)

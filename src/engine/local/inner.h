@@ -81,7 +81,9 @@ struct stk_local_job {
     bool wake_on_hello; /* resume as soon as the shim answers */
     bool asleep_wanted; /* the core has it suspended */
     struct stk_stop stop;
-    uint64_t mask; /* GPUs it has now */
+    uint64_t mask;  /* GPUs it has now, or of several nodes that are pretended: indices of them */
+    uint32_t node;  /* the first it has something of */
+    json_t *spread; /* its GPUs, where they are of several nodes; else NULL */
     bool real_gpus;
     uint16_t milli, mig;  /* thousandths of each, 0: all of it; profile of an instance, 0: none */
     uint8_t share;        /* enum stk_share of a part */
@@ -163,6 +165,7 @@ void stk_local_unlink(const struct stk_local_job *j);
 
 /* gpus.c */
 void stk_local_set_mask(struct stk_local_job *j, const struct stk_start *s);
+const char *stk_local_node(const struct stk_local_job *j); /* where it is, as the core knows it */
 json_t *stk_local_gpu_list(const struct stk_local_job *j);
 json_t *stk_local_part(const struct stk_local_job *j); /* for the shim; NULL: whole GPUs */
 

@@ -89,6 +89,7 @@ struct stk_local_job *stk_local_job_new(struct stk_local *m, const struct stk_st
     j->stray = stray;
     stk_local_set_mask(j, s);
     if (!stray && enter(m, j) < 0) {
+        json_decref(j->spread);
         free(j);
         return NULL;
     }
@@ -114,6 +115,7 @@ void stk_local_job_free(struct stk_local_job *j)
     stk_local_link_close(j);
     stk_run_done(&j->run);
     stk_local_forget_spec(j);
+    json_decref(j->spread);
     free(j->in);
     free(j->shown);
     free(j);

@@ -58,6 +58,8 @@ struct stk_local_config { /* strings and tables are copied */
     stk_time (*now)(void *ctx); /* Unix time, for events */
     /* Optional from here on; all are called with 'ctx'. */
     void *ctx;
+    /* Where this machine pretends to be several, their names. Each has the GPUs of the table. */
+    const char *(*nodes)(void *ctx, uint32_t node);
     /* A sentence about the job: how it ended, why it could not be suspended. */
     void (*note)(void *ctx, stk_job_number number, const char *sentence);
     /* It shares a GPU in turns: its turn begins, is over, or (trouble) goes on because it cannot be

@@ -157,7 +157,7 @@ static json_t *header(struct stk_local_job *j)
                    j->launch);
     o = json_pack("{s:s,s:I,s:I,s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:b,s:i,s:o,s:o}", "op", "launch",
                   "job", (json_int_t)j->number, "launch", (json_int_t)j->launch, "restarts",
-                  (json_int_t)j->restarts, "mark", mark, "node", m->cfg.node, "boot", m->boot,
+                  (json_int_t)j->restarts, "mark", mark, "node", stk_local_node(j), "boot", m->boot,
                   "state", m->cfg.state_dir, "cgroup", m->cfg.cgroup, "cgroup_mode",
                   m->cfg.cgroup_mode, "virtual", !j->real_gpus, "port", (int)j->port, "gpus",
                   stk_local_gpu_list(j), "env", env_object(m));

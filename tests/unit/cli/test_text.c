@@ -140,14 +140,25 @@ static void exit_codes_follow_the_job(void **state)
 
 static void jobs_say_where_they_are(void **state)
 {
-    json_t *job =
-        json_pack("{s:s, s:s, s:[iiiii], s:i, s:i, s:i}", "state", "running", "node", "n1",
-                  "gpu_indices", 0, 2, 3, 4, 6, "id", 12, "array_id", 10, "array_index", 2);
-    char buf[64];
+    json_t *job = json_pack("{s:s, s:s, s:[{s:s, s:[iiiii]}], s:i, s:i, s:i}", "state", "running",
+                            "node", "n1", "pieces", "node", "n1", "gpu_indices", 0, 2, 3, 4, 6,
+                            "id", 12, "array_id", 10, "array_index", 2);
+    json_t *pieces = json_object_get(job, "pieces");
+    char buf[64], small[16];
 
     (void)state;
     assert_string_equal(stk_view_where(job, buf, sizeof(buf)), "n1 gpu 0,2-4,6");
     assert_string_equal(stk_view_id(job, buf, sizeof(buf)), "10_2");
+    for (int i = 2; i <= 5; i++) {
+        char node[8];
+
+        (void)snprintf(node, sizeof(node), "n%d", i);
+        (void)json_array_append_new(pieces,
+                                    json_pack("{s:s, s:[ii]}", "node", node, "gpu_indices", 0, 1));
+    }
+    assert_string_equal(stk_view_where(job, buf, sizeof(buf)),
+                        "n1 gpu 0,2-4,6, n2 gpu 0,1, n3 gpu 0,1 and 2 more nodes");
+    assert_string_equal(stk_view_where(job, small, sizeof(small)), "n1 gpu 0,2-4,6,");
     (void)json_object_set_new(job, "state", json_string("waiting"));
     (void)json_object_set_new(job, "state_text", json_string("needs 4 GPUs"));
     assert_string_equal(stk_view_where(job, buf, sizeof(buf)), "needs 4 GPUs");

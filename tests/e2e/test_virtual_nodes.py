@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon that pretends to be several machines: gangs over nodes, with real processes that all run
+here."""
+
+import subprocess
+
+import pytest
+from daemon import STOKER, STOKERD, Daemon
+
+pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="there is no stokerd")
+SLEEP = ["/bin/sleep", "1000"]
+
+
+def cli(d, *words, ok=True):
+    """What the command says; with ok=False what it complains of."""
+    p = subprocess.run([STOKER, *words, "--socket", d.socket], capture_output=True, text=True, timeout=120)
+    assert (p.returncode == 0) == ok, p.stderr
+    return p.stdout if ok else p.stderr
+
+
+def test_a_gang_has_gpus_of_several_nodes(tmp_path):
+    with Daemon(tmp_path, gpus="4x8") as d:
+        assert [n["gpus"] for n in d.get("/v1/nodes")["nodes"]] == [8, 8, 8, 8]
+        n = d.submit(command=["/bin/sh", "-c", "echo $RANK of $STOKER_NODE has $STOKER_GPUS; sleep 1000"], gpus=8, tasks=2)
+        job = d.until(n, "running")
+        assert job["gpus"] == 16 and len(job["gpu_indices"]) == 16
+        assert [p["gpu_indices"] for p in job["pieces"]] == [list(range(8))] * 2
+        names = [p["node"] for p in job["pieces"]]
+        assert len(set(names)) == 2 and job["node"] == names[0]
+        shown = cli(d, "queue")
+        assert f"{names[0]} gpu 0-7, {names[1]} gpu 0-7" in shown
+        busy = {x["name"]: x["gpus_busy"] for x in d.get("/v1/nodes")["nodes"]}
+        assert [busy[x] for x in names] == [8, 8] and sum(busy.values()) == 16
+
+
+def test_a_job_lives_on_over_a_restart(tmp_path):
+    with Daemon(tmp_path, gpus="3x4") as d:
+        n = d.submit(command=SLEEP, gpus=4, tasks=3)
+        before = d.until(n, "running")
+        d.kill()
+        d.start()
+        after = d.until(n, "running")
+        assert after["pieces"] == before["pieces"] and after["pids"] == before["pids"]
+
+
+def test_gpus_are_drained_by_node(tmp_path):
+    with Daemon(tmp_path, gpus="2x2") as d:
+        names = [n["name"] for n in d.get("/v1/nodes")["nodes"]]
+        assert "say which" in cli(d, "drain", "--gpu", "1", ok=False)
+        cli(d, "drain", "--gpu", f"{names[1]}:1")
+        assert "no node" in cli(d, "drain", "--gpu", "nowhere:1", ok=False)
+        assert "no GPU 2" in cli(d, "drain", "--gpu", f"{names[1]}:2", ok=False)
+        states = [(g["node"], g["index"]) for g in d.get("/v1/gpus")["gpus"] if g["state"] == "drained"]
+        assert states == [(names[1], 1)]
+        lines = cli(d, "gpus").splitlines()
+        assert lines[0] == names[0] and lines[3] == names[1] and "drained" in lines[5]
+
+
+def test_ten_thousand_gpus(tmp_path):
+    with Daemon(tmp_path, gpus="1250x8") as d:
+        n = d.submit(command=SLEEP, gpus=8, tasks=3)
+        assert len(d.until(n, "running")["pieces"]) == 3
+        seen, after = [], 0
+        while after is not None:
+            page = d.get(f"/v1/gpus?after={after}&limit=1000")
+            seen += page["gpus"]
+            after = page["next"]
+        assert len(seen) == 10000 and sum(g["state"] == "busy" for g in seen) == 24
+
+
+def test_numbers_that_are_wrong_are_refused(tmp_path):
+    for text in ("x8", "8x", "0x8", "4x65", "5000x8", "4x8x2", "many"):
+        p = subprocess.run([STOKER, "serve", "--virtual-gpus", text, "--state", str(tmp_path)], capture_output=True, text=True)
+        assert p.returncode == 2 and "--virtual-gpus takes" in p.stderr, text
