@@ -99,6 +99,19 @@ static void say_near(const struct stk_say *s, char *buf, size_t size)
                        outlook);
 }
 
+/* "is over the limit of vision: uses 8 of 8 GPUs" */
+static void say_tenant(const struct stk_reason *w, char *buf, size_t size)
+{
+    const double one = w->unit == STK_UNIT_MEM ? 1024 : 1000;
+    const char *what = w->unit == STK_UNIT_CPUS  ? "CPUs"
+                       : w->unit == STK_UNIT_MEM ? "GiB of memory"
+                       : w->gpu_type             ? "GPUs of one type"
+                                                 : "GPUs";
+
+    (void)snprintf(buf, size, "is over the limit of %.60s: uses %g of %g %s", w->tenant,
+                   (double)w->used / one, (double)w->limit / one, what);
+}
+
 /* "is over a limit of queue express: its user has 2 of 2 GPUs there, and it needs 1" */
 static void say_limit(const struct stk_say *s, char *buf, size_t size)
 {
@@ -108,14 +121,12 @@ static void say_limit(const struct stk_say *s, char *buf, size_t size)
     char who[80];
 
     if (w->code == STK_WHY_LIMIT) {
-        (void)snprintf(buf, size, "is over the limit of %.60s: uses %g of %g GPUs%s", w->tenant,
-                       (double)w->used / 1000, (double)w->limit / 1000,
-                       w->gpu_type ? " of one type" : "");
+        say_tenant(w, buf, size);
         return;
     }
     (void)snprintf(who, sizeof(who), "%s%.60s", w->tenant ? "tenant " : whose[w->of],
                    w->tenant ? w->tenant : "");
-    if (w->of_jobs)
+    if (w->unit == STK_UNIT_JOBS)
         (void)snprintf(buf, size,
                        "is over a limit of queue %.63s: %s has %" PRIu64 " of %" PRIu64
                        " jobs running there",

@@ -5,6 +5,7 @@
 
 #include "api/show.h"
 #include "core/account.h"
+#include "core/means.h"
 #include "core/share.h"
 #include "core/state.h"
 #include "core/tenant.h"
@@ -14,7 +15,14 @@
 
 void stk_show_limit(json_t *reason, const struct stk_reason *w)
 {
-    double unit = w->of_jobs ? 1 : 1000;
+    static const struct {
+        const char *name;
+        double one;
+    } units[] = {[STK_UNIT_GPUS] = {"gpus", 1000},
+                 [STK_UNIT_JOBS] = {"jobs", 1},
+                 [STK_UNIT_CPUS] = {"cpus", 1000},
+                 [STK_UNIT_MEM] = {"gib", 1024}};
+    const double unit = units[w->unit].one;
     json_t *limit;
 
     if (w->code != STK_WHY_LIMIT && w->code != STK_WHY_QUEUE)
@@ -22,8 +30,8 @@ void stk_show_limit(json_t *reason, const struct stk_reason *w)
     limit =
         json_pack("{s:s,s:s?,s:s?,s:s,s:f,s:f}", "of",
                   w->code == STK_WHY_LIMIT ? "tenant" : stk_queue_of_name((enum stk_queue_of)w->of),
-                  "tenant", w->tenant, "queue", w->queue, "unit", w->of_jobs ? "jobs" : "gpus",
-                  "used", (double)w->used / unit, "limit", (double)w->limit / unit);
+                  "tenant", w->tenant, "queue", w->queue, "unit", units[w->unit].name, "used",
+                  (double)w->used / unit, "limit", (double)w->limit / unit);
     (void)json_object_set_new(reason, "limit", limit);
 }
 
@@ -51,6 +59,24 @@ static json_t *show_types(const struct stk_live_config *c, const struct stk_stat
                       gpus(*stk_tenant_guarantee(s, tenant, STK_OF_TYPE(i)), UINT64_MAX), "used",
                       gpus(*stk_tenant_used(s, tenant, STK_OF_TYPE(i)), UINT64_MAX)));
     return o;
+}
+
+/* CPUs and memory: null where no tenant has a limit on them, and they are not counted. */
+static void show_means(json_t *o, const struct stk_state *s, uint32_t tenant)
+{
+    static const struct {
+        const char *used, *limit;
+        double one;
+    } of[STK_MEANS] = {{"cpus_used", "cpus", 1000}, {"mem_gib_used", "mem_gib", 1024}};
+
+    for (int k = 0; k < STK_MEANS; k++) {
+        const struct stk_means *m = s->tenant_means ? &s->tenant_means[tenant] : NULL;
+
+        set(o, of[k].limit,
+            m && m->limit[k] != STK_NO_LIMIT ? json_real((double)m->limit[k] / of[k].one)
+                                             : json_null());
+        set(o, of[k].used, m ? json_real((double)m->used[k] / of[k].one) : json_null());
+    }
 }
 
 struct tally {
@@ -95,6 +121,7 @@ static json_t *show_tenant(struct stk_api *a, const struct tally *n, uint32_t i)
     set(o, "waiting", gpus(stk_share_waiting(s, i), UINT64_MAX));
     set(o, "jobs_running", json_integer(n[i].running));
     set(o, "jobs_waiting", json_integer(n[i].waiting));
+    show_means(o, s, i);
     set(o, "types", show_types(c, s, i));
     return o;
 }

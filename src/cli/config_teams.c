@@ -67,6 +67,10 @@ static void tenant(const struct stk_teams *t, uint32_t row)
     by_type(t, "guarantees", s->type_guarantee, STK_GUARANTEE_SUM);
     if (s->weight != STK_WEIGHT)
         gpus(", weight", s->weight);
+    if (s->cpu_limit != STK_NO_LIMIT)
+        gpus(", cpus", s->cpu_limit);
+    if (s->mem_limit != STK_NO_LIMIT)
+        (void)printf(", mem_gib: %.3f", (double)s->mem_limit / 1024);
     users(t, row);
 }
 

@@ -202,17 +202,21 @@ static int show_quota(struct stk_ask *k)
 /* "limit=8", "guarantee=none", "weight=config". */
 static int add_number(const struct stk_args *a, json_t *body, const char *word)
 {
+    static const char *const keys[] = {"limit", "guarantee", "weight", "cpus", "mem_gib", NULL};
     size_t n = strcspn(word, "=");
     const char *v = word[n] ? word + n + 1 : "";
     char key[32] = "", *end = NULL;
     double number = strtod(v, &end);
+    size_t i = 0;
     bool is_number = *v != '\0' && *end == '\0' && isfinite(number);
 
     if (n < sizeof(key))
         memcpy(key, word, n);
-    if (word[n] != '=' ||
-        (strcmp(key, "limit") != 0 && strcmp(key, "guarantee") != 0 && strcmp(key, "weight") != 0))
-        return stk_misused(a, "takes limit=N, guarantee=N and weight=N, got \"%.40s\"", word);
+    while (keys[i] && strcmp(key, keys[i]) != 0)
+        i++;
+    if (word[n] != '=' || !keys[i])
+        return stk_misused(
+            a, "takes limit=N, guarantee=N, weight=N, cpus=N and mem_gib=N, got \"%.40s\"", word);
     if (!is_number && strcmp(v, "none") != 0 && strcmp(v, "config") != 0)
         return stk_misused(a, "%s: a number, none, or config, got \"%.40s\"", key, v);
     return json_object_set_new(body, key,
@@ -256,7 +260,9 @@ static int run_quota(const struct stk_args *a)
     if (a->n_words > 0 && !sets)
         return stk_misused(a, "knows \"set\", got \"%.40s\"", a->words[0]);
     if (sets && a->n_words < 3)
-        return stk_misused(a, "set TENANT limit=N, guarantee=N or weight=N; none, or config");
+        return stk_misused(
+            a, "set TENANT limit=N, guarantee=N, weight=N, cpus=N or mem_gib=N; none, or "
+               "config");
     rc = stk_ask_open(&k, a);
     if (rc != STK_EXIT_OK)
         return rc;
@@ -273,7 +279,7 @@ static const struct stk_options quota_groups[] = {{"options", quota_options}, {0
 
 const struct stk_command stk_cmd_quota = {
     .name = "quota",
-    .synopsis = "\nset TENANT [limit=N] [guarantee=N] [weight=N]",
+    .synopsis = "\nset TENANT [limit=N] [guarantee=N] [weight=N] [cpus=N] [mem_gib=N]",
     .help = "what I may have: my tenants, the queues, their limits and what is used of them",
     .about =
         "Used/limit of each queue: mine, of my tenant, of everybody. A star marks the queue of\n"

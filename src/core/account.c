@@ -297,6 +297,7 @@ bool stk_account_why(const struct stk_state *s, const struct stk_job *j, struct 
     uint32_t at = stk_account_in_the_way(s, j->shape);
     const struct stk_queue_limit *l;
     const struct stk_account *a;
+    bool jobs;
 
     if (at == STK_NONE)
         return false;
@@ -307,10 +308,11 @@ bool stk_account_why(const struct stk_state *s, const struct stk_job *j, struct 
     r->of = a->of;
     r->tenant =
         a->of == STK_OF_TENANT && s->n_tenants > 0 ? stk_limit_tenant_name(s, a->who) : NULL;
-    r->of_jobs = l->jobs != STK_NO_JOB_LIMIT && a->jobs >= l->jobs;
-    r->need = r->of_jobs ? 1 : shape_milli(sh);
-    r->used = r->of_jobs ? a->jobs : a->milli;
-    r->limit = r->of_jobs ? l->jobs : l->milli;
+    jobs = l->jobs != STK_NO_JOB_LIMIT && a->jobs >= l->jobs;
+    r->unit = jobs ? STK_UNIT_JOBS : STK_UNIT_GPUS;
+    r->need = jobs ? 1 : shape_milli(sh);
+    r->used = jobs ? a->jobs : a->milli;
+    r->limit = jobs ? l->jobs : l->milli;
     r->have = r->limit > r->used ? r->limit - r->used : 0;
     r->missing = r->need > r->have ? r->need - r->have : 0;
     return true;

@@ -6,6 +6,7 @@
 #include "core/booking.h"
 #include "core/budget.h"
 #include "core/core.h"
+#include "core/means.h"
 #include "core/settings.h"
 #include "core/stake.h"
 #include "core/state.h"
@@ -84,6 +85,7 @@ uint64_t stk_core_digest(const struct stk_core *c)
                          s->tenant_guarantees[i]);
     for (uint32_t i = 0; i < s->n_tenants; i++)
         h = stk_hash_mix(h, s->tenants[i].weight);
+    h = stk_means_digest(s, h);
     h = stk_account_digest(s, h);
     h = stk_budgets_digest(s, h);
     h = stk_settings_digest(s, h);

@@ -139,7 +139,11 @@ static void put_tenant(struct stk_tenant_spec *t, const struct stk_set *e)
 {
     uint64_t value = (uint64_t)e->value;
 
-    if (e->kind == STK_SET_LIMIT)
+    if (e->column == STK_SET_CPUS)
+        t->cpu_limit = value;
+    else if (e->column == STK_SET_MEM)
+        t->mem_limit = value;
+    else if (e->kind == STK_SET_LIMIT)
         *(e->column ? &t->type_limit[e->column - 1] : &t->limit) = value;
     else if (e->kind == STK_SET_GUARANTEE)
         *(e->column ? &t->type_guarantee[e->column - 1] : &t->guarantee) = value;
@@ -249,11 +253,13 @@ static void replace(struct stk_core *c, struct stk_core *made)
 static int check_tenant(const struct stk_state *s, const struct stk_set *e, struct stk_err *err)
 {
     bool weight = e->kind == STK_SET_WEIGHT;
+    bool means =
+        e->kind == STK_SET_LIMIT && (e->column == STK_SET_CPUS || e->column == STK_SET_MEM);
 
     if (e->row >= s->n_tenants)
         return stk_err_set(err, -EINVAL, "there is no tenant %u (there are %u)", e->row,
                            s->n_tenants);
-    if (e->column >= s->n_tenant_cols)
+    if (e->column >= s->n_tenant_cols && !means)
         return stk_err_set(err, -EINVAL, "there are no GPUs of type %u", e->column - 1);
     if (weight ? e->column || e->value < 0 || e->value > STK_MAX_WEIGHT
                : e->value < -1 || e->value > (int64_t)STK_MAX_QUOTA)

@@ -160,10 +160,11 @@ uint64_t stk_shape_types(const struct stk_state *s, const struct stk_demand *d, 
 struct stk_demand stk_shape_relevant(const struct stk_state *s, const struct stk_demand *d,
                                      uint32_t pool)
 {
+    const bool all = s->pools_change || s->tenant_means; /* it matters though nodes say nothing */
     struct stk_demand r = *d;
 
-    r.cpu_milli = s->pools[pool].cpu_limited || s->pools_change ? d->cpu_milli : 0;
-    r.mem_mib = s->pools[pool].mem_limited || s->pools_change ? d->mem_mib : 0;
+    r.cpu_milli = s->pools[pool].cpu_limited || all ? d->cpu_milli : 0;
+    r.mem_mib = s->pools[pool].mem_limited || all ? d->mem_mib : 0;
     r.gpu_types = stk_shape_types(s, d, pool);
     for (uint32_t i = 0; i < d->n_speeds; i++)
         if (!(r.gpu_types >> d->speed_type[i] & 1))

@@ -505,8 +505,9 @@ struct stk_state {
     struct stk_tenant *tenants;
     uint64_t *tenant_limits, *tenant_used; /* by tenant and column; used: twice, see sound() */
     uint64_t *tenant_guarantees;           /* likewise */
-    uint32_t first_tenant;                 /* of those at the top; tenant + 1 */
-    bool any_limits, guarantees;           /* somebody has one */
+    struct stk_means *tenant_means; /* core/means.h; NULL: none has a limit on CPUs or memory */
+    uint32_t first_tenant;          /* of those at the top; tenant + 1 */
+    bool any_limits, guarantees;    /* somebody has one */
     bool fair;     /* the preempt policy keeps guarantees and shares (core/fair.h), */
     bool by_due;   /* what tenants are due, too */
     bool firm;     /* critical jobs stay within guarantees */

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "core/fair.h"
 #include "core/limit.h"
+#include "core/means.h"
 #include "core/settings.h"
 #include "core/shape.h"
 #include "core/share.h"
@@ -77,38 +78,55 @@ static bool firm_fits(const struct stk_state *s, uint32_t tenant, uint64_t more)
                   stk_fair_level(s, tenant, s->n_levels - 1), more);
 }
 
+/* What a job counts for. */
+struct more {
+    uint64_t milli;
+    struct stk_wants means;
+};
+
+static struct more more_of(const struct stk_state *s, const struct stk_shape *sh)
+{
+    return (struct more){stk_limit_milli(s, &sh->demand, sh->pool), stk_wants_of(&sh->demand)};
+}
+
 /* Of these types, those of which one more job of the shape is within the limits of the tenant. */
 static uint64_t open_to(const struct stk_state *s, const struct stk_shape *sh, uint32_t tenant,
-                        uint64_t types, uint64_t more)
+                        uint64_t types, const struct more *more)
 {
     if (sh->firm && !firm_fits(s, tenant, stk_limit_milli(s, &sh->demand, sh->pool)))
         return 0;
-    return open_at(s, tenant, types, more);
+    if (s->tenant_means && !stk_means_within(s, tenant, &more->means))
+        return 0;
+    return open_at(s, tenant, types, more->milli);
 }
 
 uint64_t stk_tenant_open(const struct stk_state *s, uint32_t shape)
 {
     const struct stk_shape *sh = &s->shapes[shape];
-    uint64_t types = wanted(s, sh), more = stk_limit_milli(s, &sh->demand, sh->pool);
+    const struct more more = more_of(s, sh);
+    uint64_t types = wanted(s, sh);
 
     for (uint32_t at = sh->tenant; at && types; at = s->tenants[at - 1].parent)
-        types = open_to(s, sh, at - 1, types, more);
+        types = open_to(s, sh, at - 1, types, &more);
     return types;
 }
 
 bool stk_tenant_beside(const struct stk_state *s, uint32_t shape, uint32_t job)
 {
     const struct stk_shape *sh = &s->shapes[shape], *other = &s->shapes[s->jobs[job].shape];
-    uint64_t more = stk_limit_milli(s, &sh->demand, sh->pool);
-    uint64_t both = more + stk_limit_milli(s, &other->demand, other->pool);
+    const struct more more = more_of(s, sh);
+    struct more both = more_of(s, other);
     uint64_t types = wanted(s, sh);
 
+    both.milli += more.milli;
+    for (int of = 0; of < STK_MEANS; of++)
+        both.means.of[of] += more.means.of[of];
     for (uint32_t at = sh->tenant; at && types; at = s->tenants[at - 1].parent) {
         uint32_t up = other->tenant;
 
         while (up && up != at)
             up = s->tenants[up - 1].parent;
-        types = open_to(s, sh, at - 1, types, up ? both : more);
+        types = open_to(s, sh, at - 1, types, up ? &both : &more);
     }
     return types != 0 && types == stk_tenant_open(s, shape); /* it may get any of these */
 }
@@ -116,11 +134,12 @@ bool stk_tenant_beside(const struct stk_state *s, uint32_t shape, uint32_t job)
 uint32_t stk_tenant_in_the_way(const struct stk_state *s, uint32_t shape)
 {
     const struct stk_shape *sh = &s->shapes[shape];
-    uint64_t types = wanted(s, sh), more = stk_limit_milli(s, &sh->demand, sh->pool);
+    const struct more more = more_of(s, sh);
+    const uint64_t types = wanted(s, sh);
     uint32_t found = STK_NONE;
 
     for (uint32_t at = sh->tenant; at; at = s->tenants[at - 1].parent)
-        if (open_to(s, sh, at - 1, types, more) != types)
+        if (open_to(s, sh, at - 1, types, &more) != types)
             found = at - 1;
     return found;
 }
@@ -147,6 +166,7 @@ int stk_tenant_check(const struct stk_state *s, const struct stk_job_spec *spec,
 {
     const struct stk_demand *d = &spec->demand;
     uint64_t types = types_in(s, spec->pool.i, d->gpu_types), more, open = types;
+    int rc;
 
     *ret_types = d->gpu_types;
     if (s->n_tenants == 0)
@@ -175,6 +195,9 @@ int stk_tenant_check(const struct stk_state *s, const struct stk_job_spec *spec,
                                within(*stk_tenant_limit(s, at - 1, STK_ALL_TYPES), 0, more)
                                    ? " on every GPU type"
                                    : "");
+        rc = stk_means_ever(s, at - 1, d, err);
+        if (rc < 0)
+            return rc;
     }
     if (open != types)
         *ret_types = open;
@@ -219,6 +242,7 @@ void stk_tenant_took(struct stk_state *s, const struct stk_job *j)
     stk_share_uses(s, j->tenant, (int64_t)leased(s, j));
     stk_fair_count(s, j, leased(s, j), true);
     count(s, j, s->tenant_used, true);
+    stk_means_count(s, j, true);
     stk_usage_lease(s, j, true);
 }
 
@@ -263,28 +287,26 @@ void stk_tenant_gave(struct stk_state *s, const struct stk_job *j)
     stk_share_uses(s, j->tenant, -(int64_t)leased(s, j));
     stk_fair_count(s, j, leased(s, j), false);
     count(s, j, s->tenant_used, false);
+    stk_means_count(s, j, false);
     stk_usage_lease(s, j, false);
     for (uint32_t at = s->tenants[j->tenant].limited; at; at = s->tenants[at - 1].parent)
         wake(s, at - 1);
     stk_fair_fell(s, j->tenant);
 }
 
-bool stk_tenant_why(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+/* The limit on GPUs that is in the way of so many more. */
+static void gpus_why(const struct stk_state *s, const struct stk_shape *sh, uint32_t at,
+                     uint64_t more, struct stk_reason *r)
 {
-    const struct stk_shape *sh = &s->shapes[j->shape];
-    uint32_t at, of = STK_ALL_TYPES;
-    uint64_t more = stk_limit_milli(s, &sh->demand, j->pool), types;
+    const uint64_t types = wanted(s, sh);
+    uint32_t of = STK_ALL_TYPES;
 
-    at = stk_tenant_in_the_way(s, j->shape);
-    if (at == STK_NONE)
-        return false;
-    types = wanted(s, sh);
     if (within(*stk_tenant_limit(s, at, of), *stk_tenant_used(s, at, of), more))
         for (of = STK_OF_TYPE(0); of + 1 < s->n_tenant_cols; of++)
             if ((types >> (of - 1) & 1) &&
                 !within(*stk_tenant_limit(s, at, of), *stk_tenant_used(s, at, of), more))
                 break;
-    r->code = STK_WHY_LIMIT;
+    r->unit = STK_UNIT_GPUS;
     r->need = more;
     r->used = *stk_tenant_used(s, at, of);
     r->limit = *stk_tenant_limit(s, at, of);
@@ -292,10 +314,24 @@ bool stk_tenant_why(const struct stk_state *s, const struct stk_job *j, struct s
         r->used = stk_fair_level(s, at, s->n_levels - 1);
         r->limit = *stk_tenant_guarantee(s, at, of = STK_ALL_TYPES);
     }
+    r->gpu_type = of;
+}
+
+bool stk_tenant_why(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    const struct stk_shape *sh = &s->shapes[j->shape];
+    const struct more more = more_of(s, sh);
+    const uint32_t at = stk_tenant_in_the_way(s, j->shape);
+    const uint64_t types = wanted(s, sh);
+
+    if (at == STK_NONE)
+        return false;
+    if (open_at(s, at, types, more.milli) != types || !stk_means_why(s, at, &more.means, r))
+        gpus_why(s, sh, at, more.milli, r);
+    r->code = STK_WHY_LIMIT;
     r->have = r->limit > r->used ? r->limit - r->used : 0;
     r->missing = r->need > r->have ? r->need - r->have : 0;
     r->tenant = s->tenants[at].name;
-    r->gpu_type = of;
     return true;
 }
 
@@ -352,7 +388,7 @@ bool stk_tenants_sound(const struct stk_state *s, struct stk_err *err)
 
     if (s->n_tenants == 0)
         return true;
-    if (!stk_share_sound(s, err) || !stk_fair_sound(s, err))
+    if (!stk_share_sound(s, err) || !stk_fair_sound(s, err) || !stk_means_sound(s, err))
         return false;
     sum = s->tenant_used + cells; /* scratch */
     memset(sum, 0, cells * sizeof(*sum));

@@ -12,6 +12,7 @@
 
 #include "core/fair.h"
 #include "core/limit.h"
+#include "core/means.h"
 #include "core/share.h"
 
 static int no_memory(struct stk_err *err)
@@ -52,6 +53,7 @@ void stk_tenants_memory(struct stk_state *s, struct stk_visit *v)
     STK_BLOCK(v, s->tenant_limits, cells(s));
     STK_BLOCK(v, s->tenant_used, 2 * cells(s));
     STK_BLOCK(v, s->tenant_guarantees, cells(s));
+    stk_means_memory(s, v);
     stk_share_memory(s, v);
 }
 
@@ -239,7 +241,7 @@ static bool has_limit(const struct stk_state *s, uint32_t tenant)
     for (uint32_t of = 0; of < s->n_tenant_cols; of++)
         if (*stk_tenant_limit(s, tenant, of) != STK_NO_LIMIT)
             return true;
-    return false;
+    return stk_means_limited(s, tenant);
 }
 
 /* Who is under which limits. */
@@ -263,7 +265,7 @@ int stk_tenants_init(struct stk_state *s, const struct stk_tenant_spec *specs, u
         return 0;
     if (n > STK_MAX_TENANTS)
         return stk_err_set(err, -EINVAL, "at most %d tenants, got %u", STK_MAX_TENANTS, n);
-    if (make(s, n) < 0)
+    if (make(s, n) < 0 || stk_means_init(s, specs) < 0)
         return no_memory(err);
     for (uint32_t i = 0; i < n && rc == 0; i++)
         rc = fill_row(s, &specs[i], i, err);

@@ -7,13 +7,17 @@
 #include "core/state.h"
 #include "live/state.h"
 
-#define MAX_SETS 3
+#define MAX_SETS 5
 
 static const struct {
     const char *key;
     enum stk_set_kind kind;
-} numbers[MAX_SETS] = {
-    {"limit", STK_SET_LIMIT}, {"guarantee", STK_SET_GUARANTEE}, {"weight", STK_SET_WEIGHT}};
+    uint32_t column; /* 0: that of the GPU type */
+} numbers[MAX_SETS] = {{"limit", STK_SET_LIMIT, 0},
+                       {"guarantee", STK_SET_GUARANTEE, 0},
+                       {"weight", STK_SET_WEIGHT, 0},
+                       {"cpus", STK_SET_LIMIT, STK_SET_CPUS},
+                       {"mem_gib", STK_SET_LIMIT, STK_SET_MEM}};
 
 /* null: none; "config": as the configuration says; else a number. */
 static int read_number(const char *key, const json_t *v, struct stk_set *s, struct stk_err *err)
@@ -33,7 +37,7 @@ static int read_number(const char *key, const json_t *v, struct stk_set *s, stru
                            "%s: must be a number from 0 on, in thousandths, null for none, or "
                            "\"config\"",
                            key);
-    s->value = llround(milli);
+    s->value = s->column == STK_SET_MEM ? llround(milli * 1.024) : llround(milli);
     return 0;
 }
 
@@ -72,16 +76,19 @@ static int read_sets(const struct stk_live *l, const struct stk_live_request *r,
         if (i == MAX_SETS)
             return stk_err_set(
                 err, -EINVAL,
-                "\"%.40s\" is not known; a tenant has limit, guarantee and weight, and "
-                "gpu_type says of which GPUs",
+                "\"%.40s\" is not known; a tenant has limit, guarantee, weight, cpus and "
+                "mem_gib, and gpu_type says of which GPUs",
                 key);
         sets[n] = (struct stk_set){.kind = numbers[i].kind,
                                    .row = r->node,
-                                   .column = numbers[i].kind == STK_SET_WEIGHT ? 0 : type};
+                                   .column = numbers[i].column                   ? numbers[i].column
+                                             : numbers[i].kind == STK_SET_WEIGHT ? 0
+                                                                                 : type};
         rc = read_number(key, v, &sets[n++], err);
     }
     if (rc == 0 && n == 0)
-        rc = stk_err_set(err, -EINVAL, "nothing to set: say limit, guarantee or weight");
+        rc = stk_err_set(err, -EINVAL,
+                         "nothing to set: say limit, guarantee, weight, cpus or mem_gib");
     return rc < 0 ? rc : n;
 }
 

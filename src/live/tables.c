@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tables.c - tables of tenants and queues as bytes.
  *
- *     1, tenants: name, parent + 1, weight, limit and guarantee over all types, then of each type
- * that has one: type + 1, limit, guarantee; 0      queues: name, priorities, tier, pool, sizes,
- * limits
+ *     2
+ *     tenants: name, parent + 1, weight, limit and guarantee over all types, then of each type that
+ *         has one: type + 1, limit, guarantee; 0; limits on CPUs and memory (not in format 1)
+ *     queues: name, priorities, tier, pool, sizes, limits
  *
  * What has no limit is written as 0, everything else one larger.
  */
@@ -12,7 +13,7 @@
 
 #include "live/state.h"
 
-#define FORMAT 1
+#define FORMAT 2
 
 static void put_name(struct stk_bytes *b, const char *name)
 {
@@ -42,6 +43,8 @@ static void put_tenant(struct stk_bytes *b, const struct stk_tenant_spec *t)
         put_number(b, t->type_guarantee[i], STK_GUARANTEE_SUM);
     }
     stk_put_u(b, 0);
+    put_number(b, t->cpu_limit, STK_NO_LIMIT);
+    put_number(b, t->mem_limit, STK_NO_LIMIT);
 }
 
 static void put_queue(struct stk_bytes *b, const struct stk_queue_spec *q)
@@ -93,7 +96,8 @@ static uint64_t get_number(struct stk_reader *r, uint64_t none)
     return v ? v - 1 : none;
 }
 
-static void get_tenant(struct stk_reader *r, char **names, struct stk_tenant_spec *t)
+static void get_tenant(struct stk_reader *r, uint64_t format, char **names,
+                       struct stk_tenant_spec *t)
 {
     uint32_t type;
 
@@ -106,6 +110,10 @@ static void get_tenant(struct stk_reader *r, char **names, struct stk_tenant_spe
         t->type_limit[type - 1] = get_number(r, STK_NO_LIMIT);
         t->type_guarantee[type - 1] = get_number(r, STK_GUARANTEE_SUM);
     }
+    if (format < 2)
+        return;
+    t->cpu_limit = get_number(r, STK_NO_LIMIT);
+    t->mem_limit = get_number(r, STK_NO_LIMIT);
 }
 
 static void get_queue(struct stk_reader *r, char **names, struct stk_queue_spec *q)
@@ -128,14 +136,16 @@ int stk_live_tables_get(const unsigned char *bytes, size_t len, struct stk_live_
 {
     struct stk_reader r = {bytes, bytes + len, false};
     char *names = ret->names = malloc(2 * len + 1);
+    uint64_t format;
 
     if (!names)
         return -ENOMEM;
-    r.bad = stk_get_u(&r, FORMAT) != FORMAT;
+    format = stk_get_u(&r, FORMAT);
+    r.bad |= format == 0;
     ret->n_tenants = (uint32_t)stk_get_u(&r, STK_MAX_TENANTS);
     ret->tenants = calloc(ret->n_tenants + 1u, sizeof(*ret->tenants));
     for (uint32_t i = 0; ret->tenants && i < ret->n_tenants && !r.bad; i++)
-        get_tenant(&r, &names, &ret->tenants[i]);
+        get_tenant(&r, format, &names, &ret->tenants[i]);
     ret->n_queues = (uint32_t)stk_get_u(&r, STK_MAX_QUEUES);
     ret->queues = calloc(ret->n_queues + 1u, sizeof(*ret->queues));
     for (uint32_t i = 0; ret->queues && i < ret->n_queues && !r.bad; i++)

@@ -30,24 +30,31 @@ enum stk_reason_code {
                          of 'level'; level 0: its tasks do not lie as they must, or no node is its
                          own */
     STK_WHY_POWER,    /* there is room, but it needs 'need' watts and the cap leaves 'have' */
-    STK_WHY_LIMIT,    /* over the limit of 'tenant', who uses 'used' of 'limit', in milli-GPU like
-                         'need', 'have' and 'missing' */
-    STK_WHY_QUEUE,  /* over a limit of 'queue': 'of' whose (a tenant: 'tenant'), 'used' of 'limit';
-                       milli-GPU, or jobs where 'of_jobs' is set */
+    STK_WHY_LIMIT, /* over the limit of 'tenant', who uses 'used' of 'limit', in 'unit' like 'need',
+                      'have' and 'missing' */
+    STK_WHY_QUEUE, /* over a limit of 'queue': 'of' whose (a tenant: 'tenant'), 'used' of 'limit',
+                      in 'unit' */
     STK_WHY_BOOKED, /* it would use GPUs that are set aside: reservation 'booking', which is over
                        at 'until' */
     STK_WHY_NEVER,  /* the nodes there are could not run it even if all were free */
     STK_WHY_MAX
 };
 
+enum stk_unit {                /* what limits are on */
+                STK_UNIT_GPUS, /* milli-GPU */
+                STK_UNIT_JOBS,
+                STK_UNIT_CPUS, /* cpu_milli */
+                STK_UNIT_MEM,  /* MiB */
+};
+
 struct stk_reason {
     enum stk_reason_code code;
-    uint64_t need, have, missing; /* GPUs, jobs, watts, or milli-GPU */
+    uint64_t need, have, missing; /* GPUs, jobs, watts, or of 'unit' */
     uint64_t used, limit;         /* see STK_WHY_LIMIT and _QUEUE */
     const char *tenant;           /* likewise; lives as long as the core */
     const char *queue;            /* see STK_WHY_QUEUE; lives as long as the core */
     uint8_t of;                   /* likewise; enum stk_queue_of */
-    bool of_jobs;                 /* likewise */
+    uint8_t unit;                 /* likewise; enum stk_unit */
     uint32_t gpu_type;            /* likewise: the limit is on this type, + 1; 0: on all together */
     uint32_t resource;            /* its number */
     uint64_t off;                 /* GPUs of the pool that take no new jobs */

@@ -4,11 +4,12 @@
 #ifndef STK_MODEL_SET_H
 #define STK_MODEL_SET_H
 
+#include "model/demand.h"
 #include "model/params.h"
 
 enum stk_set_kind {
     STK_SET_PARAM,     /* a parameter of a policy, or of the core */
-    STK_SET_LIMIT,     /* of a tenant: milli-GPU; -1: none */
+    STK_SET_LIMIT,     /* of a tenant: milli-GPU, or as the column says; -1: none */
     STK_SET_GUARANTEE, /* likewise; -1: as much as those below it have together */
     STK_SET_WEIGHT,    /* of a tenant, in thousandths */
     STK_SET_QUEUE,     /* a limit of a queue; -1: none */
@@ -30,6 +31,9 @@ enum stk_set_queue { /* columns of QUEUE */
                      STK_SET_QUEUE_MAX
 };
 
+/* Columns of LIMIT for CPUs, in cpu_milli, and memory, in MiB. */
+enum { STK_SET_CPUS = STK_MAX_GPU_TYPES + 1, STK_SET_MEM };
+
 enum { STK_SET_OF_KIND, STK_SET_OF_QUEUE }; /* columns of PRIORITY */
 
 #define STK_MAX_SETS 65536    /* in force at a time */
@@ -41,7 +45,7 @@ struct stk_set {
     bool clear;      /* back to what it was made with */
     bool evict;      /* POOL: jobs there that may be preempted give way */
     uint32_t row;    /* tenant; queue; kind of jobs; node */
-    uint32_t column; /* LIMIT, GUARANTEE: 0: over all GPU types; GPU type + 1 */
+    uint32_t column; /* LIMIT, GUARANTEE: 0: over all GPU types; GPU type + 1. LIMIT: as below */
     int64_t value;
     char name[STK_MAX_PARAM_NAME], text[STK_MAX_PARAM_TEXT]; /* PARAM */
 };

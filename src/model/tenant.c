@@ -6,6 +6,8 @@ void stk_tenant_spec_init(struct stk_tenant_spec *t, const char *name, uint32_t 
     *t = (struct stk_tenant_spec){.name = name,
                                   .parent = parent,
                                   .limit = STK_NO_LIMIT,
+                                  .cpu_limit = STK_NO_LIMIT,
+                                  .mem_limit = STK_NO_LIMIT,
                                   .guarantee = STK_GUARANTEE_SUM,
                                   .weight = STK_WEIGHT};
     for (uint32_t k = 0; k < STK_MAX_GPU_TYPES; k++) {

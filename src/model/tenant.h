@@ -2,7 +2,8 @@
 /* tenant.h - who jobs belong to: a tree of organisations, teams and users. Each has, for its jobs
  * and those of all below it, over all GPU types and of each: a limit on what they have at a time, a
  * guarantee of what they can always have, and a weight, by which what is above guarantees is
- * shared. In thousandths of a GPU: parts, MIG instances and whole GPUs count alike. */
+ * shared. In thousandths of a GPU: parts, MIG instances and whole GPUs count alike. Beside that,
+ * limits on CPUs and memory. */
 #ifndef STK_MODEL_TENANT_H
 #define STK_MODEL_TENANT_H
 
@@ -23,6 +24,7 @@ struct stk_tenant_spec {
     uint32_t parent;                            /* STK_NONE: it is at the top */
     uint64_t limit;                             /* over all GPU types; STK_NO_LIMIT */
     uint64_t type_limit[STK_MAX_GPU_TYPES];     /* of each; STK_NO_LIMIT */
+    uint64_t cpu_limit, mem_limit;              /* cpu_milli, MiB; STK_NO_LIMIT */
     uint64_t guarantee;                         /* over all GPU types; STK_GUARANTEE_SUM */
     uint64_t type_guarantee[STK_MAX_GPU_TYPES]; /* of each, part of that; STK_GUARANTEE_SUM */
     uint32_t weight; /* in thousandths; 0: no share of what is above guarantees */

@@ -153,18 +153,37 @@ static int read_value(const struct reader *x, const char *key, const json_t *v, 
     (void)snprintf(what, sizeof(what), "%s must be %s, or none", key,
                    strstr(key, "jobs")   ? "a number of jobs"
                    : strstr(key, "time") ? "a time such as 2h"
+                   : strstr(key, "cpus") ? "a number of CPUs, in thousandths"
+                   : strstr(key, "mem")  ? "a number of GiB, in thousandths"
                                          : "a number of GPUs, in thousandths");
     return ok ? 0 : bad(x, what);
 }
 
+/* A limit on CPUs or memory. */
+static int read_means(struct reader *x, const char *key, uint32_t column, uint32_t tenant,
+                      const json_t *v)
+{
+    struct stk_set e = {.kind = STK_SET_LIMIT, .row = tenant, .column = column};
+    int rc = read_value(x, key, v, &e.value);
+
+    if (column == STK_SET_MEM && e.value > 0)
+        e.value = e.value * 1024 / 1000;
+    return rc < 0 ? rc : add(x, &e);
+}
+
 static int read_tenant(struct reader *x, json_t *o)
 {
-    static const char *const keys[] = {"tenant", "limit", "guarantee", "weight", "gpu_type", NULL};
+    static const char *const keys[] = {"tenant",   "limit", "guarantee", "weight",
+                                       "gpu_type", "cpus",  "mem_gib",   NULL};
     static const struct {
         const char *key;
         enum stk_set_kind kind;
     } values[] = {
         {"limit", STK_SET_LIMIT}, {"guarantee", STK_SET_GUARANTEE}, {"weight", STK_SET_WEIGHT}};
+    static const struct {
+        const char *key;
+        uint32_t column;
+    } means[] = {{"cpus", STK_SET_CPUS}, {"mem_gib", STK_SET_MEM}};
     const json_t *type = json_object_get(o, "gpu_type");
     struct stk_set e = {.kind = STK_SET_LIMIT};
     uint32_t number, before = x->rule.n_set;
@@ -188,7 +207,15 @@ static int read_tenant(struct reader *x, json_t *o)
             return bad(x, "a weight is a number from 0 on");
         rc = rc < 0 ? rc : add(x, &e);
     }
-    return rc < 0 || x->rule.n_set > before ? rc : bad(x, "needs limit, guarantee or weight");
+    for (size_t i = 0; i < 2 && rc == 0; i++) {
+        const json_t *v = json_object_get(o, means[i].key);
+
+        if (v)
+            rc = read_means(x, means[i].key, means[i].column, e.row, v);
+    }
+    return rc < 0 || x->rule.n_set > before
+               ? rc
+               : bad(x, "needs limit, guarantee, weight, cpus or mem_gib");
 }
 
 /* "+400", "-50". */
@@ -593,9 +620,16 @@ static void describe_quota(const struct stk_set *e, char *buf, size_t size)
     if (queue)
         (void)snprintf(buf, size, "queue %u, limit on %s: %s", e->row,
                        of[e->column % STK_SET_QUEUE_MAX], value);
+    else if (e->column == STK_SET_MEM && e->value >= 0)
+        (void)snprintf(buf, size, "tenant %u, limit on memory: %.10g GiB", e->row,
+                       (double)e->value / 1024);
     else
         (void)snprintf(buf, size, "tenant %u, %s%s: %s", e->row, stk_set_kind_name(e->kind),
-                       e->column ? " of a type" : "", value);
+                       e->column == STK_SET_CPUS  ? " on CPUs"
+                       : e->column == STK_SET_MEM ? " on memory"
+                       : e->column                ? " of a type"
+                                                  : "",
+                       value);
 }
 
 void stk_rules_describe(const struct stk_set *e, char *buf, size_t size)

@@ -8,6 +8,8 @@
  *         limits: {A100: 16}         # of a type
  *         guarantee: 32              # always to be had; guarantees: of a type
  *         weight: 2                  # share of what is above guarantees
+ *         cpus: 512                  # limits on CPUs and memory, too
+ *         mem_gib: 4096
  *         tenants:
  *           - {name: vision, limit: 40, users: [ann, "@vision"]}
  *           - {name: speech, limit: 8.5}

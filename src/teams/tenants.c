@@ -44,7 +44,7 @@ static int read_by_type(const struct stk_teams_reader *r, const char *what,
     return rc;
 }
 
-enum { NAME, LIMIT, LIMITS, GUARANTEE, GUARANTEES, WEIGHT, USERS, TENANTS, N_FIELDS };
+enum { NAME, LIMIT, LIMITS, GUARANTEE, GUARANTEES, WEIGHT, CPUS, MEM, USERS, TENANTS, N_FIELDS };
 
 /* Its row, which is new. */
 static int name_row(const struct stk_teams_reader *r, struct fy_node *n,
@@ -77,6 +77,22 @@ static int name_row(const struct stk_teams_reader *r, struct fy_node *n,
     return 0;
 }
 
+static int read_means(const struct stk_teams_reader *r, const struct stk_teams_field *f,
+                      struct stk_tenant_spec *t)
+{
+    int rc = 0;
+
+    if (f[CPUS].value)
+        rc = stk_teams_milli(r, "cpus is a number of CPUs (0 to 10000000, in thousandths)",
+                             f[CPUS].value, STK_TEAMS_MAX_GPUS, &t->cpu_limit);
+    if (rc == 0 && f[MEM].value) {
+        rc = stk_teams_milli(r, "mem_gib is a number of GiB (0 to 9000000, in thousandths)",
+                             f[MEM].value, 9000000, &t->mem_limit);
+        t->mem_limit = rc == 0 ? t->mem_limit * 1024 / 1000 : STK_NO_LIMIT;
+    }
+    return rc;
+}
+
 static int read_numbers(const struct stk_teams_reader *r, const struct stk_teams_field *f,
                         struct stk_tenant_spec *t)
 {
@@ -98,7 +114,7 @@ static int read_numbers(const struct stk_teams_reader *r, const struct stk_teams
                              STK_MAX_WEIGHT / STK_WEIGHT, &weight);
         t->weight = rc == 0 ? (uint32_t)weight : t->weight;
     }
-    return rc;
+    return rc < 0 ? rc : read_means(r, f, t);
 }
 
 static int add_member(const struct stk_teams_reader *r, struct fy_node *at, uint32_t tenant)
@@ -158,6 +174,8 @@ static int read_tenant(const struct stk_teams_reader *r, struct fy_node *n, uint
                                               [GUARANTEE] = {"guarantee", NULL},
                                               [GUARANTEES] = {"guarantees", NULL},
                                               [WEIGHT] = {"weight", NULL},
+                                              [CPUS] = {"cpus", NULL},
+                                              [MEM] = {"mem_gib", NULL},
                                               [USERS] = {"users", NULL},
                                               [TENANTS] = {"tenants", NULL}};
     uint32_t row = 0;

@@ -86,6 +86,24 @@ def test_who_is_over_a_limit_waits_with_the_reason_and_goes_on_when_there_is_roo
     assert "needs 3 GPUs; the limit of tenant vision is less" in refused(teams, gpus=3)
 
 
+def test_limits_on_cpus_and_memory(teams):
+    a = submit(teams, gpus=1, cpus=1)
+    assert tenant(teams, "vision")["cpus"] is None and tenant(teams, "vision")["cpus_used"] is None
+    stoker(teams, "quota", "set", "research", "cpus=1.5", "mem_gib=0.5")
+    b = submit(teams, gpus=1, cpus=1)
+    c = submit(teams, gpus=1)
+    teams.until(a, "running"), teams.until(c, "running")
+    assert teams.job(b)["reason"]["limit"] == {"of": "tenant", "tenant": "research", "queue": None, "unit": "cpus", "used": 1.0, "limit": 1.5}
+    assert "is over the limit of research: uses 1 of 1.5 CPUs" in stoker(teams, "why", b)
+    row = tenant(teams, "research")
+    assert (row["cpus"], row["cpus_used"], row["mem_gib"], row["mem_gib_used"]) == (1.5, 1, 0.5, 0)
+    teams.kill()
+    teams.start()
+    assert tenant(teams, "research")["cpus_used"] == 1
+    stoker(teams, "quota", "set", "research", "cpus=config", "mem_gib=none")
+    teams.until(b, "running")
+
+
 def test_queues_have_limits_a_default_time_and_ranges(teams):
     a = submit(teams, queue="express", gpus=1)
     b = submit(teams, queue="express", gpus=1)

@@ -16,6 +16,8 @@
 #define MEM_UNIT 1000.0 /* bytes in one of our MiB: what is asked for there is often less */
 #define NO_EVICT 100    /* priorities from here on are never evicted */
 #define MINUTE 60.0
+#define MEGABYTE 1e6 /* what memory of queues is in there */
+#define LARGEST 1e15 /* of limits */
 
 struct kai_block {
     struct kai_block *next;
@@ -340,7 +342,7 @@ static void read_queue(struct kai_queue *q, const json_t *o, bool department)
         .cpu_guarantee = kai_number(o, "DeservedCPUs", -1),
         .cpu_limit = kai_number(o, "MaxAllowedCPUs", -1),
         .mem_guarantee = kai_number(o, "DeservedMemory", -1),
-        .mem_limit = kai_number(o, "MaxAllowedMemory", -1),
+        .mem_limit = kai_number(o, "MaxAllowedMemory", -1) * MEGABYTE / MEM_UNIT,
         .priority = (int)kai_number(o, "Priority", 100),
         .reclaim_min_s = seconds_of(o, "ReclaimMinRuntime"),
         .preempt_min_s = seconds_of(o, "PreemptMinRuntime"),
@@ -350,7 +352,7 @@ static void read_queue(struct kai_queue *q, const json_t *o, bool department)
         q->guarantee = 0; /* guarantees are of GPUs, and every job needs CPU and memory, too */
 }
 
-/* Whoever is above another comes before it. Limits are on GPUs alone. */
+/* Whoever is above another comes before it. */
 static int link_queues(struct kai_case *c)
 {
     for (uint32_t i = 0; i < c->n_queues; i++) {
@@ -360,8 +362,8 @@ static int link_queues(struct kai_case *c)
             return wrong(c, "a queue without Name", NULL);
         if (find_queue(c, q->name) != i)
             return wrong(c, "two queues have the same name", q->name);
-        if (q->cpu_limit >= 0 || q->mem_limit >= 0)
-            return unsupported(c, "limits on the CPU or memory of a queue");
+        if (q->cpu_limit > LARGEST || q->mem_limit > LARGEST)
+            return wrong(c, "MaxAllowedCPUs, MaxAllowedMemory", q->name);
         if (q->parent_name && *q->parent_name)
             q->parent = find_queue(c, q->parent_name);
         if (q->parent != KAI_NONE)

@@ -91,6 +91,10 @@ static void fill_tenant(struct stk_tenant_spec *t, const struct kai_case *c, uin
     t->limit = milli(q->limit);
     t->guarantee = q->guarantee < 0 ? STK_GUARANTEE_SUM : milli(guarantee_around(c, queue));
     t->weight = weight_of(q);
+    if (q->cpu_limit >= 0)
+        t->cpu_limit = (uint64_t)q->cpu_limit;
+    if (q->mem_limit >= 0)
+        t->mem_limit = (uint64_t)q->mem_limit;
 }
 
 /* Row 0 is for whoever belongs to no queue. Those above come before those below. */

@@ -2,6 +2,7 @@
 #include "lib/world.h"
 #include "core/account.h"
 #include "core/array.h"
+#include "core/means.h"
 #include "core/place.h"
 #include "core/tenant.h"
 
@@ -288,10 +289,12 @@ static void some_guarantees(struct world *w, struct stk_rng *side)
 static void some_tenants(struct world *w, const struct stk_rng *r)
 {
     static const char *const names[] = {"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8"};
-    struct stk_rng side = *r;
+    struct stk_rng side = *r, means;
     uint32_t n = 0;
 
     stk_rng_init(&side, stk_rng_next(&side) + 2);
+    means = side;
+    stk_rng_init(&means, stk_rng_next(&means) + 6);
     w->limits = percent(&side, 40) && limits_go(w);
     w->setup.tenants = w->tenants;
     for (; w->limits && n < WORLD_MAX_TENANTS; n++) {
@@ -304,6 +307,10 @@ static void some_tenants(struct world *w, const struct stk_rng *r)
         for (uint32_t k = 0; k < STK_MAX_GPU_TYPES; k++)
             t->type_limit[k] =
                 percent(&side, 20) ? 500 * (uint64_t)(1 + below(&side, 30)) : STK_NO_LIMIT;
+        if (percent(&means, 15))
+            t->cpu_limit = 1000 * (uint64_t)(6 + below(&means, 40));
+        if (percent(&means, 15))
+            t->mem_limit = 1024 * (uint64_t)(8 + below(&means, 60));
     }
     w->setup.n_tenants = n;
     if (n > 0 && stk_preempt_find(w->setup.preempt)->fair)
@@ -378,6 +385,10 @@ void world_within_limits(const struct fx *f)
                     "tenant %u has %llu of at most %llu milli-GPU", t,
                     (unsigned long long)*stk_tenant_used(s, t, k),
                     (unsigned long long)*stk_tenant_limit(s, t, k));
+    for (uint32_t t = 0; s->tenant_means && t < s->n_tenants; t++)
+        for (int of = 0; of < STK_MEANS; of++)
+            fx_must(s->tenant_means[t].used[of] <= s->tenant_means[t].limit[of],
+                    "tenant %u has more CPUs or memory than it may", t);
     for (uint32_t i = 0; i < s->n_accounts; i++) {
         const struct stk_account *a = &s->accounts[i];
         const struct stk_queue_limit *l = &s->queues[a->queue].limit[a->of];

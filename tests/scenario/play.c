@@ -220,21 +220,31 @@ static bool runs(const struct play *p, const struct scn_step *step)
            (step->number < 0 || __builtin_popcountll(on) == step->number);
 }
 
+/* Whole GPUs, CPUs, GiB and jobs, whatever the reason counts in. */
+static bool amount_is(const struct stk_reason *why, uint64_t amount, const char *value)
+{
+    const bool limit = why->code == STK_WHY_LIMIT || why->code == STK_WHY_QUEUE;
+    const double one = !limit || why->unit == STK_UNIT_JOBS ? 1
+                       : why->unit == STK_UNIT_MEM          ? 1024
+                                                            : 1000;
+
+    return (double)amount == strtod(value, NULL) * one;
+}
+
 /* One more word of a reason: "missing 4", "behind b", "of vision", "until 1h". */
 static bool reason_has(const struct play *p, const struct stk_reason *why, const char *word,
                        const char *value)
 {
-    uint64_t n = strtoull(value, NULL, 10);
     stk_time t;
 
     if (strcmp(word, "missing") == 0)
-        return why->missing == n;
+        return amount_is(why, why->missing, value);
     if (strcmp(word, "have") == 0)
-        return why->have == n;
+        return amount_is(why, why->have, value);
     if (strcmp(word, "need") == 0)
-        return why->need == n;
+        return amount_is(why, why->need, value);
     if (strcmp(word, "used") == 0)
-        return why->used == n;
+        return amount_is(why, why->used, value);
     if (strcmp(word, "of") == 0)
         return why->tenant && strcmp(why->tenant, value) == 0;
     if (strcmp(word, "until") == 0)

@@ -80,6 +80,14 @@ static void limits_are_named_with_what_is_used(void **state)
                                    .gpu_type = 2},
                            .now = NOW},
          "is over the limit of ann: uses 0.25 of 1 GPUs of one type", "");
+    says(&(struct stk_say){.why = {STK_WHY_LIMIT, .used = 64000, .limit = 64000, .tenant = "ann",
+                                   .unit = STK_UNIT_CPUS},
+                           .now = NOW},
+         "is over the limit of ann: uses 64 of 64 CPUs", "");
+    says(&(struct stk_say){.why = {STK_WHY_LIMIT, .used = 1536, .limit = 2048, .tenant = "ann",
+                                   .unit = STK_UNIT_MEM},
+                           .now = NOW},
+         "is over the limit of ann: uses 1.5 of 2 GiB of memory", "");
 }
 
 static void turns_name_who_is_first(void **state)

@@ -137,7 +137,7 @@ static void who_is_over_a_limit_waits(const char *backfill)
     assert_string_equal(stk_reason_name(why.code), "queue_limit");
     assert_string_equal(why.queue, "standard");
     assert_int_equal(why.of, STK_OF_USER);
-    assert_false(why.of_jobs);
+    assert_int_equal(why.unit, STK_UNIT_GPUS);
     assert_int_equal(why.need, 4000);
     assert_int_equal(why.used, 6000);
     assert_int_equal(why.limit, 6000);
@@ -183,7 +183,7 @@ static void jobs_are_counted_too(void **state)
     assert_int_equal(stk_core_why(f->core, (stk_job_id){b}, &why, NULL), 0);
     assert_int_equal(why.code, STK_WHY_QUEUE);
     assert_int_equal(why.of, STK_OF_QUEUE);
-    assert_true(why.of_jobs);
+    assert_int_equal(why.unit, STK_UNIT_JOBS);
     assert_int_equal(why.used, 2);
     assert_int_equal(why.limit, 2);
     (void)fx_cancel(f, a);

@@ -228,11 +228,6 @@ static void what_is_wrong_is_refused_with_a_sentence(void **st)
 
 static void tenants_users_and_jobs_hold_them(void **st)
 {
-    static const struct stk_tenant_spec tenants[] = {
-        {.name = "default", .parent = STK_NONE, .limit = STK_NO_LIMIT},
-        {.name = "lab", .parent = STK_NONE, .limit = STK_NO_LIMIT},
-        {.name = "vision", .parent = 1, .limit = STK_NO_LIMIT},
-    };
     static const enum stk_holder kinds[] = {STK_HOLDER_TENANT, STK_HOLDER_USER, STK_HOLDER_JOB};
     static const uint32_t ids[] = {1, 5, 3};
 
@@ -244,9 +239,9 @@ static void tenants_users_and_jobs_hold_them(void **st)
         struct stk_job_spec mine = fx_job(8, 10), other = fx_job(8, 10);
         uint32_t a, b;
 
-        memcpy(t, tenants, sizeof(t));
-        for (uint32_t n = 0; n < 3 * STK_MAX_GPU_TYPES; n++)
-            t[n / STK_MAX_GPU_TYPES].type_limit[n % STK_MAX_GPU_TYPES] = STK_NO_LIMIT;
+        stk_tenant_spec_init(&t[0], "default", STK_NONE);
+        stk_tenant_spec_init(&t[1], "lab", STK_NONE);
+        stk_tenant_spec_init(&t[2], "vision", 1);
         f = fx_new(&(struct fx_setup){.tenants = t, .n_tenants = 3});
         k.holder = kinds[i];
         k.holder_id = ids[i];

@@ -78,6 +78,43 @@ static void a_limit_that_comes_holds_for_those_that_wait(void **state)
     fx_free(f);
 }
 
+static void cpus_and_memory_are_set_as_limits(void **state)
+{
+    struct stk_set e = limit(1, 8000);
+    struct stk_job_spec spec = fx_job(1, 100);
+    static const struct stk_node_spec node = {.gpus = 8, .cpu_milli = 64000};
+    struct fx *f =
+        fx_new(&(struct fx_setup){.nodes = &node, .n_nodes = 1, .tenants = table, .n_tenants = 2});
+    uint32_t a, b;
+
+    (void)state;
+    spec.tenant = 1;
+    spec.demand.cpu_milli = 6000;
+    a = fx_submit(f, spec);
+    fx_turn(f);
+    e.column = STK_SET_CPUS;
+    assert_int_equal(fx_set(f, &e), 0);
+    fx_sound(f);
+    b = fx_submit(f, spec);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, a), STK_JOB_RUNNING);
+    assert_int_equal(fx_why(f, b), STK_WHY_LIMIT);
+    e.kind = STK_SET_GUARANTEE;
+    assert_int_equal(fx_set(f, &e), -EINVAL);
+    e.kind = STK_SET_LIMIT;
+    e.column = STK_SET_MEM + 1;
+    assert_int_equal(fx_set(f, &e), -EINVAL);
+    e.column = STK_SET_CPUS;
+    e.clear = true;
+    assert_int_equal(fx_set(f, &e), 0);
+    assert_null(f->s->tenant_means);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, b), STK_JOB_RUNNING);
+    fx_drain(f);
+    stk_core_free(fx_replay(f));
+    fx_free(f);
+}
+
 static void a_limit_that_is_cleared_is_that_of_the_start(void **state)
 {
     struct stk_set e = limit(1, -1);
@@ -364,6 +401,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_limit_that_comes_holds_for_those_that_wait, plant),
+        cmocka_unit_test_setup(cpus_and_memory_are_set_as_limits, plant),
         cmocka_unit_test_setup(a_limit_that_is_cleared_is_that_of_the_start, plant),
         cmocka_unit_test(a_priority_shift_reorders_the_queue),
         cmocka_unit_test(a_parameter_changes_levels_and_who_gives_way),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/means.h"
 #include "core/tenant.h"
 #include "lib/fixture.h"
 #include "model/mig.h"
@@ -464,10 +465,88 @@ static void use_is_known_again_after_loading(void **state)
     fx_finish(f);
 }
 
+/* Limits on CPUs and memory: as on GPUs. */
+static void cpus_and_memory_have_limits_too(void **state)
+{
+    static const struct stk_node_spec node = {.gpus = 8, .cpu_milli = 64000, .mem_mib = 65536};
+    struct stk_job_spec spec = job_of(ANN, 1, 10), cpu_only = job_of(BOB, 0, 10);
+    struct stk_reason why;
+    struct fx *f;
+    uint32_t a, b, c, d;
+
+    (void)state;
+    table[VISION].cpu_limit = 20000;
+    table[BOB].mem_limit = 4096;
+    f = fx_new(&(struct fx_setup){.nodes = &node, .n_nodes = 1, .tenants = table, .n_tenants = N});
+    spec.demand.cut = cpu_only.demand.cut = false;
+    spec.demand.cpu_milli = 16000;
+    a = fx_submit(f, spec);
+    b = fx_submit(f, spec);
+    cpu_only.demand.cpu_milli = 4000;
+    cpu_only.demand.mem_mib = 3072;
+    c = fx_submit(f, cpu_only);
+    cpu_only.demand.cpu_milli = 0;
+    d = fx_submit(f, cpu_only);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, a), STK_JOB_RUNNING);
+    assert_int_equal(fx_state(f, b), STK_JOB_WAITING);
+    assert_int_equal(fx_state(f, c), STK_JOB_RUNNING);
+    assert_int_equal(fx_state(f, d), STK_JOB_WAITING);
+    assert_int_equal(stk_core_why(f->core, (stk_job_id){b}, &why, NULL), 0);
+    assert_int_equal(why.code, STK_WHY_LIMIT);
+    assert_int_equal(why.unit, STK_UNIT_CPUS);
+    assert_string_equal(why.tenant, "vision");
+    assert_int_equal(why.used, 20000);
+    assert_int_equal(why.limit, 20000);
+    assert_int_equal(why.missing, 16000);
+    assert_int_equal(stk_core_why(f->core, (stk_job_id){d}, &why, NULL), 0);
+    assert_int_equal(why.unit, STK_UNIT_MEM);
+    assert_string_equal(why.tenant, "bob");
+    assert_int_equal(why.used, 3072);
+    fx_sound(f);
+    fx_run(f, 10 * STK_SECOND);
+    assert_int_equal(fx_state(f, b), STK_JOB_RUNNING);
+    assert_int_equal(fx_state(f, d), STK_JOB_RUNNING);
+    spec.demand.cpu_milli = 20001;
+    assert_int_equal(fx_try_submit(f, &spec), -ERANGE);
+    assert_non_null(strstr(f->err.text, "needs 20.001 CPUs; the limit of tenant vision is 20"));
+    fx_drain(f);
+    assert_int_equal(f->s->tenant_means[ORG].used[STK_MEANS_CPU], 0);
+    fx_finish(f);
+}
+
+/* What the pool's reservation is for gets its CPUs: others may not use them up meanwhile. */
+static void a_promise_counts_cpus_too(void **state)
+{
+    static const struct stk_node_spec node = {.gpus = 8, .cpu_milli = 64000};
+    struct stk_job_spec large = job_of(ANN, 8, 10), small = job_of(BOB, 1, 100);
+    struct fx *f;
+    uint32_t a, b;
+
+    (void)state;
+    table[VISION].cpu_limit = 20000;
+    f = fx_new(&(struct fx_setup){
+        .nodes = &node, .n_nodes = 1, .backfill = "easy", .tenants = table, .n_tenants = N});
+    submit(f, SPEECH, 4, 20);
+    large.demand.cpu_milli = 16000;
+    a = fx_submit(f, large);
+    fx_turn(f);
+    small.demand.cpu_milli = 8000;
+    b = fx_submit(f, small);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, b), STK_JOB_WAITING);
+    fx_run(f, 20 * STK_SECOND);
+    assert_int_equal(fx_state(f, a), STK_JOB_RUNNING);
+    fx_drain(f);
+    fx_finish(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(leases_count_for_all_above, plant),
+        cmocka_unit_test_setup(cpus_and_memory_have_limits_too, plant),
+        cmocka_unit_test_setup(a_promise_counts_cpus_too, plant),
         cmocka_unit_test_setup(instances_count_as_their_part_of_a_gpu, plant),
         cmocka_unit_test_setup(a_limit_holds_under_every_backfill_that_goes_with_it, plant),
         cmocka_unit_test_setup(jobs_of_one_demand_and_other_tenants_do_not_wait_for_each_other,

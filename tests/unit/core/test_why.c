@@ -318,14 +318,14 @@ static void a_power_cap_keeps_it_back(void **state)
 
 static void its_tenant_has_enough(void **state)
 {
-    struct stk_tenant_spec team = {.name = "team", .parent = STK_NONE, .limit = 4500};
+    struct stk_tenant_spec team;
     struct stk_reason r;
     struct fx *f;
     uint32_t job;
 
     (void)state;
-    for (uint32_t i = 0; i < STK_MAX_GPU_TYPES; i++)
-        team.type_limit[i] = STK_NO_LIMIT;
+    stk_tenant_spec_init(&team, "team", STK_NONE);
+    team.limit = 4500;
     f = fx_new(&(struct fx_setup){.tenants = &team, .n_tenants = 1});
     (void)fx_submit(f, fx_job(4, 10));
     job = fx_submit(f, fx_job(2, 10));
@@ -357,7 +357,7 @@ static void its_queue_is_full(void **state)
     r = why(f, job);
     assert_int_equal(r.code, STK_WHY_QUEUE);
     assert_string_equal(r.queue, "standard");
-    assert_true(r.of_jobs);
+    assert_int_equal(r.unit, STK_UNIT_JOBS);
     assert_int_equal(r.missing, 1);
     fx_free(f);
 }

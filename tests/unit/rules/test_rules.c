@@ -204,7 +204,7 @@ static void what_is_no_rule_is_refused(void **state)
         {"{rules: [{" OK ", then: []}]}", "at least one"},
         {"{rules: [{" OK ", then: [{}]}]}", "needs one of tenant"},
         {"{rules: [{" OK ", then: [{tenant: c, limit: 1}]}]}", "there is no tenant \"c\""},
-        {"{rules: [{" OK ", then: [{tenant: a}]}]}", "needs limit, guarantee or weight"},
+        {"{rules: [{" OK ", then: [{tenant: a}]}]}", "needs limit, guarantee, weight"},
         {"{rules: [{" OK ", then: [{tenant: a, limit: many}]}]}", "limit must be a number of GPUs"},
         {"{rules: [{" OK ", then: [{tenant: a, limit: 1}, {tenant: a, limit: 2}]}]}", "twice"},
         {"{rules: [{" OK ", then: [{queue: a}]}]}", "says nothing"},
