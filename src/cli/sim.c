@@ -21,6 +21,7 @@
 #include "sim/out_json.h"
 #include "sim/out_log.h"
 #include "sim/out_table.h"
+#include "sim/recorded.h"
 #include "sim/ruled.h"
 #include "sim/sequence.h"
 #include "sim/slurp.h"
@@ -60,7 +61,9 @@ static const struct stk_option workload_options[] = {
 };
 static const struct stk_option cluster_options[] = {
     {"cluster", 0, "SPEC",
-     "NODESxGPUS[:TYPE], joined by + (8x8:a100+4x4:v100), or a\nYAML or CSV file", "@files"},
+     "NODESxGPUS[:TYPE], joined by + (8x8:a100+4x4:v100), or a\nYAML or CSV file; guessed where "
+     "the trace says when jobs ran",
+     "@files"},
     {"split-by", 0, "vc", "each job goes to the pool named like its virtual cluster", "vc"},
     {"pools", 0, "FILE", "makes these pools from lines vc,nodes", "@files"},
     {"tenants", 0, "FILE", "who may have how many GPUs at a time, and queues (YAML)", "@files"},
@@ -79,6 +82,7 @@ static const struct stk_option policy_options[] = {
     {"param", 0, "NAME=VALUE", "may be repeated", NULL},
     {"defrag", 0, NULL, "running jobs may move to make room: 2% of placements at most", NULL},
     {"compare", 0, "A,B,C", "several bundles side by side", NULL},
+    {"recorded", 0, NULL, "what really happened beside it, where the trace says", NULL},
     {"list", 0, NULL, "all policies and their parameters", NULL},
     {0},
 };
@@ -193,6 +197,7 @@ static void take_simple(const struct stk_args *a, struct options *o)
     o->run.fragments = stk_arg_is(a, "fragments");
     o->read.lenient = stk_arg_is(a, "lenient");
     o->before = stk_arg_is(a, "before");
+    o->run.recorded = stk_arg_is(a, "recorded");
 }
 
 static bool to_stdout(const char *path)
@@ -211,6 +216,8 @@ static int check_together(const struct options *o, struct stk_err *err)
         return stk_err_set(err, -EINVAL, "--before, --start and --zone go with --rules FILE");
     if (o->sequence && o->rules)
         return stk_err_set(err, -EINVAL, "--sequence has no times: leave out --rules");
+    if (o->sequence && (o->run.recorded || !o->cluster))
+        return stk_err_set(err, -EINVAL, "--sequence takes --cluster, and has no --recorded");
     if (o->sequence && o->jobs_out && o->compare)
         return stk_err_set(err, -EINVAL, "--sequence writes --jobs-out of one run: no --compare");
     if (o->log_out && (o->compare || o->before || o->sequence))
@@ -223,9 +230,6 @@ static int check_options(const struct options *o, struct stk_err *err)
 {
     if (!o->generate && o->n_traces == 0)
         return stk_err_set(err, -EINVAL, "name a trace file, or --generate jobs=1000,seed=1");
-    if (!o->cluster)
-        return stk_err_set(err, -EINVAL,
-                           "--cluster is missing: NODESxGPUS such as 16x8, or a YAML or CSV file");
     if (o->split_by && strcmp(o->split_by, "vc") != 0)
         return stk_err_set(err, -EINVAL, "--split-by takes vc, got \"%.40s\"", o->split_by);
     if (o->pools && !o->split_by)
@@ -300,10 +304,28 @@ static int make_setups(struct options *o, struct stk_setup *setups, uint32_t *re
     return n > 0 ? 0 : stk_err_set(err, -EINVAL, "--compare names no bundle");
 }
 
+/* Where nobody says, as large as it must have been. */
+static int guess_cluster(const struct stk_trace *t, struct stk_cluster *c, struct stk_err *err)
+{
+    char words[STK_RECORDED_WORDS];
+    int rc;
+
+    if (stk_recorded_cluster(t, words, NULL) < 0)
+        return stk_err_set(err, -EINVAL,
+                           "--cluster is missing: NODESxGPUS such as 16x8, or a YAML or CSV file");
+    rc = stk_cluster_parse(c, words, err);
+    if (rc == 0)
+        (void)fprintf(stderr,
+                      "stoker sim: no --cluster: %.400s is guessed from the most GPUs in use at "
+                      "once\n",
+                      words);
+    return rc;
+}
+
 static int read_inputs(const struct options *o, struct stk_trace *t, struct stk_cluster *c,
                        struct stk_err *err)
 {
-    int rc = stk_cluster_parse(c, o->cluster, err);
+    int rc = o->cluster ? stk_cluster_parse(c, o->cluster, err) : 0;
 
     if (rc == 0 && o->generate)
         rc = stk_generate(t, o->generate, o->seed, err);
@@ -311,6 +333,8 @@ static int read_inputs(const struct options *o, struct stk_trace *t, struct stk_
         rc = stk_trace_read(t, o->traces[i], &o->read, err);
     if (rc == 0 && t->n_jobs == 0)
         rc = stk_err_set(err, -EINVAL, "the workload has no jobs");
+    if (rc == 0 && !o->cluster)
+        rc = guess_cluster(t, c, err);
     if (rc == 0 && o->pools)
         rc = stk_cluster_split(c, &t->groups, o->pools, err);
     else if (rc == 0 && c->pools.n > 1 && !o->split_by)
@@ -359,6 +383,9 @@ static void say_notes(const struct stk_trace *t, const struct stk_run_result *r)
     if (t->n_skipped > 0)
         (void)fprintf(stderr, "stoker sim: %u malformed lines were left out; the first: %s\n",
                       t->n_skipped, t->first_skip.text);
+    if (t->n_left_out > 0)
+        (void)fprintf(stderr, "stoker sim: %u jobs without GPUs, or that never started, left out\n",
+                      t->n_left_out);
     if (r->finished < r->n_jobs)
         (void)fprintf(stderr, "stoker sim: %u of %u jobs never ran\n", r->n_jobs - r->finished,
                       r->n_jobs);
@@ -403,14 +430,18 @@ static int fill(const struct options *o, const struct stk_trace *t, const struct
 }
 
 /* The text of the rules, and when time begins. */
-static int read_rules(const struct options *o, struct stk_run_rules *ret, char **ret_text,
-                      struct stk_err *err)
+static int read_rules(const struct options *o, bool dated, struct stk_run_rules *ret,
+                      char **ret_text, struct stk_err *err)
 {
     size_t len = 0;
     int rc = stk_slurp(o->rules, ret_text, &len, err);
 
     *ret = (struct stk_run_rules){.name = o->rules, .text = *ret_text, .len = len, .zone = o->zone};
-    return rc < 0 ? rc : stk_ruled_start(o->start ? o->start : START, o->zone, &ret->start_s, err);
+    return rc < 0 ? rc
+                  : stk_ruled_start(o->start ? o->start
+                                    : dated  ? "1970-01-01"
+                                             : START,
+                                    o->zone, &ret->start_s, err);
 }
 
 static int run_setups(const struct options *o, const struct stk_setup *setups, uint32_t n,
@@ -441,7 +472,7 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
     rc = rc < 0 ? rc : stk_flat_tenants_make(&flat, &trace, err);
     if (rc == 0 && o->rules) {
         c.options.rules = &rules;
-        rc = read_rules(o, &rules, &rules_text, err);
+        rc = read_rules(o, stk_trace_is_dated(&trace), &rules, &rules_text, err);
     }
     if (rc == 0 && o->sequence) {
         rc = fill(o, &trace, &cluster, setups, n, err);
@@ -455,12 +486,14 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
         rc = stk_out_log_open(&log, o->log_out, &trace, err);
         c.options.guest = &log.guest;
     }
-    rc = rc < 0 ? rc : stk_compare_run(&c, results, err);
+    if (rc == 0 && o->run.recorded)
+        rc = stk_recorded_run(&trace, &cluster, &c.options, results, err);
+    rc = rc < 0 ? rc : stk_compare_run(&c, results + o->run.recorded, err);
     if (stk_out_log_close(&log, rc < 0 ? NULL : err) < 0 && rc == 0)
         rc = -EIO;
     if (rc == 0) {
         say_notes(&trace, &results[0]);
-        rc = write_outputs(o, &trace, results, n, err);
+        rc = write_outputs(o, &trace, results, n + o->run.recorded, err);
     }
     free(rules_text);
     stk_tenants_free(&tenants);
@@ -490,7 +523,7 @@ static int twice(struct stk_setup *setups, uint32_t *n, struct stk_err *err)
 static int simulate(struct options *o, struct stk_err *err)
 {
     struct stk_setup *setups = calloc(MAX_RUNS, sizeof(*setups));
-    struct stk_run_result *results = calloc(MAX_RUNS, sizeof(*results));
+    struct stk_run_result *results = calloc(MAX_RUNS + 1, sizeof(*results));
     uint32_t n = 0;
     int rc = -ENOMEM;
 
@@ -504,7 +537,7 @@ static int simulate(struct options *o, struct stk_err *err)
     rc = rc < 0 ? rc : check_params(o, setups, n, err);
     rc = rc < 0 ? rc : find_solver(o, setups, n, err);
     rc = rc < 0 ? rc : run_setups(o, setups, n, results, err);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n + o->run.recorded; i++)
         stk_run_result_done(&results[i]);
 out:
     free(results);

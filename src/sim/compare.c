@@ -45,6 +45,7 @@ static void one(struct shared *s, uint32_t i, struct stk_progress *progress)
     s->rcs[i] = stk_sim_run(c->trace, c->cluster, &c->setups[i], &o, &s->results[i], &s->errs[i]);
     if (s->rcs[i] < 0)
         return;
+    s->results[i].recorded_only = o.recorded;
     stk_run_result_sum(&s->results[i], c->trace, o.first_id, o.last_id);
     s->results[i].cpu_s = thread_cpu_s() - before;
 }

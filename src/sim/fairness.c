@@ -231,13 +231,25 @@ static uint64_t milli_of(const struct stk_trace_job *j)
     return (uint64_t)j->gpus * (j->tasks ? j->tasks : 1) * (j->gpu_milli ? j->gpu_milli : 1000);
 }
 
+static void change(struct stk_fairness *f, struct slot *x, stk_time at, bool holds, bool wants)
+{
+    struct row *r = &f->row[f->of_trace[f->t->jobs[x->tag].tenant]];
+    uint64_t milli = milli_of(&f->t->jobs[x->tag]);
+
+    advance(f, at);
+    settle(f, r, at);
+    r->holds += holds == x->holds ? 0 : holds ? milli : -milli;
+    r->wants += wants == x->wants ? 0 : wants ? milli : -milli;
+    f->wanted += wants == x->wants ? 0 : wants ? milli : -milli;
+    x->holds = holds;
+    x->wants = wants;
+}
+
 int stk_fairness_event(struct stk_fairness *f, const struct stk_state *s,
                        const struct stk_event *ev)
 {
     const struct stk_job *j;
     struct slot *x;
-    struct row *r;
-    uint64_t milli;
     bool holds, wants;
 
     if (ev->job.i >= s->n_jobs || ev->type == STK_EV_TICK || ev->type == STK_EV_NODE_OFF ||
@@ -252,17 +264,17 @@ int stk_fairness_event(struct stk_fairness *f, const struct stk_state *s,
     holds = j->state != STK_JOB_NONE && j->state != STK_JOB_DONE && j->lease != 0;
     wants = j->state != STK_JOB_NONE && j->state != STK_JOB_DONE &&
             (holds || x->wants || j->state == STK_JOB_WAITING);
-    if (holds == x->holds && wants == x->wants)
-        return 0;
-    advance(f, ev->at);
-    r = &f->row[f->of_trace[f->t->jobs[x->tag].tenant]];
-    milli = milli_of(&f->t->jobs[x->tag]);
-    settle(f, r, ev->at);
-    r->holds += holds == x->holds ? 0 : holds ? milli : -milli;
-    r->wants += wants == x->wants ? 0 : wants ? milli : -milli;
-    f->wanted += wants == x->wants ? 0 : wants ? milli : -milli;
-    x->holds = holds;
-    x->wants = wants;
+    if (holds != x->holds || wants != x->wants)
+        change(f, x, ev->at, holds, wants);
+    return 0;
+}
+
+int stk_fairness_say(struct stk_fairness *f, uint32_t job, stk_time at, bool holds, bool wants)
+{
+    if (stk_mem_grow(&stk_big_mem, &f->slot, &f->cap_slot, job + 1, sizeof(*f->slot)) < 0)
+        return -ENOMEM;
+    f->slot[job].tag = job;
+    change(f, &f->slot[job], at, holds, wants);
     return 0;
 }
 

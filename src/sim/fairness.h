@@ -42,6 +42,8 @@ void stk_fairness_free(struct stk_fairness *f);
 /* The event was applied. 0 or -ENOMEM. */
 int stk_fairness_event(struct stk_fairness *f, const struct stk_state *s,
                        const struct stk_event *ev);
+/* The same without a core: from then on the trace's job of that number has GPUs, or wants some. */
+int stk_fairness_say(struct stk_fairness *f, uint32_t job, stk_time at, bool holds, bool wants);
 /* The run is over. */
 void stk_fairness_sum(struct stk_fairness *f, stk_time end, uint64_t gpus,
                       const struct stk_job_result *jobs, struct stk_fair_result *ret);

@@ -105,6 +105,9 @@ void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
     stk_emit_json(e, digest);
     stk_emit_member(e, "policies");
     stk_emit_json(e, r->policies);
+    member_real(e, "p50_wait_s", r->p50_wait_s);
+    member_real(e, "p90_wait_s", r->p90_wait_s);
+    member_real(e, "p99_wait_s", r->p99_wait_s);
     if (r->power) {
         member_real(e, "energy_kwh", r->energy_kwh);
         member_real(e, "node_hours_on", r->node_hours_on);

@@ -40,11 +40,13 @@ struct stk_run_result {
     struct stk_sample *samples;
     uint32_t n_samples, cap_samples;
 
+    bool recorded_only; /* totals are over jobs whose real wait is known */
+
     /* totals; *_s are seconds */
     uint32_t n_jobs, finished;
     int64_t sum_jct_us;
     double avg_jct_s, p50_jct_s, p90_jct_s, p99_jct_s;
-    double avg_wait_s, p999_wait_s, avg_bounded_slowdown;
+    double avg_wait_s, p50_wait_s, p90_wait_s, p99_wait_s, p999_wait_s, avg_bounded_slowdown;
     double makespan_s, utilization, gpu_hours;
     uint64_t preemptions;
     uint64_t cycles; /* times that jobs gave way to each other in a circle (core/cycles.h) */

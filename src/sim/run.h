@@ -32,6 +32,7 @@ struct stk_run_options {
     bool fragments;    /* measure what waits although enough is free (sim/blocked.h) */
     uint32_t forecast; /* every so many-th job is asked about (sim/foresee.h); 0: none */
     bool lenient;      /* leave out jobs that can never run, instead of failing */
+    bool recorded;     /* totals are over jobs whose real wait is known (sim/recorded.h) */
     bool split;        /* a job's pool is the one named like its group */
     uint32_t first_id, last_id; /* the run ends when the jobs with these ids have; 0 to UINT32_MAX:
                                    when all have */

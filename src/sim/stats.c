@@ -130,7 +130,8 @@ static void totals_from_times(struct stk_run_result *r, stk_time *times, size_t 
     size_t n = r->finished;
 
     if (!times) {
-        r->p50_jct_s = r->p90_jct_s = r->p99_jct_s = r->p999_wait_s = n ? (double)NAN : 0;
+        r->p50_jct_s = r->p90_jct_s = r->p99_jct_s = n ? (double)NAN : 0;
+        r->p50_wait_s = r->p90_wait_s = r->p99_wait_s = r->p999_wait_s = r->p50_jct_s;
         return;
     }
     stk_times_sort(times, times + 2 * room, n);
@@ -138,6 +139,9 @@ static void totals_from_times(struct stk_run_result *r, stk_time *times, size_t 
     r->p50_jct_s = percentile(times, n, 50, 100);
     r->p90_jct_s = percentile(times, n, 90, 100);
     r->p99_jct_s = percentile(times, n, 99, 100);
+    r->p50_wait_s = percentile(times + room, n, 50, 100);
+    r->p90_wait_s = percentile(times + room, n, 90, 100);
+    r->p99_wait_s = percentile(times + room, n, 99, 100);
     r->p999_wait_s = percentile(times + room, n, 999, 1000);
 }
 
@@ -160,7 +164,7 @@ void stk_run_result_sum(struct stk_run_result *r, const struct stk_trace *t, uin
     r->n_jobs = r->finished = 0;
     times = malloc(3 * (room + 1) * sizeof(*times));
     for (uint32_t i = 0; i < t->n_jobs; i++) {
-        if (!counts(&t->jobs[i], first, last))
+        if (!counts(&t->jobs[i], first, last) || (r->recorded_only && !t->jobs[i].recorded))
             continue;
         r->n_jobs++;
         if (r->jobs[i].end < 0)

@@ -61,6 +61,8 @@ struct stk_trace_job {
     uint32_t queue;     /* in trace->queues, + 1; 0: it names none */
     uint32_t user;      /* in trace->users, + 1; 0: its tenant */
     uint32_t extra;     /* in trace->extras, + 1; 0: it has none */
+    stk_time waited;    /* how long it really waited, all its pauses together; if it is ... */
+    bool recorded;      /* ... known */
 };
 
 struct stk_trace_extra {                  /* of the few jobs that have them */
@@ -94,7 +96,8 @@ struct stk_trace {
     uint32_t n_skipped;             /* malformed lines left out (--lenient) */
     struct stk_err first_skip;      /* what was wrong with the first of them, with file:line */
     struct stk_speed_table *speeds; /* measured, of its jobs (sim/speeds.h); NULL: none */
-    bool times_in_trace;            /* submit times are the trace's own (always true for readers) */
+    uint32_t n_left_out; /* rows that were no jobs with GPUs, of formats that have such */
+    bool times_in_trace; /* submit times are the trace's own (always true for readers) */
 };
 
 #define STK_TRACE_MAX_JOBS 100000000u

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 const struct stk_trace_format *const stk_trace_formats[] = {
-    &stk_trace_philly, &stk_trace_venus, &stk_trace_openb, &stk_trace_blox,
-    &stk_trace_jsonl,  &stk_trace_gavel, &stk_trace_swf,   NULL,
+    &stk_trace_philly, &stk_trace_venus, &stk_trace_openb,
+    &stk_trace_blox,   &stk_trace_jsonl, &stk_trace_gavel,
+    &stk_trace_swf,    &stk_trace_sacct, NULL,
 };

@@ -12,5 +12,6 @@ extern const struct stk_trace_format stk_trace_blox;
 extern const struct stk_trace_format stk_trace_gavel;
 extern const struct stk_trace_format stk_trace_swf;
 extern const struct stk_trace_format stk_trace_jsonl;
+extern const struct stk_trace_format stk_trace_sacct;
 
 #endif

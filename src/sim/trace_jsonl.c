@@ -44,6 +44,12 @@ static int read_time(struct stk_line_reader *r, const struct stk_line_key *k, js
     return 0;
 }
 
+static int read_waited(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
+{
+    r->j.recorded = true;
+    return read_time(r, k, v);
+}
+
 static int read_u32(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
     json_int_t n = json_integer_value(v);
@@ -300,6 +306,7 @@ static const struct stk_line_key keys[] = {
     {"duration_s", read_time, AT(duration), 0, NULL, true},
     {"estimate_s", read_time, AT(estimate), 0, NULL, false},
     {"begin_s", read_time, AT(begin), 0, NULL, false},
+    {"waited_s", read_waited, AT(waited), 0, NULL, false},
     {"deadline_s", read_time, EXTRA(deadline), 0, NULL, false},
     {"min_run_s", read_time, EXTRA(min_run), 0, NULL, false},
     {"checkpoint_s", read_time, EXTRA(checkpoint), 0, NULL, false},

@@ -20,6 +20,7 @@
 enum { /* fields, from 0 */
        JOB = 0,
        SUBMIT = 1,
+       WAIT = 2,
        RUN = 3,
        ALLOCATED = 4,
        REQUESTED = 7,
@@ -105,8 +106,10 @@ static int get_job(struct stk_trace_lines *in, const struct line *l, struct stk_
     int64_t gpus = l->requested > 0 ? l->requested : l->allocated;
     int rc = seconds(in, l, SUBMIT, &j->submit);
 
-    if (rc < 0 || (rc = seconds(in, l, REQUESTED_TIME, &j->estimate)) < 0)
+    if (rc < 0 || (rc = seconds(in, l, REQUESTED_TIME, &j->estimate)) < 0 ||
+        (rc = seconds(in, l, WAIT, &j->waited)) < 0)
         return rc;
+    j->recorded = j->waited >= 0;
     if (j->submit < 0)
         return stk_lines_bad(in, "expected a submit time in field %d, got \"%s\"", SUBMIT + 1,
                              stk_field_show(l->f[SUBMIT]).text);

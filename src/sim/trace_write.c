@@ -197,6 +197,10 @@ static void put_job(struct stk_emit *e, const struct stk_trace *t, const struct 
     stk_emit_us(e, j->duration);
     put_time(e, "estimate_s", j->estimate);
     put_time(e, "begin_s", j->begin);
+    if (j->recorded) {
+        key(e, "waited_s");
+        stk_emit_us(e, j->waited);
+    }
     put_work(e, t, j);
     put_demand(e, t, j);
     if (j->tenant < t->tenants.n)

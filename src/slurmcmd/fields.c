@@ -457,6 +457,7 @@ const struct stk_slurm_field stk_slurm_fields[] = {
     {"QOS", NULL, 'q', "QOS", 10, true, qos},
     {"WCKey", NULL, 'w', "WCKEY", 10, true, wckey},
     {"Submit", "SubmitTime", 'V', "SUBMIT_TIME", 19, false, submit},
+    {"Eligible", "EligibleTime", 0, "ELIGIBLE_TIME", 19, false, submit},
     {"Start", NULL, 0, "START_TIME", 19, false, start},
     {"StartTime", NULL, 'S', "START_TIME", 19, false, sq_start},
     {"End", NULL, 0, "END_TIME", 19, false, end},

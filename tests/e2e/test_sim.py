@@ -324,6 +324,49 @@ def test_swf_is_read(tmp_path):
     assert [r["1"]["end_s"], r["2"]["end_s"]] == ["100", "150"]
 
 
+SACCT = "JobIDRaw|JobID|User|Account|Partition|Submit|Eligible|Start|ElapsedRaw|TimelimitRaw|State|NNodes|ReqTRES|AllocTRES\n"
+
+
+def sacct_row(job, at, wait, run, gpus, nodes=1, account="nlp", state="COMPLETED", limit=30):
+    stamp = lambda s: f"2026-10-05T{8 + s // 3600:02}:{s // 60 % 60:02}:{s % 60:02}"
+    return (f"{job}|{job}|ann|{account}|gpu|{stamp(at)}|{stamp(at)}|{stamp(at + wait)}|{run}|{limit}|{state}|{nodes}|"
+            f"billing=8,cpu=8,gres/gpu={gpus},mem=64G,node={nodes}|cpu=8,gres/gpu:a100={gpus},gres/gpu={gpus},node={nodes}\n"
+            f"{job}.batch|{job}.batch||{account}||{stamp(at + wait)}|{stamp(at + wait)}|{stamp(at + wait)}|{run}||{state}|1||cpu=8\n")
+
+
+def test_the_past_of_a_slurm_cluster_is_replayed(tmp_path):
+    """Slurm ran these one after the other; the second could have run beside the first."""
+    path = tmp_path / "sacct.txt"
+    path.write_text(SACCT + sacct_row(1, 0, 0, 1800, 8) + sacct_row(2, 60, 1740, 600, 16, nodes=2, account="vision") +
+                    sacct_row(3, 120, 2280, 60, 4, state="CANCELLED by 1000", limit=10))
+    run = stoker_run("sim", path, "--recorded", "--compare", "fifo,easy", "--json")
+    assert run.returncode == 0
+    assert "2x8:a100 is guessed" in run.stderr
+    runs = {r["bundle"]: r for r in json.loads(run.stdout)["runs"]}
+    assert list(runs) == ["recorded", "fifo", "easy"]
+    assert runs["recorded"]["avg_wait_s"] == runs["fifo"]["avg_wait_s"] == (0 + 1740 + 2280) / 3
+    assert runs["recorded"]["p99_jct_s"] == 2340 and runs["recorded"]["max_waiting"] == 2
+    assert runs["recorded"]["utilization"] == runs["fifo"]["utilization"]
+    assert runs["easy"]["avg_wait_s"] == (0 + 1740 + 0) / 3
+    fair = runs["recorded"]["fairness"]
+    assert fair["jain"] == runs["fifo"]["fairness"]["jain"] and {t["tenant"] for t in fair["tenants"]} == {"nlp", "vision"}
+    out = tmp_path / "copy.jsonl"
+    assert stoker_run("sim", path, "--trace-out", out, "--html", tmp_path / "r.html", "--recorded").returncode == 0
+    again = stoker_run("sim", out, "--recorded", "--json")
+    assert json.loads(again.stdout)["runs"][0]["avg_wait_s"] == runs["recorded"]["avg_wait_s"]
+
+
+def test_what_is_missing_in_a_file_of_sacct_is_named(tmp_path):
+    path = tmp_path / "sacct.txt"
+    path.write_text("JobID|State|Elapsed\n")
+    assert "no column Submit or Eligible; make the file with: sacct -aXP" in refused(path)
+    path.write_text(SACCT.replace("|Start", ""))
+    assert "has no jobs" in refused(path, "--cluster", "1x8")
+    path.write_text("job_id,submit_s,gpus,duration_s,vc\n0,0,1,10,a\n")
+    assert "--cluster is missing" in refused(path)
+    assert "how long it waited" in refused(path, "--cluster", "1x8", "--recorded")
+
+
 def test_a_malformed_line_is_named_and_lenient_counts_it(tmp_path):
     path = tmp_path / "bad.csv"
     path.write_text("job_id,submit_s,gpus,duration_s,vc\n0,0,1,10,a\n1,0,x,10,a\n2,5,1,10,a\n")

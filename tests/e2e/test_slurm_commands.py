@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Slurm-compatible commands against a real daemon: by hand, with the real submitit, and with Lightning's own
 code for Slurm (without torch: tests/lib/lightning_slurm.py says how)."""
+import json
 import os
 import pathlib
 import re
@@ -166,6 +167,22 @@ def test_squeue_and_sacct_as_tools_call_them(slurm):
     slurm.run("scancel", job)  # it has ended: no error, as with Slurm's
     assert "Invalid job id specified" in slurm.run("scancel", 99999, code=1).stderr
     assert slurm.out("sacct", "-n", "-j", 99999) == ""
+
+
+def test_what_sacct_prints_can_be_simulated(slurm, tmp_path):
+    jobs = [slurm.submit("--gpus=2", "-t", "5", "--wrap", "sleep 2") for _ in range(3)]
+    for job in jobs:
+        slurm.d.wait(job)
+    form = "JobIDRaw,JobID,User,Account,Partition,Submit,Eligible,Start,ElapsedRaw,TimelimitRaw,State,NNodes,ReqTRES,AllocTRES"
+    path = tmp_path / "sacct.txt"
+    path.write_text(slurm.out("sacct", "-aXP", "-S", "now-1hour", "-o", form))
+    trace = tmp_path / "jobs.jsonl"
+    run = slurm.run(BUILD / "stoker", "sim", path, "--recorded", "--json", "--trace-out", trace)
+    runs = json.loads(run.stdout)["runs"]
+    assert runs[0]["bundle"] == "recorded" and runs[0]["finished"] == runs[1]["finished"] >= 3
+    mine = {j["id"]: j for j in map(json.loads, trace.read_text().splitlines()) if j["id"] in jobs}
+    assert sorted(mine) == jobs
+    assert all(j["gpus"] == 2 and j["estimate_s"] == 300 and j["duration_s"] >= 1 for j in mine.values()), mine
 
 
 def test_states_in_slurms_words(slurm):

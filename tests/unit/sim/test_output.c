@@ -156,7 +156,10 @@ static void json_has_the_agreed_members_in_order(void **state)
                                         "cpu_s",
                                         "rss_mib",
                                         "digest",
-                                        "policies"};
+                                        "policies",
+                                        "p50_wait_s",
+                                        "p90_wait_s",
+                                        "p99_wait_s"};
     struct stk_run_result r = {.bundle = "a\"b", .sum_jct_us = 7 * S, .digest = 0xAB};
     char *text = NULL;
     size_t len = 0, i = 0;

@@ -226,6 +226,8 @@ static void every_format_is_told_from_its_first_line(void **state)
         {"; Version: 2.2\n", "swf"},
         {"  1 0 -1 100 4 -1 -1 8 200 -1 1 12 3 -1 1 2 -1 -1\n", "swf"},
         {"{\"id\":1}\n", "jsonl"},
+        {"User|jobid|State\n", "sacct"},
+        {"User|State\n", NULL},
         {"what is this\n", NULL},
     };
 
@@ -250,11 +252,11 @@ static void an_unknown_format_is_answered_with_the_list(void **state)
     (void)state;
     assert_int_equal(parse(&t, "phily", ""), -EINVAL);
     assert_string_equal(err.text, "there is no trace format \"phily\"; there are philly, venus, "
-                                  "openb, blox, jsonl, gavel, swf");
+                                  "openb, blox, jsonl, gavel, swf, sacct");
     assert_int_equal(parse(&t, NULL, "what is this\n"), -EINVAL);
     assert_string_equal(err.text,
                         "jobs:1: cannot tell the format from the first line; pass one of philly, "
-                        "venus, openb, blox, jsonl, gavel, swf");
+                        "venus, openb, blox, jsonl, gavel, swf, sacct");
     assert_int_equal(parse(&t, NULL, ""), -EINVAL);
     assert_string_equal(err.text, "jobs: the file is empty");
     stk_trace_done(&t);

@@ -14,12 +14,16 @@
 #include <unistd.h>
 
 #include "sim/trace.h"
+#include "sim/trace_sacct.h"
 
 #define OPENB                                                                                      \
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"            \
     "deletion_time,scheduled_time\n"
 #define GOOD_OPENB "p1,1,1,1,1000,,LS,Running,1,2,1\n"
 #define GOOD_SWF "1 0 -1 100 4 -1 -1 8 200 -1 1 12 3 -1 1 2 -1 -1\n"
+#define SACCT "JobIDRaw|JobID|User|Account|Submit|Start|ElapsedRaw|Timelimit|State|AllocTRES\n"
+#define GOOD_SACCT                                                                                 \
+    "7|7|ann|nlp|2026-10-05T08:00:00|2026-10-05T08:00:10|60|UNLIMITED|COMPLETED|gres/gpu=1\n"
 #define GOOD_JSON "{\"id\":1,\"submit_s\":5,\"duration_s\":1}\n"
 #define JSON(rest) "{\"id\":2,\"submit_s\":5,\"duration_s\":1," rest "}\n"
 #define GAVEL(type, steps, scale, priority, slo, at)                                               \
@@ -172,6 +176,153 @@ static void gavel_without_throughputs_says_what_to_pass(void **state)
     stk_trace_done(&t);
 }
 
+static void sacct_rows_become_jobs(void **state)
+{
+    struct stk_trace t = {0};
+
+    (void)state;
+    assert_int_equal(
+        parse(&t, NULL,
+              "JobIDRaw|JobID|User|Account|Partition|Submit|Eligible|Start|End|ElapsedRaw|"
+              "TimelimitRaw|State|NNodes|ReqTRES|AllocTRES\n"
+              "101|101|ann|vision|gpu|2026-10-05T08:00:00|2026-10-05T08:00:00|2026-10-05T08:00:10|"
+              "2026-10-05T10:00:10|7200|240|COMPLETED|1|billing=8,cpu=8,gres/gpu=8,mem=64G,node=1|"
+              "billing=8,cpu=8,gres/gpu:a100=8,gres/gpu=8,mem=64G,node=1\n"
+              "101.batch|101.batch||vision||2026-10-05T08:00:10|2026-10-05T08:00:10|"
+              "2026-10-05T08:00:10|2026-10-05T10:00:10|7200||COMPLETED|1||cpu=8,mem=64G,node=1\n"
+              "103|102_1|bob|nlp|gpu|2026-10-05T08:01:00|2026-10-05T08:02:00|2026-10-05T10:00:10|"
+              "2026-10-05T11:00:10|3600|UNLIMITED|CANCELLED by 1000|2|cpu=8,gres/gpu=16,node=2|"
+              "cpu=8,gres/gpu:a100=16,gres/gpu=16,node=2\n"
+              "102|102_2|bob|nlp|gpu|2026-10-05T08:01:00|2026-10-05T08:02:00|2026-10-05T10:00:10|"
+              "Unknown|60|60|RUNNING|2|cpu=8,gres/gpu:h100=3,node=2|gres/gpu:h100=3\n"
+              "104|104|bob|nlp|gpu|2026-10-05T08:02:00|2026-10-05T08:02:00|None|"
+              "2026-10-05T08:03:00|0|60|CANCELLED by 1000|1|cpu=8,gres/gpu=1,node=1|\n"
+              "105|105|cid|cpu|cpu|2026-10-05T08:02:00|2026-10-05T08:02:00|2026-10-05T08:02:00|"
+              "2026-10-05T08:03:00|60|60|COMPLETED|1|cpu=8,node=1|cpu=8,node=1\n"
+              "106|107_[3-9%2]|cid|cpu|gpu|2026-10-05T08:02:00|Unknown|Unknown|Unknown|0|60|"
+              "PENDING|1|cpu=8,node=1,gres/gpu=1|\n",
+              false),
+        0);
+    assert_int_equal(t.n_jobs, 3);
+    assert_int_equal(t.n_left_out, 3);
+    assert_int_equal(t.jobs[0].submit, INT64_C(1791187200) * STK_SECOND);
+    assert_int_equal(t.jobs[0].duration, 7200 * STK_SECOND);
+    assert_int_equal(t.jobs[0].estimate, 240 * 60 * STK_SECOND);
+    assert_int_equal(t.jobs[0].gpus, 8);
+    assert_int_equal(t.jobs[0].tasks, 1);
+    assert_int_equal(t.jobs[0].cpu_milli, 8000);
+    assert_int_equal(t.jobs[0].mem_mib, 65536);
+    assert_true(t.jobs[0].recorded);
+    assert_int_equal(t.jobs[0].waited, 10 * STK_SECOND);
+    assert_string_equal(stk_names_get(&t.tenants, t.jobs[0].tenant), "vision");
+    assert_string_equal(stk_names_get(&t.users, t.jobs[0].user - 1), "ann");
+    assert_string_equal(stk_names_get(&t.groups, t.jobs[0].group), "gpu");
+    assert_string_equal(stk_names_get(&t.gpu_types, 0), "a100");
+    assert_int_equal(t.jobs[1].id, 103);
+    assert_int_equal(t.jobs[1].submit, INT64_C(1791187320) * STK_SECOND); /* when it could run */
+    assert_int_equal(t.jobs[1].gpus, 8);
+    assert_int_equal(t.jobs[1].tasks, 2);
+    assert_int_equal(t.jobs[1].per_node, 1);
+    assert_int_equal(t.jobs[1].estimate, 0);
+    assert_int_equal(t.jobs[1].cause, STK_CAUSE_CANCELLED);
+    assert_int_equal(t.jobs[1].array, 2);
+    assert_int_equal(t.jobs[1].array_index, 1);
+    assert_int_equal(t.jobs[2].array, 2);
+    assert_int_equal(t.jobs[2].gpus, 3); /* cannot be shared out over two nodes */
+    assert_int_equal(t.jobs[2].tasks, 0);
+    assert_int_equal(t.jobs[2].gpu_types, 2);
+    stk_trace_done(&t);
+}
+
+static void sacct_columns_may_stand_in_any_order(void **state)
+{
+    struct stk_trace t = {0};
+
+    (void)state;
+    assert_int_equal(
+        parse(&t, NULL,
+              "\xef\xbb\xbfstate|JobName|End|Start|ELIGIBLE|ReqGRES|NNodes|User|JobID|\r\n"
+              "FAILED|x|1791187260|1791187200|1791187190|gpu:v100:2(S:0)|2|ann|8|\r\n"
+              "TIMEOUT|x|1791187260|1791187200|1791187190|gres:gpu:1|1||8+1\r\n",
+              false),
+        0);
+    assert_int_equal(t.n_jobs, 2);
+    assert_int_equal(t.jobs[0].duration, 60 * STK_SECOND);
+    assert_int_equal(t.jobs[0].waited, 10 * STK_SECOND);
+    assert_int_equal(t.jobs[0].gpus, 2);
+    assert_int_equal(t.jobs[0].tasks, 2);
+    assert_int_equal(t.jobs[0].cause, STK_CAUSE_FAILED);
+    assert_string_equal(stk_names_get(&t.tenants, t.jobs[0].tenant), "ann");
+    assert_string_equal(stk_names_get(&t.gpu_types, 0), "v100");
+    assert_true(t.jobs[1].gpu_types == STK_ANY_GPU_TYPE);
+    assert_string_equal(stk_names_get(&t.ids, (uint32_t)t.jobs[1].id), "8+1");
+    stk_trace_done(&t);
+}
+
+static void sacct_without_a_column_says_which_command_makes_a_good_file(void **state)
+{
+    struct stk_trace t = {0};
+
+    (void)state;
+    assert_int_equal(parse(&t, NULL, "JobID|State|Elapsed|AllocTRES\n", true), -EINVAL);
+    assert_non_null(strstr(err.text, "jobs.csv:1: there is no column Submit or Eligible; make the "
+                                     "file with: sacct -aXP -S 2026-10-01 -o JobIDRaw,"));
+    assert_non_null(strstr(err.text, ",AllocTRES")); /* whole */
+    assert_int_equal(parse(&t, NULL, "JobID|Submit|AllocTRES\n", false), -EINVAL);
+    assert_non_null(strstr(err.text, "no column ElapsedRaw, or Elapsed, or Start and End"));
+    assert_int_equal(parse(&t, NULL, "JobID|Submit|Elapsed\n", false), -EINVAL);
+    assert_non_null(strstr(err.text, "no column AllocTRES or ReqTRES"));
+    assert_int_equal(parse(&t, NULL,
+                           "JobID|Submit|Elapsed|AllocTRES\n1|2026-10-05T08:00:00|01:00|cpu=1\n",
+                           false),
+                     -EINVAL);
+    assert_non_null(strstr(err.text, "AccountingStorageTRES=gres/gpu"));
+    stk_trace_done(&t);
+}
+
+static stk_time sacct_at(const char *text)
+{
+    stk_time t = -1;
+    int rc = stk_sacct_time((struct stk_field){text, (uint32_t)strlen(text)}, &t);
+
+    return rc == 0 ? t / STK_SECOND : rc;
+}
+
+static stk_time sacct_long(const char *text)
+{
+    stk_time t = -1;
+    int rc = stk_sacct_duration((struct stk_field){text, (uint32_t)strlen(text)}, &t);
+
+    return rc == 0 ? t / (STK_SECOND / 1000) : rc;
+}
+
+static void sacct_times_and_durations_are_read_as_slurm_writes_them(void **state)
+{
+    (void)state;
+    assert_int_equal(sacct_at("2026-10-05T08:00:00"), 1791187200);
+    assert_int_equal(sacct_at("2026-10-05T08:00:00.25"), 1791187200);
+    assert_int_equal(sacct_at("2026-10-05T08:00:00Z"), 1791187200);
+    assert_int_equal(sacct_at("2026-10-05T10:00:00+02:00"), 1791187200);
+    assert_int_equal(sacct_at("2026-10-05T03:30:00-0430"), 1791187200);
+    assert_int_equal(sacct_at("1791187200"), 1791187200);
+    assert_int_equal(sacct_at("Unknown"), 1);
+    assert_int_equal(sacct_at("None"), 1);
+    assert_int_equal(sacct_at("2026-10-05"), -EINVAL);
+    assert_int_equal(sacct_at("2026-10-05T25:00:00"), -EINVAL);
+    assert_int_equal(sacct_at("2026-10-05T08:00:00+"), -EINVAL);
+    assert_int_equal(sacct_at("99999999999999"), -EINVAL);
+    assert_int_equal(sacct_at("1969-10-05T08:00:00"), -EINVAL);
+    assert_int_equal(sacct_long("1-02:03:04"), 93784000);
+    assert_int_equal(sacct_long("02:03:04"), 7384000);
+    assert_int_equal(sacct_long("03:04.567"), 184567);
+    assert_int_equal(sacct_long("UNLIMITED"), 1);
+    assert_int_equal(sacct_long("Partition_Limit"), 1);
+    assert_int_equal(sacct_long("4"), -EINVAL);
+    assert_int_equal(sacct_long("1-2-3:4"), -EINVAL);
+    assert_int_equal(sacct_long("99999999-00:00:00"), -EINVAL);
+    assert_int_equal(sacct_long("1:-2"), -EINVAL);
+}
+
 static void swf_lines_become_jobs(void **state)
 {
     struct stk_trace t = {0};
@@ -257,6 +408,23 @@ static const struct {
     {"swf", "", "1 0 -1 x 4 -1 -1 8 200 -1 1 12 3 -1 1 2 -1 -1\n", GOOD_SWF,
      "expected a number (-1 to 3155760000) in field 4, got \"x\""},
     {"swf", "", "1 2 3\n", GOOD_SWF, "expected 18 fields (Standard Workload Format), got 3"},
+    {"sacct", SACCT, "1|1|ann\n", GOOD_SACCT, "expected 10 fields, as the header has, got 3"},
+    {"sacct", SACCT, "1|1|ann|a|yesterday|Unknown|60|1|COMPLETED|gres/gpu=1\n", GOOD_SACCT,
+     "column 5 (Submit): expected a time such as 2026-11-15T08:30:00, got \"yesterday\""},
+    {"sacct", SACCT, "1|1|ann|a|2026-10-05T08:00:00|2026-13-01T00:00:00|60|1|OK|gres/gpu=1\n",
+     GOOD_SACCT,
+     "column 6 (Start): expected a time such as 2026-11-15T08:30:00, got \"2026-13-01T00:00:00\""},
+    {"sacct", SACCT, "1|1|ann|a|2026-10-05T08:00:00|Unknown|60|1:2:3:4|COMPLETED|gres/gpu=1\n",
+     GOOD_SACCT, "column 8 (Timelimit): expected a duration such as 1-02:03:04, got \"1:2:3:4\""},
+    {"sacct", SACCT, "1|1|ann|a|2026-10-05T08:00:00|Unknown|60||WEIRD|gres/gpu=1\n", GOOD_SACCT,
+     "column 9 (State): expected a state such as COMPLETED, CANCELLED, FAILED, got \"WEIRD\""},
+    {"sacct", SACCT, "1|1|ann|a|2026-10-05T08:00:00|Unknown|60||COMPLETED|gres/gpu=x\n", GOOD_SACCT,
+     "column 10 (AllocTRES): expected resources such as cpu=8,gres/gpu:a100=2,node=1, got "
+     "\"gres/gpu=x\""},
+    {"sacct", SACCT, "1|1|ann|a|2026-10-05T08:00:00|Unknown|60||COMPLETED|gres/gpu=1000001\n",
+     GOOD_SACCT, "a job has at most 1000000 GPUs"},
+    {"sacct", SACCT, "1|1|ann|a||2026-10-05T08:00:00|60||COMPLETED|gres/gpu=1\n", GOOD_SACCT,
+     "column 5 (Submit): expected when it was submitted, got \"\""},
     {"jsonl", "", "nonsense\n", GOOD_JSON,
      "expected a JSON object, but at column 8: '[' or '{' expected near 'nonsense'"},
     {"jsonl", "", "[1]\n", GOOD_JSON, "expected a JSON object"},
@@ -465,6 +633,10 @@ int main(void)
         cmocka_unit_test(gavel_steps_become_time_on_v100),
         cmocka_unit_test(gavel_without_throughputs_says_what_to_pass),
         cmocka_unit_test(swf_lines_become_jobs),
+        cmocka_unit_test(sacct_rows_become_jobs),
+        cmocka_unit_test(sacct_columns_may_stand_in_any_order),
+        cmocka_unit_test(sacct_without_a_column_says_which_command_makes_a_good_file),
+        cmocka_unit_test(sacct_times_and_durations_are_read_as_slurm_writes_them),
         cmocka_unit_test(a_malformed_line_is_refused_with_its_place),
         cmocka_unit_test(a_malformed_line_is_skipped_and_counted_when_lenient),
         cmocka_unit_test(a_header_of_another_kind_is_an_error_even_when_lenient),
