@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run sample bench-slurm test test-plain test-digests test-python soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-venus bench-scale bench-teams \
+.PHONY: build help run sample bench-slurm test test-plain test-digests test-python test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-venus bench-scale bench-teams \
 	asan fuzz fmt check clean install deb
 .NOTPARALLEL:
 
@@ -36,7 +36,7 @@ sample: build ## simulate a sample day under three policies; writes build/sample
 	@build/stoker sim --generate mix=sample,jobs=600,seed=1 --cluster 8x8 --compare fifo,sjf,default \
 		--html build/sample-day.html
 
-test: test-plain asan test-digests test-python ## every test: plain, sanitized, three compilers, golden, end to end
+test: test-plain asan test-digests test-python test-web ## every test: plain, sanitized, three compilers, golden, end to end
 	@echo "stoker: all tests passed"
 
 test-plain: build
@@ -58,6 +58,11 @@ test-digests: build
 test-python: build
 	@$(BOOTSTRAP) test
 	@scripts/test-python tests/golden tests/e2e tests/crash
+
+test-web: build ## the dashboard in Chromium, against real daemons; pictures in build/web-shots
+	@$(BOOTSTRAP) test
+	@cd web && npx --no-install tsc
+	@node --test --test-reporter=spec tests/web/*.test.mjs
 
 soak: test-plain ## long runs: 10 minutes of each fuzzer, 5000 rounds of each property, the package in a fresh Debian
 	@$(MAKE) fuzz FUZZ_SECONDS=600

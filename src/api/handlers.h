@@ -80,7 +80,7 @@ stk_handler stk_do_jobs, stk_do_submit, stk_do_job, stk_do_verb, stk_do_act, stk
     stk_do_node_drain, stk_do_node_resume, stk_do_gpu_drain, stk_do_gpu_resume, stk_do_adopt,
     stk_do_tokens, stk_do_tenants, stk_do_quota, stk_do_quota_set, stk_do_reservations,
     stk_do_reserve, stk_do_unreserve, stk_do_token_new, stk_do_token_delete, stk_do_events,
-    stk_do_health, stk_do_metrics, stk_do_openapi, stk_do_page, stk_do_page_js, stk_do_rules,
-    stk_do_rule, stk_do_rule_new, stk_do_rule_delete, stk_do_rule_test;
+    stk_do_health, stk_do_metrics, stk_do_openapi, stk_do_page, stk_do_page_js, stk_do_page_css,
+    stk_do_rules, stk_do_rule, stk_do_rule_new, stk_do_rule_delete, stk_do_rule_test;
 
 #endif

@@ -102,6 +102,11 @@ static void copy(json_t *to, const json_t *from, const char *const *names)
             (void)json_object_set(to, *names, json_object_get(from, *names));
 }
 
+static json_t *tenant_of(const struct stk_entry *e)
+{
+    return e->rec.tenant && *e->rec.tenant ? json_string(e->rec.tenant) : json_null();
+}
+
 /* Who has part of it, and how much. */
 static json_t *shares(const struct stk_owners *v, const struct stk_state *s, uint32_t node,
                       uint32_t gpu)
@@ -124,8 +129,10 @@ static json_t *shares(const struct stk_owners *v, const struct stk_state *s, uin
                             e ? e->rec.user : "", "gpus", d->gpu_milli / 1000.0, "mem_mib",
                             d->gpu_mem_mib ? json_integer(d->gpu_mem_mib) : json_null(), "share",
                             d->mig ? "mig" : stk_share_name((enum stk_share)d->share));
-            if (e)
+            if (e) {
                 stk_show_element(one, &e->rec);
+                (void)json_object_set_new(one, "tenant", tenant_of(e));
+            }
             (void)json_array_append_new(list, one);
         }
     }
@@ -149,8 +156,11 @@ json_t *stk_owners_show(const struct stk_owners *v, uint32_t node, uint32_t gpu)
         n->gpu_mem_mib ? json_integer(n->gpu_mem_mib) : json_null(), "job",
         job ? json_integer(job) : json_null(), "user", e ? json_string(e->rec.user) : json_null());
 
-    if (e)
+    if (e) {
         stk_show_element(o, &e->rec);
+        (void)json_object_set_new(o, "tenant", tenant_of(e));
+        (void)json_object_set_new(o, "job_name", json_string(e->rec.name));
+    }
     if (job && stk_live_drained(v->api->cfg.live, node) >> gpu & 1)
         (void)json_object_set_new(o, "draining", json_true());
     if (n->mask_part >> gpu & 1) {

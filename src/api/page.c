@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* page.c - the page in a browser, and the way in: /?token=... sets a cookie that scripts cannot
- * read and other sites cannot send, and goes on to the page without the secret in its address. It
- * lasts half a day after the last look at the page, and never longer than the token. */
+/* page.c - the dashboard (web/, bundled into this program), and the way in: /?token=... sets a
+ * cookie that scripts cannot read and other sites cannot send, and goes on to the page without the
+ * secret in its address. It lasts half a day after the last look at the page, and never longer than
+ * the token. /?token= with nothing takes the cookie away. */
 #include <stdio.h>
 #include <string.h>
 
 #include "api/handlers.h"
 
-extern const char stk_page_html[], stk_page_js[];
-extern const size_t stk_page_html_len, stk_page_js_len;
+extern const char stk_page_html[], stk_page_js[], stk_page_css[];
+extern const size_t stk_page_html_len, stk_page_js_len, stk_page_css_len;
 
 #define LOGIN_S 43200 /* half a day */
 
@@ -47,10 +48,21 @@ static void log_in(struct stk_api *a, struct stk_request *r, const char *token)
     stk_request_add(r, "Location", "/");
 }
 
+static void log_out(struct stk_request *r)
+{
+    stk_request_text(r, 303, "text/plain", "", 0);
+    stk_request_add(r, "Set-Cookie", "stoker=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
+    stk_request_add(r, "Location", "/");
+}
+
 void stk_do_page(void *ctx, struct stk_request *r)
 {
     const char *token = stk_request_query(r, "token");
 
+    if (token && !*token) {
+        log_out(r);
+        return;
+    }
     if (token) {
         log_in(ctx, r, token);
         return;
@@ -63,4 +75,10 @@ void stk_do_page_js(void *ctx, struct stk_request *r)
 {
     (void)ctx;
     stk_request_text(r, 200, "text/javascript; charset=utf-8", stk_page_js, stk_page_js_len);
+}
+
+void stk_do_page_css(void *ctx, struct stk_request *r)
+{
+    (void)ctx;
+    stk_request_text(r, 200, "text/css; charset=utf-8", stk_page_css, stk_page_css_len);
 }

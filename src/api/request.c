@@ -209,7 +209,7 @@ static void answer(struct stk_request *r, int status, const char *type, struct M
         {"Cross-Origin-Resource-Policy", "same-origin"},
         {"Cache-Control", "no-store"},
         {"Content-Security-Policy",
-         "default-src 'none'; connect-src 'self'; script-src 'self'; style-src 'unsafe-inline'; "
+         "default-src 'none'; connect-src 'self'; script-src 'self'; style-src 'self'; "
          "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
     };
 

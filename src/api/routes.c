@@ -99,9 +99,11 @@ const struct stk_route stk_api_routes[] = {
     {"GET", "/openapi.json", stk_do_openapi, STK_NEED_NONE, "", NULL, "Document", NULL, 200,
      "this document"},
     {"GET", "/", stk_do_page, STK_NEED_NONE, "token", NULL, NULL, "text/html", 200,
-     "the page; with a token it logs the browser in"},
-    {"GET", "/page.js", stk_do_page_js, STK_NEED_NONE, "", NULL, NULL, "text/javascript", 200,
+     "the page; with a token it logs the browser in, with an empty one out"},
+    {"GET", "/app.js", stk_do_page_js, STK_NEED_NONE, "", NULL, NULL, "text/javascript", 200,
      "the page's script"},
+    {"GET", "/app.css", stk_do_page_css, STK_NEED_NONE, "", NULL, NULL, "text/css", 200,
+     "how the page looks"},
     {0},
 };
 /* clang-format on */

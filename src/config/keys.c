@@ -18,7 +18,7 @@ const struct stk_config_key stk_config_keys[] = {
     {"virtual_gpus", STK_CONFIG_NUMBER, AT(virtual_gpus), NULL, 64, "8 where there is no GPU",
      "pretend to have so many GPUs"},
     {"virtual_nodes", STK_CONFIG_NUMBER, AT(virtual_nodes), NULL, STK_CONFIG_MAX_NODES, "1",
-     "pretend to be so many machines, each with the virtual GPUs; all processes run on this one"},
+     "pretend to be so many machines, eight in a rack, each with the virtual GPUs; all processes run on this one"},
     {"resources", STK_CONFIG_AMOUNTS, AT(resources), NULL, UINT32_MAX, "{}",
      "named things of this machine that jobs take so much of: {licence: 2, nvme_gib: 7000}"},
     {"hosts", STK_CONFIG_NAMES, AT(hosts), NULL, 0, "",

@@ -18,6 +18,7 @@
 #define LIST_MS 30000 /* a driver that must be loaded takes its time */
 #define VIRTUAL_GPUS 8u
 #define NODE_NAME 224u
+#define RACK 8u /* pretended machines in one */
 #define MPS_CONTROL "nvidia-cuda-mps-control"
 
 static int64_t now_ms(void)
@@ -233,7 +234,7 @@ static void name_nodes(struct stk_machine *m)
 
         if (m->names)
             (void)snprintf(name, NODE_NAME, "%.200s-%04u", m->name, i + 1);
-        m->live_nodes[i] = (struct stk_live_node){name, m->gpu_type};
+        m->live_nodes[i] = (struct stk_live_node){name, m->gpu_type, m->nodes[i].rack};
     }
 }
 
@@ -262,8 +263,10 @@ static int make_nodes(struct stk_machine *m, const struct stk_config *c, struct 
     m->names = m->n_nodes > 1 ? calloc(m->n_nodes, NODE_NAME) : NULL;
     if (!m->nodes || !m->live_nodes || (m->n_nodes > 1 && !m->names))
         return stk_err_set(err, -ENOMEM, "out of memory");
-    for (uint32_t i = 0; i < m->n_nodes; i++)
+    for (uint32_t i = 0; i < m->n_nodes; i++) {
         m->nodes[i] = like;
+        m->nodes[i].rack = m->n_nodes > 1 ? i / RACK + 1 : 0;
+    }
     name_nodes(m);
     return 0;
 }

@@ -31,6 +31,7 @@ struct stk_who { /* who asks */
 struct stk_live_node { /* by the core's node number */
     const char *name;
     const char *gpu_type; /* "virtual", "NVIDIA H200" */
+    uint32_t rack;        /* 0: not known */
 };
 
 struct stk_live_limits {

@@ -374,7 +374,7 @@ def test_progress_is_shown_and_answered_with_orders(daemon, document):
 
 def test_over_tcp_a_token_is_needed(daemon):
     web = daemon.web()
-    for path in ["/v1/health", "/v1/cluster", "/metrics", "/", "/page.js", "/openapi.json"]:
+    for path in ["/v1/health", "/v1/cluster", "/metrics", "/", "/app.js", "/app.css", "/openapi.json"]:
         assert web.get(path).status == 200, path
     for path in ["/v1/jobs", "/v1/jobs/1", "/v1/history", "/v1/gpus", "/v1/nodes", "/v1/tokens", "/v1/events", "/v1/jobs/1/log"]:
         assert web.get(path).status == 401, path
@@ -530,9 +530,33 @@ def test_every_answer_has_the_security_headers(daemon):
 
 def test_the_page_is_complete_in_itself(daemon):
     html = daemon.web().get("/").body.decode()
-    assert "<title>stoker</title>" in html and 'src="/page.js"' in html and "http" not in html.split("<body>")[1]
-    js = daemon.web().get("/page.js")
-    assert js.headers["Content-Type"].startswith("text/javascript") and b"innerHTML" not in js.body
+    assert "<title>stoker</title>" in html and 'src="/app.js"' in html and 'href="/app.css"' in html and "http" not in html.split("<body>")[1]
+    js, css = daemon.web().get("/app.js"), daemon.web().get("/app.css")
+    assert js.headers["Content-Type"].startswith("text/javascript") and css.headers["Content-Type"].startswith("text/css")
+    assert len(js.body) < 400_000 and b"url(" not in css.body  # nothing is loaded beside them
+    policy = dict(p.strip().split(" ", 1) for p in js.headers["Content-Security-Policy"].split(";"))
+    assert policy["script-src"] == "'self'" and policy["style-src"] == "'self'" and policy["default-src"] == "'none'"
+
+
+def test_an_empty_token_logs_a_browser_out(daemon):
+    a = daemon.web().get("/?token=")
+    assert a.status == 303 and a.headers["Location"] == "/"
+    assert a.headers["Set-Cookie"].startswith("stoker=;") and "Max-Age=0" in a.headers["Set-Cookie"] and "HttpOnly" in a.headers["Set-Cookie"]
+
+
+def test_a_daemon_can_pretend_to_have_many_machines(tmp_path, document):
+    with Daemon(tmp_path, gpus=4, config="virtual_nodes: 20\n") as d:
+        nodes = d.get("/v1/nodes")
+        check(document, "Nodes", nodes)
+        assert [n["name"][-5:] for n in nodes["nodes"]][:2] == ["-0001", "-0002"] and len(nodes["nodes"]) == 20
+        assert [n["rack"] for n in nodes["nodes"]] == [1] * 8 + [2] * 8 + [3] * 4
+        assert d.get("/v1/cluster")["gpus"]["total"] == 80
+        n = d.submit(command=SLEEP, gpus=4, tasks=3, tasks_per_node=1)
+        d.until(n, "running")
+        gpus = d.get("/v1/gpus?limit=80")["gpus"]
+        assert len({g["node"] for g in gpus if g["job"] == n}) == 3 and sum(g["job"] == n for g in gpus) == 12
+        d.restart()
+        assert d.job(n)["state"] == "running" and d.get("/v1/cluster")["gpus"]["busy"] == 12
 
 
 def test_metrics_are_what_prometheus_reads(daemon):

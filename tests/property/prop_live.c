@@ -222,7 +222,7 @@ static stk_time clock_of(void *ctx)
 static int open_live(struct world *w, const struct fx_dir *dir, struct stk_engine *engine,
                      struct stk_store **store, struct stk_live **live)
 {
-    static const struct stk_live_node node = {"node", "virtual"};
+    static const struct stk_live_node node = {.name = "node", .gpu_type = "virtual"};
     static const char *const pools[] = {"default"}, *const types[] = {"virtual"};
     struct stk_live_config cfg = {.engine = engine,
                                   .policy = w->setup.name,

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page Cluster, the way in, and what every page has: live, stale, light and dark, keyboard.
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { open, VIEWS } from "./browser.mjs";
+import { Daemon } from "./daemon.mjs";
+
+const SLEEP = ["/bin/sleep", "1000"];
+const TEAMS = "tenants:\n  - {name: vision, users: [root]}\n  - {name: speech, users: [root]}\n";
+const stat = (page, label) => page.locator(".stat", { has: page.locator(`dt:text-is("${label}")`) }).locator("dd");
+
+describe("cluster", { timeout: 300000 }, () => {
+    let d, b;
+    before(async () => {
+        d = await Daemon.start({ gpus: 8, config: TEAMS });
+        await d.submit({ name: "train-llama", gpus: 2, tenant: "vision", command: SLEEP });
+        const half = await d.submit({ name: "notebook", gpus: 0.5, tenant: "speech", command: SLEEP });
+        await d.submit({ name: "large", gpus: 8, tenant: "vision", command: SLEEP });
+        await d.untilState(half, "running");
+        b = await open();
+    });
+    after(async () => {
+        await b?.close();
+        await d?.close();
+    });
+
+    it("shows GPUs and jobs to anyone on this machine, and asks for a login", async () => {
+        await b.page.goto(d.url);
+        await stat(b.page, "GPUs in use").getByText("3").waitFor();
+        await b.page.getByText("needs 8 GPUs").waitFor();
+        await b.page.getByRole("button", { name: "Log in" }).click();
+        await b.page.getByLabel("Token").fill("stk_wrong");
+        await b.page.getByRole("dialog").getByRole("button", { name: "Log in" }).click();
+        await b.page.getByText("not, or no longer, valid").waitFor();
+        assert.deepEqual(await b.axe(), []);
+        await b.shot("login");
+        const said = b.said.splice(0).filter((x) => !x.includes("401")); // the browser's own word for the refusal
+        assert.deepEqual(said, []);
+    });
+
+    it("lets in who has a token", async () => {
+        const made = await d.ask("POST", "/v1/tokens", { name: "web" });
+        await b.page.getByLabel("Token").fill(made.token);
+        await b.page.getByRole("dialog").getByRole("button", { name: "Log in" }).click();
+        await b.page.getByRole("button", { name: "Log out" }).waitFor();
+        await b.page.getByText("live", { exact: true }).waitFor();
+        assert.equal(await b.page.evaluate(() => document.cookie), "", "scripts cannot read the token");
+    });
+
+    it("shows what happens within a second", async () => {
+        const id = await d.submit({ name: "fresh", gpus: 1, tenant: "speech", command: SLEEP });
+        await d.untilState(id, "running");
+        const began = Date.now();
+        await stat(b.page, "GPUs in use").getByText("4").waitFor({ timeout: 10000 });
+        await b.page.getByText(`job ${id} runs`).waitFor({ timeout: 10000 });
+        const ms = Date.now() - began;
+        console.log(`live update after ${ms} ms`);
+        await d.ask("POST", `/v1/jobs/${id}/cancel`);
+        await stat(b.page, "GPUs in use").getByText("3").waitFor();
+    });
+
+    it("has every GPU as a table too, and all of it by keyboard", async () => {
+        await b.page.getByRole("button", { name: "Table" }).click();
+        assert.equal(await b.page.locator(".gpus tbody tr").count(), 8);
+        await b.page.getByRole("button", { name: "Map" }).click();
+        await b.page.locator("canvas").focus();
+        await b.page.keyboard.press("ArrowRight");
+        await b.page.getByText("GPU 0 of").first().waitFor({ state: "attached" });
+        await b.page.keyboard.press("Escape");
+        for (const mode of ["Job", "Utilization", "Health", "Tenant"]) await b.page.getByRole("button", { name: mode, exact: true }).click();
+    });
+
+    it("is accessible, light and dark, and asks nobody else", async () => {
+        assert.deepEqual(await b.axe(), []);
+        await b.shot("cluster-light");
+        await b.page.getByRole("button", { name: "Change to dark" }).click();
+        assert.deepEqual(await b.axe(), []);
+        await b.shot("cluster-dark");
+        await b.page.getByRole("button", { name: "Change to light" }).click();
+        assert.deepEqual(b.asked.filter((u) => !u.startsWith(d.url) && !u.startsWith("data:")), []);
+        assert.deepEqual(b.said, []);
+    });
+
+    it("says since when it is stale, and comes back by itself without a gap", async () => {
+        await d.stop();
+        await b.page.getByText("stale since").waitFor();
+        await b.shot("stale");
+        await d.run();
+        const id = await d.submit({ name: "after", gpus: 1, command: SLEEP });
+        await b.page.getByText("live", { exact: true }).waitFor({ timeout: 30000 });
+        await b.page.getByText(`job ${id} runs`).waitFor({ timeout: 30000 });
+        await stat(b.page, "GPUs in use").getByText("4").waitFor();
+        b.said.splice(0); // refused connections
+    });
+
+    it("fits a phone", async () => {
+        const p = await open(VIEWS.phone);
+        await p.page.goto(d.login);
+        await stat(p.page, "GPUs in use").getByText("4").waitFor();
+        assert.ok(await p.page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), "no sideways scrolling");
+        assert.deepEqual(await p.axe(), []);
+        await p.shot("cluster-phone", { fullPage: true });
+        assert.deepEqual(p.said, []);
+        await p.close();
+    });
+});

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// daemon.mjs - a real daemon for the tests of the dashboard, with a state folder of its own.
+//
+//     const d = await Daemon.start({ gpus: 4, nodes: 1, config: "..." });
+//     const id = await d.submit({ command: ["/bin/sleep", "60"], gpus: 1 });
+//     await d.close();      // its jobs too
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const BUILD = process.env.STOKER ? dirname(process.env.STOKER) : join(ROOT, "build");
+
+export class Daemon {
+    static async start(options = {}) {
+        const d = new Daemon();
+        d.folder = mkdtempSync(join(tmpdir(), "stk-web-"));
+        d.socket = join(d.folder, "s.sock");
+        d.options = options;
+        d.port = 0;
+        writeFileSync(join(d.folder, "stoker.yaml"), `${options.config ?? ""}\n${options.nodes ? `virtual_nodes: ${options.nodes}\n` : ""}`);
+        await d.run();
+        return d;
+    }
+
+    /** Starts it; after the first time on the same port, so that a browser finds it again. */
+    run() {
+        const args = ["--state", join(this.folder, "state"), "--socket", this.socket, "--listen", `127.0.0.1:${this.port}`, "--config", join(this.folder, "stoker.yaml")];
+        if (this.options.gpus !== undefined) args.push("--virtual-gpus", String(this.options.gpus));
+        this.process = spawn(join(BUILD, "stokerd"), args, { cwd: this.folder, env: { ...process.env, ...this.options.env }, stdio: ["ignore", "pipe", "pipe"] });
+        this.errors = "";
+        this.process.stderr.on("data", (x) => (this.errors += x));
+        return new Promise((resolve, reject) => {
+            let text = "";
+            this.process.stdout.on("data", (x) => {
+                text += x;
+                if (!/^ready$/m.test(text)) return;
+                this.url = /^\s+page\s+(http\S+)\/$/m.exec(text)[1];
+                this.login = /^\s+log in\s+(\S+)$/m.exec(text)?.[1];
+                this.port = Number(new URL(this.url).port);
+                resolve(this);
+            });
+            this.process.on("exit", (code) => reject(new Error(`stokerd: exit ${code}: ${text}${this.errors}`)));
+        });
+    }
+
+    stop(signal = "SIGTERM") {
+        return new Promise((resolve) => {
+            this.process.removeAllListeners("exit");
+            if (this.process.exitCode !== null) return resolve();
+            this.process.on("exit", resolve);
+            this.process.kill(signal);
+        });
+    }
+
+    ask(method, path, body) {
+        return new Promise((resolve, reject) => {
+            const r = http.request({ socketPath: this.socket, method, path, headers: { Host: "localhost" } }, (a) => {
+                let text = "";
+                a.setEncoding("utf8");
+                a.on("data", (x) => (text += x));
+                a.on("end", () => {
+                    if (a.statusCode >= 400) reject(new Error(`${method} ${path}: ${a.statusCode} ${text}`));
+                    else resolve(text.startsWith("{") ? JSON.parse(text) : text);
+                });
+            });
+            r.on("error", reject);
+            r.end(body === undefined ? undefined : JSON.stringify(body));
+        });
+    }
+
+    get(path) {
+        return this.ask("GET", path);
+    }
+
+    async submit(job) {
+        return (await this.ask("POST", "/v1/jobs", { workdir: this.folder, ...job })).id;
+    }
+
+    async submitAll(jobs) {
+        return (await this.ask("POST", "/v1/jobs", { jobs: jobs.map((j) => ({ workdir: this.folder, ...j })) })).ids;
+    }
+
+    async until(what, say = "what was waited for", ms = 60000) {
+        const end = Date.now() + ms;
+        for (;;) {
+            const x = await what();
+            if (x) return x;
+            if (Date.now() > end) throw new Error(`never: ${say}`);
+            await new Promise((r) => setTimeout(r, 50));
+        }
+    }
+
+    untilState(id, ...states) {
+        return this.until(async () => {
+            const j = await this.get(`/v1/jobs/${id}`);
+            return states.includes(j.state) ? j : null;
+        }, `job ${id} is ${states}`);
+    }
+
+    async close() {
+        try {
+            for (;;) {
+                const ids = (await this.get("/v1/jobs?limit=1000")).jobs.map((j) => j.id);
+                if (!ids.length) break;
+                await this.ask("POST", "/v1/jobs/act", { verb: "cancel", ids }).catch(() => undefined);
+                await new Promise((r) => setTimeout(r, 100));
+            }
+        } catch { /* it is gone already */ }
+        await this.stop();
+        rmSync(this.folder, { recursive: true, force: true });
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// format.ts - numbers and times for people.
+
+export function span(s: number): string {
+    s = Math.max(0, s);
+    if (s < 1) return "0 s";
+    if (s < 120) return `${Math.floor(s)} s`;
+    if (s < 7200) return `${Math.floor(s / 60)} min`;
+    if (s < 172800) return `${Math.floor(s / 3600)} h ${String(Math.floor((s % 3600) / 60)).padStart(2, "0")} m`;
+    return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
+}
+
+/** Seconds since 1970 as a clock time; with the day when it is not today. */
+export function clock(t: number, now = Date.now() / 1000): string {
+    const d = new Date(t * 1000), same = new Date(now * 1000).toDateString() === d.toDateString();
+    const hm = d.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+    return same ? hm : `${d.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${hm}`;
+}
+
+export function clockSeconds(t: number): string {
+    return new Date(t * 1000).toLocaleTimeString("en-GB");
+}
+
+export function full(t: number): string {
+    return new Date(t * 1000).toLocaleString("en-GB");
+}
+
+/** 0.25, 3, 12.5: no more digits than mean something. */
+export function amount(n: number): string {
+    return Number.isInteger(n) ? n.toLocaleString("en-US") : n.toLocaleString("en-US", { maximumFractionDigits: n < 10 ? 2 : 1 });
+}
+
+export function percent(x: number): string {
+    return `${Math.round(x * 100)} %`;
+}
+
+export function gib(mib: number): string {
+    return mib >= 10240 ? `${Math.round(mib / 1024)} GiB` : mib >= 1024 ? `${(mib / 1024).toFixed(1)} GiB` : `${Math.round(mib)} MiB`;
+}
+
+export function watts(w: number): string {
+    return w >= 10000 ? `${(w / 1000).toFixed(1)} kW` : `${Math.round(w).toLocaleString("en-US")} W`;
+}
+
+export function plural(n: number, one: string, many = one + "s"): string {
+    return `${amount(n)} ${n === 1 ? one : many}`;
+}
+
+/** Elements of an array are called by it, as everywhere. */
+export function jobName(o: { array_id?: number | null; array_index?: number | null }, number: number): string {
+    return o.array_id ? `${o.array_id}_${o.array_index}` : String(number);
+}
+
+/** 0-3, 6 */
+export function ranges(list: number[]): string {
+    const s = [...list].sort((a, b) => a - b), out: string[] = [];
+    for (let i = 0; i < s.length; ) {
+        let k = i;
+        while (k + 1 < s.length && s[k + 1] === s[k] + 1) k++;
+        out.push(k - i > 1 ? `${s[i]}-${s[k]}` : s.slice(i, k + 1).join(", "));
+        i = k + 1;
+    }
+    return out.join(", ");
+}
+
+/** Where a job runs: its node and GPUs, or how many nodes. */
+export function place(j: { node?: string | null; gpu_indices?: number[]; pieces?: { node: string }[] }): string {
+    const list = j.gpu_indices ?? [], nodes = j.pieces ? new Set(j.pieces.map((p) => p.node)).size : 1;
+    if (nodes > 1) return `${j.node} and ${plural(nodes - 1, "other node")}`;
+    if (new Set(list).size < list.length) return `${j.node} and others`;
+    return `${j.node ?? ""}${list.length ? ` ${ranges(list)}` : ""}`;
+}

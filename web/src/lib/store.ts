@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// store.ts - values that pages follow. A Cell holds one; a Source is a Cell that is loaded from the
+// daemon and loaded again when something has happened.
+//
+// A Source works only while a page shows it. It leaves the daemon alone most of the time: the pause
+// after a load is several times as long as the load took, so that a large cluster with many viewers
+// costs a bounded part of the daemon's time.
+import { useEffect, useReducer } from "preact/hooks";
+import { Refusal } from "./api";
+
+export class Cell<T> {
+    private readers = new Set<() => void>();
+    constructor(public value: T) {}
+    set(value: T): void {
+        this.value = value;
+        this.changed();
+    }
+    changed(): void {
+        for (const f of [...this.readers]) f();
+    }
+    follow(f: () => void): () => void {
+        this.readers.add(f);
+        return () => this.readers.delete(f);
+    }
+    use(): T {
+        const [, again] = useReducer((n: number, _: void) => n + 1, 0);
+        useEffect(() => this.follow(again as () => void), [this]);
+        return this.value;
+    }
+}
+
+const GAP_MS = 120; // between two loads, at least
+const DUTY = 6; // a pause is so many times as long as the load was
+
+export class Source<T> {
+    readonly data = new Cell<T | null>(null);
+    readonly error = new Cell<Refusal | Error | null>(null);
+    private users = 0;
+    private timer: number | undefined;
+    private every: number | undefined;
+    private due = 0; // when the next load may begin
+    private busy = false;
+    private wanted = false;
+
+    /** everyMs: loaded again that often even when nothing has happened; 0: not. */
+    constructor(private load: () => Promise<T>, private everyMs: number) {}
+
+    /** Something has happened. */
+    touch(): void {
+        this.wanted = true;
+        if (this.users === 0 || this.busy || this.timer !== undefined) return;
+        this.timer = window.setTimeout(() => {
+            this.timer = undefined;
+            void this.now();
+        }, Math.max(0, this.due - performance.now()));
+    }
+
+    private async now(): Promise<void> {
+        const began = performance.now();
+        this.busy = true;
+        this.wanted = false;
+        try {
+            this.data.set(await this.load());
+            if (this.error.value) this.error.set(null);
+        } catch (e) {
+            this.error.set(e as Error);
+        }
+        this.busy = false;
+        this.due = performance.now() + Math.max(GAP_MS, DUTY * (performance.now() - began));
+        if (this.wanted) this.touch();
+    }
+
+    use(): T | null {
+        useEffect(() => {
+            this.users++;
+            this.touch();
+            if (this.users === 1 && this.everyMs)
+                this.every = window.setInterval(() => document.hidden || this.touch(), this.everyMs);
+            return () => {
+                if (--this.users === 0) {
+                    window.clearInterval(this.every);
+                    window.clearTimeout(this.timer);
+                    this.timer = undefined;
+                }
+            };
+        }, [this]);
+        this.error.use();
+        return this.data.use();
+    }
+}
+
+/** Renders again every so often: for "since 3 min". */
+export function useTick(ms: number): void {
+    const [, again] = useReducer((n: number, _: void) => n + 1, 0);
+    useEffect(() => {
+        const t = window.setInterval(() => document.hidden || (again as () => void)(), ms);
+        return () => window.clearInterval(t);
+    }, [ms]);
+}

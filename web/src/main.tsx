@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// main.tsx - the frame of every page: where one is, who one is, and whether what is shown is true now.
+import { render } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import "./style.css";
+import { logIn, logOut } from "./lib/api";
+import { clockSeconds, span } from "./lib/format";
+import { link } from "./lib/live";
+import { useTick } from "./lib/store";
+import { askLogin, begin, session, unreachable } from "./lib/world";
+import { ClusterPage } from "./pages/cluster";
+import { dark, setTheme, theme } from "./theme";
+import { Asking, Toasts } from "./ui";
+
+const PAGES: { path: string; title: string; page: (p: { arg: string }) => preact.JSX.Element }[] = [
+    { path: "cluster", title: "Cluster", page: ClusterPage },
+];
+
+function where(): { path: string; arg: string } {
+    const [, path = "", arg = ""] = location.hash.split("/");
+    return { path: path || "cluster", arg: decodeURIComponent(arg) };
+}
+
+function useWhere(): { path: string; arg: string } {
+    const [at, set] = useState(where());
+    useEffect(() => {
+        const f = () => {
+            set(where());
+            window.scrollTo(0, 0);
+        };
+        window.addEventListener("hashchange", f);
+        return () => window.removeEventListener("hashchange", f);
+    }, []);
+    return at;
+}
+
+function LinkState() {
+    const l = link.use();
+    useTick(1000);
+    if (l.state === "live") return <span class="link live" title="Shown as it happens"><i aria-hidden="true" />live</span>;
+    if (l.state === "connecting") return <span class="link"><i aria-hidden="true" />connecting</span>;
+    const ago = Date.now() / 1000 - l.since / 1000;
+    return <span class="link stale" title={l.text}><i aria-hidden="true" />stale since {clockSeconds(l.since / 1000)} ({span(ago)})</span>;
+}
+
+function ThemeSwitch() {
+    theme.use();
+    const next = dark() ? "light" : "dark";
+    return <button type="button" class="plain icon" onClick={() => setTheme(next)} aria-label={`Change to ${next}`} title={`Change to ${next}`}>{dark() ? "☀" : "☾"}</button>;
+}
+
+function Login() {
+    const [token, setToken] = useState(""), [error, setError] = useState(""), [busy, setBusy] = useState(false), ref = useRef<HTMLDialogElement>(null), s = session.use();
+    useEffect(() => {
+        if (s?.asked && !ref.current?.open) ref.current?.showModal();
+        if (!s?.asked && ref.current?.open) ref.current.close();
+    }, [s?.asked]);
+    if (!s?.asked) return null;
+    const go = async (e: Event) => {
+        e.preventDefault();
+        if (!token.trim()) return setError("Paste a token first.");
+        setBusy(true);
+        try {
+            await logIn(token.trim());
+            setToken("");
+            await begin();
+        } catch (x) {
+            setError((x as Error).message);
+        }
+        setBusy(false);
+    };
+    return (
+        <dialog ref={ref} aria-labelledby="login" class="login" onClose={() => askLogin(false)}>
+            <form onSubmit={go}>
+                <h2 id="login">Log in</h2>
+                <p>On the machine that runs stoker, <code>stoker token create</code> prints a token, and a link that logs a browser in.</p>
+                <label for="token">Token</label>
+                <input id="token" type="password" autocomplete="off" spellcheck={false} value={token} onInput={(e) => { setToken(e.currentTarget.value); setError(""); }} aria-describedby="login-error" aria-invalid={error !== ""} />
+                <p id="login-error" class="bad" role="alert">{error}</p>
+                <div class="actions">
+                    <button type="button" onClick={() => askLogin(false)}>Not now</button>
+                    <button type="submit" class="primary" disabled={busy}>Log in</button>
+                </div>
+            </form>
+        </dialog>
+    );
+}
+
+function Me() {
+    const you = session.use()?.health.you;
+    if (!you) return <button type="button" class="primary" onClick={() => askLogin(true)}>Log in</button>;
+    return (
+        <span class="me">
+            <span title={`You are ${you.role} here`}>{you.user}<small>{you.role}</small></span>
+            <button type="button" class="plain" onClick={() => void logOut().then(begin)}>Log out</button>
+        </span>
+    );
+}
+
+function Frame() {
+    const at = useWhere(), s = session.use(), gone = unreachable.use();
+    const here = PAGES.find((p) => p.path === at.path);
+    useEffect(() => {
+        document.title = here ? `${here.title} · stoker` : "stoker";
+    }, [here, at.arg]);
+    return (
+        <>
+            <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")?.focus(); }}>To the content</a>
+            <header class="top">
+                <a class="logo" href="#/cluster" aria-label="stoker: cluster">
+                    <svg viewBox="0 0 16 16" width="20" height="20" aria-hidden="true"><rect width="16" height="16" rx="4" fill="#d9480f" /><path d="M4 4h3v3H4zM9 4h3v3H9zM4 9h3v3H4z" fill="#fff" /><path d="M9 9h3v3H9z" fill="#ffd8a8" /></svg>
+                    stoker
+                </a>
+                <nav aria-label="Pages">
+                    {PAGES.map((p) => <a href={`#/${p.path}`} aria-current={p.path === at.path ? "page" : undefined}>{p.title}</a>)}
+                </nav>
+                <div class="right"><LinkState /><ThemeSwitch /><Me /></div>
+            </header>
+            <main id="main" tabIndex={-1}>
+                {gone && !s ? <p class="banner bad" role="alert">The daemon cannot be reached: {gone}. Trying again.</p>
+                    : !s ? <p class="banner">Loading</p>
+                    : here ? <here.page arg={at.arg} /> : <p class="banner">There is no page “{at.path}”.</p>}
+            </main>
+            <footer>{s?.health.version && <>stoker {s.health.version} · policy {s.health.policy}{s.health.virtual && " · virtual GPUs: processes are real, only the devices are pretended"}</>}</footer>
+            <Login />
+            <Asking />
+            <Toasts />
+        </>
+    );
+}
+
+render(<Frame />, document.getElementById("app") as HTMLElement);
+void begin();
