@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run sample bench-slurm test test-plain test-digests test-python test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-venus bench-scale bench-teams \
+.PHONY: build help run sample bench-slurm test test-plain test-digests test-python test-slurm test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-venus bench-scale bench-teams \
 	asan fuzz fmt check clean install deb
 .NOTPARALLEL:
 
@@ -57,7 +57,11 @@ test-digests: build
 
 test-python: build
 	@$(BOOTSTRAP) test
-	@scripts/test-python tests/golden tests/e2e tests/crash
+	@scripts/test-python tests/golden tests/e2e tests/crash tests/slurm
+
+test-slurm: build ## what talks to Slurm, with a whole Slurm cluster on this machine
+	@$(BOOTSTRAP) test
+	@scripts/test-python tests/slurm
 
 test-web: build ## the dashboard in Chromium, against real daemons; pictures in build/web-shots
 	@$(BOOTSTRAP) test

@@ -108,6 +108,14 @@ class Cluster:
             time.sleep(0.2)
         raise RuntimeError("the Slurm cluster did not come up: see " + self.folder + "/log")
 
+    def stop_controller(self):
+        """kill -9."""
+        with open(f"{self.folder}/pid/ctld") as f:
+            os.kill(int(f.read()), signal.SIGKILL)
+
+    def start_controller(self):
+        self.run("slurmctld", "-f", self.conf)
+
     def pids(self):
         for name in os.listdir(f"{self.folder}/pid"):
             yield f"{self.folder}/pid/{name}"

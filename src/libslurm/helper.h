@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* helper.h - the parts of stoker-libslurm. docs/spec/libslurm.md has what it is told and
+ * what it says. */
+#ifndef STK_LIBSLURM_HELPER_H
+#define STK_LIBSLURM_HELPER_H
+
+#include <jansson.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* ---- say.c: lines to the daemon ---- */
+
+void stk_slurm_say(json_t *take_line); /* ends the program when nobody listens any more */
+/* What Slurm said last, in words, and what to look at where we know it. */
+const char *stk_slurm_trouble(int error);
+json_t *stk_slurm_text(const char *s); /* "" for NULL; what is no UTF-8 is replaced */
+
+/* ---- watch.c: what there is, told when it has changed ---- */
+
+struct stk_slurm_watch;
+
+struct stk_slurm_watch *stk_slurm_watch_new(void);
+void stk_slurm_watch_free(struct stk_slurm_watch *w); /* NULL is a no-op */
+/* Asks for what is new and tells it. How long to wait before the next time, in ms. */
+int stk_slurm_watch_look(struct stk_slurm_watch *w);
+/* How often to look when all is quiet. */
+void stk_slurm_watch_every(struct stk_slurm_watch *w, int ms);
+
+/* ---- job.c ---- */
+
+json_t *stk_slurm_job(const slurm_job_info_t *j);
+/* Two jobs with the same digest look the same. */
+uint64_t stk_slurm_job_digest(const slurm_job_info_t *j);
+uint64_t stk_slurm_mix_text(uint64_t h, const char *s); /* NULL is "" */
+json_t *stk_slurm_show_gpus(const char *text);          /* [{"type", "count", "indices"}] */
+
+/* ---- work.c: what the daemon asks for ---- */
+
+/* 'op' and its members; the answer without its id. */
+json_t *stk_slurm_work(json_t *request);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job.c - a job of Slurm's in our words. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "libslurm/helper.h"
+#include "libslurm/names.h"
+
+static const char *base_state(uint32_t state)
+{
+    static const char *const names[] = {
+        [JOB_PENDING] = "pending",     [JOB_RUNNING] = "running",     [JOB_SUSPENDED] = "suspended",
+        [JOB_COMPLETE] = "completed",  [JOB_CANCELLED] = "cancelled", [JOB_FAILED] = "failed",
+        [JOB_TIMEOUT] = "timeout",     [JOB_NODE_FAIL] = "node_fail", [JOB_PREEMPTED] = "preempted",
+        [JOB_BOOT_FAIL] = "boot_fail", [JOB_DEADLINE] = "deadline",   [JOB_OOM] = "out_of_memory"};
+    uint32_t base = state & JOB_STATE_BASE;
+
+    return base < sizeof(names) / sizeof(*names) && names[base] ? names[base] : "unknown";
+}
+
+json_t *stk_slurm_show_gpus(const char *text)
+{
+    struct stk_slurm_gres g[STK_SLURM_MAX_GRES];
+    int n = stk_slurm_gpus(text, g, STK_SLURM_MAX_GRES);
+    json_t *list = json_array();
+
+    for (int i = 0; i < n; i++) {
+        json_t *indices = json_array();
+
+        for (uint64_t m = g[i].indices; m; m &= m - 1)
+            (void)json_array_append_new(indices, json_integer(__builtin_ctzll(m)));
+        (void)json_array_append_new(list, json_pack("{s:s,s:I,s:o}", "type", g[i].type, "count",
+                                                    (json_int_t)g[i].count, "indices", indices));
+    }
+    return list;
+}
+
+struct placing {
+    const slurm_job_info_t *job;
+    json_t *list;
+    uint32_t n;
+};
+
+static int place(void *ctx, const char *name)
+{
+    struct placing *p = ctx;
+    const char *gres = p->n < p->job->gres_detail_cnt ? p->job->gres_detail_str[p->n] : NULL;
+
+    p->n++;
+    return json_array_append_new(
+               p->list, json_pack("{s:s,s:o}", "node", name, "gpus", stk_slurm_show_gpus(gres))) < 0
+               ? -ENOMEM
+               : 0;
+}
+
+static json_t *show_nodes(const slurm_job_info_t *j)
+{
+    struct placing p = {.job = j, .list = json_array()};
+
+    (void)stk_slurm_hosts(j->nodes, place, &p);
+    return p.list;
+}
+
+static json_t *seconds(uint32_t minutes)
+{
+    return minutes == NO_VAL || minutes == INFINITE ? json_null()
+                                                    : json_integer((json_int_t)minutes * 60);
+}
+
+static void set(json_t *o, const char *key, json_t *v)
+{
+    (void)json_object_set_new(o, key, v);
+}
+
+static void set_request(json_t *o, const slurm_job_info_t *j)
+{
+    set(o, "nodes_wanted", json_integer(j->num_nodes));
+    set(o, "tasks", json_integer(j->num_tasks));
+    set(o, "cpus", json_integer(j->num_cpus));
+    set(o, "cpus_per_task", json_integer(j->cpus_per_task == NO_VAL16 ? 1 : j->cpus_per_task));
+    set(o, "mem_mib", json_integer((json_int_t)(j->pn_min_memory & ~MEM_PER_CPU)));
+    set(o, "mem_per_cpu", json_boolean(j->pn_min_memory & MEM_PER_CPU));
+    set(o, "tres_per_job", stk_slurm_text(j->tres_per_job));
+    set(o, "tres_per_node", stk_slurm_text(j->tres_per_node));
+    set(o, "tres_per_task", stk_slurm_text(j->tres_per_task));
+    set(o, "features", stk_slurm_text(j->features));
+    set(o, "req_nodes", stk_slurm_text(j->req_nodes));
+    set(o, "dependency", stk_slurm_text(j->dependency));
+    set(o, "time_limit_s", seconds(j->time_limit));
+}
+
+json_t *stk_slurm_job(const slurm_job_info_t *j)
+{
+    json_t *o = json_object();
+
+    set(o, "job", json_integer(j->job_id));
+    set(o, "array_job", json_integer(j->array_job_id));
+    set(o, "array_task", j->array_task_id == NO_VAL ? json_null() : json_integer(j->array_task_id));
+    set(o, "array_tasks", stk_slurm_text(j->array_task_str));
+    set(o, "state", json_string(base_state(j->job_state)));
+    set(o, "completing", json_boolean(j->job_state & JOB_COMPLETING));
+    set(o, "held", json_boolean(j->priority == 0));
+    set(o, "reason", stk_slurm_text(j->state_desc));
+    set(o, "name", stk_slurm_text(j->name));
+    set(o, "uid", json_integer(j->user_id));
+    set(o, "gid", json_integer(j->group_id));
+    set(o, "partition", stk_slurm_text(j->partition));
+    set(o, "account", stk_slurm_text(j->account));
+    set(o, "qos", stk_slurm_text(j->qos));
+    set(o, "comment", stk_slurm_text(j->comment));
+    set(o, "admin_comment", stk_slurm_text(j->admin_comment));
+    set(o, "pieces", show_nodes(j));
+    set(o, "submitted", json_integer(j->submit_time));
+    set(o, "started", json_integer(j->start_time));
+    set(o, "ended", json_integer(j->end_time));
+    set(o, "exit_code", json_integer(j->exit_code == NO_VAL ? 0 : (j->exit_code >> 8) & 0xff));
+    set(o, "signal", json_integer(j->exit_code == NO_VAL ? 0 : j->exit_code & 0x7f));
+    set(o, "restarts", json_integer(j->restart_cnt));
+    set(o, "requeue", json_boolean(j->requeue));
+    set(o, "workdir", stk_slurm_text(j->work_dir));
+    set(o, "stdout", stk_slurm_text(j->std_out));
+    set(o, "command", stk_slurm_text(j->command));
+    set_request(o, j);
+    return o;
+}
+
+/* ---- what has changed ---- */
+
+uint64_t stk_slurm_mix_text(uint64_t h, const char *s)
+{
+    for (; s && *s; s++)
+        h = stk_hash_mix(h, (unsigned char)*s);
+    return stk_hash_mix(h, 256);
+}
+
+uint64_t stk_slurm_job_digest(const slurm_job_info_t *j)
+{
+    uint64_t h = stk_hash_mix(j->job_id, j->job_state);
+
+    h = stk_hash_mix(h, (uint64_t)j->priority << 32 | j->exit_code);
+    h = stk_hash_mix(h, (uint64_t)j->start_time);
+    h = stk_hash_mix(h, j->job_state == JOB_PENDING ? 0 : (uint64_t)j->end_time);
+    h = stk_hash_mix(h, (uint64_t)j->restart_cnt << 32 | j->time_limit);
+    h = stk_hash_mix(h, (uint64_t)j->num_nodes << 32 | j->num_tasks);
+    h = stk_hash_mix(h, (uint64_t)j->num_cpus << 32 | j->cpus_per_task);
+    h = stk_hash_mix(h, j->pn_min_memory);
+    h = stk_slurm_mix_text(h, j->nodes);
+    h = stk_slurm_mix_text(h, j->partition);
+    h = stk_slurm_mix_text(h, j->account);
+    h = stk_slurm_mix_text(h, j->qos);
+    h = stk_slurm_mix_text(h, j->name);
+    h = stk_slurm_mix_text(h, j->comment);
+    h = stk_slurm_mix_text(h, j->admin_comment);
+    h = stk_slurm_mix_text(h, j->dependency);
+    h = stk_slurm_mix_text(h, j->array_task_str);
+    h = stk_slurm_mix_text(h, j->state_desc);
+    h = stk_slurm_mix_text(h, j->req_nodes);
+    h = stk_slurm_mix_text(h, j->features);
+    h = stk_slurm_mix_text(h, j->tres_per_job);
+    h = stk_slurm_mix_text(h, j->tres_per_node);
+    h = stk_slurm_mix_text(h, j->tres_per_task);
+    for (uint32_t i = 0; i < j->gres_detail_cnt; i++)
+        h = stk_slurm_mix_text(h, j->gres_detail_str[i]);
+    return h;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - stoker-libslurm: all that stoker needs of Slurm's library, in a program of its own. It
+ * talks to the daemon in JSON lines over its standard input and output, and ends with the daemon.
+ *
+ * libslurm is under the GNU GPL, and so is this program as it is linked; the daemon never loads it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libslurm/helper.h"
+
+#define MAX_LINE (8u << 20)
+#define MIN_MS 10
+#define MAX_MS 60000
+#define PATIENCE_S 10 /* with a slurmctld that does not answer: Slurm's own default */
+
+extern slurm_conf_t slurm_conf; /* exported by libslurm, declared nowhere */
+
+struct helper {
+    struct stk_slurm_watch *watch;
+    char *line;
+    size_t n;
+    int nudge; /* a datagram here: look at once; -1: there is none */
+    bool look;
+};
+
+/* How often to look, from now on. */
+static json_t *every(struct helper *h, const json_t *o)
+{
+    json_int_t ms = json_integer_value(json_object_get(o, "ms"));
+
+    if (ms < MIN_MS || ms > MAX_MS)
+        return json_pack("{s:b,s:s}", "ok", 0, "why", "every needs ms, 10 to 60000");
+    stk_slurm_watch_every(h->watch, (int)ms);
+    return json_pack("{s:b}", "ok", 1);
+}
+
+static void take_line(struct helper *h, const char *line, size_t len)
+{
+    json_t *o = json_loadb(line, len, JSON_DISABLE_EOF_CHECK, NULL), *out;
+    const char *op = json_string_value(json_object_get(o, "op"));
+
+    if (!json_is_object(o))
+        out = json_pack("{s:b,s:s}", "ok", 0, "why", "a line is a JSON object");
+    else if (op && strcmp(op, "every") == 0)
+        out = every(h, o);
+    else
+        out = stk_slurm_work(o);
+    (void)json_object_set_new(out, "op", json_string("answer"));
+    (void)json_object_set(out, "id",
+                          json_object_get(o, "id") ? json_object_get(o, "id") : json_null());
+    stk_slurm_say(out);
+    json_decref(o);
+    h->look = true; /* what was asked for has changed something */
+}
+
+/* Whole lines of what has come. */
+static void take_lines(struct helper *h)
+{
+    char *from = h->line, *end;
+
+    while ((end = memchr(from, '\n', h->n - (size_t)(from - h->line)))) {
+        if (end > from)
+            take_line(h, from, (size_t)(end - from));
+        from = end + 1;
+    }
+    h->n -= (size_t)(from - h->line);
+    memmove(h->line, from, h->n);
+}
+
+/* False: the daemon is gone, or says things that are too long. */
+static bool read_some(struct helper *h)
+{
+    ssize_t n;
+
+    if (h->n == MAX_LINE)
+        return false;
+    n = read(STDIN_FILENO, h->line + h->n, MAX_LINE - h->n);
+    if (n < 0)
+        return errno == EINTR || errno == EAGAIN;
+    h->n += (size_t)n;
+    take_lines(h);
+    return n > 0;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void drain(int fd)
+{
+    char buf[64];
+
+    while (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) >= 0)
+        ;
+}
+
+static void serve(struct helper *h)
+{
+    int64_t next = now_ms() + stk_slurm_watch_look(h->watch);
+
+    for (;;) {
+        int64_t left = h->look ? 0 : next - now_ms();
+        struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                              {.fd = h->nudge, .events = POLLIN}};
+
+        if (poll(p, 2, left > 0 ? (int)left : 0) < 0 && errno != EINTR)
+            return;
+        if (p[1].revents) {
+            drain(h->nudge);
+            h->look = true;
+        }
+        if (p[0].revents) {
+            if (!read_some(h))
+                return;
+            continue; /* requests that came together are answered before we look */
+        }
+        if (h->look || now_ms() >= next) {
+            h->look = false;
+            next = now_ms() + stk_slurm_watch_look(h->watch);
+        }
+    }
+}
+
+/* Plugins of Slurm that know of news write here. */
+static int open_nudge(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || strlen(path) >= sizeof(a.sun_path))
+        return -1;
+    (void)snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
+    (void)unlink(path);
+    if (bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0 && chmod(path, 0600) == 0)
+        return fd;
+    (void)close(fd);
+    return -1;
+}
+
+static int usage(FILE *f)
+{
+    (void)fprintf(
+        f,
+        "stoker-libslurm " STK_VERSION ": what stoker needs of Slurm\n\n"
+        "usage: stoker-libslurm [--conf FILE] [--nudge SOCKET]\n\n"
+        "  --conf FILE     slurm.conf (default: $SLURM_CONF, or Slurm's own)\n"
+        "  --nudge SOCKET  a Unix datagram socket: whatever comes there makes it look at once\n\n"
+        "Requests are JSON lines on standard input (docs/spec/libslurm.md).\n");
+    return f == stdout ? 0 : 2;
+}
+
+int main(int argc, char **argv)
+{
+    struct helper h = {.nudge = -1};
+    const char *conf = NULL, *nudge = NULL;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0)
+            return usage(stdout);
+        if (strcmp(argv[i], "--conf") == 0 && i + 1 < argc)
+            conf = argv[++i];
+        else if (strcmp(argv[i], "--nudge") == 0 && i + 1 < argc)
+            nudge = argv[++i];
+        else
+            return usage(stderr);
+    }
+    if (conf && access(conf, R_OK) < 0) { /* libslurm would end the process without a word for us */
+        stk_slurm_say(
+            json_pack("{s:s,s:s,s:s}", "op", "away", "why", strerror(errno), "conf", conf));
+        return 1;
+    }
+    if (conf)
+        (void)setenv("SLURM_CONF", conf, 1);
+    (void)signal(SIGPIPE, SIG_IGN);
+    slurm_init(conf);
+    if (slurm_conf.msg_timeout > PATIENCE_S)
+        slurm_conf.msg_timeout = PATIENCE_S;
+    h.watch = stk_slurm_watch_new();
+    h.line = malloc(MAX_LINE);
+    if (!h.watch || !h.line) {
+        stk_slurm_watch_free(h.watch);
+        free(h.line);
+        return 1;
+    }
+    if (nudge && (h.nudge = open_nudge(nudge)) < 0)
+        (void)fprintf(stderr, "stoker-libslurm: cannot listen at %s: %s\n", nudge, strerror(errno));
+    stk_slurm_say(json_pack("{s:s,s:i,s:i,s:i}", "op", "hello", "major",
+                            (int)SLURM_VERSION_MAJOR(slurm_api_version()), "minor",
+                            (int)SLURM_VERSION_MINOR(slurm_api_version()), "micro",
+                            (int)SLURM_VERSION_MICRO(slurm_api_version())));
+    serve(&h);
+    stk_slurm_watch_free(h.watch);
+    free(h.line);
+    slurm_fini();
+    return 0;
+}

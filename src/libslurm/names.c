@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "libslurm/names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- hosts ---- */
+
+struct hosts {
+    stk_slurm_host_fn each;
+    void *ctx;
+    uint32_t n;
+    char name[STK_SLURM_HOST_LEN];
+};
+
+static int expand(struct hosts *h, size_t at, const char *s, const char *end);
+
+static int finish(struct hosts *h, size_t at)
+{
+    if (at == 0 || h->n >= STK_SLURM_MAX_HOSTS)
+        return at == 0 ? -EINVAL : -E2BIG;
+    h->n++;
+    h->name[at] = '\0';
+    return h->each(h->ctx, h->name);
+}
+
+static int append(struct hosts *h, size_t *at, const char *s, size_t len)
+{
+    if (*at + len >= sizeof(h->name))
+        return -E2BIG;
+    memcpy(h->name + *at, s, len);
+    *at += len;
+    return 0;
+}
+
+/* Digits at 's'; how many. Slurm's own numbers are short. */
+static size_t number(const char *s, const char *end, uint32_t *ret)
+{
+    size_t n = 0;
+
+    *ret = 0;
+    for (; s + n < end && n < 9 && s[n] >= '0' && s[n] <= '9'; n++)
+        *ret = *ret * 10 + (uint32_t)(s[n] - '0');
+    return n;
+}
+
+/* A number with as many digits at least as the first of its range was written with. */
+static int append_number(struct hosts *h, size_t *at, uint32_t v, size_t width)
+{
+    char digits[12];
+    size_t n = sizeof(digits);
+
+    do {
+        digits[--n] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v > 0);
+    while (sizeof(digits) - n < width && n > 0)
+        digits[--n] = '0';
+    return append(h, at, digits + n, sizeof(digits) - n);
+}
+
+/* One range of a bracket, and for each of its numbers all that follows the bracket. */
+static int each_number(struct hosts *h, size_t at, const char **s, const char *close,
+                       const char *end)
+{
+    uint32_t from, to;
+    size_t width = number(*s, close, &from), n;
+    int rc = width > 0 ? 0 : -EINVAL;
+
+    to = from;
+    *s += width;
+    if (rc == 0 && *s < close && **s == '-') {
+        n = number(*s + 1, close, &to);
+        rc = n > 0 && to >= from ? 0 : -EINVAL;
+        *s += n + 1;
+    }
+    if (rc == 0 && to - from >= STK_SLURM_MAX_HOSTS)
+        rc = -E2BIG;
+    for (uint32_t v = from; rc == 0 && v <= to; v++) {
+        size_t with = at;
+
+        rc = append_number(h, &with, v, width);
+        rc = rc < 0 ? rc : expand(h, with, close + 1, end);
+    }
+    return rc;
+}
+
+static int bracket(struct hosts *h, size_t at, const char *s, const char *end)
+{
+    const char *close = memchr(s, ']', (size_t)(end - s));
+    int rc;
+
+    if (!close)
+        return -EINVAL;
+    do {
+        rc = each_number(h, at, &s, close, end);
+    } while (rc == 0 && s < close && *s++ == ',');
+    return rc < 0 ? rc : s == close ? 0 : -EINVAL;
+}
+
+/* One word of the list, its first 'at' characters made already. */
+static int expand(struct hosts *h, size_t at, const char *s, const char *end)
+{
+    const char *open = memchr(s, '[', (size_t)(end - s));
+    int rc = append(h, &at, s, (size_t)((open ? open : end) - s));
+
+    if (rc < 0)
+        return rc;
+    return open ? bracket(h, at, open + 1, end) : finish(h, at);
+}
+
+/* The end of the first word: a comma that is not in brackets. */
+static const char *word_end(const char *s)
+{
+    bool inside = false;
+
+    for (; *s && (inside || *s != ','); s++)
+        inside = *s == '[' || (inside && *s != ']');
+    return s;
+}
+
+int stk_slurm_hosts(const char *list, stk_slurm_host_fn each, void *ctx)
+{
+    struct hosts h = {.each = each, .ctx = ctx};
+    int rc = 0;
+
+    while (rc == 0 && list && *list) {
+        const char *end = word_end(list);
+
+        rc = expand(&h, 0, list, end);
+        list = *end ? end + 1 : end;
+    }
+    return rc;
+}
+
+/* ---- resources ---- */
+
+/* "0-1,4" */
+static int read_indices(const char *s, const char *end, uint64_t *ret)
+{
+    while (s < end) {
+        uint32_t from, to;
+        size_t n = number(s, end, &from);
+
+        if (n == 0)
+            return -EINVAL;
+        to = from;
+        s += n;
+        if (s < end && *s == '-') {
+            n = number(s + 1, end, &to);
+            s += n + 1;
+        }
+        if (n == 0 || to < from || to > 63)
+            return -EINVAL;
+        for (uint32_t v = from; v <= to; v++)
+            *ret |= UINT64_C(1) << v;
+        if (s < end && *s++ != ',')
+            return -EINVAL;
+    }
+    return 0;
+}
+
+/* What is behind the count, in brackets: the sockets, or which of them. */
+static int read_bracket(const char *s, const char *end, struct stk_slurm_gres *g)
+{
+    static const char key[] = "IDX:";
+    const char *close = memchr(s, ')', (size_t)(end - s));
+
+    if (!close || close + 1 != end)
+        return -EINVAL;
+    if ((size_t)(close - s) < sizeof(key) - 1 || memcmp(s, key, sizeof(key) - 1) != 0)
+        return 0;
+    s += sizeof(key) - 1;
+    return (size_t)(close - s) == 3 && memcmp(s, "N/A", 3) == 0
+               ? 0
+               : read_indices(s, close, &g->indices);
+}
+
+/* "gpu:h100:2(IDX:0-1)"; 1: of another kind. */
+static int read_one(const char *s, const char *end, struct stk_slurm_gres *g)
+{
+    const char *open = memchr(s, '(', (size_t)(end - s)), *stop = open ? open : end, *last;
+    size_t len;
+
+    *g = (struct stk_slurm_gres){.count = 1};
+    if (stop - s > 5 && memcmp(s, "gres/", 5) == 0)
+        s += 5;
+    if (stop - s < 3 || memcmp(s, "gpu", 3) != 0 || (stop - s > 3 && s[3] != ':' && s[3] != '='))
+        return 1;
+    s += stop - s > 3 ? 4 : 3;
+    for (last = stop; last > s && last[-1] >= '0' && last[-1] <= '9'; last--)
+        ;
+    if (last < stop && (last == s || last[-1] == ':' || last[-1] == '=')) {
+        if (number(last, stop, &g->count) != (size_t)(stop - last))
+            return -EINVAL;
+        stop = last > s ? last - 1 : last;
+    }
+    len = (size_t)(stop - s);
+    if (len >= sizeof(g->type))
+        return -EINVAL;
+    memcpy(g->type, s, len);
+    return open ? read_bracket(open + 1, end, g) : 0;
+}
+
+/* A comma in brackets does not end an entry. */
+static const char *entry_end(const char *s)
+{
+    bool inside = false;
+
+    for (; *s && (inside || *s != ','); s++)
+        inside = *s == '(' || (inside && *s != ')');
+    return s;
+}
+
+int stk_slurm_gpus(const char *list, struct stk_slurm_gres *ret, uint32_t max)
+{
+    uint32_t n = 0;
+
+    if (!list || strcmp(list, "(null)") == 0)
+        return 0;
+    while (*list) {
+        const char *end = entry_end(list);
+        struct stk_slurm_gres g;
+        int rc = read_one(list, end, &g);
+
+        if (rc < 0 || n >= STK_SLURM_MAX_GRES)
+            return -EINVAL;
+        if (rc == 0 && n < max)
+            ret[n] = g;
+        n += rc == 0;
+        list = *end ? end + 1 : end;
+    }
+    return (int)n;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libslurm/helper.h"
+
+void stk_slurm_say(json_t *take_line)
+{
+    char *text = take_line ? json_dumps(take_line, JSON_COMPACT) : NULL;
+
+    json_decref(take_line);
+    if (!text || puts(text) < 0 || fflush(stdout) != 0)
+        exit(1);
+    free(text);
+}
+
+const char *stk_slurm_trouble(int error)
+{
+    static char text[512];
+    static const struct {
+        int error;
+        const char *advice;
+    } known[] = {
+        {SLURM_PROTOCOL_VERSION_ERROR,
+         "the cluster runs another version of Slurm than this machine's libslurm"},
+        {SLURM_PROTOCOL_AUTHENTICATION_ERROR,
+         "is munged running here, and does it have the cluster's key?"},
+        {ESLURM_AUTH_CRED_INVALID, "is munged running here, and does it have the cluster's key?"},
+        {ESLURM_USER_ID_MISSING,
+         "stoker must run as root or as SlurmUser to act on the jobs of others"},
+        {ESLURM_ACCESS_DENIED,
+         "stoker must run as root or as SlurmUser to act on the jobs of others"},
+        {SLURM_COMMUNICATIONS_CONNECTION_ERROR, "is slurmctld running (scontrol ping)?"},
+        {SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR, "is slurmctld running (scontrol ping)?"},
+        {SLURMCTLD_COMMUNICATIONS_RECEIVE_ERROR, "is slurmctld running (scontrol ping)?"},
+        {ESLURM_INVALID_PARTITION_NAME, "sinfo lists the partitions"},
+    };
+    const char *said = slurm_strerror(error);
+
+    (void)snprintf(text, sizeof(text), "%s", said ? said : "unknown error");
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        if (known[i].error == error)
+            (void)snprintf(text, sizeof(text), "%s: %s", said ? said : "error", known[i].advice);
+    return text;
+}
+
+json_t *stk_slurm_text(const char *s)
+{
+    json_t *v = json_string(s ? s : "");
+    char *copy;
+
+    if (v || !s)
+        return v;
+    copy = strdup(s);
+    for (char *p = copy; p && *p; p++)
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    v = copy ? json_string(copy) : NULL;
+    free(copy);
+    return v;
+}

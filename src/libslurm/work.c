@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* work.c - what the daemon asks of Slurm: send a job, start one that is held on exact nodes,
+ * signal, requeue, cancel, change. Each is one call of libslurm and is answered when that returns.
+ */
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "libslurm/helper.h"
+
+#define MAX_ENV 65536u
+
+static json_t *refuse(const char *why, int code)
+{
+    return json_pack("{s:b,s:s,s:i}", "ok", 0, "why", why, "code", code);
+}
+
+/* What a call of libslurm came to. */
+static json_t *answer(int rc)
+{
+    int error = rc == SLURM_SUCCESS ? 0 : slurm_get_errno();
+
+    return error ? refuse(stk_slurm_trouble(error), error) : json_pack("{s:b}", "ok", 1);
+}
+
+/* libslurm takes it as writable, and does not write. */
+static char *text(json_t *o, const char *key)
+{
+    union {
+        const char *in;
+        char *out;
+    } u = {.in = json_string_value(json_object_get(o, key))};
+
+    return u.in && *u.in ? u.out : NULL;
+}
+
+/* -1: not said, or out of range. */
+static int64_t number(json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    json_int_t n = json_integer_value(v);
+
+    return json_is_integer(v) && n >= 0 && n < INT32_MAX ? n : -1;
+}
+
+/* ---- descriptions ---- */
+
+/* Nodes, GPUs per node, tasks: where it is to run. */
+static void take_place(json_t *o, job_desc_msg_t *d)
+{
+    int64_t nodes = number(o, "n_nodes"), tasks = number(o, "tasks");
+
+    d->req_nodes = text(o, "nodes");
+    d->tres_per_node = text(o, "tres_per_node");
+    if (nodes > 0)
+        d->min_nodes = d->max_nodes = (uint32_t)nodes;
+    if (tasks > 0)
+        d->num_tasks = (uint32_t)tasks;
+    if (number(o, "tasks_per_node") > 0)
+        d->ntasks_per_node = (uint16_t)number(o, "tasks_per_node");
+}
+
+static void take_limits(json_t *o, job_desc_msg_t *d)
+{
+    int64_t limit = number(o, "time_limit_s");
+
+    if (limit > 0)
+        d->time_limit = (uint32_t)((limit + 59) / 60);
+    if (number(o, "cpus_per_task") > 0)
+        d->cpus_per_task = (uint16_t)number(o, "cpus_per_task");
+    if (number(o, "mem_mib") > 0)
+        d->pn_min_memory = (uint64_t)number(o, "mem_mib");
+}
+
+static void take_names(json_t *o, job_desc_msg_t *d)
+{
+    d->name = text(o, "name");
+    d->partition = text(o, "partition");
+    d->account = text(o, "account");
+    d->qos = text(o, "qos");
+    d->comment = text(o, "comment");
+    d->work_dir = text(o, "workdir");
+    d->std_out = text(o, "stdout");
+    d->std_err = text(o, "stderr");
+    d->std_in = text(o, "stdin");
+}
+
+/* {"NAME": "value"} as a list of NAME=value; NULL: no memory. */
+static char **environment(json_t *o, uint32_t *ret_n)
+{
+    size_t n = json_object_size(o), i = 0;
+    char **list = n < MAX_ENV ? calloc(n + 2, sizeof(*list)) : NULL;
+    const char *key;
+    json_t *v;
+
+    json_object_foreach(o, key, v)
+    {
+        if (list && json_is_string(v) && asprintf(&list[i], "%s=%s", key, json_string_value(v)) > 0)
+            i++;
+    }
+    if (list && i == 0) /* Slurm refuses a job without any */
+        list[i++] = strdup("STOKER=1");
+    *ret_n = (uint32_t)i;
+    return list;
+}
+
+static void free_environment(char **list, uint32_t n)
+{
+    for (uint32_t i = 0; list && i < n; i++)
+        free(list[i]);
+    free(list);
+}
+
+static json_t *submit(json_t *o)
+{
+    submit_response_msg_t *reply = NULL;
+    job_desc_msg_t d;
+    json_t *out;
+    char **env;
+    uint32_t n_env = 0;
+    int rc;
+
+    if (!text(o, "script") || number(o, "uid") < 0 || number(o, "gid") < 0)
+        return refuse("submit needs script, uid and gid", 0);
+    slurm_init_job_desc_msg(&d);
+    take_names(o, &d);
+    take_place(o, &d);
+    take_limits(o, &d);
+    d.script = text(o, "script");
+    d.user_id = (uint32_t)number(o, "uid");
+    d.group_id = (uint32_t)number(o, "gid");
+    d.requeue = 1;
+    d.open_mode = OPEN_MODE_APPEND;
+    if (json_is_true(json_object_get(o, "hold")))
+        d.priority = 0;
+    env = environment(json_object_get(o, "env"), &n_env);
+    if (!env)
+        return refuse("out of memory, or too many variables", 0);
+    d.environment = env;
+    d.env_size = n_env;
+    rc = slurm_submit_batch_job(&d, &reply);
+    out = answer(rc);
+    if (rc == SLURM_SUCCESS && reply)
+        (void)json_object_set_new(out, "job", json_integer(reply->job_id));
+    if (reply)
+        slurm_free_submit_response_response_msg(reply);
+    free_environment(env, n_env);
+    return out;
+}
+
+/* ---- jobs that Slurm has ---- */
+
+static bool job_of(json_t *o, job_desc_msg_t *d)
+{
+    slurm_init_job_desc_msg(d);
+    if (number(o, "job") < 0)
+        return false;
+    d->job_id = (uint32_t)number(o, "job");
+    return true;
+}
+
+/* One that is held: where it runs, and that it may, in one call. */
+static json_t *start(json_t *o)
+{
+    job_desc_msg_t d;
+
+    if (!job_of(o, &d))
+        return refuse("start needs job", 0);
+    take_place(o, &d);
+    take_limits(o, &d);
+    d.partition = text(o, "partition");
+    d.begin_time = time(NULL); /* one that was requeued would wait two minutes */
+    d.priority = INFINITE;
+    return answer(slurm_update_job(&d));
+}
+
+static json_t *update(json_t *o)
+{
+    job_desc_msg_t d;
+
+    if (!job_of(o, &d))
+        return refuse("update needs job", 0);
+    take_limits(o, &d);
+    d.admin_comment = text(o, "admin_comment");
+    if (json_is_true(json_object_get(o, "hold")))
+        d.priority = 0;
+    return answer(slurm_update_job(&d));
+}
+
+static json_t *cancel(json_t *o)
+{
+    return number(o, "job") < 0 ? refuse("cancel needs job", 0)
+                                : answer(slurm_kill_job((uint32_t)number(o, "job"), SIGKILL, 0));
+}
+
+/* "to": batch (the script alone) or all. */
+static json_t *send_signal(json_t *o)
+{
+    const char *to = text(o, "to");
+    int64_t sig = number(o, "signal");
+
+    if (number(o, "job") < 0 || sig < 1 || sig > 64)
+        return refuse("signal needs job and signal", 0);
+    return answer(slurm_kill_job((uint32_t)number(o, "job"), (uint16_t)sig,
+                                 to && strcmp(to, "all") == 0 ? KILL_FULL_JOB : KILL_JOB_BATCH));
+}
+
+static json_t *requeue(json_t *o)
+{
+    return number(o, "job") < 0
+               ? refuse("requeue needs job", 0)
+               : answer(slurm_requeue((uint32_t)number(o, "job"), JOB_REQUEUE_HOLD));
+}
+
+json_t *stk_slurm_work(json_t *request)
+{
+    static const struct {
+        const char *op;
+        json_t *(*work)(json_t *o);
+    } works[] = {{"submit", submit}, {"start", start},        {"update", update},
+                 {"cancel", cancel}, {"signal", send_signal}, {"requeue", requeue}};
+    const char *op = json_string_value(json_object_get(request, "op"));
+
+    for (size_t i = 0; op && i < sizeof(works) / sizeof(*works); i++)
+        if (strcmp(works[i].op, op) == 0)
+            return works[i].work(request);
+    return refuse("there are: submit, start, update, cancel, signal, requeue, every", 0);
+}

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stoker-libslurm as a test talks to it: requests with answers, and what it tells in between.
+
+    with Helper(cluster) as h:
+        job = h.ask(op="submit", script="#!/bin/sh\\n", uid=0, gid=0)["job"]
+        h.until(lambda: h.jobs[job]["state"] == "completed")
+"""
+import json
+import os
+import pathlib
+import subprocess
+import threading
+import time
+
+from daemon import STOKER
+
+PROGRAM = pathlib.Path(os.environ.get("STOKER_LIBSLURM", STOKER.parent / "stoker-libslurm"))
+
+
+class Helper:
+    def __init__(self, conf, *args):
+        self.command = [str(PROGRAM), "--conf", str(conf), *args]
+        self.nodes, self.partitions, self.jobs = {}, {}, {}
+        self.away, self.hello, self.all, self.told = None, None, 0, 0
+        self.answers, self.number = {}, 0
+        self.news = threading.Condition()
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.code = self.process.wait(30)
+        self.reader.join(30)
+
+    def _read(self):
+        for line in self.process.stdout:
+            with self.news:
+                self._take(json.loads(line))
+                self.news.notify_all()
+
+    def _take(self, m):
+        op = m["op"]
+        if op == "answer":
+            self.answers[m["id"]] = m
+        elif op == "hello":
+            self.hello = m
+        elif op == "away":
+            self.away = m["why"]
+        elif op == "back":
+            self.away = None
+        elif op == "nodes":
+            self.nodes.update({n["name"]: n for n in m["nodes"]})
+        elif op == "partitions":
+            self.partitions = {p["name"]: p for p in m["partitions"]}
+        elif op == "jobs":
+            self.told += len(m["jobs"])
+            self.jobs.update({j["job"]: j for j in m["jobs"]})
+            for job in m["gone"]:
+                del self.jobs[job]
+            self.all += m["all"] and m["last"]
+
+    def until(self, what, timeout=60):
+        with self.news:
+            assert self.news.wait_for(what, timeout), (self.away, self.jobs, self.nodes)
+
+    def ask(self, **request):
+        self.number += 1
+        n = self.number
+        self.process.stdin.write(json.dumps({"id": n, **request}) + "\n")
+        self.process.stdin.flush()
+        self.until(lambda: n in self.answers)
+        return self.answers[n]
