@@ -115,6 +115,8 @@ static json_t *show_tenant(struct stk_api *a, const struct tally *n, uint32_t i)
     set(o, "limit", gpus(*stk_tenant_limit(s, i, STK_ALL_TYPES), STK_NO_LIMIT));
     set(o, "guarantee", gpus(sure, UINT64_MAX));
     set(o, "weight", json_real(t->weight / 1000.0));
+    set(o, "keep_up", json_integer(t->keep_up));
+    set(o, "jobs_up", json_integer(t->up));
     set(o, "used", gpus(used, UINT64_MAX));
     set(o, "borrowed", gpus(used > sure ? used - sure : 0, UINT64_MAX));
     set(o, "due", gpus(stk_core_due(stk_live_core(a->cfg.live), i), UINT64_MAX));

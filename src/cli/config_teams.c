@@ -71,6 +71,8 @@ static void tenant(const struct stk_teams *t, uint32_t row)
         gpus(", cpus", s->cpu_limit);
     if (s->mem_limit != STK_NO_LIMIT)
         (void)printf(", mem_gib: %.3f", (double)s->mem_limit / 1024);
+    if (s->keep_up)
+        (void)printf(", keep_up: %u", s->keep_up);
     users(t, row);
 }
 

@@ -30,9 +30,9 @@ static int unknown_words(const struct stk_args *a)
 /* ---- tenants ---- */
 
 static const struct stk_column tenant_columns[] = {
-    {"TENANT", false, 8}, {"USED", true, 0},   {"GUARANTEE", true, 0},
-    {"LIMIT", true, 0},   {"WEIGHT", true, 0}, {"BORROWED", true, 0},
-    {"WAITING", true, 0}, {"JOBS", true, 0},   {"", false, 0},
+    {"TENANT", false, 8}, {"USED", true, 0},     {"GUARANTEE", true, 0}, {"LIMIT", true, 0},
+    {"WEIGHT", true, 0},  {"BORROWED", true, 0}, {"WAITING", true, 0},   {"JOBS", true, 0},
+    {"KEEP UP", true, 0}, {"", false, 0},
 };
 
 static void tenant_row(const struct stk_ask *k, struct stk_table *t, const json_t *o, int depth)
@@ -48,6 +48,8 @@ static void tenant_row(const struct stk_ask *k, struct stk_table *t, const json_
         stk_table_cell(t, STK_PLAIN, "%s", amount(o, keys[i], text, sizeof(text)));
     stk_table_cell(t, STK_PLAIN, "%lld+%lld", (long long)stk_int(o, "jobs_running", 0),
                    (long long)stk_int(o, "jobs_waiting", 0));
+    stk_table_cell(t, STK_PLAIN, "%s",
+                   stk_int(o, "keep_up", 0) ? amount(o, "keep_up", text, sizeof(text)) : "-");
     stk_table_cell(
         t, STK_PLAIN, "%s",
         k->out.tty && limit > 0 ? stk_term_bar(&k->out, used / limit, BAR, bar, sizeof(bar)) : "");
@@ -199,28 +201,39 @@ static int show_quota(struct stk_ask *k)
     return rc;
 }
 
+static bool is_quota(const char *key)
+{
+    static const char *const keys[] = {"limit",   "guarantee", "weight",
+                                       "keep_up", "cpus",      "mem_gib"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
 /* "limit=8", "guarantee=none", "weight=config". */
 static int add_number(const struct stk_args *a, json_t *body, const char *word)
 {
-    static const char *const keys[] = {"limit", "guarantee", "weight", "cpus", "mem_gib", NULL};
     size_t n = strcspn(word, "=");
     const char *v = word[n] ? word + n + 1 : "";
     char key[32] = "", *end = NULL;
     double number = strtod(v, &end);
-    size_t i = 0;
     bool is_number = *v != '\0' && *end == '\0' && isfinite(number);
 
     if (n < sizeof(key))
         memcpy(key, word, n);
-    while (keys[i] && strcmp(key, keys[i]) != 0)
-        i++;
-    if (word[n] != '=' || !keys[i])
-        return stk_misused(
-            a, "takes limit=N, guarantee=N, weight=N, cpus=N and mem_gib=N, got \"%.40s\"", word);
+    if (word[n] != '=' || !is_quota(key))
+        return stk_misused(a,
+                           "takes limit=N, guarantee=N, weight=N, keep_up=N, cpus=N and "
+                           "mem_gib=N, got \"%.40s\"",
+                           word);
     if (!is_number && strcmp(v, "none") != 0 && strcmp(v, "config") != 0)
         return stk_misused(a, "%s: a number, none, or config, got \"%.40s\"", key, v);
     return json_object_set_new(body, key,
-                               is_number                ? json_real(number)
+                               is_number && floor(number) == number && fabs(number) < 1e15
+                                   ? json_integer((json_int_t)number)
+                               : is_number              ? json_real(number)
                                : strcmp(v, "none") == 0 ? json_null()
                                                         : json_string(v)) < 0
                ? STK_EXIT_FAILED
@@ -261,8 +274,9 @@ static int run_quota(const struct stk_args *a)
         return stk_misused(a, "knows \"set\", got \"%.40s\"", a->words[0]);
     if (sets && a->n_words < 3)
         return stk_misused(
-            a, "set TENANT limit=N, guarantee=N, weight=N, cpus=N or mem_gib=N; none, or "
-               "config");
+            a,
+            "set TENANT limit=N, guarantee=N, weight=N, keep_up=N, cpus=N or mem_gib=N; none, or "
+            "config");
     rc = stk_ask_open(&k, a);
     if (rc != STK_EXIT_OK)
         return rc;
@@ -279,12 +293,13 @@ static const struct stk_options quota_groups[] = {{"options", quota_options}, {0
 
 const struct stk_command stk_cmd_quota = {
     .name = "quota",
-    .synopsis = "\nset TENANT [limit=N] [guarantee=N] [weight=N] [cpus=N] [mem_gib=N]",
+    .synopsis = "\nset TENANT [limit=N] [guarantee=N] [weight=N] [keep_up=N] [cpus=N] [mem_gib=N]",
     .help = "what I may have: my tenants, the queues, their limits and what is used of them",
     .about =
         "Used/limit of each queue: mine, of my tenant, of everybody. A star marks the queue of\n"
         "jobs that name none. With set, operators give a tenant other numbers, which hold over\n"
-        "restarts: none is no limit, config is what the configuration says.",
+        "restarts: none is no limit, config is what the configuration says. Of a tenant's jobs\n"
+        "keep_up stay up, whoever needs room.",
     .options = quota_groups,
     .complete = "set",
     .section = STK_SECTION_LOOK,

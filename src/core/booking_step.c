@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* booking_step.c - what reservations decide: that they are over, and who must go for those that
  * evict: lowest tier first, then lowest priority, then latest start; never critical jobs, nor those
- * that use a reservation themselves. */
+ * that use a reservation themselves, are protected (core/stake.h) or needed (core/budget.h). */
 #include "core/booking.h"
+#include "core/budget.h"
 #include "core/decide.h"
 #include "core/stake.h"
 
@@ -44,9 +45,20 @@ static bool goes_first(const struct stk_job *a, const struct stk_job *b)
     return a->started != b->started ? a->started > b->started : a->number > b->number;
 }
 
+/* It is neither protected nor needed; if so, this is looked at again when that is over. */
+static bool may_go(struct stk_state *s, uint32_t job, stk_time now)
+{
+    const stk_time until = stk_stake_until(s, &s->jobs[job]);
+
+    if (until <= now)
+        return stk_budget_spares(s, job, 1);
+    stk_stake_spared(s, s->jobs[job].pool, until);
+    return false;
+}
+
 /* One who has had GPUs of the node since before it was opened; STK_NONE: nobody who may be stopped.
  */
-static uint32_t victim(const struct stk_state *s, const struct stk_fence *f, stk_time now)
+static uint32_t victim(struct stk_state *s, const struct stk_fence *f, stk_time now)
 {
     const stk_lease_id opened = s->book.row[f->row].opened;
     uint32_t found = STK_NONE;
@@ -56,12 +68,12 @@ static uint32_t victim(const struct stk_state *s, const struct stk_fence *f, stk
         bool there = false;
 
         if (!stk_has_gpus(j) || j->lease >= opened || j->tier == STK_TIER_CRITICAL ||
-            s->book.charged[i] || now < stk_stake_until(s, j))
+            s->book.charged[i])
             continue;
         for (uint32_t k = 0; k < j->n_pieces; k++)
             there |= s->pieces[j->first_piece + k].node.i == f->node &&
                      s->pieces[j->first_piece + k].gpus > 0;
-        if (there && (found == STK_NONE || goes_first(j, &s->jobs[found])))
+        if (there && (found == STK_NONE || goes_first(j, &s->jobs[found])) && may_go(s, i, now))
             found = i;
     }
     return found;

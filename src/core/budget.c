@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "core/shape.h"
+#include "core/tenant.h"
 
 int stk_budget_reserve(struct stk_state *s)
 {
@@ -63,42 +64,94 @@ void stk_budget_leave(struct stk_state *s, uint32_t job)
     s->free_budget = (uint32_t)(b - s->budgets) + 1;
 }
 
+/* Whoever waits for somebody of these to go may look again, in whatever pool. */
+static void look_again(struct stk_state *s, bool *spared)
+{
+    if (!*spared)
+        return;
+    *spared = false;
+    s->leave_look |= s->n_leaving > 0;
+    for (uint32_t i = 0; i < s->n_pools; i++) {
+        struct stk_pool *p = &s->pools[i];
+
+        if (p->n_waiting == 0)
+            continue;
+        p->blocked = false;
+        stk_shape_wake_all(s, p);
+        stk_shape_wake_titles(s, p);
+        stk_shape_mark_dirty(s, i);
+    }
+}
+
+/* The first tenant from the job's own up, + 1; 0: nobody counts. */
+static uint32_t first_tenant(const struct stk_state *s, uint32_t job)
+{
+    return s->n_tenants ? s->jobs[job].tenant + 1 : 0;
+}
+
 void stk_budget_up(struct stk_state *s, uint32_t job, bool up)
 {
     struct stk_budget *b = of(s, job);
 
-    if (!b)
-        return;
-    b->up += up ? 1 : UINT32_MAX;
-    if (up && b->least > 0)
-        stk_shape_retry(s, s->jobs[job].pool); /* another of them may go now */
+    if (b) {
+        b->up += up ? 1 : UINT32_MAX;
+        if (up)
+            look_again(s, &b->spared);
+    }
+    for (uint32_t at = first_tenant(s, job); at; at = s->tenants[at - 1].parent) {
+        s->tenants[at - 1].up += up ? 1 : UINT32_MAX;
+        if (up)
+            look_again(s, &s->tenants[at - 1].spared);
+    }
+}
+
+/* With n more gone, so many of 'up' are left as must be. */
+static bool enough(uint32_t up, uint32_t least, uint64_t gone)
+{
+    return least == 0 || up >= least + gone;
+}
+
+bool stk_budget_spares(struct stk_state *s, uint32_t job, uint32_t n)
+{
+    struct stk_budget *b = of(s, job);
+
+    if (b && !enough(b->up, b->least, (uint64_t)b->taken + n)) {
+        b->spared = true;
+        return false;
+    }
+    for (uint32_t at = s->keep_up ? first_tenant(s, job) : 0; at; at = s->tenants[at - 1].parent) {
+        struct stk_tenant *t = &s->tenants[at - 1];
+
+        if (!enough(t->up, t->keep_up, (uint64_t)t->taken + n)) {
+            t->spared = true;
+            return false;
+        }
+    }
+    return true;
+}
+
+/* So many more, or fewer, of the job's group and tenants are taken. */
+static void take(struct stk_state *s, uint32_t job, uint32_t n)
+{
+    struct stk_budget *b = of(s, job);
+
+    if (b)
+        b->taken += n;
+    for (uint32_t at = s->keep_up ? first_tenant(s, job) : 0; at; at = s->tenants[at - 1].parent)
+        s->tenants[at - 1].taken += n;
 }
 
 bool stk_budget_take(struct stk_state *s, uint32_t job)
 {
-    struct stk_budget *b = of(s, job);
-
-    if (!b)
-        return true;
-    if (b->least > 0 && b->up <= b->least + b->taken)
+    if (!stk_budget_spares(s, job, 1))
         return false;
-    b->taken++;
+    take(s, job, 1);
     return true;
 }
 
 void stk_budget_give(struct stk_state *s, uint32_t job)
 {
-    struct stk_budget *b = of(s, job);
-
-    if (b)
-        b->taken--;
-}
-
-bool stk_budget_spares(const struct stk_state *s, uint32_t job, uint32_t n)
-{
-    const struct stk_budget *b = of(s, job);
-
-    return !b || b->least == 0 || b->up >= b->least + n;
+    take(s, job, UINT32_MAX);
 }
 
 void stk_budgets_put(struct stk_bytes *b, const struct stk_state *s)
@@ -137,6 +190,26 @@ uint64_t stk_budgets_digest(const struct stk_state *s, uint64_t h)
     return sum ? stk_hash_mix(h, sum) : h;
 }
 
+/* Jobs that are up, of each tenant and all below it. */
+static bool tenants_sound(const struct stk_state *s, struct stk_err *err)
+{
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        s->tenants[i].seen = 0;
+    for (uint32_t i = 0; s->n_tenants && i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+
+        if (j->state != STK_JOB_PLACED && j->state != STK_JOB_RUNNING)
+            continue;
+        for (uint32_t at = j->tenant + 1; at; at = s->tenants[at - 1].parent)
+            s->tenants[at - 1].seen++;
+    }
+    for (uint32_t i = 0; i < s->n_tenants; i++)
+        if (s->tenants[i].seen != s->tenants[i].up || s->tenants[i].taken != 0)
+            return stk_err_set(err, -EINVAL, "tenant %.60s: %u of its jobs are up, %u are counted",
+                               s->tenants[i].name, s->tenants[i].seen, s->tenants[i].up) == 0;
+    return true;
+}
+
 bool stk_budgets_sound(const struct stk_state *s, struct stk_err *err)
 {
     for (uint32_t i = 0; i < s->n_budgets; i++)
@@ -158,5 +231,5 @@ bool stk_budgets_sound(const struct stk_state *s, struct stk_err *err)
             (s->budgets[i].seen != s->budgets[i].up || s->budgets[i].taken != 0))
             return stk_err_set(err, -EINVAL, "group %u: %u are up, %u are counted",
                                s->budgets[i].group, s->budgets[i].seen, s->budgets[i].up) == 0;
-    return true;
+    return tenants_sound(s, err);
 }

@@ -105,7 +105,7 @@ static int helps(const struct stk_state *s, const struct stk_demand *d, const st
     return freed > 0 && n->gpus_free + 2 * freed >= need->gpus ? 2 : 0;
 }
 
-static bool may_move(const struct stk_state *s, uint32_t pool, const struct stk_job *v)
+static bool may_move(struct stk_state *s, uint32_t pool, const struct stk_job *v)
 {
     const uint32_t job = (uint32_t)(v - s->jobs);
 

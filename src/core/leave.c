@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/leave.h"
 
+#include "core/budget.h"
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/settings.h"
+#include "core/stake.h"
 
 static const struct stk_set move = {.kind = STK_SET_MOVE};
 
@@ -22,6 +24,19 @@ uint32_t stk_leave_target(const struct stk_state *s, uint32_t node)
     const struct stk_set *e = set_for(s, node);
 
     return e ? (uint32_t)e->value : s->settings->nodes[node].pool.i;
+}
+
+bool stk_leave_ready(const struct stk_state *s, uint32_t node)
+{
+    const struct stk_node *n = &s->nodes[node];
+
+    if (n->n_uses > 0 || n->mask_wake)
+        return false;
+    for (uint32_t i = s->pools[n->pool].n_asleep ? s->pools[n->pool].first_shape : 0; i;
+         i = s->shapes[i - 1].pool_next)
+        if (s->shapes[i - 1].demand.pin == node + 1 && s->shapes[i - 1].refs > 0)
+            return false; /* without GPUs */
+    return true;
 }
 
 void stk_leave_mark(struct stk_state *s)
@@ -57,20 +72,39 @@ static bool must_go(const struct stk_state *s, const struct stk_job *j)
            s->nodes[s->shapes[j->shape].demand.pin - 1].leaving;
 }
 
-static uint32_t evict(const struct stk_state *s, stk_time now, struct stk_event *out, uint32_t cap)
+/* It must, and may: it is neither protected nor needed. One that sleeps is neither. */
+static bool may_go(struct stk_state *s, uint32_t job, stk_time now)
+{
+    const struct stk_job *j = &s->jobs[job];
+
+    if (!must_go(s, j))
+        return false;
+    if (!j->lease)
+        return true;
+    if (stk_stake_until(s, j) > now) {
+        stk_stake_spared(s, j->pool, stk_stake_until(s, j));
+        return false;
+    }
+    return stk_budget_take(s, job);
+}
+
+static uint32_t evict(struct stk_state *s, stk_time now, struct stk_event *out, uint32_t cap)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < s->n_jobs && n < cap; i++) {
         const struct stk_job *j = &s->jobs[i];
 
-        if (must_go(s, j))
+        if (may_go(s, i, now))
             out[n++] = (struct stk_event){.at = now,
                                           .type = STK_EV_EVICT,
                                           .job = {i},
                                           .lease = j->lease ? j->lease : j->slept,
                                           .u.evict = {.for_job = {STK_NONE}}};
     }
+    for (uint32_t i = 0; i < n; i++)
+        if (s->jobs[out[i].job.i].lease)
+            stk_budget_give(s, out[i].job.i);
     return n;
 }
 
@@ -79,7 +113,7 @@ uint32_t stk_leave_decide(struct stk_state *s, stk_time now, struct stk_event *o
     uint32_t n;
 
     for (uint32_t i = 0; i < s->n_nodes; i++)
-        if (s->nodes[i].leaving && stk_leave_ready(&s->nodes[i])) {
+        if (s->nodes[i].leaving && stk_leave_ready(s, i)) {
             out[0] = (struct stk_event){.at = now, .type = STK_EV_SET, .u.set = &move};
             return 1;
         }

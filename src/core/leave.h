@@ -3,7 +3,8 @@
  *
  * A node moves when nothing is on it: no lease, and nobody asleep. Until then it is leaving, and as
  * good as down: it takes no new jobs. What runs there ends, or, when the setting says so, gives
- * way: jobs that may be preempted are evicted, and critical ones are waited for. Jobs that sleep
+ * way: jobs that may be preempted are evicted, and critical ones are waited for, as are those that
+ * are protected (core/stake.h) or needed (core/budget.h). Jobs that sleep
  * there are ended in any case, and start again elsewhere: they could not be woken. Both are
  * decisions; so is the move itself, the setting MOVE, which takes all nodes that are ready.
  */
@@ -14,11 +15,9 @@
 
 /* Where the node should be. */
 uint32_t stk_leave_target(const struct stk_state *s, uint32_t node);
-/* Whether it may go now. */
-static inline bool stk_leave_ready(const struct stk_node *n)
-{
-    return n->n_uses == 0 && n->mask_wake == 0;
-}
+/* Whether it may go now: nothing runs there, and nobody sleeps there. O(shapes) where nothing runs.
+ */
+bool stk_leave_ready(const struct stk_state *s, uint32_t node);
 
 /* Marks those that leave; leases are there already. */
 void stk_leave_mark(struct stk_state *s);

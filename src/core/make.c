@@ -135,6 +135,11 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
                            "jobs do not move (defrag) with preempt %s and backfill %s; take "
                            "preempt none or tier, and backfill none, skip or easy",
                            cfg->preempt->name, cfg->backfill->name);
+    if (cfg->preempt->pass && (s->stake_rule.min_run > 0 || s->stake_rule.per_day > 0))
+        return stk_err_set(err, -EINVAL,
+                           "preempt policy %s decides all anew and protects nobody: "
+                           "preempt.min_run_s and preempt.per_day go with tier and reclaim",
+                           cfg->preempt->name);
     return 0;
 }
 

@@ -147,8 +147,10 @@ static void put_tenant(struct stk_tenant_spec *t, const struct stk_set *e)
         *(e->column ? &t->type_limit[e->column - 1] : &t->limit) = value;
     else if (e->kind == STK_SET_GUARANTEE)
         *(e->column ? &t->type_guarantee[e->column - 1] : &t->guarantee) = value;
-    else
+    else if (e->kind == STK_SET_WEIGHT)
         t->weight = (uint32_t)value;
+    else
+        t->keep_up = (uint32_t)value;
 }
 
 /* -1 is no limit, in each of their ways. */
@@ -179,6 +181,7 @@ static int put_one(struct making *k, const struct stk_set *e, struct stk_err *er
     case STK_SET_LIMIT:
     case STK_SET_GUARANTEE:
     case STK_SET_WEIGHT:
+    case STK_SET_KEEP_UP:
         put_tenant(&k->tenants[e->row], e);
         return 0;
     case STK_SET_QUEUE:
@@ -201,7 +204,7 @@ static void put_pools(const struct stk_state *s, const struct stk_set *set, uint
         if (set[i].kind == STK_SET_POOL)
             nodes[set[i].row].pool.i = (uint32_t)set[i].value;
     for (uint32_t i = 0; i < s->n_nodes; i++)
-        if (loads || !stk_leave_ready(&s->nodes[i]))
+        if (nodes[i].pool.i != s->nodes[i].pool && (loads || !stk_leave_ready(s, i)))
             nodes[i].pool.i = s->nodes[i].pool;
 }
 
@@ -252,17 +255,18 @@ static void replace(struct stk_core *c, struct stk_core *made)
 
 static int check_tenant(const struct stk_state *s, const struct stk_set *e, struct stk_err *err)
 {
-    bool weight = e->kind == STK_SET_WEIGHT;
     bool means =
         e->kind == STK_SET_LIMIT && (e->column == STK_SET_CPUS || e->column == STK_SET_MEM);
+    static const int64_t most[STK_SET_KIND_MAX] = {
+        [STK_SET_WEIGHT] = STK_MAX_WEIGHT, [STK_SET_KEEP_UP] = STK_MAX_KEEP_UP};
 
     if (e->row >= s->n_tenants)
         return stk_err_set(err, -EINVAL, "there is no tenant %u (there are %u)", e->row,
                            s->n_tenants);
     if (e->column >= s->n_tenant_cols && !means)
         return stk_err_set(err, -EINVAL, "there are no GPUs of type %u", e->column - 1);
-    if (weight ? e->column || e->value < 0 || e->value > STK_MAX_WEIGHT
-               : e->value < -1 || e->value > (int64_t)STK_MAX_QUOTA)
+    if (most[e->kind] ? e->column || e->value < 0 || e->value > most[e->kind]
+                      : e->value < -1 || e->value > (int64_t)STK_MAX_QUOTA)
         return stk_err_set(err, -EINVAL, "a tenant's %s of %lld is out of range",
                            stk_set_kind_name(e->kind), (long long)e->value);
     return 0;
@@ -314,7 +318,7 @@ static int check_move(const struct stk_state *s, const struct stk_set *e, struct
     bool plain = !e->row && !e->column && !e->value && !e->clear && !e->evict;
 
     for (uint32_t i = 0; i < s->n_nodes; i++)
-        if (plain && s->nodes[i].leaving && stk_leave_ready(&s->nodes[i]))
+        if (plain && s->nodes[i].leaving && stk_leave_ready(s, i))
             return 0;
     return stk_err_set(err, -EINVAL, "no node is ready to go to another pool");
 }
@@ -335,6 +339,7 @@ static int check(const struct stk_state *s, const struct stk_set *e, struct stk_
     case STK_SET_LIMIT:
     case STK_SET_GUARANTEE:
     case STK_SET_WEIGHT:
+    case STK_SET_KEEP_UP:
         return check_tenant(s, e, err);
     case STK_SET_QUEUE:
         return check_queue(s, e, err);
@@ -355,8 +360,7 @@ static bool at_home(const struct stk_state *s, const struct stk_set *e)
 {
     uint32_t home = s->settings->nodes[e->row].pool.i;
 
-    return e->value == home &&
-           (s->nodes[e->row].pool == home || stk_leave_ready(&s->nodes[e->row]));
+    return e->value == home && (s->nodes[e->row].pool == home || stk_leave_ready(s, e->row));
 }
 
 /* What is in force with this one; 'to' has room for one more. A node whose pool is cleared goes
@@ -468,11 +472,6 @@ static void put_text(struct stk_bytes *b, const char *s)
     stk_put_raw(b, s, len);
 }
 
-static bool of_tenant(const struct stk_set *e)
-{
-    return e->kind == STK_SET_LIMIT || e->kind == STK_SET_GUARANTEE || e->kind == STK_SET_WEIGHT;
-}
-
 static bool of_queue(const struct stk_set *e)
 {
     return e->kind == STK_SET_QUEUE ||
@@ -483,10 +482,11 @@ static bool of_queue(const struct stk_set *e)
 static uint32_t named(const struct stk_state *s, const struct stk_set *e, const unsigned char *name,
                       uint32_t len)
 {
-    uint32_t n = of_tenant(e) ? s->n_tenants : s->n_queues;
+    uint32_t n = stk_set_of_tenant(e->kind) ? s->n_tenants : s->n_queues;
 
     for (uint32_t i = 0; i < n; i++) {
-        const char *here = of_tenant(e) ? s->tenants[i].name : s->settings->queues[i].name;
+        const char *here =
+            stk_set_of_tenant(e->kind) ? s->tenants[i].name : s->settings->queues[i].name;
 
         if (strlen(here) == len && memcmp(here, name, len) == 0)
             return i;
@@ -508,9 +508,9 @@ void stk_settings_put(struct stk_bytes *b, const struct stk_state *s)
         stk_put_u(b, e->row);
         stk_put_u(b, e->column);
         stk_put_s(b, e->value);
-        put_text(b, of_tenant(e)  ? s->tenants[e->row].name
-                    : of_queue(e) ? t->queues[e->row].name
-                                  : e->name);
+        put_text(b, stk_set_of_tenant(e->kind) ? s->tenants[e->row].name
+                    : of_queue(e)              ? t->queues[e->row].name
+                                               : e->name);
         put_text(b, e->text);
     }
     for (uint32_t i = 0; i < s->n_nodes; i++)
@@ -549,7 +549,7 @@ static bool get_one(struct stk_reader *r, const struct stk_state *s, struct stk_
     if (!name || !text || r->bad || text_len >= sizeof(e->text))
         return false;
     memcpy(e->text, text, text_len);
-    if (of_tenant(e) || of_queue(e)) {
+    if (stk_set_of_tenant(e->kind) || of_queue(e)) {
         e->row = named(s, e, name, len);
         return e->row != STK_NONE;
     }

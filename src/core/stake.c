@@ -76,6 +76,7 @@ void stk_stake_look_again(struct stk_state *s, stk_time now)
     if (now < s->protect_at)
         return;
     s->protect_at = STK_NEVER_TIME;
+    s->leave_look |= s->n_leaving > 0;
     for (uint32_t i = 0; i < s->n_pools; i++) {
         struct stk_pool *p = &s->pools[i];
 

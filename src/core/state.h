@@ -508,6 +508,7 @@ struct stk_state {
     struct stk_means *tenant_means; /* core/means.h; NULL: none has a limit on CPUs or memory */
     uint32_t first_tenant;          /* of those at the top; tenant + 1 */
     bool any_limits, guarantees;    /* somebody has one */
+    bool keep_up;                   /* of some tenant jobs stay up (core/budget.h) */
     bool fair;     /* the preempt policy keeps guarantees and shares (core/fair.h), */
     bool by_due;   /* what tenants are due, too */
     bool firm;     /* critical jobs stay within guarantees */

@@ -100,6 +100,11 @@ static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, s
     if (j->terms.deadline < 0 || j->terms.deadline > STK_MAX_DURATION || j->terms.min_run < 0 ||
         j->terms.min_run > STK_MAX_DURATION)
         return stk_err_set(err, -EINVAL, "deadline and least run time must be 0 to 100 years");
+    if (j->terms.min_run && s->preempt->pass)
+        return stk_err_set(err, -EINVAL,
+                           "preempt policy %s decides all anew and protects nobody; take tier, or "
+                           "leave out the minimum run time",
+                           s->preempt->name);
     if (j->terms.group_min && s->preempt->pass)
         return stk_err_set(err, -EINVAL,
                            "preempt policy %s decides all anew and keeps no members of a group up; "

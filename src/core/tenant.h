@@ -31,6 +31,11 @@ struct stk_tenant {
                                 guarantees are kept, itself */
     uint32_t weight;         /* in thousandths */
     bool leaf;
+    uint32_t keep_up; /* of its jobs so many stay up (core/budget.h) */
+    uint32_t up;      /* so many are */
+    uint32_t taken;   /* scratch: of a set that is being tried */
+    bool spared;      /* cache: somebody would have gone, and is needed */
+    uint32_t seen;    /* scratch of sound() */
     /* caches (core/fair.h) */
     struct stk_otree jobs; /* in the order in which they are its own */
     bool walked;           /* since something changed, */

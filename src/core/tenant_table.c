@@ -75,14 +75,21 @@ static int fill_row(struct stk_state *s, const struct stk_tenant_spec *spec, uin
     if (spec->parent != STK_NONE && spec->parent >= i)
         return stk_err_set(err, -EINVAL, "tenant %.60s: the one above it must come before it",
                            spec->name);
-    *t = (struct stk_tenant){
-        .name = spec->name, .parent = spec->parent + 1, .leaf = true, .weight = spec->weight};
+    *t = (struct stk_tenant){.name = spec->name,
+                             .parent = spec->parent + 1,
+                             .leaf = true,
+                             .weight = spec->weight,
+                             .keep_up = spec->keep_up};
+    s->keep_up |= spec->keep_up > 0;
     if (depth_of(s, i) > STK_MAX_TENANT_DEPTH)
         return stk_err_set(err, -EINVAL, "tenant %.60s: at most %d levels of tenants", spec->name,
                            STK_MAX_TENANT_DEPTH);
     if (spec->weight > STK_MAX_WEIGHT)
         return stk_err_set(err, -EINVAL, "tenant %.60s: a weight is at most %d, got %g", spec->name,
                            STK_MAX_WEIGHT / STK_WEIGHT, (double)spec->weight / STK_WEIGHT);
+    if (spec->keep_up > STK_MAX_KEEP_UP)
+        return stk_err_set(err, -EINVAL, "tenant %.60s: keep_up is at most %d jobs, got %u",
+                           spec->name, STK_MAX_KEEP_UP, spec->keep_up);
     limit[STK_ALL_TYPES] = spec->limit;
     for (uint32_t k = 0; STK_OF_TYPE(k) < s->n_tenant_cols; k++)
         limit[STK_OF_TYPE(k)] = spec->type_limit[k];
@@ -208,6 +215,11 @@ static int check_policies(const struct stk_state *s, struct stk_err *err)
             err, -EINVAL,
             "guarantees of tenants are kept by preempt reclaim, and not by preempt %s",
             s->preempt->name);
+    if (s->keep_up && s->preempt->pass)
+        return stk_err_set(err, -EINVAL,
+                           "preempt policy %s decides all anew and keeps no jobs of tenants up: "
+                           "keep_up goes with tier and reclaim",
+                           s->preempt->name);
     if (s->fair && s->backfill->reserve_all)
         return stk_err_set(err, -EINVAL,
                            "preempt %s does not go with backfill %s; take none, skip or easy",

@@ -7,17 +7,16 @@
 #include "core/state.h"
 #include "live/state.h"
 
-#define MAX_SETS 5
+#define MAX_SETS 6
 
 static const struct {
     const char *key;
     enum stk_set_kind kind;
     uint32_t column; /* 0: that of the GPU type */
-} numbers[MAX_SETS] = {{"limit", STK_SET_LIMIT, 0},
-                       {"guarantee", STK_SET_GUARANTEE, 0},
-                       {"weight", STK_SET_WEIGHT, 0},
-                       {"cpus", STK_SET_LIMIT, STK_SET_CPUS},
-                       {"mem_gib", STK_SET_LIMIT, STK_SET_MEM}};
+} numbers[MAX_SETS] = {
+    {"limit", STK_SET_LIMIT, 0},           {"guarantee", STK_SET_GUARANTEE, 0},
+    {"weight", STK_SET_WEIGHT, 0},         {"keep_up", STK_SET_KEEP_UP, 0},
+    {"cpus", STK_SET_LIMIT, STK_SET_CPUS}, {"mem_gib", STK_SET_LIMIT, STK_SET_MEM}};
 
 /* null: none; "config": as the configuration says; else a number. */
 static int read_number(const char *key, const json_t *v, struct stk_set *s, struct stk_err *err)
@@ -29,8 +28,16 @@ static int read_number(const char *key, const json_t *v, struct stk_set *s, stru
         return 0;
     }
     if (json_is_null(v) && s->kind != STK_SET_WEIGHT) {
-        s->value = -1;
+        s->value = s->kind == STK_SET_KEEP_UP ? 0 : -1;
         return 0;
+    }
+    if (s->kind == STK_SET_KEEP_UP) {
+        s->value = json_integer_value(v);
+        if (json_is_integer(v) && s->value >= 0 && s->value <= STK_MAX_KEEP_UP)
+            return 0;
+        return stk_err_set(err, -EINVAL,
+                           "%s: must be a number of jobs (0 to %d), null for none, or \"config\"",
+                           key, STK_MAX_KEEP_UP);
     }
     if (!json_is_number(v) || milli < 0 || milli > 1e10 || fabs(milli - round(milli)) > 1e-6)
         return stk_err_set(err, -EINVAL,
@@ -56,6 +63,11 @@ static int find_type(const struct stk_live *l, const json_t *body, uint32_t *ret
     return 0;
 }
 
+static bool by_type(enum stk_set_kind k)
+{
+    return k == STK_SET_LIMIT || k == STK_SET_GUARANTEE;
+}
+
 /* How many there are, or -EINVAL. */
 static int read_sets(const struct stk_live *l, const struct stk_live_request *r,
                      struct stk_set sets[MAX_SETS], struct stk_err *err)
@@ -76,19 +88,19 @@ static int read_sets(const struct stk_live *l, const struct stk_live_request *r,
         if (i == MAX_SETS)
             return stk_err_set(
                 err, -EINVAL,
-                "\"%.40s\" is not known; a tenant has limit, guarantee, weight, cpus and "
+                "\"%.40s\" is not known; a tenant has limit, guarantee, weight, keep_up, cpus and "
                 "mem_gib, and gpu_type says of which GPUs",
                 key);
         sets[n] = (struct stk_set){.kind = numbers[i].kind,
                                    .row = r->node,
-                                   .column = numbers[i].column                   ? numbers[i].column
-                                             : numbers[i].kind == STK_SET_WEIGHT ? 0
-                                                                                 : type};
+                                   .column = numbers[i].column          ? numbers[i].column
+                                             : by_type(numbers[i].kind) ? type
+                                                                        : 0};
         rc = read_number(key, v, &sets[n++], err);
     }
     if (rc == 0 && n == 0)
         rc = stk_err_set(err, -EINVAL,
-                         "nothing to set: say limit, guarantee, weight, cpus or mem_gib");
+                         "nothing to set: say limit, guarantee, weight, keep_up, cpus or mem_gib");
     return rc < 0 ? rc : n;
 }
 

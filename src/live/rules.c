@@ -155,8 +155,7 @@ static const char *key_of(const struct stk_live *l, const struct stk_set *e, cha
     const struct stk_state *s = stk_core_state(l->core);
     bool queue =
         e->kind == STK_SET_QUEUE || (e->kind == STK_SET_PRIORITY && e->column == STK_SET_OF_QUEUE);
-    bool tenant =
-        e->kind == STK_SET_LIMIT || e->kind == STK_SET_GUARANTEE || e->kind == STK_SET_WEIGHT;
+    bool tenant = stk_set_of_tenant(e->kind);
     char row[24];
 
     (void)snprintf(row, sizeof(row), "%u", e->row);

@@ -2,11 +2,12 @@
 /* tables.c - tables of tenants and queues as bytes.
  *
  *     2
- *     tenants: name, parent + 1, weight, limit and guarantee over all types, then of each type that
- *         has one: type + 1, limit, guarantee; 0; limits on CPUs and memory (not in format 1)
- *     queues: name, priorities, tier, pool, sizes, limits
+ *     tenants: name, parent + 1, weight, jobs that stay up, limit and guarantee over all types,
+ * then of each type that has one: type + 1, limit, guarantee; 0; limits on CPUs and memory queues:
+ * name, priorities, tier, pool, sizes, limits
  *
- * What has no limit is written as 0, everything else one larger.
+ * What has no limit is written as 0, everything else one larger. Format 1, which is read, too,
+ * has no limits on CPUs and memory, and nobody stays up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ static void put_tenant(struct stk_bytes *b, const struct stk_tenant_spec *t)
     put_name(b, t->name);
     stk_put_u(b, t->parent == STK_NONE ? 0 : (uint64_t)t->parent + 1);
     stk_put_u(b, t->weight);
+    stk_put_u(b, t->keep_up);
     put_number(b, t->limit, STK_NO_LIMIT);
     put_number(b, t->guarantee, STK_GUARANTEE_SUM);
     for (uint32_t i = 0; i < STK_MAX_GPU_TYPES; i++) {
@@ -104,6 +106,7 @@ static void get_tenant(struct stk_reader *r, uint64_t format, char **names,
     stk_tenant_spec_init(t, get_name(r, names), STK_NONE);
     t->parent = (uint32_t)stk_get_u(r, STK_MAX_TENANTS) - 1;
     t->weight = (uint32_t)stk_get_u(r, STK_MAX_WEIGHT);
+    t->keep_up = format < 2 ? 0 : (uint32_t)stk_get_u(r, STK_MAX_KEEP_UP);
     t->limit = get_number(r, STK_NO_LIMIT);
     t->guarantee = get_number(r, STK_GUARANTEE_SUM);
     while (!r->bad && (type = (uint32_t)stk_get_u(r, STK_MAX_GPU_TYPES))) {

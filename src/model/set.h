@@ -16,6 +16,7 @@ enum stk_set_kind {
     STK_SET_PRIORITY,  /* of all jobs of a kind or queue: so much is added to their own */
     STK_SET_POOL,      /* of a node: the pool it goes to as soon as it is empty */
     STK_SET_MOVE,      /* nodes that are to go to another pool and are empty do so; a decision */
+    STK_SET_KEEP_UP,   /* of a tenant: jobs that stay up */
     STK_SET_KIND_MAX
 };
 
@@ -49,6 +50,13 @@ struct stk_set {
     int64_t value;
     char name[STK_MAX_PARAM_NAME], text[STK_MAX_PARAM_TEXT]; /* PARAM */
 };
+
+/* Whether its row is a tenant. */
+static inline bool stk_set_of_tenant(enum stk_set_kind k)
+{
+    return k == STK_SET_LIMIT || k == STK_SET_GUARANTEE || k == STK_SET_WEIGHT ||
+           k == STK_SET_KEEP_UP;
+}
 
 const char *stk_set_kind_name(enum stk_set_kind k);
 /* Whether both say something about the same thing. */

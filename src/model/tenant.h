@@ -3,7 +3,7 @@
  * and those of all below it, over all GPU types and of each: a limit on what they have at a time, a
  * guarantee of what they can always have, and a weight, by which what is above guarantees is
  * shared. In thousandths of a GPU: parts, MIG instances and whole GPUs count alike. Beside that,
- * limits on CPUs and memory. */
+ * limits on CPUs and memory, and how many of its jobs must stay up, whoever needs room. */
 #ifndef STK_MODEL_TENANT_H
 #define STK_MODEL_TENANT_H
 
@@ -16,6 +16,7 @@
 #define STK_MAX_QUOTA UINT64_C(10000000000) /* 10 million GPUs */
 #define STK_WEIGHT 1000                     /* unless said otherwise; in thousandths */
 #define STK_MAX_WEIGHT 1000000000
+#define STK_MAX_KEEP_UP 1000000 /* jobs */
 
 /* A row of a table. Those above a tenant come before it; jobs belong to those that have none below.
  * Row 0 takes the jobs of tenants that are not in the table. */
@@ -27,7 +28,8 @@ struct stk_tenant_spec {
     uint64_t cpu_limit, mem_limit;              /* cpu_milli, MiB; STK_NO_LIMIT */
     uint64_t guarantee;                         /* over all GPU types; STK_GUARANTEE_SUM */
     uint64_t type_guarantee[STK_MAX_GPU_TYPES]; /* of each, part of that; STK_GUARANTEE_SUM */
-    uint32_t weight; /* in thousandths; 0: no share of what is above guarantees */
+    uint32_t weight;  /* in thousandths; 0: no share of what is above guarantees */
+    uint32_t keep_up; /* of its jobs so many stay up, whoever needs room; 0: none must */
 };
 
 /* No limits, no guarantee of its own, the usual weight. */

@@ -171,15 +171,33 @@ static int read_means(struct reader *x, const char *key, uint32_t column, uint32
     return rc < 0 ? rc : add(x, &e);
 }
 
+/* Jobs of a tenant that stay up. */
+static int read_keep_up(struct reader *x, const json_t *v, struct stk_set *e)
+{
+    char b[32];
+    const char *s = text_of(v, b, sizeof(b));
+
+    e->value = 0;
+    if (s && strcmp(s, "none") == 0)
+        return 0;
+    if (e->column)
+        return bad(x, "keep_up is not by GPU type");
+    if (!s || stk_words_whole(s, STK_MAX_KEEP_UP, &e->value) < 0)
+        return bad(x, "keep_up must be a number of jobs (0 to 1000000), or none");
+    return 0;
+}
+
 static int read_tenant(struct reader *x, json_t *o)
 {
-    static const char *const keys[] = {"tenant",   "limit", "guarantee", "weight",
-                                       "gpu_type", "cpus",  "mem_gib",   NULL};
+    static const char *const keys[] = {"tenant", "limit",   "guarantee", "weight", "gpu_type",
+                                       "cpus",   "mem_gib", "keep_up",   NULL};
     static const struct {
         const char *key;
         enum stk_set_kind kind;
-    } values[] = {
-        {"limit", STK_SET_LIMIT}, {"guarantee", STK_SET_GUARANTEE}, {"weight", STK_SET_WEIGHT}};
+    } values[] = {{"limit", STK_SET_LIMIT},
+                  {"guarantee", STK_SET_GUARANTEE},
+                  {"weight", STK_SET_WEIGHT},
+                  {"keep_up", STK_SET_KEEP_UP}};
     static const struct {
         const char *key;
         uint32_t column;
@@ -194,15 +212,16 @@ static int read_tenant(struct reader *x, json_t *o)
         rc = find(x, STK_RULES_GPU_TYPE, type, &number);
         e.column = rc < 0 ? 0 : number + 1;
     }
-    for (size_t i = 0; i < 3 && rc == 0; i++) {
+    for (size_t i = 0; i < sizeof(values) / sizeof(*values) && rc == 0; i++) {
         const json_t *v = json_object_get(o, values[i].key);
 
         if (!v)
             continue;
         e.kind = values[i].kind;
-        if (e.kind == STK_SET_WEIGHT && e.column)
+        rc = e.kind == STK_SET_KEEP_UP ? read_keep_up(x, v, &e)
+                                       : read_value(x, values[i].key, v, &e.value);
+        if (rc == 0 && e.kind == STK_SET_WEIGHT && e.column)
             return bad(x, "a weight is not by GPU type");
-        rc = read_value(x, values[i].key, v, &e.value);
         if (rc == 0 && e.kind == STK_SET_WEIGHT && e.value < 0)
             return bad(x, "a weight is a number from 0 on");
         rc = rc < 0 ? rc : add(x, &e);
@@ -215,7 +234,7 @@ static int read_tenant(struct reader *x, json_t *o)
     }
     return rc < 0 || x->rule.n_set > before
                ? rc
-               : bad(x, "needs limit, guarantee, weight, cpus or mem_gib");
+               : bad(x, "needs limit, guarantee, weight, keep_up, cpus or mem_gib");
 }
 
 /* "+400", "-50". */
@@ -598,50 +617,4 @@ int stk_rules_parse(struct stk_rules *r, const char *name, const char *text, siz
     }
     json_decref(list);
     return rc;
-}
-
-/* ---- in words ---- */
-
-static void describe_quota(const struct stk_set *e, char *buf, size_t size)
-{
-    static const char *const of[] = {"a user's GPUs",   "a user's jobs",    "a tenant's GPUs",
-                                     "a tenant's jobs", "GPUs in all",      "jobs in all",
-                                     "GPUs of a job",   "run time of a job"};
-    bool queue = e->kind == STK_SET_QUEUE;
-    bool whole = queue && (e->column == STK_SET_JOB_SECONDS ||
-                           (e->column < STK_SET_JOB_MILLI && e->column % 2));
-    char value[48] = "none";
-
-    if (e->value >= 0 && whole)
-        (void)snprintf(value, sizeof(value), "%" PRId64 "%s", e->value,
-                       e->column == STK_SET_JOB_SECONDS ? " s" : "");
-    else if (e->value >= 0)
-        (void)snprintf(value, sizeof(value), "%.10g", (double)e->value / 1000);
-    if (queue)
-        (void)snprintf(buf, size, "queue %u, limit on %s: %s", e->row,
-                       of[e->column % STK_SET_QUEUE_MAX], value);
-    else if (e->column == STK_SET_MEM && e->value >= 0)
-        (void)snprintf(buf, size, "tenant %u, limit on memory: %.10g GiB", e->row,
-                       (double)e->value / 1024);
-    else
-        (void)snprintf(buf, size, "tenant %u, %s%s: %s", e->row, stk_set_kind_name(e->kind),
-                       e->column == STK_SET_CPUS  ? " on CPUs"
-                       : e->column == STK_SET_MEM ? " on memory"
-                       : e->column                ? " of a type"
-                                                  : "",
-                       value);
-}
-
-void stk_rules_describe(const struct stk_set *e, char *buf, size_t size)
-{
-    if (e->kind == STK_SET_PARAM)
-        (void)snprintf(buf, size, "%s=%s", e->name, e->text);
-    else if (e->kind == STK_SET_PRIORITY)
-        (void)snprintf(buf, size, "%s %u, priority %+" PRId64,
-                       e->column == STK_SET_OF_QUEUE ? "queue" : "kind", e->row, e->value);
-    else if (e->kind == STK_SET_POOL)
-        (void)snprintf(buf, size, "node %u to pool %" PRId64 "%s", e->row, e->value,
-                       e->evict ? ", jobs give way" : "");
-    else
-        describe_quota(e, buf, size);
 }

@@ -10,6 +10,7 @@
  *         weight: 2                  # share of what is above guarantees
  *         cpus: 512                  # limits on CPUs and memory, too
  *         mem_gib: 4096
+ *         keep_up: 3                 # of its jobs so many stay up, whoever needs room
  *         tenants:
  *           - {name: vision, limit: 40, users: [ann, "@vision"]}
  *           - {name: speech, limit: 8.5}

@@ -44,7 +44,20 @@ static int read_by_type(const struct stk_teams_reader *r, const char *what,
     return rc;
 }
 
-enum { NAME, LIMIT, LIMITS, GUARANTEE, GUARANTEES, WEIGHT, CPUS, MEM, USERS, TENANTS, N_FIELDS };
+enum {
+    NAME,
+    LIMIT,
+    LIMITS,
+    GUARANTEE,
+    GUARANTEES,
+    WEIGHT,
+    KEEP_UP,
+    CPUS,
+    MEM,
+    USERS,
+    TENANTS,
+    N_FIELDS
+};
 
 /* Its row, which is new. */
 static int name_row(const struct stk_teams_reader *r, struct fy_node *n,
@@ -75,6 +88,19 @@ static int name_row(const struct stk_teams_reader *r, struct fy_node *n,
         return stk_teams_no_memory(r);
     *ret = (uint32_t)row;
     return 0;
+}
+
+/* Jobs that stay up. */
+static int read_keep_up(const struct stk_teams_reader *r, struct fy_node *v, uint32_t *ret)
+{
+    static const char what[] = "keep_up is a number of jobs (0 to 1000000)";
+    uint64_t milli = 0;
+    int rc = stk_teams_milli(r, what, v, STK_MAX_KEEP_UP, &milli);
+
+    if (rc == 0 && milli % 1000)
+        return stk_teams_bad(r, v, "%s", what);
+    *ret = (uint32_t)(milli / 1000);
+    return rc;
 }
 
 static int read_means(const struct stk_teams_reader *r, const struct stk_teams_field *f,
@@ -114,6 +140,8 @@ static int read_numbers(const struct stk_teams_reader *r, const struct stk_teams
                              STK_MAX_WEIGHT / STK_WEIGHT, &weight);
         t->weight = rc == 0 ? (uint32_t)weight : t->weight;
     }
+    if (rc == 0 && f[KEEP_UP].value)
+        rc = read_keep_up(r, f[KEEP_UP].value, &t->keep_up);
     return rc < 0 ? rc : read_means(r, f, t);
 }
 
@@ -176,6 +204,7 @@ static int read_tenant(const struct stk_teams_reader *r, struct fy_node *n, uint
                                               [WEIGHT] = {"weight", NULL},
                                               [CPUS] = {"cpus", NULL},
                                               [MEM] = {"mem_gib", NULL},
+                                              [KEEP_UP] = {"keep_up", NULL},
                                               [USERS] = {"users", NULL},
                                               [TENANTS] = {"tenants", NULL}};
     uint32_t row = 0;

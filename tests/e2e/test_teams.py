@@ -170,6 +170,30 @@ def test_an_operator_sets_quotas_which_hold_over_a_crash_until_they_are_put_back
     assert "in thousandths" in teams.client().post("/v1/tenants/vision/quota", {"limit": 0.0001}).json["error"]["message"]
 
 
+def test_so_many_jobs_of_a_tenant_stay_up(teams):
+    low = [submit(teams, gpus=1, tenant="speech", queue="preemptible") for _ in range(2)]
+    for job in low:
+        teams.until(job, "running")
+    stoker(teams, "quota", "set", "research", "keep_up=2")
+    assert (tenant(teams, "research")["keep_up"], tenant(teams, "research")["jobs_up"]) == (2, 2)
+    assert re.search(r"^research .* 2 *$", stoker(teams, "tenants"), re.M)
+    waits = submit(teams, gpus=2, tenant="vision")
+    assert teams.job(waits)["state"] == "waiting"
+    teams.kill()
+    teams.start()
+    assert tenant(teams, "research")["keep_up"] == 2 and teams.job(waits)["state"] == "waiting"
+    stoker(teams, "quota", "set", "research", "keep_up=1", "limit=none")
+    teams.until(waits, "running")
+    assert [teams.job(j)["state"] for j in low] == ["running", "running"]  # one more GPU was free
+    stoker(teams, "quota", "set", "vision", "limit=3")
+    last = submit(teams, gpus=1, tenant="vision")
+    teams.until(last, "running")
+    assert sorted(teams.job(j)["state"] == "running" for j in low) == [False, True]
+    assert "a number of jobs" in teams.client().post("/v1/tenants/research/quota", {"keep_up": 1.5}).json["error"]["message"]
+    stoker(teams, "quota", "set", "research", "keep_up=config")
+    assert tenant(teams, "research")["keep_up"] == 0
+
+
 def test_users_see_all_and_change_nothing(teams):
     user = teams.web(teams.post("/v1/tokens", {"name": "t", "role": "user"})["token"])
     assert user.get("/v1/tenants").status == 200 and user.get("/v1/quota").status == 200

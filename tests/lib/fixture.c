@@ -546,6 +546,8 @@ static uint32_t decide_once(struct fx *f, struct stk_event *out)
                     out[i].type == STK_EV_RESERVE || out[i].type == STK_EV_UNRESERVE ||
                     (out[i].type == STK_EV_SET && out[i].u.set->kind == STK_SET_MOVE),
                 "a decision's type");
+        if (f->before)
+            f->before(f, &out[i]);
         fx_must(fx_apply(f, &out[i]) == 0, "a proposal is accepted: %s", f->err.text);
     }
     f->decisions += n;

@@ -92,7 +92,8 @@ struct fx {
     uint32_t n_log, cap_log;
     uint64_t decisions;
     bool wild; /* events came from elsewhere too: the engine's reports may be refused */
-    void (*on_turn)(struct fx *f, void *ctx); /* optional, after each turn */
+    void (*on_turn)(struct fx *f, void *ctx);                 /* optional, after each turn */
+    void (*before)(struct fx *f, const struct stk_event *ev); /* optional, before each decision */
     void *ctx;
 };
 

@@ -124,6 +124,11 @@ void world_policies(struct world *w, struct stk_rng *r)
                            below(&side, 5), below(&side, 4));
         w->terms = percent(&side, 50);
     }
+    if (strcmp(w->setup.preempt, "reclaim") == 0) {
+        struct stk_rng side = *r;
+
+        w->terms = percent(&side, 50);
+    }
     w->setup.params = w->params;
     w->setup.forget = percent(r, 30);
     w->setup.retain = below(r, 4);
@@ -313,6 +318,8 @@ static void some_tenants(struct world *w, const struct stk_rng *r)
             t->mem_limit = 1024 * (uint64_t)(8 + below(&means, 60));
     }
     w->setup.n_tenants = n;
+    for (uint32_t i = 0; i < n && !stk_preempt_find(w->setup.preempt)->pass; i++)
+        w->tenants[i].keep_up = percent(&side, 15) ? below(&side, 4) : 0;
     if (n > 0 && stk_preempt_find(w->setup.preempt)->fair)
         some_guarantees(w, &side);
 }
@@ -914,6 +921,10 @@ void world_set(const struct fx *f, struct stk_rng *r, struct stk_set *ret)
     case STK_SET_WEIGHT:
         ret->row = below(r, f->s->n_tenants + 1);
         ret->value = below(r, 5000);
+        break;
+    case STK_SET_KEEP_UP:
+        ret->row = below(r, f->s->n_tenants + 1);
+        ret->value = below(r, 4);
         break;
     case STK_SET_QUEUE:
         ret->row = below(r, f->s->n_queues + 1);

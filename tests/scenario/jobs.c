@@ -68,6 +68,16 @@ static int lasts_clause(struct parser *p, struct job_text *j, const char *v)
                : scn_wrong(p, "too long");
 }
 
+/* "keep_up 2 of web": of this group so many stay up. */
+static int keep_up_clause(struct parser *p, struct scn_text *to)
+{
+    if (scn_whole(p->word[1]) < 0 || !scn_name_ok(p->word[3]))
+        return scn_wrong(p, "expected \"keep_up NUMBER of GROUP\"");
+    return scn_add(to, ", \"keep_up\": {\"group\": \"%s\", \"min\": %s}", p->word[3], p->word[1])
+               ? 0
+               : scn_wrong(p, "too long");
+}
+
 /* "4 GPUs for 1h", "2 tasks of 4 GPUs", "on A100|V100", "after b", "KEY VALUE". */
 static int clause_of_job(struct parser *p, struct job_text *j)
 {
@@ -88,6 +98,8 @@ static int clause_of_job(struct parser *p, struct job_text *j)
     }
     if (rc < 0 || (at > 0 && at == p->n))
         return rc;
+    if (at == 0 && p->n == 4 && scn_is(p, 0, "keep_up") && scn_is(p, 2, "of"))
+        return keep_up_clause(p, j->to);
     if (at > 0 || p->n != 2 || !scn_name_ok(p->word[0]))
         return scn_wrong(p, "expected KEY VALUE, \"N GPUs for TIME\" or \"N tasks of M GPUs\"");
     if (scn_is(p, 0, "on"))

@@ -47,6 +47,8 @@ enum scn_verb {
     SCN_EVICTED,   /* now; other: for this job */
     SCN_PREEMPTED, /* number: so often by now */
     SCN_MOVED,     /* now */
+    SCN_ASLEEP,    /* suspended, with its memory */
+    SCN_STOPPING,  /* told to go, and still there */
     SCN_REFUSED,   /* text: in the sentence */
     SCN_QUIET,     /* nothing has moved since 'time' */
     SCN_FREE,      /* number: GPUs are free */

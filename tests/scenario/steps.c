@@ -163,6 +163,8 @@ static int expect_verb(struct parser *p, uint32_t at, struct scn_step *step)
                {"refused", SCN_REFUSED, expect_text},
                {"refused:", SCN_REFUSED, expect_text},
                {"held", SCN_HELD, expect_at},
+               {"asleep", SCN_ASLEEP, expect_at},
+               {"stopping", SCN_STOPPING, expect_at},
                {"preempted", SCN_PREEMPTED, expect_times}};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -172,8 +174,8 @@ static int expect_verb(struct parser *p, uint32_t at, struct scn_step *step)
         }
     return scn_wrong(
         p,
-        "expected runs, waits, starts, ends, evicted, moved, held, preempted or refused, "
-        "got \"%.30s\"",
+        "expected runs, waits, starts, ends, evicted, moved, held, asleep, stopping, preempted or "
+        "refused, got \"%.30s\"",
         at < p->n ? p->word[at] : "");
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/place.h"
 #include "core/stake.h"
+#include "core/tenant.h"
 #include "core/txn.h"
 #include "core/victims.h"
 #include "lib/world.h"
@@ -186,6 +187,8 @@ static void enough_needed_and_cheap(void **state)
         stk_rng_init(&r, seed);
         world_cluster(&w, &r);
         w.booked = false; /* who goes from reserved GPUs makes no room */
+        for (uint32_t i = 0; i < w.setup.n_tenants; i++)
+            w.tenants[i].keep_up = 0; /* all may go */
         if (seed % 2)
             world_plain(&w);
         if (seed % 4 == 1) {
@@ -552,6 +555,50 @@ static void when_another_is_up_one_may_go(void **state)
     fx_finish(f);
 }
 
+/* Of a tenant and all below it, in whatever pool. */
+static void a_tenant_keeps_so_many_up(void **state)
+{
+    struct stk_node_spec nodes[] = {{.gpus = 4}, {.gpus = 2, .pool = {1}}};
+    struct stk_tenant_spec tenants[4];
+    struct stk_job_spec spec = fx_job(1, 1000);
+    struct fx *f;
+    uint32_t low[4], job;
+
+    (void)state;
+    stk_tenant_spec_init(&tenants[0], "default", STK_NONE);
+    stk_tenant_spec_init(&tenants[1], "serving", STK_NONE);
+    stk_tenant_spec_init(&tenants[2], "chat", 1);
+    stk_tenant_spec_init(&tenants[3], "search", 1);
+    tenants[1].keep_up = 3;
+    f = fx_new(&(struct fx_setup){.nodes = nodes,
+                                  .n_nodes = 2,
+                                  .n_pools = 2,
+                                  .order = "priority",
+                                  .preempt = "tier",
+                                  .tenants = tenants,
+                                  .n_tenants = 4});
+    spec.tier = STK_TIER_BEST_EFFORT;
+    for (uint32_t i = 0; i < 4; i++) {
+        spec.tenant = 2 + i % 2;
+        low[i] = fx_submit(f, spec);
+    }
+    fx_turn(f);
+    assert_int_equal(f->s->tenants[1].up, 4);
+    job = submit(f, 1, 2, STK_TIER_STANDARD);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, job), STK_JOB_WAITING); /* two would have to go */
+    spec.pool.i = 1;
+    (void)fx_submit(f, spec); /* one more of them, elsewhere */
+    fx_turn(f);
+    assert_int_equal(fx_state(f, job), STK_JOB_RUNNING);
+    assert_int_equal(f->s->tenants[1].up, 3);
+    assert_int_equal(fx_of(f, low[0])->preemptions + fx_of(f, low[1])->preemptions, 0);
+    fx_sound(f);
+    fx_drain(f);
+    assert_int_equal(f->s->tenants[1].up, 0);
+    fx_finish(f);
+}
+
 static void policies_that_keep_no_budget_refuse_it(void **state)
 {
     struct fx *f = fx_new(&(struct fx_setup){.order = "srtf", .preempt = "afresh"});
@@ -561,6 +608,9 @@ static void policies_that_keep_no_budget_refuse_it(void **state)
     spec.terms.group = 1;
     assert_int_equal(fx_try_submit(f, &spec), 0);
     spec.terms.group_min = 1;
+    assert_int_equal(fx_try_submit(f, &spec), -EINVAL);
+    assert_non_null(strstr(f->err.text, "afresh"));
+    spec.terms = (struct stk_terms){.min_run = STK_SECOND};
     assert_int_equal(fx_try_submit(f, &spec), -EINVAL);
     assert_non_null(strstr(f->err.text, "afresh"));
     fx_finish(f);
@@ -582,6 +632,7 @@ int main(void)
         cmocka_unit_test(so_often_a_day_and_no_more),
         cmocka_unit_test(a_group_keeps_so_many_up),
         cmocka_unit_test(when_another_is_up_one_may_go),
+        cmocka_unit_test(a_tenant_keeps_so_many_up),
         cmocka_unit_test(policies_that_keep_no_budget_refuse_it),
     };
 
