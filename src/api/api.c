@@ -95,6 +95,11 @@ void stk_api_take_sample(struct stk_api *a, json_t *take_sample)
     a->sample = take_sample;
 }
 
+void stk_api_set_series(struct stk_api *a, const struct stk_series *series)
+{
+    a->series = series;
+}
+
 void stk_api_set_trouble(struct stk_api *a, const char *sentence)
 {
     (void)snprintf(a->trouble, sizeof(a->trouble), "%s", sentence ? sentence : "");

@@ -46,6 +46,9 @@ void stk_api_set_names(struct stk_api *api, const char *const *admins, const cha
 void stk_api_after_turn(struct stk_api *api);
 /* The latest line of "stoker-gpu watch". */
 void stk_api_take_sample(struct stk_api *api, json_t *take_sample);
+/* What is measured over time; borrowed, NULL: nothing. */
+struct stk_series;
+void stk_api_set_series(struct stk_api *api, const struct stk_series *series);
 /* Tells those who listen to events something about a job that is not in the journal. */
 void stk_api_tell(struct stk_api *api, stk_job_number number, const char *type,
                   const char *sentence);

@@ -36,6 +36,7 @@ struct stk_api {
         uint32_t at_once;
     } array_limit;
     json_t *sample;
+    const struct stk_series *series;
     char trouble[256];
     char login[80]; /* secret of the login link */
     stk_time opened;
@@ -82,5 +83,7 @@ stk_handler stk_do_jobs, stk_do_submit, stk_do_job, stk_do_verb, stk_do_act, stk
     stk_do_reserve, stk_do_unreserve, stk_do_token_new, stk_do_token_delete, stk_do_events,
     stk_do_health, stk_do_metrics, stk_do_openapi, stk_do_page, stk_do_page_js, stk_do_page_css,
     stk_do_rules, stk_do_rule, stk_do_rule_new, stk_do_rule_delete, stk_do_rule_test;
+/* measured */
+stk_handler stk_do_series;
 
 #endif

@@ -94,6 +94,8 @@ const struct stk_route stk_api_routes[] = {
      "one less; what it had changed is as before"},
     {"GET", "/v1/events", stk_do_events, STK_NEED_USER, "after", NULL, NULL, "text/event-stream", 200,
      "what happens, as server-sent events; Last-Event-ID or after resumes"},
+    {"GET", "/v1/series", stk_do_series, STK_NEED_USER, "of node gpu id name since until step", NULL, "Series", NULL, 200,
+     "measurements over time: of GPUs, a job, tenants, or the whole"},
     {"GET", "/metrics", stk_do_metrics, STK_NEED_LOCAL, "", NULL, NULL, "text/plain", 200,
      "for Prometheus"},
     {"GET", "/openapi.json", stk_do_openapi, STK_NEED_NONE, "", NULL, "Document", NULL, 200,

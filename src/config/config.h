@@ -38,6 +38,9 @@ struct stk_config {
         uint64_t age_s, bytes; /* 0: no bound */
     } retention;
     struct {
+        uint64_t step_s, bytes; /* of measurements; for those of 15 minutes */
+    } series;
+    struct {
         uint64_t foreign;       /* 0 block, 1 pack, 2 ignore */
         uint64_t idle_s;        /* a foreign process that did nothing for so long does not count */
         uint64_t pack_mib;      /* memory that must be left beside foreign processes */

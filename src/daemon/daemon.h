@@ -91,6 +91,7 @@ void stk_machine_done(struct stk_machine *m);
 
 struct stk_gpuwatch;
 struct stk_idlers;
+struct stk_sampler;
 
 struct stk_early_item { /* told while the live part is being opened */
     stk_job_number number;
@@ -117,6 +118,7 @@ struct stk_daemon {
     struct stk_api *api;
     struct stk_gpuwatch *watch;
     struct stk_idlers *idlers;
+    struct stk_sampler *sampler;
     uv_prepare_t prepare;
     uv_idle_t idle;
     uv_timer_t wake, prune, linger;
@@ -173,5 +175,11 @@ int stk_daemon_keep(struct stk_daemon *d, const char *name, const char *value);
 /* idle.c: looks after jobs that do nothing. */
 int stk_idlers_new(struct stk_daemon *d, struct stk_idlers **ret, struct stk_err *err);
 void stk_idlers_free(struct stk_idlers *w); /* NULL is a no-op; memory goes with the loop */
+
+/* sample.c: measurements over time. To be freed before the API and the store. */
+struct stk_series;
+int stk_sampler_new(struct stk_daemon *d, struct stk_sampler **ret, struct stk_err *err);
+struct stk_series *stk_sampler_series(struct stk_sampler *w);
+void stk_sampler_free(struct stk_sampler *w); /* NULL is a no-op; memory goes with the loop */
 
 #endif

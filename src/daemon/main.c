@@ -275,7 +275,11 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
 
     rc = rc < 0 ? rc : open_doors(d, err);
     rc = rc < 0 ? rc : stk_gpuwatch_new(d, &d->watch, err);
-    return rc < 0 ? rc : stk_idlers_new(d, &d->idlers, err);
+    rc = rc < 0 ? rc : stk_idlers_new(d, &d->idlers, err);
+    rc = rc < 0 ? rc : stk_sampler_new(d, &d->sampler, err);
+    if (rc == 0)
+        stk_api_set_series(d->api, stk_sampler_series(d->sampler));
+    return rc;
 }
 
 static int open_all(struct stk_daemon *d, struct stk_err *err)
@@ -295,6 +299,7 @@ static void close_all(struct stk_daemon *d)
 {
     stk_gpuwatch_free(d->watch);
     stk_idlers_free(d->idlers);
+    stk_sampler_free(d->sampler);
     stk_api_free(d->api);
     stk_live_close(d->live);
     json_decref(d->rules);

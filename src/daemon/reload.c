@@ -29,6 +29,7 @@ static void name_fixed(const struct stk_config *was, const struct stk_config *is
                  {"state", same(was->state, is->state)},
                  {"tls", same(was->tls.cert, is->tls.cert) && same(was->tls.key, is->tls.key)},
                  {"bind_cpus", was->bind_cpus == is->bind_cpus},
+                 {"series.step", was->series.step_s == is->series.step_s},
                  {"virtual_gpus", was->virtual_gpus == is->virtual_gpus},
                  {"virtual_nodes", was->virtual_nodes == is->virtual_nodes},
                  {"resources", same_amounts(&was->resources, &is->resources)}};

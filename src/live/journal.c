@@ -74,6 +74,7 @@ static int on_started(struct stk_live *l, const struct stk_job *j, stk_time at, 
     if (e->rec.first_started != 0)
         return 0;
     e->rec.first_started = at;
+    stk_live_count_start(l, j, at);
     stk_live_outlook_started(l, j, at);
     return stk_store_job_update(l->cfg.store, &e->rec, err);
 }
@@ -94,6 +95,7 @@ static int finish(struct stk_live *l, const struct stk_job *j, struct stk_err *e
     e->rec.served = j->served;
     if (e->note)
         e->rec.note = e->note;
+    l->counts.ended[j->cause < STK_CAUSE_MAX ? j->cause : STK_CAUSE_UNKNOWN]++;
     stk_live_outlook_ended(l, j, e->rec.uid);
     rc = stk_store_job_update(l->cfg.store, &e->rec, err);
     stk_entries_remove(&l->entries, j->number);
@@ -134,6 +136,7 @@ void stk_live_journal(void *ctx, const struct stk_event *ev)
     struct stk_err err = {{0}};
     int rc = stk_live_begin(l, &err);
 
+    stk_live_count_event(l, ev, j);
     if (rc == 0)
         rc = append(l, ev, j ? j->number : 0, &err);
     if (rc == 0 && ev->type == STK_EV_SUBMIT)
@@ -154,6 +157,7 @@ void stk_live_journal(void *ctx, const struct stk_event *ev)
 int stk_live_commit(void *ctx, struct stk_err *err)
 {
     struct stk_live *l = ctx;
+    double begun = stk_live_seconds();
     int rc = l->failed;
 
     if (rc < 0) {
@@ -165,6 +169,7 @@ int stk_live_commit(void *ctx, struct stk_err *err)
     rc = stk_store_commit(l->cfg.store, err);
     if (rc < 0)
         return rc;
+    stk_histogram_add(&l->counts.commit, stk_live_seconds() - begun);
     l->in_txn = false;
     l->durable = l->seq;
     /* a later commit of this turn may fail: that is not their failure */

@@ -26,6 +26,7 @@ int stk_live_open(const struct stk_live_config *cfg, struct stk_live **ret_live,
     l->cfg = *cfg;
     l->mem = stk_big_mem;
     stk_zones_local(&l->zone);
+    stk_live_counts_init(l);
     l->last = &l->first;
     l->off = calloc(cfg->core.n_nodes, sizeof(*l->off));
     if (!l->off)
@@ -70,6 +71,7 @@ void stk_live_close(struct stk_live *l)
     free(l->saved);
     free(l->schedules);
     json_decref(l->reservations);
+    stk_live_counts_free(l);
     free(l->wire);
     free(l);
 }
@@ -111,6 +113,7 @@ static int try_to_write(struct stk_live *l, struct stk_err *err)
 int stk_live_turn(struct stk_live *l, struct stk_err *err)
 {
     stk_time now = l->cfg.clock(l->cfg.ctx);
+    double begun = stk_live_seconds(), written = l->counts.commit.sum;
     int rc;
 
     if (now > l->now)
@@ -122,8 +125,11 @@ int stk_live_turn(struct stk_live *l, struct stk_err *err)
     rc = rc < 0 ? rc : stk_loop_turn(l->loop, l->now, err);
     if (rc == 0) /* what was written without an event: tokens, items, drained GPUs */
         rc = stk_live_commit(l, err);
+    l->counts.failed += rc < 0;
     if (rc < 0)
         return undo(l, rc, err);
+    stk_histogram_add(&l->counts.turn,
+                      stk_live_seconds() - begun - (l->counts.commit.sum - written));
     l->trouble = false;
     stk_live_answer(l, 0, NULL);
     rc = stk_live_snapshot(l, err);

@@ -210,6 +210,9 @@ const struct stk_entry *stk_live_entry(const struct stk_live *live, stk_job_numb
 /* The next job after 'after' (0: the first) that has not ended, by number; NULL: none. */
 const struct stk_entry *stk_live_next(const struct stk_live *live, stk_job_number after);
 uint32_t stk_live_count(const struct stk_live *live);
+/* What has happened since the daemon was started. */
+struct stk_live_counts;
+const struct stk_live_counts *stk_live_counts(const struct stk_live *live);
 /* The description of any job, new reference, or NULL. Secrets are file names only. */
 json_t *stk_live_spec(struct stk_live *live, int64_t spec_id);
 /* When the job will start and end, in microseconds since the Unix epoch; of one that has GPUs, when

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/map.h"
 #include "drive/loop.h"
+#include "live/counts.h"
 #include "live/entries.h"
 #include "rules/rules.h"
 #include "spec/spec.h"
@@ -151,6 +152,7 @@ struct stk_live {
     json_t *reservations; /* reserve.c: an array */
     bool reserve_look;    /* one that repeats may have no window */
     struct stk_live_outlook outlook;
+    struct stk_live_counts counts;
     unsigned char *wire;
     size_t cap_wire;
 };
@@ -245,6 +247,13 @@ int stk_live_deadline_of(struct stk_live *l, const struct stk_job_spec *job, uin
 void stk_live_say_time(stk_time at, char *buf, size_t size); /* "2026-01-31 08:00:00" */
 struct stk_deadline stk_live_judge(stk_time deadline, stk_time now,
                                    const struct stk_expected *when);
+
+/* counts.c */
+void stk_live_counts_init(struct stk_live *l);
+void stk_live_counts_free(struct stk_live *l);
+void stk_live_count_event(struct stk_live *l, const struct stk_event *ev, const struct stk_job *j);
+void stk_live_count_start(struct stk_live *l, const struct stk_job *j, stk_time at);
+double stk_live_seconds(void); /* of a clock that only goes on */
 
 /* names.c: names of pools, GPU types and resources to numbers, in the description's demand. */
 int stk_live_resolve(const struct stk_live *l, struct stk_spec *s, struct stk_err *err);

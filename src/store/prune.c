@@ -85,6 +85,8 @@ static int forget(struct stk_store *st, int64_t number, int64_t spec, struct stk
     int rc = delete_one(st, STK_SLOT_OLD_ITEMS, "DELETE FROM item WHERE job = ?1", number, err);
 
     if (rc == 0)
+        rc = delete_one(st, STK_SLOT_OLD_USAGE, "DELETE FROM usage WHERE number = ?1", number, err);
+    if (rc == 0)
         rc = delete_one(st, STK_SLOT_OLD_JOB, "DELETE FROM job WHERE number = ?1", number, err);
     return rc == 0 ? forget_spec(st, spec, err) : rc;
 }

@@ -61,7 +61,17 @@ static const char second[] = "ALTER TABLE job ADD COLUMN gpu_milli INTEGER NOT N
 static const char third[] = "ALTER TABLE job ADD COLUMN queue TEXT NOT NULL DEFAULT '';"
                             "ALTER TABLE job ADD COLUMN tenant TEXT NOT NULL DEFAULT '';";
 
-static const char *const steps[] = {first, second, third};
+/* Measurements: by group and time, and by time for forgetting. What jobs have used. */
+static const char fourth[] =
+    "CREATE TABLE series (kind INTEGER NOT NULL, tier INTEGER NOT NULL, id INTEGER NOT NULL,"
+    " at INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (kind, tier, id, at))"
+    " STRICT, WITHOUT ROWID;"
+    "CREATE INDEX series_at ON series (tier, at);"
+    "CREATE TABLE usage (number INTEGER PRIMARY KEY, seen_s REAL NOT NULL, gpu_s REAL NOT NULL,"
+    " active_s REAL NOT NULL, energy_j REAL NOT NULL, cpu_s REAL NOT NULL,"
+    " gpu_mem_mib REAL NOT NULL, mem_mib REAL NOT NULL, gpus BLOB NOT NULL) STRICT;";
+
+static const char *const steps[] = {first, second, third, fourth};
 
 const struct stk_schema stk_schema = {steps, sizeof(steps) / sizeof(*steps)};
 

@@ -38,7 +38,8 @@
 #define STK_STORE_MAX_EVENT (UINT32_C(16) << 20) /* bytes */
 #define STK_STORE_MAX_SPEC (UINT32_C(64) << 20)
 #define STK_STORE_MAX_SNAPSHOT (UINT32_C(900) << 20)
-#define STK_STORE_MAX_TEXT UINT32_C(65536) /* bytes of any other text or value */
+#define STK_STORE_MAX_TEXT UINT32_C(65536)       /* bytes of any other text or value */
+#define STK_STORE_MAX_SERIES (UINT32_C(1) << 20) /* bytes of a row of measurements */
 #define STK_STORE_MAX_ITEMS UINT32_C(100000)
 #define STK_STORE_MAX_PAGE UINT32_C(10000)              /* rows of history in one answer */
 #define STK_STORE_KEEP_EVENTS UINT64_C(100000)          /* the newest that are never pruned */
@@ -270,6 +271,55 @@ struct stk_item_query {
 /* In order of index. What is to do is what a worker is given next. */
 int stk_store_items(struct stk_store *st, const struct stk_item_query *q, stk_item_fn fn, void *ctx,
                     struct stk_err *err);
+
+/* ---- measurements over time: rows of numbers (src/series), by group and time ---- */
+
+#define STK_SERIES_TIERS 3 /* from fine to coarse */
+
+struct stk_series_row {
+    uint32_t kind, tier;
+    int64_t id;
+    stk_time at;
+    const void *bytes;
+    size_t len;
+};
+
+typedef int (*stk_series_fn)(void *ctx, const struct stk_series_row *r);
+
+/* A row with the same kind, tier, id and time is replaced. */
+int stk_store_series_put(struct stk_store *st, const struct stk_series_row *r, struct stk_err *err);
+struct stk_series_range { /* rows in [since, until) */
+    uint32_t kind, tier;
+    int64_t id;
+    bool all; /* of all groups, by kind, id and time; kind and id are of no use */
+    stk_time since, until;
+};
+
+/* By time. */
+int stk_store_series(struct stk_store *st, const struct stk_series_range *of, stk_series_fn fn,
+                     void *ctx, struct stk_err *err);
+/* The time of the latest; 0: there is none. */
+int stk_store_series_last(struct stk_store *st, uint32_t tier, stk_time *ret, struct stk_err *err);
+/* One bounded step: rows of the tier from before 'until' go. 1: there may be more. */
+int stk_store_series_prune(struct stk_store *st, uint32_t tier, stk_time until,
+                           struct stk_err *err);
+
+/* What a job has used, as far as it was measured. */
+#define STK_USAGE_GPUS 64
+struct stk_usage {
+    double seen_s, gpu_s, active_s; /* measured; of GPUs that it had; of those at work */
+    double energy_j, cpu_s;
+    double gpu_mem_mib, mem_mib;  /* the most */
+    float active[STK_USAGE_GPUS]; /* seconds at work, of its first GPUs */
+    float had[STK_USAGE_GPUS];    /* seconds that it had it */
+};
+
+/* Adds to what is there. It is forgotten with the job. */
+int stk_store_usage_add(struct stk_store *st, stk_job_number number, const struct stk_usage *u,
+                        struct stk_err *err);
+/* -ENOENT: nothing was measured. */
+int stk_store_usage_get(struct stk_store *st, stk_job_number number, struct stk_usage *ret,
+                        struct stk_err *err);
 
 /* ---- named values ---- */
 

@@ -61,6 +61,8 @@ int stk_proc_read(pid_t pid, struct stk_proc *ret_proc)
             p.cpu += strtoull(s, NULL, 10);
     }
     p.start = strtoull(s, NULL, 10);
+    s = next_field(next_field(s)); /* vsize, rss */
+    p.rss = strtoull(s, NULL, 10);
     *ret_proc = p;
     return 0;
 }

@@ -20,6 +20,7 @@ struct stk_proc {
     char state;     /* as in /proc/PID/stat: R S D T t Z X ... */
     uint64_t start; /* clock ticks since boot */
     uint64_t cpu;   /* clock ticks used, those of children it has waited for included */
+    uint64_t rss;   /* pages of memory that it has */
 };
 
 /* One process. -ESRCH: there is none. */

@@ -249,10 +249,13 @@ static void a_wal_cut_anywhere_gives_whole_turns(void **state)
 /* Killed while it is brought forward: the next daemon goes on, and what was before is kept. */
 static void a_migration_that_is_killed_is_finished(void **state)
 {
-    const char *const steps[] = {stk_schema.step[0], stk_schema.step[1], stk_schema.step[2],
+    const char *const steps[] = {stk_schema.step[0],
+                                 stk_schema.step[1],
+                                 stk_schema.step[2],
+                                 stk_schema.step[3],
                                  "CREATE TABLE more (n INTEGER); INSERT INTO more VALUES (1)",
                                  "ALTER TABLE job ADD COLUMN place TEXT NOT NULL DEFAULT ''"};
-    const struct stk_schema next = {steps, 5};
+    const struct stk_schema next = {steps, 6};
     struct box *b = *state;
     struct fx_dir outer = b->dir;
     char path[256];
@@ -280,7 +283,7 @@ static void a_migration_that_is_killed_is_finished(void **state)
         assert_int_equal(expect_whole(b), 10 * PER_TURN);
         ok(b, stk_db_exec(b->st, "SELECT place FROM job, more", "look", &b->err));
         box_close(b);
-        (void)fx_dir_at(&b->dir, "stoker.db.backup-v3", path, sizeof(path));
+        (void)fx_dir_at(&b->dir, "stoker.db.backup-v4", path, sizeof(path));
         ok(b, stk_store_restore(b->dir.path, path, NULL, NULL, &b->err));
         box_open(b);
         assert_int_equal(expect_whole(b), 10 * PER_TURN);
