@@ -91,7 +91,7 @@ def test_limits_on_cpus_and_memory(teams):
     assert tenant(teams, "vision")["cpus"] is None and tenant(teams, "vision")["cpus_used"] is None
     stoker(teams, "quota", "set", "research", "cpus=1.5", "mem_gib=0.5")
     b = submit(teams, gpus=1, cpus=1)
-    c = submit(teams, gpus=1)
+    c = submit(teams, gpus=1, tenant="speech")
     teams.until(a, "running"), teams.until(c, "running")
     assert teams.job(b)["reason"]["limit"] == {"of": "tenant", "tenant": "research", "queue": None, "unit": "cpus", "used": 1.0, "limit": 1.5}
     assert "is over the limit of research: uses 1 of 1.5 CPUs" in stoker(teams, "why", b)
