@@ -55,6 +55,9 @@ json_t *stk_show_time(stk_time t);
  * known, or there is none. */
 void stk_show_outlook(struct stk_api *a, json_t *o, stk_job_number number);
 
+/* Of each tenant in the list what it lends; who lends to whom. */
+void stk_show_lending(struct stk_api *a, json_t *tenants, json_t *out);
+
 /* The limit that is in a job's way, as the reason's member "limit"; nothing where it is another
  * reason. */
 void stk_show_limit(json_t *reason, const struct stk_reason *w);

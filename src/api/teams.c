@@ -45,6 +45,11 @@ static json_t *gpus(uint64_t milli, uint64_t none)
     return milli == none ? json_null() : json_real((double)milli / 1000);
 }
 
+static uint64_t over(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
 /* ---- tenants ---- */
 
 static json_t *show_types(const struct stk_live_config *c, const struct stk_state *s,
@@ -54,10 +59,13 @@ static json_t *show_types(const struct stk_live_config *c, const struct stk_stat
 
     for (uint32_t i = 0; i < c->n_gpu_types && STK_OF_TYPE(i) < s->n_tenant_cols; i++)
         set(o, c->gpu_types[i],
-            json_pack("{s:o,s:o,s:o}", "limit",
+            json_pack("{s:o,s:o,s:o,s:o}", "limit",
                       gpus(*stk_tenant_limit(s, tenant, STK_OF_TYPE(i)), STK_NO_LIMIT), "guarantee",
                       gpus(*stk_tenant_guarantee(s, tenant, STK_OF_TYPE(i)), UINT64_MAX), "used",
-                      gpus(*stk_tenant_used(s, tenant, STK_OF_TYPE(i)), UINT64_MAX)));
+                      gpus(*stk_tenant_used(s, tenant, STK_OF_TYPE(i)), UINT64_MAX), "borrowed",
+                      gpus(over(*stk_tenant_used(s, tenant, STK_OF_TYPE(i)),
+                                *stk_tenant_guarantee(s, tenant, STK_OF_TYPE(i))),
+                           UINT64_MAX)));
     return o;
 }
 
@@ -118,7 +126,8 @@ static json_t *show_tenant(struct stk_api *a, const struct tally *n, uint32_t i)
     set(o, "keep_up", json_integer(t->keep_up));
     set(o, "jobs_up", json_integer(t->up));
     set(o, "used", gpus(used, UINT64_MAX));
-    set(o, "borrowed", gpus(used > sure ? used - sure : 0, UINT64_MAX));
+    set(o, "borrowed", gpus(over(used, sure), UINT64_MAX));
+    set(o, "idle", gpus(over(sure, used), UINT64_MAX));
     set(o, "due", gpus(stk_core_due(stk_live_core(a->cfg.live), i), UINT64_MAX));
     set(o, "waiting", gpus(stk_share_waiting(s, i), UINT64_MAX));
     set(o, "jobs_running", json_integer(n[i].running));
@@ -135,7 +144,7 @@ void stk_do_tenants(void *ctx, struct stk_request *r)
     uint32_t mine[MAX_TEAMS];
     uint32_t n_mine = stk_live_teams_of(a->cfg.live, stk_request_who(r)->uid, mine, MAX_TEAMS);
     struct tally *n = count_jobs(s);
-    json_t *list = json_array();
+    json_t *list = json_array(), *out;
 
     for (uint32_t i = 0; n && i < s->n_tenants; i++) {
         json_t *o = show_tenant(a, n, i);
@@ -147,7 +156,9 @@ void stk_do_tenants(void *ctx, struct stk_request *r)
         (void)json_array_append_new(list, o);
     }
     free(n);
-    stk_request_json(r, 200, json_pack("{s:o}", "tenants", list));
+    out = json_pack("{s:o}", "tenants", list);
+    stk_show_lending(a, list, out);
+    stk_request_json(r, 200, out);
 }
 
 void stk_do_quota_set(void *ctx, struct stk_request *r)

@@ -1,158 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* why.c - why a job waits: the reasons as data and as sentences, who holds what it needs, and the
- * smallest changes that would start it now. */
+/* why.c - why a job waits: the reasons as data and as sentences, who holds what it needs
+ * (holders.c), and the smallest changes that would start it now. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/handlers.h"
+#include "api/holders.h"
 #include "api/owners.h"
 #include "api/remedy.h"
 #include "api/say.h"
 #include "api/show.h"
-#include "base/sort.h"
 #include "core/array.h"
 #include "core/state.h"
 #include "core/tenant.h"
-#include "model/queue.h"
-
-#define MAX_HOLDERS 8u
-
-#define NOT_KNOWN INT64_MAX
-
-struct holder {
-    stk_job_number number;
-    const char *tenant;   /* NULL: there are none */
-    uint32_t gpus, milli; /* milli 0: whole ones */
-    stk_time estimate;    /* how long it would run; 0: it has no time limit */
-    uint32_t amount;      /* of what is short: GPUs, or a named resource */
-    stk_time end;         /* NOT_KNOWN: nobody knows, or it should be over by now */
-};
-
-static int by_end(const void *a, const void *b)
-{
-    const struct holder *x = a, *y = b;
-
-    if (x->end != y->end)
-        return x->end < y->end ? -1 : 1;
-    return x->number < y->number ? -1 : x->number > y->number;
-}
-
-/* How much it has of what is short. */
-static uint32_t amount_of(const struct stk_state *s, const struct stk_job *j,
-                          const struct stk_reason *w)
-{
-    const struct stk_demand *d = &s->shapes[j->shape].demand;
-
-    return w->code == STK_WHY_RESOURCE ? d->resource[w->resource] * d->tasks : j->gpus;
-}
-
-/* Whether this tenant is the one of that name, or below it. */
-static bool below(const struct stk_state *s, uint32_t tenant, const char *name)
-{
-    for (uint32_t at = tenant; at < s->n_tenants; at = s->tenants[at].parent - 1)
-        if (name && strcmp(s->tenants[at].name, name) == 0)
-            return true;
-    return false;
-}
-
-/* Whether what job 'i' has counts against what holds 'job' back: a limit, or the pool's room. */
-static bool in_the_way(const struct stk_state *s, uint32_t i, uint32_t job,
-                       const struct stk_reason *w)
-{
-    const struct stk_terms *a = &s->terms[i], *b = &s->terms[job];
-
-    if (w->code == STK_WHY_LIMIT)
-        return below(s, s->jobs[i].tenant, w->tenant);
-    if (w->code != STK_WHY_QUEUE)
-        return s->jobs[i].pool == s->jobs[job].pool;
-    return a->queue == b->queue && (w->of != STK_OF_USER || a->user == b->user) &&
-           (w->of != STK_OF_TENANT || s->jobs[i].tenant == s->jobs[job].tenant);
-}
-
-/* The jobs that have some of it, those that should end first first. */
-static struct holder *holders(const struct stk_state *s, uint32_t job, const struct stk_reason *w,
-                              stk_time now, uint32_t *ret_n)
-{
-    struct holder *list = calloc(s->n_jobs + (size_t)1, sizeof(*list));
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; list && i < s->n_jobs; i++) {
-        const struct stk_job *j = &s->jobs[i];
-
-        if (j->lease && amount_of(s, j, w) > 0 && in_the_way(s, i, job, w))
-            list[n++] =
-                (struct holder){j->number,
-                                j->tenant < s->n_tenants ? s->tenants[j->tenant].name : NULL,
-                                j->gpus,
-                                s->shapes[j->shape].demand.gpu_milli,
-                                j->estimate,
-                                amount_of(s, j, w),
-                                j->expected_end > now ? j->expected_end : NOT_KNOWN};
-    }
-    if (n > 1)
-        qsort(list, n, sizeof(*list), by_end);
-    *ret_n = n;
-    return list;
-}
-
-/* Who is in the way, and when enough is expected to be free. */
-static json_t *show_holder(const struct stk_api *a, const struct holder *h)
-{
-    const struct stk_entry *e = stk_live_entry(a->cfg.live, h->number);
-    json_t *o =
-        json_pack("{s:I,s:s?,s:s,s:s,s:o,s:I,s:o,s:o}", "id", (json_int_t)h->number, "tenant",
-                  h->tenant, "name", e ? e->rec.name : "", "user", e ? e->rec.user : "", "gpus",
-                  stk_show_gpus(h->gpus, h->milli), "amount", (json_int_t)h->amount, "estimate_s",
-                  h->estimate > 0 ? json_real((double)h->estimate / 1e6) : json_null(),
-                  "expected_end", h->end != NOT_KNOWN ? stk_show_time(h->end) : json_null());
-
-    if (e)
-        stk_show_element(o, &e->rec);
-    return o;
-}
-
-/* Whether it would run if others gave back GPUs. */
-static bool wants_room(enum stk_reason_code code)
-{
-    return code == STK_WHY_GPUS || code == STK_WHY_FRAGMENTS || code == STK_WHY_CPU_MEM ||
-           code == STK_WHY_CLAIMED || code == STK_WHY_BEHIND || code == STK_WHY_RESERVED ||
-           code == STK_WHY_RANK || code == STK_WHY_PINNED || code == STK_WHY_RESOURCE ||
-           code == STK_WHY_TOPOLOGY || code == STK_WHY_POWER || code == STK_WHY_LIMIT ||
-           code == STK_WHY_QUEUE;
-}
-
-static json_t *show_holders(const struct stk_api *a, const struct stk_state *s,
-                            const struct stk_job *j, struct stk_say *say, char first[32])
-{
-    uint32_t n = 0;
-    struct holder *list = wants_room(say->why.code)
-                              ? holders(s, (uint32_t)(j - s->jobs), &say->why, say->now, &n)
-                              : NULL;
-    uint64_t freed = 0;
-    json_t *out = json_array();
-
-    for (uint32_t i = 0; i < n; i++) {
-        const struct holder *h = &list[i];
-
-        /* of a shared GPU the rest may stay in use */
-        freed += h->milli && !say->resource ? 0 : h->amount;
-        if (((say->why.code == STK_WHY_GPUS && !s->shapes[j->shape].demand.gpu_milli) ||
-             say->resource) &&
-            !say->room_at && freed >= say->why.missing)
-            say->room_at = h->end;
-        if (i < MAX_HOLDERS)
-            (void)json_array_append_new(out, show_holder(a, h));
-    }
-    if (n > 0 && list[0].end != NOT_KNOWN) {
-        say->first_out = stk_show_name(a, list[0].number, first, 32);
-        say->first_out_at = list[0].end;
-    }
-    if (say->room_at == NOT_KNOWN)
-        say->room_at = 0;
-    free(list);
-    return out;
-}
 
 /* Jobs it depends on that have not ended. */
 static json_t *show_waits_for(struct stk_api *a, const struct stk_entry *e)
@@ -273,7 +134,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
                           .other = other};
     const struct stk_reason *w = &say.why;
     char sentence[640], change[320], first[32];
-    json_t *held, *out, *turn, *changes;
+    json_t *held, *out, *turn, *changes, *claim;
     stk_job_number last;
     struct stk_err err = {""};
     struct stk_reasons all;
@@ -293,7 +154,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
     say.booking = stk_live_reservation_name(a->cfg.live, w->booking);
     turn = stk_show_turn(a, &s->jobs[slot]);
     say.turn = json_string_value(json_object_get(turn, "text"));
-    held = show_holders(a, s, &s->jobs[slot], &say, first);
+    held = stk_show_holders(a, slot, &say, first, &claim);
     stk_say_why(&say, sentence, sizeof(sentence));
     stk_say_change(&say, change, sizeof(change));
     changes = say.next ? json_array() : show_changes(a, e);
@@ -311,6 +172,7 @@ static void explain(struct stk_api *a, struct stk_request *r, const struct stk_e
         "expected", stk_show_time(say.room_at), "holders", held, "waits_for", show_waits_for(a, e));
     stk_show_element(out, &e->rec);
     stk_show_limit(out, w);
+    (void)json_object_set_new(out, "claim", claim);
     (void)json_object_set_new(out, "reasons", show_reasons(a, s, &say, &all));
     (void)json_object_set_new(out, "changes", changes);
     stk_show_outlook(a, out, e->number);
@@ -332,12 +194,12 @@ static void explain_ended(struct stk_api *a, struct stk_request *r, stk_job_numb
     stk_request_json(
         r, 200,
         json_pack(
-            "{s:I,s:O,s:O,s:s,s:s,s:O,s:s,s:i,s:i,s:i,s:i,s:n,s:n,s:n,s:n,s:[],s:[],s:[],s:[]}",
+            "{s:I,s:O,s:O,s:s,s:s,s:O,s:s,s:i,s:i,s:i,s:i,s:n,s:n,s:n,s:n,s:n,s:[],s:[],s:[],s:[]}",
             "id", (json_int_t)number, "array_id", json_object_get(job, "array_id"), "array_index",
             json_object_get(job, "array_index"), "state", "done", "code", "ended", "sentence",
             json_object_get(job, "state_text"), "change", "", "need", 0, "have", 0, "missing", 0,
-            "off", 0, "other", "resource", "until", "expected", "holders", "waits_for", "reasons",
-            "changes"));
+            "off", 0, "other", "resource", "until", "expected", "claim", "holders", "waits_for",
+            "reasons", "changes"));
     json_decref(job);
 }
 
