@@ -133,6 +133,7 @@ static json_t *show_tenant(struct stk_api *a, const struct tally *n, uint32_t i)
     set(o, "jobs_running", json_integer(n[i].running));
     set(o, "jobs_waiting", json_integer(n[i].waiting));
     show_means(o, s, i);
+    set(o, "set", stk_live_quota_set(a->cfg.live, i));
     set(o, "types", show_types(c, s, i));
     return o;
 }
@@ -236,6 +237,7 @@ void stk_do_quota(void *ctx, struct stk_request *r)
         (void)json_array_append_new(teams, json_string(s->tenants[mine[i]].name));
     if (n == 0 && s->n_tenants > 0)
         (void)json_array_append_new(teams, json_string(s->tenants[0].name));
-    stk_request_json(
-        r, 200, json_pack("{s:s,s:o,s:o}", "user", who->user, "tenants", teams, "queues", queues));
+    stk_request_json(r, 200,
+                     json_pack("{s:s,s:o,s:o,s:o}", "user", who->user, "tenants", teams, "queues",
+                               queues, "set", stk_live_quota_set(a->cfg.live, STK_NONE)));
 }

@@ -27,66 +27,153 @@ static int unknown_words(const struct stk_args *a)
     return stk_misused(a, "takes no words, got \"%.40s\"", a->words[0]);
 }
 
+/* "vision: limit 6, set by hand; the configuration has 4" */
+static void print_set(const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *e = json_array_get(list, i);
+        char name[300], value[32], config[32];
+
+        (void)printf("%s: %s%s%s %s, set by %s; the configuration has %s\n",
+                     stk_text_clean(name, sizeof(name), stk_str(e, "tenant"), false),
+                     stk_str(e, "what"), *stk_str(e, "gpu_type") ? " of " : "",
+                     stk_str(e, "gpu_type"), amount(e, "value", value, sizeof(value)),
+                     strcmp(stk_str(e, "by"), "rule") == 0 ? "a rule" : "hand",
+                     amount(e, "config", config, sizeof(config)));
+    }
+}
+
 /* ---- tenants ---- */
 
+/* The last two are for those who have limits on CPUs or memory. */
 static const struct stk_column tenant_columns[] = {
-    {"TENANT", false, 8}, {"USED", true, 0},     {"GUARANTEE", true, 0}, {"LIMIT", true, 0},
-    {"WEIGHT", true, 0},  {"BORROWED", true, 0}, {"WAITING", true, 0},   {"JOBS", true, 0},
-    {"KEEP UP", true, 0}, {"", false, 0},
+    {"TENANT", false, 8}, {"USED", true, 0},    {"GUARANTEE", true, 0}, {"LIMIT", true, 0},
+    {"WEIGHT", true, 0},  {"DUE", true, 0},     {"BORROWED", true, 0},  {"LENT", true, 0},
+    {"WAITING", true, 0}, {"JOBS", true, 0},    {"KEEP UP", true, 0},   {"", false, 0},
+    {"CPUS", true, 0},    {"MEM GIB", true, 0},
+};
+#define N_TENANT_COLUMNS (sizeof(tenant_columns) / sizeof(*tenant_columns))
+#define N_MEANS 2
+
+struct rows {
+    const struct stk_ask *k;
+    struct stk_table *t;
+    const json_t *list;
+    bool means;
 };
 
-static void tenant_row(const struct stk_ask *k, struct stk_table *t, const json_t *o, int depth)
+/* Whether the number was set, and is not the configuration's. */
+static bool was_set(const json_t *tenant, const char *what)
 {
-    static const char *const keys[] = {"used",   "guarantee", "limit",
-                                       "weight", "borrowed",  "waiting"};
+    const json_t *list = json_object_get(tenant, "set");
+
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (strcmp(stk_str(json_array_get(list, i), "what"), what) == 0 &&
+            !*stk_str(json_array_get(list, i), "gpu_type"))
+            return true;
+    return false;
+}
+
+static void means_cell(struct stk_table *t, const json_t *o, const char *limit, const char *used)
+{
+    char has[32], may[32];
+
+    stk_table_cell(t, STK_PLAIN, "%s/%s%s", amount(o, used, has, sizeof(has)),
+                   amount(o, limit, may, sizeof(may)), was_set(o, limit) ? "!" : "");
+}
+
+static void tenant_row(const struct rows *r, const json_t *o, int depth)
+{
+    static const char *const keys[] = {"used", "guarantee", "limit", "weight",
+                                       "due",  "borrowed",  "lent",  "waiting"};
+    const struct stk_ask *k = r->k;
+    struct stk_table *t = r->t;
     double used = stk_num(o, "used", 0), limit = stk_num(o, "limit", 0);
     char text[64], bar[128];
 
     stk_table_cell(t, stk_yes(o, "mine") ? STK_BOLD : STK_PLAIN, "%*s%s%s", 2 * depth, "",
                    stk_str(o, "name"), stk_yes(o, "mine") ? " *" : "");
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-        stk_table_cell(t, STK_PLAIN, "%s", amount(o, keys[i], text, sizeof(text)));
+        stk_table_cell(t, STK_PLAIN, "%s%s", amount(o, keys[i], text, sizeof(text)),
+                       was_set(o, keys[i]) ? "!" : "");
     stk_table_cell(t, STK_PLAIN, "%lld+%lld", (long long)stk_int(o, "jobs_running", 0),
                    (long long)stk_int(o, "jobs_waiting", 0));
-    stk_table_cell(t, STK_PLAIN, "%s",
-                   stk_int(o, "keep_up", 0) ? amount(o, "keep_up", text, sizeof(text)) : "-");
+    stk_table_cell(t, STK_PLAIN, "%s%s",
+                   stk_int(o, "keep_up", 0) ? amount(o, "keep_up", text, sizeof(text)) : "-",
+                   was_set(o, "keep_up") ? "!" : "");
     stk_table_cell(
         t, STK_PLAIN, "%s",
         k->out.tty && limit > 0 ? stk_term_bar(&k->out, used / limit, BAR, bar, sizeof(bar)) : "");
+    if (r->means) {
+        means_cell(t, o, "cpus", "cpus_used");
+        means_cell(t, o, "mem_gib", "mem_gib_used");
+    }
 }
 
 /* Those below 'parent', each with those below it. */
 // NOLINTNEXTLINE(misc-no-recursion): at most MAX_DEPTH deep
-static void tenant_rows(const struct stk_ask *k, struct stk_table *t, const json_t *list,
-                        const char *parent, int depth)
+static void tenant_rows(const struct rows *r, const char *parent, int depth)
 {
-    for (size_t i = 0; depth <= MAX_DEPTH && i < json_array_size(list); i++) {
-        const json_t *o = json_array_get(list, i);
+    for (size_t i = 0; depth <= MAX_DEPTH && i < json_array_size(r->list); i++) {
+        const json_t *o = json_array_get(r->list, i);
 
         if (strcmp(stk_str(o, "parent"), parent) != 0)
             continue;
-        tenant_row(k, t, o, depth);
-        tenant_rows(k, t, list, stk_str(o, "name"), depth + 1);
+        tenant_row(r, o, depth);
+        tenant_rows(r, stk_str(o, "name"), depth + 1);
     }
 }
 
-static int print_tenants(const struct stk_ask *k, const json_t *list)
+static int print_table(const struct stk_ask *k, struct stk_table *t)
 {
-    struct stk_table *t;
-    int rc = -ENOMEM;
+    int rc = t ? stk_table_print(t, &k->out, 0) : -ENOMEM;
 
-    if (json_array_size(list) == 0) {
+    stk_table_free(t);
+    return rc < 0 ? stk_ask_fail(k, rc, &(struct stk_err){"out of memory"}) : STK_EXIT_OK;
+}
+
+/* Who lends to whom. */
+static int print_lending(const struct stk_ask *k, const json_t *list)
+{
+    static const struct stk_column columns[] = {
+        {"LENDER", false, 8}, {"BORROWER", false, 8}, {"GPUS", true, 0}, {"TYPE", false, 0}};
+    struct stk_table *t = stk_table_new(columns, sizeof(columns) / sizeof(*columns));
+    char text[32];
+
+    for (size_t i = 0; t && i < json_array_size(list); i++) {
+        const json_t *e = json_array_get(list, i);
+
+        stk_table_cell(t, STK_PLAIN, "%s", stk_str(e, "from"));
+        stk_table_cell(t, STK_PLAIN, "%s", stk_str(e, "to"));
+        stk_table_cell(t, STK_PLAIN, "%s", amount(e, "gpus", text, sizeof(text)));
+        stk_table_cell(t, STK_PLAIN, "%s",
+                       *stk_str(e, "gpu_type") ? stk_str(e, "gpu_type") : "all");
+    }
+    (void)putchar('\n');
+    return print_table(k, t);
+}
+
+static int print_tenants(const struct stk_ask *k, const json_t *body)
+{
+    const json_t *lending = json_object_get(body, "lending");
+    struct rows r = {.k = k, .list = json_object_get(body, "tenants")};
+    int rc;
+
+    if (json_array_size(r.list) == 0) {
         (void)printf("there are no tenants here: everybody shares all GPUs (tenants: in the "
                      "configuration)\n");
         return STK_EXIT_OK;
     }
-    t = stk_table_new(tenant_columns, sizeof(tenant_columns) / sizeof(*tenant_columns));
-    if (t) {
-        tenant_rows(k, t, list, "", 0);
-        rc = stk_table_print(t, &k->out, 0);
-    }
-    stk_table_free(t);
-    return rc < 0 ? stk_ask_fail(k, rc, &(struct stk_err){"out of memory"}) : STK_EXIT_OK;
+    r.means = json_is_number(json_object_get(json_array_get(r.list, 0), "cpus_used"));
+    r.t = stk_table_new(tenant_columns, N_TENANT_COLUMNS - (r.means ? 0 : N_MEANS));
+    if (r.t)
+        tenant_rows(&r, "", 0);
+    rc = print_table(k, r.t);
+    if (rc == STK_EXIT_OK && json_array_size(lending) > 0)
+        rc = print_lending(k, lending);
+    for (size_t i = 0; rc == STK_EXIT_OK && i < json_array_size(r.list); i++)
+        print_set(json_object_get(json_array_get(r.list, i), "set"));
+    return rc;
 }
 
 static int run_tenants(const struct stk_args *a)
@@ -104,7 +191,7 @@ static int run_tenants(const struct stk_args *a)
     if (rc == STK_EXIT_OK && k.json)
         stk_print_json(body);
     else if (rc == STK_EXIT_OK)
-        rc = print_tenants(&k, json_object_get(body, "tenants"));
+        rc = print_tenants(&k, body);
     json_decref(body);
     stk_ask_close(&k);
     return rc;
@@ -115,7 +202,12 @@ const struct stk_command stk_cmd_tenants = {
     .synopsis = "",
     .help = "who shares the GPUs: what each tenant has, may have and waits for",
     .about =
-        "GPUs of each tenant and of all below it. A star marks yours. JOBS: running + waiting.",
+        "GPUs of each tenant and of all below it. A star marks yours. DUE: its share of what "
+        "there\n"
+        "is, given what all want. BORROWED: above its guarantee. LENT: of its guarantee, what "
+        "others\n"
+        "use. JOBS: running + waiting. A number with ! was set, and is not the configuration's.\n"
+        "Below that: who lends to whom.",
     .section = STK_SECTION_LOOK,
     .run = run_tenants,
 };
@@ -169,7 +261,7 @@ static int print_quota(const struct stk_ask *k, const json_t *body)
     struct stk_table *t =
         stk_table_new(quota_columns, sizeof(quota_columns) / sizeof(*quota_columns));
     char name[300];
-    int rc = -ENOMEM;
+    int rc;
 
     if (json_array_size(teams) > 0)
         (void)printf("%s runs for",
@@ -182,10 +274,10 @@ static int print_quota(const struct stk_ask *k, const json_t *body)
         (void)printf("\n");
     for (size_t i = 0; t && i < json_array_size(list); i++)
         quota_row(t, json_array_get(list, i));
-    if (t)
-        rc = stk_table_print(t, &k->out, 0);
-    stk_table_free(t);
-    return rc < 0 ? stk_ask_fail(k, rc, &(struct stk_err){"out of memory"}) : STK_EXIT_OK;
+    rc = print_table(k, t);
+    if (rc == STK_EXIT_OK)
+        print_set(json_object_get(body, "set"));
+    return rc;
 }
 
 static int show_quota(struct stk_ask *k)
@@ -299,7 +391,8 @@ const struct stk_command stk_cmd_quota = {
         "Used/limit of each queue: mine, of my tenant, of everybody. A star marks the queue of\n"
         "jobs that name none. With set, operators give a tenant other numbers, which hold over\n"
         "restarts: none is no limit, config is what the configuration says. Of a tenant's jobs\n"
-        "keep_up stay up, whoever needs room.",
+        "keep_up stay up, whoever needs room. What was set is listed below, with what the\n"
+        "configuration has in its place.",
     .options = quota_groups,
     .complete = "set",
     .section = STK_SECTION_LOOK,

@@ -1,9 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* why.c - "stoker why": why a job waits, what would start it now, and who has what it needs. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "cli/ids.h"
 #include "cli/view.h"
+
+/* Whether it was lent, and what keeps it. */
+static void print_hold(const json_t *h)
+{
+    static const struct {
+        const char *by, *text;
+    } words[] = {{"own", ""},
+                 {"critical", ", critical"},
+                 {"reservation", ", has reserved them"},
+                 {"group", ", so many of its group must stay up"},
+                 {"min_run", ", not to be stopped"},
+                 {"per_day", ", has given way often enough"}};
+    const json_t *shield = json_object_get(h, "protected");
+    double until = stk_num(shield, "until", 0);
+    char text[32];
+
+    if (stk_yes(h, "stopping"))
+        (void)printf(", is being stopped");
+    else if (stk_yes(h, "borrowed"))
+        (void)printf(", borrowed");
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (strcmp(stk_str(shield, "by"), words[i].by) == 0)
+            (void)printf("%s", words[i].text);
+    if (until > 0)
+        (void)printf(" until %s", stk_text_time(until, text, sizeof(text)));
+}
+
+/* What it is entitled to, and who borrowed it. */
+static void print_claim(const json_t *why)
+{
+    const json_t *claim = json_object_get(why, "claim");
+    const json_t *list = json_object_get(claim, "borrowers");
+    char text[512], name[128];
+
+    if (!json_is_object(claim))
+        return;
+    (void)printf("It %s.\n", stk_text_clean(text, sizeof(text), stk_str(claim, "sentence"), false));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *b = json_array_get(list, i);
+
+        (void)printf("  %s has borrowed %.5g: uses %.5g, is guaranteed %.5g, is due %.5g\n",
+                     stk_text_clean(name, sizeof(name), stk_str(b, "tenant"), false),
+                     stk_num(b, "borrowed", 0), stk_num(b, "used", 0), stk_num(b, "guarantee", 0),
+                     stk_num(b, "due", 0));
+    }
+}
 
 static void print_holders(const json_t *why)
 {
@@ -32,6 +79,7 @@ static void print_holders(const json_t *why)
             (void)printf(", longer than it was expected to");
         else
             (void)printf(", no time limit");
+        print_hold(h);
         (void)putchar('\n');
     }
 }
@@ -87,6 +135,7 @@ static int why_one(struct stk_ask *k, uint32_t id, json_t *all)
         (void)printf("job %s %s.\n", stk_view_id(why, name, sizeof(name)),
                      stk_text_clean(text, sizeof(text), stk_str(why, "sentence"), false));
         print_reasons(why);
+        print_claim(why);
         print_outlook(why);
         print_changes(why);
         print_holders(why);

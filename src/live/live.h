@@ -138,6 +138,8 @@ int stk_live_drain(struct stk_live *live, const struct stk_asker *by, uint32_t n
                    bool on);
 /* Operators: other numbers for a tenant ("limit", "guarantee", "weight", "gpu_type"), until they
  * are put back ("config"). -ENOENT: there is no such tenant. */
+/* Numbers of the tenant that were set, beside those of the configuration; STK_NONE: of all. */
+json_t *stk_live_quota_set(const struct stk_live *live, uint32_t tenant);
 int stk_live_quota(struct stk_live *live, const struct stk_asker *by, const char *tenant,
                    json_t *take_numbers);
 /* Rows of the tenants that the user is a member of: how many; at most 'max' are written. */

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quota.c - other numbers for a tenant while the daemon runs: events SET, which hold over restarts
- * until they are put back. All of a request, or nothing of it: it is tried in a fork first. */
+ * until they are put back. All of a request, or nothing of it: it is tried in a fork first.
+ *
+ * A number that was set hides the one of the configuration, also when that is changed. So whoever
+ * looks is shown both, and the log says it when a configuration is read. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "core/settings.h"
 #include "core/state.h"
 #include "live/state.h"
 
 #define MAX_SETS 6
+#define MAX_TOLD 16
 
 static const struct {
     const char *key;
@@ -149,4 +155,121 @@ int stk_live_do_quota(struct stk_live *l, struct stk_live_request *r, struct stk
     r->status = 200;
     r->answer = json_pack("{s:s,s:i}", "tenant", stk_live_tenant_name(l, r->node), "set", n);
     return rc;
+}
+
+/* ---- what was set, and what the configuration says ---- */
+
+static const char *key_of(const struct stk_set *e)
+{
+    for (size_t i = 0; i < MAX_SETS; i++)
+        if (numbers[i].kind == e->kind && (!numbers[i].column || numbers[i].column == e->column) &&
+            (numbers[i].column || e->column < STK_SET_CPUS))
+            return numbers[i].key;
+    return NULL; /* it is not of a tenant */
+}
+
+/* What the configuration has in its place; -1: nothing. */
+static int64_t configured(const struct stk_state *s, const struct stk_set *e)
+{
+    const struct stk_tenant_spec *t = &s->settings->tenants[e->row];
+
+    if (e->kind == STK_SET_WEIGHT)
+        return t->weight;
+    if (e->kind == STK_SET_KEEP_UP)
+        return t->keep_up;
+    if (e->column == STK_SET_CPUS)
+        return (int64_t)t->cpu_limit;
+    if (e->column == STK_SET_MEM)
+        return (int64_t)t->mem_limit;
+    if (e->kind == STK_SET_GUARANTEE)
+        return (int64_t)(e->column ? t->type_guarantee[e->column - 1] : t->guarantee);
+    return (int64_t)(e->column ? t->type_limit[e->column - 1] : t->limit);
+}
+
+static double one(const struct stk_set *e)
+{
+    return e->kind == STK_SET_KEEP_UP ? 1 : e->column == STK_SET_MEM ? 1024 : 1000;
+}
+
+static json_t *amount(const struct stk_set *e, int64_t value)
+{
+    return value < 0 ? json_null() : json_real((double)value / one(e));
+}
+
+static bool of_rule(const struct stk_live *l, const struct stk_set *e)
+{
+    for (uint32_t i = 0; i < l->rules.n_set; i++)
+        if (stk_set_same(&l->rules.set[i], e))
+            return true;
+    return false;
+}
+
+json_t *stk_live_quota_set(const struct stk_live *l, uint32_t tenant)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < s->settings->n; i++) {
+        const struct stk_set *e = &s->settings->set[i];
+        const char *key = key_of(e);
+        const bool type = e->column > 0 && e->column <= l->cfg.n_gpu_types;
+
+        if (!key || (tenant != STK_NONE && e->row != tenant))
+            continue;
+        (void)json_array_append_new(
+            list,
+            json_pack("{s:s,s:s,s:s?,s:o,s:o,s:s}", "tenant", s->settings->tenants[e->row].name,
+                      "what", key, "gpu_type", type ? l->cfg.gpu_types[e->column - 1] : NULL,
+                      "value", amount(e, e->value), "config", amount(e, configured(s, e)), "by",
+                      of_rule(l, e) ? "rule" : "quota"));
+    }
+    return list;
+}
+
+static const char *in_words(const json_t *v, char *buf, size_t size)
+{
+    if (json_is_number(v))
+        (void)snprintf(buf, size, "%.10g", json_number_value(v));
+    else
+        (void)snprintf(buf, size, "none");
+    return buf;
+}
+
+/* "tenant vision: limit is 6, as it was set; the configuration has 4" */
+static void tell_one(const struct stk_live *l, const json_t *e)
+{
+    const char *tenant = json_string_value(json_object_get(e, "tenant"));
+    const char *what = json_string_value(json_object_get(e, "what"));
+    const char *type = json_string_value(json_object_get(e, "gpu_type"));
+    char line[600], value[32], config[32];
+
+    (void)snprintf(
+        line, sizeof(line),
+        "tenant %.100s: %s%s%.60s is %s, as it was set; the configuration has %s (stoker "
+        "quota set %.100s %s=config)",
+        tenant, what, type ? " of " : "", type ? type : "",
+        in_words(json_object_get(e, "value"), value, sizeof(value)),
+        in_words(json_object_get(e, "config"), config, sizeof(config)), tenant, what);
+    l->cfg.log(l->cfg.ctx, line);
+}
+
+void stk_live_quota_tell(const struct stk_live *l)
+{
+    json_t *list = l->cfg.log ? stk_live_quota_set(l, STK_NONE) : NULL, *e;
+    size_t i, told = 0;
+    char line[80];
+
+    json_array_foreach(list, i, e)
+    {
+        if (strcmp(json_string_value(json_object_get(e, "by")), "quota") != 0 ||
+            json_equal(json_object_get(e, "value"), json_object_get(e, "config")))
+            continue;
+        if (told++ < MAX_TOLD)
+            tell_one(l, e);
+    }
+    (void)snprintf(line, sizeof(line), "%zu more numbers of tenants are set: stoker quota",
+                   told > MAX_TOLD ? told - MAX_TOLD : 0);
+    if (told > MAX_TOLD)
+        l->cfg.log(l->cfg.ctx, line);
+    json_decref(list);
 }

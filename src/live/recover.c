@@ -310,6 +310,8 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     if (l->now < stk_core_state(l->core)->now)
         l->now = stk_core_state(l->core)->now; /* the clock was set back */
     rc = stk_live_rules_load(l, err);
+    if (rc == 0)
+        stk_live_quota_tell(l);
     if (rc < 0)
         return rc;
     return stk_loop_adopt(l->loop, l->now, err);

@@ -229,7 +229,7 @@ def test_other_tables_after_a_crash_and_by_a_reload(teams):
 
 def test_a_machine_without_tenants_says_so(tmp_path):
     with Daemon(tmp_path, gpus=1) as d:
-        assert d.get("/v1/tenants") == {"tenants": []}
+        assert d.get("/v1/tenants") == {"tenants": [], "lending": [], "lending_cut": False}
         assert "there are no tenants here" in stoker(d, "tenants")
         assert [q["name"] for q in d.get("/v1/quota")["queues"]] == ["standard", "express", "batch", "preemptible", "reserved"]
         assert "there are no tenants here" in refused(d, tenant="vision")
@@ -264,3 +264,20 @@ def test_the_guide_of_teams_is_true(tmp_path):
             assert p.returncode == 0, p
         assert [(j["tenant"], j["queue"]) for j in d.jobs()] == [("speech", "standard"), ("vision", "express")]
         assert "needs 2 GPUs; a job in queue express may have at most 1" in refused(d, queue="express", gpus=2)
+
+
+def test_numbers_that_were_set_are_marked_beside_those_of_the_configuration(tmp_path):
+    with Daemon(tmp_path, gpus=4, config=CONFIG) as d:
+        assert d.get("/v1/quota")["set"] == [] and tenant(d, "vision")["set"] == []
+        stoker(d, "quota", "set", "vision", "limit=3")
+        said = [{"tenant": "vision", "what": "limit", "gpu_type": None, "value": 3.0, "config": 2.0, "by": "quota"}]
+        assert d.get("/v1/quota")["set"] == said and tenant(d, "vision")["set"] == said
+        assert "vision: limit 3, set by hand; the configuration has 2" in stoker(d, "quota")
+        assert re.search(r"^  vision \* +0 +0 +3! ", stoker(d, "tenants"), re.M)
+        d.kill()
+        (tmp_path / "stoker.yaml").write_text((tmp_path / "stoker.yaml").read_text().replace("limit: 2", "limit: 1"))
+        d.start()
+        assert tenant(d, "vision")["limit"] == 3
+        assert d.errors_with("tenant vision: limit is 3, as it was set; the configuration has 1 (stoker quota set vision limit=config)")
+        stoker(d, "quota", "set", "vision", "limit=config")
+        assert tenant(d, "vision")["limit"] == 1 and d.get("/v1/quota")["set"] == []

@@ -207,3 +207,40 @@ def test_limits_of_queues_and_tenants(tmp_path):
         started(call, more)
         assert "limit of tenant lab" in call("submit", "--gpus", "4", "--", "true", code=2)     # it could never run
 
+
+
+LENT = """
+policy: {preempt: reclaim}
+tenants:
+  - {name: vision, guarantee: 4, users: [%(me)s]}
+  - {name: speech, users: [%(me)s]}
+  - {name: text, guarantee: 1, users: [%(me)s]}
+"""
+
+
+def test_who_borrowed_what_is_told(tmp_path):
+    with Daemon(tmp_path / "lent", gpus=6, config=LENT % {"me": getpass.getuser()}) as d:
+        stay = {"keep_up": {"group": "g", "min": 2}}
+        a = d.submit(command=["/bin/sleep", "600"], gpus=3, tenant="speech", time_limit_s=3600, **stay)
+        b = d.submit(command=["/bin/sleep", "600"], gpus=3, tenant="speech", time_limit_s=7200, **stay)
+        d.until(a, "running"), d.until(b, "running")
+        c = d.submit(command=["/bin/sleep", "600"], gpus=2, tenant="vision")
+        said = d.get("/v1/tenants")
+        rows = {t["name"]: t for t in said["tenants"]}
+        assert (rows["vision"]["lent"], rows["vision"]["idle"], rows["text"]["lent"]) == (4, 4, 1)
+        assert rows["speech"]["borrowed"] == 6 and rows["vision"]["types"] == {k: {**v, "lent": 0} for k, v in rows["vision"]["types"].items()}
+        assert {(x["from"], x["to"], x["gpus"]) for x in said["lending"]} == {("vision", "speech", 4), ("text", "speech", 1)}
+        assert said["lending_cut"] is False
+        claim = d.get(f"/v1/jobs/{c}/why")["claim"]
+        assert (claim["title"], claim["tenant"], claim["used"], claim["amount"]) == ("guarantee", "vision", 0, 4)
+        assert claim["borrowers"] == [{"tenant": "speech", "used": 6, "guarantee": 0, "due": rows["speech"]["due"], "borrowed": 6}]
+        holders = d.get(f"/v1/jobs/{c}/why")["holders"]
+        assert [(h["id"], h["borrowed"], h["protected"]["by"]) for h in holders] == [(a, True, "group"), (b, True, "group")]
+        assert abs(claim["back"] - holders[0]["expected_end"]) < 1
+        cli = lambda *words: stoker_run(*map(str, words), env={**os.environ, "STOKER_SOCKET": str(d.socket)}).stdout
+        text = cli("why", c)
+        assert "It is within the guarantee of vision, which uses 0 of 4 GPUs; what it needs comes back at " in text
+        assert "speech has borrowed 6: uses 6, is guaranteed 0" in text
+        assert ", borrowed, so many of its group must stay up" in text
+        text = cli("tenants")
+        assert re.search(r"^LENDER +BORROWER +GPUS +TYPE\nvision +speech +4 +all\n", text, re.M), text
