@@ -176,7 +176,7 @@ def test_so_many_jobs_of_a_tenant_stay_up(teams):
         teams.until(job, "running")
     stoker(teams, "quota", "set", "research", "keep_up=2")
     assert (tenant(teams, "research")["keep_up"], tenant(teams, "research")["jobs_up"]) == (2, 2)
-    assert re.search(r"^research .* 2 *$", stoker(teams, "tenants"), re.M)
+    assert re.search(r"^research .* 2! *$", stoker(teams, "tenants"), re.M)
     waits = submit(teams, gpus=2, tenant="vision")
     assert teams.job(waits)["state"] == "waiting"
     teams.kill()
