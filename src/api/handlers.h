@@ -5,6 +5,7 @@
 #define STK_API_HANDLERS_H
 
 #include "api/api.h"
+#include "model/reason.h"
 
 #define STK_API_PAGE 100u      /* rows of a list, when not said */
 #define STK_API_MAX_PAGE 1000u /* ... at most */
@@ -37,6 +38,11 @@ struct stk_api {
     } array_limit;
     json_t *sample;
     const struct stk_series *series;
+    struct stk_api_reasons { /* why jobs wait (metrics.c) */
+        uint64_t until_ms;   /* looked at again then */
+        uint64_t n[STK_WHY_MAX + 1];
+        double oldest_s; /* how long the oldest has waited */
+    } reasons;
     char trouble[256];
     char login[80]; /* secret of the login link */
     stk_time opened;
@@ -65,6 +71,9 @@ void stk_api_fail(struct stk_request *r, int rc, const struct stk_err *err);
 int stk_api_settle(struct stk_api *a, struct stk_err *err);
 void stk_api_reply(void *ctx, int status, json_t *take_body); /* stk_reply_fn of a request */
 
+/* metrics.c: at most so old that it does not matter. */
+const struct stk_api_reasons *stk_api_reasons(struct stk_api *a);
+
 /* wait.c, events.c, log.c: what each does when time passes and after turns */
 void stk_wait_tick(struct stk_api *a);
 void stk_feed_tick(struct stk_api *a);
@@ -84,6 +93,6 @@ stk_handler stk_do_jobs, stk_do_submit, stk_do_job, stk_do_verb, stk_do_act, stk
     stk_do_health, stk_do_metrics, stk_do_openapi, stk_do_page, stk_do_page_js, stk_do_page_css,
     stk_do_rules, stk_do_rule, stk_do_rule_new, stk_do_rule_delete, stk_do_rule_test;
 /* measured */
-stk_handler stk_do_series;
+stk_handler stk_do_series, stk_do_metrics_jobs, stk_do_metrics_dcgm;
 
 #endif

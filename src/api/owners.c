@@ -67,6 +67,21 @@ const json_t *stk_owners_sample(const struct stk_api *a, uint32_t gpu)
     return row_of(json_object_get(a->sample, "gpus"), gpu);
 }
 
+const json_t *stk_owners_listed(const struct stk_api *a, uint32_t gpu)
+{
+    return row_of(json_object_get(a->cfg.gpus, "gpus"), gpu);
+}
+
+double stk_owners_share(const struct stk_owners *v, uint32_t node, uint32_t gpu)
+{
+    const struct stk_state *s = stk_core_state(stk_live_core(v->api->cfg.live));
+    const struct stk_node *n = &s->nodes[node];
+
+    if (n->mask_part >> gpu & 1)
+        return 1 - stk_part_left(s, n, gpu) / 1000.0;
+    return v->owner[(size_t)node * STK_MAX_NODE_GPUS + gpu] != 0;
+}
+
 static const char *state_of(const struct stk_owners *v, uint32_t node, uint32_t gpu)
 {
     if (v->owner[(size_t)node * STK_MAX_NODE_GPUS + gpu])

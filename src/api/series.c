@@ -4,6 +4,7 @@
 #include "series/series.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,13 +16,24 @@
 #define HOUR 3600u
 #define MAX_TIME (INT32_MAX * UINT64_C(4))
 
+/* Not more digits than a float has. */
+static json_t *number(float v)
+{
+    char text[32];
+
+    if (!isfinite(v))
+        return json_null();
+    (void)snprintf(text, sizeof(text), "%.7g", (double)v);
+    return json_real(strtod(text, NULL));
+}
+
 static json_t *column(const struct stk_series_result *r, uint32_t member, uint32_t field)
 {
     const float *v = &r->value[((size_t)member * r->fields + field) * r->points];
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < r->points; i++)
-        (void)json_array_append_new(list, isfinite(v[i]) ? json_real((double)v[i]) : json_null());
+        (void)json_array_append_new(list, number(v[i]));
     return list;
 }
 
@@ -33,8 +45,8 @@ static json_t *waits(const struct stk_series_result *r, uint32_t started, uint32
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < r->points; i++)
-        (void)json_array_append_new(
-            list, isfinite(n[i]) && n[i] > 0 ? json_real((double)(s[i] / n[i])) : json_null());
+        (void)json_array_append_new(list,
+                                    isfinite(n[i]) && n[i] > 0 ? number(s[i] / n[i]) : json_null());
     return list;
 }
 

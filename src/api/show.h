@@ -62,4 +62,9 @@ void stk_show_lending(struct stk_api *a, json_t *tenants, json_t *out);
  * reason. */
 void stk_show_limit(json_t *reason, const struct stk_reason *w);
 
+struct stk_job_counts { /* jobs that have not ended */
+    uint32_t live, held, blocked, waiting, leased, stopping;
+};
+struct stk_job_counts stk_count_jobs(const struct stk_api *a); /* cluster.c */
+
 #endif

@@ -34,6 +34,7 @@ static void group_done(struct group *g)
 {
     free(g->now);
     free(g->minute);
+    free(g->last);
     *g = (struct group){0};
 }
 
@@ -110,12 +111,16 @@ static struct group *add(struct stk_series *s, const struct stk_series_at *at)
     g.width = g.members * stk_series_n_fields(g.kind);
     g.now = calloc(g.width, sizeof(*g.now));
     g.minute = calloc((size_t)steps_of(s) * g.width, sizeof(*g.minute));
-    if (!g.now || !g.minute) {
+    g.last = calloc(g.width, sizeof(*g.last));
+    if (!g.now || !g.minute || !g.last) {
         free(g.now);
         free(g.minute);
+        free(g.last);
         return NULL;
     }
     forget_steps(s, &g);
+    for (uint32_t v = 0; v < g.width; v++)
+        g.last[v] = NAN;
     s->list[s->n] = g;
     enter(s, s->n++);
     return &s->list[s->n - 1];
@@ -161,12 +166,23 @@ void stk_series_close(struct stk_series *s, stk_time at)
             float *to = &g->minute[(size_t)k * g->width + v];
             float value = stk_fold_value(&g->now[v], stk_series_fields[g->kind][v % n].how);
 
+            g->last[v] = value;
             if (!isnan(value))
                 *to = value;
             g->now[v] = (struct stk_fold){0};
         }
         g->steps = k + 1 > g->steps ? k + 1 : g->steps;
     }
+}
+
+void stk_series_now(const struct stk_series *s, enum stk_series_kind kind, int64_t id,
+                    float ret[STK_SERIES_MAX_FIELDS])
+{
+    const struct group *g = s ? stk_series_group(s, kind, id) : NULL;
+    uint32_t n = stk_series_n_fields(kind);
+
+    for (uint32_t f = 0; f < STK_SERIES_MAX_FIELDS; f++)
+        ret[f] = g && f < n ? g->last[f] : NAN;
 }
 
 bool stk_series_due(const struct stk_series *s, stk_time now)

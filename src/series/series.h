@@ -126,7 +126,12 @@ struct stk_series_at { /* whose values */
 void stk_series_put(struct stk_series *s, const struct stk_series_at *at, const float *values);
 /* That step is over; it began at 'at', a multiple of the step. */
 void stk_series_close(struct stk_series *s, stk_time at);
-/* A minute is complete, or (all) something is not written yet. */
+/* The last step of a group's first member, as it was closed; NaN: nothing is known. 's' may be
+ * NULL.
+ */
+void stk_series_now(const struct stk_series *s, enum stk_series_kind kind, int64_t id,
+                    float ret[STK_SERIES_MAX_FIELDS]);
+/* A minute is complete and not written yet. */
 bool stk_series_due(const struct stk_series *s, stk_time now);
 /* Writes it down, and what follows from it. In a transaction of the caller's. What was to be
  * written is gone from memory when stk_series_written() is called. */

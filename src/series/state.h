@@ -16,6 +16,7 @@ struct group {
     uint32_t step_s, room;   /* of the steps, and how many a minute has */
     struct stk_fold *now;    /* [width] */
     float *minute;           /* [step][width] */
+    float *last;             /* [width]: the step before */
 };
 
 struct stk_series {

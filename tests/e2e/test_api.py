@@ -12,6 +12,7 @@ import threading
 import time
 
 import jsonschema
+import prom
 import pytest
 from daemon import STOKERD, Daemon
 
@@ -562,15 +563,10 @@ def test_a_daemon_can_pretend_to_have_many_machines(tmp_path, document):
 def test_metrics_are_what_prometheus_reads(daemon):
     n = daemon.submit(command=SLEEP, gpus=1)
     daemon.until(n, "running")
-    a = daemon.web().get("/metrics")
-    values = {}
-    for line in a.body.decode().splitlines():
-        if not line.startswith("#"):
-            m = re.fullmatch(r'([a-z_]+(?:\{[a-z]+="[^"]*"(?:,[a-z]+="[^"]*")*\})?) (-?[0-9.e+]+)', line)
-            assert m, line
-            values[m[1]] = float(m[2])
-    assert values['stoker_jobs{state="running"}'] == 1 and values['stoker_gpus{state="busy"}'] == 1 and values['stoker_gpus{state="free"}'] == 1
-    assert values["stoker_http_requests_total"] > 0 and values["stoker_trouble"] == 0
+    values = prom.parse(daemon.web().get("/metrics").body.decode())
+    assert prom.value(values, "stoker_jobs", state="running") == 1
+    assert prom.value(values, "stoker_gpus", state="busy") == 1 and prom.value(values, "stoker_gpus", state="free") == 1
+    assert prom.value(values, "stoker_http_requests_total") > 0 and prom.value(values, "stoker_trouble") == 0
 
 
 # ---- GPUs that are not virtual: stand-ins for the driver's libraries ----

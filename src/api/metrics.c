@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metrics.c - /metrics for Prometheus: the daemon, the queue, the store. GPUs and tenants are in
+ * files of their own; jobs have a path of their own, because there can be many.
+ *
+ * Labels are bounded: by the states, reasons and causes there are, by GPUs and by tenants. Why jobs
+ * wait is asked once for each kind of job and at most every ten seconds, for it takes a try at
+ * placing. */
+#include "api/metrics.h"
+
+#include <stdlib.h>
+
+#include "api/owners.h"
+#include "api/show.h"
+#include "core/state.h"
+#include "model/reason.h"
+
+#define REASONS_MS 10000u
+#define MAX_ASKED 256u /* kinds of jobs of which the reason is asked */
+
+/* ---- the queue ---- */
+
+/* Why jobs wait, by the first of each kind; those of too many kinds are not looked at. */
+static void look_at_reasons(struct stk_api *a)
+{
+    struct stk_core *core = stk_live_core(a->cfg.live);
+    const struct stk_state *s = stk_core_state(core);
+    struct stk_api_reasons *r = &a->reasons;
+    uint8_t *of = calloc((size_t)s->n_shapes + 1, 1); /* reason + 1 */
+    stk_time now = stk_api_now(a), oldest = now;
+    uint32_t left = s->n_waiting, asked = 0;
+
+    *r = (struct stk_api_reasons){.until_ms = uv_now(a->cfg.loop) + REASONS_MS};
+    for (uint32_t i = 0; of && i < s->n_jobs && left > 0; i++) {
+        const struct stk_job *j = &s->jobs[i];
+        struct stk_reason why = {.code = STK_WHY_MAX};
+
+        if (j->state != STK_JOB_WAITING)
+            continue;
+        left--;
+        if (j->queued > 0 && j->queued < oldest)
+            oldest = j->queued;
+        if (of[j->shape] == 0 && asked < MAX_ASKED) {
+            asked++;
+            if (stk_core_why(core, (stk_job_id){i}, &why, NULL) < 0)
+                why.code = STK_WHY_MAX;
+            of[j->shape] = (uint8_t)(why.code + 1);
+        }
+        r->n[of[j->shape] ? of[j->shape] - 1 : STK_WHY_MAX]++;
+    }
+    r->oldest_s = (double)(now - oldest) / 1e6;
+    free(of);
+}
+
+const struct stk_api_reasons *stk_api_reasons(struct stk_api *a)
+{
+    if (a->reasons.until_ms <= uv_now(a->cfg.loop))
+        look_at_reasons(a);
+    return &a->reasons;
+}
+
+static void put_queue(struct stk_prom *p, struct stk_api *a)
+{
+    const struct stk_job_counts c = stk_count_jobs(a);
+    const struct stk_api_reasons *r = stk_api_reasons(a);
+
+    stk_prom_head(p, "stoker_jobs", "gauge", "Jobs that have not ended, by state.");
+    stk_prom_put(p, "stoker_jobs", "state", "running", c.leased);
+    stk_prom_put(p, "stoker_jobs", "state", "waiting", c.waiting);
+    stk_prom_put(p, "stoker_jobs", "state", "blocked", c.blocked);
+    stk_prom_put(p, "stoker_jobs", "state", "held", c.held);
+    stk_prom_put(p, "stoker_jobs", "state", "stopping", c.stopping);
+    stk_prom_head(p, "stoker_waiting_jobs", "gauge",
+                  "Jobs that wait, by what holds the first of their kind back.");
+    for (int i = 0; i <= STK_WHY_MAX; i++)
+        if (r->n[i])
+            stk_prom_put(p, "stoker_waiting_jobs", "reason",
+                         i == STK_WHY_MAX ? "unknown" : stk_reason_name((enum stk_reason_code)i),
+                         (double)r->n[i]);
+    stk_prom_one(p, "stoker_oldest_wait_seconds", "gauge",
+                 "How long the job that waits longest has waited.", r->oldest_s);
+}
+
+static void put_events(struct stk_prom *p, const struct stk_live_counts *c)
+{
+    stk_prom_histogram(p, "stoker_job_wait_seconds",
+                       "Time from entering the queue to the first start.", &c->wait);
+    stk_prom_one(p, "stoker_jobs_submitted_total", "counter", "Jobs submitted.",
+                 (double)c->submitted);
+    stk_prom_one(p, "stoker_jobs_started_total", "counter", "Jobs started, first starts only.",
+                 (double)c->started);
+    stk_prom_head(p, "stoker_jobs_ended_total", "counter", "Jobs that have ended, by cause.");
+    for (int i = STK_CAUSE_OK; i < STK_CAUSE_MAX; i++)
+        stk_prom_put(p, "stoker_jobs_ended_total", "cause", stk_show_cause((enum stk_cause)i),
+                     (double)c->ended[i]);
+    stk_prom_one(p, "stoker_decisions_total", "counter", "Placements and preemptions decided.",
+                 (double)c->decided);
+    stk_prom_histogram(p, "stoker_cycle_seconds",
+                       "Time of one turn of the scheduler, without writing it down.", &c->turn);
+    stk_prom_head(p, "stoker_preemptions_total", "counter",
+                  "Jobs that were stopped before their end, by why.");
+    for (int i = 0; i < STK_EVICTED_MAX; i++)
+        stk_prom_put(p, "stoker_preemptions_total", "cause",
+                     stk_evicted_name((enum stk_why_evicted)i), (double)c->evicted[i]);
+    stk_prom_one(p, "stoker_lost_gpu_seconds_total", "counter",
+                 "GPU time of jobs that has to be spent again.", c->lost_gpu_s);
+}
+
+/* ---- the daemon ---- */
+
+static void put_daemon(struct stk_prom *p, const struct stk_api *a)
+{
+    const struct stk_prom_labels info = {{"version", "policy"},
+                                         {a->cfg.version, stk_live_config(a->cfg.live)->policy}};
+    uint64_t turns = 0;
+    double switch_s = 0;
+
+    stk_prom_head(p, "stoker_info", "gauge", "What runs.");
+    stk_prom_line(p, "stoker_info", &info, 1);
+    stk_prom_one(p, "stoker_trouble", "gauge", "1 when the daemon cannot do its work.",
+                 a->trouble[0] != '\0');
+    stk_prom_one(p, "stoker_start_time_seconds", "gauge",
+                 "When the daemon was started, since 1970.", (double)a->opened / 1e6);
+    stk_prom_one(p, "stoker_up_seconds", "gauge", "Time since the daemon was started.",
+                 (double)(stk_api_now(a) - a->opened) / 1e6);
+    if (a->cfg.turns)
+        a->cfg.turns(a->cfg.ctx, &turns, &switch_s);
+    stk_prom_one(p, "stoker_turns_total", "counter",
+                 "Turns given to jobs that share a GPU in turns.", (double)turns);
+    stk_prom_one(p, "stoker_turn_switch_seconds_total", "counter", "Time that went into switching.",
+                 switch_s);
+}
+
+static void put_http(struct stk_prom *p, const struct stk_api *a)
+{
+    struct stk_http_stats h;
+
+    stk_http_stats(a->http, &h);
+    stk_prom_one(p, "stoker_http_requests_total", "counter",
+                 "Requests since the daemon was started.", (double)h.requests);
+    stk_prom_one(p, "stoker_http_connections_total", "counter", "Connections since then.",
+                 (double)h.connections);
+    stk_prom_one(p, "stoker_http_dropped_total", "counter",
+                 "Connections closed for age or want of room.", (double)h.refused);
+    stk_prom_one(p, "stoker_http_connections", "gauge", "Open connections.", h.open);
+    stk_prom_one(p, "stoker_http_waiting", "gauge", "Requests that wait or stream.", h.held);
+}
+
+static void put_store(struct stk_prom *p, const struct stk_api *a)
+{
+    const struct stk_live_counts *c = stk_live_counts(a->cfg.live);
+    uint64_t bytes = 0;
+
+    stk_prom_one(p, "stoker_events_total", "counter", "Events in the journal.",
+                 (double)stk_live_seq(a->cfg.live));
+    stk_prom_histogram(p, "stoker_commit_seconds", "Time to write one turn down.", &c->commit);
+    stk_prom_one(p, "stoker_commit_failures_total", "counter",
+                 "Turns that could not be written down.", (double)c->failed);
+    if (stk_store_size(stk_live_store(a->cfg.live), &bytes, NULL) == 0)
+        stk_prom_one(p, "stoker_store_bytes", "gauge", "Bytes in use in the store.", (double)bytes);
+}
+
+void stk_do_metrics(void *ctx, struct stk_request *r)
+{
+    struct stk_api *a = ctx;
+    struct stk_prom p = {0};
+
+    put_daemon(&p, a);
+    put_http(&p, a);
+    put_store(&p, a);
+    put_queue(&p, a);
+    put_events(&p, stk_live_counts(a->cfg.live));
+    stk_metrics_gpus(&p, a);
+    stk_metrics_teams(&p, a);
+    stk_prom_send(&p, r);
+}
