@@ -240,12 +240,25 @@ static void say_booked(const struct stk_say *s, char *buf, size_t size)
     char when[80];
 
     stk_say_when(s->why.until, s->now, when, sizeof(when));
-    if (s->booking)
+    if (s->why.other)
+        (void)snprintf(buf, size, "would use GPUs that are being kept free for job %u; that is given up %s",
+                       s->why.other, when);
+    else if (s->booking)
         (void)snprintf(buf, size, "would use GPUs that are reserved: %.60s, over %s", s->booking,
                        when);
     else
         (void)snprintf(buf, size, "would use GPUs that are reserved: reservation %u, over %s",
                        s->why.booking, when);
+}
+
+static void say_drains(const struct stk_say *s, char *buf, size_t size)
+{
+    char when[80];
+
+    stk_say_when(s->why.until, s->now, when, sizeof(when));
+    (void)snprintf(buf, size, "GPUs are being kept free for it: %" PRIu64 " of %" PRIu64 ", %s%s",
+                   s->why.have, s->why.need, s->why.until ? "all expected " : "",
+                   s->why.until ? when : "the rest when jobs there end");
 }
 
 static void say_dependency(const struct stk_say *s, char *buf, size_t size)
@@ -312,6 +325,9 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
         break;
     case STK_WHY_BOOKED:
         say_booked(s, buf, size);
+        break;
+    case STK_WHY_DRAINS:
+        say_drains(s, buf, size);
         break;
     case STK_WHY_CLAIMED:
     case STK_WHY_BEHIND:

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/drain.h"
 #include "core/index.h"
 #include "core/queue.h"
 #include "core/tenant.h"
@@ -225,6 +226,11 @@ void stk_booking_link(struct stk_state *s)
     }
 }
 
+bool stk_booking_room(const struct stk_state *s, const struct stk_booking_spec *k)
+{
+    return s->book.n < STK_MAX_BOOKINGS && holder_row(s, k) != STK_NONE;
+}
+
 static int check_spec(const struct stk_state *s, const struct stk_booking_spec *k,
                       struct stk_err *err)
 {
@@ -242,6 +248,8 @@ static int check_spec(const struct stk_state *s, const struct stk_booking_spec *
     if ((unsigned)k->holder >= STK_HOLDER_MAX ||
         (k->holder == STK_HOLDER_TENANT && s->n_tenants > 0 && k->holder_id >= s->n_tenants))
         return stk_err_set(err, -EINVAL, "nobody that a reservation could be for");
+    if (k->drain && (k->holder != STK_HOLDER_JOB || !k->nodes))
+        return stk_err_set(err, -EINVAL, "nodes are drained for one job, and must be given");
     if (k->gpus == 0 || k->gpus > STK_MAX_GPUS)
         return stk_err_set(err, -EINVAL, "a reservation is of 1 to %d GPUs, got %u", STK_MAX_GPUS,
                            k->gpus);
@@ -366,6 +374,8 @@ int stk_booking_remove(struct stk_state *s, const struct stk_event *ev, struct s
     if ((unsigned)ev->u.unreserve.why >= STK_OVER_MAX)
         return stk_err_set(err, -EINVAL, "reservation %u is over for no reason", b->number);
     pool = b->pool;
+    if (b->drain)
+        stk_drain_done(s, b, ev->u.unreserve.why);
     for (uint32_t i = 0; i < b->n; i++) {
         struct stk_fence *f = &s->book.fence[b->first + i];
 

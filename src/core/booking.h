@@ -104,10 +104,18 @@ static inline struct stk_use stk_fence_use(const struct stk_fence *f)
 int stk_booking_choose(struct stk_state *s, const struct stk_booking_spec *k, uint32_t *ret_n,
                        struct stk_err *err);
 
+/* Whether there is a row and a holder left for it. */
+bool stk_booking_room(const struct stk_state *s, const struct stk_booking_spec *k);
+/* GPUs of the node that no other reservation needs at any time of its window. One that drains gives
+ * way to those that operators make: it is over then, since its node is crowded. */
+uint32_t stk_booking_spare(const struct stk_state *s, uint32_t node,
+                           const struct stk_booking_spec *k);
+bool stk_booking_crowded(const struct stk_state *s, uint32_t node, stk_time start, stk_time end);
+
 /* Save and load. After the rows are loaded, leases are counted as they are settled; then what was
  * held is held again, as far as it still exists. */
 void stk_booking_put(struct stk_bytes *out, const struct stk_state *s);
-int stk_booking_get(struct stk_reader *r, struct stk_state *s);
+int stk_booking_get(struct stk_reader *r, struct stk_state *s, uint64_t version);
 void stk_booking_hold_again(struct stk_state *s);
 uint64_t stk_booking_digest(const struct stk_state *s, uint64_t h);
 bool stk_booking_sound(const struct stk_state *s, struct stk_err *err);

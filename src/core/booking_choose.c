@@ -8,8 +8,8 @@
  */
 #include "core/booking.h"
 
-/* GPUs of the node that reservations need at this time. */
-static uint32_t needed_at(const struct stk_state *s, uint32_t node, stk_time t)
+/* GPUs of the node that reservations need at this time; those that drain only if they count. */
+static uint32_t needed_at(const struct stk_state *s, uint32_t node, stk_time t, bool drains)
 {
     uint32_t sum = 0;
 
@@ -17,23 +17,39 @@ static uint32_t needed_at(const struct stk_state *s, uint32_t node, stk_time t)
         const struct stk_fence *f = &s->book.fence[i - 1];
         const struct stk_booking *b = &s->book.row[f->row];
 
-        sum += b->start <= t && t < b->end ? f->gpus : 0;
+        sum += b->start <= t && t < b->end && (drains || !b->drain) ? f->gpus : 0;
     }
     return sum;
 }
 
-static uint32_t spare(const struct stk_state *s, uint32_t node, stk_time start, stk_time end)
+/* The most at any time between these two. */
+static uint32_t needed(const struct stk_state *s, uint32_t node, stk_time start, stk_time end,
+                       bool drains)
 {
-    const struct stk_node *n = &s->nodes[node];
-    uint32_t most = needed_at(s, node, start);
+    uint32_t most = needed_at(s, node, start, drains);
 
     for (uint32_t i = s->book.on_node[node]; i; i = s->book.fence[i - 1].next) {
         const struct stk_booking *b = &s->book.row[s->book.fence[i - 1].row];
-        uint32_t need = b->start > start && b->start < end ? needed_at(s, node, b->start) : 0;
+        uint32_t need =
+            b->start > start && b->start < end ? needed_at(s, node, b->start, drains) : 0;
 
         most = need > most ? need : most;
     }
+    return most;
+}
+
+uint32_t stk_booking_spare(const struct stk_state *s, uint32_t node,
+                           const struct stk_booking_spec *k)
+{
+    const struct stk_node *n = &s->nodes[node];
+    uint32_t most = needed(s, node, k->start, k->end, k->drain);
+
     return n->gpus > most ? n->gpus - most : 0;
+}
+
+bool stk_booking_crowded(const struct stk_state *s, uint32_t node, stk_time start, stk_time end)
+{
+    return needed(s, node, start, end, true) > s->nodes[node].gpus;
 }
 
 /* The first reservation of the pool that overlaps the window; 0: none. */
@@ -66,7 +82,7 @@ static int given(struct stk_state *s, const struct stk_booking_spec *k, struct s
         if (gpus == 0 || gpus > s->nodes[node].gpus)
             return stk_err_set(err, -EINVAL, "node %u has %u GPUs, %u are wanted of it", node,
                                s->nodes[node].gpus, gpus);
-        left = spare(s, node, k->start, k->end);
+        left = stk_booking_spare(s, node, k);
         if (left < gpus)
             return stk_err_set(err, -EBUSY,
                                "node %u has %u GPUs left at that time and %u are wanted: "
@@ -136,7 +152,7 @@ static struct pick candidates(struct stk_state *s, const struct stk_booking_spec
         uint32_t node = s->pool_nodes[p->first_node + i], busy;
         const struct stk_node *n = &s->nodes[node];
         uint32_t left =
-            n->up && (k->gpu_types >> n->gpu_type & 1) ? spare(s, node, k->start, k->end) : 0;
+            n->up && (k->gpu_types >> n->gpu_type & 1) ? stk_booking_spare(s, node, k) : 0;
 
         busy = s->node_stamp[node] == s->stamp ? s->sim_free[node] : 0;
         busy = busy < n->gpus ? n->gpus - busy : 0; /* not busy */

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "core/booking.h"
+#include "core/drain.h"
 #include "core/index.h"
 #include "core/tenant.h"
 
@@ -71,6 +72,7 @@ void stk_booking_put(struct stk_bytes *out, const struct stk_state *s)
             stk_put_u(out, i);
             stk_put_u(out, k->charged[i]);
         }
+    stk_drain_put(out, s);
 }
 
 /* ---- load ---- */
@@ -181,7 +183,7 @@ static int get_rows(struct stk_reader *r, struct stk_state *s, uint64_t gone)
     return 0;
 }
 
-int stk_booking_get(struct stk_reader *r, struct stk_state *s)
+int stk_booking_get(struct stk_reader *r, struct stk_state *s, uint64_t version)
 {
     struct stk_book *k = &s->book;
     uint32_t n;
@@ -199,6 +201,8 @@ int stk_booking_get(struct stk_reader *r, struct stk_state *s)
         if (!r->bad)
             k->charged[job] = number;
     }
+    if (version > 5)
+        stk_drain_get(r, s);
     stk_booking_link(s);
     k->loading = true;
     return 0;
@@ -234,7 +238,8 @@ uint64_t stk_booking_digest(const struct stk_state *s, uint64_t h)
     for (uint32_t i = 0; i < k->n; i++) {
         const struct stk_booking *b = &k->row[i];
 
-        h = stk_hash_mix(h, (uint64_t)b->number << 32 | (uint64_t)b->open << 1 | b->used);
+        h = stk_hash_mix(h, (uint64_t)b->number << 32 | (uint64_t)b->drain << 2 |
+                                (uint64_t)b->open << 1 | b->used);
         h = stk_hash_mix(stk_hash_mix(h, (uint64_t)b->start), (uint64_t)b->end);
         h = stk_hash_mix(h, (uint64_t)k->holder[b->holder].kind << 32 | k->holder[b->holder].id);
         for (uint32_t f = 0; f < b->n; f++) {
@@ -247,7 +252,7 @@ uint64_t stk_booking_digest(const struct stk_state *s, uint64_t h)
     for (uint32_t i = 0; i < s->n_jobs; i++)
         if (s->jobs[i].lease && k->charged[i])
             h = stk_hash_mix(h, (uint64_t)i << 32 | k->charged[i]);
-    return h;
+    return stk_drain_digest(s, h);
 }
 
 #define BAD(...) (stk_err_set(err, -EINVAL, __VA_ARGS__), false)
@@ -323,6 +328,8 @@ bool stk_booking_sound(const struct stk_state *s, struct stk_err *err)
     }
     if (n != k->n_fences)
         return BAD("%u fences, counted %u", n, k->n_fences);
+    if (!stk_drain_sound(s, err))
+        return false;
     for (uint32_t i = 0; i < s->n_jobs; i++) {
         const struct stk_job *j = &s->jobs[i];
 

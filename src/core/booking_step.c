@@ -5,14 +5,17 @@
 #include "core/booking.h"
 #include "core/budget.h"
 #include "core/decide.h"
+#include "core/drain.h"
 #include "core/stake.h"
 
 /* ---- decisions ---- */
 
-static bool is_over(const struct stk_booking *b, stk_time now, enum stk_over_why *ret)
+static bool is_over(const struct stk_state *s, const struct stk_booking *b, stk_time now, enum stk_over_why *ret)
 {
+    if (b->drain)
+        return stk_drain_over(s, b, now, ret);
     if (now >= b->end)
-        *ret = b->drain ? STK_OVER_GIVEN_UP : STK_OVER_ENDED;
+        *ret = STK_OVER_ENDED;
     else if (b->open && now >= stk_booking_lapses(b))
         *ret = STK_OVER_LAPSED;
     else
@@ -101,7 +104,7 @@ uint32_t stk_booking_step(struct stk_state *s, stk_time now, struct stk_event *o
         const struct stk_booking *b = &s->book.row[i];
         enum stk_over_why why;
 
-        if (is_over(b, now, &why)) {
+        if (is_over(s, b, now, &why)) {
             *out = (struct stk_event){.at = now,
                                       .type = STK_EV_UNRESERVE,
                                       .job = {STK_NONE},

@@ -5,6 +5,7 @@
 #include "core/booking.h"
 #include "core/decide.h"
 #include "core/defrag.h"
+#include "core/drain.h"
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/lane.h"
@@ -388,8 +389,10 @@ stk_time stk_core_wake(const struct stk_core *c, stk_time now)
 {
     const struct stk_state *s = &c->s;
     stk_time t = s->timers.n > 0 ? s->timers.item[0].key : STK_NEVER_TIME;
-    stk_time w = stk_booking_wake(s);
+    stk_time w = stk_booking_wake(s), d = stk_drain_wake(s);
 
+    d = d > now ? d : now;
+    t = d < t ? d : t;
     t = s->protect_at < t ? s->protect_at : t;
     t = w < t ? w : t;
     if (s->round > 0 && (s->leave_look || (s->n_waiting > 0 && (s->drift || s->n_dirty > 0)))) {

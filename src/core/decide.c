@@ -15,6 +15,7 @@
 #include "core/booking.h"
 #include "core/core.h"
 #include "core/defrag.h"
+#include "core/drain.h"
 #include "core/fair.h"
 #include "core/fence.h"
 #include "core/lane.h"
@@ -570,6 +571,7 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
 
     stk_fair_refresh(s);
     n = s->book.n > 0 ? stk_booking_step(s, now, out, cap) : 0;
+    n = n > 0 ? n : stk_drain_step(s, now, out);
     if (n > 0)
         return n;
     if (s->again && now > s->again_at)

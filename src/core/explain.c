@@ -3,6 +3,7 @@
  * state as it is; no record of past attempts is kept, so the answer cannot be stale. */
 #include <string.h>
 
+#include "core/drain.h"
 #include "core/fence.h"
 #include "core/gang.h"
 #include "core/index.h"
@@ -123,6 +124,22 @@ static bool kept_out(struct stk_state *s, const struct stk_job *j, struct stk_re
     r->booking = b->number;
     r->have = s->pools[j->pool].gpus_free;
     r->until = b->end;
+    r->other = b->drain ? s->book.holder[b->holder].id : 0;
+    return true;
+}
+
+/* GPUs are being kept free for it, and it has not got all yet. */
+static bool drains(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    const struct stk_booking *b = stk_drain_of(s, j);
+
+    if (!b)
+        return false;
+    r->code = STK_WHY_DRAINS;
+    r->booking = b->number;
+    r->need = b->gpus;
+    r->have = stk_drain_has(s, b, &r->until);
+    r->missing = r->need - r->have;
     return true;
 }
 
@@ -225,7 +242,7 @@ static void all_of_waiting(struct stk_state *s, const struct stk_job *j,
     if (powered)
         add(all, base, power);
     if (!fits && !powered && (!limited || !fits_without_limits(s, j))) {
-        if (!kept_out(s, j, &room))
+        if (!drains(s, j, &room) && !kept_out(s, j, &room))
             lacks_room(s, j, &room);
         add(all, base, room);
     }

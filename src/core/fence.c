@@ -9,6 +9,13 @@
 #include "core/speed.h"
 #include "core/txn.h"
 
+/* Whether the window is in the way of a job that runs from 'at' until then. Of one without an
+ * estimate ('until' is 'at') nobody knows: those that drain for a job do not wait for it. */
+static bool in_the_way(const struct stk_booking *b, uint64_t holders, stk_time at, stk_time until)
+{
+    return (b->start < until || (b->drain && until <= at)) && !stk_booking_mine(b, holders);
+}
+
 /* What windows other than one's own need of the node at this time, beyond what is held. */
 static uint32_t needed_at(const struct stk_state *s, uint32_t node, uint64_t holders, stk_time t)
 {
@@ -52,7 +59,7 @@ static uint32_t leaves(const struct stk_state *s, uint32_t node, uint64_t holder
         const struct stk_booking *b = &s->book.row[f->row];
         int64_t more;
 
-        if (b->start <= at || b->start >= until || stk_booking_mine(b, holders))
+        if (b->start <= at || !in_the_way(b, holders, at, until))
             continue;
         more = (int64_t)free - slack(s, f, holders);
         keep = more > keep ? more : keep;
@@ -104,8 +111,7 @@ void stk_fence_raise(struct stk_state *s, uint32_t shape)
     for (uint32_t i = 0; i < s->book.n; i++) {
         const struct stk_booking *b = &s->book.row[i];
 
-        if (b->pool != pool || b->start >= s->book.until || b->end <= at ||
-            stk_booking_mine(b, holders))
+        if (b->pool != pool || b->end <= at || !in_the_way(b, holders, at, s->book.until))
             continue;
         for (uint32_t k = 0; k < b->n; k++) {
             uint32_t node = s->book.fence[b->first + k].node;
@@ -245,7 +251,7 @@ static struct candidate after(struct stk_state *s, uint32_t pool, stk_time now,
         const struct stk_booking *b = s->shapes[i - 1].waiting.count > 0 ? open_to(s, i - 1) : NULL;
         struct stk_oent e;
 
-        if (!b || !ends_by(s, i - 1, now, b->end, &e) || (last && !before(last, &e)))
+        if (!b || !ends_by(s, i - 1, now, b->drain ? STK_NEVER_TIME : b->end, &e) || (last && !before(last, &e)))
             continue;
         if (best.shape == STK_NONE || before(&e, &best.e))
             best = (struct candidate){i - 1, e};
@@ -385,7 +391,7 @@ const struct stk_booking *stk_fence_why(struct stk_state *s, uint32_t job, stk_t
     for (uint32_t i = 0; i < s->book.n && !why; i++) {
         const struct stk_booking *b = &s->book.row[i];
 
-        if (b->pool != j->pool || b->start >= until || stk_booking_mine(b, holders))
+        if (b->pool != j->pool || !in_the_way(b, holders, now, until))
             continue;
         for (uint32_t k = 0; k < b->n; k++) {
             const struct stk_use u = stk_fence_use(&s->book.fence[b->first + k]);

@@ -600,7 +600,7 @@ static int set_nodes(struct load *l)
 static int get_rest(struct load *l)
 {
     stk_budgets_get(&l->r, l->s, l->version);
-    if (l->version > 4 && stk_booking_get(&l->r, l->s) < 0)
+    if (l->version > 4 && stk_booking_get(&l->r, l->s, l->version) < 0)
         return no_memory(l);
     if (l->version > 4 && stk_usage_get(&l->r, l->s, l->tenants, l->n_tenants) < 0)
         return bad(l, "what tenants have had");

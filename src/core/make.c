@@ -32,7 +32,11 @@ enum {
     P_MIN_RUN,
     P_PER_DAY,
     P_BEST_EFFORT,
-    P_STANDARD
+    P_STANDARD,
+    P_DRAIN_AFTER,
+    P_DRAIN_LIMIT,
+    P_DRAIN_MOST,
+    P_DRAIN_SHARE
 };
 const struct stk_param stk_core_params[] = {
     [P_ROUND] = {"round_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
@@ -66,6 +70,16 @@ const struct stk_param stk_core_params[] = {
                        "time to save, or at once"},
     [P_STANDARD] = {"preempt.standard", STK_PARAM_WORD, "suspend", 0, 0, "suspend|signal|kill",
                     "the same for standard jobs"},
+    [P_DRAIN_AFTER] = {"drain.after_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
+                       "GPUs are kept free for a job of several that has waited so long while "
+                       "later ones passed it; 0: never"},
+    [P_DRAIN_LIMIT] = {"drain.limit_s", STK_PARAM_SECONDS, "86400", 1, 31536000, NULL,
+                       "that is given up after so long, and not begun if it is expected to take "
+                       "longer"},
+    [P_DRAIN_MOST] = {"drain.most", STK_PARAM_INT, "1", 1, 16, NULL,
+                      "it is done for so many jobs of a pool at a time"},
+    [P_DRAIN_SHARE] = {"drain.share", STK_PARAM_MILLI, "1", 1, 1000, NULL,
+                       "with at most this share of the pool's GPUs"},
     {0},
 };
 
@@ -95,6 +109,22 @@ static void stake_init(struct stk_state *s, const struct stk_core_config *cfg)
     r->leave[STK_TIER_BEST_EFFORT] = leave_of(p, &stk_core_params[P_BEST_EFFORT]);
     r->leave[STK_TIER_STANDARD] = leave_of(p, &stk_core_params[P_STANDARD]);
     r->sleeps = cfg->sleeps;
+}
+
+static int drain_init(struct stk_state *s, const struct stk_core_config *cfg, struct stk_err *err)
+{
+    struct stk_drain *d = &s->book.drain;
+
+    d->after = stk_params_seconds(cfg->params, &stk_core_params[P_DRAIN_AFTER]);
+    d->limit = stk_params_seconds(cfg->params, &stk_core_params[P_DRAIN_LIMIT]);
+    d->most = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DRAIN_MOST]);
+    d->share = (uint32_t)stk_params_milli(cfg->params, &stk_core_params[P_DRAIN_SHARE]);
+    if (d->after > 0 && cfg->preempt->pass)
+        return stk_err_set(err, -EINVAL,
+                           "GPUs are not kept free for one job (drain.after_s) with preempt %s, "
+                           "which decides by counts; take preempt none, tier or reclaim",
+                           cfg->preempt->name);
+    return 0;
 }
 
 static int policy_memory(struct stk_state *s, size_t size, void **ret)
@@ -140,7 +170,7 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
                            "preempt policy %s decides all anew and protects nobody: "
                            "preempt.min_run_s and preempt.per_day go with tier and reclaim",
                            cfg->preempt->name);
-    return 0;
+    return drain_init(s, cfg, err);
 }
 
 /* Whether guarantees are kept, and ranks of running jobs count. */
@@ -181,7 +211,8 @@ static int finish_new(struct stk_state *s, struct stk_err *err)
     s->kept_pool = STK_NONE;
     s->whole_pool = s->preempt->pass != NULL;
     s->n_levels = s->preempt->room ? s->preempt->levels(s->preempt_st) : 1;
-    s->keep_ends = s->backfill->reserve_one || s->backfill->reserve_all || s->preempt->room;
+    s->keep_ends = s->backfill->reserve_one || s->backfill->reserve_all || s->preempt->room ||
+                   s->book.drain.after > 0;
     s->mix = mem->resize(mem->ctx, NULL, 0, sizeof(*s->mix));
     if (s->place->tags)
         s->tags = mem->resize(mem->ctx, NULL, 0, tags_size(s));

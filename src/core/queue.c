@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/drain.h"
 #include "core/queue.h"
 
 #include <assert.h>
@@ -195,6 +196,7 @@ void stk_queue_enter(struct stk_state *s, uint32_t job)
     s->n_waiting++;
     tree_add(s, job);
     set_timer(s, job);
+    stk_drain_waits(s, j);
     if (s->whole_pool)
         stk_shape_mark_dirty(s, j->pool);
     else

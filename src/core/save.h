@@ -32,7 +32,7 @@
 #include "base/err.h"
 #include "core/core.h"
 
-#define STK_SAVE_VERSION 5
+#define STK_SAVE_VERSION 6
 
 /* Appends to 'out'. 0 or -ENOMEM. */
 int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk_err *err);

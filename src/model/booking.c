@@ -5,7 +5,8 @@
 
 const char *stk_over_name(enum stk_over_why o)
 {
-    static const char *const name[] = {"removed", "ended", "lapsed", "started", "given_up"};
+    static const char *const name[] = {"removed", "ended",    "lapsed",
+                                       "started", "given_up", "lost"};
 
     return (unsigned)o < STK_OVER_MAX ? name[o] : "?";
 }

@@ -31,6 +31,7 @@ enum stk_over_why {
     STK_OVER_LAPSED,   /* nobody used it in its grace period */
     STK_OVER_STARTED,  /* the one job it was for has started */
     STK_OVER_GIVEN_UP, /* the one job it was for did not get all its GPUs in time */
+    STK_OVER_LOST,     /* it was for one job, and its GPUs are gone or reserved otherwise */
     STK_OVER_MAX
 };
 

@@ -35,7 +35,8 @@ enum stk_reason_code {
     STK_WHY_QUEUE, /* over a limit of 'queue': 'of' whose (a tenant: 'tenant'), 'used' of 'limit',
                       in 'unit' */
     STK_WHY_BOOKED, /* it would use GPUs that are set aside: reservation 'booking', which is over
-                       at 'until' */
+                       at 'until'; 'other': they are being kept free for that job */
+    STK_WHY_DRAINS, /* GPUs are being kept free for it: 'have' of 'need', expected 'until' */
     STK_WHY_NEVER,  /* the nodes there are could not run it even if all were free */
     STK_WHY_MAX
 };
