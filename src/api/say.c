@@ -241,7 +241,8 @@ static void say_booked(const struct stk_say *s, char *buf, size_t size)
 
     stk_say_when(s->why.until, s->now, when, sizeof(when));
     if (s->why.other)
-        (void)snprintf(buf, size, "would use GPUs that are being kept free for job %u; that is given up %s",
+        (void)snprintf(buf, size,
+                       "would use GPUs that are being kept free for job %u; that is given up %s",
                        s->why.other, when);
     else if (s->booking)
         (void)snprintf(buf, size, "would use GPUs that are reserved: %.60s, over %s", s->booking,

@@ -10,7 +10,8 @@
 
 /* ---- decisions ---- */
 
-static bool is_over(const struct stk_state *s, const struct stk_booking *b, stk_time now, enum stk_over_why *ret)
+static bool is_over(const struct stk_state *s, const struct stk_booking *b, stk_time now,
+                    enum stk_over_why *ret)
 {
     if (b->drain)
         return stk_drain_over(s, b, now, ret);

@@ -15,8 +15,8 @@
  * expected to open within drain.limit_s; after that it is given up, and the job has to wait
  * drain.after_s again. Two of them never need the same GPU, so none waits for another.
  *
- * Costs: a look O(jobs) and, for a job that may have one, a try per expected end; looks are at least
- * a sixteenth of drain.after_s apart. Nothing where drain.after_s is 0.
+ * Costs: a look O(jobs) and, for a job that may have one, a try per expected end; looks are at
+ * least a sixteenth of drain.after_s apart. Nothing where drain.after_s is 0.
  */
 #ifndef STK_CORE_DRAIN_H
 #define STK_CORE_DRAIN_H

@@ -4,6 +4,7 @@
 #include "core/booking.h"
 #include "core/index.h"
 #include "core/lane.h"
+#include "core/part.h"
 #include "core/place.h"
 #include "core/queue.h"
 #include "core/speed.h"
@@ -80,6 +81,19 @@ static void take(struct stk_state *s, uint32_t node, uint32_t gpus)
         stk_txn_take(s, node, &u);
 }
 
+/* What is left of GPUs that others share is gone, too: a part that is tried finds what is held. */
+static void take_parts(struct stk_state *s, uint32_t node)
+{
+    const struct stk_node *n = &s->nodes[node];
+
+    for (uint64_t m = n->mask_part; m; m &= m - 1) {
+        const struct stk_use u = stk_part_rest(s, node, (uint32_t)__builtin_ctzll(m));
+
+        if (u.milli > 0)
+            stk_txn_take(s, node, &u);
+    }
+}
+
 /* What is held for the job is free; with 'inside', nothing else there is. */
 static void give_own(struct stk_state *s, const struct stk_booking *b)
 {
@@ -90,6 +104,7 @@ static void give_own(struct stk_state *s, const struct stk_booking *b)
         if (s->book.inside && s->book.stamped[f->node] != s->book.stamp) {
             s->book.stamped[f->node] = s->book.stamp;
             take(s, f->node, s->nodes[f->node].gpus_free);
+            take_parts(s, f->node);
         }
         if (f->held > 0 && !f->let)
             stk_txn_give(s, f->node, &u);
@@ -251,7 +266,8 @@ static struct candidate after(struct stk_state *s, uint32_t pool, stk_time now,
         const struct stk_booking *b = s->shapes[i - 1].waiting.count > 0 ? open_to(s, i - 1) : NULL;
         struct stk_oent e;
 
-        if (!b || !ends_by(s, i - 1, now, b->drain ? STK_NEVER_TIME : b->end, &e) || (last && !before(last, &e)))
+        if (!b || !ends_by(s, i - 1, now, b->drain ? STK_NEVER_TIME : b->end, &e) ||
+            (last && !before(last, &e)))
             continue;
         if (best.shape == STK_NONE || before(&e, &best.e))
             best = (struct candidate){i - 1, e};

@@ -173,6 +173,24 @@ struct stk_use stk_part_keep(const struct stk_state *s, uint32_t node, uint32_t 
     return u;
 }
 
+struct stk_use stk_part_rest(const struct stk_state *s, uint32_t node, uint32_t gpu)
+{
+    const struct stk_node *n = &s->nodes[node];
+    const struct stk_part *p = &s->parts[n->first_part + gpu];
+    struct stk_use u = {.gpus = 1,
+                        .mask = UINT64_C(1) << gpu,
+                        .milli = p->share == STK_SHARE_PAIR ? 0 : p->milli,
+                        .share = p->share,
+                        .share_max = p->share_max,
+                        .share_with = p->with};
+
+    if (n->mig && u.milli) {
+        u.mig = 1; /* whichever: its slices are named */
+        u.slices = (uint8_t)(stk_mig_all(n->mig) & ~p->slices);
+    }
+    return u;
+}
+
 static uint32_t level_of(const struct stk_state *s, const struct stk_node *n)
 {
     uint32_t most = 0;

@@ -55,6 +55,9 @@ bool stk_part_fits(const struct stk_state *s, uint32_t node, uint32_t gpu, const
 struct stk_use stk_part_keep(const struct stk_state *s, uint32_t node, uint32_t gpu,
                              const struct stk_demand *d);
 
+/* All that is left of this GPU, which is shared; milli 0: nothing. */
+struct stk_use stk_part_rest(const struct stk_state *s, uint32_t node, uint32_t gpu);
+
 /* For the index alone: the parts of the mask are taken or given; returns the GPUs of which they
  * were the first, or the last. */
 uint64_t stk_part_take(struct stk_state *s, uint32_t node, const struct stk_use *u);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/drain.h"
 #include "core/queue.h"
+#include "core/drain.h"
 
 #include <assert.h>
 

@@ -361,7 +361,7 @@ struct stk_holder_row {
 
 #define STK_MAX_TIRED 64
 
-struct stk_drain { /* GPUs kept free for single jobs (core/drain.h) */
+struct stk_drain {         /* GPUs kept free for single jobs (core/drain.h) */
     stk_time after, limit; /* parameters; 0: never */
     uint32_t most, share;  /* share in thousandths */
     struct {
@@ -369,8 +369,8 @@ struct stk_drain { /* GPUs kept free for single jobs (core/drain.h) */
         stk_time until;
     } tired[STK_MAX_TIRED]; /* jobs for which it was given up, and until when there is no other */
     uint32_t n_tired;
-    stk_time look_at; /* cache: before that nobody has one to get */
-    stk_time wake_at; /* cache: when somebody may have, whatever happens before */
+    stk_time look_at;             /* cache: before that nobody has one to get */
+    stk_time wake_at;             /* cache: when somebody may have, whatever happens before */
     struct stk_booking_spec spec; /* scratch */
 };
 

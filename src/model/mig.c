@@ -262,6 +262,13 @@ uint32_t stk_mig_left(uint8_t model, uint8_t used)
              : 0;
 }
 
+uint8_t stk_mig_all(uint8_t model)
+{
+    const struct model *m = model_of(model);
+
+    return m ? (uint8_t)((1U << m->geometry->memory) - 1) : 0;
+}
+
 uint32_t stk_mig_milli(uint16_t profile)
 {
     return (profile >> 12 & 7U) * 125U;

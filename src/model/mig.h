@@ -39,6 +39,8 @@ const char *stk_mig_model_name(uint8_t model); /* NULL: there is no such model *
 /* The profiles of a model, by number from 0 on, smallest first; 0: there are no more. */
 uint16_t stk_mig_profile(uint8_t model, uint32_t i);
 
+/* All memory slices of a GPU, a bit each. */
+uint8_t stk_mig_all(uint8_t model);
 /* Memory slices a profile takes when it starts at 'start'; 0: it may not start there, or the model
  * does not have it. */
 uint8_t stk_mig_slices(uint8_t model, uint16_t profile, uint32_t start);

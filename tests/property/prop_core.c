@@ -19,6 +19,20 @@
 #include "lib/world.h"
 #include "policy/registry.h"
 
+/* Where GPUs are reserved they are also kept free for jobs that have waited. */
+static void some_drains(struct world *w, const struct stk_rng *r)
+{
+    struct stk_rng side = *r;
+    const uint32_t after = (uint32_t)stk_rng_below(&side, 20);
+    const uint32_t limit = 1 + (uint32_t)stk_rng_below(&side, 60);
+    const uint32_t most = 1 + (uint32_t)stk_rng_below(&side, 3);
+
+    if (w->booked && w->setup.params == w->params)
+        (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params),
+                       " drain.after_s=%u drain.limit_s=%u drain.most=%u drain.share=%s", after,
+                       limit, most, limit % 3 ? "1" : "0.4");
+}
+
 static void make(struct world *w, struct stk_rng *r, uint64_t seed)
 {
     *w = (struct world){.exact = false};
@@ -26,6 +40,7 @@ static void make(struct world *w, struct stk_rng *r, uint64_t seed)
     world_policies(w, r);
     world_cluster(w, r);
     world_delays(w, r);
+    some_drains(w, r);
 }
 
 /* ---- any events, legal or not ---- */
@@ -161,8 +176,6 @@ static void nothing_overlooked(struct fx *f, void *ctx)
     for (uint32_t p = 0; p < f->s->n_pools; p++)
         if (f->s->pools[p].n_stopping > 0)
             return; /* who waits for room that is on its way may have lost it to another by now */
-    if (f->s->place->fleeting && f->s->book.n > 0)
-        return; /* chance decides whether a part falls on GPUs that are held */
     fresh = fx_replay(f);
     n = stk_core_decide(fresh, f->now, out, 4);
     fx_must(n == 0, "at %lld: %s of job %u was overlooked (%s)", (long long)f->now,
@@ -183,9 +196,9 @@ static bool caches_comparable(struct world *w)
     w->setup.cap = 0; /* an answer in parts is another one where a pool is decided whole */
     w->setup.slow_stop = promises ? 0 : w->setup.slow_stop;
     w->exact = w->exact || promises;
-    if (strstr(w->params, "defrag"))
+    if (strstr(w->params, "defrag") || strstr(w->params, "drain"))
         return false; /* how many may move changes with time, and is looked at when something else
-                         does */
+                         does; who has waited long is looked at now and then */
     if (stk_preempt_find(w->setup.preempt)->pass)
         return strcmp(w->setup.preempt, "lucid") != 0 && strstr(w->params, "las.thresholds");
     /* plans count GPUs and know no rounds: what else a job lacks when its time comes is luck; and a

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -369,6 +370,39 @@ static void any_number_of_waiting_jobs_may_come_to_belong_to_a_holder(void **st)
     }
 }
 
+/* Beside a GPU that others share, chance does not decide whether its holder's part starts. */
+static void a_part_starts_on_what_is_held_for_it(void **st)
+{
+    static const struct stk_node_spec node = {.gpus = 8};
+
+    (void)st;
+    for (uint32_t seed = 1; seed <= 12; seed++) {
+        char params[40];
+        struct stk_job_spec part = fx_job(1, 50), mine;
+        struct fx *f;
+        uint32_t job;
+
+        (void)snprintf(params, sizeof(params), "random.seed=%u", seed);
+        f = fx_new(&(struct fx_setup){
+            .backfill = "none", .place = "random", .params = params, .nodes = &node, .n_nodes = 1});
+        part.demand.cut = false;
+        part.demand.gpu_milli = 300;
+        part.demand.share = STK_SHARE_MPS;
+        mine = part;
+        mine.terms.reservation = 1;
+        part.estimate = 1000 * STK_SECOND;
+        (void)fx_submit(f, part);
+        fx_turn(f);
+        assert_int_equal(fx_reserve(f, fx_booking(1, 0, 100)), 0);
+        (void)fx_submit(f, fx_job(8, 10)); /* the head of the queue, in all others' way */
+        fx_turn(f);
+        job = fx_submit(f, mine);
+        fx_turn(f);
+        assert_true(runs(f, job));
+        fx_finish(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +418,7 @@ int main(void)
         cmocka_unit_test(easy_promises_a_start_that_windows_allow),
         cmocka_unit_test(conservative_plans_around_windows),
         cmocka_unit_test(a_saved_state_has_its_reservations),
+        cmocka_unit_test(a_part_starts_on_what_is_held_for_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

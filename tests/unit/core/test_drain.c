@@ -228,8 +228,7 @@ static void it_works_with_every_backfill(void **st)
 
     (void)st;
     for (uint32_t i = 0; i < 4; i++) {
-        struct fx_setup setup = {
-            .order = "sjf", .backfill = all[i], .params = "drain.after_s=300"};
+        struct fx_setup setup = {.order = "sjf", .backfill = all[i], .params = "drain.after_s=300"};
         struct fx *f = fx_new(&setup);
         uint32_t gang;
 
@@ -255,8 +254,7 @@ static void it_works_with_every_backfill(void **st)
 static void policies_that_decide_by_counts_do_not_go_with_it(void **st)
 {
     struct fx *f = fx_new(&(struct fx_setup){.order = "srtf", .preempt = "afresh"});
-    const struct stk_set set = {
-        .kind = STK_SET_PARAM, .name = "drain.after_s", .text = "300"};
+    const struct stk_set set = {.kind = STK_SET_PARAM, .name = "drain.after_s", .text = "300"};
 
     (void)st;
     assert_true(fx_set(f, &set) < 0);
