@@ -36,7 +36,7 @@ struct options {
     const char *compare, *cluster, *generate, *split_by, *pools, *jobs_out, *html, *trace_out,
         *log_out;
     const char *sequence, *tenants;
-    const char *rules, *start, *zone;
+    const char *rules, *reservations, *start, *zone;
     const char *const *traces;
     int n_traces;
     struct stk_trace_options read;
@@ -68,9 +68,10 @@ static const struct stk_option cluster_options[] = {
     {"pools", 0, "FILE", "makes these pools from lines vc,nodes", "@files"},
     {"tenants", 0, "FILE", "who may have how many GPUs at a time, and queues (YAML)", "@files"},
     {"rules", 0, "FILE", "what changes when, and until when (YAML)", "@files"},
-    {"before", 0, NULL, "each run also without the rules, to compare", NULL},
-    {"start", 0, "DATE", "when time begins, for rules: 2026-11-16 [08:00] (a Monday)", NULL},
-    {"zone", 0, "NAME", "of --start, and of rules that name none: Europe/Berlin (UTC)", NULL},
+    {"reservations", 0, "FILE", "GPUs set aside at some times (YAML)", "@files"},
+    {"before", 0, NULL, "each run also without rules and reservations, to compare", NULL},
+    {"start", 0, "DATE", "when time begins, for these: 2026-11-16 [08:00] (a Monday)", NULL},
+    {"zone", 0, "NAME", "of --start, and of those that name none: Europe/Berlin (UTC)", NULL},
     {0},
 };
 static const struct stk_option policy_options[] = {
@@ -185,6 +186,7 @@ static void take_simple(const struct stk_args *a, struct options *o)
         {"sequence", &o->sequence},
         {"tenants", &o->tenants},
         {"rules", &o->rules},
+        {"reservations", &o->reservations},
         {"start", &o->start},
         {"zone", &o->zone},
     };
@@ -212,10 +214,13 @@ static int check_together(const struct options *o, struct stk_err *err)
         return stk_err_set(err, -EINVAL,
                            "--sequence has no times: leave out --html, --split-by, --tenants and "
                            "--paranoid");
-    if (!o->rules && (o->before || o->start || o->zone))
-        return stk_err_set(err, -EINVAL, "--before, --start and --zone go with --rules FILE");
-    if (o->sequence && o->rules)
-        return stk_err_set(err, -EINVAL, "--sequence has no times: leave out --rules");
+    if (!o->rules && !o->reservations && (o->before || o->start || o->zone))
+        return stk_err_set(err, -EINVAL,
+                           "--before, --start and --zone go with --rules FILE or --reservations "
+                           "FILE");
+    if (o->sequence && (o->rules || o->reservations))
+        return stk_err_set(err, -EINVAL,
+                           "--sequence has no times: leave out --rules and --reservations");
     if (o->sequence && (o->run.recorded || !o->cluster))
         return stk_err_set(err, -EINVAL, "--sequence takes --cluster, and has no --recorded");
     if (o->sequence && o->jobs_out && o->compare)
@@ -429,14 +434,14 @@ static int fill(const struct options *o, const struct stk_trace *t, const struct
     return rc;
 }
 
-/* The text of the rules, and when time begins. */
-static int read_rules(const struct options *o, bool dated, struct stk_run_rules *ret,
-                      char **ret_text, struct stk_err *err)
+/* The text of a file of rules or reservations, and when time begins. */
+static int read_rules(const struct options *o, const char *path, bool dated,
+                      struct stk_run_rules *ret, char **ret_text, struct stk_err *err)
 {
     size_t len = 0;
-    int rc = stk_slurp(o->rules, ret_text, &len, err);
+    int rc = stk_slurp(path, ret_text, &len, err);
 
-    *ret = (struct stk_run_rules){.name = o->rules, .text = *ret_text, .len = len, .zone = o->zone};
+    *ret = (struct stk_run_rules){.name = path, .text = *ret_text, .len = len, .zone = o->zone};
     return rc < 0 ? rc
                   : stk_ruled_start(o->start ? o->start
                                     : dated  ? "1970-01-01"
@@ -447,8 +452,8 @@ static int read_rules(const struct options *o, bool dated, struct stk_run_rules 
 static int run_setups(const struct options *o, const struct stk_setup *setups, uint32_t n,
                       struct stk_run_result *results, struct stk_err *err)
 {
-    struct stk_run_rules rules;
-    char *rules_text = NULL;
+    struct stk_run_rules rules, windows;
+    char *rules_text = NULL, *windows_text = NULL;
     struct stk_cluster cluster = {0};
     struct stk_trace trace = {0};
     struct stk_tenants tenants = {0};
@@ -472,7 +477,12 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
     rc = rc < 0 ? rc : stk_flat_tenants_make(&flat, &trace, err);
     if (rc == 0 && o->rules) {
         c.options.rules = &rules;
-        rc = read_rules(o, stk_trace_is_dated(&trace), &rules, &rules_text, err);
+        rc = read_rules(o, o->rules, stk_trace_is_dated(&trace), &rules, &rules_text, err);
+    }
+    if (rc == 0 && o->reservations) {
+        c.options.reservations = &windows;
+        rc = read_rules(o, o->reservations, stk_trace_is_dated(&trace), &windows, &windows_text,
+                        err);
     }
     if (rc == 0 && o->sequence) {
         rc = fill(o, &trace, &cluster, setups, n, err);
@@ -496,6 +506,7 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
         rc = write_outputs(o, &trace, results, n + o->run.recorded, err);
     }
     free(rules_text);
+    free(windows_text);
     stk_tenants_free(&tenants);
     stk_flat_tenants_free(&flat);
     stk_trace_done(&trace);
@@ -503,8 +514,9 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
     return rc;
 }
 
-/* All of them once more, with the rules. */
-static int twice(struct stk_setup *setups, uint32_t *n, struct stk_err *err)
+/* All of them once more, with the rules or reservations. */
+static int twice(const struct options *o, struct stk_setup *setups, uint32_t *n,
+                 struct stk_err *err)
 {
     if (*n > MAX_RUNS / 2)
         return stk_err_set(err, -EINVAL, "--before takes at most %d runs", MAX_RUNS / 2);
@@ -513,7 +525,8 @@ static int twice(struct stk_setup *setups, uint32_t *n, struct stk_err *err)
         char name[sizeof(s->name)];
 
         *s = setups[i];
-        (void)snprintf(name, sizeof(name), "%.50s, rules", s->name);
+        (void)snprintf(name, sizeof(name), "%.40s, %s", s->name,
+                       o->rules ? "rules" : "reservations");
         (void)memcpy(s->name, name, sizeof(name));
     }
     *n *= 2;
@@ -533,7 +546,7 @@ static int simulate(struct options *o, struct stk_err *err)
     }
     rc = make_setups(o, setups, &n, err);
     if (rc == 0 && o->before)
-        rc = twice(setups, &n, err);
+        rc = twice(o, setups, &n, err);
     rc = rc < 0 ? rc : check_params(o, setups, n, err);
     rc = rc < 0 ? rc : find_solver(o, setups, n, err);
     rc = rc < 0 ? rc : run_setups(o, setups, n, results, err);

@@ -42,6 +42,7 @@ static void one(struct shared *s, uint32_t i, struct stk_progress *progress)
 
     o.progress = progress;
     o.rules = i < c->plain ? NULL : o.rules;
+    o.reservations = i < c->plain ? NULL : o.reservations;
     s->rcs[i] = stk_sim_run(c->trace, c->cluster, &c->setups[i], &o, &s->results[i], &s->errs[i]);
     if (s->rcs[i] < 0)
         return;

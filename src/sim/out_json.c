@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "rules/booked.h"
+
 #define DECIMALS 6
 
 static void member_u64(struct stk_emit *e, const char *name, uint64_t v)
@@ -70,6 +72,28 @@ static void fairness(struct stk_emit *e, const struct stk_fair_result *f)
     stk_emit_text(e, "]}");
 }
 
+static void reservations(struct stk_emit *e, const struct stk_booked *x)
+{
+    stk_emit_member(e, "reservations");
+    stk_emit_text(e, "[");
+    for (uint32_t i = 0; i < stk_booked_n(x); i++) {
+        const struct stk_booked_row *row = stk_booked_row(x, i);
+
+        stk_emit_text(e, i ? ",{\"name\":" : "{\"name\":");
+        stk_emit_json(e, row->name);
+        member_u64(e, "windows", row->windows);
+        member_u64(e, "lapsed", row->lapsed);
+        member_u64(e, "refused", row->refused);
+        member_real(e, "gpu_hours", row->gpu_hours);
+        if (row->note[0]) {
+            stk_emit_member(e, "note");
+            stk_emit_json(e, row->note);
+        }
+        stk_emit_text(e, "}");
+    }
+    stk_emit_text(e, "]");
+}
+
 void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
 {
     char digest[17];
@@ -123,6 +147,13 @@ void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
         member_real(e, "allocation",
                     r->blocked.all_gpu_s > 0 ? r->blocked.used_gpu_s / r->blocked.all_gpu_s : 0);
     }
+    if (r->drains > 0) {
+        member_u64(e, "drains", r->drains);
+        member_u64(e, "drains_started", r->drains_started);
+        member_u64(e, "drains_given_up", r->drains_given_up);
+    }
+    if (r->booked)
+        reservations(e, r->booked);
     if (r->fair.known)
         fairness(e, &r->fair);
     if (r->foreseen.every)

@@ -3,6 +3,7 @@
  * better. All cells are made first, since a column is as wide as its widest cell. */
 #include "sim/out_table.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "rules/booked.h"
 #include "sim/human.h"
 
 #define GAP 2
@@ -267,6 +269,25 @@ static bool wants_colour(FILE *f)
     return isatty(fileno(f)) && !(no && *no);
 }
 
+/* What became of reservations, and of GPUs that were kept free. */
+static void print_booked(FILE *f, const struct stk_run_result *r)
+{
+    if (r->drains > 0)
+        (void)fprintf(f,
+                      "%s: GPUs were kept free for a job %" PRIu64 " times: %" PRIu64
+                      " started, %" PRIu64 " given up\n",
+                      r->bundle, r->drains, r->drains_started, r->drains_given_up);
+    for (uint32_t i = 0; r->booked && i < stk_booked_n(r->booked); i++) {
+        const struct stk_booked_row *row = stk_booked_row(r->booked, i);
+
+        (void)fprintf(f, "%s: reservation %s: %u window%s, %u lapsed, %u refused, %.1f GPU-hours\n",
+                      r->bundle, row->name, row->windows, row->windows == 1 ? "" : "s", row->lapsed,
+                      row->refused, row->gpu_hours);
+        if (row->note[0])
+            (void)fprintf(f, "    refused: %s\n", row->note);
+    }
+}
+
 int stk_out_table(FILE *f, const struct stk_run_result *runs, uint32_t n_runs, struct stk_err *err)
 {
     struct table t = {.runs = runs, .n_runs = n_runs, .colour = wants_colour(f)};
@@ -277,6 +298,8 @@ int stk_out_table(FILE *f, const struct stk_run_result *runs, uint32_t n_runs, s
     table_fill(&t);
     print_blocks(&t, f);
     free(t.cells);
+    for (uint32_t i = 0; i < n_runs; i++)
+        print_booked(f, &runs[i]);
     if (fflush(f) || ferror(f))
         return stk_err_set(err, errno ? -errno : -EIO, "cannot write the table: %s",
                            strerror(errno ? errno : EIO));

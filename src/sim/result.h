@@ -14,6 +14,8 @@
 #include "sim/foresee.h"
 #include "sim/trace.h"
 
+struct stk_booked;
+
 struct stk_job_result {   /* index = index in trace->jobs */
     stk_time first_start; /* -1: never started */
     stk_time end;         /* -1: never ended */
@@ -63,7 +65,9 @@ struct stk_run_result {
     uint64_t colocations; /* starts beside another job */
     double least_speed;   /* the least share of its speed alone that company ever left a job */
     struct stk_fair_result fair;
-    uint64_t rounds; /* from time 0 to the end; 0: it did not decide in rounds */
+    uint64_t drains, drains_started, drains_given_up; /* GPUs kept free for single jobs */
+    struct stk_booked *booked; /* what became of reservations (rules/booked.h); NULL: none asked */
+    uint64_t rounds;           /* from time 0 to the end; 0: it did not decide in rounds */
     double cpu_s, rss_mib;
     uint64_t digest;
 };

@@ -19,6 +19,7 @@
 #include "engine/sim/sim.h"
 #include "hetero/hetero.h"
 #include "policy/registry.h"
+#include "sim/booked_run.h"
 #include "sim/mix.h"
 #include "sim/ruled.h"
 #include "sim/speeds.h"
@@ -54,6 +55,7 @@ struct sim_run {
     struct stk_fairness *fair;     /* NULL: nobody said who the tenants are */
     struct stk_foresee *foresee;   /* NULL: nobody asked */
     struct stk_ruled *ruled;       /* NULL: no rules */
+    struct stk_booked *booked;     /* NULL: no reservations */
     struct live *live;
     uint32_t cap_live;
     uint32_t next_job;
@@ -106,6 +108,11 @@ static stk_time next_submit(void *ctx)
     /* rules alone do not keep it going, but at the start */
     if (x->ruled && (at < STK_NEVER_TIME || x->s->n_live > 0))
         round = stk_ruled_next(x->ruled);
+    if (x->booked && (at < STK_NEVER_TIME || x->s->n_live > 0)) {
+        stk_time window = stk_booked_next(x->booked);
+
+        round = window < round ? window : round;
+    }
     at = round < at ? round : at;
     round = STK_NEVER_TIME;
 
@@ -150,6 +157,35 @@ static int fill_deps(struct sim_run *x, const struct stk_trace_job *j, struct st
     return 0;
 }
 
+/* The job's id as the trace has it. */
+static const char *id_of(const struct stk_trace *t, uint32_t i, char buf[64])
+{
+    uint64_t id = t->jobs[i].id;
+
+    if (id & STK_TRACE_ID_NAME)
+        (void)snprintf(buf, 64, "%s", stk_names_get(&t->ids, (uint32_t)(id & ~STK_TRACE_ID_NAME)));
+    else
+        (void)snprintf(buf, 64, "%llu", (unsigned long long)id);
+    return buf;
+}
+
+/* Whose reservations it may use. */
+static int book(const struct sim_run *x, uint32_t i, struct stk_terms *terms, struct stk_err *err)
+{
+    const struct stk_trace_job *j = &x->t->jobs[i];
+    const uint32_t named = j->extra ? x->t->extras[j->extra - 1].reservation : 0;
+    const char *name = named ? stk_names_get(&x->t->reservations, named - 1) : NULL;
+    char id[64];
+
+    if (!x->booked)
+        return 0;
+    terms->user = terms->user ? terms->user : j->user;
+    terms->reservation = stk_booked_id(x->booked, name, id_of(x->t, i, id));
+    return name && terms->reservation == 0
+               ? stk_err_set(err, -ENOENT, "there is no reservation \"%.60s\"", name)
+               : 0;
+}
+
 static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct stk_err *err)
 {
     const struct stk_trace_job *j = &x->t->jobs[i];
@@ -173,6 +209,8 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
         spec.tenant = x->flat->of_trace[j->tenant];
     spec.demand.gpu_types &= types_it_runs_on(x, j);
     stk_trace_terms(x->t, j, x->signals, &spec.terms);
+    if (book(x, i, &spec.terms, err) < 0)
+        return -ENOENT;
     if (counts_steps(x, j)) /* measured */
         spec.demand.n_speeds = 0;
     spec.demand.row = counts_steps(x, j) ? j->speed_row + 1 : 0;
@@ -183,18 +221,6 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
         x->numbers[i] = x->s->next_number;
     }
     return stk_loop_apply(loop, &ev, err);
-}
-
-/* The job's id as the trace has it. */
-static const char *id_of(const struct stk_trace *t, uint32_t i, char buf[64])
-{
-    uint64_t id = t->jobs[i].id;
-
-    if (id & STK_TRACE_ID_NAME)
-        (void)snprintf(buf, 64, "%s", stk_names_get(&t->ids, (uint32_t)(id & ~STK_TRACE_ID_NAME)));
-    else
-        (void)snprintf(buf, 64, "%llu", (unsigned long long)id);
-    return buf;
 }
 
 /* 0: it is left out. */
@@ -232,12 +258,21 @@ static int feed_jobs(struct sim_run *x, struct stk_loop *loop, stk_time now, str
     return 0;
 }
 
+static int apply_window(void *ctx, const struct stk_event *ev, struct stk_err *err)
+{
+    return stk_loop_apply(ctx, ev, err);
+}
+
 static int feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err)
 {
     struct sim_run *x = ctx;
     const struct stk_run_guest *g = guest_of(x);
-    int rc = feed_jobs(x, loop, now, err);
+    int rc = 0;
 
+    if (x->booked && stk_booked_next(x->booked) <= now)
+        rc = stk_booked_feed(x->booked, stk_core_next_booking(x->core), now, apply_window, loop,
+                             err);
+    rc = rc < 0 ? rc : feed_jobs(x, loop, now, err);
     if (rc == 0 && g->feed && g->next(g->ctx) <= now)
         rc = g->feed(g->ctx, loop, x->core, now, err);
     if (rc < 0)
@@ -412,6 +447,19 @@ static void watch_power(struct sim_run *x, const struct stk_event *ev)
         x->r->peak_w = x->watts;
 }
 
+/* One that begins after the last job counts for nothing. */
+static void watch_window(struct sim_run *x, const struct stk_event *ev)
+{
+    if (ev->type == STK_EV_RESERVE) {
+        x->r->drains += ev->u.booking->drain;
+        return;
+    }
+    x->r->drains_started += ev->u.unreserve.why == STK_OVER_STARTED;
+    x->r->drains_given_up += ev->u.unreserve.why == STK_OVER_GIVEN_UP;
+    if (x->booked && (x->next_job < x->t->n_jobs || x->s->n_live > 0))
+        stk_booked_over(x->booked, ev);
+}
+
 static void watch_event(void *ctx, const struct stk_event *ev)
 {
     struct sim_run *x = ctx;
@@ -429,6 +477,8 @@ static void watch_event(void *ctx, const struct stk_event *ev)
         watch_exit(x, ev);
     else if (ev->type == STK_EV_SUSPENDED)
         watch_leave(x, ev);
+    else if (ev->type == STK_EV_RESERVE || ev->type == STK_EV_UNRESERVE)
+        watch_window(x, ev);
     x->r->cycles += stk_cycles_see(&x->cycles, x->s, ev);
     if (x->fair && x->rc == 0)
         x->rc = stk_fairness_event(x->fair, x->s, ev);
@@ -700,6 +750,7 @@ static void clean_up(struct sim_run *x)
     stk_foresee_free(x->foresee);
     stk_fairness_free(x->fair);
     stk_ruled_free(x->ruled);
+    stk_booked_free(x->booked);
     stk_speed_table_done(&x->speeds);
     free(x->numbers);
     free(x->pool_of_group);
@@ -751,6 +802,8 @@ static void sum_up(struct sim_run *x, const struct stk_cluster *c, const struct 
     r->fair.asked = x->n_tenants > 0;
     if (x->foresee)
         stk_foresee_sum(x->foresee, r->jobs, &r->foreseen);
+    r->booked = x->booked; /* with all that became of it */
+    x->booked = NULL;
 }
 
 int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
@@ -780,6 +833,8 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
     rc = rc < 0 ? rc : make_rows(&x, err);
     if (rc == 0 && o->rules)
         rc = stk_ruled_new(o->rules, &joined, o->tenants, &x.ruled, err);
+    if (rc == 0 && o->reservations)
+        rc = stk_booked_of_run(o->reservations, t, &joined, x.tenants, x.n_tenants, &x.booked, err);
     rc = rc < 0 ? rc : make_core(&x, &joined, setup, &x.core, err);
     if (rc == 0 && o->paranoid)
         rc = make_core(&x, &joined, setup, &x.shadow, err);

@@ -36,11 +36,12 @@ struct stk_run_options {
     bool split;        /* a job's pool is the one named like its group */
     uint32_t first_id, last_id; /* the run ends when the jobs with these ids have; 0 to UINT32_MAX:
                                    when all have */
-    const struct stk_tenants *tenants;   /* matched with the trace; NULL: no limits */
-    const struct stk_flat_tenants *flat; /* for orders that ask for tenants; may be NULL */
-    struct stk_progress *progress;       /* NULL: none */
-    const struct stk_run_guest *guest;   /* NULL: none */
-    const struct stk_run_rules *rules;   /* NULL: none (sim/ruled.h) */
+    const struct stk_tenants *tenants;        /* matched with the trace; NULL: no limits */
+    const struct stk_flat_tenants *flat;      /* for orders that ask for tenants; may be NULL */
+    struct stk_progress *progress;            /* NULL: none */
+    const struct stk_run_guest *guest;        /* NULL: none */
+    const struct stk_run_rules *rules;        /* NULL: none (sim/ruled.h) */
+    const struct stk_run_rules *reservations; /* NULL: none (rules/booked.h) */
     const char *solver; /* path of stoker-lp, for objectives that need it; may be NULL */
 };
 

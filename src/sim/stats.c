@@ -5,6 +5,7 @@
  * Sums of microseconds are kept in 128 bits: a hundred million jobs that wait for days overflow 64.
  */
 #include "sim/stats.h"
+#include "rules/booked.h"
 
 #include <errno.h>
 #include <math.h>
@@ -25,6 +26,8 @@ void stk_run_result_done(struct stk_run_result *r)
         return;
     free(r->jobs);
     free(r->samples);
+    stk_booked_free(r->booked);
+    r->booked = NULL;
     r->jobs = NULL;
     r->samples = NULL;
     r->n_samples = r->cap_samples = 0;

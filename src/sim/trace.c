@@ -79,6 +79,7 @@ void stk_trace_done(struct stk_trace *t)
     stk_names_done(&t->queues);
     stk_names_done(&t->users);
     stk_names_done(&t->keep_groups);
+    stk_names_done(&t->reservations);
     stk_speed_table_free(t->speeds);
     *t = (struct stk_trace){0};
 }

@@ -223,6 +223,18 @@ static int read_place(struct stk_line_reader *r, const struct stk_line_key *k, j
     return rc;
 }
 
+static int read_reservation(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
+{
+    int rc;
+
+    if (!json_is_string(v) || json_string_length(v) == 0)
+        return stk_line_wrong(r, k, "the name of a reservation", v);
+    rc = stk_lines_name(r->in, &r->t->reservations, STK_TRACE_MAX_NAMES, stk_line_text(v), NULL,
+                        &r->x.reservation);
+    r->x.reservation += rc == 0;
+    return rc;
+}
+
 /* {"group": NAME, "min": NUMBER}: of the jobs of this group so many stay up. */
 static int read_keep_up(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
@@ -344,6 +356,7 @@ static const struct stk_line_key keys[] = {
     {"keep_up", read_keep_up, 0, 0, NULL, false},
     {"queue", read_place, AT(queue), 0, NULL, false},
     {"user", read_place, AT(user), 0, NULL, false},
+    {"reservation", read_reservation, 0, 0, NULL, false},
     {"array", stk_line_read_array, 0, 0, NULL, false},
     {"after", stk_line_read_after, 0, 0, NULL, false},
 };

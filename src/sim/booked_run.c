@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/booked_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct run {
+    const struct stk_trace *t;
+    const struct stk_cluster *c;
+    const struct stk_tenant_spec *tenants;
+    uint32_t n_tenants;
+};
+
+static uint32_t number(const struct stk_names *names, const char *name)
+{
+    int64_t n = stk_names_find(names, name, strlen(name));
+
+    return n < 0 ? STK_NONE : (uint32_t)n;
+}
+
+static uint32_t tenant(const struct run *x, const char *name)
+{
+    if (x->n_tenants == 0)
+        return number(&x->t->tenants, name);
+    for (uint32_t i = 0; i < x->n_tenants; i++)
+        if (strcmp(x->tenants[i].name, name) == 0)
+            return i;
+    return STK_NONE;
+}
+
+/* Nodes have numbers here, from 0 on; users are known by theirs + 1. */
+static uint32_t find(void *ctx, enum stk_booked_noun noun, const char *name)
+{
+    const struct run *x = ctx;
+    uint32_t n = STK_NONE;
+
+    switch (noun) {
+    case STK_BOOKED_TENANT:
+        return tenant(x, name);
+    case STK_BOOKED_USER:
+        n = number(&x->t->users, name);
+        return n == STK_NONE ? n : n + 1;
+    case STK_BOOKED_POOL:
+        return number(&x->c->pools, name);
+    case STK_BOOKED_GPU_TYPE:
+        return number(&x->c->gpu_types, name);
+    case STK_BOOKED_NODE:
+        n = (uint32_t)strtoul(name, NULL, 10);
+        return n < x->c->n_nodes ? n : STK_NONE;
+    }
+    return n;
+}
+
+static uint32_t gpus(void *ctx, uint32_t node, uint32_t *ret_pool)
+{
+    const struct run *x = ctx;
+
+    *ret_pool = x->c->nodes[node].pool.i;
+    return x->c->nodes[node].gpus;
+}
+
+int stk_booked_of_run(const struct stk_run_rules *f, const struct stk_trace *t,
+                      const struct stk_cluster *c, const struct stk_tenant_spec *tenants,
+                      uint32_t n_tenants, struct stk_booked **ret, struct stk_err *err)
+{
+    struct run x = {t, c, tenants, n_tenants};
+    const struct stk_booked_world w = {
+        &x, f->zone ? f->zone : "UTC", f->start_s, stk_ruled_start, find, gpus};
+
+    return stk_booked_new(f->name, f->text, f->len, &w, ret, err);
+}
