@@ -379,6 +379,34 @@ static void others_have_reserved(void **state)
     fx_free(f);
 }
 
+static void gpus_are_being_kept_free(void **state)
+{
+    struct fx *f = fx_new(&(struct fx_setup){.backfill = "skip", .params = "drain.after_s=10"});
+    uint32_t gang, other;
+    struct stk_reason r;
+
+    (void)state;
+    (void)fx_submit(f, fx_job(8, 100));
+    (void)fx_submit(f, fx_job(4, 50));
+    fx_turn(f);
+    gang = fx_submit(f, fx_job(16, 30));
+    (void)fx_submit(f, fx_job(1, 40));
+    fx_turn(f);
+    fx_run(f, 11 * STK_SECOND);
+    r = why(f, gang);
+    assert_int_equal(r.code, STK_WHY_DRAINS);
+    assert_int_equal(r.need, 16);
+    assert_int_equal(r.have, 3);
+    assert_int_equal(r.missing, 13);
+    assert_true(r.until == 100 * STK_SECOND);
+    other = fx_submit(f, fx_job(1, 200));
+    fx_turn(f);
+    r = why(f, other);
+    assert_int_equal(r.code, STK_WHY_BOOKED);
+    assert_int_equal(r.other, fx_of(f, gang)->number);
+    fx_free(f);
+}
+
 static void every_reason_was_met(void **state)
 {
     (void)state;
@@ -403,6 +431,7 @@ int main(void)
         cmocka_unit_test(its_tenant_has_enough),
         cmocka_unit_test(its_queue_is_full),
         cmocka_unit_test(others_have_reserved),
+        cmocka_unit_test(gpus_are_being_kept_free),
         cmocka_unit_test(every_reason_was_met),
     };
 
