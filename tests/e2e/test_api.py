@@ -546,7 +546,7 @@ def test_an_empty_token_logs_a_browser_out(daemon):
 
 
 def test_a_daemon_can_pretend_to_have_many_machines(tmp_path, document):
-    with Daemon(tmp_path, gpus=4, config="virtual_nodes: 20\n") as d:
+    with Daemon(tmp_path, gpus="20x4") as d:
         nodes = d.get("/v1/nodes")
         check(document, "Nodes", nodes)
         assert [n["name"][-5:] for n in nodes["nodes"]][:2] == ["-0001", "-0002"] and len(nodes["nodes"]) == 20

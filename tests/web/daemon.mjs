@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // daemon.mjs - a real daemon for the tests of the dashboard, with a state folder of its own.
 //
-//     const d = await Daemon.start({ gpus: 4, nodes: 1, config: "..." });
+//     const d = await Daemon.start({ gpus: 4, config: "..." }); // gpus: "20x8" for 20 machines
 //     const id = await d.submit({ command: ["/bin/sleep", "60"], gpus: 1 });
 //     await d.close();      // its jobs too
 import { spawn } from "node:child_process";
@@ -21,7 +21,7 @@ export class Daemon {
         d.socket = join(d.folder, "s.sock");
         d.options = options;
         d.port = 0;
-        writeFileSync(join(d.folder, "stoker.yaml"), `${options.config ?? ""}\n${options.nodes ? `virtual_nodes: ${options.nodes}\n` : ""}`);
+        writeFileSync(join(d.folder, "stoker.yaml"), options.config ?? "");
         await d.run();
         return d;
     }
