@@ -103,27 +103,35 @@ struct piece {
     uint64_t to;
 };
 
+json_t *stk_api_event(const struct stk_api *a, const struct stk_row *row, struct stk_wire *wire)
+{
+    json_t *o;
+
+    if (row->type == STK_EV_TICK || row->type >= STK_EV_TYPE_MAX)
+        return NULL;
+    o = json_pack("{s:I,s:o,s:s,s:o}", "seq", (json_int_t)row->seq, "at", stk_show_time(row->at),
+                  "type", stk_event_type_name((enum stk_event_type)row->type), "job",
+                  row->number ? json_integer(row->number) : json_null());
+    if (o && stk_wire_get(row->bytes, row->len, wire, NULL) == 0)
+        add_detail(a, o, &wire->ev);
+    return o;
+}
+
 static int add_event(void *ctx, const struct stk_row *row)
 {
     struct piece *p = ctx;
-    const char *type;
-    json_t *o;
+    json_t *o = stk_api_event(p->api, row, &p->wire);
     char *data;
     int n = 0;
 
     p->to = row->seq;
-    if (row->type == STK_EV_TICK || row->type >= STK_EV_TYPE_MAX)
+    if (!o)
         return 0;
-    type = stk_event_type_name((enum stk_event_type)row->type);
-    o = json_pack("{s:I,s:o,s:s,s:o}", "seq", (json_int_t)row->seq, "at", stk_show_time(row->at),
-                  "type", type, "job", row->number ? json_integer(row->number) : json_null());
-    if (stk_wire_get(row->bytes, row->len, &p->wire, NULL) == 0)
-        add_detail(p->api, o, &p->wire.ev);
     data = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(16));
     json_decref(o);
     if (data)
         n = snprintf(p->text + p->len, PIECE - p->len, "id: %" PRIu64 "\nevent: %s\ndata: %s\n\n",
-                     row->seq, type, data);
+                     row->seq, stk_event_type_name((enum stk_event_type)row->type), data);
     free(data);
     if (n < 0 || (size_t)n >= PIECE - p->len) { /* full; this one is the next piece's first */
         p->to = row->seq - 1;

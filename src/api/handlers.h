@@ -13,6 +13,7 @@
 struct stk_wait; /* wait.c: a request that waits for a job */
 struct stk_feed; /* events.c: a stream of events */
 struct stk_tail; /* log.c: a log that is followed */
+struct stk_wire;
 
 struct stk_user {
     uint32_t uid, gid;
@@ -73,6 +74,8 @@ void stk_api_reply(void *ctx, int status, json_t *take_body); /* stk_reply_fn of
 
 /* metrics.c: at most so old that it does not matter. */
 const struct stk_api_reasons *stk_api_reasons(struct stk_api *a);
+/* events.c: an event of the journal as it is shown, a new reference; NULL: it is not shown. */
+json_t *stk_api_event(const struct stk_api *a, const struct stk_row *row, struct stk_wire *wire);
 
 /* wait.c, events.c, log.c: what each does when time passes and after turns */
 void stk_wait_tick(struct stk_api *a);
@@ -92,6 +95,7 @@ stk_handler stk_do_jobs, stk_do_submit, stk_do_job, stk_do_verb, stk_do_act, stk
     stk_do_reserve, stk_do_unreserve, stk_do_token_new, stk_do_token_delete, stk_do_events,
     stk_do_health, stk_do_metrics, stk_do_openapi, stk_do_page, stk_do_page_js, stk_do_page_css,
     stk_do_rules, stk_do_rule, stk_do_rule_new, stk_do_rule_delete, stk_do_rule_test;
+stk_handler stk_do_job_events;
 /* measured */
 stk_handler stk_do_series, stk_do_metrics_jobs, stk_do_metrics_dcgm;
 

@@ -31,6 +31,8 @@ const struct stk_route stk_api_routes[] = {
     VERB("update", "change a job that has not started"),
     {"GET", "/v1/jobs/{id}/why", stk_do_why, STK_NEED_USER, "", NULL, "Why", NULL, 200,
      "why it waits, and what would help"},
+    {"GET", "/v1/jobs/{id}/events", stk_do_job_events, STK_NEED_USER, "", NULL, "JobEvents", NULL, 200,
+     "what happened to it, as far as the journal has it"},
     {"GET", "/v1/jobs/{id}/log", stk_do_log, STK_NEED_USER, "stream task offset limit tail follow", NULL, NULL,
      "text/plain", 200, "its output; with follow=1 as it comes"},
     {"GET", "/v1/jobs/{id}/items", stk_do_items, STK_NEED_USER, "state " PAGE, NULL, "Items", NULL, 200,

@@ -49,6 +49,20 @@ static int missing(uint64_t want, uint64_t got, bool is_first, struct stk_err *e
                        want);
 }
 
+static struct stk_row row_of(sqlite3_stmt *s)
+{
+    struct stk_row e = {.seq = (uint64_t)sqlite3_column_int64(s, 0),
+                        .at = sqlite3_column_int64(s, 1),
+                        .type = stk_db_u32(s, 2),
+                        .number = stk_db_u32(s, 3),
+                        .bytes = sqlite3_column_blob(s, 4),
+                        .len = (size_t)sqlite3_column_bytes(s, 4)};
+
+    if (!e.bytes)
+        e.bytes = ""; /* SQLite has no address for an empty one */
+    return e;
+}
+
 int stk_store_read(struct stk_store *st, uint64_t after, stk_row_fn fn, void *ctx,
                    struct stk_err *err)
 {
@@ -61,20 +75,71 @@ int stk_store_read(struct stk_store *st, uint64_t after, stk_row_fn fn, void *ct
         return rc;
     (void)sqlite3_bind_int64(s, 1, (int64_t)after);
     while ((rc = stk_db_row(st, s, "read events", err)) > 0) {
-        struct stk_row e = {.seq = (uint64_t)sqlite3_column_int64(s, 0),
-                            .at = sqlite3_column_int64(s, 1),
-                            .type = stk_db_u32(s, 2),
-                            .number = stk_db_u32(s, 3),
-                            .bytes = sqlite3_column_blob(s, 4),
-                            .len = (size_t)sqlite3_column_bytes(s, 4)};
+        struct stk_row e = row_of(s);
 
-        if (!e.bytes)
-            e.bytes = ""; /* SQLite has no address for an empty one */
         if (e.seq != want) {
             rc = missing(want, e.seq, want == after + 1, err);
             break;
         }
         want++;
+        rc = fn(ctx, &e);
+        if (rc != 0)
+            break;
+    }
+    (void)sqlite3_finalize(s);
+    return rc < 0 ? rc : 0;
+}
+
+/* The first event at or after a time; one more than the last when there is none. Times never go
+ * back in the journal. */
+static int first_at(struct stk_store *st, stk_time at, uint64_t *ret_seq, struct stk_err *err)
+{
+    uint64_t low = 0, high = 0;
+    sqlite3_stmt *s;
+    int rc = stk_store_span(st, &low, &high, err);
+
+    if (rc == 0)
+        rc = stk_db_once(st, "SELECT at FROM journal WHERE seq = ?1", &s, err);
+    if (rc < 0)
+        return rc;
+    high++;
+    while (low < high && rc >= 0) {
+        uint64_t mid = low + (high - low) / 2;
+
+        (void)sqlite3_bind_int64(s, 1, (int64_t)mid);
+        rc = stk_db_row(st, s, "read an event's time", err);
+        if (rc > 0 && sqlite3_column_int64(s, 0) < at)
+            low = mid + 1;
+        else
+            high = mid;
+        (void)sqlite3_reset(s);
+    }
+    (void)sqlite3_finalize(s);
+    *ret_seq = low;
+    return rc < 0 ? rc : 0;
+}
+
+int stk_store_read_job(struct stk_store *st, const struct stk_job_span *q, stk_row_fn fn, void *ctx,
+                       struct stk_err *err)
+{
+    uint64_t from = 0, to = 0;
+    sqlite3_stmt *s;
+    int rc = first_at(st, q->since, &from, err);
+
+    rc = rc < 0 ? rc : first_at(st, q->until < INT64_MAX ? q->until + 1 : q->until, &to, err);
+    rc = rc < 0 ? rc
+                : stk_db_once(st,
+                              "SELECT seq, at, type, number, body FROM journal WHERE seq >= ?1 AND"
+                              " seq < ?2 AND number = ?3 ORDER BY seq",
+                              &s, err);
+    if (rc < 0)
+        return rc;
+    (void)sqlite3_bind_int64(s, 1, (int64_t)from);
+    (void)sqlite3_bind_int64(s, 2, (int64_t)to);
+    (void)sqlite3_bind_int64(s, 3, q->number);
+    while ((rc = stk_db_row(st, s, "read a job's events", err)) > 0) {
+        struct stk_row e = row_of(s);
+
         rc = fn(ctx, &e);
         if (rc != 0)
             break;

@@ -99,6 +99,15 @@ int stk_store_append(struct stk_store *st, const struct stk_row *e, uint64_t *re
 int stk_store_read(struct stk_store *st, uint64_t after, stk_row_fn fn, void *ctx,
                    struct stk_err *err);
 
+/* The events of one job between two times, in order, as far as they are kept. Looks at every event
+ * between the times: 'journal' has no index on jobs, which every event would pay for. */
+struct stk_job_span {
+    stk_job_number number;
+    stk_time since, until;
+};
+int stk_store_read_job(struct stk_store *st, const struct stk_job_span *q, stk_row_fn fn, void *ctx,
+                       struct stk_err *err);
+
 /* The oldest event that is kept and the newest ever written. Nothing kept: first = last + 1. */
 int stk_store_span(struct stk_store *st, uint64_t *ret_first, uint64_t *ret_last,
                    struct stk_err *err);

@@ -539,6 +539,16 @@ def test_the_page_is_complete_in_itself(daemon):
     assert policy["script-src"] == "'self'" and policy["style-src"] == "'self'" and policy["default-src"] == "'none'"
 
 
+def test_the_life_of_a_job_is_its_events(daemon, document):
+    n = daemon.submit(command=["/bin/true"], gpus=1)
+    daemon.wait(n)
+    life = daemon.get(f"/v1/jobs/{n}/events")
+    check(document, "JobEvents", life)
+    assert [e["type"] for e in life["events"]] == ["submit", "place", "started", "exited"] and not life["more"]
+    assert {e["job"] for e in life["events"]} == {n} and life["events"][1]["gpu_indices"] and life["events"][3]["cause"] == "completed"
+    assert daemon.client().get("/v1/jobs/999999/events").status == 404 and daemon.web().get(f"/v1/jobs/{n}/events").status == 401
+
+
 def test_an_empty_token_logs_a_browser_out(daemon):
     a = daemon.web().get("/?token=")
     assert a.status == 303 and a.headers["Location"] == "/"

@@ -27,6 +27,42 @@ static int see(void *ctx, const struct stk_row *e)
     return s->n == s->stop_after ? s->result : 0;
 }
 
+static int see_of(void *ctx, const struct stk_row *e)
+{
+    struct seen *s = ctx;
+
+    if (s->n++ == 0)
+        s->first = e->seq;
+    assert_true(e->number == 7 && e->len < sizeof(s->last));
+    return s->n == s->stop_after ? s->result : 0;
+}
+
+/* The fixture's events are at T0 + the job's number: only job 7's are between the times. */
+static void events_of_one_job_come_back(void **state)
+{
+    struct box *b = *state;
+    struct stk_job_span all = {7, T0, INT64_MAX}, late = {7, T0 + 8, INT64_MAX},
+                        early = {7, T0, T0 + 6}, exact = {7, T0 + 7, T0 + 7};
+    struct seen s = {0};
+
+    ok(b, stk_store_read_job(b->st, &all, see_of, &s, &b->err));
+    assert_int_equal(s.n, 0);
+    begin(b);
+    for (uint32_t i = 1; i <= 20; i++)
+        (void)append(b, i <= 7 ? i : i < 12 ? 7 : i);
+    commit(b);
+    ok(b, stk_store_read_job(b->st, &exact, see_of, &s, &b->err));
+    assert_int_equal(s.n, 5);
+    assert_int_equal(s.first, 7);
+    ok(b, stk_store_read_job(b->st, &all, see_of, &s, &b->err));
+    assert_int_equal(s.n, 10);
+    ok(b, stk_store_read_job(b->st, &late, see_of, &s, &b->err));
+    ok(b, stk_store_read_job(b->st, &early, see_of, &s, &b->err));
+    assert_int_equal(s.n, 10);
+    s = (struct seen){.stop_after = 2, .result = -EILSEQ};
+    assert_int_equal(stk_store_read_job(b->st, &all, see_of, &s, &b->err), -EILSEQ);
+}
+
 static void events_come_back_in_order(void **state)
 {
     struct box *b = *state;
@@ -225,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         boxed_open(events_come_back_in_order),
+        boxed_open(events_of_one_job_come_back),
         boxed_open(an_empty_event_is_an_event),
         boxed_open(what_is_rolled_back_was_never_there),
         boxed_open(a_missing_event_is_noticed),
