@@ -132,6 +132,7 @@ void stk_api_free(struct stk_api *a)
     uv_close((uv_handle_t *)a->tick, free_handle);
     json_decref(a->sample);
     free(a->feed_text.text);
+    stk_line_free(a->line);
     explicit_bzero(a->login, sizeof(a->login));
     free(a);
 }

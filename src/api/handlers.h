@@ -14,6 +14,7 @@ struct stk_wait; /* wait.c: a request that waits for a job */
 struct stk_feed; /* events.c: a stream of events */
 struct stk_tail; /* log.c: a log that is followed */
 struct stk_wire;
+struct stk_line; /* line.c: places of waiting jobs */
 
 struct stk_user {
     uint32_t uid, gid;
@@ -37,6 +38,7 @@ struct stk_api {
         stk_job_number array;
         uint32_t at_once;
     } array_limit;
+    struct stk_line *line; /* NULL: nobody has looked yet */
     json_t *sample;
     const struct stk_series *series;
     struct stk_api_reasons { /* why jobs wait (metrics.c) */
@@ -74,6 +76,8 @@ void stk_api_reply(void *ctx, int status, json_t *take_body); /* stk_reply_fn of
 
 /* metrics.c: at most so old that it does not matter. */
 const struct stk_api_reasons *stk_api_reasons(struct stk_api *a);
+void stk_line_free(struct stk_line *l); /* line.c; NULL is a no-op */
+
 /* events.c: an event of the journal as it is shown, a new reference; NULL: it is not shown. */
 json_t *stk_api_event(const struct stk_api *a, const struct stk_row *row, struct stk_wire *wire);
 

@@ -443,6 +443,7 @@ static void set_core(const struct stk_show *v, json_t *o, const struct stk_entry
         set_turn(v, o, j);
     } else {
         set_reason(v, o, e, slot);
+        stk_show_position(v->api, o, slot);
     }
     stk_show_outlook(v->api, o, e->number);
 }

@@ -53,6 +53,8 @@ json_t *stk_show_time(stk_time t);
 
 /* When it is expected to start, and whether it will keep its deadline; nothing where that is not
  * known, or there is none. */
+/* line.c: its place in the line of its pool, when it waits. */
+void stk_show_position(struct stk_api *a, json_t *o, uint32_t slot);
 void stk_show_outlook(struct stk_api *a, json_t *o, stk_job_number number);
 
 /* Of each tenant in the list what it lends; who lends to whom. */

@@ -549,6 +549,16 @@ def test_the_life_of_a_job_is_its_events(daemon, document):
     assert daemon.client().get("/v1/jobs/999999/events").status == 404 and daemon.web().get(f"/v1/jobs/{n}/events").status == 401
 
 
+def test_waiting_jobs_have_a_place_in_line(daemon):
+    first = daemon.submit(command=SLEEP, gpus=2)
+    daemon.until(first, "running")
+    low, high = daemon.submit(command=SLEEP, gpus=2, priority=400), daemon.submit(command=SLEEP, gpus=2)
+    assert [daemon.job(n).get("position") for n in (first, high, low)] == [None, 1, 2]
+    daemon.post(f"/v1/jobs/{high}/hold")
+    assert [daemon.job(n).get("position") for n in (high, low)] == [None, 1]
+    assert {j["id"]: j.get("position") for j in daemon.jobs()} == {first: None, low: 1, high: None}
+
+
 def test_an_empty_token_logs_a_browser_out(daemon):
     a = daemon.web().get("/?token=")
     assert a.status == 303 and a.headers["Location"] == "/"
