@@ -9,11 +9,19 @@ import { link } from "./lib/live";
 import { useTick } from "./lib/store";
 import { askLogin, begin, session, unreachable } from "./lib/world";
 import { ClusterPage } from "./pages/cluster";
+import { JobPage } from "./pages/job";
+import { QueuePage } from "./pages/queue";
+import { TenantsPage } from "./pages/tenants";
 import { dark, setTheme, theme } from "./theme";
 import { Asking, Toasts } from "./ui";
 
-const PAGES: { path: string; title: string; page: (p: { arg: string }) => preact.JSX.Element }[] = [
+interface Page { path: string; title: string; page: (p: { arg: string }) => preact.JSX.Element; hidden?: boolean }
+
+const PAGES: Page[] = [
     { path: "cluster", title: "Cluster", page: ClusterPage },
+    { path: "queue", title: "Queue", page: QueuePage },
+    { path: "tenants", title: "Tenants", page: TenantsPage },
+    { path: "job", title: "Job", page: JobPage, hidden: true },
 ];
 
 function where(): { path: string; arg: string } {
@@ -101,7 +109,7 @@ function Frame() {
     const at = useWhere(), s = session.use(), gone = unreachable.use();
     const here = PAGES.find((p) => p.path === at.path);
     useEffect(() => {
-        document.title = here ? `${here.title} · stoker` : "stoker";
+        document.title = here ? `${here.title}${at.arg ? ` ${at.arg}` : ""} · stoker` : "stoker";
     }, [here, at.arg]);
     return (
         <>
@@ -112,7 +120,7 @@ function Frame() {
                     stoker
                 </a>
                 <nav aria-label="Pages">
-                    {PAGES.map((p) => <a href={`#/${p.path}`} aria-current={p.path === at.path ? "page" : undefined}>{p.title}</a>)}
+                    {PAGES.filter((p) => !p.hidden).map((p) => <a href={`#/${p.path}`} aria-current={p.path === at.path || (p.path === "queue" && at.path === "job") ? "page" : undefined}>{p.title}</a>)}
                 </nav>
                 <div class="right"><LinkState /><ThemeSwitch /><Me /></div>
             </header>

@@ -18,7 +18,7 @@ export interface Node { name: string; state: "up" | "down" | "drained"; pool: st
 
 export interface Reason { code: string; sentence: string; need: number; have: number; missing: number; off: number; other: number | null; until: Time }
 
-export interface Efficiency { gpu_hours?: number | null; money?: number | null; kwh?: number | null; util?: number | null;
+export interface Efficiency { gpu_hours?: number | null; money?: number | null; kwh?: number | null; currency?: string | null; util?: number | null;
     mem_used_max_mib?: number | null; gpus_idle?: number | null; verdict?: string; advice?: string | null }
 
 export interface Job { id: number; name: string; user: string; uid: number; queue: string; tenant: string | null; state: string; state_text: string; kind: string;
@@ -33,7 +33,7 @@ export interface Job { id: number; name: string; user: string; uid: number; queu
     items?: { total: number; todo: number; given: number; done: number; failed: number } }
 
 export interface Why { id: number; state: string; code: string; sentence: string; change: string | null; expected: Time; start_p50?: Time; start_p90?: Time;
-    holders: { id: number; name?: string; user: string; tenant?: string | null; gpus: number; ends?: Time; expected_end?: Time }[];
+    holders: { id: number; array_id?: number | null; array_index?: number | null; user?: string; tenant?: string | null; gpus: number; expected_end: Time; borrowed?: number }[];
     reasons: { code: string; sentence: string }[]; changes: { kind: string; sentence: string; command: string; evicts: number }[] }
 
 export interface Health { status: string; trouble: string | null; version: string; policy: string; now: number; up_s: number; seq: number; jobs: number; virtual: boolean;
@@ -45,6 +45,9 @@ export interface Cluster { version: string; policy: string; virtual: boolean; no
 
 export interface Tenant { name: string; parent: string | null; leaf: boolean; users: string[]; mine: boolean; limit: number | null; guarantee: number | null; weight: number;
     used: number; borrowed: number; due: number; waiting: number; jobs_running: number; jobs_waiting: number }
+
+export interface Lending { from: string; to: string; gpu_type: string | null; gpus: number }
+export interface Tenants { tenants: Tenant[]; lending?: Lending[]; lending_cut?: boolean }
 
 export class Refusal extends Error {
     constructor(public status: number, public code: string, message: string) {

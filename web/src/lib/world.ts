@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // world.ts - what all pages share: who looks, the GPUs, the jobs, the tenants, what happened last.
-import { Cluster, get, Health, Job, pages, Refusal, Tenant } from "./api";
+import { Cluster, get, Health, Job, pages, Refusal, Tenants } from "./api";
 import { Grid } from "./grid";
 import { Event, link, Stream } from "./live";
 import { Cell, Source } from "./store";
@@ -50,7 +50,7 @@ async function loadCluster(): Promise<Cluster> {
 }
 
 export const jobs = new Source<JobList>(loadJobs, 5000);
-export const tenants = new Source<Tenant[]>(async () => (await get<{ tenants: Tenant[] }>("/v1/tenants")).tenants, 10000);
+export const tenants = new Source<Tenants>(() => get("/v1/tenants"), 10000);
 
 /** Others that want to hear of every event: the page of a job, a timeline. */
 export const listeners = new Set<(e: Event) => void>();

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// plot.tsx - lines over time (uPlot), in the colours of the page. The same numbers are in words beside
+// it: a plot is never the only place where something is said.
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { theme } from "../theme";
+
+export interface Line { label: string; colour: string; values: (number | null)[]; fill?: boolean; dash?: boolean; step?: boolean }
+
+export interface Series { since: number; until: number; step_s: number; series: Record<string, unknown>[] }
+
+/** The times of the points: each is the mean of the step that begins there. */
+export function times(s: Series, n: number): number[] {
+    return Array.from({ length: n }, (_, i) => s.since + (i + 0.5) * s.step_s);
+}
+
+export function column(s: Series, i: number, name: string): (number | null)[] {
+    return (s.series[i]?.[name] as (number | null)[] | undefined) ?? [];
+}
+
+export function hasData(v: (number | null)[]): boolean {
+    return v.some((x) => x !== null && x !== undefined);
+}
+
+function options(width: number, height: number, lines: Line[], unit: string, max: number | undefined): uPlot.Options {
+    const css = getComputedStyle(document.documentElement), v = (n: string) => css.getPropertyValue(n).trim(), font = `11px ${getComputedStyle(document.body).fontFamily}`;
+    const axis = { stroke: v("--dim"), font, grid: { stroke: v("--line"), width: 1 }, ticks: { show: false } };
+    return {
+        width, height, cursor: { y: false, points: { size: 6 } }, legend: { show: lines.length > 1 }, padding: [8, 8, 0, 0],
+        scales: { y: { range: (_u, _a, b) => [0, max ?? Math.max(1e-9, (b ?? 1) * 1.1)] } },
+        axes: [{ ...axis, size: 24, values: (_u, list) => list.map((t) => new Date(t * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })) },
+            { ...axis, size: 48, values: (_u, list) => list.map((x) => `${x >= 10000 ? `${x / 1000}k` : Math.round(x * 100) / 100}${unit}`) }],
+        series: [{ value: (_u, t) => (t === null ? "" : new Date(t * 1000).toLocaleTimeString("en-GB")) },
+            ...lines.map((l): uPlot.Series => ({ label: l.label, stroke: l.colour, width: 1.5, dash: l.dash ? [4, 4] : undefined, fill: l.fill ? `${l.colour}22` : undefined, points: { show: false }, spanGaps: false,
+                paths: l.step ? uPlot.paths.stepped?.({ align: 1 }) : undefined, value: (_u, x) => (x === null ? "" : `${Math.round(x * 100) / 100}${unit}`) }))],
+    };
+}
+
+export function Plot(p: { label: string; at: number[]; lines: Line[]; unit?: string; max?: number; height?: number }) {
+    const ref = useRef<HTMLDivElement>(null), plot = useRef<uPlot | null>(null);
+    theme.use();
+    const shape = `${p.lines.map((l) => l.label + l.colour).join()}${theme.value}${document.documentElement.dataset.theme}${p.unit}`;
+    useEffect(() => {
+        const el = ref.current as HTMLDivElement;
+        const make = () => {
+            plot.current?.destroy();
+            plot.current = el.clientWidth ? new uPlot(options(el.clientWidth, p.height ?? 150, p.lines, p.unit ?? "", p.max), [p.at, ...p.lines.map((l) => l.values)] as uPlot.AlignedData, el) : null;
+        };
+        make();
+        const watch = new ResizeObserver(() => (plot.current && el.clientWidth ? plot.current.setSize({ width: el.clientWidth, height: p.height ?? 150 }) : make()));
+        watch.observe(el);
+        return () => {
+            watch.disconnect();
+            plot.current?.destroy();
+            plot.current = null;
+        };
+    }, [shape]);
+    useEffect(() => plot.current?.setData([p.at, ...p.lines.map((l) => l.values)] as uPlot.AlignedData), [p.at, p.lines]);
+    return <figure class="plot"><figcaption>{p.label}</figcaption><div ref={ref} role="img" aria-label={p.label} /></figure>;
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// job.tsx - one job: its life, what it uses, what it says, what it costs and what would be better.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { act, Verb } from "../lib/act";
+import { get, Job, Why } from "../lib/api";
+import { amount, clock, clockSeconds, full, gib, jobName, percent, place, plural, span } from "../lib/format";
+import type { Event } from "../lib/live";
+import { column, hasData, Plot, Series, times } from "../lib/plot";
+import { verb } from "../lib/sentences";
+import { Source, useTick } from "../lib/store";
+import { askLogin, listeners, now, you } from "../lib/world";
+import { Choice, Empty, Panel, State } from "../ui";
+import { expected, Progress } from "./queue";
+
+const LOG_CHARS = 400000; // kept of the output
+
+interface Life { events: Event[]; more: boolean }
+
+function useJob(id: string): { job: Source<Job>; life: Source<Life>; why: Source<Why>; series: Source<Series> } {
+    const s = useMemo(() => {
+        const job = new Source<Job>(() => get(`/v1/jobs/${id}`), 5000);
+        return { job, life: new Source<Life>(() => get(`/v1/jobs/${id}/events`), 0), why: new Source<Why>(() => get(`/v1/jobs/${id}/why`), 0),
+            series: new Source<Series>(() => {
+                const j = job.data.value, until = j?.ended ?? now(), since = Math.max(j?.started ?? until - 3600, until - 86400);
+                return get(`/v1/series?of=job&id=${j?.id ?? id}&since=${Math.floor(since)}&until=${Math.ceil(until)}`);
+            }, 10000) };
+    }, [id]);
+    useEffect(() => {
+        const f = (e: Event) => {
+            if (e.job !== null && (e.job === s.job.data.value?.id || String(e.job) === id)) {
+                s.job.touch();
+                s.life.touch();
+                s.why.touch();
+            }
+        };
+        listeners.add(f);
+        return () => void listeners.delete(f);
+    }, [s]);
+    return s;
+}
+
+const VERBS: { verb: Verb; text: string; when: string[] }[] = [
+    { verb: "hold", text: "Hold", when: ["waiting", "blocked"] }, { verb: "release", text: "Release", when: ["held"] }, { verb: "suspend", text: "Suspend", when: ["running"] },
+    { verb: "resume", text: "Resume", when: ["suspended"] }, { verb: "requeue", text: "Requeue", when: ["running", "suspended"] }, { verb: "cancel", text: "Cancel", when: ["held", "blocked", "waiting", "starting", "running", "suspended"] },
+];
+
+function LifeLine(p: { life: Life | null; job: Job }) {
+    const list = p.life?.events ?? [];
+    return (
+        <Panel title="Life" note={p.life?.more ? "the first 1000 events" : undefined}>
+            {!p.life ? <p class="note">Loading</p> : (
+                <ol class="life">
+                    {list.length === 0 && <li><span class="note">The journal no longer has the events of this job.</span></li>}
+                    {list.map((e, i) => (
+                        <li key={e.seq} class={`e-${e.type} ${e.type === "exited" && e.cause !== "completed" ? "ill" : ""}`}>
+                            <time title={full(e.at)}>{clockSeconds(e.at)}</time>
+                            <span>{verb(e)}{e.type === "exited" && p.job.note && p.job.state === "done" && i === list.length - 1 ? <small class="note"> {p.job.note}</small> : ""}</span>
+                            <small class="note">{i > 0 ? `after ${span(e.at - list[i - 1].at)}` : full(e.at).slice(0, 10)}</small>
+                        </li>
+                    ))}
+                    {p.job.state !== "done" && <li class="now"><time>now</time><span>{p.job.state_text}</span></li>}
+                </ol>
+            )}
+        </Panel>
+    );
+}
+
+const COLOURS = ["#3b82c4", "#e07b39", "#3f9c6b", "#7a6bd1"];
+
+function Plots(p: { series: Series | null; job: Job }) {
+    const s = p.series, made = useMemo(() => {
+        if (!s?.series.length) return [];
+        const at = times(s, (s.series[0].gpus as unknown[] | undefined)?.length ?? 0), of = (name: string, k = 1) => column(s, 0, name).map((x) => (x === null ? null : x * k));
+        return [
+            { label: "GPUs it has, and GPUs at work", unit: "", lines: [{ label: "has", colour: COLOURS[0], values: of("gpus"), step: true, dash: true }, { label: "at work", colour: COLOURS[1], values: of("active"), fill: true }] },
+            { label: "Busy, mean of its GPUs", unit: " %", max: 100, lines: [{ label: "busy", colour: COLOURS[1], values: of("util", 100), fill: true }] },
+            { label: "GPU memory", unit: " GiB", lines: [{ label: "GPU memory", colour: COLOURS[0], values: of("mem_mib", 1 / 1024), fill: true }] },
+            { label: "Power", unit: " W", lines: [{ label: "power", colour: COLOURS[3], values: of("power_w"), fill: true }] },
+            { label: "CPU cores used", unit: "", lines: [{ label: "CPU", colour: COLOURS[2], values: of("cpus"), fill: true }] },
+            { label: "Memory", unit: " GiB", lines: [{ label: "memory", colour: COLOURS[2], values: of("rss_mib", 1 / 1024), fill: true }] },
+        ].map((x) => ({ ...x, at })).filter((x) => x.lines.some((l) => hasData(l.values)));
+    }, [s]);
+    return (
+        <Panel title="What it uses">
+            {made.length === 0 ? <p class="note">{p.job.started ? "Nothing has been measured yet." : "It has not started."}</p>
+                : <div class="plots">{made.map((m) => <Plot key={m.label} {...m} />)}</div>}
+        </Panel>
+    );
+}
+
+function Log(p: { job: Job }) {
+    const [stream, setStream] = useState<"stdout" | "stderr">("stdout"), [text, setText] = useState(""), [end, setEnd] = useState(""), box = useRef<HTMLPreElement>(null), stick = useRef(true);
+    const started = p.job.started !== null;
+    useEffect(() => {
+        if (!started) return undefined;
+        const stop = new AbortController();
+        let all = "", frame = 0;
+        setText("");
+        setEnd("");
+        const show = () => {
+            frame = 0;
+            setText(all);
+        };
+        void (async () => {
+            try {
+                const r = await fetch(`/v1/jobs/${p.job.id}/log?stream=${stream}&tail=2000&follow=1`, { signal: stop.signal });
+                if (!r.ok || !r.body) throw new Error((await r.json().catch(() => null))?.error?.message ?? `the daemon answered ${r.status}`);
+                const reader = r.body.getReader(), decoder = new TextDecoder();
+                for (;;) {
+                    const { done, value } = await reader.read();
+                    if (done) break;
+                    all = (all + decoder.decode(value, { stream: true })).slice(-LOG_CHARS);
+                    if (!frame) frame = requestAnimationFrame(show);
+                }
+                setEnd("the end");
+            } catch (e) {
+                if (!stop.signal.aborted) setEnd((e as Error).message);
+            }
+        })();
+        return () => {
+            stop.abort();
+            cancelAnimationFrame(frame);
+        };
+    }, [p.job.id, stream, started, p.job.restarts]);
+    useEffect(() => {
+        if (stick.current && box.current) box.current.scrollTop = box.current.scrollHeight;
+    }, [text]);
+    const two = p.job.stderr && p.job.stderr !== p.job.stdout;
+    return (
+        <Panel title="Output" note={end || (started ? "follows" : undefined)} actions={two ? <Choice label="Stream" value={stream} of={[["stdout", "stdout"], ["stderr", "stderr"]]} onChange={(x: "stdout" | "stderr") => setStream(x)} /> : undefined}>
+            {!started ? <p class="note">It has not started.</p>
+                : <pre class="log" ref={box} tabIndex={0} role="log" aria-label="Output of the job" onScroll={(e) => { const b = e.currentTarget; stick.current = b.scrollHeight - b.scrollTop - b.clientHeight < 24; }}>{text || (end ? "(nothing was written)" : "")}</pre>}
+        </Panel>
+    );
+}
+
+function Cost(p: { job: Job }) {
+    const j = p.job, e = j.efficiency, hours = e?.gpu_hours ?? (j.run_s * j.gpus) / 3600;
+    return (
+        <Panel title="Cost and use">
+            <dl class="facts">
+                <div><dt>GPU-hours</dt><dd>{hours < 0.01 ? hours.toFixed(4) : amount(Math.round(hours * 100) / 100)}</dd></div>
+                {e?.money !== null && e?.money !== undefined && <div><dt>money</dt><dd>{amount(Math.round(e.money * 100) / 100)} {e.currency ?? ""}</dd></div>}
+                {e?.kwh !== null && e?.kwh !== undefined && <div><dt>energy</dt><dd>{amount(Math.round(e.kwh * 100) / 100)} kWh</dd></div>}
+                {e?.util !== null && e?.util !== undefined && <div><dt>GPUs busy</dt><dd>{percent(e.util)}</dd></div>}
+                {!!e?.gpus_idle && <div><dt>idle</dt><dd>{e.gpus_idle} of {plural(j.gpus, "GPU")}</dd></div>}
+                {!!e?.mem_used_max_mib && <div><dt>GPU memory, at most</dt><dd>{gib(e.mem_used_max_mib)}</dd></div>}
+            </dl>
+            {e?.verdict && e.verdict !== "unknown" && <p class={`advice ${e.verdict === "good" ? "good" : "warn"}`}><strong>{e.verdict === "good" ? "Uses what it has." : e.verdict === "idle" ? "Does nothing with its GPUs." : "Uses little of what it has."}</strong> {e.advice ?? ""}</p>}
+            {j.warning && <p class="advice warn">{j.warning}</p>}
+        </Panel>
+    );
+}
+
+function Facts(p: { job: Job }) {
+    const j = p.job, rows: [string, string][] = [["number", jobName(j, j.id)], ["user", j.user]];
+    if (j.tenant) rows.push(["tenant", j.tenant]);
+    rows.push(["queue", j.queue], ["kind", j.kind], ["GPUs", `${amount(j.gpus)}${j.tasks > 1 ? ` in ${j.tasks} tasks` : ""}${j.part?.mig ? ` (${j.part.mig})` : ""}`]);
+    if (j.node) rows.push(["on", place(j)]);
+    if (j.priority !== undefined) rows.push(["priority", `${j.priority}${j.tier ? `, ${j.tier}` : ""}`]);
+    rows.push(["submitted", full(j.submitted)]);
+    if (j.started) rows.push(["started", full(j.started)], ["waited", span(j.started - j.submitted)]);
+    if (j.expected_end) rows.push(["ends about", clock(j.expected_end)]);
+    if (j.time_limit_s) rows.push(["time limit", span(j.time_limit_s)]);
+    if (j.ended) rows.push(["ended", full(j.ended)]);
+    rows.push(["ran", span(j.run_s)]);
+    if (j.restarts) rows.push(["starts again", String(j.restarts)]);
+    if (j.preemptions) rows.push(["gave way", plural(j.preemptions, "time")]);
+    if (j.workdir) rows.push(["folder", j.workdir]);
+    return <Panel title="Facts"><dl class="facts">{rows.map(([k, v]) => <div><dt>{k}</dt><dd>{v}</dd></div>)}</dl></Panel>;
+}
+
+function Waits(p: { source: Source<Why>; job: Job }) {
+    const why = p.source.use();
+    return (
+        <Panel title="Why it waits" note={p.job.position ? `place ${p.job.position} in line` : undefined}>
+            {!why ? <p class="note">{p.source.error.value?.message ?? "Trying what would help, on a copy of the scheduler"}</p> : (
+                <div class="why">
+                    <div>
+                        <ul class="dots">{(why.reasons.length ? why.reasons : [why]).map((r) => <li>{r.sentence}</li>)}</ul>
+                        {p.job.start_p50 && <p>Expected to start in <strong>{expected(p.job)}</strong>: half of such jobs by the first, nine of ten by the second.</p>}
+                    </div>
+                    <div>
+                        <h3>What would start it now</h3>
+                        {why.changes.length === 0 ? <p class="note">Nothing that was tried.</p> : <ol class="dots">{why.changes.slice(0, 5).map((c) => <li>{c.sentence}{c.evicts ? ` (${plural(c.evicts, "job")} would give way)` : ""}<code>{c.command}</code></li>)}</ol>}
+                    </div>
+                </div>
+            )}
+        </Panel>
+    );
+}
+
+function One(p: { id: string }) {
+    const s = useJob(p.id), job = s.job.use(), life = s.life.use(), series = s.series.use();
+    useTick(1000);
+    useEffect(() => {
+        if (job) s.series.touch();
+    }, [job?.state]);
+    if (!job) return <p class="banner" role="status">{s.job.error.value?.message ?? "Loading"}</p>;
+    const command = Array.isArray(job.command) ? job.command.join(" ") : job.command ?? (job.script ? "a script" : "");
+    return (
+        <>
+            <div class="head">
+                <h1>{job.name || `job ${jobName(job, job.id)}`}</h1>
+                <State state={job.state} cause={job.cause} />
+                <span class="note">{job.state_text}</span>
+                <div class="actions">{VERBS.filter((v) => v.when.includes(job.state)).map((v) => <button type="button" onClick={() => act(v.verb, [job.id])}>{v.text}</button>)}</div>
+            </div>
+            {command && <p class="command"><code>{command}</code></p>}
+            {job.state === "running" && <div class="bigprogress"><Progress job={job} /></div>}
+            <div class="split">
+                <div class="stack">
+                    {["waiting", "blocked", "held"].includes(job.state) && <Waits source={s.why} job={job} />}
+                    <Plots series={series} job={job} />
+                    <Log job={job} />
+                </div>
+                <aside aria-label="About this job"><Cost job={job} /><LifeLine life={life} job={job} /><Facts job={job} /></aside>
+            </div>
+        </>
+    );
+}
+
+export function JobPage(p: { arg: string }) {
+    if (!you()) return <Empty title="Log in to see a job"><button type="button" class="primary" onClick={() => askLogin(true)}>Log in</button></Empty>;
+    if (!/^\d+(_\d+)?$/.test(p.arg)) return <Empty title={`“${p.arg}” is not the number of a job`}>A job has a number, such as 12, or 12_4: element 4 of array 12.</Empty>;
+    return <One key={p.arg} id={p.arg} />;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// timeline.tsx - what ran where, what runs until when, and what is expected to start: one row for each
+// GPU, or for each node of a cluster that is larger, and time from left to right.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Job } from "../lib/api";
+import { nameColour } from "../lib/colour";
+import { clock, plural, span } from "../lib/format";
+import { Past } from "../lib/past";
+import { useTick } from "../lib/store";
+import { grid, now, you } from "../lib/world";
+import { Choice, Empty, Panel, useKept } from "../ui";
+import { theme } from "../theme";
+
+const LABEL = 92, ROW = 22, AXIS = 22, MAX_ROWS = 80, MAX_FORECAST = 24;
+const SPANS: Record<string, number> = { "1h": 3600, "6h": 21600, "24h": 86400, "7d": 604800 };
+
+interface Bar { row: number; from: number; to: number; until?: number; job: number; text: string; owner: string; kind: "past" | "now" | "forecast"; bad?: boolean }
+interface Row { label: string; head?: boolean }
+
+const FAILED = new Set(["failed", "killed", "out_of_memory", "timeout", "node_lost", "gpu_error", "lost"]);
+
+/** Rows by node, and by GPU where these are few. */
+function rowsOf(): { rows: Row[]; at(node: string, gpu: number): number; each: boolean } {
+    const each = grid.gpus.length <= 64, index = new Map<string, number>(), rows: Row[] = [];
+    for (const n of grid.nodes) {
+        if (rows.length >= MAX_ROWS) break;
+        if (!each) {
+            index.set(n.name, rows.length);
+            rows.push({ label: n.name });
+            continue;
+        }
+        for (let g = 0; g < n.gpus; g++) {
+            index.set(`${n.name}/${g}`, rows.length);
+            rows.push({ label: grid.nodes.length > 1 ? `${n.name} ${g}` : `GPU ${g}` });
+        }
+    }
+    return { rows, each, at: (node, gpu) => index.get(each ? `${node}/${gpu}` : node) ?? -1 };
+}
+
+function build(past: Past, running: Job[], waiting: Job[], ended: Job[]): { rows: Row[]; bars: Bar[] } {
+    const { rows, at, each } = rowsOf(), bars: Bar[] = [], known = new Map([...ended, ...waiting, ...running].map((j) => [j.id, j]));
+    for (const s of past.stays) {
+        const j = known.get(s.job), live = s.to === null;
+        if (live && !j?.node) continue;
+        for (const g of each ? s.gpus : s.gpus.slice(0, 1)) {
+            const row = at(s.node, g);
+            if (row >= 0)
+                bars.push({ row, from: s.from, to: s.to ?? now(), until: live ? j?.expected_end ?? undefined : undefined, job: s.job, text: j?.name || `job ${s.job}`,
+                    owner: j?.tenant || j?.user || "", kind: live ? "now" : "past", bad: FAILED.has(s.how ?? "") });
+        }
+    }
+    const seen = new Set(past.stays.filter((s) => s.to === null).map((s) => s.job));
+    for (const j of running) // placed before the events that are kept
+        for (const p of seen.has(j.id) ? [] : j.pieces ?? [{ node: j.node ?? "", gpu_indices: j.gpu_indices ?? [] }])
+            for (const g of each ? p.gpu_indices : p.gpu_indices.slice(0, 1)) {
+                const row = at(p.node, g);
+                if (row >= 0) bars.push({ row, from: j.started ?? now(), to: now(), until: j.expected_end ?? undefined, job: j.id, text: j.name, owner: j.tenant || j.user, kind: "now" });
+            }
+    const next = waiting.filter((j) => j.start_p50).sort((a, b) => (a.start_p50 as number) - (b.start_p50 as number)).slice(0, MAX_FORECAST);
+    if (next.length) rows.push({ label: "expected", head: true });
+    for (const j of next) {
+        const from = Math.max(now(), j.start_p50 as number);
+        rows.push({ label: `job ${j.id}` });
+        bars.push({ row: rows.length - 1, from, to: from + (j.estimate_s || 3600), job: j.id, text: `${j.name} · ${plural(j.gpus, "GPU")}`, owner: j.tenant || j.user, kind: "forecast" });
+    }
+    return { rows, bars };
+}
+
+const STEPS = [300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+
+function draw(c: CanvasRenderingContext2D, w: number, h: number, rows: Row[], bars: Bar[], t0: number, t1: number): void {
+    const css = getComputedStyle(document.documentElement), v = (n: string) => css.getPropertyValue(n).trim(), font = getComputedStyle(document.body).fontFamily;
+    const x = (t: number) => LABEL + ((t - t0) / (t1 - t0)) * (w - LABEL), step = STEPS.find((s) => (s / (t1 - t0)) * (w - LABEL) > 70) ?? 86400;
+    const offset = new Date(t0 * 1000).getTimezoneOffset() * 60;
+    c.clearRect(0, 0, w, h);
+    c.font = `11px ${font}`;
+    c.textBaseline = "middle";
+    for (let t = Math.ceil((t0 - offset) / step) * step + offset; t < t1; t += step) {
+        c.fillStyle = v("--line");
+        c.fillRect(Math.round(x(t)), AXIS, 1, h - AXIS);
+        c.fillStyle = v("--dim");
+        if (x(t) + 34 < w) c.fillText(clock(t), x(t) - 14 < LABEL ? LABEL : x(t) - 14, AXIS / 2);
+    }
+    rows.forEach((r, i) => {
+        const y = AXIS + i * ROW;
+        c.fillStyle = v("--line");
+        c.fillRect(0, y, w, 1);
+        c.fillStyle = r.head ? v("--text") : v("--dim");
+        c.font = `${r.head ? "600 " : ""}11px ${font}`;
+        c.save();
+        c.beginPath();
+        c.rect(0, y, LABEL - 8, ROW);
+        c.clip();
+        c.fillText(r.label, 0, y + ROW / 2 + 1);
+        c.restore();
+    });
+    c.save();
+    c.beginPath();
+    c.rect(LABEL, AXIS, w - LABEL, h - AXIS);
+    c.clip();
+    c.font = `11px ${font}`;
+    for (const b of bars) {
+        const y = AXIS + b.row * ROW + 3, a = x(b.from), e = Math.max(a + 2, x(b.to)), tall = ROW - 5, colour = b.bad ? v("--bad") : nameColour(b.owner);
+        if (e < LABEL || a > w) continue;
+        if (b.until && b.until > b.to) {
+            c.globalAlpha = 0.28;
+            c.fillStyle = colour;
+            c.fillRect(e, y, x(b.until) - e, tall);
+        }
+        c.globalAlpha = b.kind === "past" ? 0.55 : b.kind === "forecast" ? 0.22 : 0.95;
+        c.fillStyle = colour;
+        c.fillRect(a, y, Math.max(1, e - a - 1), tall);
+        c.globalAlpha = 1;
+        if (b.kind === "forecast") {
+            c.strokeStyle = colour;
+            c.setLineDash([4, 3]);
+            c.strokeRect(a + 0.5, y + 0.5, e - a - 2, tall - 1);
+            c.setLineDash([]);
+        }
+        const from = Math.max(a, LABEL), room = (b.until ? x(b.until) : e) - from - 10;
+        if (room > 30) {
+            c.save();
+            c.beginPath();
+            c.rect(from, y, room + 6, tall);
+            c.clip();
+            c.fillStyle = b.kind === "now" && e - from > room / 2 ? "#fff" : v("--text");
+            c.fillText(b.text, from + 6, y + tall / 2 + 1);
+            c.restore();
+        }
+    }
+    c.restore();
+    c.fillStyle = v("--accent");
+    c.fillRect(Math.round(x(now())), AXIS - 6, 2, h - AXIS + 6);
+}
+
+export function Timeline(p: { running: Job[]; waiting: Job[]; ended: Job[] }) {
+    const past = useRef<Past | null>(null), canvas = useRef<HTMLCanvasElement>(null), [range, setRange] = useKept<string>("range", "1h"), [tip, setTip] = useState<{ x: number; y: number; text: string } | null>(null);
+    const [version, setVersion] = useState(0), [width, setWidth] = useState(0), wrap = useRef<HTMLDivElement>(null);
+    grid.version.use();
+    theme.use();
+    useTick(2000);
+    useEffect(() => {
+        if (!you()) return undefined;
+        const it = (past.current = new Past()), stop = it.version.follow(() => setVersion((n) => n + 1));
+        it.begin();
+        return () => {
+            stop();
+            it.end();
+        };
+    }, []);
+    useEffect(() => {
+        const watch = new ResizeObserver(() => setWidth(wrap.current?.clientWidth ?? 0));
+        if (wrap.current) watch.observe(wrap.current);
+        return () => watch.disconnect();
+    }, [you() !== undefined]);
+    const long = SPANS[range] ?? 3600, t0 = now() - long * 0.65, t1 = now() + long * 0.35;
+    const { rows, bars } = useMemo(() => (past.current ? build(past.current, p.running, p.waiting, p.ended) : { rows: [], bars: [] }), [version, p.running, p.waiting, p.ended, grid.nodes]);
+    const height = AXIS + rows.length * ROW + 1;
+    useEffect(() => {
+        const c = canvas.current, r = Math.min(3, window.devicePixelRatio || 1);
+        if (!c || !width) return;
+        c.width = Math.round(width * r);
+        c.height = Math.round(height * r);
+        c.style.width = `${width}px`;
+        c.style.height = `${height}px`;
+        const ctx = c.getContext("2d") as CanvasRenderingContext2D;
+        ctx.setTransform(r, 0, 0, r, 0, 0);
+        draw(ctx, width, height, rows, bars, t0, t1);
+    });
+    const find = (e: MouseEvent): Bar | undefined => {
+        const b = (canvas.current as Element).getBoundingClientRect(), t = t0 + ((e.clientX - b.left - LABEL) / (width - LABEL)) * (t1 - t0), row = Math.floor((e.clientY - b.top - AXIS) / ROW);
+        return bars.find((x) => x.row === row && t >= x.from && t <= (x.until ?? x.to));
+    };
+    if (!you()) return <Panel title="Timeline"><Empty title="Log in to see jobs in time" /></Panel>;
+    return (
+        <Panel title="Timeline" note={`the past faint, the present full, what is expected in outline${grid.nodes.length > MAX_ROWS ? `; the first ${MAX_ROWS} of ${grid.nodes.length} nodes` : ""}`}
+            actions={<Choice label="How long" value={range} of={Object.keys(SPANS).map((k) => [k, k])} onChange={setRange} />}>
+            <div class="map" ref={wrap}>
+                <canvas ref={canvas} role="img" aria-label={`Timeline of ${plural(bars.length, "stay")} of jobs on GPUs. The lists say the same.`}
+                    onMouseMove={(e) => { const b = find(e), r = (wrap.current as Element).getBoundingClientRect(); setTip(b ? { x: Math.min(e.clientX - r.left, r.width - 240), y: e.clientY - r.top + 16, text: `${b.text} (job ${b.job}): ${b.kind === "forecast" ? "expected " : ""}${clock(b.from)} to ${clock(b.until ?? b.to)}, ${span((b.until ?? b.to) - b.from)}` } : null); }}
+                    onMouseLeave={() => setTip(null)} onClick={(e) => { const b = find(e); if (b) location.hash = `#/job/${b.job}`; }} />
+                {tip && <div class="tip" style={{ left: `${tip.x}px`, top: `${tip.y}px` }} aria-hidden="true">{tip.text}</div>}
+            </div>
+            {bars.length === 0 && <Empty title="Nothing in this time">Jobs appear here as soon as they are placed.</Empty>}
+        </Panel>
+    );
+}
