@@ -23,14 +23,21 @@ export function hasData(v: (number | null)[]): boolean {
     return v.some((x) => x !== null && x !== undefined);
 }
 
+/** As much of a time as tells the ticks apart. */
+function stamp(t: number, range: number): string {
+    const d = new Date(t * 1000);
+    if (range > 3 * 86400) return d.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+    return d.toLocaleTimeString("en-GB", range < 600 ? {} : { hour: "2-digit", minute: "2-digit" });
+}
+
 function options(width: number, height: number, lines: Line[], unit: string, max: number | undefined): uPlot.Options {
     const css = getComputedStyle(document.documentElement), v = (n: string) => css.getPropertyValue(n).trim(), font = `11px ${getComputedStyle(document.body).fontFamily}`;
     const axis = { stroke: v("--dim"), font, grid: { stroke: v("--line"), width: 1 }, ticks: { show: false } };
     return {
-        width, height, cursor: { y: false, points: { size: 6 } }, legend: { show: lines.length > 1 }, padding: [8, 8, 0, 0],
+        width, height, cursor: { y: false, points: { size: 6 } }, legend: { show: lines.length > 1, live: false, markers: { fill: (_u, i) => lines[i - 1]?.colour ?? "transparent", width: 0 } }, padding: [8, 8, 0, 0],
         scales: { y: { range: (_u, _a, b) => [0, max ?? Math.max(1e-9, (b ?? 1) * 1.1)] } },
-        axes: [{ ...axis, size: 24, values: (_u, list) => list.map((t) => new Date(t * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })) },
-            { ...axis, size: 48, values: (_u, list) => list.map((x) => `${x >= 10000 ? `${x / 1000}k` : Math.round(x * 100) / 100}${unit}`) }],
+        axes: [{ ...axis, size: 24, values: (_u, list) => list.map((t) => stamp(t, list[list.length - 1] - list[0])) },
+            { ...axis, size: (_u, list) => 14 + 6.2 * Math.max(2, ...(list ?? []).map((x) => x.length)), values: (_u, list, _i, _s, step) => list.map((x) => `${x >= 10000 ? `${x / 1000}k` : x.toFixed(Math.max(0, Math.min(4, -Math.floor(Math.log10(step) + 1e-9))))}${unit}`) }],
         series: [{ value: (_u, t) => (t === null ? "" : new Date(t * 1000).toLocaleTimeString("en-GB")) },
             ...lines.map((l): uPlot.Series => ({ label: l.label, stroke: l.colour, width: 1.5, dash: l.dash ? [4, 4] : undefined, fill: l.fill ? `${l.colour}22` : undefined, points: { show: false }, spanGaps: false,
                 paths: l.step ? uPlot.paths.stepped?.({ align: 1 }) : undefined, value: (_u, x) => (x === null ? "" : `${Math.round(x * 100) / 100}${unit}`) }))],

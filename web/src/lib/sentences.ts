@@ -15,7 +15,7 @@ function evicted(e: Event): string {
 
 function where(e: Event): string {
     const pieces = e.pieces as { node: string; gpu_indices: number[] }[] | undefined;
-    if (pieces) return `${pieces.length} nodes`;
+    if (pieces && pieces.length > 1) return `${pieces.length} nodes`;
     const list = (e.gpu_indices as number[] | undefined) ?? [];
     return list.length ? `${e.node}, GPU ${ranges(list)}` : String(e.node ?? "");
 }

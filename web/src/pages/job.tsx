@@ -5,7 +5,7 @@ import { act, Verb } from "../lib/act";
 import { get, Job, Why } from "../lib/api";
 import { amount, clock, clockSeconds, full, gib, jobName, percent, place, plural, span } from "../lib/format";
 import type { Event } from "../lib/live";
-import { column, hasData, Plot, Series, times } from "../lib/plot";
+import { column, hasData, Line, Plot, Series, times } from "../lib/plot";
 import { verb } from "../lib/sentences";
 import { Source, useTick } from "../lib/store";
 import { askLogin, listeners, now, you } from "../lib/world";
@@ -67,6 +67,11 @@ function LifeLine(p: { life: Life | null; job: Job }) {
 
 const COLOURS = ["#3b82c4", "#e07b39", "#3f9c6b", "#7a6bd1"];
 
+function memory(mib: (number | null)[], colour: string): { unit: string; lines: Line[] } {
+    const large = Math.max(0, ...mib.map((x) => x ?? 0)) >= 1024;
+    return { unit: large ? " GiB" : " MiB", lines: [{ label: "memory", colour, values: mib.map((x) => (x === null || !large ? x : x / 1024)), fill: true }] };
+}
+
 function Plots(p: { series: Series | null; job: Job }) {
     const s = p.series, made = useMemo(() => {
         if (!s?.series.length) return [];
@@ -74,10 +79,10 @@ function Plots(p: { series: Series | null; job: Job }) {
         return [
             { label: "GPUs it has, and GPUs at work", unit: "", lines: [{ label: "has", colour: COLOURS[0], values: of("gpus"), step: true, dash: true }, { label: "at work", colour: COLOURS[1], values: of("active"), fill: true }] },
             { label: "Busy, mean of its GPUs", unit: " %", max: 100, lines: [{ label: "busy", colour: COLOURS[1], values: of("util", 100), fill: true }] },
-            { label: "GPU memory", unit: " GiB", lines: [{ label: "GPU memory", colour: COLOURS[0], values: of("mem_mib", 1 / 1024), fill: true }] },
+            { label: "GPU memory", ...memory(of("mem_mib"), COLOURS[0]) },
             { label: "Power", unit: " W", lines: [{ label: "power", colour: COLOURS[3], values: of("power_w"), fill: true }] },
             { label: "CPU cores used", unit: "", lines: [{ label: "CPU", colour: COLOURS[2], values: of("cpus"), fill: true }] },
-            { label: "Memory", unit: " GiB", lines: [{ label: "memory", colour: COLOURS[2], values: of("rss_mib", 1 / 1024), fill: true }] },
+            { label: "Memory", ...memory(of("rss_mib"), COLOURS[2]) },
         ].map((x) => ({ ...x, at })).filter((x) => x.lines.some((l) => hasData(l.values)));
     }, [s]);
     return (
@@ -139,7 +144,7 @@ function Cost(p: { job: Job }) {
     return (
         <Panel title="Cost and use">
             <dl class="facts">
-                <div><dt>GPU-hours</dt><dd>{hours < 0.01 ? hours.toFixed(4) : amount(Math.round(hours * 100) / 100)}</dd></div>
+                <div><dt>GPU-hours</dt><dd>{hours > 0 && hours < 0.01 ? hours.toFixed(4) : amount(Math.round(hours * 100) / 100)}</dd></div>
                 {e?.money !== null && e?.money !== undefined && <div><dt>money</dt><dd>{amount(Math.round(e.money * 100) / 100)} {e.currency ?? ""}</dd></div>}
                 {e?.kwh !== null && e?.kwh !== undefined && <div><dt>energy</dt><dd>{amount(Math.round(e.kwh * 100) / 100)} kWh</dd></div>}
                 {e?.util !== null && e?.util !== undefined && <div><dt>GPUs busy</dt><dd>{percent(e.util)}</dd></div>}
@@ -178,7 +183,7 @@ function Waits(p: { source: Source<Why>; job: Job }) {
                 <div class="why">
                     <div>
                         <ul class="dots">{(why.reasons.length ? why.reasons : [why]).map((r) => <li>{r.sentence}</li>)}</ul>
-                        {p.job.start_p50 && <p>Expected to start in <strong>{expected(p.job)}</strong>: half of such jobs by the first, nine of ten by the second.</p>}
+                        {p.job.start_p50 && <p>Expected to start in <strong>{expected(p.job)}</strong>{expected(p.job).includes(" to ") ? ": half of such jobs by the first, nine of ten by the second" : ""}.</p>}
                     </div>
                     <div>
                         <h3>What would start it now</h3>

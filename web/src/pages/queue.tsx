@@ -94,7 +94,7 @@ function Waiting(p: Rows) {
     const [open, setOpen] = useState<number | null>(null), [shown, setShown] = useState(STEP);
     return (
         <>
-            <div class="wide"><table>
+            <div class="wide"><table class="cards">
                 <caption class="hidden">Jobs that wait</caption>
                 <thead><tr><PickAll {...p} /><th scope="col" class="n" title="place in the line of its pool; a smaller job may pass">place</th><th scope="col" class="n">job</th><th scope="col">name</th><th scope="col">user</th><th scope="col" class="opt">tenant</th>
                     <th scope="col" class="n">GPUs</th><th scope="col" class="n">waits for</th><th scope="col">why</th><th scope="col" class="n" title="half of such jobs start by the first, nine of ten by the second">starts in</th><th scope="col"><span class="hidden">what would help</span></th></tr></thead>
@@ -104,10 +104,10 @@ function Waiting(p: Rows) {
                             <tr key={j.id}>
                                 <Pick {...p} job={j} />
                                 <td class="n">{j.position ?? (j.state !== "waiting" ? <State state={j.state} /> : "")}</td>
-                                <td class="n"><JobLink job={j} /></td><td class="name">{j.name}</td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n">{amount(j.gpus)}</td>
-                                <td class="n w" title={full(j.submitted)}>{span(now() - j.submitted)}</td><td>{j.state_text}{j.deadline && j.deadline.answer !== "feasible" && <span class="warn"> · deadline {clock(j.deadline.at)}: {j.deadline.answer.replace("_", " ")}</span>}</td>
-                                <td class="n w">{expected(j)}</td>
-                                <td class="n w"><button type="button" class="plain" aria-expanded={open === j.id} onClick={() => setOpen(open === j.id ? null : j.id)} disabled={!you()} title={you() ? undefined : "Log in to ask"}>What would help?</button></td>
+                                <td class="n"><JobLink job={j} /></td><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td>
+                                <td class="n w" title={full(j.submitted)}>{span(now() - j.submitted)}</td><td class="why">{j.state_text}{j.deadline && j.deadline.answer !== "feasible" && <span class="warn"> · deadline {clock(j.deadline.at)}: {j.deadline.answer.replace("_", " ")}</span>}</td>
+                                <td class="n w when">{expected(j)}</td>
+                                <td class="n w help"><button type="button" class="plain" aria-expanded={open === j.id} onClick={() => setOpen(open === j.id ? null : j.id)} disabled={!you()} title={you() ? undefined : "Log in to ask"}>What would help?</button></td>
                             </tr>
                             {open === j.id && <tr class="detail"><td colSpan={11}><Help id={j.id} /></td></tr>}
                         </>
@@ -123,15 +123,15 @@ function Running(p: Rows) {
     const [shown, setShown] = useState(STEP);
     return (
         <>
-            <div class="wide"><table>
+            <div class="wide"><table class="cards">
                 <caption class="hidden">Jobs that run</caption>
                 <thead><tr><PickAll {...p} /><th scope="col" class="n">job</th><th scope="col">name</th><th scope="col">user</th><th scope="col" class="opt">tenant</th><th scope="col" class="n">GPUs</th><th scope="col">on</th>
                     <th scope="col" class="n">runs for</th><th scope="col" class="progress">progress</th><th scope="col">efficiency</th></tr></thead>
                 <tbody>
                     {p.list.slice(0, shown).map((j) => (
                         <tr key={j.id}>
-                            <Pick {...p} job={j} /><td class="n"><JobLink job={j} /></td><td class="name">{j.name}</td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n">{amount(j.gpus)}</td>
-                            <td>{place(j)}{j.state !== "running" && <> <State state={j.state} /></>}</td><td class="n w">{j.started ? span(now() - j.started) : ""}</td>
+                            <Pick {...p} job={j} /><td class="n"><JobLink job={j} /></td><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td>
+                            <td class="why">{place(j)}{j.state !== "running" && <> <State state={j.state} /></>}</td><td class="n w when">{j.started ? span(now() - j.started) : ""}</td>
                             <td class="progress"><Progress job={j} /></td><td><Efficient job={j} /></td>
                         </tr>
                     ))}
@@ -144,14 +144,14 @@ function Running(p: Rows) {
 
 function Ended(p: { list: Job[] }) {
     return (
-        <div class="wide"><table>
+        <div class="wide"><table class="cards">
             <caption class="hidden">Jobs that have ended, the latest first</caption>
             <thead><tr><th scope="col" class="n">job</th><th scope="col">name</th><th scope="col">user</th><th scope="col" class="opt">tenant</th><th scope="col" class="n">GPUs</th><th scope="col">ended</th><th scope="col" class="n">waited</th><th scope="col" class="n">ran</th><th scope="col">how</th><th scope="col">note</th></tr></thead>
             <tbody>
                 {p.list.map((j) => (
                     <tr key={j.id}>
-                        <td class="n"><JobLink job={j} /></td><td class="name">{j.name}</td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n">{amount(j.gpus)}</td><td class="w">{j.ended ? clock(j.ended) : ""}</td>
-                        <td class="n w">{j.started ? span(j.started - j.submitted) : ""}</td><td class="n w">{span(j.run_s)}</td><td><State state={j.state} cause={j.cause} /></td><td>{j.cause === "completed" ? j.note ?? "" : j.note ?? j.state_text}</td>
+                        <td class="n"><JobLink job={j} /></td><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td><td class="w">{j.ended ? clock(j.ended) : ""}</td>
+                        <td class="n w">{j.started ? span(j.started - j.submitted) : ""}</td><td class="n w">{span(j.run_s)}</td><td class="when"><State state={j.state} cause={j.cause} /></td><td class="why">{j.cause === "completed" ? j.note ?? "" : j.note ?? j.state_text}</td>
                     </tr>
                 ))}
             </tbody>

@@ -42,9 +42,9 @@ function Gauge(p: { t: Tenant; most: number }) {
 function Table(p: { list: Tenant[]; chosen: string | null; onChoose(name: string | null): void; waits: Map<string, number> }) {
     const rows = tree(p.list), most = Math.max(1, ...p.list.map((t) => Math.max(t.used, t.guarantee ?? 0, t.limit ?? 0, t.due)));
     return (
-        <div class="wide"><table>
+        <div class="wide"><table class="middle">
             <caption class="hidden">Tenants</caption>
-            <thead><tr><th scope="col">tenant</th><th scope="col" class="gaugecol">use: full · beyond the guarantee: hatched · fair share: line</th><th scope="col" class="n">used</th><th scope="col" class="n">guarantee</th><th scope="col" class="n">limit</th><th scope="col" class="n" title="what it should have now, by weight, of what others leave">fair share</th>
+            <thead><tr><th scope="col">tenant</th><th scope="col" class="gaugecol">use</th><th scope="col" class="n">used</th><th scope="col" class="n">guarantee</th><th scope="col" class="n">limit</th><th scope="col" class="n" title="what it should have now, by weight, of what others leave">fair share</th>
                 <th scope="col" class="n">run</th><th scope="col" class="n">wait</th><th scope="col" class="n">GPUs asked for</th><th scope="col" class="n" title="of those that started lately">mean wait</th></tr></thead>
             <tbody>
                 {rows.map(({ t, depth }) => (
@@ -153,7 +153,7 @@ function Logged() {
                 <Stat label="beyond guarantees" value={amount(sum((t) => t.borrowed))} /><Stat label="asked for and not given" value={amount(sum((t) => t.waiting))} />
             </dl>
             <div class="stack">
-                <Panel title="Now">{list.length ? <Table list={list} chosen={chosen} onChoose={setChosen} waits={meanWaits(source.data.value)} /> : <Empty title="Everybody is one tenant here">The configuration can name tenants with guarantees and limits: <code>tenants:</code>.</Empty>}</Panel>
+                <Panel title="Now" note={list.length ? "bar: used, hatched where beyond the guarantee; frame: guarantee; line: fair share" : undefined}>{list.length ? <Table list={list} chosen={chosen} onChoose={setChosen} waits={meanWaits(source.data.value)} /> : <Empty title="Everybody is one tenant here">The configuration can name tenants with guarantees and limits: <code>tenants:</code>.</Empty>}</Panel>
                 <OverTime source={source} list={list} chosen={chosen} range={range} onRange={setRange} />
                 <div class="two"><Lent lending={data.lending} list={list} /><Waste source={source} list={list} /></div>
             </div>

@@ -14,7 +14,7 @@ import { theme } from "../theme";
 const LABEL = 92, ROW = 22, AXIS = 22, MAX_ROWS = 80, MAX_FORECAST = 24;
 const SPANS: Record<string, number> = { "1h": 3600, "6h": 21600, "24h": 86400, "7d": 604800 };
 
-interface Bar { row: number; from: number; to: number; until?: number; job: number; text: string; owner: string; kind: "past" | "now" | "forecast"; bad?: boolean }
+interface Bar { row: number; from: number; to: number; until?: number; job: number; text: string; owner: string; kind: "past" | "now" | "forecast"; bad?: boolean; level?: number; levels?: number }
 interface Row { label: string; head?: boolean }
 
 const FAILED = new Set(["failed", "killed", "out_of_memory", "timeout", "node_lost", "gpu_error", "lost"]);
@@ -63,7 +63,21 @@ function build(past: Past, running: Job[], waiting: Job[], ended: Job[]): { rows
         rows.push({ label: `job ${j.id}` });
         bars.push({ row: rows.length - 1, from, to: from + (j.estimate_s || 3600), job: j.id, text: `${j.name} · ${plural(j.gpus, "GPU")}`, owner: j.tenant || j.user, kind: "forecast" });
     }
+    share(bars);
     return { rows, bars };
+}
+
+/** Jobs that have part of the same GPU, or of the same node, at the same time lie above each other. */
+function share(bars: Bar[]): void {
+    const rows = new Map<number, Bar[]>();
+    for (const b of [...bars].sort((x, y) => x.from - y.from)) {
+        const list = rows.get(b.row) ?? [], taken = new Set(list.filter((x) => (x.until ?? x.to) > b.from).map((x) => x.level));
+        for (b.level = 0; taken.has(b.level); ) b.level++;
+        rows.set(b.row, [...list.filter((x) => (x.until ?? x.to) > b.from), b]);
+    }
+    const most = new Map<number, number>();
+    for (const b of bars) most.set(b.row, Math.max(most.get(b.row) ?? 1, (b.level ?? 0) + 1));
+    for (const b of bars) b.levels = most.get(b.row);
 }
 
 const STEPS = [300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
@@ -100,7 +114,7 @@ function draw(c: CanvasRenderingContext2D, w: number, h: number, rows: Row[], ba
     c.clip();
     c.font = `11px ${font}`;
     for (const b of bars) {
-        const y = AXIS + b.row * ROW + 3, a = x(b.from), e = Math.max(a + 2, x(b.to)), tall = ROW - 5, colour = b.bad ? v("--bad") : nameColour(b.owner);
+        const n = b.levels ?? 1, tall = Math.max(2, (ROW - 5) / n - (n > 1 ? 1 : 0)), y = AXIS + b.row * ROW + 3 + ((b.level ?? 0) * (ROW - 5)) / n, a = x(b.from), e = Math.max(a + 2, x(b.to)), colour = b.bad ? v("--bad") : nameColour(b.owner);
         if (e < LABEL || a > w) continue;
         if (b.until && b.until > b.to) {
             c.globalAlpha = 0.28;
@@ -118,7 +132,8 @@ function draw(c: CanvasRenderingContext2D, w: number, h: number, rows: Row[], ba
             c.setLineDash([]);
         }
         const from = Math.max(a, LABEL), room = (b.until ? x(b.until) : e) - from - 10;
-        if (room > 30) {
+        if (room > 30 && tall >= 7) {
+            c.font = `${tall >= 12 ? 11 : 8}px ${font}`;
             c.save();
             c.beginPath();
             c.rect(from, y, room + 6, tall);
@@ -134,7 +149,7 @@ function draw(c: CanvasRenderingContext2D, w: number, h: number, rows: Row[], ba
 }
 
 export function Timeline(p: { running: Job[]; waiting: Job[]; ended: Job[] }) {
-    const past = useRef<Past | null>(null), canvas = useRef<HTMLCanvasElement>(null), [range, setRange] = useKept<string>("range", "1h"), [tip, setTip] = useState<{ x: number; y: number; text: string } | null>(null);
+    const past = useRef<Past | null>(null), canvas = useRef<HTMLCanvasElement>(null), [range, setRange] = useKept<string>("range", "6h"), [tip, setTip] = useState<{ x: number; y: number; text: string } | null>(null);
     const [version, setVersion] = useState(0), [width, setWidth] = useState(0), wrap = useRef<HTMLDivElement>(null);
     grid.version.use();
     theme.use();
@@ -153,8 +168,8 @@ export function Timeline(p: { running: Job[]; waiting: Job[]; ended: Job[] }) {
         if (wrap.current) watch.observe(wrap.current);
         return () => watch.disconnect();
     }, [you() !== undefined]);
-    const long = SPANS[range] ?? 3600, t0 = now() - long * 0.65, t1 = now() + long * 0.35;
-    const { rows, bars } = useMemo(() => (past.current ? build(past.current, p.running, p.waiting, p.ended) : { rows: [], bars: [] }), [version, p.running, p.waiting, p.ended, grid.nodes]);
+    const long = SPANS[range] ?? 3600, { rows, bars } = useMemo(() => (past.current ? build(past.current, p.running, p.waiting, p.ended) : { rows: [], bars: [] }), [version, p.running, p.waiting, p.ended, grid.nodes]);
+    const first = bars.reduce((t, b) => Math.min(t, b.from), now()), t0 = Math.max(now() - long * 0.65, first - long * 0.02), t1 = t0 + long; // no empty past
     const height = AXIS + rows.length * ROW + 1;
     useEffect(() => {
         const c = canvas.current, r = Math.min(3, window.devicePixelRatio || 1);
@@ -168,8 +183,8 @@ export function Timeline(p: { running: Job[]; waiting: Job[]; ended: Job[] }) {
         draw(ctx, width, height, rows, bars, t0, t1);
     });
     const find = (e: MouseEvent): Bar | undefined => {
-        const b = (canvas.current as Element).getBoundingClientRect(), t = t0 + ((e.clientX - b.left - LABEL) / (width - LABEL)) * (t1 - t0), row = Math.floor((e.clientY - b.top - AXIS) / ROW);
-        return bars.find((x) => x.row === row && t >= x.from && t <= (x.until ?? x.to));
+        const b = (canvas.current as Element).getBoundingClientRect(), t = t0 + ((e.clientX - b.left - LABEL) / (width - LABEL)) * (t1 - t0), down = (e.clientY - b.top - AXIS) / ROW, row = Math.floor(down);
+        return bars.find((x) => x.row === row && Math.floor((down - row) * (x.levels ?? 1)) === (x.level ?? 0) && t >= x.from && t <= (x.until ?? x.to));
     };
     if (!you()) return <Panel title="Timeline"><Empty title="Log in to see jobs in time" /></Panel>;
     return (
