@@ -82,6 +82,12 @@ function share(bars: Bar[]): void {
 
 const STEPS = [300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
 
+/** The time of day; at midnight the day. */
+function tick(t: number): string {
+    const d = new Date(t * 1000);
+    return d.getHours() || d.getMinutes() ? d.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }) : d.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+}
+
 function draw(c: CanvasRenderingContext2D, w: number, h: number, rows: Row[], bars: Bar[], t0: number, t1: number): void {
     const css = getComputedStyle(document.documentElement), v = (n: string) => css.getPropertyValue(n).trim(), font = getComputedStyle(document.body).fontFamily;
     const x = (t: number) => LABEL + ((t - t0) / (t1 - t0)) * (w - LABEL), step = STEPS.find((s) => (s / (t1 - t0)) * (w - LABEL) > 70) ?? 86400;
@@ -93,7 +99,7 @@ function draw(c: CanvasRenderingContext2D, w: number, h: number, rows: Row[], ba
         c.fillStyle = v("--line");
         c.fillRect(Math.round(x(t)), AXIS, 1, h - AXIS);
         c.fillStyle = v("--dim");
-        if (x(t) + 34 < w) c.fillText(clock(t), x(t) - 14 < LABEL ? LABEL : x(t) - 14, AXIS / 2);
+        if (x(t) + 34 < w) c.fillText(tick(t), x(t) - 14 < LABEL ? LABEL : x(t) - 14, AXIS / 2);
     }
     rows.forEach((r, i) => {
         const y = AXIS + i * ROW;
