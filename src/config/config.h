@@ -24,6 +24,10 @@
 struct stk_config {
     char *listen, *socket, *state, *rules;
     uint64_t virtual_gpus, virtual_nodes;
+    uint64_t engine; /* 0 local, 1 slurm */
+    struct {
+        char *conf, **partitions;
+    } slurm;
     struct {
         char *bundle, *order, *backfill, *place, *preempt;
         char *params[STK_MAX_PARAMS]; /* "k=v" */

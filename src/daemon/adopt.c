@@ -223,7 +223,9 @@ int stk_daemon_adopt(void *ctx, const struct stk_who *who, json_t *body, stk_rep
     struct wish w = {0};
     struct stk_user user;
     struct stat st;
-    int rc = read_wish(d, body, &w, err);
+    int rc = d->slurm ? stk_err_set(err, -EOPNOTSUPP,
+                                    "Slurm runs the jobs here: processes cannot be adopted")
+                      : read_wish(d, body, &w, err);
 
     if (rc == 0 && !d->machine.is_virtual && d->machine.gpus.at_us == 0)
         rc = stk_err_set(err, -EBUSY, "the GPUs have not been read yet; try again in a moment");

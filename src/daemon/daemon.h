@@ -77,8 +77,9 @@ struct stk_machine {
     struct stk_local_instance known[STK_MAX_NODE_GPUS * STK_MIG_SLICES];
     struct stk_live_node *live_nodes;
     char *names; /* of nodes that are pretended */
-    const char *gpu_types[1];
-    const char *pools[1];
+    const char **gpu_types, **pools;
+    uint32_t n_gpu_types, n_pools;
+    const char *own_type[1], *own_pool[1]; /* of this machine */
     char resource[STK_MAX_RESOURCES][STK_MAX_RESOURCE_NAME];
     const char *resources[STK_MAX_RESOURCES]; /* names */
     uint32_t n_resources;
@@ -112,6 +113,7 @@ struct stk_daemon {
     char *found; /* configuration that nobody named */
     struct stk_store *store;
     struct stk_engine *engine;
+    bool slurm; /* the engine is Slurm's; else it is the local one */
     struct stk_live *live;
     struct stk_early_item *early;
     uint32_t n_early;
@@ -147,6 +149,11 @@ void stk_daemon_turns(const struct stk_config *c, uint32_t *ret_quantum_ms,
 int stk_daemon_teams(const struct stk_daemon *d, struct stk_config *c, struct stk_err *err);
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret);
+
+/* slurm.c: the daemon on a Slurm cluster. Opens the engine; nodes, pools and types are Slurm's. */
+int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err);
+void stk_daemon_slurm_ready(struct stk_daemon *d); /* the scheduler is open */
+void stk_daemon_slurm_detail(struct stk_daemon *d, stk_job_number number, json_t *job);
 
 /* whose.c: the job a process belongs to, 0: none of ours. uid UINT32_MAX: not known. */
 stk_job_number stk_daemon_job_of(struct stk_daemon *d, pid_t pid, uint32_t uid);

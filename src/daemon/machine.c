@@ -275,7 +275,10 @@ int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct s
 {
     int rc;
 
-    *m = (struct stk_machine){.pools = {"default"}};
+    *m = (struct stk_machine){.own_pool = {"default"}};
+    m->pools = m->own_pool;
+    m->gpu_types = m->own_type;
+    m->n_pools = m->n_gpu_types = 1;
     stk_gpus_init(&m->gpus);
     if (gethostname(m->name, sizeof(m->name) - 1) < 0 || !m->name[0])
         (void)snprintf(m->name, sizeof(m->name), "localhost");
@@ -290,7 +293,7 @@ int stk_machine_look(struct stk_machine *m, const struct stk_config *c, struct s
         m->n_gpus = STK_MAX_NODE_GPUS;
     (void)snprintf(m->gpu_type, sizeof(m->gpu_type), "%s",
                    m->is_virtual ? "virtual" : m->gpus.gpu[0].name);
-    m->gpu_types[0] = m->gpu_type;
+    m->own_type[0] = m->gpu_type;
     rc = make_nodes(m, c, err);
     rc = rc < 0 ? rc : look_inside(m, err);
     rc = rc < 0 ? rc : fill_table(m, c->bind_cpus != 0, err);
@@ -305,6 +308,8 @@ void stk_machine_done(struct stk_machine *m)
     free(m->nodes);
     free(m->live_nodes);
     free(m->names);
+    if (m->gpu_types != m->own_type)
+        free(m->gpu_types);
     json_decref(m->shown);
     stk_hwtopo_done(&m->topo);
     free(m->weight);

@@ -11,6 +11,7 @@
 
 #include "core/state.h"
 #include "daemon/daemon.h"
+#include "engine/slurm/slurm.h"
 
 #define LISTEN "127.0.0.1:8470"
 
@@ -75,7 +76,8 @@ static void on_item_done(void *ctx, stk_job_number number, uint32_t item, int co
 static int on_signal_job(void *ctx, stk_job_number number, int sig, struct stk_err *err)
 {
     struct stk_daemon *d = ctx;
-    int rc = stk_local_signal(d->engine, number, sig, false);
+    int rc = d->slurm ? stk_slurm_signal(d->engine, number, sig)
+                      : stk_local_signal(d->engine, number, sig, false);
 
     return rc < 0 ? stk_err_set(err, -EPROTO, "its processes cannot be reached: %s", strerror(-rc))
                   : 0;
@@ -100,7 +102,9 @@ static void on_detail(void *ctx, stk_job_number number, json_t *job)
     struct stk_local_info info;
     json_t *pids;
 
-    if (stk_local_info(d->engine, number, &info) < 0)
+    if (d->slurm)
+        stk_daemon_slurm_detail(d, number, job);
+    if (d->slurm || stk_local_info(d->engine, number, &info) < 0)
         return;
     pids = json_array();
     for (uint32_t i = 0; i < info.n_tasks; i++)
@@ -143,7 +147,7 @@ static json_t *on_turn(void *ctx, stk_job_number number)
     struct stk_daemon *d = ctx;
     struct stk_local_turn t;
 
-    if (!stk_local_turn(d->engine, number, &t))
+    if (d->slurm || !stk_local_turn(d->engine, number, &t))
         return NULL;
     return json_pack("{s:b,s:s,s:o,s:o,s:I,s:f,s:f}", "has", (int)t.has, "text", t.text, "left_s",
                      t.has ? json_integer(t.left_s) : json_null(), "place",
@@ -164,7 +168,8 @@ static void on_turns(void *ctx, uint64_t *ret_turns, double *ret_switch_s)
 {
     const struct stk_daemon *d = ctx;
 
-    stk_local_turns_total(d->engine, ret_turns, ret_switch_s);
+    if (!d->slurm)
+        stk_local_turns_total(d->engine, ret_turns, ret_switch_s);
 }
 
 static const char *node_name(void *ctx, uint32_t node)
@@ -203,6 +208,12 @@ static int open_engine(struct stk_daemon *d, struct stk_err *err)
     return rc < 0 ? rc : stk_engine_local_new(&cfg, &d->engine, err);
 }
 
+static int can_run(void *ctx, const json_t *job, struct stk_err *err)
+{
+    (void)ctx;
+    return stk_slurm_check(job, err);
+}
+
 static int open_live(struct stk_daemon *d, struct stk_err *err)
 {
     struct stk_live_config cfg = {.store = d->store,
@@ -210,7 +221,8 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
                                   .nodes = d->machine.live_nodes,
                                   .pools = d->machine.pools,
                                   .gpu_types = d->machine.gpu_types,
-                                  .n_gpu_types = 1,
+                                  .n_gpu_types = d->machine.n_gpu_types,
+                                  .can_run = d->slurm ? can_run : NULL,
                                   .clock = stk_daemon_now,
                                   .signal = on_signal_job,
                                   .log = on_log,
@@ -275,7 +287,8 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
 
     rc = rc < 0 ? rc : open_doors(d, err);
     rc = rc < 0 ? rc : stk_gpuwatch_new(d, &d->watch, err);
-    rc = rc < 0 ? rc : stk_idlers_new(d, &d->idlers, err);
+    if (rc == 0 && !d->slurm)
+        rc = stk_idlers_new(d, &d->idlers, err);
     rc = rc < 0 ? rc : stk_sampler_new(d, &d->sampler, err);
     if (rc == 0)
         stk_api_set_series(d->api, stk_sampler_series(d->sampler));
@@ -286,12 +299,18 @@ static int open_all(struct stk_daemon *d, struct stk_err *err)
 {
     int rc = open_config(d, err);
 
-    rc = rc < 0 ? rc : stk_machine_look(&d->machine, &d->config, err);
-    rc = rc < 0 ? rc : stk_daemon_teams(d, &d->config, err);
     rc = rc < 0 ? rc : stk_daemon_make_folder(d->state, 0711, err);
+    d->slurm = d->config.engine == 1;
+    if (rc == 0)
+        rc = d->slurm ? stk_daemon_slurm_open(d, err)
+                      : stk_machine_look(&d->machine, &d->config, err);
+    rc = rc < 0 ? rc : stk_daemon_teams(d, &d->config, err);
     rc = rc < 0 ? rc : stk_store_open(d->state, 0, &d->store, err);
-    rc = rc < 0 ? rc : open_engine(d, err);
+    if (rc == 0 && !d->slurm)
+        rc = open_engine(d, err);
     rc = rc < 0 ? rc : open_live(d, err);
+    if (rc == 0 && d->slurm)
+        stk_daemon_slurm_ready(d);
     return rc < 0 ? rc : open_api(d, err);
 }
 
@@ -322,7 +341,10 @@ static void say_gpus(const struct stk_daemon *d)
 {
     const struct stk_machine *m = &d->machine;
 
-    if (!m->is_virtual)
+    if (d->slurm)
+        (void)printf("  Slurm    %u GPUs on %u nodes of %u partitions\n", m->n_gpus, m->n_nodes,
+                     m->n_pools);
+    else if (!m->is_virtual)
         (void)printf("  GPUs     %u x %s\n", m->n_gpus, m->gpu_type);
     else if (d->config.virtual_gpus == STK_CONFIG_NO_GPUS && m->n_nodes == 1)
         (void)printf(

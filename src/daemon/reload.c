@@ -30,6 +30,7 @@ static void name_fixed(const struct stk_config *was, const struct stk_config *is
                  {"tls", same(was->tls.cert, is->tls.cert) && same(was->tls.key, is->tls.key)},
                  {"bind_cpus", was->bind_cpus == is->bind_cpus},
                  {"series.step", was->series.step_s == is->series.step_s},
+                 {"engine", was->engine == is->engine},
                  {"virtual_gpus", was->virtual_gpus == is->virtual_gpus},
                  {"virtual_nodes", was->virtual_nodes == is->virtual_nodes},
                  {"resources", same_amounts(&was->resources, &is->resources)}};
@@ -80,7 +81,8 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
     stk_api_set_names(d->api, (const char *const *)fresh.admins,
                       (const char *const *)fresh.operators, (const char *const *)fresh.hosts);
     stk_daemon_turns(&d->config, &quantum_ms, &switch_pct);
-    stk_local_turns_set(d->engine, quantum_ms, switch_pct);
+    if (!d->slurm)
+        stk_local_turns_set(d->engine, quantum_ms, switch_pct);
     stk_config_done(&old);
     return 0;
 }

@@ -78,7 +78,7 @@ void stk_daemon_try_later(struct stk_daemon *d, const struct stk_err *err)
 /* Workers that were told to wait for their next item ask again. */
 static void wake_workers(struct stk_daemon *d)
 {
-    for (const struct stk_entry *e = stk_live_next(d->live, 0); e;
+    for (const struct stk_entry *e = stk_live_next(d->live, 0); e && !d->slurm;
          e = stk_live_next(d->live, e->number))
         if (e->rec.kind == STK_KIND_BATCH)
             stk_local_items_ready(d->engine, e->number);
@@ -198,9 +198,9 @@ int stk_daemon_teams(const struct stk_daemon *d, struct stk_config *c, struct st
 {
     const struct stk_teams_world w = {.name = d->opt.config ? d->opt.config : "",
                                       .types = d->machine.gpu_types,
-                                      .n_types = 1,
+                                      .n_types = d->machine.n_gpu_types,
                                       .pools = d->machine.pools,
-                                      .n_pools = 1,
+                                      .n_pools = d->machine.n_pools,
                                       .loose = true};
 
     return c->teams ? stk_teams_resolve(c->teams, &w, err)
@@ -237,7 +237,7 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
 {
     ret->core = (struct stk_core_config){.nodes = d->machine.nodes,
                                          .n_nodes = d->machine.n_nodes,
-                                         .n_pools = 1,
+                                         .n_pools = d->machine.n_pools,
                                          .layouts = &d->machine.layout,
                                          .n_layouts = d->machine.nodes[0].layout,
                                          .n_resources = d->machine.n_resources,
@@ -248,7 +248,7 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
                                          .preempt = setup->preempt,
                                          .admit = setup->admit,
                                          .params = &setup->params,
-                                         .sleeps = true,
+                                         .sleeps = !d->slurm,
                                          .tenants = c->teams->tenants,
                                          .n_tenants = c->teams->n_tenants,
                                          .queues = c->teams->queues,

@@ -244,8 +244,10 @@ void stk_sample_jobs(struct stk_sampler *w, double dt)
         w->list[i].here = false;
         w->list[i].rss_mib = w->list[i].gpus = w->list[i].at_work = 0;
     }
-    stk_local_each(w->d->engine, meet, w);
-    look_processes(w, dt);
+    if (!w->d->slurm) { /* else its processes are elsewhere */
+        stk_local_each(w->d->engine, meet, w);
+        look_processes(w, dt);
+    }
     for (uint32_t i = 0; i < w->n; i++) {
         uint32_t slot = stk_core_find(core, w->list[i].number);
 

@@ -55,6 +55,7 @@ static void take_place(json_t *o, job_desc_msg_t *d)
 
     d->req_nodes = text(o, "nodes");
     d->tres_per_node = text(o, "tres_per_node");
+    d->tres_per_task = text(o, "tres_per_task");
     if (nodes > 0)
         d->min_nodes = d->max_nodes = (uint32_t)nodes;
     if (tasks > 0)
@@ -107,6 +108,29 @@ static char **environment(json_t *o, uint32_t *ret_n)
     return list;
 }
 
+/* The arguments of the script, after its name; NULL: it has none. */
+static char **arguments(json_t *list, uint32_t *ret_n)
+{
+    static char name[] = "script";
+    size_t n = json_array_size(list);
+    char **argv = n > 0 ? calloc(n + 2, sizeof(*argv)) : NULL;
+    union {
+        const char *in;
+        char *out;
+    } u;
+
+    *ret_n = 0;
+    if (!argv)
+        return NULL;
+    argv[(*ret_n)++] = name;
+    for (size_t i = 0; i < n; i++) {
+        u.in = json_string_value(json_array_get(list, i));
+        if (u.in)
+            argv[(*ret_n)++] = u.out;
+    }
+    return argv;
+}
+
 static void free_environment(char **list, uint32_t n)
 {
     for (uint32_t i = 0; list && i < n; i++)
@@ -139,6 +163,7 @@ static json_t *submit(json_t *o)
     env = environment(json_object_get(o, "env"), &n_env);
     if (!env)
         return refuse("out of memory, or too many variables", 0);
+    d.argv = arguments(json_object_get(o, "args"), &d.argc);
     d.environment = env;
     d.env_size = n_env;
     rc = slurm_submit_batch_job(&d, &reply);
@@ -148,6 +173,7 @@ static json_t *submit(json_t *o)
     if (reply)
         slurm_free_submit_response_response_msg(reply);
     free_environment(env, n_env);
+    free(d.argv);
     return out;
 }
 

@@ -51,10 +51,12 @@ struct stk_live_config {
     struct stk_live_limits limits;
     const struct stk_teams *teams; /* whose tables the core has; borrowed; NULL: nobody's */
     enum stk_share share;          /* of parts of GPUs, for jobs that say nothing */
-    const char *no_mps;            /* why there is no MPS here; NULL: there is; borrowed for life */
-    const json_t *rules;           /* a list (docs/spec/rules.md); NULL: none; borrowed for life */
-    stk_time rules_every;          /* how often their conditions are looked at; 0: as usual */
-    stk_time (*clock)(void *ctx);  /* microseconds since the Unix epoch */
+    /* Optional: whether the engine can run such a job. -EOPNOTSUPP. */
+    int (*can_run)(void *ctx, const json_t *job, struct stk_err *err);
+    const char *no_mps;           /* why there is no MPS here; NULL: there is; borrowed for life */
+    const json_t *rules;          /* a list (docs/spec/rules.md); NULL: none; borrowed for life */
+    stk_time rules_every;         /* how often their conditions are looked at; 0: as usual */
+    stk_time (*clock)(void *ctx); /* microseconds since the Unix epoch */
     int (*signal)(void *ctx, stk_job_number number, int sig, struct stk_err *err); /* optional */
     void (*log)(void *ctx, const char *line); /* optional: notable things, one line each */
     /* Optional: whether one of these GPUs (of node 0) had an error between the two times that ends

@@ -176,6 +176,8 @@ static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft
 {
     int rc = stk_spec_check(d->json, err);
 
+    if (rc == 0 && l->cfg.can_run)
+        rc = l->cfg.can_run(l->cfg.ctx, d->json, err);
     rc = rc < 0 ? rc : stk_live_read(l, who->uid, d->json, &d->spec, err);
     if (rc < 0)
         return rc;

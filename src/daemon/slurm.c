@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slurm.c - the daemon on a Slurm cluster: nodes, pools (the partitions) and GPU types are what
+ * Slurm says they are, and Slurm runs the jobs. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "core/state.h"
+#include "daemon/daemon.h"
+#include "engine/slurm/slurm.h"
+
+#define MARK_BYTES 16
+#define MARK_LEN ((size_t)2 * MARK_BYTES)
+
+static void on_note(void *ctx, stk_job_number number, const char *sentence)
+{
+    struct stk_daemon *d = ctx;
+
+    stk_log(STK_LOG_DEBUG, "job %u: %s", number, sentence);
+    if (d->live)
+        stk_live_note(d->live, number, sentence);
+}
+
+static void on_log(void *ctx, bool trouble, const char *line)
+{
+    (void)ctx;
+    stk_log(trouble ? STK_LOG_WARN : STK_LOG_INFO, "%s", line);
+}
+
+static void on_off(void *ctx, uint32_t node, uint64_t mask)
+{
+    struct stk_daemon *d = ctx;
+
+    if (d->live)
+        stk_live_gpus_off(d->live, node, mask, 0);
+}
+
+static bool on_lives(void *ctx, stk_job_number number)
+{
+    const struct stk_daemon *d = ctx;
+
+    return !d->live || stk_live_entry(d->live, number) != NULL;
+}
+
+/* What tells our jobs in Slurm from those of another stoker: made once, kept in the state folder.
+ */
+static int read_mark(const struct stk_daemon *d, char mark[MARK_LEN + 1], struct stk_err *err)
+{
+    unsigned char bytes[MARK_BYTES];
+    char path[4200];
+    ssize_t n = -1;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/slurm-mark", d->state);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        n = read(fd, mark, MARK_LEN);
+        (void)close(fd);
+    }
+    mark[MARK_LEN] = '\0';
+    if (n == (ssize_t)MARK_LEN)
+        return 0;
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        return stk_err_set(err, -EIO, "no random numbers");
+    for (uint32_t i = 0; i < MARK_BYTES; i++)
+        (void)snprintf(mark + 2 * (size_t)i, 3, "%02x", bytes[i]);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0 || write(fd, mark, MARK_LEN) != (ssize_t)MARK_LEN || fsync(fd) < 0)
+        n = -2;
+    if (fd >= 0)
+        (void)close(fd);
+    return n == -2 ? stk_err_set(err, -EIO, "cannot write %s", path) : 0;
+}
+
+/* The row of a GPU type; added when it is new. */
+static uint32_t type_row(struct stk_machine *m, const char *name)
+{
+    uint32_t i = 0;
+
+    name = *name ? name : "gpu";
+    while (i < m->n_gpu_types && strcmp(m->gpu_types[i], name) != 0)
+        i++;
+    if (i == m->n_gpu_types && m->n_gpu_types < STK_MAX_GPU_TYPES)
+        m->gpu_types[m->n_gpu_types++] = name;
+    return i < STK_MAX_GPU_TYPES ? i : 0;
+}
+
+static int fill_machine(struct stk_daemon *d, struct stk_err *err)
+{
+    struct stk_machine *m = &d->machine;
+    const struct stk_slurm_node *nodes = stk_slurm_nodes(d->engine, &m->n_nodes);
+
+    m->nodes = calloc(m->n_nodes, sizeof(*m->nodes));
+    m->live_nodes = calloc(m->n_nodes, sizeof(*m->live_nodes));
+    m->gpu_types = calloc(STK_MAX_GPU_TYPES, sizeof(*m->gpu_types));
+    if (!m->nodes || !m->live_nodes || !m->gpu_types)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    m->pools = stk_slurm_partitions(d->engine, &m->n_pools);
+    for (uint32_t i = 0; i < m->n_nodes; i++) {
+        uint32_t type = type_row(m, nodes[i].gpu_type);
+
+        m->nodes[i] = (struct stk_node_spec){
+            .pool = {nodes[i].partition},
+            .gpu_type = type,
+            .gpus = nodes[i].gpus,
+            .cpu_milli = nodes[i].cpus < 1000000 ? nodes[i].cpus * 1000 : 0,
+            .mem_mib = nodes[i].mem_mib < UINT32_MAX ? (uint32_t)nodes[i].mem_mib : 0};
+        m->live_nodes[i] =
+            (struct stk_live_node){.name = nodes[i].name, .gpu_type = m->gpu_types[type]};
+        m->n_gpus += nodes[i].gpus;
+    }
+    (void)snprintf(m->no_mps, sizeof(m->no_mps), "Slurm runs the jobs, and gives whole GPUs");
+    (void)snprintf(m->gpu_type, sizeof(m->gpu_type), "%s", m->gpu_types[0]);
+    return 0;
+}
+
+int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
+{
+    char program[4096], mark[MARK_LEN + 1];
+    struct stk_slurm_config cfg = {.loop = &d->loop,
+                                   .program = program,
+                                   .conf = d->config.slurm.conf,
+                                   .mark = mark,
+                                   .partitions = (const char *const *)d->config.slurm.partitions,
+                                   .now = stk_daemon_now,
+                                   .ctx = d,
+                                   .note = on_note,
+                                   .log = on_log,
+                                   .off = on_off,
+                                   .lives = on_lives};
+    int rc;
+
+    if (!cfg.partitions || !cfg.partitions[0])
+        return stk_err_set(err, -EINVAL,
+                           "slurm.partitions: which partitions are stoker's? (sinfo lists them)");
+    stk_gpus_init(&d->machine.gpus);
+    if (gethostname(d->machine.name, sizeof(d->machine.name) - 1) < 0)
+        (void)snprintf(d->machine.name, sizeof(d->machine.name), "localhost");
+    rc = stk_daemon_program("stoker-libslurm", program, sizeof(program), err);
+    if (rc < 0)
+        return stk_err_set(err, rc,
+                           "engine: slurm needs stoker-libslurm, which is built where "
+                           "libslurm-dev is installed");
+    rc = read_mark(d, mark, err);
+    rc = rc < 0 ? rc : stk_engine_slurm_new(&cfg, &d->engine, err);
+    return rc < 0 ? rc : fill_machine(d, err);
+}
+
+static bool was_up(void *ctx, uint32_t node)
+{
+    const struct stk_daemon *d = ctx;
+
+    return stk_core_state(stk_live_core(d->live))->nodes[node].up;
+}
+
+void stk_daemon_slurm_ready(struct stk_daemon *d)
+{
+    stk_slurm_retell(d->engine, was_up, d);
+}
+
+void stk_daemon_slurm_detail(struct stk_daemon *d, stk_job_number number, json_t *job)
+{
+    const json_t *o = stk_slurm_of(d->engine, number);
+
+    if (o)
+        (void)json_object_set_new(
+            job, "slurm",
+            json_pack("{s:O?,s:O?,s:O?,s:O?}", "job", json_object_get(o, "job"), "state",
+                      json_object_get(o, "state"), "pieces", json_object_get(o, "pieces"),
+                      "restarts", json_object_get(o, "restarts")));
+}

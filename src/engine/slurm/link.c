@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link.c - stoker-libslurm: started, talked to, and started again when it has died. Requests that
+ * were not answered then are answered with nothing; whoever asked looks at what Slurm has once all
+ * was told anew. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/slurm/inner.h"
+
+#define MAX_LINE (64u << 20)
+#define TICK_MS 200
+#define AGAIN_MS 1000
+
+int64_t stk_slurm_ms(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void answered(struct stk_slurm *m, const struct stk_slurm_ask *a, const json_t *answer)
+{
+    struct stk_slurm_job *j = a->number ? stk_slurm_find(m, a->number) : NULL;
+
+    if (a->fn && j && j->lease == a->lease)
+        a->fn(j, answer);
+}
+
+static void take_answer(struct stk_slurm *m, const json_t *o)
+{
+    json_int_t id = json_integer_value(json_object_get(o, "id"));
+
+    for (uint32_t i = 0; i < m->n_asks; i++)
+        if (m->asks[i].id == id) {
+            struct stk_slurm_ask a = m->asks[i];
+
+            m->asks[i] = m->asks[--m->n_asks];
+            answered(m, &a, o);
+            return;
+        }
+}
+
+static void take_away(struct stk_slurm *m, const json_t *o)
+{
+    const char *why = json_string_value(json_object_get(o, "why"));
+
+    m->away = true;
+    (void)snprintf(m->why, sizeof(m->why), "%s", why ? why : "it cannot be reached");
+    stk_slurm_log(m, true, "Slurm: %s", m->why);
+}
+
+static void take_line(struct stk_slurm *m, const char *line, size_t len)
+{
+    json_t *o = json_loadb(line, len, 0, NULL);
+    const char *op = json_string_value(json_object_get(o, "op"));
+
+    if (!op)
+        stk_slurm_log(m, true, "stoker-libslurm said something strange");
+    else if (strcmp(op, "answer") == 0)
+        take_answer(m, o);
+    else if (strcmp(op, "away") == 0)
+        take_away(m, o);
+    else if (strcmp(op, "nodes") == 0 || strcmp(op, "partitions") == 0)
+        stk_slurm_cluster_news(m, o);
+    else if (strcmp(op, "jobs") == 0)
+        stk_slurm_jobs_news(m, o);
+    if (op && strcmp(op, "back") == 0) {
+        m->away = false;
+        m->why[0] = '\0';
+        stk_slurm_log(m, false, "Slurm is back");
+    }
+    json_decref(o);
+}
+
+static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+    struct stk_slurm *m = h->data;
+    char *more = m->n_line + suggested > MAX_LINE ? NULL : realloc(m->line, m->n_line + suggested);
+
+    m->line = more ? more : m->line;
+    *buf = uv_buf_init(more ? m->line + m->n_line : NULL, more ? (unsigned)suggested : 0);
+}
+
+static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
+{
+    struct stk_slurm *m = s->data;
+    char *begin = m->line, *end;
+
+    (void)buf;
+    if (n < 0) { /* also when a line has become too long */
+        (void)uv_read_stop(s);
+        if (m->running)
+            (void)uv_process_kill(&m->process, SIGKILL);
+        return;
+    }
+    m->n_line += (size_t)n;
+    while ((end = memchr(begin, '\n', m->n_line - (size_t)(begin - m->line)))) {
+        take_line(m, begin, (size_t)(end - begin));
+        begin = end + 1;
+    }
+    m->n_line -= (size_t)(begin - m->line);
+    memmove(m->line, begin, m->n_line);
+}
+
+static void free_all(struct stk_slurm *m);
+
+static void on_closed(uv_handle_t *h)
+{
+    struct stk_slurm *m = h->data;
+
+    if (--m->open_handles > 0)
+        return;
+    m->running = false;
+    m->n_line = 0;
+    if (m->closing && !uv_is_closing((uv_handle_t *)&m->tick)) {
+        m->open_handles = 1;
+        uv_close((uv_handle_t *)&m->tick, on_closed);
+    } else if (m->closing) {
+        free_all(m);
+    } else {
+        m->again_at = stk_slurm_ms() + AGAIN_MS;
+    }
+}
+
+static void on_end(uv_process_t *p, int64_t status, int sig)
+{
+    struct stk_slurm *m = p->data;
+
+    if (!m->closing && !m->away)
+        stk_slurm_log(m, true, "stoker-libslurm ended (exit %d, signal %d); it is started again",
+                      (int)status, sig);
+    if (!m->why[0])
+        (void)snprintf(m->why, sizeof(m->why), "stoker-libslurm ended");
+    m->away = true;
+    while (m->n_asks > 0 && !m->closing) {
+        struct stk_slurm_ask a = m->asks[--m->n_asks];
+
+        answered(m, &a, NULL);
+    }
+    m->open_handles = 3;
+    uv_close((uv_handle_t *)&m->in, on_closed);
+    uv_close((uv_handle_t *)&m->out, on_closed);
+    uv_close((uv_handle_t *)&m->process, on_closed);
+}
+
+static int spawn(struct stk_slurm *m)
+{
+    union {
+        const char *in;
+        char *out;
+    } program = {.in = m->cfg.program}, conf = {.in = m->cfg.conf};
+    char option[] = "--conf";
+    char *args[] = {program.out, conf.out ? option : NULL, conf.out, NULL};
+    uv_stdio_container_t io[] = {
+        {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&m->in},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&m->out},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
+    uv_process_options_t o = {
+        .exit_cb = on_end, .file = program.in, .args = args, .stdio = io, .stdio_count = 3};
+    int rc;
+
+    (void)uv_pipe_init(m->cfg.loop, &m->in, 0);
+    (void)uv_pipe_init(m->cfg.loop, &m->out, 0);
+    m->in.data = m->out.data = m->process.data = m;
+    m->running = true;
+    rc = uv_spawn(m->cfg.loop, &m->process, &o);
+    if (rc < 0) {
+        m->open_handles = 3;
+        uv_close((uv_handle_t *)&m->in, on_closed);
+        uv_close((uv_handle_t *)&m->out, on_closed);
+        uv_close((uv_handle_t *)&m->process, on_closed);
+        return rc;
+    }
+    (void)uv_read_start((uv_stream_t *)&m->out, on_alloc, on_read);
+    return 0;
+}
+
+static void on_tick(uv_timer_t *t)
+{
+    struct stk_slurm *m = t->data;
+
+    if (!m->running && stk_slurm_ms() >= m->again_at && spawn(m) < 0)
+        m->again_at = stk_slurm_ms() + AGAIN_MS;
+    stk_slurm_ticks(m);
+}
+
+int stk_slurm_link_open(struct stk_slurm *m)
+{
+    int rc;
+
+    (void)uv_timer_init(m->cfg.loop, &m->tick);
+    m->tick.data = m;
+    rc = spawn(m);
+    (void)uv_timer_start(&m->tick, on_tick, TICK_MS, TICK_MS);
+    return rc;
+}
+
+static void on_written(uv_write_t *w, int status)
+{
+    (void)status; /* its end is told by on_end() */
+    free(w->data);
+    free(w);
+}
+
+static char *line_of(const json_t *o)
+{
+    size_t n = json_dumpb(o, NULL, 0, JSON_COMPACT);
+    char *text = malloc(n + 2);
+
+    if (!text)
+        return NULL;
+    (void)json_dumpb(o, text, n, JSON_COMPACT);
+    text[n] = '\n';
+    text[n + 1] = '\0';
+    return text;
+}
+
+int stk_slurm_ask(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
+                  stk_slurm_answer_fn fn)
+{
+    struct stk_slurm_ask a = {
+        .id = ++m->next_id, .number = j ? j->number : 0, .lease = j ? j->lease : 0, .fn = fn};
+    uv_write_t *w = calloc(1, sizeof(*w));
+    char *text = NULL;
+    uv_buf_t buf;
+
+    (void)json_object_set_new(take_request, "id", json_integer(a.id));
+    if (w && m->running && take_request)
+        text = line_of(take_request);
+    json_decref(take_request);
+    if (!text || stk_mem_grow(&m->mem, &m->asks, &m->cap_asks, m->n_asks + 1, sizeof(a)) < 0) {
+        free(text);
+        free(w);
+        return -EAGAIN;
+    }
+    m->asks[m->n_asks++] = a;
+    w->data = text;
+    buf = uv_buf_init(text, (unsigned)strlen(text));
+    if (uv_write(w, (uv_stream_t *)&m->in, &buf, 1, on_written) < 0) {
+        m->n_asks--;
+        free(text);
+        free(w);
+        return -EAGAIN;
+    }
+    return 0;
+}
+
+static void free_all(struct stk_slurm *m)
+{
+    while (m->jobs) {
+        struct stk_slurm_job *j = m->jobs;
+
+        m->jobs = j->next;
+        free(j->pieces);
+        free(j->spec);
+        free(j);
+    }
+    for (uint32_t i = 0; i < m->n_nodes; i++) {
+        free(m->nodes[i].name);
+        free(m->nodes[i].gpu_type);
+    }
+    for (uint32_t i = 0; i < m->n_own; i++)
+        free(m->own[i]);
+    free(m->own);
+    free(m->names);
+    free(m->nodes);
+    free(m->off);
+    free(m->line);
+    json_decref(m->news);
+    json_decref(m->partitions);
+    json_decref(m->ours);
+    json_decref(m->theirs);
+    json_decref(m->left);
+    stk_mem_drop(&m->mem, &m->asks, &m->cap_asks, sizeof(*m->asks));
+    free(m);
+}
+
+void stk_slurm_link_close(struct stk_slurm *m)
+{
+    m->closing = true;
+    if (m->running) {
+        (void)uv_process_kill(&m->process, SIGTERM);
+        return;
+    }
+    if (m->open_handles == 0) {
+        m->open_handles = 1;
+        uv_close((uv_handle_t *)&m->tick, on_closed);
+    }
+}

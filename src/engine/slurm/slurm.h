@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slurm.h - the engine that lets Slurm run the jobs. We decide which nodes and how many GPUs; Slurm
+ * launches, limits and accounts. docs/spec/slurm-engine.md has how.
+ *
+ * libslurm is in stoker-libslurm, a program of its own, which we start and talk to over pipes. A
+ * job of ours has our mark in its comment, so that it is found again whoever was restarted.
+ */
+#ifndef STK_ENGINE_SLURM_SLURM_H
+#define STK_ENGINE_SLURM_SLURM_H
+
+#include <jansson.h>
+#include <uv.h>
+
+#include "engine/engine.h"
+
+struct stk_slurm_config { /* strings are copied */
+    uv_loop_t *loop;
+    const char *program;           /* stoker-libslurm */
+    const char *conf;              /* slurm.conf; NULL: Slurm's own */
+    const char *mark;              /* of this stoker, in the comments of its jobs; no spaces */
+    const char *const *partitions; /* that are ours to schedule on; NULL ends them */
+    uint32_t start_ms;             /* Slurm starts what it was told to within; 0: 60 s */
+    stk_time (*now)(void *ctx);    /* Unix time, for events */
+    /* Optional from here on; all are called with 'ctx'. */
+    void *ctx;
+    void (*note)(void *ctx, stk_job_number number, const char *sentence);
+    void (*log)(void *ctx, bool trouble, const char *line);
+    /* GPUs of a node that cannot be used: it is drained, or others use them. Replaces what was
+     * said before. */
+    void (*off)(void *ctx, uint32_t node, uint64_t mask);
+    /* The core still has this job. */
+    bool (*lives)(void *ctx, stk_job_number number);
+};
+
+struct stk_slurm_node {    /* in the order of the core's nodes */
+    char *name, *gpu_type; /* type "": Slurm says none */
+    uint32_t partition;    /* row of the configuration's */
+    uint32_t gpus, cpus;
+    uint64_t mem_mib;
+    bool up;
+};
+
+/* Starts the program and waits until it has told everything. -ETIMEDOUT, -ENOENT, -EINVAL: the
+ * sentence says what to mend. */
+int stk_engine_slurm_new(const struct stk_slurm_config *cfg, struct stk_engine **ret_engine,
+                         struct stk_err *err);
+
+/* Names; they live as long as the engine. */
+const char **stk_slurm_partitions(const struct stk_engine *e, uint32_t *ret_n);
+const struct stk_slurm_node *stk_slurm_nodes(const struct stk_engine *e, uint32_t *ret_n);
+
+/* Tells again which nodes are not as the core has them, and which GPUs are off. */
+void stk_slurm_retell(struct stk_engine *e, bool (*was_up)(void *ctx, uint32_t node), void *ctx);
+
+/* What Slurm says of a job that it has: {"job", "state", "pieces", ...}; borrowed. NULL: nothing.
+ */
+const json_t *stk_slurm_of(const struct stk_engine *e, stk_job_number number);
+int stk_slurm_signal(struct stk_engine *e, stk_job_number number, int sig);
+
+/* Whether such a description can be run here. -EOPNOTSUPP. */
+int stk_slurm_check(const json_t *spec, struct stk_err *err);
+
+#endif
