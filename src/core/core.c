@@ -85,8 +85,8 @@ static int check_evict(const struct stk_state *s, const struct stk_event *ev, st
     if (by != STK_NONE &&
         (by >= s->n_jobs || s->jobs[by].state != STK_JOB_WAITING || s->jobs[by].pool != j->pool))
         return stk_err_set(err, -EINVAL, "job %u: evicted for a job that does not wait", j->number);
-    if (ev->u.evict.moved && (by == STK_NONE || ev->u.evict.suspend))
-        return stk_err_set(err, -EINVAL, "job %u: moved for nobody, or to sleep", j->number);
+    if (ev->u.evict.moved && (ev->u.evict.suspend || s->n_moving >= STK_MAX_MOVING))
+        return stk_err_set(err, -EINVAL, "job %u: moved to sleep, or beside too many", j->number);
     if (ev->u.evict.kill && ev->u.evict.suspend)
         return stk_err_set(err, -EINVAL, "job %u: killed, or put to sleep", j->number);
     if (j->lease == 0 && (by != STK_NONE || ev->u.evict.suspend))
@@ -359,6 +359,12 @@ uint64_t stk_core_due(struct stk_core *c, uint32_t tenant)
 int stk_core_check(const struct stk_core *c, const struct stk_job_spec *spec, struct stk_err *err)
 {
     return stk_submit_check(&c->s, spec, err);
+}
+
+bool stk_core_empty(struct stk_core *c, stk_time now, uint32_t node, struct stk_empty_plan *ret)
+{
+    return node == STK_NONE ? stk_empty_best(&c->s, now, ret)
+                            : stk_empty_plan(&c->s, now, node, ret);
 }
 
 bool stk_core_defrag(struct stk_core *c, stk_time now, struct stk_defrag_plan *ret)

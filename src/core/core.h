@@ -112,6 +112,9 @@ uint64_t stk_core_due(struct stk_core *core, uint32_t tenant);
 /* Why a job is not running. Not to be called between decide() and applying what it returned. */
 /* What could be moved now (core/defrag.h); tries placements, and undoes them. */
 struct stk_defrag_plan;
+struct stk_empty_plan;
+/* What to move so that a node is empty; STK_NONE: the one that costs least (core/empty.h). */
+bool stk_core_empty(struct stk_core *core, stk_time now, uint32_t node, struct stk_empty_plan *ret);
 bool stk_core_defrag(struct stk_core *core, stk_time now, struct stk_defrag_plan *ret);
 
 int stk_core_why(struct stk_core *core, stk_job_id job, struct stk_reason *ret,

@@ -94,6 +94,16 @@ static uint32_t moved_step(struct stk_state *s, uint32_t pool, stk_time now, str
     return 0;
 }
 
+/* Before others of their tenants, in whatever pool, take what their limits allow. Where room is
+ * made for a job, that one comes first. */
+static bool moved_anywhere(struct stk_state *s, stk_time now, struct stk_event *out)
+{
+    for (uint32_t i = 0; i < s->n_pools; i++)
+        if (s->pools[i].claim == STK_NONE && moved_step(s, i, now, out))
+            return true;
+    return false;
+}
+
 /* How strong the claim of a shape's first job is (core/fair.h): a guarantee, what is due, none. */
 static uint32_t claim_of(const struct stk_state *s, uint32_t shape)
 {
@@ -524,7 +534,9 @@ static uint32_t pool_step(struct stk_state *s, uint32_t pool, stk_time now, stru
             return n; /* else the room it was promised went elsewhere: a node was lost */
     }
     if (s->n_moving > 0 && moved_step(s, pool, now, out))
-        return 1;
+        return 1; /* its claim is over */
+    if (s->n_moving > 0 && stk_defrag_going(s, pool))
+        return 0; /* what they were promised is not for others */
     if (p->resv_job != STK_NONE && now >= p->resv_at)
         stk_shape_unreserve(s, pool); /* its time has come: it starts, or is promised another */
     if (s->backfill->reserve_all)
@@ -587,6 +599,8 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
         if (n > 0)
             return n;
     }
+    if (s->n_moving > 0 && moved_anywhere(s, now, out))
+        return 1;
     if (s->round > 0 && s->drift && s->round_at != now)
         new_round(s, now);
     while (s->n_dirty > 0) {

@@ -17,7 +17,8 @@ struct search {
     struct stk_state *s;
     uint32_t home[STK_DEFRAG_MOVES + 1]; /* jobs without a place: who waits, and who moves */
     uint32_t n, most;
-    uint32_t n_movers; /* in s->sort */
+    uint32_t n_movers;      /* in s->sort */
+    struct stk_whole after; /* when it is done */
 };
 
 struct candidate {
@@ -110,7 +111,7 @@ static bool may_move(struct stk_state *s, uint32_t pool, const struct stk_job *v
     const uint32_t job = (uint32_t)(v - s->jobs);
 
     if ((!s->defrag_all && !s->terms[job].movable) || stk_stake_until(s, v) > s->now ||
-        !stk_budget_spares(s, job, STK_DEFRAG_MOVES))
+        !stk_budget_spares(s, job, 1))
         return false;
     return (v->state == STK_JOB_RUNNING || v->state == STK_JOB_PLACED) && v->pool == pool &&
            v->n_pieces == 1 && !v->slept && v->tier != STK_TIER_CRITICAL &&
@@ -219,8 +220,7 @@ static uint32_t candidates(const struct search *x, uint32_t job, struct candidat
 
 /* ---- what if they went ---- */
 
-/* The job is put where the policy puts it now. */
-static bool put(struct stk_state *s, uint32_t job)
+bool stk_defrag_put(struct stk_state *s, uint32_t job, uint32_t *ret_node)
 {
     const struct stk_demand *d = &s->shapes[s->jobs[job].shape].demand;
     uint32_t n;
@@ -232,6 +232,8 @@ static bool put(struct stk_state *s, uint32_t job)
 
         stk_txn_take(s, s->try_pieces[i].node.i, &u);
     }
+    if (ret_node)
+        *ret_node = s->try_pieces[0].node.i;
     return true;
 }
 
@@ -269,6 +271,8 @@ static bool settle_with_another(struct search *x, uint32_t at)
 
         if (x->n == x->most && !fits_elsewhere(x->s, x->s->jobs[list[i].job].shape, &known))
             continue; /* it is the last that may move */
+        if (!stk_budget_take(x->s, list[i].job))
+            continue; /* it may, but not beside the other */
         mark = stk_txn_begin(x->s);
         tries++;
         stk_txn_give_job(x->s, &x->s->jobs[list[i].job]);
@@ -276,6 +280,7 @@ static bool settle_with_another(struct search *x, uint32_t at)
         if (settle(x, at))
             return true;
         x->n--;
+        stk_budget_give(x->s, list[i].job);
         stk_txn_rollback(x->s, mark);
     }
     return false;
@@ -284,7 +289,7 @@ static bool settle_with_another(struct search *x, uint32_t at)
 /* All from 'at' on find a place. */
 static bool settle(struct search *x, uint32_t at)
 {
-    while (at < x->n && put(x->s, x->home[at]))
+    while (at < x->n && stk_defrag_put(x->s, x->home[at], NULL))
         at++;
     if (at == x->n)
         return true;
@@ -298,7 +303,7 @@ static bool holds(const struct search *x)
 
     for (uint32_t k = 1; k < x->n; k++)
         stk_txn_give_job(x->s, &x->s->jobs[x->home[k]]);
-    while (i < x->n && put(x->s, x->home[i]))
+    while (i < x->n && stk_defrag_put(x->s, x->home[i], NULL))
         i++;
     return i == x->n;
 }
@@ -341,8 +346,11 @@ static bool find(struct search *x, uint32_t job)
     x->n_movers = gather(s, j->pool);
     mark = stk_txn_begin(s);
     found = settle(x, 0) && x->n > 1;
+    for (uint32_t i = 1; found && i < x->n; i++)
+        stk_budget_give(s, x->home[i]);
     stk_txn_rollback(s, mark);
     found = found && holds(x);
+    x->after = stk_empty_whole(s, j->pool);
     stk_txn_rollback(s, mark);
     s->plans_moves = false;
     return found;
@@ -390,10 +398,14 @@ bool stk_defrag_plan(struct stk_state *s, stk_time now, struct stk_defrag_plan *
         if ((any && !before(&s->jobs[e->id], &s->jobs[ret->for_job])) || !find(&x, e->id))
             continue;
         any = true;
-        *ret = (struct stk_defrag_plan){.for_job = e->id, .n = x.n - 1};
+        *ret = (struct stk_defrag_plan){.for_job = e->id,
+                                        .n = x.n - 1,
+                                        .before = stk_empty_whole(s, s->shapes[i].pool),
+                                        .after = x.after};
         for (uint32_t k = 1; k < x.n; k++) {
             ret->moves[k - 1] = x.home[k];
-            ret->units += stk_stake_units(s, &s->jobs[x.home[k]], now);
+            ret->units_of[k - 1] = stk_stake_units(s, &s->jobs[x.home[k]], now);
+            ret->units += ret->units_of[k - 1];
         }
     }
     return any;
@@ -405,7 +417,7 @@ uint32_t stk_defrag_next(const struct stk_state *s, uint32_t pool, uint32_t afte
 {
     bool seen = after == STK_NONE;
 
-    for (uint32_t i = 0; s->n_moving > 0 && i < STK_DEFRAG_MOVES; i++) {
+    for (uint32_t i = 0; s->n_moving > 0 && i < s->next_moving; i++) {
         uint32_t job = s->moving[i];
 
         if (seen && job < s->n_jobs && s->jobs[job].moving && s->jobs[job].pool == pool &&
@@ -416,11 +428,23 @@ uint32_t stk_defrag_next(const struct stk_state *s, uint32_t pool, uint32_t afte
     return STK_NONE;
 }
 
+bool stk_defrag_going(const struct stk_state *s, uint32_t pool)
+{
+    for (uint32_t i = 0; s->n_moving > 0 && i < s->next_moving; i++) {
+        uint32_t job = s->moving[i];
+
+        if (job < s->n_jobs && s->jobs[job].moving && s->jobs[job].pool == pool &&
+            s->jobs[job].state == STK_JOB_STOPPING)
+            return true;
+    }
+    return false;
+}
+
 void stk_defrag_moves(struct stk_state *s, uint32_t job)
 {
     if (s->n_moving == 0)
         s->next_moving = 0;
-    if (s->next_moving < STK_DEFRAG_MOVES)
+    if (s->next_moving < STK_MAX_MOVING)
         s->moving[s->next_moving++] = job;
     s->jobs[job].moving = true;
     s->n_moving++;

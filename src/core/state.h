@@ -266,7 +266,8 @@ struct stk_use {
     bool whole; /* the node is blocked for all others, too */
 };
 
-#define STK_DEFRAG_MOVES 2 /* at a time */
+#define STK_DEFRAG_MOVES 2 /* for one job */
+#define STK_MAX_MOVING 64  /* at a time */
 
 #define STK_SCORE_LOG 4096 /* a power of two */
 
@@ -431,10 +432,10 @@ struct stk_state {
     uint32_t n_waiting, n_leased; /* jobs of all pools */
     uint32_t n_blocked;
 
-    uint64_t n_moved;                               /* jobs, so far */
-    uint32_t n_moving;                              /* jobs with 'moving' set */
-    uint32_t moving[STK_DEFRAG_MOVES], next_moving; /* cache: these, in the order they are placed */
-    bool plans_moves;                               /* scratch */
+    uint64_t n_moved;                             /* jobs, so far */
+    uint32_t n_moving;                            /* jobs with 'moving' set */
+    uint32_t moving[STK_MAX_MOVING], next_moving; /* cache: these, in the order they are placed */
+    bool plans_moves;                             /* scratch */
 
     struct stk_job *jobs;
     uint32_t n_jobs, cap_jobs, free_job; /* free_job: slot + 1 */

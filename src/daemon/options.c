@@ -49,7 +49,7 @@ static int set_gpus(const char *text, struct stk_daemon_options *o)
             STK_MAX_NODE_GPUS, STK_CONFIG_MAX_NODES, STK_MAX_NODE_GPUS, text);
         return -EINVAL;
     }
-    o->virtual_nodes = (uint32_t)nodes;
+    o->virtual_nodes = second ? (uint32_t)nodes : 0;
     o->virtual_gpus = (uint32_t)gpus;
     return 0;
 }
@@ -148,7 +148,8 @@ int stk_daemon_merge(const struct stk_daemon_options *o, struct stk_config *c, s
         return stk_err_set(err, -ENOMEM, "out of memory");
     if (o->virtual_gpus != STK_CONFIG_NO_GPUS) {
         c->virtual_gpus = o->virtual_gpus;
-        c->virtual_nodes = o->virtual_nodes;
+        if (o->virtual_nodes > 0) /* else as the configuration says */
+            c->virtual_nodes = o->virtual_nodes;
     }
     if (o->insecure)
         c->insecure = 1;

@@ -258,6 +258,17 @@ static int keep_drained(struct stk_live *l, uint32_t node, struct stk_err *err)
     return stk_store_meta_set(l->cfg.store, key, value, strlen(value), err);
 }
 
+int stk_live_close_node(struct stk_live *l, uint32_t node, struct stk_err *err)
+{
+    int rc = stk_live_begin(l, err);
+
+    if (rc < 0)
+        return rc;
+    l->off[node].drained |= stk_core_state(l->core)->nodes[node].mask_all;
+    l->off_changed = true;
+    return keep_drained(l, node, err);
+}
+
 int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
 {
     struct stk_live_off *o = &l->off[r->node];

@@ -271,6 +271,12 @@ int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_numbe
     return rc < 0 ? stk_err_set(err, -ENOMEM, "out of memory") : 0;
 }
 
+void stk_live_empty(struct stk_live *l, uint32_t node)
+{
+    l->empty = node + 1;
+    stk_live_defrag(l);
+}
+
 void stk_live_defrag(struct stk_live *l)
 {
     l->defrag = true;

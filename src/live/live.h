@@ -186,6 +186,8 @@ int stk_live_report(struct stk_live *live, const struct stk_who *who, stk_job_nu
 /* With the next turn, jobs that may be are moved so that one that waits can start (core/defrag.h).
  */
 void stk_live_defrag(struct stk_live *live);
+/* The node takes no new jobs, and what is on it is moved, if all of it can be (core/empty.h). */
+void stk_live_empty(struct stk_live *live, uint32_t node);
 
 /* ---- batch items, for the engine ---- */
 

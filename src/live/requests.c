@@ -205,25 +205,48 @@ static int apply_saved(struct stk_live *l, struct stk_loop *loop, stk_time now, 
     return rc;
 }
 
+static int apply_move(struct stk_live *l, struct stk_loop *loop, uint32_t job, uint32_t for_job,
+                      struct stk_err *err)
+{
+    const struct stk_event ev = {.at = l->now,
+                                 .type = STK_EV_EVICT,
+                                 .job = {job},
+                                 .lease = stk_core_state(l->core)->jobs[job].lease,
+                                 .u.evict = {.for_job = {for_job}, .moved = true}};
+
+    return stk_loop_apply(loop, &ev, err);
+}
+
+/* The node is closed first, so that nobody comes back to it. */
+static int apply_empty(struct stk_live *l, struct stk_loop *loop, stk_time now, struct stk_err *err)
+{
+    const uint32_t node = l->empty - 1;
+    struct stk_empty_plan p;
+    int rc = 0;
+
+    l->empty = 0;
+    if (!stk_core_empty(l->core, now, node, &p) || !p.possible)
+        return 0;
+    rc = stk_live_close_node(l, node, err);
+    rc = rc < 0 ? rc : apply_off(l, loop, now, err);
+    for (uint32_t i = 0; i < p.n && rc == 0; i++)
+        rc = apply_move(l, loop, p.move[i], STK_NONE, err);
+    return rc;
+}
+
 /* An operator asked for it. By now there may be another plan, or none. */
 static int apply_moves(struct stk_live *l, struct stk_loop *loop, stk_time now, struct stk_err *err)
 {
-    const struct stk_state *s = stk_core_state(l->core);
     struct stk_defrag_plan p;
     int rc = 0;
 
     l->defrag = false;
+    if (l->empty)
+        return apply_empty(l, loop, now, err);
     if (!stk_core_defrag(l->core, now, &p))
         return 0;
-    for (uint32_t i = 0; i < p.n && rc == 0; i++) {
-        const struct stk_event ev = {.at = now,
-                                     .type = STK_EV_EVICT,
-                                     .job = {p.moves[i]},
-                                     .lease = s->jobs[p.moves[i]].lease,
-                                     .u.evict = {.for_job = {p.for_job}, .moved = true}};
-
-        rc = stk_loop_apply(loop, &ev, err);
-    }
+    for (uint32_t i = 0; i < p.n && rc == 0; i++)
+        rc = apply_move(l, loop, p.moves[i], p.for_job, err);
     return rc;
 }
 

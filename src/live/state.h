@@ -119,9 +119,10 @@ struct stk_live {
     bool in_txn, off_changed, closing;
     stk_job_number *saved; /* jobs that reported a checkpoint since the last turn */
     size_t n_saved, cap_saved;
-    bool defrag;  /* jobs are to be moved with the next turn */
-    bool trouble; /* the last turn could not be committed */
-    int failed;   /* a write that could not be made; found by commit */
+    bool defrag;    /* jobs are to be moved with the next turn */
+    uint32_t empty; /* ... all from this node + 1; 0: so that one that waits can start */
+    bool trouble;   /* the last turn could not be committed */
+    int failed;     /* a write that could not be made; found by commit */
     struct stk_err failed_err;
     uint64_t seq, durable; /* of the last event written, committed */
     uint64_t since_snapshot;
@@ -204,6 +205,7 @@ json_t *stk_live_error(const char *code, const char *message);
 /* submit.c, act.c: work on one request, leaving the answer in it. < 0: the turn has failed. */
 int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_act(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+int stk_live_close_node(struct stk_live *l, uint32_t node, struct stk_err *err);
 int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_quota(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 /* Says to the log which numbers of tenants are not those of the configuration. */

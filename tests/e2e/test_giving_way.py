@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who gives way on a live daemon: costs, protection, budgets, and how jobs leave. Processes are real."""
 import json
+import re
 import subprocess
 import time
 
@@ -112,7 +113,10 @@ def test_defrag_moves_who_may_so_that_another_starts(daemon):
     assert plan["plans"][0]["for"]["id"] == waits
     (move,) = plan["plans"][0]["moves"]
     assert move["id"] in (left, right) and plan["plans"][0]["cost_gpu_s"] > 0
-    assert "would start" in stoker(d, "defrag", "--plan")
+    gain = plan["plans"][0]["gain"]
+    assert [j["id"] for j in gain["starts"]] == [waits] and 0 <= gain["fragmentation_after"] <= gain["fragmentation_before"] <= 1
+    text = stoker(d, "defrag", "--plan")
+    assert "would start" in text and "GPU-seconds; gain:" in text
     assert state(d, waits) == "waiting" and all(state(d, j) == "running" for j in (left, right))
     assert "starts when they have gone" in stoker(d, "defrag")
     runs(d, waits, left, right)
@@ -131,3 +135,61 @@ def test_defrag_moves_nobody_who_did_not_say_so(daemon):
         d.wait(job)
     assert state(d, d.submit(command=SLEEP, gpus=1)) == "waiting"
     assert json.loads(stoker(d, "defrag", "--plan", "--json"))["plans"] == []
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    with Daemon(tmp_path, gpus=4, config="virtual_nodes: 3\n") as d:
+        yield d
+
+
+def node(d, job):
+    return d.job(job)["node"]
+
+
+def test_a_node_is_emptied_for_maintenance(nodes):
+    d = nodes
+    a, b, c = (int(stoker(d, "submit", "--gpus", str(n), "--movable", "--", *SLEEP).split()[-1]) for n in (1, 2, 3))
+    runs(d, a, b, c)
+    first = node(d, a)
+    assert node(d, b) == first != node(d, c)
+    plan = json.loads(stoker(d, "defrag", "--empty", first, "--plan", "--json"))
+    (plan,) = plan["plans"]
+    assert plan["possible"] and plan["empty"] == first and plan["for"] is None and plan["stays"] == []
+    assert [m["id"] for m in plan["moves"]] == [b, a]  # the largest first
+    assert all(m["to"] != first for m in plan["moves"]) and plan["cost_gpu_s"] == sum(m["cost_gpu_s"] for m in plan["moves"]) > 0
+    text = stoker(d, "defrag", "--empty", first, "--plan")
+    assert f"node {first} would be empty" in text and re.search(r"fragmentation \d+% -> \d+%", text), text
+    assert node(d, a) == first and d.job(a)["restarts"] == 0  # nothing was done
+    assert f"node {first} takes no new jobs" in stoker(d, "defrag", "--empty", first)
+    until = time.monotonic() + 60
+    while first in (node(d, a), node(d, b)) or not all(state(d, j) == "running" for j in (a, b)):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert {m["id"]: m["to"] for m in plan["moves"]} == {j: node(d, j) for j in (a, b)}
+    assert (d.job(a)["restarts"], d.job(c)["restarts"]) == (1, 0) and d.job(a)["preemptions"] == 0
+    row = {n["name"]: n for n in d.get("/v1/nodes")["nodes"]}[first]
+    assert (row["state"], row["gpus_busy"], row["gpus_drained"]) == ("drained", 0, 4)
+    late = d.submit(command=SLEEP, gpus=4)
+    assert state(d, late) == "waiting"
+    d.restart()
+    assert state(d, late) == "waiting" and "the node is empty" in stoker(d, "defrag", "--empty", first)
+    stoker(d, "undrain", first)
+    d.until(late, "running")
+    assert node(d, late) == first
+
+
+def test_what_keeps_a_node_is_said_and_best_chooses_another(nodes):
+    d = nodes
+    stays = d.submit(command=SLEEP, gpus=3)
+    goes = d.submit(command=SLEEP, gpus=2, movable=True)
+    fills = d.submit(command=SLEEP, gpus=1, movable=True)
+    runs(d, stays, goes, fills)
+    done = subprocess.run([STOKER, "--socket", d.socket, "defrag", "--empty", node(d, stays)], capture_output=True, text=True, env=d.env)
+    assert done.returncode == 1 and f"job {stays} did not say that it may be moved" in done.stdout
+    best = json.loads(stoker(d, "defrag", "--empty", "best", "--plan", "--json"))["plans"][0]
+    assert best["empty"] == node(d, goes) and best["moves"][0]["id"] == goes
+    a = d.client().get("/v1/defrag?empty=nowhere")
+    assert a.status == 404 and "best chooses one" in a.json["error"]["message"]
+    user = d.web(d.post("/v1/tokens", {"name": "t", "role": "user"})["token"])
+    assert user.get("/v1/defrag?empty=best").status == 200 and user.post("/v1/defrag?empty=best", {}).status == 403

@@ -470,6 +470,20 @@ int fx_suspend(struct fx *f, uint32_t job)
     return 0;
 }
 
+int fx_move(struct fx *f, uint32_t job)
+{
+    const struct stk_event ev = {.at = f->now,
+                                 .type = STK_EV_EVICT,
+                                 .job = {job},
+                                 .lease = lease_of(f, job),
+                                 .u.evict = {.for_job = {STK_NONE}, .moved = true}};
+    int rc = fx_apply(f, &ev);
+
+    if (rc == 0)
+        engine_stop(f, job, ev.lease, STK_CAUSE_EVICTED, false);
+    return rc;
+}
+
 int fx_wake_anew(struct fx *f, uint32_t job)
 {
     int rc;

@@ -127,6 +127,8 @@ int fx_unreserve(struct fx *f, uint32_t number);
 int fx_cancel(struct fx *f, uint32_t job); /* and the engine stops it */
 /* A person suspends it: it gives way and is held; the engine puts it to sleep, or ends it. */
 int fx_suspend(struct fx *f, uint32_t job);
+/* It is stopped to be placed elsewhere, for nobody in particular. */
+int fx_move(struct fx *f, uint32_t job);
 /* One that sleeps is ended, and queued again as it was before. */
 int fx_wake_anew(struct fx *f, uint32_t job);
 /* Somebody killed the processes of one that sleeps. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/empty.h"
 #include "core/state.h"
 #include "drive/loop.h"
 #include "model/reason.h"
@@ -103,6 +104,36 @@ static void refused(void *ctx, uint32_t job, const char *why)
 
 /* ---- actions ---- */
 
+/* The node is closed, and what is on it moves, if all of it can. */
+static int empty(struct play *p, struct stk_loop *loop, const struct scn_step *step, stk_time now,
+                 struct stk_err *err)
+{
+    const struct stk_state *s = stk_core_state(p->core);
+    struct stk_event off = {.at = now, .type = STK_EV_GPUS_OFF};
+    struct stk_empty_plan plan;
+    int rc;
+
+    if (step->number > s->n_nodes)
+        return stk_err_set(err, -EINVAL, "there is no node %lld", (long long)step->number);
+    if (!stk_core_empty(p->core, now, step->number ? (uint32_t)step->number - 1 : STK_NONE,
+                        &plan) ||
+        !plan.possible)
+        return 0;
+    off.u.off.node.i = plan.node;
+    off.u.off.mask = s->nodes[plan.node].mask_all;
+    rc = stk_loop_apply(loop, &off, err);
+    for (uint32_t i = 0; i < plan.n && rc == 0; i++) {
+        const struct stk_event ev = {.at = now,
+                                     .type = STK_EV_EVICT,
+                                     .job = {plan.move[i]},
+                                     .lease = s->jobs[plan.move[i]].lease,
+                                     .u.evict = {.for_job = {STK_NONE}, .moved = true}};
+
+        rc = stk_loop_apply(loop, &ev, err);
+    }
+    return rc;
+}
+
 static int act(struct play *p, struct stk_loop *loop, const struct scn_step *step, stk_time now,
                struct stk_err *err)
 {
@@ -113,6 +144,8 @@ static int act(struct play *p, struct stk_loop *loop, const struct scn_step *ste
     struct stk_event ev = {.at = now, .type = types[step->verb]};
     const struct stk_state *s = stk_core_state(p->core);
 
+    if (step->verb == SCN_EMPTY)
+        return empty(p, loop, step, now, err);
     if (step->job != SCN_NONE) {
         ev.job.i = p->seen[step->job].slot;
         if (ev.job.i == STK_NONE || ev.job.i >= s->n_jobs)
@@ -328,6 +361,8 @@ static bool holds(struct play *p, const struct scn_step *step, stk_time now)
         return p->moved <= step->time;
     case SCN_FREE:
         return gpus_free(s) == (uint64_t)step->number;
+    case SCN_IS_EMPTY:
+        return step->number <= s->n_nodes && s->nodes[step->number - 1].n_uses == 0;
     default:
         return true;
     }
@@ -344,6 +379,8 @@ static void show_got(struct play *p, const struct scn_step *step, char *got, siz
     } else if (step->verb == SCN_FREE) {
         (void)snprintf(got, size, "%llu GPUs are free",
                        (unsigned long long)gpus_free(stk_core_state(p->core)));
+    } else if (step->verb == SCN_IS_EMPTY) {
+        (void)snprintf(got, size, "node %lld is not so", (long long)step->number);
     } else if (step->verb == SCN_EVICTED && j->evicted != STK_NEVER_TIME) {
         (void)snprintf(got, size, "last evicted at %s for %s", scn_show_time(j->evicted, t),
                        name_of(p, j->evicted_for));
@@ -359,11 +396,11 @@ static void show_got(struct play *p, const struct scn_step *step, char *got, siz
 static void check(struct play *p, const struct scn_step *step, stk_time now)
 {
     static const char *const verbs[] = {
-        [SCN_RUNS] = "runs",        [SCN_WAITS] = "waits",          [SCN_HELD] = "is held",
-        [SCN_ASLEEP] = "is asleep", [SCN_STOPPING] = "is stopping", [SCN_ENDED] = "ends",
-        [SCN_STARTED] = "starts",   [SCN_EVICTED] = "is evicted",   [SCN_PREEMPTED] = "preempted",
-        [SCN_MOVED] = "is moved",   [SCN_REFUSED] = "is refused",   [SCN_QUIET] = "nothing moves",
-        [SCN_FREE] = "GPUs free"};
+        [SCN_RUNS] = "runs",        [SCN_WAITS] = "waits",           [SCN_HELD] = "is held",
+        [SCN_ASLEEP] = "is asleep", [SCN_STOPPING] = "is stopping",  [SCN_ENDED] = "ends",
+        [SCN_STARTED] = "starts",   [SCN_EVICTED] = "is evicted",    [SCN_PREEMPTED] = "preempted",
+        [SCN_MOVED] = "is moved",   [SCN_REFUSED] = "is refused",    [SCN_QUIET] = "nothing moves",
+        [SCN_FREE] = "GPUs free",   [SCN_IS_EMPTY] = "node is empty"};
     char got[SCN_MAX_LINE * 2] = "", at[32];
 
     if (holds(p, step, now) != step->not )

@@ -38,6 +38,7 @@ enum scn_verb {
     SCN_PRIORITY, /* number */
     SCN_NODE_DOWN,
     SCN_NODE_UP,
+    SCN_EMPTY, /* number: the node; 0: the best */
     /* expectations; from here on */
     SCN_RUNS,  /* number: on so many nodes; nodes: exactly these */
     SCN_WAITS, /* text: the reason */
@@ -52,6 +53,7 @@ enum scn_verb {
     SCN_REFUSED,   /* text: in the sentence */
     SCN_QUIET,     /* nothing has moved since 'time' */
     SCN_FREE,      /* number: GPUs are free */
+    SCN_IS_EMPTY,  /* number: the node */
 };
 
 struct scn_step {

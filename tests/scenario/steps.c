@@ -48,6 +48,18 @@ static int read_node(struct parser *p)
     return add_step(p, &step);
 }
 
+/* "empty node 2", "empty best node" */
+static int read_empty(struct parser *p)
+{
+    struct scn_step step = step_of(p, SCN_EMPTY);
+
+    if (p->n == 3 && scn_is(p, 1, "best") && scn_is(p, 2, "node"))
+        step.number = 0;
+    else if (p->n != 3 || !scn_is(p, 1, "node") || (step.number = scn_whole(p->word[2])) < 1)
+        return scn_wrong(p, "expected \"empty node N\" or \"empty best node\"");
+    return add_step(p, &step);
+}
+
 int scn_read_action(struct parser *p)
 {
     static const struct {
@@ -72,6 +84,8 @@ int scn_read_action(struct parser *p)
     }
     if (scn_is(p, 0, "node"))
         return read_node(p);
+    if (scn_is(p, 0, "empty"))
+        return read_empty(p);
     return scn_wrong(p, "no such word: %.40s", p->n ? p->word[0] : "");
 }
 
@@ -192,6 +206,18 @@ static int expect_quiet(struct parser *p)
     return add_step(p, &step);
 }
 
+/* "expect node 2 is empty", "... is not empty" */
+static int expect_node(struct parser *p)
+{
+    struct scn_step step = step_of(p, SCN_IS_EMPTY);
+
+    step.not = scn_is(p, 4, "not");
+    if (p->n != (step.not ? 6U : 5U) || !scn_is(p, 3, "is") || !scn_is(p, p->n - 1, "empty") ||
+        (step.number = scn_whole(p->word[2])) < 1)
+        return scn_wrong(p, "expected \"expect node N is empty\"");
+    return add_step(p, &step);
+}
+
 /* "expect a, b and c run on node 1" */
 int scn_read_expect(struct parser *p)
 {
@@ -206,6 +232,8 @@ int scn_read_expect(struct parser *p)
         step.number = scn_whole(p->word[1]);
         return step.number < 0 ? scn_wrong(p, "how many GPUs?") : add_step(p, &step);
     }
+    if (scn_is(p, 1, "node"))
+        return expect_node(p);
     for (; at < p->n; at++) {
         size_t len = strlen(p->word[at]);
 
