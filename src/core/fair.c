@@ -91,20 +91,25 @@ static void walk(struct stk_state *s, uint32_t tenant)
     }
 }
 
-static bool marked(struct stk_state *s, const struct stk_job *j)
+static bool marked(struct stk_state *s, uint32_t tenant, uint32_t job)
 {
-    struct stk_tenant *t = &s->tenants[j->tenant];
+    struct stk_tenant *t = &s->tenants[tenant];
 
     if (!t->walked)
-        walk(s, j->tenant);
-    return s->own[j - s->jobs] == t->stamp;
+        walk(s, tenant);
+    return s->own[job] == t->stamp;
+}
+
+bool stk_fair_own_of(struct stk_state *s, uint32_t tenant, uint32_t job)
+{
+    if (*stk_tenant_guarantee(s, tenant, STK_ALL_TYPES) == 0)
+        return false;
+    return marked(s, tenant, job);
 }
 
 bool stk_fair_own(struct stk_state *s, const struct stk_job *j)
 {
-    if (*stk_tenant_guarantee(s, j->tenant, STK_ALL_TYPES) == 0)
-        return false;
-    return marked(s, j);
+    return stk_fair_own_of(s, j->tenant, (uint32_t)(j - s->jobs));
 }
 
 /* ---- who is entitled ---- */
@@ -134,7 +139,7 @@ static bool within_all(struct stk_state *s, const struct stk_job *j, uint32_t te
     if (all < milli)
         return false;
     if (s->ranked && tenant == j->tenant)
-        return marked(s, j);
+        return marked(s, tenant, (uint32_t)(j - s->jobs));
     return stk_fair_level(s, tenant, j->level) <= all - milli;
 }
 

@@ -41,6 +41,8 @@ enum stk_title stk_fair_title(struct stk_state *s, uint32_t job);
 uint64_t stk_fair_types(struct stk_state *s, const struct stk_job *j);
 /* A job that has a lease is one of its tenant's own. */
 bool stk_fair_own(struct stk_state *s, const struct stk_job *j);
+bool stk_fair_own_of(struct stk_state *s, uint32_t tenant,
+                     uint32_t job); /* the tenant is its own */
 
 /* What the tenant's jobs of this level and higher ones have. */
 uint64_t stk_fair_level(const struct stk_state *s, uint32_t tenant, uint32_t level);

@@ -54,8 +54,11 @@ int64_t stk_stake_units(const struct stk_state *s, const struct stk_job *j, stk_
 stk_time stk_stake_until(const struct stk_state *s, const struct stk_job *j)
 {
     const struct stk_stake *k = &s->stakes[j - s->jobs];
-    stk_time least = s->terms[j - s->jobs].min_run, until;
+    stk_time least, until;
 
+    if (!s->min_runs && !s->stake_rule.min_run && !s->stake_rule.per_day)
+        return 0;
+    least = s->terms[j - s->jobs].min_run;
     least = least ? least : s->stake_rule.min_run;
     until = least ? j->started + least : 0;
     if (s->stake_rule.per_day && k->times >= s->stake_rule.per_day && k->day + STK_DAY > until)

@@ -320,7 +320,7 @@ struct stk_victims { /* scratch of a search for who gives way (core/victims.h) *
     struct stk_victim *of;
     struct stk_victim_at *at;
     struct stk_victim_node *nodes;
-    uint64_t *have;                          /* per place */
+    uint64_t *have, *most;                   /* per place */
     double *price;                           /* likewise */
     struct stk_sort_item *order, *order_tmp; /* of nodes */
     uint32_t cap_of, cap_at;
@@ -444,7 +444,8 @@ struct stk_state {
     struct stk_stake *stakes; /* likewise */
     uint32_t cap_stakes;
     struct stk_stake_rule stake_rule;
-    struct stk_budget *budgets;                   /* of groups of jobs (core/budget.h) */
+    bool min_runs;              /* cache: some job has said for how long it does not give way */
+    struct stk_budget *budgets; /* of groups of jobs (core/budget.h) */
     uint32_t n_budgets, cap_budgets, free_budget; /* free_budget: row + 1 */
     struct stk_map by_group;
     stk_time protect_at; /* cache: when somebody is protected no longer whom a job would have

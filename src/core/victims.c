@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/victims.h"
 
-#include "core/booking.h"
 #include "core/budget.h"
 #include "core/decide.h"
 #include "core/place.h"
 #include "core/queue.h"
-#include "core/stake.h"
 #include "core/txn.h"
 
-#define CLASS_WEIGHT 1099511627776.0 /* 2^40: a class counts before all lower ones */
 #define BOTH_WAYS 256 /* so many candidates, and a gang is also looked for in their order */
 
 /* ---- memory ---- */
@@ -21,10 +18,11 @@ int stk_victims_init(struct stk_state *s)
 
     v->nodes = s->mem.resize(s->mem.ctx, NULL, 0, n * sizeof(*v->nodes));
     v->have = s->mem.resize(s->mem.ctx, NULL, 0, n * sizeof(*v->have));
+    v->most = s->mem.resize(s->mem.ctx, NULL, 0, n * sizeof(*v->most));
     v->price = s->mem.resize(s->mem.ctx, NULL, 0, n * sizeof(*v->price));
     v->order = s->mem.resize(s->mem.ctx, NULL, 0, n * sizeof(*v->order));
     v->order_tmp = s->mem.resize(s->mem.ctx, NULL, 0, n * sizeof(*v->order_tmp));
-    return v->nodes && v->have && v->price && v->order && v->order_tmp ? 0 : -ENOMEM;
+    return v->nodes && v->have && v->most && v->price && v->order && v->order_tmp ? 0 : -ENOMEM;
 }
 
 int stk_victims_reserve(struct stk_state *s)
@@ -46,6 +44,7 @@ void stk_victims_memory(struct stk_state *s, struct stk_visit *v)
     STK_BLOCK(v, s->victims.at, s->victims.cap_at);
     STK_BLOCK(v, s->victims.nodes, n);
     STK_BLOCK(v, s->victims.have, n);
+    STK_BLOCK(v, s->victims.most, n);
     STK_BLOCK(v, s->victims.price, n);
     STK_BLOCK(v, s->victims.order, n);
     STK_BLOCK(v, s->victims.order_tmp, n);
@@ -154,7 +153,7 @@ void stk_victims_keep(struct stk_victim_search *x)
         x->best_cost = cost;
         x->n_best = x->n_set;
         for (uint32_t i = 0; i < x->n_set; i++)
-            x->s->list_b[i] = x->s->list_a[i];
+            x->s->list_b[i] = x->v->of[x->s->list_a[i]].job;
     }
     stk_victims_reset(x);
 }
@@ -174,6 +173,7 @@ static void in_order(struct stk_victim_search *x)
     uint32_t low = 0, high = 1, gone = 0;
     stk_txn_mark mark;
 
+    stk_victims_order(x);
     for (;; high = high > x->n / 2 ? x->n : 2 * high) {
         gone = x->n_set;
         mark = stk_txn_begin(x->s);
@@ -203,68 +203,31 @@ static void in_order(struct stk_victim_search *x)
     stk_victims_keep(x);
 }
 
-/* ---- who may go ---- */
-
-/* By class and what a GPU of it costs, then by priority, then the latest start first. */
-static void sort_candidates(struct stk_victim_search *x, uint32_t n)
-{
-    struct stk_state *s = x->s;
-
-    stk_sort(s->sort, n, s->sort_tmp); /* by lease, the latest first */
-    for (uint32_t i = 0; i < n; i++)
-        s->sort[i].key = s->jobs[s->sort[i].id].priority;
-    stk_sort(s->sort, n, s->sort_tmp);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct stk_job *v = &s->jobs[s->sort[i].id];
-        int64_t gpus = v->gpus ? v->gpus : 1;
-        int64_t each = s->stake_rule.latest ? 0 : stk_stake_units(s, v, x->ask->now) / gpus;
-
-        s->sort[i].key = (int64_t)s->sort[i].data << 52 | each;
-    }
-    stk_sort(s->sort, n, s->sort_tmp);
-}
-
-static uint32_t gather(struct stk_victim_search *x)
-{
-    struct stk_state *s = x->s;
-    const struct stk_pool *p = &s->pools[x->ask->pool];
-    double weight[STK_VICTIM_CLASSES] = {1};
-    uint32_t n = 0;
-
-    for (int i = 1; i < STK_VICTIM_CLASSES; i++)
-        weight[i] = weight[i - 1] * CLASS_WEIGHT;
-    for (struct stk_ocursor c = stk_otree_begin(&s->trees, &p->ends); c.block != UINT32_MAX;
-         stk_ocursor_next(&s->trees, &c)) {
-        uint32_t id = stk_ocursor_get(&s->trees, c)->id;
-        int class = x->rule->class(x->rule->ctx, s, x->j, &s->jobs[id]);
-        stk_time until = x->rule->reclaims ? 0 : stk_stake_until(s, &s->jobs[id]);
-
-        if (class >= 0 && stk_booking_owns(s, id))
-            continue;
-        if (class >= 0 && until > x->ask->now)
-            stk_stake_spared(s, x->ask->pool, until);
-        else if (class >= 0)
-            s->sort[n++] =
-                (struct stk_sort_item){-(int64_t)s->jobs[id].lease, id, (uint32_t) class};
-    }
-    sort_candidates(x, n);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct stk_job *v = &s->jobs[s->sort[i].id];
-        int64_t units = stk_stake_units(s, v, x->ask->now);
-
-        x->v->of[i] = (struct stk_victim){.job = s->sort[i].id,
-                                          .class = (uint8_t)s->sort[i].data,
-                                          .units = units,
-                                          .cost = (double)units * weight[s->sort[i].data]};
-    }
-    return n;
-}
+/* ---- room ---- */
 
 /* Takes off what is being stopped already: that room is on its way. */
 static void give_stopping(struct stk_state *s, uint32_t pool)
 {
     for (uint32_t i = 0; (i = stk_queue_stopping(s, pool, i)) != STK_NONE; i++)
         stk_txn_give_job(s, &s->jobs[i]);
+}
+
+/* Sets by where they are, and, where these do not suffice, in the order of candidates. */
+static void search(struct stk_victim_search *x)
+{
+    uint32_t need = stk_victims_need(x);
+    bool cheapest = false;
+
+    if (x->s->stake_rule.latest)
+        in_order(x);
+    if (x->n_best > 0)
+        return;
+    if (need > 0)
+        cheapest = stk_victims_by_node(x, need);
+    else
+        stk_victims_by_place(x);
+    if (!cheapest && !x->hopeless && (x->n_best == 0 || x->n <= BOTH_WAYS))
+        in_order(x);
 }
 
 uint32_t stk_victims_room(const struct stk_ask *ask, uint32_t job,
@@ -280,21 +243,17 @@ uint32_t stk_victims_room(const struct stk_ask *ask, uint32_t job,
                                   .d = &s->shapes[j->shape].demand};
     stk_txn_mark mark = stk_txn_begin(s);
 
-    x.n = gather(&x);
+    stk_victims_gather(&x);
     if (x.n == 0)
         return 0;
     give_stopping(s, ask->pool);
     x.mark = stk_txn_begin(s);
-    if (!stk_victims_fit(&x)) {
-        if (s->stake_rule.latest)
-            in_order(&x);
-        if (x.n_best == 0 && !stk_victims_near(&x) && (x.n_best == 0 || x.n <= BOTH_WAYS))
-            in_order(&x);
-    }
+    if (!stk_victims_fit(&x))
+        search(&x);
     stk_txn_rollback(s, mark);
     if (x.n_best > ask->cap)
         x.n_best = ask->cap; /* the pool is claimed for the job, which asks again for the rest */
     for (uint32_t i = 0; i < x.n_best; i++)
-        ask->out[i] = stk_decide_evict(s, ask->now, x.v->of[s->list_b[i]].job, job);
+        ask->out[i] = stk_decide_evict(s, ask->now, s->list_b[i], job);
     return x.n_best;
 }

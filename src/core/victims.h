@@ -22,8 +22,13 @@
  * For a job on one node whose candidates hold whole GPUs the set is the cheapest there is, as long
  * as GPUs are all it lacks. For gangs it is found node by node: cheap, not provably the cheapest.
  *
- * Cost: O(running jobs of the pool + candidates log candidates + pieces of candidates x GPUs of a
- * node), and a few tries.
+ * Counting comes first: a node, or a place, that could not have room with all its candidates gone
+ * is not looked at any closer, and where none is left, nobody is tried at all. What candidates
+ * cost, and who goes before whom, is found for the nodes that are left, and for all only when all
+ * go in order.
+ *
+ * Cost: O(running jobs of tenants, or of the pool, of which some may go + pieces of candidates +
+ * GPUs x candidates of the nodes that could have room), and a few tries.
  */
 #ifndef STK_CORE_VICTIMS_H
 #define STK_CORE_VICTIMS_H
@@ -33,14 +38,20 @@
 
 #define STK_VICTIM_CLASSES 16
 #define STK_VICTIM_NEVER (-1)
+#define STK_VICTIM_ASK (-2)
 
 /* Who may go. 'ctx' is the caller's; nothing here may change the state. */
 struct stk_victim_rule {
     void *ctx;
-    /* Whether 'v', which has a lease in the pool of 'j' and is not being stopped, may go for 'j':
-     * its class, 0 to STK_VICTIM_CLASSES - 1, lower ones first; STK_VICTIM_NEVER. */
+    /* Optional: of this tenant's jobs of this level nobody may go; or all that are not its own
+     * (core/fair.h), in this class; or STK_VICTIM_ASK. Those that are asked about next are of
+     * both. */
+    int (*all)(void *ctx, const struct stk_state *s, uint32_t tenant, uint32_t level);
+    /* Whether 'v', which has a lease on so many thousandths of GPUs in the pool of 'j' and is not
+     * being stopped, may go for 'j': its class, 0 to STK_VICTIM_CLASSES - 1, lower ones first;
+     * STK_VICTIM_NEVER. */
     int (*class)(void *ctx, const struct stk_state *s, const struct stk_job *j,
-                 const struct stk_job *v);
+                 const struct stk_job *v, uint64_t milli);
     /* Optional, both or neither: 'v' joins the set that is being tried, or leaves it again. False:
      * beside those that are in it, it may not go. Each set begins empty, and ends empty. */
     bool (*add)(void *ctx, const struct stk_state *s, const struct stk_job *v);
@@ -61,13 +72,17 @@ int stk_victims_init(struct stk_state *s);
 int stk_victims_reserve(struct stk_state *s); /* in apply(), after jobs and pieces */
 void stk_victims_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
 
-/* ---- shared by victims.c and victims_near.c ---- */
+/* ---- shared by victims*.c ---- */
 
-struct stk_victim { /* a candidate, in the order in which they go */
+struct stk_victim { /* a candidate */
     uint32_t job;
-    bool in; /* in the set that is being tried */
+    bool in;     /* in the set that is being tried */
+    bool priced; /* what follows 'class' is known */
     uint8_t class;
+    int32_t priority;
+    uint32_t lease;
     int64_t units; /* what it costs, in thousandths of GPU-seconds */
+    int64_t key;   /* the same of each of its GPUs, behind its class: in this order they go */
     double cost;   /* the same, so that a class counts before all lower ones */
 };
 
@@ -79,6 +94,7 @@ struct stk_victim_at {     /* a piece of it */
 struct stk_victim_node {  /* a node on which candidates are */
     uint32_t node, first; /* of its pieces + 1 */
     uint32_t place;
+    uint32_t most;  /* GPUs that are free there with all of them gone, at most */
     uint32_t units; /* pieces of a gang that going by 'cost' brings */
     double cost;    /* of what is to go first there; < 0: nothing there helps */
     uint32_t n;     /* so many go, */
@@ -95,11 +111,20 @@ struct stk_victim_search {
     const struct stk_job *j;
     const struct stk_demand *d;
     uint32_t n;      /* candidates */
+    bool ordered;    /* they lie in the order in which they go */
+    bool hopeless;   /* with all of them gone it would not fit */
     uint32_t n_set;  /* those in s->list_a are gone */
-    uint32_t n_best; /* the cheapest set so far, in s->list_b; 0: none */
+    uint32_t n_best; /* the cheapest set so far, jobs in s->list_b; 0: none */
     double best_cost;
     uint32_t mark; /* what was before */
 };
+
+/* Candidates, in any order. */
+void stk_victims_gather(struct stk_victim_search *x);
+void stk_victims_price(const struct stk_victim_search *x, struct stk_victim *v);
+/* It goes before the other. Both are priced. */
+bool stk_victims_before(const struct stk_victim *a, const struct stk_victim *b);
+void stk_victims_order(struct stk_victim_search *x); /* all of them */
 
 /* It goes too, if it may; true also when it is gone. */
 bool stk_victims_add(struct stk_victim_search *x, uint32_t victim);
@@ -108,7 +133,53 @@ bool stk_victims_fit(struct stk_victim_search *x);   /* with these gone the job 
 /* It fits: whoever is not needed comes back; the rest is kept if it is the cheapest yet; nobody is
  * gone any more. */
 void stk_victims_keep(struct stk_victim_search *x);
-/* Sets by node and by place; what is found is kept. True: there is none that is cheaper. */
-bool stk_victims_near(struct stk_victim_search *x);
+
+/* So many GPUs of one node; 0: of several. */
+uint32_t stk_victims_need(const struct stk_victim_search *x);
+/* Sets by node, for a job of so many GPUs of one; what is found is kept. True: there is none that
+ * is cheaper. */
+bool stk_victims_by_node(struct stk_victim_search *x, uint32_t need);
+/* Sets by place, for a gang. */
+void stk_victims_by_place(struct stk_victim_search *x);
+
+/* ---- shared by victims_node.c and victims_gang.c ---- */
+
+#define STK_VICTIM_MOST 64 /* GPUs, and candidates, of a node that are counted */
+
+struct stk_victim_gains { /* candidates that could go together, and what that costs */
+    uint64_t who;         /* of those of the node, in order */
+    double cost;
+    uint32_t n;
+    int32_t prio;   /* the highest */
+    uint32_t lease; /* the first */
+    uint32_t gpus;  /* that they bring */
+    bool ok;
+};
+
+struct stk_victim_on { /* the candidates of a node, in order */
+    uint32_t victim[STK_VICTIM_MOST], piece[STK_VICTIM_MOST], n;
+    struct stk_victim_gains item[2 * STK_VICTIM_MOST]; /* each frees GPUs by itself */
+    uint32_t n_items;
+};
+
+/* The job could be there. */
+bool stk_victims_of_use(const struct stk_victim_search *x, uint32_t node);
+/* Rows of nodes with candidates; how many. *ret_sure: their 'most' is right, and no others count.
+ */
+uint32_t stk_victims_rows(struct stk_victim_search *x, bool *ret_sure);
+void stk_victims_look(const struct stk_victim_search *x, const struct stk_victim_node *row,
+                      struct stk_victim_on *on);
+/* Of each number of GPUs up to 'most', the cheapest that bring as many. */
+void stk_victims_cheapest(const struct stk_victim_on *on, uint32_t most,
+                          struct stk_victim_gains dp[STK_VICTIM_MOST + 1]);
+struct stk_victim_gains stk_victims_everybody(const struct stk_victim_search *x, uint32_t node,
+                                              const struct stk_victim_on *on);
+/* What is to go so that the node has room for so many GPUs of the job; not ok: it never has. With
+ * CPU and the like it may still not fit. */
+struct stk_victim_gains stk_victims_for(const struct stk_victim_search *x,
+                                        const struct stk_victim_node *row, uint32_t need);
+bool stk_victims_less(const struct stk_victim_gains *a, const struct stk_victim_gains *b);
+bool stk_victims_add_gains(struct stk_victim_search *x, const struct stk_victim_node *row,
+                           const struct stk_victim_gains *g);
 
 #endif

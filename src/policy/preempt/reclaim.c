@@ -88,6 +88,18 @@ static int init(void *st, const struct stk_params *p, struct stk_err *err)
 
 _Static_assert(2 * PER_TIER <= MOVED, "room for two tiers and those that move");
 
+/* What all jobs of one tenant and level have in common, as long as the same are to go. */
+struct side {
+    bool known;
+    uint32_t tenant, level;
+    uint32_t mine, its; /* the two tenants that are compared, below the one both belong to */
+    bool safe;          /* a guarantee of some tenant above protects them */
+    bool claims;        /* the job is within a guarantee that counts against them */
+    int64_t most;       /* jobs of up to so many thousandths go for what the job's side is due; < 0:
+                           none does */
+    int class;
+};
+
 /* What is asked about one job; of each tenant from its own up whether it claims. */
 struct question {
     const struct reclaim *r;
@@ -99,6 +111,7 @@ struct question {
     bool own;                                    /* on all it accepts */
     bool asks;                                   /* for what tenants are guaranteed or due */
     uint32_t first[N_FIRST], n_first;            /* tenants most over what they are due */
+    struct side side;                            /* of who was asked about last */
 };
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -167,19 +180,15 @@ static bool claims_type(const struct question *q, const struct stk_job *v)
            *stk_tenant_used(q->s, v->tenant, of) > *stk_tenant_guarantee(q->s, v->tenant, of);
 }
 
-/* It is one of its tenant's own, or of some tenant up to 'top' jobs of its level and higher ones
- * are within the guarantee. */
-static bool is_protected(const struct question *q, const struct stk_job *v, uint32_t top)
+/* Of some tenant above theirs, up to 'top', jobs of this level and higher ones are within the
+ * guarantee. */
+static bool are_safe(const struct question *q, uint32_t tenant, uint32_t level, uint32_t top)
 {
     struct stk_state *s = q->s;
 
-    if (!s->guarantees)
-        return false;
-    if (stk_fair_own(s, v))
-        return true;
-    for (uint32_t at = s->tenants[v->tenant].parent; at && v->tenant != top;
+    for (uint32_t at = s->tenants[tenant].parent; s->guarantees && at && tenant != top;
          at = s->tenants[at - 1].parent) {
-        if (less(stk_fair_level(s, at - 1, v->level), s->tenant_gone[at - 1]) <=
+        if (less(stk_fair_level(s, at - 1, level), s->tenant_gone[at - 1]) <=
             *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES))
             return true;
         if (at - 1 == top)
@@ -189,10 +198,10 @@ static bool is_protected(const struct question *q, const struct stk_job *v, uint
 }
 
 /* The two tenants that are compared: the job's and the other's, below the one both belong to. */
-static void sides(const struct question *q, const struct stk_job *v, uint32_t *mine, uint32_t *its)
+static void sides(const struct question *q, uint32_t tenant, uint32_t *mine, uint32_t *its)
 {
-    *its = v->tenant;
-    for (uint32_t at = v->tenant + 1; at; at = q->s->tenants[at - 1].parent) {
+    *its = tenant;
+    for (uint32_t at = tenant + 1; at; at = q->s->tenants[at - 1].parent) {
         for (uint32_t i = 1; i < q->depth; i++)
             if (q->chain[i] == at - 1) {
                 *mine = q->chain[i - 1];
@@ -203,18 +212,53 @@ static void sides(const struct question *q, const struct stk_job *v, uint32_t *m
     *mine = q->chain[q->depth - 1];
 }
 
-/* One side has less than it is due, the other more, and after it the first is not further over that
- * than the other. */
-static bool evens_out(const struct question *q, const struct stk_job *v, uint32_t mine,
-                      uint32_t its)
+/* Best-effort jobs go first; then those of tenants that are most over what they are due. */
+static int class_within(const struct question *q, uint32_t tenant, uint32_t level)
+{
+    const uint32_t per = q->r->levels.n + 1;
+    const int class = level / per == STK_TIER_BEST_EFFORT ? 0 : PER_TIER;
+    uint32_t at = 0;
+
+    if (tenant == q->j->tenant)
+        return class + (int)(level % per);
+    while (at < q->n_first && q->first[at] != tenant)
+        at++;
+    while (at > 0 && at < q->n_first && !more_over(q->s, q->first[at - 1], q->first[at]))
+        at--; /* as much as another */
+    return class + (int)(at < N_FIRST ? at : N_FIRST);
+}
+
+/* One side has less than it is due, the other more, and after a job of so much went for it the
+ * first is not further over that than the other: the most, in thousandths; -1: there is none. */
+static int64_t evens_out(const struct question *q, uint32_t mine, uint32_t its)
 {
     const int64_t due_mine = (int64_t)stk_share_due(q->s, mine),
                   due_its = (int64_t)stk_share_due(q->s, its);
-    const int64_t milli = (int64_t)stk_limit_milli(q->s, &q->s->shapes[v->shape].demand, v->pool);
     const int64_t before = (int64_t)use(q, mine), has = (int64_t)use(q, its);
     const int64_t over = before + (int64_t)q->milli - due_mine;
 
-    return before < due_mine && has > due_its && (over <= 0 || over <= has - milli - due_its);
+    if (before >= due_mine || has <= due_its)
+        return -1;
+    return over <= 0 ? INT64_MAX : has - due_its - over;
+}
+
+static const struct side *side_of(struct question *q, uint32_t tenant, uint32_t level)
+{
+    struct side *d = &q->side;
+
+    if (d->known && d->tenant == tenant && d->level == level)
+        return d;
+    *d = (struct side){.known = true, .tenant = tenant, .level = level};
+    d->class = class_within(q, tenant, level);
+    if (tenant == q->j->tenant)
+        return d;
+    sides(q, tenant, &d->mine, &d->its);
+    d->safe = are_safe(q, tenant, level, d->its);
+    d->claims = claims(q, d->mine);
+    d->most = q->r->due && q->asks && (!q->r->across || level <= q->j->level)
+                  ? evens_out(q, d->mine, d->its)
+                  : -1;
+    return d;
 }
 
 /* Both are of one tenant. */
@@ -237,32 +281,41 @@ static bool came_back(const struct question *q, const struct stk_job *v)
     return !q->s->ranked && v->preemptions > 0 && v->queued == q->s->now && v->started == q->s->now;
 }
 
-static bool may_go(const struct question *q, const struct stk_job *v)
+/* Of another tenant. */
+static bool may_go_outside(const struct question *q, const struct side *d, const struct stk_job *v,
+                           uint64_t milli)
 {
-    uint32_t mine, its;
-
-    if (v->tier == STK_TIER_CRITICAL)
-        return false;
-    if (!q->s->fair)
-        return v->level < q->j->level ||
-               (q->r->rank && v->level == q->j->level && v->rank > q->j->rank);
-    if (v->tenant == q->j->tenant)
-        return (q->types || !came_back(q, v)) && inside(q, v);
     if (q->types && !q->own && claims_type(q, v))
         return true;
-    sides(q, v, &mine, &its);
-    if (is_protected(q, v, its))
+    if (d->safe ||
+        (q->s->guarantees && stk_fair_own_of(q->s, d->tenant, (uint32_t)(v - q->s->jobs))))
         return false;
-    if (claims(q, mine))
+    if (d->claims)
         return true;
-    if (came_back(q, v))
-        return false;
-    if (q->r->due && q->asks && (!q->r->across || v->level <= q->j->level) &&
-        evens_out(q, v, mine, its))
-        return true;
-    if (q->r->across && v->level < q->j->level)
-        return true;
-    return q->r->rank && v->level == q->j->level && !q->own && v->rank > q->j->rank;
+    if ((int64_t)milli <= d->most || (q->r->across && d->level < q->j->level))
+        return !came_back(q, v);
+    return q->r->rank && d->level == q->j->level && !q->own && v->rank > q->j->rank &&
+           !came_back(q, v);
+}
+
+/* 'd': its tenant and level. */
+static bool may_go(const struct question *q, const struct side *d, const struct stk_job *v,
+                   uint64_t milli)
+{
+    if (!q->s->fair)
+        return v->tier != STK_TIER_CRITICAL &&
+               (v->level < q->j->level ||
+                (q->r->rank && v->level == q->j->level && v->rank > q->j->rank));
+    if (d->level + 1 == q->s->n_levels)
+        return false; /* critical */
+    if (d->tenant == q->j->tenant)
+        return (q->types || !came_back(q, v)) && inside(q, v);
+    return may_go_outside(q, d, v, milli);
+}
+
+static uint64_t milli_of(const struct stk_state *s, const struct stk_job *v)
+{
+    return stk_limit_milli(s, &s->shapes[v->shape].demand, v->pool);
 }
 
 /* It is its tenant's own, but may be started elsewhere. */
@@ -272,30 +325,45 @@ static bool may_move(const struct question *q, const struct stk_job *v)
            v->gpus < q->j->gpus;
 }
 
-static int class_of(void *ctx, const struct stk_state *s, const struct stk_job *j,
-                    const struct stk_job *v)
+static int all(void *ctx, const struct stk_state *s, uint32_t tenant, uint32_t level)
 {
-    const struct question *q = ctx;
-    int class = v->tier == STK_TIER_BEST_EFFORT ? 0 : PER_TIER;
-    uint32_t at = 0;
+    struct question *q = ctx;
+    const struct side *d;
 
-    (void)s;
-    if (!may_go(q, v))
-        return q->s->fair && may_move(q, v) ? MOVED : STK_VICTIM_NEVER;
-    if (!q->s->fair || v->tenant == j->tenant)
-        return class + (int)(v->level % (q->r->levels.n + 1));
-    while (at < q->n_first && q->first[at] != v->tenant)
-        at++;
-    while (at > 0 && at < q->n_first && !more_over(q->s, q->first[at - 1], q->first[at]))
-        at--; /* as much as another */
-    return class + (int)(at < N_FIRST ? at : N_FIRST);
+    if (level + 1 == s->n_levels)
+        return STK_VICTIM_NEVER; /* critical */
+    if (!s->fair)
+        return STK_VICTIM_ASK;
+    d = side_of(q, tenant, level);
+    if (q->r->rank || (q->r->move && q->types) || (q->types && !q->own))
+        return STK_VICTIM_ASK;
+    if (tenant == q->j->tenant)
+        return level < q->j->level ? STK_VICTIM_ASK : STK_VICTIM_NEVER;
+    if (d->safe)
+        return STK_VICTIM_NEVER;
+    if (d->claims)
+        return d->class;
+    return d->most >= 0 || (q->r->across && level < q->j->level) ? STK_VICTIM_ASK
+                                                                 : STK_VICTIM_NEVER;
 }
 
-static void count(const struct question *q, const struct stk_job *v, bool gone)
+static int class_of(void *ctx, const struct stk_state *s, const struct stk_job *j,
+                    const struct stk_job *v, uint64_t milli)
+{
+    const struct question *q = ctx;
+
+    (void)j;
+    if (!may_go(q, &q->side, v, milli))
+        return s->fair && may_move(q, v) ? MOVED : STK_VICTIM_NEVER;
+    return s->fair ? q->side.class : class_within(q, q->j->tenant, v->level);
+}
+
+static void count(struct question *q, const struct stk_job *v, bool gone)
 {
     struct stk_state *s = q->s;
-    const uint64_t milli = stk_limit_milli(s, &s->shapes[v->shape].demand, v->pool);
+    const uint64_t milli = milli_of(s, v);
 
+    q->side.known = false;
     for (uint32_t at = v->tenant + 1; at; at = s->tenants[at - 1].parent) {
         s->tenant_gone[at - 1] += gone ? milli : -milli;
         if (v->level >= q->j->level)
@@ -305,12 +373,11 @@ static void count(const struct question *q, const struct stk_job *v, bool gone)
 
 static bool add(void *ctx, const struct stk_state *s, const struct stk_job *v)
 {
-    const struct question *q = ctx;
+    struct question *q = ctx;
 
-    (void)s;
-    if (!q->s->fair)
+    if (!s->fair)
         return true;
-    if (!may_go(q, v) && !may_move(q, v))
+    if (!may_go(q, side_of(q, v->tenant, v->level), v, milli_of(s, v)) && !may_move(q, v))
         return false;
     count(q, v, true);
     return true;
@@ -318,7 +385,7 @@ static bool add(void *ctx, const struct stk_state *s, const struct stk_job *v)
 
 static void drop(void *ctx, const struct stk_state *s, const struct stk_job *v)
 {
-    const struct question *q = ctx;
+    struct question *q = ctx;
 
     (void)s;
     if (q->s->fair)
@@ -412,7 +479,8 @@ static void ask_about(struct question *q)
 static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
 {
     struct question q = {.r = st, .s = ask->s, .j = &ask->s->jobs[job.i]};
-    struct stk_victim_rule rule = {.ctx = &q, .class = class_of, .add = add, .drop = drop};
+    struct stk_victim_rule rule = {
+        .ctx = &q, .all = all, .class = class_of, .add = add, .drop = drop};
     uint32_t n;
 
     ask_about(&q);
@@ -422,9 +490,13 @@ static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
         find_first(&q);
     rule.reclaims = q.types != 0;
     n = stk_victims_room(ask, job.i, &rule);
-    for (uint32_t i = 0; i < n; i++) /* who moves does not wait for the GPUs it had */
-        if (!may_go(&q, &ask->s->jobs[ask->out[i].job.i]))
+    for (uint32_t i = 0; i < n && q.r->move; i++) {
+        const struct stk_job *v = &ask->s->jobs[ask->out[i].job.i];
+
+        /* who moves does not wait for the GPUs it had */
+        if (!may_go(&q, side_of(&q, v->tenant, v->level), v, milli_of(ask->s, v)))
             ask->out[i].u.evict.suspend = false;
+    }
     return n;
 }
 

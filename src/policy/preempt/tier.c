@@ -16,10 +16,11 @@
 #include "core/victims.h"
 
 static int class_of(void *ctx, const struct stk_state *s, const struct stk_job *j,
-                    const struct stk_job *v)
+                    const struct stk_job *v, uint64_t milli)
 {
     (void)ctx;
     (void)s;
+    (void)milli;
     return v->level < j->level ? v->level : STK_VICTIM_NEVER;
 }
 
