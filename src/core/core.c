@@ -284,6 +284,8 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
     if (rc < 0)
         return rc;
     s->now = ev->at;
+    if (before != s->now)
+        s->lease_now = s->next_lease;
     switch (ev->type) {
     case STK_EV_SUBMIT:
         rc = apply_submit(c, ev, err);
@@ -322,6 +324,7 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
         break;
     }
     if (rc < 0) {
+        s->lease_now = before == s->now ? s->lease_now : 0;
         s->now = before;
         return rc;
     }

@@ -269,7 +269,7 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
 
     if (!stk_place_try(s, shape, NULL, &n)) {
         stk_tenant_note(s, shape, false);
-        stk_shape_park(s, shape, STK_PARKED_ROOM);
+        stk_shape_park_behind(s, shape);
         return 0;
     }
     if (p->resv_at != STK_NEVER_TIME)
@@ -472,12 +472,24 @@ static void promised_first(const struct stk_state *s, const struct stk_pool *p, 
                                   .aux = stk_job_remaining(j, s->now)};
 }
 
+/* Those behind a promise are left alone while it is there, and as strong as it was. */
+static void look_behind(struct stk_state *s, struct stk_pool *p)
+{
+    const uint32_t claim = promised(s, p);
+
+    if (p->n_behind > 0 && p->resv_job == STK_NONE)
+        stk_shape_wake_first(s, p);
+    else if (p->n_behind > 0 && claim < p->resv_claim)
+        stk_shape_wake_all(s, p);
+    p->resv_claim = claim;
+}
+
 static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, struct stk_event *out,
                            uint32_t cap)
 {
     struct stk_pool *p = &s->pools[pool];
 
-    for (uint32_t shape, n; (shape = next_shape(p)) != STK_NONE;) {
+    for (uint32_t shape, n; look_behind(s, p), (shape = next_shape(p)) != STK_NONE;) {
         struct stk_oent first;
 
         (void)stk_shape_first(s, shape, INT64_MAX, &first);

@@ -41,6 +41,21 @@ static int64_t key_of(const struct stk_state *s, const struct stk_job *j)
     return s->ranked ? j->rank : (int64_t)(STK_LEVEL_MAX - j->level) << 32 | j->lease;
 }
 
+/* Where it is, if that is simple. */
+static void note_place(struct stk_state *s, uint32_t job)
+{
+    const struct stk_job *j = &s->jobs[job];
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    const struct stk_piece *p = &s->pieces[j->first_piece];
+    struct stk_own *o = &s->own[job];
+
+    o->node = STK_NONE;
+    if (j->lease == 0 || j->n_pieces != 1 || d->exclusive || stk_demand_shares(d))
+        return;
+    o->node = p->node.i;
+    o->gpus = p->gpus;
+}
+
 void stk_fair_add(struct stk_state *s, uint32_t job)
 {
     const struct stk_job *j = &s->jobs[job];
@@ -48,6 +63,7 @@ void stk_fair_add(struct stk_state *s, uint32_t job)
 
     if (!s->fair || (!s->ranked && j->lease == 0))
         return;
+    note_place(s, job);
     t = &s->tenants[j->tenant];
     stk_otree_insert(
         &s->trees, &t->jobs,
@@ -81,7 +97,7 @@ static void walk(struct stk_state *s, uint32_t tenant)
     while (c.block != UINT32_MAX) {
         const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
 
-        s->own[e->id] = t->stamp;
+        s->own[e->id].stamp = t->stamp;
         left -= (uint64_t)e->aux;
         if (left == 0)
             return;
@@ -97,14 +113,23 @@ static bool marked(struct stk_state *s, uint32_t tenant, uint32_t job)
 
     if (!t->walked)
         walk(s, tenant);
-    return s->own[job] == t->stamp;
+    return s->own[job].stamp == t->stamp;
+}
+
+uint32_t stk_fair_stamp(struct stk_state *s, uint32_t tenant)
+{
+    struct stk_tenant *t = &s->tenants[tenant];
+
+    if (*stk_tenant_guarantee(s, tenant, STK_ALL_TYPES) == 0)
+        return UINT32_MAX;
+    if (!t->walked)
+        walk(s, tenant);
+    return t->stamp;
 }
 
 bool stk_fair_own_of(struct stk_state *s, uint32_t tenant, uint32_t job)
 {
-    if (*stk_tenant_guarantee(s, tenant, STK_ALL_TYPES) == 0)
-        return false;
-    return marked(s, tenant, job);
+    return s->own[job].stamp == stk_fair_stamp(s, tenant);
 }
 
 bool stk_fair_own(struct stk_state *s, const struct stk_job *j)
@@ -162,9 +187,9 @@ uint64_t stk_fair_types(struct stk_state *s, const struct stk_job *j)
     return types;
 }
 
-static bool under_due(struct stk_state *s, const struct stk_job *j)
+static bool under_due(struct stk_state *s, uint32_t tenant)
 {
-    for (uint32_t at = j->tenant + 1; at; at = s->tenants[at - 1].parent)
+    for (uint32_t at = tenant + 1; at; at = s->tenants[at - 1].parent)
         if (*stk_tenant_used(s, at - 1, STK_ALL_TYPES) >= stk_share_due(s, at - 1))
             return false;
     return true;
@@ -178,7 +203,7 @@ enum stk_title stk_fair_title(struct stk_state *s, uint32_t job)
         return STK_TITLE_NONE;
     if (stk_fair_types(s, j))
         return STK_TITLE_GUARANTEE;
-    return s->by_due && under_due(s, j) ? STK_TITLE_DUE : STK_TITLE_NONE;
+    return s->by_due && under_due(s, j->tenant) ? STK_TITLE_DUE : STK_TITLE_NONE;
 }
 
 /* ---- who is tried again ---- */
@@ -190,13 +215,16 @@ static void look(struct stk_state *s, uint32_t tenant)
         return;
     for (uint32_t at = s->tenants[tenant].shapes; at; at = s->shapes[at - 1].tenant_next) {
         const struct stk_shape *sh = &s->shapes[at - 1];
+        enum stk_title title;
         struct stk_oent first;
 
         if (!stk_shape_first(s, at - 1, INT64_MAX, &first) || sh->parked == STK_PARKED_LIMIT ||
             sh->parked == STK_PARKED_QUEUE)
             continue;
-        if (stk_fair_title(s, first.id) != STK_TITLE_NONE &&
-            (sh->parked != STK_READY || !sh->title))
+        title = stk_fair_title(s, first.id);
+        if (title == STK_TITLE_NONE || (sh->parked == STK_READY && sh->title))
+            continue;
+        if (!sh->behind || !sh->title || title < sh->title)
             stk_shape_ready(s, at - 1);
     }
 }
@@ -234,11 +262,21 @@ void stk_fair_fell(struct stk_state *s, uint32_t tenant)
 
 void stk_fair_refresh(struct stk_state *s)
 {
-    if (!s->fair || !s->by_due || s->due_valid)
+    if (!s->fair || !s->by_due || s->n_waiting == 0)
         return;
-    for (uint32_t i = 0; i < s->n_tenants; i++)
-        if (s->tenants[i].leaf)
+    for (uint32_t i = 0; i < s->n_tenants; i++) {
+        bool under;
+
+        if (!s->tenants[i].leaf || s->tenant_waiting[i] == 0)
+            continue;
+        under = under_due(s, i);
+        if (under && !s->tenants[i].under)
             look(s, i);
+        s->tenants[i].under = under;
+    }
+    for (uint32_t i = 0; s->due_looked != s->due_made && i < s->n_pools; i++)
+        stk_shape_wake_titles(s, &s->pools[i]); /* others may have to give way to them now */
+    s->due_looked = s->due_made;
 }
 
 bool stk_fair_sound(const struct stk_state *s, struct stk_err *err)

@@ -43,6 +43,8 @@ uint64_t stk_fair_types(struct stk_state *s, const struct stk_job *j);
 bool stk_fair_own(struct stk_state *s, const struct stk_job *j);
 bool stk_fair_own_of(struct stk_state *s, uint32_t tenant,
                      uint32_t job); /* the tenant is its own */
+/* What s->own[].stamp is of those. */
+uint32_t stk_fair_stamp(struct stk_state *s, uint32_t tenant);
 
 /* What the tenant's jobs of this level and higher ones have. */
 uint64_t stk_fair_level(const struct stk_state *s, uint32_t tenant, uint32_t level);

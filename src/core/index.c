@@ -160,11 +160,11 @@ static int lay_out(struct stk_state *s)
     for (uint32_t i = 0; i < s->n_pools; i++) {
         struct stk_pool *p = &s->pools[i];
 
-        stk_bits_layout_init(&p->park_layout, p->max_gpus + 1);
+        stk_bits_layout_init(&p->park_layout, 2 * (p->max_gpus + 1));
         p->park_used = words;
         words += p->park_layout.n_words;
         p->park_head = counts;
-        counts += p->max_gpus + 1;
+        counts += p->park_layout.n;
     }
     s->words = ALLOC(s, words, uint64_t);
     s->counts = ALLOC(s, counts, uint32_t);

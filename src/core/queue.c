@@ -273,7 +273,7 @@ void stk_queue_lease(struct stk_state *s, uint32_t job)
     /* it may have to give way again to one of a higher level that did not find victims so far */
     for (uint32_t k = j->level + 1u; k < s->n_levels; k++)
         if (p->level_waiting[k] > 0)
-            stk_shape_wake_all(s, p);
+            stk_shape_wake_heads(s, p);
     if (s->whole_pool || s->ranked)
         tree_add(s, job);
     else

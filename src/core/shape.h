@@ -47,6 +47,9 @@ uint64_t stk_shape_pinned(const struct stk_state *s, uint32_t node);
 void stk_shape_mark_dirty(struct stk_state *s, uint32_t pool);
 
 void stk_shape_park(struct stk_state *s, uint32_t shape, enum stk_parked why);
+/* For room, while another that comes first is promised a start: it may not have others evicted,
+ * and is tried again when there is room, or when it may be the first. */
+void stk_shape_park_behind(struct stk_state *s, uint32_t shape);
 /* It is over a limit of this tenant (STK_PARKED_LIMIT) or account (STK_PARKED_QUEUE). */
 void stk_shape_park_at(struct stk_state *s, uint32_t shape, enum stk_parked why, uint32_t at);
 void stk_shape_unpark(struct stk_state *s, uint32_t shape);
@@ -61,6 +64,10 @@ void stk_shape_requeue(struct stk_state *s, uint32_t shape, const struct stk_oen
 void stk_shape_wake(struct stk_state *s, uint32_t node);
 /* All shapes that do not fit get ready. */
 void stk_shape_wake_all(struct stk_state *s, struct stk_pool *p);
+/* The same, but for those behind a promise: somebody may be found who gives way to them. */
+void stk_shape_wake_heads(struct stk_state *s, struct stk_pool *p);
+/* No start is promised: of those that were behind one, whoever comes before all that are ready. */
+void stk_shape_wake_first(struct stk_state *s, struct stk_pool *p);
 /* Those parked with a title (core/fair.h) get ready. */
 void stk_shape_wake_titles(struct stk_state *s, struct stk_pool *p);
 /* More is free, or on its way: with victims besides, it may be enough for a job of a higher tier.

@@ -170,6 +170,7 @@ static void make_due(struct stk_state *s)
             give_rest(s, first, give_guarantees(s, first, s->tenant_due[i], wish), wish);
     }
     s->due_valid = true;
+    s->due_made++;
 }
 
 uint64_t stk_share_due(struct stk_state *s, uint32_t tenant)

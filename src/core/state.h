@@ -92,6 +92,7 @@ struct stk_shape {
     struct stk_otree alone; /* jobs that have GPUs and may get company: by (GPU type, number) */
     uint32_t alone_next, alone_prev;   /* shapes of the pool with such jobs; shape + 1 */
     uint8_t parked;                    /* enum stk_parked */
+    bool behind;                       /* parked for room, behind a promise that comes first */
     uint32_t park_next, park_prev;     /* shape + 1 */
     uint32_t park_at;                  /* tenant or account whose limit it is over */
     uint8_t title;                     /* of its first job (core/fair.h): in which heap it is */
@@ -208,8 +209,12 @@ struct stk_pool {
     struct stk_heap entitled[2]; /* by title; they go first */
     uint32_t n_changes;          /* leases that began or ended */
     uint32_t title_parked;       /* shapes parked with a title; shape + 1 */
+    uint32_t n_behind;           /* shapes with 'behind' set */
+    uint32_t resv_claim;         /* how strong the claim of the promise was when last looked at */
     bool late_keys;              /* some shape lies in it under a later job than its first */
-    size_t park_used, park_head; /* bits over 'need'; in state.words and state.counts */
+    /* lists by 'need', then those of shapes with 'behind': bits, and heads; in state.words and
+     * state.counts */
+    size_t park_used, park_head;
     struct stk_bits_layout park_layout;
     uint32_t resv_parked; /* shapes parked for the reservation; shape + 1 */
     uint32_t resv_job;    /* STK_NONE */
@@ -314,6 +319,14 @@ struct stk_stake_rule { /* parameters */
     struct stk_by_size restart, suspend;
     bool latest; /* whoever started last goes first, whatever is lost */
     bool sleeps; /* the engine can put jobs to sleep */
+};
+
+struct stk_own { /* of a job with a lease, where guarantees are kept (core/fair.h): what is looked
+                    at of many at a time */
+    uint32_t stamp; /* of its tenant's walk, if it is its own */
+    uint32_t node;  /* all it has is so many GPUs, and nobody else is on them, of this node; else
+                       STK_NONE */
+    uint32_t gpus;
 };
 
 struct stk_victims { /* scratch of a search for who gives way (core/victims.h) */
@@ -536,11 +549,15 @@ struct stk_state {
     /* caches, likewise */
     uint64_t *tenant_levels; /* use by level; the second half is scratch */
     uint64_t *tenant_gone;   /* scratch: what a plan takes away; all 0 between plans. Twice */
-    uint32_t *own, cap_own;  /* per job: stamp of its tenant's walk, if it is its own */
+    struct stk_own *own;     /* per job */
+    uint32_t cap_own;
+    stk_lease_id lease_now; /* leases from this one on began at this very instant; 0: who knows */
     uint32_t own_stamp;
     uint64_t *tenant_due;
     struct stk_sort_item *share_sort;
     bool due_valid;
+    uint64_t due_made,
+        due_looked; /* how often it was made, and as of when jobs were tried for it */
 
     uint32_t n_queues; /* core/account.h; 0: the next are of no use */
     struct stk_queue_spec *queues;

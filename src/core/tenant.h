@@ -41,6 +41,7 @@ struct stk_tenant {
     bool walked;           /* since something changed, */
     uint32_t stamp;        /* marking its own with this */
     uint32_t shapes;       /* its shapes; shape + 1 */
+    bool under;            /* it had less than it was due when last looked at */
     /* caches */
     uint32_t parked; /* shapes over a limit of its; shape + 1 */
     bool closed;     /* for a limit of its some shape was not tried on all types */

@@ -7,7 +7,7 @@
 #include "core/queue.h"
 #include "core/txn.h"
 
-#define BOTH_WAYS 256 /* so many candidates, and a gang is also looked for in their order */
+#define BOTH_WAYS 256 /* so many leases, and for a gang candidates also go in order */
 
 /* ---- memory ---- */
 
@@ -212,21 +212,56 @@ static void give_stopping(struct stk_state *s, uint32_t pool)
         stk_txn_give_job(s, &s->jobs[i]);
 }
 
-/* Sets by where they are, and, where these do not suffice, in the order of candidates. */
+/* Whether counting GPUs can tell that it does not fit: it asks for whole ones, is cut in one way
+ * only, and sees as free what is. */
+static bool countable(const struct stk_victim_search *x)
+{
+    const struct stk_pool *p = &x->s->pools[x->ask->pool];
+
+    return x->d->gpus > 0 && !x->d->gpu_milli && (!x->d->cut || p->n_groups == 1) &&
+           p->n_booked == 0;
+}
+
+/* Sets by where they are: of candidates of low classes, if some node or place could have enough
+ * without the others, then of all. True: there is none that is cheaper. */
+static bool near(struct stk_victim_search *x, bool *ret_hopeless)
+{
+    bool left = true, all = !x->sure;
+
+    while (left) {
+        bool cheapest = false;
+
+        left = stk_victims_gather(x, all);
+        stk_victims_rows(x);
+        *ret_hopeless = x->sure && !(x->need > 0 ? x->reached : stk_victims_could(x));
+        if (*ret_hopeless)
+            continue;
+        if (x->need > 0)
+            cheapest = stk_victims_by_node(x);
+        else
+            stk_victims_by_place(x);
+        if (x->n_best > 0)
+            return cheapest;
+        all = true;
+    }
+    return false;
+}
+
+/* By where they are, and, where that does not suffice, in the order of candidates. */
 static void search(struct stk_victim_search *x)
 {
-    uint32_t need = stk_victims_need(x);
-    bool cheapest = false;
+    bool hopeless = false;
 
-    if (x->s->stake_rule.latest)
-        in_order(x);
-    if (x->n_best > 0)
+    if (x->s->stake_rule.latest) {
+        (void)stk_victims_gather(x, true);
+        if (x->n > 0)
+            in_order(x);
+        if (x->n == 0 || x->n_best > 0)
+            return;
+    }
+    if (near(x, &hopeless) || hopeless || x->n == 0)
         return;
-    if (need > 0)
-        cheapest = stk_victims_by_node(x, need);
-    else
-        stk_victims_by_place(x);
-    if (!cheapest && !x->hopeless && (x->n_best == 0 || x->n <= BOTH_WAYS))
+    if (x->n_best == 0 || x->s->pools[x->ask->pool].n_leased <= BOTH_WAYS)
         in_order(x);
 }
 
@@ -243,9 +278,8 @@ uint32_t stk_victims_room(const struct stk_ask *ask, uint32_t job,
                                   .d = &s->shapes[j->shape].demand};
     stk_txn_mark mark = stk_txn_begin(s);
 
-    stk_victims_gather(&x);
-    if (x.n == 0)
-        return 0;
+    x.need = stk_victims_need(&x);
+    x.sure = countable(&x);
     give_stopping(s, ask->pool);
     x.mark = stk_txn_begin(s);
     if (!stk_victims_fit(&x))

@@ -40,13 +40,20 @@
 #define STK_VICTIM_NEVER (-1)
 #define STK_VICTIM_ASK (-2)
 
+struct stk_victim_side { /* what jobs of one tenant and level have in common */
+    int class;           /* STK_VICTIM_NEVER: nobody goes; STK_VICTIM_ASK: each is asked about */
+    uint64_t most;       /* else those go that have at most so many thousandths of GPUs, */
+    bool own;            /* the tenant's own (core/fair.h), too, */
+    bool fresh;          /* and those whose leases began at this very instant are asked about */
+};
+
 /* Who may go. 'ctx' is the caller's; nothing here may change the state. */
 struct stk_victim_rule {
     void *ctx;
-    /* Optional: of this tenant's jobs of this level nobody may go; or all that are not its own
-     * (core/fair.h), in this class; or STK_VICTIM_ASK. Those that are asked about next are of
-     * both. */
-    int (*all)(void *ctx, const struct stk_state *s, uint32_t tenant, uint32_t level);
+    /* Optional: who of this tenant's jobs of this level may go. Those that are asked about next are
+     * of both. */
+    void (*side)(void *ctx, const struct stk_state *s, uint32_t tenant, uint32_t level,
+                 struct stk_victim_side *ret);
     /* Whether 'v', which has a lease on so many thousandths of GPUs in the pool of 'j' and is not
      * being stopped, may go for 'j': its class, 0 to STK_VICTIM_CLASSES - 1, lower ones first;
      * STK_VICTIM_NEVER. */
@@ -88,7 +95,7 @@ struct stk_victim { /* a candidate */
 
 struct stk_victim_at {     /* a piece of it */
     uint32_t victim, next; /* next: of the same node + 1 */
-    uint32_t piece;
+    uint32_t piece;        /* of the job's */
 };
 
 struct stk_victim_node {  /* a node on which candidates are */
@@ -110,17 +117,23 @@ struct stk_victim_search {
     const struct stk_victim_rule *rule;
     const struct stk_job *j;
     const struct stk_demand *d;
-    uint32_t n;      /* candidates */
-    bool ordered;    /* they lie in the order in which they go */
-    bool hopeless;   /* with all of them gone it would not fit */
+    uint32_t need;             /* GPUs of one node; 0: of several */
+    uint32_t n;                /* candidates */
+    uint32_t groups, at_group; /* of tenants and levels, in s->sort; those before it are gathered */
+    bool ordered;              /* they lie in the order in which they go */
+    uint32_t rows, n_at, n_rowed; /* nodes and pieces of the first so many candidates */
+    uint64_t brings;              /* GPUs that these have, at most */
+    bool sure;       /* counting GPUs tells what cannot be: all candidates are in rows */
+    bool reached;    /* some node could have enough */
+    bool counted;    /* pieces of a gang that have room as it is, in v->have */
     uint32_t n_set;  /* those in s->list_a are gone */
     uint32_t n_best; /* the cheapest set so far, jobs in s->list_b; 0: none */
     double best_cost;
     uint32_t mark; /* what was before */
 };
 
-/* Candidates, in any order. */
-void stk_victims_gather(struct stk_victim_search *x);
+/* Candidates of the next class, or all that are left, in any order. False: these were the last. */
+bool stk_victims_gather(struct stk_victim_search *x, bool all);
 void stk_victims_price(const struct stk_victim_search *x, struct stk_victim *v);
 /* It goes before the other. Both are priced. */
 bool stk_victims_before(const struct stk_victim *a, const struct stk_victim *b);
@@ -136,10 +149,12 @@ void stk_victims_keep(struct stk_victim_search *x);
 
 /* So many GPUs of one node; 0: of several. */
 uint32_t stk_victims_need(const struct stk_victim_search *x);
-/* Sets by node, for a job of so many GPUs of one; what is found is kept. True: there is none that
- * is cheaper. */
-bool stk_victims_by_node(struct stk_victim_search *x, uint32_t need);
-/* Sets by place, for a gang. */
+/* Rows of nodes with candidates: those that were gathered since. */
+void stk_victims_rows(struct stk_victim_search *x);
+/* Sets by node, for a job on one; what is found is kept. True: there is none that is cheaper. */
+bool stk_victims_by_node(struct stk_victim_search *x);
+/* Sets by place, for a gang. could: some place may have enough; else it is no use. */
+bool stk_victims_could(struct stk_victim_search *x);
 void stk_victims_by_place(struct stk_victim_search *x);
 
 /* ---- shared by victims_node.c and victims_gang.c ---- */
@@ -164,9 +179,6 @@ struct stk_victim_on { /* the candidates of a node, in order */
 
 /* The job could be there. */
 bool stk_victims_of_use(const struct stk_victim_search *x, uint32_t node);
-/* Rows of nodes with candidates; how many. *ret_sure: their 'most' is right, and no others count.
- */
-uint32_t stk_victims_rows(struct stk_victim_search *x, bool *ret_sure);
 void stk_victims_look(const struct stk_victim_search *x, const struct stk_victim_node *row,
                       struct stk_victim_on *on);
 /* Of each number of GPUs up to 'most', the cheapest that bring as many. */

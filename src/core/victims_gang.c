@@ -82,13 +82,16 @@ static struct stk_victim_gains more_on(const struct stk_victim_search *x, const 
 }
 
 /* Pieces that every place has room for as it is. */
-static void count_free(const struct stk_victim_search *x, const struct gang *g)
+static void count_free(struct stk_victim_search *x, const struct gang *g)
 {
     const struct stk_state *s = x->s;
     const struct stk_pool *p = &s->pools[x->ask->pool];
 
+    if (x->counted)
+        return;
+    x->counted = true;
     for (uint32_t i = 0; i <= s->n_nodes; i++) {
-        x->v->have[i] = x->v->most[i] = 0;
+        x->v->have[i] = 0;
         x->v->price[i] = 0;
     }
     for (uint32_t i = 0; i < p->n_nodes; i++) {
@@ -109,33 +112,49 @@ static int64_t as_key(double cost)
     return key;
 }
 
-/* Whether some place could have enough with all candidates gone; places of rows are known then. */
-static bool could(const struct stk_victim_search *x, const struct gang *g, uint32_t rows)
+/* Of the candidates of a node, which are priced, the one that would go last. */
+static const struct stk_victim *last_of(const struct stk_victim_search *x,
+                                        const struct stk_victim_node *row)
 {
-    struct stk_victims *v = x->v;
-    bool enough = false;
+    const struct stk_victim *last = NULL;
 
-    for (uint32_t i = 0; i < rows; i++) {
-        struct stk_victim_node *row = &v->nodes[i];
-        const struct stk_node *n = &x->s->nodes[row->node];
-        const bool counted = !n->held && (!x->d->exclusive || n->n_uses == 0);
-        const uint32_t most = units_on(g, row->most < n->gpus ? row->most : n->gpus);
+    for (uint32_t at = row->first; at; at = x->v->at[at - 1].next) {
+        const struct stk_victim *v = &x->v->of[x->v->at[at - 1].victim];
 
-        row->place = place_of(x->s, g, row->node);
-        v->most[row->place] += most - (counted ? units_on(g, n->gpus_free) : 0);
-        enough |= v->have[row->place] + v->most[row->place] >= g->units;
+        last = !last || stk_victims_before(last, v) ? v : last;
     }
-    return enough;
+    return last;
 }
 
-/* Nodes by what a piece costs there, in v->order; among equals by priority, then the latest first.
- */
-static uint32_t sort_rows(struct stk_victim_search *x, const struct gang *g, uint32_t rows)
+enum sort_by { BY_LEASE, BY_PRIORITY, BY_KEY, BY_COST, SORTS };
+
+static int64_t sort_key(const struct stk_victim_search *x, uint32_t i, enum sort_by by)
+{
+    const struct stk_victim_node *row = &x->v->nodes[i];
+    const struct stk_victim *last = last_of(x, row);
+
+    switch (by) {
+    case BY_LEASE:
+        return last->lease;
+    case BY_PRIORITY:
+        return -last->priority;
+    case BY_KEY:
+        return -last->key;
+    case BY_COST:
+    case SORTS:
+        break;
+    }
+    return as_key(row->cost / row->units * (1 + row->n * FEWER));
+}
+
+/* Nodes by what a piece costs there, in v->order; among equals by who would go last there, so that
+ * it does not depend on the order in which candidates were found. */
+static uint32_t sort_rows(struct stk_victim_search *x, const struct gang *g)
 {
     struct stk_victims *v = x->v;
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < rows; i++) {
+    for (uint32_t i = 0; i < x->rows; i++) {
         struct stk_victim_node *row = &v->nodes[i];
         struct stk_victim_gains c;
 
@@ -143,22 +162,17 @@ static uint32_t sort_rows(struct stk_victim_search *x, const struct gang *g, uin
             !x->d->exclusive)
             continue;
         c = more_on(x, g, row, &row->units);
+        row->place = place_of(x->s, g, row->node);
         row->cost = c.cost;
         row->n = c.n;
-        row->prio = c.prio;
         if (c.ok)
-            v->order[n++] = (struct stk_sort_item){-(int64_t)c.lease, i, 0};
+            v->order[n++] = (struct stk_sort_item){0, i, 0};
     }
-    stk_sort(v->order, n, v->order_tmp); /* the last of what counts comes first */
-    for (uint32_t i = 0; i < n; i++)
-        v->order[i].key = v->nodes[v->order[i].id].prio;
-    stk_sort(v->order, n, v->order_tmp);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct stk_victim_node *row = &v->nodes[v->order[i].id];
-
-        v->order[i].key = as_key(row->cost / row->units * (1 + row->n * FEWER));
+    for (int by = 0; by < SORTS; by++) { /* the last of what counts comes first */
+        for (uint32_t i = 0; i < n; i++)
+            v->order[i].key = sort_key(x, v->order[i].id, (enum sort_by)by);
+        stk_sort(v->order, n, v->order_tmp);
     }
-    stk_sort(v->order, n, v->order_tmp);
     return n;
 }
 
@@ -194,12 +208,12 @@ static uint32_t best_place(const struct stk_victim_search *x, const struct gang 
 }
 
 /* One more piece, of what is left of a cut job, where it costs least. */
-static void add_rest(struct stk_victim_search *x, const struct gang *g, uint32_t rows)
+static void add_rest(struct stk_victim_search *x, const struct gang *g)
 {
     const struct stk_victim_node *best = NULL;
     struct stk_victim_gains least = {.ok = false};
 
-    for (uint32_t i = 0; i < rows; i++) {
+    for (uint32_t i = 0; i < x->rows; i++) {
         const struct stk_victim_node *row = &x->v->nodes[i];
         const struct stk_victim_gains c =
             x->s->nodes[row->node].gpus_free < x->s->nodes[row->node].gpus
@@ -216,8 +230,7 @@ static void add_rest(struct stk_victim_search *x, const struct gang *g, uint32_t
 }
 
 /* Its nodes in order, until there are enough pieces; then until the job fits, for a while. */
-static void try_place(struct stk_victim_search *x, const struct gang *g, uint32_t place, uint32_t n,
-                      uint32_t rows)
+static void try_place(struct stk_victim_search *x, const struct gang *g, uint32_t place, uint32_t n)
 {
     uint64_t have = 0;
     uint32_t tries = 0;
@@ -245,7 +258,7 @@ static void try_place(struct stk_victim_search *x, const struct gang *g, uint32_
             continue;
         fits = stk_victims_fit(x);
         if (!fits && g->rest && tries == 0) {
-            add_rest(x, g, rows);
+            add_rest(x, g);
             fits = stk_victims_fit(x);
         }
         tries++;
@@ -256,26 +269,48 @@ static void try_place(struct stk_victim_search *x, const struct gang *g, uint32_
         stk_victims_reset(x);
 }
 
+bool stk_victims_could(struct stk_victim_search *x)
+{
+    const struct gang g = gang_of(x);
+    struct stk_victims *v = x->v;
+
+    if (g.unit == 0 || g.unit > MOST || x->d->gpu_milli || !x->sure)
+        return true;
+    if (x->s->pools[x->ask->pool].gpus_free + x->brings < (uint64_t)g.unit * g.units)
+        return false;
+    count_free(x, &g);
+    for (uint32_t i = 0; i < x->rows; i++) {
+        v->nodes[i].place = place_of(x->s, &g, v->nodes[i].node);
+        v->most[v->nodes[i].place] = v->have[v->nodes[i].place];
+    }
+    for (uint32_t i = 0; i < x->rows; i++) {
+        const struct stk_victim_node *row = &v->nodes[i];
+        const struct stk_node *n = &x->s->nodes[row->node];
+        const bool counted = !n->held && (!x->d->exclusive || n->n_uses == 0);
+
+        v->most[row->place] += units_on(&g, row->most < n->gpus ? row->most : n->gpus);
+        v->most[row->place] -= counted ? units_on(&g, n->gpus_free) : 0;
+        if (v->most[row->place] >= g.units)
+            return true;
+    }
+    return false;
+}
+
 void stk_victims_by_place(struct stk_victim_search *x)
 {
     const struct gang g = gang_of(x);
-    uint32_t rows, n, place;
-    bool sure;
+    uint32_t n, place;
 
     if (g.unit == 0 || g.unit > MOST || x->d->gpu_milli)
         return;
-    rows = stk_victims_rows(x, &sure);
     count_free(x, &g);
-    if (!could(x, &g, rows) && sure) {
-        x->hopeless = true;
-        return;
-    }
-    n = sort_rows(x, &g, rows);
+    n = sort_rows(x, &g);
     price_places(x, &g, n);
+    x->counted = false;
     for (uint32_t i = 0; i < TRIES && (place = best_place(x, &g, n)) != STK_NONE; i++) {
         if (x->n_best > 0 && x->v->price[place] >= x->best_cost)
             return;
         x->v->price[place] = (double)INFINITY;
-        try_place(x, &g, place, n, rows);
+        try_place(x, &g, place, n);
     }
 }

@@ -106,7 +106,8 @@ void stk_victims_look(const struct stk_victim_search *x, const struct stk_victim
         if (v->in)
             continue;
         stk_victims_price(x, v);
-        insert(x, on, x->v->at[at - 1].victim, x->v->at[at - 1].piece);
+        insert(x, on, x->v->at[at - 1].victim,
+               s->jobs[v->job].first_piece + x->v->at[at - 1].piece);
     }
     for (uint32_t i = 0; i < on->n; i++) {
         struct stk_victim_gains one = gains_of(x, on, i);
@@ -245,51 +246,59 @@ static uint32_t brings(const struct stk_state *s, const struct stk_job *v, uint3
 }
 
 /* The row of a node; NULL: the job cannot be there. */
-static struct stk_victim_node *row_of(struct stk_victim_search *x, uint32_t node, uint32_t *io_rows,
-                                      bool *io_sure)
+static struct stk_victim_node *row_of(struct stk_victim_search *x, uint32_t node)
 {
     struct stk_state *s = x->s;
     const struct stk_node *n = &s->nodes[node];
 
     if (s->node_stamp[node] != s->stamp) {
         s->node_stamp[node] = s->stamp;
-        s->sim_free[node] = *io_rows;
+        s->sim_free[node] = x->rows;
         if (stk_victims_of_use(x, node)) {
-            x->v->nodes[(*io_rows)++] =
-                (struct stk_victim_node){.node = node, .most = n->gpus_free};
+            x->v->nodes[x->rows++] = (struct stk_victim_node){.node = node, .most = n->gpus_free};
         } else {
             s->sim_free[node] = STK_NONE;
-            *io_sure &= !n->aggregate && n->gpus <= MOST;
+            x->sure &= !n->aggregate && n->gpus <= MOST;
         }
     }
     return s->sim_free[node] == STK_NONE ? NULL : &x->v->nodes[s->sim_free[node]];
 }
 
-uint32_t stk_victims_rows(struct stk_victim_search *x, bool *ret_sure)
+static void add_piece(struct stk_victim_search *x, uint32_t victim, uint32_t piece, uint32_t node,
+                      uint32_t gpus)
+{
+    struct stk_victim_node *row = row_of(x, node);
+
+    if (!row)
+        return;
+    row->most += gpus;
+    x->brings += gpus;
+    x->reached |= x->need > 0 && row->most >= x->need;
+    if (row->first && x->v->at[row->first - 1].victim == victim)
+        return; /* several MIG instances of a job */
+    x->v->at[x->n_at++] =
+        (struct stk_victim_at){.victim = victim, .next = row->first, .piece = piece};
+    row->first = x->n_at;
+}
+
+void stk_victims_rows(struct stk_victim_search *x)
 {
     struct stk_state *s = x->s;
-    uint32_t rows = 0, n_at = 0;
 
-    *ret_sure = s->pools[x->ask->pool].n_booked == 0 && !x->d->gpu_milli && x->d->gpus > 0;
-    s->stamp++;
-    for (uint32_t i = x->n; i > 0; i--) {
-        const struct stk_job *v = &s->jobs[x->v->of[i - 1].job];
+    if (x->n_rowed == 0)
+        s->stamp++;
+    for (; x->n_rowed < x->n; x->n_rowed++) {
+        const uint32_t job = x->v->of[x->n_rowed].job;
+        const struct stk_job *v = &s->jobs[job];
 
-        for (uint32_t k = 0; k < v->n_pieces; k++) {
-            const uint32_t piece = v->first_piece + k;
-            struct stk_victim_node *row = row_of(x, s->pieces[piece].node.i, &rows, ret_sure);
-
-            if (!row)
-                continue;
-            row->most += brings(s, v, piece);
-            if (row->first && x->v->at[row->first - 1].victim == i - 1)
-                continue; /* several MIG instances of a job */
-            x->v->at[n_at++] =
-                (struct stk_victim_at){.victim = i - 1, .next = row->first, .piece = piece};
-            row->first = n_at;
+        if (s->fair && s->own[job].node != STK_NONE) {
+            add_piece(x, x->n_rowed, 0, s->own[job].node, s->own[job].gpus);
+            continue;
         }
+        for (uint32_t k = 0; k < v->n_pieces; k++)
+            add_piece(x, x->n_rowed, k, s->pieces[v->first_piece + k].node.i,
+                      brings(s, v, v->first_piece + k));
     }
-    return rows;
 }
 
 /* ---- a job on one node ---- */
@@ -360,25 +369,22 @@ static void find_cost(const struct stk_victim_search *x, struct stk_victim_node 
     row->lease = g.lease;
 }
 
-bool stk_victims_by_node(struct stk_victim_search *x, uint32_t need)
+bool stk_victims_by_node(struct stk_victim_search *x)
 {
-    bool sure;
-    uint32_t rows = stk_victims_rows(x, &sure), could = 0;
     struct stk_victim_node *row;
 
-    for (uint32_t i = 0; i < rows; i++) {
+    for (uint32_t i = 0; i < x->rows; i++) {
         row = &x->v->nodes[i];
-        if (row->most < need && !x->d->gpu_milli)
-            continue;
-        find_cost(x, row, need);
-        x->v->nodes[could++] = *row;
+        row->cost = -1;
+        row->tried = false;
+        if (row->most >= x->need || x->d->gpu_milli)
+            find_cost(x, row, x->need);
     }
-    x->hopeless = sure && could == 0;
-    for (uint32_t i = 0; i < TRIES && (row = best_row(x, could)) != NULL; i++) {
+    for (uint32_t i = 0; i < TRIES && (row = best_row(x, x->rows)) != NULL; i++) {
         if (x->n_best > 0 && row->cost >= x->best_cost)
             return true;
         row->tried = true;
-        try_node(x, row, need);
+        try_node(x, row, x->need);
     }
     return x->n_best > 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* victims_who.c - candidates: who may go, in which order, and what each costs.
  *
- * Where tenants' jobs lie in order (core/fair.h) they are walked by tenant and level, and those of
- * which nobody may go are not looked at.
+ * Where tenants' jobs lie in order (core/fair.h) they are walked by tenant and level, class by
+ * class: those of which nobody may go, and those of higher classes than are needed, are not looked
+ * at.
  */
 #include "core/victims.h"
 
@@ -39,57 +40,110 @@ static void of_pool(struct stk_victim_search *x)
         const uint32_t id = stk_ocursor_get(&s->trees, c)->id;
         const struct stk_job *v = &s->jobs[id];
         const uint64_t milli = stk_limit_milli(s, &s->shapes[v->shape].demand, v->pool);
+        struct stk_victim_side side = {.class = STK_VICTIM_ASK};
 
-        if (x->rule->all && x->rule->all(x->rule->ctx, s, v->tenant, v->level) == STK_VICTIM_NEVER)
-            continue;
-        consider(x, id, x->rule->class(x->rule->ctx, s, x->j, v, milli));
+        if (x->rule->side)
+            x->rule->side(x->rule->ctx, s, v->tenant, v->level, &side);
+        if (side.class != STK_VICTIM_NEVER)
+            consider(x, id, x->rule->class(x->rule->ctx, s, x->j, v, milli));
     }
 }
+
+/* ---- by tenant and level ---- */
 
 /* Higher levels come first in a tenant's tree (core/fair.h). */
-static void of_tenant(struct stk_victim_search *x, uint32_t tenant)
+static struct stk_ocursor level_begin(const struct stk_state *s, uint32_t tenant, uint32_t level)
 {
-    struct stk_state *s = x->s;
-    const struct stk_otree *t = &s->tenants[tenant].jobs;
-    struct stk_ocursor c = stk_otree_begin(&s->trees, t);
-    int64_t level = -1;
-    int all = 0;
-
-    while (c.block != UINT32_MAX) {
-        const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
-        int class = all;
-
-        if (STK_LEVEL_MAX - (e->key >> 32) != level) {
-            level = STK_LEVEL_MAX - (e->key >> 32);
-            all = class = x->rule->all(x->rule->ctx, s, tenant, (uint32_t)level);
-        }
-        if (all == STK_VICTIM_NEVER) {
-            c = stk_otree_seek(&s->trees, t, (STK_LEVEL_MAX - level + 1) << 32, 0);
-            continue;
-        }
-        if (all == STK_VICTIM_ASK)
-            class = x->rule->class(x->rule->ctx, s, x->j, &s->jobs[e->id], (uint64_t)e->aux);
-        else if (stk_fair_own_of(s, tenant, e->id))
-            class = STK_VICTIM_NEVER;
-        if (class >= 0 && (s->n_pools == 1 || s->jobs[e->id].pool == x->ask->pool))
-            consider(x, e->id, class);
-        stk_ocursor_next(&s->trees, &c);
-    }
+    return stk_otree_seek(&s->trees, &s->tenants[tenant].jobs,
+                          (int64_t)(STK_LEVEL_MAX - level) << 32, 0);
 }
 
-void stk_victims_gather(struct stk_victim_search *x)
+static uint32_t level_of(const struct stk_oent *e)
+{
+    return STK_LEVEL_MAX - (uint32_t)(e->key >> 32);
+}
+
+/* The groups of a tenant, in s->sort: there are no more of them than jobs. False: some have to be
+ * asked about one by one. */
+static bool add_groups(struct stk_victim_search *x, uint32_t tenant)
+{
+    struct stk_state *s = x->s;
+    struct stk_ocursor c = stk_otree_begin(&s->trees, &s->tenants[tenant].jobs);
+
+    while (c.block != UINT32_MAX) {
+        const uint32_t level = level_of(stk_ocursor_get(&s->trees, c));
+        struct stk_victim_side side;
+
+        x->rule->side(x->rule->ctx, s, tenant, level, &side);
+        if (side.class == STK_VICTIM_ASK)
+            return false;
+        if (side.class >= 0)
+            s->sort[x->groups++] = (struct stk_sort_item){side.class, tenant, level};
+        if (level == 0)
+            break;
+        c = level_begin(s, tenant, level - 1);
+    }
+    return true;
+}
+
+/* Whether candidates can be had class by class, with few looks at those who may not go. */
+static bool by_group(struct stk_victim_search *x)
 {
     const struct stk_state *s = x->s;
 
-    x->n = 0;
-    if (!s->fair || s->ranked || !x->rule->all ||
-        s->n_leased / 2 > s->pools[x->ask->pool].n_leased) {
-        of_pool(x);
-        return;
-    }
+    x->groups = x->at_group = 0;
+    if (!s->fair || s->ranked || !x->rule->side ||
+        s->n_leased / 2 > s->pools[x->ask->pool].n_leased)
+        return false;
     for (uint32_t i = 0; i < s->n_tenants; i++)
-        if (s->tenants[i].jobs.count > 0)
-            of_tenant(x, i);
+        if (s->tenants[i].jobs.count > 0 && !add_groups(x, i)) {
+            x->groups = 0;
+            return false;
+        }
+    stk_sort(s->sort, x->groups, s->sort_tmp);
+    return true;
+}
+
+static void of_group(struct stk_victim_search *x, uint32_t tenant, uint32_t level)
+{
+    struct stk_state *s = x->s;
+    const uint32_t own = stk_fair_stamp(s, tenant);
+    struct stk_victim_side side;
+    const struct stk_oent *e;
+
+    x->rule->side(x->rule->ctx, s, tenant, level, &side);
+    for (struct stk_ocursor c = level_begin(s, tenant, level);
+         c.block != UINT32_MAX && level_of(e = stk_ocursor_get(&s->trees, c)) == level;
+         stk_ocursor_next(&s->trees, &c)) {
+        int class = side.class;
+
+        if ((uint64_t)e->aux > side.most || (!side.own && s->own[e->id].stamp == own))
+            continue;
+        if (s->n_pools > 1 && s->jobs[e->id].pool != x->ask->pool)
+            continue;
+        if (side.fresh && (uint32_t)e->key >= s->lease_now)
+            class = x->rule->class(x->rule->ctx, s, x->j, &s->jobs[e->id], (uint64_t)e->aux);
+        consider(x, e->id, class);
+    }
+}
+
+bool stk_victims_gather(struct stk_victim_search *x, bool all)
+{
+    const struct stk_state *s = x->s;
+    const uint32_t before = x->n;
+
+    if (x->n == 0 && x->groups == 0 && !by_group(x)) {
+        of_pool(x);
+        return false;
+    }
+    while (x->at_group < x->groups) {
+        const struct stk_sort_item *g = &s->sort[x->at_group++];
+
+        of_group(x, g->id, g->data);
+        if (!all && x->n > before && x->at_group < x->groups && g[1].key != g->key)
+            return true;
+    }
+    return false;
 }
 
 void stk_victims_price(const struct stk_victim_search *x, struct stk_victim *v)

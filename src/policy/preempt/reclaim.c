@@ -249,6 +249,8 @@ static const struct side *side_of(struct question *q, uint32_t tenant, uint32_t 
     if (d->known && d->tenant == tenant && d->level == level)
         return d;
     *d = (struct side){.known = true, .tenant = tenant, .level = level};
+    if (!q->s->fair)
+        return d;
     d->class = class_within(q, tenant, level);
     if (tenant == q->j->tenant)
         return d;
@@ -325,26 +327,31 @@ static bool may_move(const struct question *q, const struct stk_job *v)
            v->gpus < q->j->gpus;
 }
 
-static int all(void *ctx, const struct stk_state *s, uint32_t tenant, uint32_t level)
+/* Who of them may go for the job. */
+static void side(void *ctx, const struct stk_state *s, uint32_t tenant, uint32_t level,
+                 struct stk_victim_side *ret)
 {
     struct question *q = ctx;
-    const struct side *d;
+    const struct side *d = side_of(q, tenant, level);
+    const bool lower = level < q->j->level;
 
+    *ret = (struct stk_victim_side){.class = STK_VICTIM_NEVER, .most = UINT64_MAX};
     if (level + 1 == s->n_levels)
-        return STK_VICTIM_NEVER; /* critical */
-    if (!s->fair)
-        return STK_VICTIM_ASK;
-    d = side_of(q, tenant, level);
-    if (q->r->rank || (q->r->move && q->types) || (q->types && !q->own))
-        return STK_VICTIM_ASK;
-    if (tenant == q->j->tenant)
-        return level < q->j->level ? STK_VICTIM_ASK : STK_VICTIM_NEVER;
-    if (d->safe)
-        return STK_VICTIM_NEVER;
-    if (d->claims)
-        return d->class;
-    return d->most >= 0 || (q->r->across && level < q->j->level) ? STK_VICTIM_ASK
-                                                                 : STK_VICTIM_NEVER;
+        return; /* critical */
+    if (!s->fair || q->r->rank || (q->r->move && q->types) || (q->types && !q->own)) {
+        ret->class = STK_VICTIM_ASK;
+        return;
+    }
+    ret->own = tenant == q->j->tenant || !s->guarantees;
+    ret->fresh = !d->claims && (tenant != q->j->tenant || !q->types);
+    if (tenant == q->j->tenant ? !lower : d->safe)
+        return;
+    if (tenant != q->j->tenant && !d->claims && !(q->r->across && lower)) {
+        if (d->most < 0)
+            return;
+        ret->most = (uint64_t)d->most;
+    }
+    ret->class = d->class;
 }
 
 static int class_of(void *ctx, const struct stk_state *s, const struct stk_job *j,
@@ -480,7 +487,7 @@ static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
 {
     struct question q = {.r = st, .s = ask->s, .j = &ask->s->jobs[job.i]};
     struct stk_victim_rule rule = {
-        .ctx = &q, .all = all, .class = class_of, .add = add, .drop = drop};
+        .ctx = &q, .side = side, .class = class_of, .add = add, .drop = drop};
     uint32_t n;
 
     ask_about(&q);

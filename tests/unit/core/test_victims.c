@@ -19,8 +19,9 @@
 #define CLASSES 3
 
 static int lower(void *ctx, const struct stk_state *s, const struct stk_job *j,
-                 const struct stk_job *v)
+                 const struct stk_job *v, uint64_t milli)
 {
+    (void)milli;
     (void)ctx;
     (void)s;
     return v->level < j->level ? v->level : STK_VICTIM_NEVER;
@@ -28,8 +29,9 @@ static int lower(void *ctx, const struct stk_state *s, const struct stk_job *j,
 
 /* Most go for anybody: so there is something to find when a policy has nothing left to do. */
 static int by_number(void *ctx, const struct stk_state *s, const struct stk_job *j,
-                     const struct stk_job *v)
+                     const struct stk_job *v, uint64_t milli)
 {
+    (void)milli;
     (void)ctx;
     (void)s;
     (void)j;
@@ -68,7 +70,7 @@ static uint32_t candidates(const struct stk_state *s, const struct stk_job *j, u
         const struct stk_job *v = &s->jobs[i];
 
         if ((v->state == STK_JOB_PLACED || v->state == STK_JOB_RUNNING) && v->pool == j->pool &&
-            by_number(NULL, s, j, v) >= 0)
+            by_number(NULL, s, j, v, 0) >= 0)
             ret[n++] = i;
     }
     return n;
