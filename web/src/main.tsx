@@ -13,7 +13,7 @@ import { JobPage } from "./pages/job";
 import { QueuePage } from "./pages/queue";
 import { TenantsPage } from "./pages/tenants";
 import { dark, setTheme, theme } from "./theme";
-import { Asking, Toasts } from "./ui";
+import { Asking, Empty, Toasts } from "./ui";
 
 interface Page { path: string; title: string; page: (p: { arg: string }) => preact.JSX.Element; hidden?: boolean }
 
@@ -125,9 +125,9 @@ function Frame() {
                 <div class="right"><LinkState /><ThemeSwitch /><Me /></div>
             </header>
             <main id="main" tabIndex={-1}>
-                {gone && !s ? <p class="banner bad" role="alert">The daemon cannot be reached: {gone}. Trying again.</p>
+                {gone && !s ? <div role="alert"><Empty whole title="The daemon cannot be reached">{gone}. Trying again.</Empty></div>
                     : !s ? <p class="banner">Loading</p>
-                    : here ? <here.page arg={at.arg} /> : <p class="banner">There is no page “{at.path}”.</p>}
+                    : here ? <here.page arg={at.arg} /> : <Empty whole title={`There is no page “${at.path}”`} />}
             </main>
             <footer>{s?.health.version && <>stoker {s.health.version} · policy {s.health.policy}{s.health.virtual && " · virtual GPUs: processes are real, only the devices are pretended"}</>}</footer>
             <Login />

@@ -30,10 +30,11 @@ export function Stat(p: { label: string; value: ComponentChildren; of?: Componen
     );
 }
 
-export function Empty(p: { title: string; children?: ComponentChildren }) {
+/** whole: it is all there is on the page, and so its heading. */
+export function Empty(p: { title: string; whole?: boolean; children?: ComponentChildren }) {
     return (
         <div class="empty">
-            <strong>{p.title}</strong>
+            {p.whole ? <h1>{p.title}</h1> : <strong>{p.title}</strong>}
             {p.children && <p>{p.children}</p>}
         </div>
     );

@@ -20,6 +20,8 @@ export class Grid {
     gpus: Gpu[] = [];
     nodes: Machine[] = [];
     readonly version = new Cell(0);
+    /** Nodes that have changed since somebody cleared this: what a picture has to draw again. */
+    readonly changed = new Set<Machine>();
     /** Of those not logged in: only the first rows are known. */
     total = 0;
     private byName = new Map<string, Machine>();
@@ -135,6 +137,7 @@ export class Grid {
         try {
             const got = await Promise.all(ranges.map(([a, b]) => get<{ gpus: Gpu[] }>(`/v1/gpus?limit=${b - a}&after=${a}`)));
             got.forEach((page, i) => page.gpus.forEach((g, k) => (this.gpus[ranges[i][0] + k] = g)));
+            for (const m of this.nodes) if (ranges.some(([a, b]) => m.first < b && m.first + m.gpus > a)) this.changed.add(m);
             this.index();
             this.version.set(this.version.value + 1);
         } catch { /* the stream notices that the daemon is gone; what it missed comes again */ }

@@ -286,8 +286,44 @@ function drawCell(c: CanvasRenderingContext2D, g: Gpu, x: number, y: number, s: 
     c.textAlign = "left";
 }
 
-export function draw(c: CanvasRenderingContext2D, l: Layout, gpus: Gpu[], mode: Mode, ink: Ink, chosen: number, lit: (g: Gpu) => boolean): void {
-    const s = l.size, cards = s.w >= 100;
+export interface Paint { mode: Mode; ink: Ink; chosen: number; lit(g: Gpu): boolean }
+
+function drawBlock(c: CanvasRenderingContext2D, b: Block, s: Size, gpus: Gpu[], p: Paint): void {
+    const cards = s.w >= 100, { ink } = p;
+    if (s.label) {
+        c.font = `${s.w >= 42 ? 12 : 10}px ${ink.font}`;
+        c.textBaseline = "alphabetic";
+        c.fillStyle = b.node.state === "up" ? ink.dim : ink.bad;
+        c.fillText(cut(c, b.node.state === "up" ? b.node.name : `${b.node.name} (${b.node.state})`, b.w), b.x, b.y + s.label - 6);
+    }
+    for (let i = 0; i < b.node.gpus; i++) {
+        const g = gpus[b.node.first + i], x = b.x + (i % b.cols) * (s.w + s.gap), y = b.y + s.label + Math.floor(i / b.cols) * (s.h + s.gap);
+        if (!g) continue;
+        const faint = !p.lit(g);
+        if (faint) c.globalAlpha = 0.18;
+        if (cards) drawCard(c, g, x, y, s, p.mode, ink);
+        else drawCell(c, g, x, y, s, p.mode, ink);
+        if (faint) c.globalAlpha = 1;
+        if (b.node.first + i === p.chosen) {
+            c.strokeStyle = ink.accent;
+            c.lineWidth = 2;
+            c.strokeRect(x - 1, y - 1, s.w + 2, s.h + 2);
+        }
+    }
+}
+
+/** Draws these nodes again, which lie where they lay. */
+export function redraw(c: CanvasRenderingContext2D, l: Layout, gpus: Gpu[], p: Paint, nodes: Set<Machine>): void {
+    c.textAlign = "left";
+    for (const b of l.blocks) {
+        if (!nodes.has(b.node)) continue;
+        c.clearRect(b.x, b.y, b.w, b.h);
+        drawBlock(c, b, l.size, gpus, p);
+    }
+}
+
+export function draw(c: CanvasRenderingContext2D, l: Layout, gpus: Gpu[], p: Paint): void {
+    const s = l.size, { ink } = p;
     c.clearRect(0, 0, l.width, l.height);
     c.textBaseline = "alphabetic";
     c.textAlign = "left";
@@ -303,26 +339,5 @@ export function draw(c: CanvasRenderingContext2D, l: Layout, gpus: Gpu[], mode: 
         c.fillStyle = ink.dim;
         c.fillText(f.text, f.x + Math.max(4, s.gap * 2), f.y + 12);
     }
-    for (const b of l.blocks) {
-        if (s.label) {
-            c.font = `${s.w >= 42 ? 12 : 10}px ${ink.font}`;
-            c.textBaseline = "alphabetic";
-            c.fillStyle = b.node.state === "up" ? ink.dim : ink.bad;
-            c.fillText(cut(c, b.node.state === "up" ? b.node.name : `${b.node.name} (${b.node.state})`, b.w), b.x, b.y + s.label - 6);
-        }
-        for (let i = 0; i < b.node.gpus; i++) {
-            const g = gpus[b.node.first + i], x = b.x + (i % b.cols) * (s.w + s.gap), y = b.y + s.label + Math.floor(i / b.cols) * (s.h + s.gap);
-            if (!g) continue;
-            const faint = !lit(g);
-            if (faint) c.globalAlpha = 0.18;
-            if (cards) drawCard(c, g, x, y, s, mode, ink);
-            else drawCell(c, g, x, y, s, mode, ink);
-            if (faint) c.globalAlpha = 1;
-            if (b.node.first + i === chosen) {
-                c.strokeStyle = ink.accent;
-                c.lineWidth = 2;
-                c.strokeRect(x - 1, y - 1, s.w + 2, s.h + 2);
-            }
-        }
-    }
+    for (const b of l.blocks) drawBlock(c, b, s, gpus, p);
 }

@@ -5,7 +5,7 @@ import type { Gpu, Job } from "../lib/api";
 import { send } from "../lib/api";
 import { heat, HEALTH, jobColour, nameColour } from "../lib/colour";
 import { amount, clockSeconds, gib, jobName, percent, place, plural, span, watts } from "../lib/format";
-import { draw, health, hit, Ink, Layout, layOut, Mode } from "../lib/map";
+import { draw, health, hit, Ink, Layout, layOut, Mode, redraw } from "../lib/map";
 import { sentence, verb } from "../lib/sentences";
 import { useTick } from "../lib/store";
 import { feed, grid, jobs, may, now, session } from "../lib/world";
@@ -78,7 +78,7 @@ function words(g: Gpu): string {
 
 function GpuMap(p: { mode: Mode; only: string | null; chosen: number; onChoose(row: number): void }) {
     const canvas = useRef<HTMLCanvasElement>(null), wrap = useRef<HTMLDivElement>(null), layout = useRef<Layout | null>(null);
-    const [tip, setTip] = useState<{ x: number; y: number; text: string } | null>(null), state = useRef(p), frame = useRef(0);
+    const [tip, setTip] = useState<{ x: number; y: number; text: string } | null>(null), state = useRef(p), frame = useRef(0), whole = useRef(true);
     state.current = p;
 
     const paint = () => {
@@ -89,21 +89,30 @@ function GpuMap(p: { mode: Mode; only: string | null; chosen: number; onChoose(r
         if (c.width !== w || c.height !== h) {
             c.width = w;
             c.height = h;
+            whole.current = true;
             c.style.width = `${l.width}px`;
             c.style.height = `${l.height}px`;
         }
         const ctx = c.getContext("2d") as CanvasRenderingContext2D, { mode, only, chosen } = state.current;
+        const how = { mode, ink: readInk(), chosen, lit: (g: Gpu) => only === null || mode === "util" || keyOf(g, mode).includes(only) };
         ctx.setTransform(r, 0, 0, r, 0, 0);
-        draw(ctx, l, grid.gpus, mode, readInk(), chosen, (g) => only === null || mode === "util" || keyOf(g, mode).includes(only));
+        if (whole.current || chosen >= 0) draw(ctx, l, grid.gpus, how);
+        else redraw(ctx, l, grid.gpus, how, grid.changed);
+        whole.current = false;
+        grid.changed.clear();
     };
     const soon = () => {
         if (!frame.current) frame.current = requestAnimationFrame(paint);
+    };
+    const all = () => {
+        whole.current = true;
+        soon();
     };
     const relay = () => {
         const w = wrap.current;
         if (!w || !w.clientWidth) return;
         layout.current = layOut(grid.nodes, w.clientWidth, Math.max(360, window.innerHeight * 0.62));
-        soon();
+        all();
     };
     useEffect(() => {
         let nodes = grid.nodes;
@@ -114,7 +123,7 @@ function GpuMap(p: { mode: Mode; only: string | null; chosen: number; onChoose(r
                 nodes = grid.nodes;
                 relay();
             } else soon();
-        }), theme.follow(soon)];
+        }), theme.follow(all)];
         relay();
         return () => {
             watch.disconnect();
@@ -122,7 +131,7 @@ function GpuMap(p: { mode: Mode; only: string | null; chosen: number; onChoose(r
             cancelAnimationFrame(frame.current);
         };
     }, []);
-    useEffect(soon, [p.mode, p.only, p.chosen]);
+    useEffect(all, [p.mode, p.only, p.chosen]);
 
     const at = (e: MouseEvent): number => {
         const b = (canvas.current as Element).getBoundingClientRect();

@@ -135,7 +135,7 @@ function Waste(p: { source: Source<Series>; list: Tenant[] }) {
 }
 
 export function TenantsPage() {
-    if (!you()) return <Empty title="Log in to see the tenants"><button type="button" class="primary" onClick={() => askLogin(true)}>Log in</button></Empty>;
+    if (!you()) return <Empty whole title="Log in to see the tenants"><button type="button" class="primary" onClick={() => askLogin(true)}>Log in</button></Empty>;
     return <Logged />;
 }
 

@@ -39,7 +39,7 @@ function mean(list: (number | null)[]): number | null {
 }
 
 export function UsagePage() {
-    if (!you()) return <Empty title="Log in to see how the GPUs are used"><button type="button" class="primary" onClick={() => askLogin(true)}>Log in</button></Empty>;
+    if (!you()) return <Empty whole title="Log in to see how the GPUs are used"><button type="button" class="primary" onClick={() => askLogin(true)}>Log in</button></Empty>;
     return <Logged />;
 }
 
