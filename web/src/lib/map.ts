@@ -202,6 +202,7 @@ function cut(c: CanvasRenderingContext2D, text: string, width: number): string {
 function says(g: Gpu): [string, string] {
     if (g.state === "off") return ["out of use", g.off ?? ""];
     if (g.state === "drained") return ["drained", ""];
+    if (g.shares?.length === 1) return [g.job_name || `job ${jobName(g.shares[0], g.shares[0].job)}`, `${g.shares[0].gpus} of it · ${g.shares[0].user}`];
     if (g.shares?.length) return [`${g.shares.length} jobs share it`, g.shares.map((s) => jobName(s, s.job)).join(", ")];
     if (g.job !== null) return [g.job_name || `job ${jobName(g, g.job)}`, `job ${jobName(g, g.job)} · ${g.user ?? ""}`];
     return ["free", ""];
@@ -225,7 +226,8 @@ function card(c: CanvasRenderingContext2D, g: Gpu, x: number, y: number, s: Size
     c.font = `11px ${ink.font}`;
     if (s.h > 80) {
         c.fillText(cut(c, second, wide), x + pad, y + 53);
-        if (g.mem_used_mib !== undefined && g.mem_mib) c.fillText(cut(c, `${gib(g.mem_used_mib)} of ${gib(g.mem_mib)}`, wide), x + pad, y + 69);
+        const third = g.foreign?.length ? "processes that are no jobs" : g.mem_used_mib !== undefined && g.mem_mib ? `${gib(g.mem_used_mib)} of ${gib(g.mem_mib)}` : g.tenant ?? "";
+        c.fillText(cut(c, third, wide), x + pad, y + 69);
     } else c.fillText(cut(c, second, wide), x + pad, y + 52);
 }
 
@@ -307,7 +309,8 @@ function drawBlock(c: CanvasRenderingContext2D, b: Block, s: Size, gpus: Gpu[], 
         if (b.node.first + i === p.chosen) {
             c.strokeStyle = ink.accent;
             c.lineWidth = 2;
-            c.strokeRect(x - 1, y - 1, s.w + 2, s.h + 2);
+            if (s.w >= 14) c.strokeRect(x + 1, y + 1, s.w - 2, s.h - 2);
+            else c.strokeRect(x - 1, y - 1, s.w + 2, s.h + 2);
         }
     }
 }

@@ -213,7 +213,7 @@ function Chosen(p: { gpu: Gpu; onClose(): void }) {
             {g.off && <p class="bad">{g.off}</p>}
             {g.shares?.map((s) => <p><JobLink job={{ ...s, id: s.job }}>job {jobName(s, s.job)}</JobLink> of {s.user}: {amount(s.gpus)} of it ({s.share})</p>)}
             {!g.shares && g.job !== null && <p><JobLink job={{ ...g, id: g.job }}>{g.job_name || `job ${jobName(g, g.job)}`}</JobLink> of {g.user}{g.tenant ? ` (${g.tenant})` : ""}</p>}
-            {g.foreign?.map((f) => <p class="warn">process {f.pid}{f.user ? ` of ${f.user}` : ""}{f.command ? ` (${f.command})` : ""} is not a job</p>)}
+            {!g.off && g.foreign?.map((f) => <p class="warn">process {f.pid}{f.user ? ` of ${f.user}` : ""}{f.command ? ` (${f.command})` : ""} is not a job</p>)}
             <dl class="facts">{facts.map(([k, v]) => <div><dt>{k}</dt><dd>{v}</dd></div>)}</dl>
             {may("operator") && (
                 <div class="actions">
