@@ -163,6 +163,7 @@ function hatch(c: CanvasRenderingContext2D, x: number, y: number, w: number, h: 
     c.clip();
     c.strokeStyle = colour;
     c.lineWidth = w > 20 ? 1.5 : 1;
+    if (w >= 100) c.globalAlpha *= 0.28; // words are written over it
     c.beginPath();
     for (let d = -h; d < w; d += w > 20 ? 7 : 4) {
         c.moveTo(x + d, y + h);

@@ -295,7 +295,7 @@ function Side(p: { s: Sums }) {
                 <ul class="rows">
                     <li><div><span>given to jobs</span><strong>{percent(s.share / Math.max(1, s.total))}</strong></div><Bar thin label="GPUs that jobs have" parts={[{ at: s.share / Math.max(1, s.total), class: "accent" }]} /></li>
                     <li><div><span>really busy</span><strong>{s.util === null ? "not measured" : percent(s.util)}</strong></div>
-                        {s.util !== null && <Bar thin label="share of time a kernel runs, over all GPUs" parts={[{ at: s.util, class: "heat" }]} />}</li>
+                        {s.util !== null && <Bar thin label="share of time a kernel runs, over all GPUs" parts={[{ at: s.util, class: "ember" }]} />}</li>
                 </ul>
                 {virtual && s.util === null && <p class="note">Virtual GPUs measure nothing.</p>}
             </Panel>
@@ -372,16 +372,16 @@ export function ClusterPage() {
                 {s.power !== null && <Stat label="power" value={watts(s.power)} />}
             </dl>
             <div class="split">
-                <Panel title="GPUs" note={`${plural(grid.nodes.length, "node")}${hidden > 0 ? `, the first ${amount(grid.gpus.length)} GPUs` : ""}`} class="gpus"
-                    actions={<>
-                        <Choice label="Colour by" value={mode} of={MODES} onChange={(m) => { setMode(m); setOnly(null); }} />
-                        <Choice label="View" value={view} of={[["map", "Map"], ["table", "Table"]]} onChange={setView} />
-                    </>}>
-                    {grid.gpus.length === 0 ? <Empty title="There are no GPUs here">Jobs that need none run all the same.</Empty>
-                        : view === "map" ? <GpuMap mode={mode} only={only} chosen={chosen} onChoose={setChosen} /> : <GpuTable mode={mode} only={only} />}
-                    <Legend gpus={grid.gpus} mode={mode} only={only} onOnly={setOnly} />
-                </Panel>
                 <div class="stack">
+                    <Panel title="GPUs" note={`${plural(grid.nodes.length, "node")}${hidden > 0 ? `, the first ${amount(grid.gpus.length)} GPUs` : ""}`} class="gpus"
+                        actions={<>
+                            <Choice label="Colour by" value={mode} of={MODES} onChange={(m) => { setMode(m); setOnly(null); }} />
+                            <Choice label="View" value={view} of={[["map", "Map"], ["table", "Table"]]} onChange={setView} />
+                        </>}>
+                        {grid.gpus.length === 0 ? <Empty title="There are no GPUs here">Jobs that need none run all the same.</Empty>
+                            : view === "map" ? <GpuMap mode={mode} only={only} chosen={chosen} onChoose={setChosen} /> : <GpuTable mode={mode} only={only} />}
+                        <Legend gpus={grid.gpus} mode={mode} only={only} onOnly={setOnly} />
+                    </Panel>
                     <Brief title="Waiting" list={list?.waiting} />
                     <Brief title="Running" list={list?.running} />
                 </div>
