@@ -100,6 +100,21 @@ void stk_api_set_series(struct stk_api *a, const struct stk_series *series)
     a->series = series;
 }
 
+void stk_api_set_alerts(struct stk_api *a, json_t *take)
+{
+    json_decref(a->alerts);
+    a->alerts = take;
+}
+
+void stk_do_alerts(void *ctx, struct stk_request *r)
+{
+    struct stk_api *a = ctx;
+
+    stk_request_json(r, 200,
+                     a->alerts ? json_incref(a->alerts)
+                               : json_pack("{s:[],s:[],s:f}", "alerts", "rules", "idle_gpus", 0.0));
+}
+
 void stk_api_set_trouble(struct stk_api *a, const char *sentence)
 {
     (void)snprintf(a->trouble, sizeof(a->trouble), "%s", sentence ? sentence : "");
@@ -131,6 +146,7 @@ void stk_api_free(struct stk_api *a)
     stk_http_free(a->http);
     uv_close((uv_handle_t *)a->tick, free_handle);
     json_decref(a->sample);
+    json_decref(a->alerts);
     free(a->feed_text.text);
     stk_line_free(a->line);
     explicit_bzero(a->login, sizeof(a->login));

@@ -49,6 +49,10 @@ void stk_api_take_sample(struct stk_api *api, json_t *take_sample);
 /* What is measured over time; borrowed, NULL: nothing. */
 struct stk_series;
 void stk_api_set_series(struct stk_api *api, const struct stk_series *series);
+/* {"alerts", "rules", "idle_gpus"}, for /v1/alerts and /metrics. */
+void stk_api_set_alerts(struct stk_api *api, json_t *take);
+/* An event of that type for those who listen. */
+void stk_api_tell_of(struct stk_api *api, const char *type, json_t *take);
 /* Tells those who listen to events something about a job that is not in the journal. */
 void stk_api_tell(struct stk_api *api, stk_job_number number, const char *type,
                   const char *sentence);

@@ -224,8 +224,13 @@ static void add_extra(struct stk_feed *f, const char *text, size_t n)
 
 void stk_api_tell(struct stk_api *a, stk_job_number number, const char *type, const char *sentence)
 {
-    json_t *o = json_pack("{s:I,s:s,s:o,s:s}", "job", (json_int_t)number, "type", type, "at",
-                          stk_show_time(stk_api_now(a)), "text", sentence);
+    stk_api_tell_of(a, type,
+                    json_pack("{s:I,s:s,s:o,s:s}", "job", (json_int_t)number, "type", type, "at",
+                              stk_show_time(stk_api_now(a)), "text", sentence));
+}
+
+void stk_api_tell_of(struct stk_api *a, const char *type, json_t *o)
+{
     char *data = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(16)) : NULL, *text = NULL;
     int n = data ? asprintf(&text, "event: %s\ndata: %s\n\n", type, data) : -1;
 

@@ -8,6 +8,7 @@
 #include "api/metrics.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/owners.h"
 #include "api/show.h"
@@ -159,6 +160,50 @@ static void put_store(struct stk_prom *p, const struct stk_api *a)
         stk_prom_one(p, "stoker_store_bytes", "gauge", "Bytes in use in the store.", (double)bytes);
 }
 
+/* ---- alerts ---- */
+
+static double count_alerts(const struct stk_api *a, const char *name)
+{
+    const json_t *list = json_object_get(a->alerts, "alerts"), *o;
+    double n = 0;
+    size_t i;
+
+    json_array_foreach(list, i, o)
+    {
+        n += strcmp(json_string_value(json_object_get(o, "kind")), name) == 0 &&
+             strcmp(json_string_value(json_object_get(o, "state")), "firing") == 0;
+    }
+    return n;
+}
+
+static void put_alerts(struct stk_prom *p, const struct stk_api *a)
+{
+    const json_t *rules = json_object_get(a->alerts, "rules"), *o;
+    size_t i;
+
+    stk_prom_head(p, "stoker_alerts", "gauge", "Alerts that fire, by kind.");
+    json_array_foreach(rules, i, o)
+    {
+        const char *name = json_string_value(json_object_get(o, "name"));
+
+        stk_prom_put(p, "stoker_alerts", "alert", name, count_alerts(a, name));
+    }
+    stk_prom_head(p, "stoker_alert_threshold", "gauge",
+                  "What an alert begins at, in its unit; absent: the alert is off.");
+    json_array_foreach(rules, i, o)
+    {
+        const json_t *t = json_object_get(o, "threshold");
+
+        if (json_is_true(json_object_get(o, "on")))
+            stk_prom_put(p, "stoker_alert_threshold", "alert",
+                         json_string_value(json_object_get(o, "name")),
+                         json_is_null(t) ? 1 : json_number_value(t));
+    }
+    stk_prom_one(p, "stoker_idle_gpus", "gauge",
+                 "GPUs of jobs that have done nothing for longer than alerts.idle.",
+                 json_number_value(json_object_get(a->alerts, "idle_gpus")));
+}
+
 void stk_do_metrics(void *ctx, struct stk_request *r)
 {
     struct stk_api *a = ctx;
@@ -171,5 +216,6 @@ void stk_do_metrics(void *ctx, struct stk_request *r)
     put_events(&p, stk_live_counts(a->cfg.live));
     stk_metrics_gpus(&p, a);
     stk_metrics_teams(&p, a);
+    put_alerts(&p, a);
     stk_prom_send(&p, r);
 }

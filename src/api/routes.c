@@ -98,6 +98,8 @@ const struct stk_route stk_api_routes[] = {
      "what happens, as server-sent events; Last-Event-ID or after resumes"},
     {"GET", "/v1/series", stk_do_series, STK_NEED_USER, "of node gpu id name since until step", NULL, "Series", NULL, 200,
      "measurements over time: of GPUs, a job, tenants, or the whole"},
+    {"GET", "/v1/alerts", stk_do_alerts, STK_NEED_USER, "", NULL, "Alerts", NULL, 200,
+     "what people should know of now, and what was over within a day"},
     {"GET", "/metrics", stk_do_metrics, STK_NEED_LOCAL, "", NULL, NULL, "text/plain", 200,
      "for Prometheus"},
     {"GET", "/metrics/jobs", stk_do_metrics_jobs, STK_NEED_LOCAL, "", NULL, NULL, "text/plain", 200,

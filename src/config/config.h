@@ -45,6 +45,10 @@ struct stk_config {
     struct {
         uint64_t step_s, bytes; /* of measurements; for those of 15 minutes */
     } series;
+    struct { /* 0: off */
+        uint64_t idle_s, wait_s, gpu, foreign_s, preemptions, quota_s, store_s;
+        char *webhook, *command;
+    } alerts;
     struct {
         uint64_t foreign;       /* 0 block, 1 pack, 2 ignore */
         uint64_t idle_s;        /* a foreign process that did nothing for so long does not count */

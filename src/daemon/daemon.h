@@ -9,6 +9,7 @@
 
 #include "api/api.h"
 #include "config/config.h"
+#include "daemon/notify.h"
 #include "engine/local/local.h"
 #include "gpuview/gpuview.h"
 #include "hwtopo/hwtopo.h"
@@ -51,10 +52,6 @@ enum stk_log_level { STK_LOG_ERROR, STK_LOG_WARN, STK_LOG_INFO, STK_LOG_DEBUG };
 void stk_log(enum stk_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void stk_log_set_level(enum stk_log_level most);
 
-/* ---- notify.c: tells the service manager, where there is one ---- */
-
-void stk_notify(const char *text); /* "READY=1" */
-
 /* ---- machine.c: what there is to schedule on ---- */
 
 struct stk_machine {
@@ -93,6 +90,13 @@ void stk_machine_done(struct stk_machine *m);
 struct stk_gpuwatch;
 struct stk_idlers;
 struct stk_sampler;
+struct stk_watchman;
+
+struct stk_gpu_note { /* as it was judged last */
+    enum stk_gpu_state state;
+    uint32_t n_foreign;
+    char text[200];
+};
 
 struct stk_early_item { /* told while the live part is being opened */
     stk_job_number number;
@@ -121,6 +125,8 @@ struct stk_daemon {
     struct stk_gpuwatch *watch;
     struct stk_idlers *idlers;
     struct stk_sampler *sampler;
+    struct stk_watchman *watchman;
+    struct stk_gpu_note gpu_notes[STK_GPUVIEW_MAX];
     uv_prepare_t prepare;
     uv_idle_t idle;
     uv_timer_t wake, prune, linger;
@@ -188,5 +194,11 @@ struct stk_series;
 int stk_sampler_new(struct stk_daemon *d, struct stk_sampler **ret, struct stk_err *err);
 struct stk_series *stk_sampler_series(struct stk_sampler *w);
 void stk_sampler_free(struct stk_sampler *w); /* NULL is a no-op; memory goes with the loop */
+
+/* alerts.c: looks after every look of the sampler. */
+int stk_watchman_new(struct stk_daemon *d, struct stk_watchman **ret, struct stk_err *err);
+void stk_watchman_look(struct stk_watchman *w, const struct stk_sampler *m, stk_time now);
+void stk_watchman_reload(struct stk_watchman *w); /* other rules */
+void stk_watchman_free(struct stk_watchman *w);   /* NULL is a no-op */
 
 #endif

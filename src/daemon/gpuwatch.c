@@ -189,6 +189,8 @@ static void judge_all(struct stk_gpuwatch *w)
     for (uint32_t i = 0; i < t->n && i < STK_MAX_NODE_GPUS; i++) {
         struct stk_gpu_verdict v = judge(w, i, &rule);
 
+        w->d->gpu_notes[i] = (struct stk_gpu_note){.state = v.state, .n_foreign = v.n_foreign};
+        (void)snprintf(w->d->gpu_notes[i].text, sizeof(w->d->gpu_notes[i].text), "%.199s", v.text);
         off |= (uint64_t)v.off << i;
         last |= (uint64_t)v.last << i;
         (void)json_array_append_new(list, stk_gpuview_show(t, i, &v, owner, w));

@@ -289,6 +289,7 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
     rc = rc < 0 ? rc : stk_gpuwatch_new(d, &d->watch, err);
     if (rc == 0 && !d->slurm)
         rc = stk_idlers_new(d, &d->idlers, err);
+    rc = rc < 0 ? rc : stk_watchman_new(d, &d->watchman, err);
     rc = rc < 0 ? rc : stk_sampler_new(d, &d->sampler, err);
     if (rc == 0)
         stk_api_set_series(d->api, stk_sampler_series(d->sampler));
@@ -319,6 +320,7 @@ static void close_all(struct stk_daemon *d)
     stk_gpuwatch_free(d->watch);
     stk_idlers_free(d->idlers);
     stk_sampler_free(d->sampler);
+    stk_watchman_free(d->watchman);
     stk_api_free(d->api);
     stk_live_close(d->live);
     json_decref(d->rules);

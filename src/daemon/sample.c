@@ -99,6 +99,7 @@ static void on_timer(uv_timer_t *t)
     stk_sample_count(w);
     w->looked = now;
     stk_series_close(w->series, now - now % step - step);
+    stk_watchman_look(w->d->watchman, w, now);
     on_again(&w->again);
 }
 

@@ -17,7 +17,9 @@ struct stk_sampled { /* a job that has GPUs or processes */
     double active[STK_USAGE_GPUS]; /* share of the time at work, of its first GPUs */
     double gpus, at_work;          /* GPUs it has, and those at work, parts as parts */
     uint32_t n_gpus;               /* whole, or parts of so many */
-    struct stk_usage usage;        /* not written yet */
+    bool unknown;                  /* one of its GPUs was not read */
+    stk_time idle_since;    /* it has GPUs and does nothing; 0: it works, or that is not known */
+    struct stk_usage usage; /* not written yet */
 };
 
 struct stk_sampler {
@@ -29,6 +31,8 @@ struct stk_sampler {
     uint32_t n, cap;
     struct stk_map by_number;
     stk_time looked; /* at jobs, last */
+    stk_time oldest; /* since when the job that waits longest does; 0: none */
+    stk_job_number oldest_job;
     struct stk_gpu_use {
         float alloc, at_work;
     } * gpus; /* at this look; node * STK_MAX_NODE_GPUS + GPU */

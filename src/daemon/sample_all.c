@@ -144,11 +144,12 @@ void stk_sample_put_tenants(struct stk_sampler *w)
 
 /* ---- the whole ---- */
 
-static float waiting_gpus(const struct stk_state *s)
+static float waiting_gpus(struct stk_sampler *w, const struct stk_state *s)
 {
     double sum = 0;
     uint32_t left = s->n_waiting;
 
+    w->oldest = 0;
     for (uint32_t i = 0; i < s->n_jobs && left > 0; i++) {
         const struct stk_job *j = &s->jobs[i];
         uint32_t milli;
@@ -156,6 +157,10 @@ static float waiting_gpus(const struct stk_state *s)
         if (j->state != STK_JOB_WAITING)
             continue;
         left--;
+        if (j->queued > 0 && !j->slept && (w->oldest == 0 || j->queued < w->oldest)) {
+            w->oldest = j->queued;
+            w->oldest_job = j->number;
+        }
         milli = s->shapes[j->shape].demand.gpu_milli;
         sum += milli ? (double)j->gpus * milli / 1000 : (double)j->gpus;
     }
@@ -225,7 +230,7 @@ void stk_sample_put_cluster(struct stk_sampler *w)
     v[STK_SERIES_CLUSTER_OFF] = (float)t.off;
     v[STK_SERIES_CLUSTER_RUNNING] = (float)s->n_leased;
     v[STK_SERIES_CLUSTER_QUEUED] = (float)s->n_waiting;
-    v[STK_SERIES_CLUSTER_WAITING] = waiting_gpus(s);
+    v[STK_SERIES_CLUSTER_WAITING] = waiting_gpus(w, s);
     v[STK_SERIES_CLUSTER_STARTED] = (float)(c->started - w->seen.started);
     v[STK_SERIES_CLUSTER_WAITED] = (float)(c->wait.sum - w->seen.waited_s);
     v[STK_SERIES_CLUSTER_ENDED] = (float)(all_ended(c) - w->seen.ended);

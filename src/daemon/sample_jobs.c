@@ -16,6 +16,7 @@
 #define MAX_DEPTH 64
 #define MAX_JOBS 4096u /* sampled at a time */
 #define STALE_US INT64_C(60000000)
+#define IDLE_SHARE 0.02 /* of its GPUs: below this it does nothing */
 
 struct stk_gpu_use *stk_sample_use(const struct stk_sampler *w, uint32_t node, uint32_t gpu)
 {
@@ -226,6 +227,7 @@ static void look_gpu(struct stk_sampler *w, struct stk_sampled *j, const struct 
     double a = activity(w, j, at), work = isnan(a) ? 0 : a * at->part;
 
     (void)ctx;
+    j->unknown = j->unknown || isnan(a);
     if (j->n_gpus < STK_USAGE_GPUS)
         j->active[j->n_gpus] = a;
     j->gpus += at->part;
@@ -243,6 +245,7 @@ void stk_sample_jobs(struct stk_sampler *w, double dt)
     for (uint32_t i = 0; i < w->n; i++) {
         w->list[i].here = false;
         w->list[i].rss_mib = w->list[i].gpus = w->list[i].at_work = 0;
+        w->list[i].unknown = false;
     }
     if (!w->d->slurm) { /* else its processes are elsewhere */
         stk_local_each(w->d->engine, meet, w);
@@ -320,13 +323,27 @@ static void put_job(struct stk_sampler *w, struct stk_sampled *j, double dt)
     add_usage(j, v, dt);
 }
 
+/* A job that takes turns does nothing while it is another's. */
+static void note_idle(struct stk_sampler *w, struct stk_sampled *j, stk_time now, double dt)
+{
+    struct stk_local_turn turn;
+
+    if (j->gpus <= 0 || j->unknown || j->at_work >= IDLE_SHARE * j->gpus ||
+        (stk_local_turn(w->d->engine, j->number, &turn) && !turn.has))
+        j->idle_since = 0;
+    else if (j->idle_since == 0)
+        j->idle_since = now - (stk_time)(dt * 1e6);
+}
+
 void stk_sample_put_jobs(struct stk_sampler *w, double dt)
 {
     for (uint32_t i = 0; i < w->n; i++) {
         struct stk_sampled *j = &w->list[i];
 
-        if (j->here && j->known)
+        if (j->here && j->known) {
             put_job(w, j, dt);
+            note_idle(w, j, w->d->last_now, dt);
+        }
         j->known = j->known || j->here;
     }
     sweep(w);
