@@ -34,7 +34,7 @@ struct stk_alert_about {
 };
 extern const struct stk_alert_about stk_alert_table[STK_ALERT_MAX];
 
-#define STK_ALERTS_MAX 1000u                 /* at a time; more are not taken */
+#define STK_ALERTS_MAX 100u                  /* at a time; more are not taken */
 #define STK_ALERT_SHOWN (86400 * STK_SECOND) /* how long one that is over is shown */
 
 struct stk_alert_seen { /* a condition that holds now */
@@ -89,7 +89,7 @@ void stk_alerts_sent(struct stk_alerts *a, bool well);
 /* There is something that nobody was told of. */
 bool stk_alerts_untold(const struct stk_alerts *a);
 
-json_t *stk_alert_show(const struct stk_alert *a);
+json_t *stk_alert_show(const struct stk_alert *x);
 json_t *stk_alerts_show(const struct stk_alerts *a); /* those that fire first */
 
 /* To be kept over restarts. Reading takes what is whole, and what is not is passed over. */

@@ -73,7 +73,7 @@ static void put_queue(struct stk_prom *p, struct stk_api *a)
     stk_prom_head(p, "stoker_waiting_jobs", "gauge",
                   "Jobs that wait, by what holds the first of their kind back.");
     for (int i = 0; i <= STK_WHY_MAX; i++)
-        if (r->n[i])
+        if (i != STK_WHY_RUNNING && i != STK_WHY_ENDED)
             stk_prom_put(p, "stoker_waiting_jobs", "reason",
                          i == STK_WHY_MAX ? "unknown" : stk_reason_name((enum stk_reason_code)i),
                          (double)r->n[i]);

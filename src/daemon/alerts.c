@@ -168,7 +168,8 @@ static void look_preemptions(struct stk_watchman *w, stk_time now)
     uint64_t most = w->d->config.alerts.preemptions, n;
     char text[160];
 
-    for (uint32_t i = 0; i < SLOTS && w->slot < slot; i++)
+    /* the counter began at 0, with us */
+    for (uint32_t i = 0; w->slot > 0 && i < SLOTS && w->slot < slot; i++)
         w->gave_way[++w->slot % SLOTS] = total;
     w->slot = slot;
     n = total - w->gave_way[(slot + 1) % SLOTS];
@@ -287,7 +288,7 @@ static void subject_of(const struct stk_watchman *w, const json_t *list, char *b
                        json_array_size(list));
 }
 
-static void send(struct stk_watchman *w)
+static void send_news(struct stk_watchman *w)
 {
     const struct stk_config *c = &w->d->config;
     char subject[200], *text;
@@ -361,7 +362,7 @@ void stk_watchman_look(struct stk_watchman *w, const struct stk_sampler *m, stk_
         tell(w, now);
     if (changes > 0 || idle < w->idle_gpus || idle > w->idle_gpus)
         show(w);
-    send(w);
+    send_news(w);
     if (w->a.changed)
         (void)keep(w);
 }

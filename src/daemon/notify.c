@@ -18,8 +18,6 @@
 
 #define LIMIT_MS 30000u
 
-extern char **environ;
-
 void stk_notify(const char *text)
 {
     const char *path = getenv("NOTIFY_SOCKET");
