@@ -113,6 +113,15 @@ class Cluster:
         with open(f"{self.folder}/pid/ctld") as f:
             os.kill(int(f.read()), signal.SIGKILL)
 
+    def stop_node(self, name):
+        """kill -9 of its slurmd, and Slurm is told."""
+        with open(f"{self.folder}/pid/{name}") as f:
+            os.kill(int(f.read()), signal.SIGKILL)
+        self.run("scontrol", "update", f"nodename={name}", "state=down", "reason=killed")
+
+    def start_node(self, name):
+        self.run("slurmd", "-f", self.conf, "-N", name)
+
     def start_controller(self):
         self.run("slurmctld", "-f", self.conf)
 

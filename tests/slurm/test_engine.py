@@ -183,6 +183,30 @@ def test_slurmctld_is_killed_and_comes_back(daemon, cluster, tmp_path):
     assert after["state"] == "running" and after["slurm"]["job"] == before["slurm"]["job"]
 
 
+def test_a_node_fails_and_its_job_goes_on_elsewhere(daemon, cluster, tmp_path):
+    n = daemon.submit(command=SLEEP, gpus=8, workdir=str(tmp_path))
+    node = daemon.until(n, "running")["node"]
+    cluster.stop_node(node)
+    wait_for(lambda: daemon.job(n)["state"] == "running" and daemon.job(n)["node"] != node)
+    assert {x["name"]: x["state"] for x in daemon.get("/v1/nodes")["nodes"]}[node] == "down"
+    assert len([s for s in squeue(cluster).values() if s[1] == "RUNNING"]) == 1
+    cluster.start_node(node)
+    wait_for(lambda: all(x["state"] == "up" for x in daemon.get("/v1/nodes")["nodes"]))
+
+
+def test_what_slurm_lost_is_sent_again(daemon, cluster, tmp_path):
+    idle(cluster)
+    time.sleep(6)  # everything before is written down
+    cluster.run("scontrol", "update", "partitionname=main", "state=down")  # jobs are taken, and do not start
+    n = daemon.submit(command=["/bin/sh", "-c", "echo once >> out"], gpus=1, workdir=str(tmp_path))
+    wait_for(lambda: squeue(cluster))
+    cluster.stop_controller()
+    cluster.start_controller()
+    wait_for(lambda: cluster.run("scontrol", "update", "partitionname=main", "state=up", check=False).returncode == 0)
+    assert daemon.wait(n, timeout=120)["cause"] == "completed"
+    assert read(tmp_path / "out") == "once\n"
+
+
 def test_wrong_settings_say_what_to_mend(cluster, tmp_path):
     for text, words in (("engine: slurm\n", "which partitions"),
                         (f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [nowhere]}}\n", "no partition \"nowhere\""),

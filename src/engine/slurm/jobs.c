@@ -125,6 +125,7 @@ static void is_back(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *
             json_pack("{s:s,s:I,s:b}", "op", "update", "job", (json_int_t)j->slurm, "hold", 1);
 
         (void)stk_slurm_ask(m, o, NULL, NULL);
+        return; /* until it is; or runs again, where it was */
     }
     if (j->stopping && j->stop.cause == STK_CAUSE_CANCELLED)
         return; /* that is under way */
@@ -180,11 +181,21 @@ static void lost(struct stk_slurm *m, struct stk_slurm_job *j)
     }
 }
 
+/* Of two with our number the later one counts: Slurm had lost the first, or it had ended. */
+static void drop(struct stk_slurm *m, const json_t *job)
+{
+    if (cause_of(job) == STK_CAUSE_NONE)
+        (void)stk_slurm_ask(
+            m, json_pack("{s:s,s:O}", "op", "cancel", "job", json_object_get(job, "job")), NULL,
+            NULL);
+}
+
 static void job_news(struct stk_slurm *m, json_t *job)
 {
     stk_job_number number = stk_slurm_number(m, job);
     struct stk_slurm_job *j = number ? stk_slurm_find(m, number) : NULL;
     json_int_t id = json_integer_value(json_object_get(job, "job"));
+    const json_t *old;
     char key[24];
 
     (void)snprintf(key, sizeof(key), "%lld", (long long)(number ? number : id));
@@ -195,11 +206,14 @@ static void job_news(struct stk_slurm *m, json_t *job)
             (void)json_object_del(m->theirs, key);
         return;
     }
-    /* of two with our number the later one counts: Slurm had lost the first, or it had ended */
-    if (id >= json_integer_value(json_object_get(json_object_get(m->ours, key), "job")))
-        (void)json_object_set(m->ours, key, job);
-    else
+    old = json_object_get(m->ours, key);
+    if (old && json_integer_value(json_object_get(old, "job")) > id) {
+        drop(m, job);
         return;
+    }
+    if (old && json_integer_value(json_object_get(old, "job")) != id)
+        drop(m, old);
+    (void)json_object_set(m->ours, key, job);
     if (j)
         look(m, j, job);
 }
