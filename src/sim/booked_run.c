@@ -18,10 +18,12 @@ static uint32_t number(const struct stk_names *names, const char *name)
     return n < 0 ? STK_NONE : (uint32_t)n;
 }
 
+#define ABSENT (STK_NONE - 1) /* one of whom the trace has no job: it may lapse */
+
 static uint32_t tenant(const struct run *x, const char *name)
 {
     if (x->n_tenants == 0)
-        return number(&x->t->tenants, name);
+        return number(&x->t->tenants, name) == STK_NONE ? ABSENT : number(&x->t->tenants, name);
     for (uint32_t i = 0; i < x->n_tenants; i++)
         if (strcmp(x->tenants[i].name, name) == 0)
             return i;
@@ -39,7 +41,7 @@ static uint32_t find(void *ctx, enum stk_booked_noun noun, const char *name)
         return tenant(x, name);
     case STK_BOOKED_USER:
         n = number(&x->t->users, name);
-        return n == STK_NONE ? n : n + 1;
+        return n == STK_NONE ? ABSENT : n + 1;
     case STK_BOOKED_POOL:
         return number(&x->c->pools, name);
     case STK_BOOKED_GPU_TYPE:

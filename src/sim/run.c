@@ -258,20 +258,31 @@ static int feed_jobs(struct sim_run *x, struct stk_loop *loop, stk_time now, str
     return 0;
 }
 
+struct window_feed {
+    struct sim_run *x;
+    struct stk_loop *loop;
+};
+
 static int apply_window(void *ctx, const struct stk_event *ev, struct stk_err *err)
 {
-    return stk_loop_apply(ctx, ev, err);
+    const struct window_feed *f = ctx;
+    const struct stk_run_guest *g = guest_of(f->x);
+    int rc = stk_loop_apply(f->loop, ev, err);
+
+    if (rc < 0 && g->refused_window)
+        g->refused_window(g->ctx, ev->u.booking->tag - 1, err->text);
+    return rc;
 }
 
 static int feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err)
 {
     struct sim_run *x = ctx;
     const struct stk_run_guest *g = guest_of(x);
+    struct window_feed f = {x, loop};
     int rc = 0;
 
     if (x->booked && stk_booked_next(x->booked) <= now)
-        rc = stk_booked_feed(x->booked, stk_core_next_booking(x->core), now, apply_window, loop,
-                             err);
+        rc = stk_booked_feed(x->booked, stk_core_next_booking(x->core), now, apply_window, &f, err);
     rc = rc < 0 ? rc : feed_jobs(x, loop, now, err);
     if (rc == 0 && g->feed && g->next(g->ctx) <= now)
         rc = g->feed(g->ctx, loop, x->core, now, err);

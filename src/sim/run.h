@@ -22,6 +22,7 @@ struct stk_run_guest {
                 struct stk_err *err); /* says it */
     void (*event)(void *ctx, const struct stk_event *ev, const struct stk_core *core);
     void (*refused)(void *ctx, uint32_t job, const char *why); /* a job of the trace, by index */
+    void (*refused_window)(void *ctx, uint32_t i, const char *why); /* of a reservation, likewise */
     /* The turn is over. > 0: enough, the run ends. */
     int (*after)(void *ctx, struct stk_core *core, stk_time now, struct stk_err *err);
 };

@@ -72,7 +72,8 @@ static int read_line(struct parser *p, char *text)
         int (*read)(struct parser *, char *);
     } all[] = {{"cluster:", scn_read_cluster}, {"policy:", scn_read_policy},
                {"param:", scn_read_param},     {"tenant:", scn_read_tenant},
-               {"queue:", scn_read_queue},     {"at ", read_at}};
+               {"queue:", scn_read_queue},     {"reserve:", scn_read_reserve},
+               {"at ", read_at}};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (strncmp(text, all[i].word, strlen(all[i].word)) == 0)
@@ -169,6 +170,7 @@ void scn_free(struct scenario *s)
     free(s->tenants.s);
     free(s->queues.s);
     free(s->rules.s);
+    free(s->windows.s);
     free(s->jobs.s);
     free(s->job);
     free(s->steps);

@@ -40,10 +40,14 @@ int scn_read_policy(struct parser *p, char *text);
 int scn_read_param(struct parser *p, char *text);
 int scn_read_tenant(struct parser *p, char *text);
 int scn_read_queue(struct parser *p, char *text);
+int scn_read_reserve(struct parser *p, char *text);
 /* The tenants below 'parent', as YAML. */
 bool scn_write_tenants(struct scenario *s, const char *parent, uint32_t depth);
 int scn_read_submit(struct parser *p, char *text);
 int scn_read_expect(struct parser *p); /* it is split */
 int scn_read_action(struct parser *p);
+/* "NAME" or "for JOB" at this word, which is moved behind it. */
+int scn_window_named(struct parser *p, uint32_t *io_at, struct scn_step *step);
+int scn_expect_window(struct parser *p, struct scn_step *step);
 
 #endif

@@ -13,6 +13,7 @@
 #include "model/reason.h"
 #include "sim/ruled.h"
 #include "sim/run.h"
+#include "windows.h"
 
 #define MOST_TURNS 200000
 
@@ -32,6 +33,7 @@ struct play {
     FILE *out;
     struct stk_core *core;
     struct seen *seen;
+    struct scn_windows windows;
     uint32_t *job_of; /* index in the trace -> in the scenario */
     struct stk_loop *loop;
     uint32_t next_step, turns; /* steps: what was done and looked at */
@@ -57,6 +59,17 @@ static stk_time next(void *ctx)
 static struct seen *seen_of(struct play *p, const struct stk_state *s, uint32_t slot)
 {
     return slot == STK_NONE ? NULL : &p->seen[p->job_of[s->jobs[slot].tag]];
+}
+
+/* The job that GPUs are kept free for. */
+static uint32_t drained(const struct play *p, const struct stk_event *ev)
+{
+    uint32_t i = 0;
+
+    while (ev->type == STK_EV_RESERVE && ev->u.booking->drain && i < p->s->n_jobs &&
+           p->seen[i].number != ev->u.booking->holder_id)
+        i++;
+    return i;
 }
 
 static void event(void *ctx, const struct stk_event *ev, const struct stk_core *core)
@@ -90,9 +103,20 @@ static void event(void *ctx, const struct stk_event *ev, const struct stk_core *
         if (s->jobs[ev->job.i].state == STK_JOB_DONE)
             j->end = ev->at;
         break;
+    case STK_EV_RESERVE:
+    case STK_EV_UNRESERVE:
+        scn_windows_event(&p->windows, ev, drained(p, ev));
+        break;
     default:
         break;
     }
+}
+
+static void refused_window(void *ctx, uint32_t i, const char *why)
+{
+    struct play *p = ctx;
+
+    scn_windows_refused(&p->windows, i, why);
 }
 
 static void refused(void *ctx, uint32_t job, const char *why)
@@ -140,13 +164,18 @@ static int act(struct play *p, struct stk_loop *loop, const struct scn_step *ste
     static const enum stk_event_type types[] = {
         [SCN_CANCEL] = STK_EV_CANCEL,       [SCN_HOLD] = STK_EV_HOLD,
         [SCN_RELEASE] = STK_EV_RELEASE,     [SCN_PRIORITY] = STK_EV_UPDATE,
-        [SCN_NODE_DOWN] = STK_EV_NODE_DOWN, [SCN_NODE_UP] = STK_EV_NODE_UP};
+        [SCN_NODE_DOWN] = STK_EV_NODE_DOWN, [SCN_NODE_UP] = STK_EV_NODE_UP,
+        [SCN_UNRESERVE] = STK_EV_UNRESERVE};
     struct stk_event ev = {.at = now, .type = types[step->verb]};
     const struct stk_state *s = stk_core_state(p->core);
 
     if (step->verb == SCN_EMPTY)
         return empty(p, loop, step, now, err);
-    if (step->job != SCN_NONE) {
+    if (step->verb == SCN_UNRESERVE) {
+        ev.job.i = STK_NONE;
+        ev.u.unreserve.number = p->windows.of[step->window].number;
+        ev.u.unreserve.why = STK_OVER_REMOVED;
+    } else if (step->job != SCN_NONE) {
         ev.job.i = p->seen[step->job].slot;
         if (ev.job.i == STK_NONE || ev.job.i >= s->n_jobs)
             return stk_err_set(err, -EINVAL, "job %s is not there", p->s->job[step->job].name);
@@ -363,6 +392,8 @@ static bool holds(struct play *p, const struct scn_step *step, stk_time now)
         return gpus_free(s) == (uint64_t)step->number;
     case SCN_IS_EMPTY:
         return step->number <= s->n_nodes && s->nodes[step->number - 1].n_uses == 0;
+    case SCN_WINDOW:
+        return scn_window_is(&p->windows, s, step);
     default:
         return true;
     }
@@ -381,6 +412,8 @@ static void show_got(struct play *p, const struct scn_step *step, char *got, siz
                        (unsigned long long)gpus_free(stk_core_state(p->core)));
     } else if (step->verb == SCN_IS_EMPTY) {
         (void)snprintf(got, size, "node %lld is not so", (long long)step->number);
+    } else if (step->verb == SCN_WINDOW) {
+        scn_window_show(&p->windows, stk_core_state(p->core), step, got, size);
     } else if (step->verb == SCN_EVICTED && j->evicted != STK_NEVER_TIME) {
         (void)snprintf(got, size, "last evicted at %s for %s", scn_show_time(j->evicted, t),
                        name_of(p, j->evicted_for));
@@ -400,7 +433,8 @@ static void check(struct play *p, const struct scn_step *step, stk_time now)
         [SCN_ASLEEP] = "is asleep", [SCN_STOPPING] = "is stopping",  [SCN_ENDED] = "ends",
         [SCN_STARTED] = "starts",   [SCN_EVICTED] = "is evicted",    [SCN_PREEMPTED] = "preempted",
         [SCN_MOVED] = "is moved",   [SCN_REFUSED] = "is refused",    [SCN_QUIET] = "nothing moves",
-        [SCN_FREE] = "GPUs free",   [SCN_IS_EMPTY] = "node is empty"};
+        [SCN_FREE] = "GPUs free",   [SCN_IS_EMPTY] = "node is empty",
+        [SCN_WINDOW] = "reservation"};
     char got[SCN_MAX_LINE * 2] = "", at[32];
 
     if (holds(p, step, now) != step->not )
@@ -514,10 +548,16 @@ int scn_play(const struct scenario *s, const char *file, FILE *out, struct stk_e
     struct world *w = calloc(1, sizeof(*w));
     struct play p = {.s = s, .file = file, .out = out, .moved = -1};
     const struct stk_run_guest guest = {
-        .ctx = &p, .next = next, .feed = feed, .event = event, .refused = refused, .after = after};
+        .ctx = &p,
+        .next = next,
+        .feed = feed,
+        .event = event,
+        .refused = refused,
+        .refused_window = refused_window,
+        .after = after};
     struct stk_run_options o = {.lenient = true, .last_id = UINT32_MAX, .guest = &guest};
     struct stk_run_result r = {0};
-    struct stk_run_rules rules;
+    struct stk_run_rules rules, windows;
     int rc;
 
     if (!w)
@@ -531,16 +571,23 @@ int scn_play(const struct scenario *s, const char *file, FILE *out, struct stk_e
                                    .text = s->rules.s,
                                    .len = s->rules.len,
                                    .zone = s->zone[0] ? s->zone : NULL};
-    if (rc == 0 && s->rules.len > 0) {
+    if (rc == 0)
         rc =
             stk_ruled_start(s->start[0] ? s->start : "2026-11-16", rules.zone, &rules.start_s, err);
-        o.rules = &rules;
-    }
+    o.rules = s->rules.len > 0 ? &rules : NULL;
+    windows = rules;
+    windows.name = "reserve";
+    windows.text = s->windows.s;
+    windows.len = s->windows.len;
+    o.reservations = s->windows.len > 0 ? &windows : NULL;
+    if (rc == 0 && scn_windows_init(&p.windows, s) < 0)
+        rc = stk_err_set(err, -ENOMEM, "out of memory");
     rc = rc < 0 ? rc : stk_sim_run(&w->trace, &w->cluster, &w->setup, &o, &r, err);
     if (rc == 0)
         stk_run_result_done(&r);
     if (rc == 0 && p.next_step < s->n_steps)
         rc = stk_err_set(err, -EPROTO, "line %u was never reached", s->steps[p.next_step].line);
+    free(p.windows.of);
     free(p.seen);
     free(p.job_of);
     stk_tenants_free(&w->tenants);

@@ -23,6 +23,7 @@
 #define SCN_MAX_TENANTS 256
 #define SCN_MAX_NAME 64
 #define SCN_MAX_PARAMS 32
+#define SCN_MAX_WINDOWS 64 /* reservations */
 #define SCN_NONE UINT32_MAX
 
 struct scn_text { /* grows; always ends with a NUL */
@@ -39,6 +40,7 @@ enum scn_verb {
     SCN_NODE_DOWN,
     SCN_NODE_UP,
     SCN_EMPTY, /* number: the node; 0: the best */
+    SCN_UNRESERVE, /* window */
     /* expectations; from here on */
     SCN_RUNS,  /* number: on so many nodes; nodes: exactly these */
     SCN_WAITS, /* text: the reason */
@@ -54,6 +56,7 @@ enum scn_verb {
     SCN_QUIET,     /* nothing has moved since 'time' */
     SCN_FREE,      /* number: GPUs are free */
     SCN_IS_EMPTY,  /* number: the node */
+    SCN_WINDOW,    /* window, or job: a reservation is what the text says */
 };
 
 struct scn_step {
@@ -62,6 +65,7 @@ struct scn_step {
     enum scn_verb verb;
     bool not ;
     uint32_t job, other; /* SCN_NONE */
+    uint32_t window;     /* likewise */
     int64_t number;      /* -1: not said */
     stk_time time;
     uint64_t nodes;              /* a bit for each of the first 64 */
@@ -88,7 +92,9 @@ struct scenario {
     uint32_t n_params;
     struct scn_text cluster, tenants, queues, jobs; /* as the simulator reads them */
     uint32_t cluster_line, tenants_line;
-    struct scn_text rules;                        /* likewise; empty: none */
+    struct scn_text rules, windows;               /* likewise; empty: none */
+    char window[SCN_MAX_WINDOWS][SCN_MAX_NAME];   /* reservations, as they stand there */
+    uint32_t n_windows;
     char start[SCN_MAX_NAME], zone[SCN_MAX_NAME]; /* the date at time 0; "" : not said */
     struct scn_tenant *tenant;
     uint32_t n_tenants;

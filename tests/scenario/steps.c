@@ -26,6 +26,7 @@ static struct scn_step step_of(const struct parser *p, enum scn_verb verb)
                              .verb = verb,
                              .job = SCN_NONE,
                              .other = SCN_NONE,
+                             .window = SCN_NONE,
                              .number = -1,
                              .time = STK_NEVER_TIME};
 }
@@ -86,6 +87,12 @@ int scn_read_action(struct parser *p)
         return read_node(p);
     if (scn_is(p, 0, "empty"))
         return read_empty(p);
+    if (scn_is(p, 0, "unreserve")) {
+        struct scn_step step = step_of(p, SCN_UNRESERVE);
+        uint32_t at = 1;
+
+        return scn_window_named(p, &at, &step) < 0 ? -EINVAL : add_step(p, &step);
+    }
     return scn_wrong(p, "no such word: %.40s", p->n ? p->word[0] : "");
 }
 
@@ -227,6 +234,10 @@ int scn_read_expect(struct parser *p)
 
     if (scn_is(p, 1, "nothing"))
         return expect_quiet(p);
+    if (scn_is(p, 1, "reservation")) {
+        step.verb = SCN_WINDOW;
+        return scn_expect_window(p, &step) < 0 ? -EINVAL : add_step(p, &step);
+    }
     if (p->n == 4 && scn_is_gpus(p, 2) && (scn_is(p, 3, "free") || scn_is(p, 3, "idle"))) {
         step.verb = SCN_FREE;
         step.number = scn_whole(p->word[1]);
