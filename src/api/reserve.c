@@ -7,8 +7,24 @@
 #include "core/booking.h"
 #include "core/state.h"
 
+/* On which nodes it has how many GPUs. */
+static json_t *places(const struct stk_api *a, const struct stk_state *s,
+                      const struct stk_booking *b)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; b && i < b->n; i++) {
+        const struct stk_fence *f = &s->book.fence[b->first + i];
+
+        (void)json_array_append_new(
+            list, json_pack("{s:s,s:i}", "node", stk_live_config(a->cfg.live)->nodes[f->node].name,
+                            "gpus", (int)f->gpus));
+    }
+    return list;
+}
+
 /* What the core knows of its window. */
-static json_t *show(const struct stk_state *s, const json_t *o)
+static json_t *show(const struct stk_api *a, const struct stk_state *s, const json_t *o)
 {
     json_t *v = json_deep_copy(o);
     const char *over = json_string_value(json_object_get(o, "over")), *state = over;
@@ -27,7 +43,32 @@ static json_t *show(const struct stk_state *s, const json_t *o)
     (void)json_object_set_new(v, "state", json_string(state));
     (void)json_object_set_new(v, "gpus_held", json_integer(held));
     (void)json_object_set_new(v, "gpus_used", json_integer(used));
+    (void)json_object_set_new(v, "on", places(a, s, b));
     return v;
+}
+
+/* GPUs that are kept free for a job that has waited long: made by the core, and shown like others.
+ */
+static json_t *show_drain(const struct stk_api *a, const struct stk_state *s,
+                          const struct stk_booking *b)
+{
+    const uint32_t job = s->book.holder[b->holder].id;
+    char name[32];
+    json_t *o;
+
+    (void)snprintf(name, sizeof(name), "job %u", job);
+    o = json_pack("{s:i,s:s,s:I,s:I,s:I,s:I,s:s,s:I,s:I,s:b}", "id", 0, "name", name, "gpus",
+                  (json_int_t)b->gpus, "for_s", (json_int_t)((b->end - b->start) / STK_SECOND),
+                  "start", (json_int_t)(b->start / STK_SECOND), "end",
+                  (json_int_t)(b->end / STK_SECOND), "by", "stoker", "window",
+                  (json_int_t)b->number, "job", (json_int_t)job, "drain", 1);
+    if (o) {
+        json_t *v = show(a, s, o);
+
+        json_decref(o);
+        return v;
+    }
+    return json_object();
 }
 
 void stk_do_reservations(void *ctx, struct stk_request *r)
@@ -38,7 +79,10 @@ void stk_do_reservations(void *ctx, struct stk_request *r)
     json_t *list = json_array();
 
     for (size_t i = 0; i < json_array_size(all); i++)
-        (void)json_array_append_new(list, show(s, json_array_get(all, i)));
+        (void)json_array_append_new(list, show(a, s, json_array_get(all, i)));
+    for (uint32_t i = 0; i < s->book.n; i++)
+        if (s->book.row[i].drain)
+            (void)json_array_append_new(list, show_drain(a, s, &s->book.row[i]));
     stk_request_json(r, 200, json_pack("{s:o}", "reservations", list));
 }
 
@@ -61,26 +105,33 @@ void stk_do_reserve(void *ctx, struct stk_request *r)
 {
     const char *name = NULL, *type = NULL, *pool = NULL, *tenant = NULL, *user = NULL;
     const char *cron = NULL, *tz = NULL;
-    json_int_t gpus = 0, start = 0, for_s = 0, grace_s = 0;
-    json_t *body = NULL, *take;
+    json_int_t gpus = 0, start = 0, for_s = 0, grace_s = 0, job = 0;
+    json_t *body = NULL, *take, *nodes = NULL;
     json_error_t why;
     int evict = 0;
 
     if (stk_request_body(r, &body) < 0)
         return;
-    if (json_unpack_ex(body, &why, JSON_STRICT, "{s:s,s:I,s:I,s?s,s?s,s?s,s?s,s?I,s?s,s?s,s?I,s?b}",
-                       "name", &name, "gpus", &gpus, "for_s", &for_s, "gpu_type", &type, "pool",
-                       &pool, "tenant", &tenant, "user", &user, "start", &start, "cron", &cron,
-                       "tz", &tz, "grace_s", &grace_s, "evict", &evict) < 0) {
+    if (json_unpack_ex(body, &why, JSON_STRICT,
+                       "{s:s,s?I,s:I,s?s,s?s,s?s,s?s,s?I,s?s,s?s,s?I,s?b,s?I,s?o}", "name", &name,
+                       "gpus", &gpus, "for_s", &for_s, "gpu_type", &type, "pool", &pool, "tenant",
+                       &tenant, "user", &user, "start", &start, "cron", &cron, "tz", &tz, "grace_s",
+                       &grace_s, "evict", &evict, "job", &job, "nodes", &nodes) < 0 ||
+        (nodes && !json_is_array(nodes))) {
         stk_request_error(r, 400, NULL,
-                          "a reservation has name, gpus, for_s, and may have gpu_type, pool, "
-                          "tenant, user, start, cron, tz, grace_s and evict: %s",
+                          "a reservation has name, for_s, and gpus or nodes (a list), and may have "
+                          "gpu_type, pool, tenant, user, job, start, cron, tz, grace_s and evict: "
+                          "%s",
                           why.text);
         json_decref(body);
         return;
     }
     take = json_pack("{s:s,s:I,s:I,s:I,s:I,s:b}", "name", name, "gpus", gpus, "for_s", for_s,
                      "start", start, "grace_s", grace_s, "evict", evict);
+    if (job)
+        (void)json_object_set_new(take, "job", json_integer(job));
+    if (nodes)
+        (void)json_object_set(take, "nodes", nodes);
     put(take, "gpu_type", type);
     put(take, "pool", pool);
     put(take, "tenant", tenant);

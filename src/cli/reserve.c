@@ -29,14 +29,46 @@ static void put_text(struct stk_ask *k, json_t *body, const char *option, const 
         (void)json_object_set_new(body, key, json_string(stk_arg(k->a, option)));
 }
 
+/* "n1,n2:4" */
+static json_t *nodes_of(const char *text)
+{
+    json_t *list = json_array();
+
+    for (size_t n; *text; text += n + (text[n] == ',')) {
+        n = strcspn(text, ",");
+        (void)json_array_append_new(list, json_stringn(text, n));
+    }
+    return list;
+}
+
+/* How many GPUs, or which nodes, and for which job. */
+static int read_what(struct stk_ask *k, json_t *body)
+{
+    const char *gpus = stk_arg(k->a, "gpus"), *nodes = stk_arg(k->a, "nodes");
+    const char *job = stk_arg(k->a, "job");
+    int64_t n = 0;
+
+    if (!gpus == !nodes || (gpus && (stk_words_whole(gpus, 1000000, &n) < 0 || n < 1)))
+        return stk_misused(k->a, "how many GPUs? --gpus N, or of which nodes: --nodes NODE,...");
+    if (gpus)
+        (void)json_object_set_new(body, "gpus", json_integer(n));
+    else
+        (void)json_object_set_new(body, "nodes", nodes_of(nodes));
+    if (job && (stk_words_whole(job, UINT32_MAX - 1, &n) < 0 || n < 1))
+        return stk_misused(k->a, "--job takes the number of a job, got \"%.40s\"", job);
+    if (job)
+        (void)json_object_set_new(body, "job", json_integer(n));
+    return STK_EXIT_OK;
+}
+
 static int read_body(struct stk_ask *k, json_t *body)
 {
-    const char *gpus = stk_arg(k->a, "gpus"), *start = stk_arg(k->a, "start");
-    int64_t n = 0, at = 0;
-    int rc;
+    const char *start = stk_arg(k->a, "start");
+    int64_t at = 0;
+    int rc = read_what(k, body);
 
-    if (!gpus || stk_words_whole(gpus, 1000000, &n) < 0 || n < 1)
-        return stk_misused(k->a, "how many GPUs? --gpus N");
+    if (rc != STK_EXIT_OK)
+        return rc;
     if (!stk_arg(k->a, "for"))
         return stk_misused(k->a, "for how long? --for 2h");
     if (start && stk_words_time(start, (int64_t)time(NULL), &at) < 0)
@@ -45,7 +77,6 @@ static int read_body(struct stk_ask *k, json_t *body)
                            "\"%.40s\"",
                            start);
     (void)json_object_set_new(body, "name", json_string(k->a->words[1]));
-    (void)json_object_set_new(body, "gpus", json_integer(n));
     if (start)
         (void)json_object_set_new(body, "start", json_integer(at));
     put_text(k, body, "type", "gpu_type");
@@ -84,6 +115,8 @@ static const char *holder(const json_t *o)
 {
     if (*stk_str(o, "tenant"))
         return stk_str(o, "tenant");
+    if (stk_int(o, "job", 0))
+        return stk_yes(o, "drain") ? "(has waited long)" : "(one job)";
     return *stk_str(o, "user") ? stk_str(o, "user") : "(named)";
 }
 
@@ -196,7 +229,10 @@ static const struct stk_option own[] = {
     {"cron", 0, "CRON", "add: again and again, at these times (\"0 9 * * mon-fri\")", NULL},
     {"tz", 0, "ZONE", "add: the time zone of --cron (Europe/Berlin); else the machine's", NULL},
     {"tenant", 0, "TENANT", "add: for jobs of this tenant and those below it", NULL},
-    {"user", 0, "USER", "add: for jobs of this user; without both, for jobs that name it", NULL},
+    {"user", 0, "USER", "add: for jobs of this user", NULL},
+    {"job", 0, "JOB", "add: for this job; without these three, for jobs that name it", "@jobs"},
+    {"nodes", 0, "NODES", "add: all GPUs of these nodes, or some (n1,n2:4); in place of --gpus",
+     NULL},
     {"type", 0, "TYPE", "add: GPUs of this type", NULL},
     {"pool", 0, "POOL", "add: of this pool", NULL},
     {"grace", 0, "TIME", "add: it lapses when nobody has used it so long after its start", NULL},
@@ -207,7 +243,8 @@ static const struct stk_options groups[] = {{"options", own}, {0}};
 
 const struct stk_command stk_cmd_reserve = {
     .name = "reserve",
-    .synopsis = "add NAME --gpus N --for TIME [--start TIME] [--tenant TENANT | --user USER]\nadd "
+    .synopsis = "add NAME --gpus N --for TIME [--start TIME] [--tenant TENANT | --user USER | "
+                "--job JOB]\nadd NAME --nodes NODES --for TIME [...]\nadd "
                 "NAME --gpus N --for TIME --cron CRON [--tz ZONE] [...]\nlist\nshow NAME\nrm NAME",
     .help = "set GPUs aside for somebody for some time",
     .about =

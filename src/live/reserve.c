@@ -12,6 +12,7 @@
 #include "core/booking.h"
 #include "core/core.h"
 #include "live/state.h"
+#include "spec/words.h"
 #include "sys/zones.h"
 
 #define MAX_LIST 200 /* that are not over */
@@ -118,6 +119,13 @@ static int read_holder(const struct stk_live *l, const json_t *o, struct stk_boo
 
     k->holder = STK_HOLDER_NAMED;
     k->holder_id = (uint32_t)number(o, "id");
+    if (number(o, "job")) {
+        k->holder = STK_HOLDER_JOB;
+        k->holder_id = (uint32_t)number(o, "job");
+        if (number(o, "job") < 0 || number(o, "job") >= UINT32_MAX ||
+            stk_core_find(l->core, k->holder_id) == STK_NONE)
+            return stk_err_set(err, -EINVAL, "there is no job %lld", (long long)number(o, "job"));
+    }
     if (*user) {
         uint32_t uid;
 
@@ -135,6 +143,59 @@ static int read_holder(const struct stk_live *l, const json_t *o, struct stk_boo
             return 0;
         }
     return stk_err_set(err, -EINVAL, "there is no tenant \"%.60s\"", tenant);
+}
+
+/* "NAME", or "NAME:GPUS": so many of its GPUs, into list[node]. */
+static int read_node(const struct stk_live *l, const char *word, uint32_t *list,
+                     struct stk_err *err)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+    const char *colon = word ? strrchr(word, ':') : NULL;
+    size_t len = !word ? 0 : colon ? (size_t)(colon - word) : strlen(word);
+    uint32_t node = 0;
+    int64_t gpus;
+
+    while (node < s->n_nodes && (strlen(l->cfg.nodes[node].name) != len ||
+                                 memcmp(l->cfg.nodes[node].name, word, len) != 0))
+        node++;
+    if (node == s->n_nodes)
+        return stk_err_set(err, -EINVAL, "nodes: there is no node \"%.*s\"",
+                           len < 60 ? (int)len : 60, word ? word : "");
+    gpus = s->nodes[node].gpus;
+    if (list[node] || (colon && stk_words_whole(colon + 1, gpus, &gpus) < 0) || gpus < 1)
+        return stk_err_set(err, -EINVAL, "nodes: %.60s has %u GPUs; NAME or NAME:GPUS, each once",
+                           l->cfg.nodes[node].name, s->nodes[node].gpus);
+    list[node] = (uint32_t)gpus;
+    return 0;
+}
+
+/* Which nodes, and how many GPUs of each; free *ret. */
+static int read_nodes(const struct stk_live *l, const json_t *list, struct stk_booking_spec *k,
+                      struct stk_piece **ret, struct stk_err *err)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+    uint32_t *gpus = calloc(s->n_nodes + (size_t)1, sizeof(*gpus)), n = 0;
+    struct stk_piece *at = calloc(s->n_nodes + (size_t)1, sizeof(*at));
+    int rc = gpus && at ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+
+    for (size_t i = 0; rc == 0 && i < json_array_size(list); i++)
+        rc = read_node(l, json_string_value(json_array_get(list, i)), gpus, err);
+    k->gpus = 0;
+    for (uint32_t i = 0; rc == 0 && i < s->n_nodes; i++) {
+        if (gpus[i] == 0)
+            continue;
+        if (n > 0 && s->nodes[i].pool != k->pool.i)
+            rc = stk_err_set(err, -EINVAL, "nodes: %.60s is of another pool", l->cfg.nodes[i].name);
+        k->pool.i = s->nodes[i].pool;
+        k->gpus += gpus[i];
+        at[n++] = (struct stk_piece){.node = {i}, .gpus = gpus[i]};
+    }
+    free(gpus);
+    k->nodes = at;
+    k->n_nodes = n;
+    k->gpu_types = STK_ANY_GPU_TYPE;
+    *ret = at;
+    return rc;
 }
 
 static int read_where(const struct stk_live *l, const json_t *o, struct stk_booking_spec *k,
@@ -181,12 +242,17 @@ static int make_window(struct stk_live *l, json_t *o, int64_t start_s, struct st
                                  .evict = json_is_true(json_object_get(o, "evict"))};
     const struct stk_event ev = {
         .at = l->now, .type = STK_EV_RESERVE, .job = {STK_NONE}, .u.booking = &k};
+    const json_t *nodes = json_object_get(o, "nodes");
+    struct stk_piece *at = NULL;
     int rc = read_holder(l, o, &k, err);
 
-    rc = rc < 0 ? rc : read_where(l, o, &k, err);
+    if (rc == 0)
+        rc = nodes ? read_nodes(l, nodes, &k, &at, err) : read_where(l, o, &k, err);
     rc = rc < 0 ? rc : stk_loop_apply(l->loop, &ev, err);
+    free(at);
     if (rc < 0)
         return rc;
+    set(o, "gpus", json_integer(k.gpus));
     set(o, "window", json_integer(k.number));
     set(o, "start", json_integer(start_s));
     set(o, "end", json_integer(start_s + number(o, "for_s")));
@@ -322,14 +388,19 @@ static int check(const struct stk_live *l, const json_t *b, struct stk_err *err)
         return stk_err_set(err, -EINVAL, "name: 1 to 60 bytes");
     if (name_taken(l, text(b, "name")))
         return stk_err_set(err, -EEXIST, "there is a reservation \"%.60s\"", text(b, "name"));
-    if (number(b, "gpus") < 1 || number(b, "gpus") > STK_MAX_GPUS)
+    if (json_object_get(b, "nodes") &&
+        (number(b, "gpus") || *text(b, "pool") || *text(b, "gpu_type") ||
+         json_array_size(json_object_get(b, "nodes")) == 0))
+        return stk_err_set(err, -EINVAL,
+                           "nodes: at least one, and gpus, pool and gpu_type follow from them");
+    if (!json_object_get(b, "nodes") && (number(b, "gpus") < 1 || number(b, "gpus") > STK_MAX_GPUS))
         return stk_err_set(err, -EINVAL, "gpus: 1 to %d", STK_MAX_GPUS);
     if (number(b, "for_s") < 1 || number(b, "for_s") > 366 * DAY_S)
         return stk_err_set(err, -EINVAL, "for_s: 1 second to 366 days");
     if (number(b, "grace_s") < 0 || number(b, "grace_s") > 366 * DAY_S)
         return stk_err_set(err, -EINVAL, "grace_s: 0 to 366 days");
-    if (*text(b, "tenant") && *text(b, "user"))
-        return stk_err_set(err, -EINVAL, "for a tenant or for a user, not both");
+    if ((*text(b, "tenant") != 0) + (*text(b, "user") != 0) + (number(b, "job") != 0) > 1)
+        return stk_err_set(err, -EINVAL, "for a tenant, a user or a job, not for several");
     if (*text(b, "cron") && number(b, "start"))
         return stk_err_set(err, -EINVAL, "start or cron, not both");
     if (!*text(b, "cron") && *text(b, "tz"))

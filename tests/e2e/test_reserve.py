@@ -110,3 +110,74 @@ def test_it_repeats_and_survives_a_restart(d):
     assert listed(d, "now")["state"] == "open" and listed(d, "now")["gpus_held"] == 2
     shown = cli(d, "reserve", "show", "daily")
     assert json.loads(shown.stdout)["tz"] == "Europe/Berlin"
+
+
+@pytest.fixture(name="many")
+def many_nodes(tmp_path):
+    config = "policy: {bundle: fifo-skip, params: {drain.after_s: 3}}\n"
+    with Daemon(tmp_path / "d", gpus="3x4", config=config) as d:
+        d.tmp = tmp_path
+        yield d
+
+
+def names(d):
+    return [n["name"] for n in json.loads(cli(d, "nodes", "--json").stdout)["nodes"]]
+
+
+def test_exact_nodes_and_some_of_their_gpus(many):
+    first, second, third = names(many)
+    made = reserve(many, "repair", "--nodes", f"{second},{third}:1", "--for", "1h")
+    assert made["gpus"] == 5
+    shown = listed(many, "repair")
+    assert shown["on"] == [{"node": second, "gpus": 4}, {"node": third, "gpus": 1}] and shown["gpus_held"] == 5, shown
+    jobs = [submit(many, "--gpus", "1", "--time", "10m", "--", "sleep", "60") for _ in range(8)]
+    until(lambda: sum(job(many, j)["state"] == "running" for j in jobs) == 7)
+    waiting = [j for j in jobs if job(many, j)["state"] == "waiting"]
+    assert "repair" in cli(many, "why", str(waiting[0])).stdout
+    many.kill()
+    many.start()
+    assert listed(many, "repair")["on"] == shown["on"]
+    for words, said in (
+        (["--nodes", "nowhere"], 'no node "nowhere"'),
+        (["--nodes", f"{first}:9"], "has 4 GPUs"),
+        (["--nodes", f"{first},{first}"], "each once"),
+        (["--nodes", second], "overlaps"),
+        (["--nodes", first, "--pool", "x"], "follow from them"),
+        (["--nodes", first, "--gpus", "2"], "--nodes"),
+        ([], "--nodes"),
+    ):
+        out = cli(many, "reserve", "add", "x", *words, "--for", "1h")
+        assert out.returncode != 0 and said in out.stderr, (words, out)
+
+
+def test_for_one_job(d):
+    full = submit(d, "--gpus", "4", "--time", "10m", "--", "sleep", "60")
+    until(lambda: job(d, full)["state"] == "running")
+    mine = submit(d, "--gpus", "2", "--time", "10m", "--", "sleep", "60")
+    submit(d, "--gpus", "4", "--time", "10m", "--", "sleep", "60")
+    reserve(d, "his", "--gpus", "2", "--for", "1h", "--job", str(mine))
+    cli(d, "cancel", str(full))
+    until(lambda: job(d, mine)["state"] == "running")
+    assert listed(d, "his")["gpus_used"] == 2
+    out = cli(d, "reserve", "add", "x", "--gpus", "1", "--for", "1h", "--job", "999999")
+    assert out.returncode != 0 and "no job 999999" in out.stderr, out
+    out = cli(d, "reserve", "add", "x", "--gpus", "1", "--for", "1h", "--job", str(mine), "--user", ME)
+    assert out.returncode != 0 and "not for several" in out.stderr, out
+
+
+def test_gpus_are_kept_free_for_a_gang_that_has_waited_while_others_passed_it(many):
+    """Small jobs fill all nodes; one that ends is followed by the next, until the gang has waited three seconds."""
+    for _ in range(3):
+        submit(many, "--gpus", "3", "--time", "10m", "--", "sleep", "8")
+    gang = submit(many, "--gpus", "4", "--tasks", "3", "--time", "10m", "--", "sleep", "60")
+    passes = [submit(many, "--gpus", "1", "--time", "10m", "--", "sleep", "12") for _ in range(3)]
+    until(lambda: all(job(many, j)["state"] == "running" for j in passes))
+    until(lambda: any(r.get("drain") for r in json.loads(cli(many, "reserve", "list", "--json").stdout)["reservations"]))
+    kept = next(r for r in json.loads(cli(many, "reserve", "list", "--json").stdout)["reservations"] if r.get("drain"))
+    assert kept["job"] == gang and kept["gpus"] == 12 and len(kept["on"]) == 3
+    assert "kept free for it" in cli(many, "why", str(gang)).stdout
+    assert "has waited long" in cli(many, "reserve", "list").stdout
+    late = submit(many, "--gpus", "1", "--time", "20m", "--", "sleep", "60")
+    until(lambda: job(many, gang)["state"] == "running")
+    assert job(many, late)["state"] == "waiting"
+    assert not any(r.get("drain") for r in json.loads(cli(many, "reserve", "list", "--json").stdout)["reservations"])

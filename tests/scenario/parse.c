@@ -70,9 +70,12 @@ static int read_line(struct parser *p, char *text)
     static const struct {
         const char *word;
         int (*read)(struct parser *, char *);
-    } all[] = {{"cluster:", scn_read_cluster}, {"policy:", scn_read_policy},
-               {"param:", scn_read_param},     {"tenant:", scn_read_tenant},
-               {"queue:", scn_read_queue},     {"reserve:", scn_read_reserve},
+    } all[] = {{"cluster:", scn_read_cluster},
+               {"policy:", scn_read_policy},
+               {"param:", scn_read_param},
+               {"tenant:", scn_read_tenant},
+               {"queue:", scn_read_queue},
+               {"reserve:", scn_read_reserve},
                {"at ", read_at}};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

@@ -547,14 +547,13 @@ int scn_play(const struct scenario *s, const char *file, FILE *out, struct stk_e
 {
     struct world *w = calloc(1, sizeof(*w));
     struct play p = {.s = s, .file = file, .out = out, .moved = -1};
-    const struct stk_run_guest guest = {
-        .ctx = &p,
-        .next = next,
-        .feed = feed,
-        .event = event,
-        .refused = refused,
-        .refused_window = refused_window,
-        .after = after};
+    const struct stk_run_guest guest = {.ctx = &p,
+                                        .next = next,
+                                        .feed = feed,
+                                        .event = event,
+                                        .refused = refused,
+                                        .refused_window = refused_window,
+                                        .after = after};
     struct stk_run_options o = {.lenient = true, .last_id = UINT32_MAX, .guest = &guest};
     struct stk_run_result r = {0};
     struct stk_run_rules rules, windows;

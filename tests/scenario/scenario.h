@@ -92,8 +92,8 @@ struct scenario {
     uint32_t n_params;
     struct scn_text cluster, tenants, queues, jobs; /* as the simulator reads them */
     uint32_t cluster_line, tenants_line;
-    struct scn_text rules, windows;               /* likewise; empty: none */
-    char window[SCN_MAX_WINDOWS][SCN_MAX_NAME];   /* reservations, as they stand there */
+    struct scn_text rules, windows;             /* likewise; empty: none */
+    char window[SCN_MAX_WINDOWS][SCN_MAX_NAME]; /* reservations, as they stand there */
     uint32_t n_windows;
     char start[SCN_MAX_NAME], zone[SCN_MAX_NAME]; /* the date at time 0; "" : not said */
     struct scn_tenant *tenant;

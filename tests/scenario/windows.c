@@ -99,9 +99,8 @@ int scn_window_named(struct parser *p, uint32_t *io_at, struct scn_step *step)
     if (scn_is(p, at, "for") && at + 1 < p->n) {
         step->job = scn_find_job(p->s, p->word[at + 1], strlen(p->word[at + 1]));
         (*io_at)++;
-        return step->job == SCN_NONE
-                   ? scn_wrong(p, "no job %.40s above this line", p->word[at + 1])
-                   : 0;
+        return step->job == SCN_NONE ? scn_wrong(p, "no job %.40s above this line", p->word[at + 1])
+                                     : 0;
     }
     step->window = at < p->n ? find(p->s, p->word[at]) : SCN_NONE;
     return step->window == SCN_NONE
@@ -112,9 +111,9 @@ int scn_window_named(struct parser *p, uint32_t *io_at, struct scn_step *step)
 /* "expect reservation NAME is open", "... holds 4 GPUs", "... is refused: TEXT" */
 int scn_expect_window(struct parser *p, struct scn_step *step)
 {
-    static const char *const states[] = {"pending", "open",  "ended",    "lapsed", "removed",
-                                         "started", "given", "refused:", "holds",  "lost",
-                                         "refused", "none"};
+    static const char *const states[] = {
+        "pending", "open",     "ended", "lapsed", "removed", "started",
+        "given",   "refused:", "holds", "lost",   "refused", "none"};
     uint32_t at = 2;
     size_t used = 0;
 
@@ -122,7 +121,7 @@ int scn_expect_window(struct parser *p, struct scn_step *step)
         return -EINVAL;
     at += scn_is(p, at, "is") || scn_is(p, at, "was");
     step->not = scn_is(p, at, "not");
-    at += step->not;
+    at += step->not ;
     for (size_t i = 0; i < sizeof(states) / sizeof(*states); i++)
         if (scn_is(p, at, states[i])) {
             for (; at < p->n && used < sizeof(step->text); at++)
