@@ -243,9 +243,10 @@ static const struct stk_options groups[] = {{"options", own}, {0}};
 
 const struct stk_command stk_cmd_reserve = {
     .name = "reserve",
-    .synopsis = "add NAME --gpus N --for TIME [--start TIME] [--tenant TENANT | --user USER | "
-                "--job JOB]\nadd NAME --nodes NODES --for TIME [...]\nadd "
-                "NAME --gpus N --for TIME --cron CRON [--tz ZONE] [...]\nlist\nshow NAME\nrm NAME",
+    .synopsis =
+        "add NAME --gpus N --for TIME [--start TIME] [--tenant TENANT | --user USER]\n"
+        "add NAME --gpus N --for TIME --job JOB\nadd NAME --nodes NODES --for TIME [...]\nadd "
+        "NAME --gpus N --for TIME --cron CRON [--tz ZONE] [...]\nlist\nshow NAME\nrm NAME",
     .help = "set GPUs aside for somebody for some time",
     .about =
         "In its window only jobs of its holder use the GPUs; before it, jobs that would run into\n"

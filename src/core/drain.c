@@ -113,7 +113,8 @@ static bool could_have(const struct stk_state *s, const struct stk_job *j)
 {
     const struct stk_demand *d = &s->shapes[j->shape].demand;
 
-    return j->state == STK_JOB_WAITING && j->gpus >= 2 && !stk_demand_shares(d) && !d->pin;
+    return j->state == STK_JOB_WAITING && j->gpus >= s->book.drain.gpus && !stk_demand_shares(d) &&
+           !d->pin;
 }
 
 /* Whether the first has waited longer. */

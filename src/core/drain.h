@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drain.h - draining reservations: a job of several GPUs that has waited long while others passed
- * it gets nodes on which GPUs are kept free for it, until it starts.
+/* drain.h - draining reservations: a job, mostly of many GPUs, that has waited long while others
+ * passed it gets nodes on which GPUs are kept free for it, until it starts.
  *
  * Such a reservation is a window like others (core/booking.h): its holder is the one job, it has
  * exact nodes, it opens when all it needs there is expected to be free, and it is over when the job
  * starts or its time is up. Before it opens, shorter jobs run on its nodes; then what comes free is
  * held. decide() proposes it, apply() makes it, like any other event.
  *
- * Who: of the jobs of two GPUs and more that have waited drain.after_s, whom some job has passed
+ * Who: of the jobs of drain.gpus and more that have waited drain.after_s, whom some job has passed
  * that entered the queue later and is of no higher tier, the one that has waited longest. Not a
  * part of a GPU, nor one that sleeps, nor one over a limit.
  *
@@ -31,7 +31,7 @@ static inline void stk_drain_waits(struct stk_state *s, const struct stk_job *j)
     struct stk_drain *d = &s->book.drain;
     const stk_time at = j->queued + d->after;
 
-    if (d->after == 0 || j->gpus < 2)
+    if (d->after == 0 || j->gpus < d->gpus)
         return;
     d->look_at = at < d->look_at ? at : d->look_at;
     d->wake_at = at < d->wake_at ? at : d->wake_at;

@@ -34,6 +34,7 @@ enum {
     P_BEST_EFFORT,
     P_STANDARD,
     P_DRAIN_AFTER,
+    P_DRAIN_GPUS,
     P_DRAIN_LIMIT,
     P_DRAIN_MOST,
     P_DRAIN_SHARE
@@ -71,8 +72,10 @@ const struct stk_param stk_core_params[] = {
     [P_STANDARD] = {"preempt.standard", STK_PARAM_WORD, "suspend", 0, 0, "suspend|signal|kill",
                     "the same for standard jobs"},
     [P_DRAIN_AFTER] = {"drain.after_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
-                       "GPUs are kept free for a job of several that has waited so long while "
-                       "later ones passed it; 0: never"},
+                       "GPUs are kept free for a job that has waited so long while later ones "
+                       "passed it; 0: never"},
+    [P_DRAIN_GPUS] = {"drain.gpus", STK_PARAM_INT, "2", 1, STK_MAX_GPUS, NULL,
+                      "that is done for jobs of at least so many GPUs"},
     [P_DRAIN_LIMIT] = {"drain.limit_s", STK_PARAM_SECONDS, "86400", 1, 31536000, NULL,
                        "that is given up after so long, and not begun if it is expected to take "
                        "longer"},
@@ -116,6 +119,7 @@ static int drain_init(struct stk_state *s, const struct stk_core_config *cfg, st
     struct stk_drain *d = &s->book.drain;
 
     d->after = stk_params_seconds(cfg->params, &stk_core_params[P_DRAIN_AFTER]);
+    d->gpus = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DRAIN_GPUS]);
     d->limit = stk_params_seconds(cfg->params, &stk_core_params[P_DRAIN_LIMIT]);
     d->most = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DRAIN_MOST]);
     d->share = (uint32_t)stk_params_milli(cfg->params, &stk_core_params[P_DRAIN_SHARE]);

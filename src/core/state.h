@@ -377,6 +377,7 @@ struct stk_holder_row {
 
 struct stk_drain {         /* GPUs kept free for single jobs (core/drain.h) */
     stk_time after, limit; /* parameters; 0: never */
+    uint32_t gpus;         /* jobs of at least so many */
     uint32_t most, share;  /* share in thousandths */
     struct {
         stk_job_number job;

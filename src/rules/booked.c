@@ -271,9 +271,13 @@ static int read_when(const struct reader *r, const json_t *o)
     r->one->zone = malloc(sizeof(*r->one->zone));
     if (!r->one->zone)
         return stk_err_set(r->err, -ENOMEM, "out of memory");
-    if (stk_cron_parse(cron, &r->one->cron, &why) < 0 || stk_zones_load(tz, r->one->zone, &why) < 0)
-        return bad(r, why.text);
-    return 0;
+    if (stk_cron_parse(cron, &r->one->cron, &why) < 0) {
+        char what[sizeof(why.text) + 8];
+
+        (void)snprintf(what, sizeof(what), "cron %s", why.text);
+        return bad(r, what);
+    }
+    return stk_zones_load(tz, r->one->zone, &why) < 0 ? bad(r, why.text) : 0;
 }
 
 static int read_one(const struct reader *r, json_t *o, uint32_t id)
