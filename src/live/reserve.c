@@ -145,56 +145,64 @@ static int read_holder(const struct stk_live *l, const json_t *o, struct stk_boo
     return stk_err_set(err, -EINVAL, "there is no tenant \"%.60s\"", tenant);
 }
 
-/* "NAME", or "NAME:GPUS": so many of its GPUs, into list[node]. */
-static int read_node(const struct stk_live *l, const char *word, uint32_t *list,
-                     struct stk_err *err)
+/* The node of this name, so long; STK_NONE. */
+static uint32_t node_named(const struct stk_live *l, const char *name, size_t len)
+{
+    for (uint32_t i = 0; i < stk_core_state(l->core)->n_nodes; i++)
+        if (strlen(l->cfg.nodes[i].name) == len && memcmp(l->cfg.nodes[i].name, name, len) == 0)
+            return i;
+    return STK_NONE;
+}
+
+/* "NAME", or "NAME:GPUS": so many of its GPUs, put into the list where it belongs. */
+static int read_node(const struct stk_live *l, const char *word, struct stk_piece *list,
+                     uint32_t *io_n, struct stk_err *err)
 {
     const struct stk_state *s = stk_core_state(l->core);
-    const char *colon = word ? strrchr(word, ':') : NULL;
-    size_t len = !word ? 0 : colon ? (size_t)(colon - word) : strlen(word);
-    uint32_t node = 0;
+    const char *colon = strrchr(word, ':');
+    const size_t len = colon ? (size_t)(colon - word) : strlen(word);
+    const uint32_t node = node_named(l, word, len);
+    uint32_t at = *io_n;
     int64_t gpus;
 
-    while (node < s->n_nodes && (strlen(l->cfg.nodes[node].name) != len ||
-                                 memcmp(l->cfg.nodes[node].name, word, len) != 0))
-        node++;
-    if (node == s->n_nodes)
+    if (node == STK_NONE)
         return stk_err_set(err, -EINVAL, "nodes: there is no node \"%.*s\"",
-                           len < 60 ? (int)len : 60, word ? word : "");
+                           len < 60 ? (int)len : 60, word);
     gpus = s->nodes[node].gpus;
-    if (list[node] || (colon && stk_words_whole(colon + 1, gpus, &gpus) < 0) || gpus < 1)
+    for (; at > 0 && list[at - 1].node.i >= node; at--)
+        list[at] = list[at - 1];
+    if ((at < *io_n && list[at].node.i == node) ||
+        (colon && stk_words_whole(colon + 1, gpus, &gpus) < 0) || gpus < 1)
         return stk_err_set(err, -EINVAL, "nodes: %.60s has %u GPUs; NAME or NAME:GPUS, each once",
                            l->cfg.nodes[node].name, s->nodes[node].gpus);
-    list[node] = (uint32_t)gpus;
+    list[at] = (struct stk_piece){.node = {node}, .gpus = (uint32_t)gpus};
+    ++*io_n;
     return 0;
 }
 
-/* Which nodes, and how many GPUs of each; free *ret. */
-static int read_nodes(const struct stk_live *l, const json_t *list, struct stk_booking_spec *k,
-                      struct stk_piece **ret, struct stk_err *err)
+/* Which nodes, and how many GPUs of each, into a list with room for all. */
+static int read_nodes(const struct stk_live *l, const json_t *words, struct stk_booking_spec *k,
+                      struct stk_piece *list, struct stk_err *err)
 {
     const struct stk_state *s = stk_core_state(l->core);
-    uint32_t *gpus = calloc(s->n_nodes + (size_t)1, sizeof(*gpus)), n = 0;
-    struct stk_piece *at = calloc(s->n_nodes + (size_t)1, sizeof(*at));
-    int rc = gpus && at ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+    int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < json_array_size(list); i++)
-        rc = read_node(l, json_string_value(json_array_get(list, i)), gpus, err);
-    k->gpus = 0;
-    for (uint32_t i = 0; rc == 0 && i < s->n_nodes; i++) {
-        if (gpus[i] == 0)
-            continue;
-        if (n > 0 && s->nodes[i].pool != k->pool.i)
-            rc = stk_err_set(err, -EINVAL, "nodes: %.60s is of another pool", l->cfg.nodes[i].name);
-        k->pool.i = s->nodes[i].pool;
-        k->gpus += gpus[i];
-        at[n++] = (struct stk_piece){.node = {i}, .gpus = gpus[i]};
+    for (size_t i = 0; rc == 0 && i < json_array_size(words); i++) {
+        const char *word = json_string_value(json_array_get(words, i));
+
+        rc = word ? read_node(l, word, list, &k->n_nodes, err)
+                  : stk_err_set(err, -EINVAL, "nodes: a list of names");
     }
-    free(gpus);
-    k->nodes = at;
-    k->n_nodes = n;
+    k->gpus = 0;
+    for (uint32_t i = 0; rc == 0 && i < k->n_nodes; i++) {
+        k->pool.i = s->nodes[list[0].node.i].pool;
+        k->gpus += list[i].gpus;
+        if (s->nodes[list[i].node.i].pool != k->pool.i)
+            rc = stk_err_set(err, -EINVAL, "nodes: %.60s is of another pool",
+                             l->cfg.nodes[list[i].node.i].name);
+    }
+    k->nodes = list;
     k->gpu_types = STK_ANY_GPU_TYPE;
-    *ret = at;
     return rc;
 }
 
@@ -243,11 +251,15 @@ static int make_window(struct stk_live *l, json_t *o, int64_t start_s, struct st
     const struct stk_event ev = {
         .at = l->now, .type = STK_EV_RESERVE, .job = {STK_NONE}, .u.booking = &k};
     const json_t *nodes = json_object_get(o, "nodes");
-    struct stk_piece *at = NULL;
-    int rc = read_holder(l, o, &k, err);
+    struct stk_piece *at =
+        calloc(stk_core_state(l->core)->n_nodes + (size_t)1, sizeof(struct stk_piece));
+    int rc;
 
+    if (!at)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    rc = read_holder(l, o, &k, err);
     if (rc == 0)
-        rc = nodes ? read_nodes(l, nodes, &k, &at, err) : read_where(l, o, &k, err);
+        rc = nodes ? read_nodes(l, nodes, &k, at, err) : read_where(l, o, &k, err);
     rc = rc < 0 ? rc : stk_loop_apply(l->loop, &ev, err);
     free(at);
     if (rc < 0)

@@ -16,6 +16,7 @@
 struct one {
     struct stk_booked_row row;
     struct stk_booking_spec spec;  /* but for number and times */
+    struct stk_piece *nodes;       /* of it */
     char job[STK_MAX_BOOKED_NAME]; /* for the job of this id; "": not */
     bool repeats, over;
     struct stk_cron cron;
@@ -162,7 +163,7 @@ static bool range_of(const char *s, uint32_t *ret_first, uint32_t *ret_last, uin
 static int add_node(const struct reader *r, uint32_t node, uint32_t gpus)
 {
     struct stk_booking_spec *k = &r->one->spec;
-    struct stk_piece *nodes = (struct stk_piece *)(uintptr_t)k->nodes;
+    struct stk_piece *nodes = r->one->nodes;
     char name[16], what[120];
     uint32_t pool, all;
 
@@ -179,7 +180,7 @@ static int add_node(const struct reader *r, uint32_t node, uint32_t gpus)
     nodes = realloc(nodes, (k->n_nodes + (size_t)1) * sizeof(*nodes));
     if (!nodes)
         return stk_err_set(r->err, -ENOMEM, "out of memory");
-    k->nodes = nodes;
+    k->nodes = r->one->nodes = nodes;
     k->pool.i = pool;
     gpus = gpus ? gpus : all;
     nodes[k->n_nodes++] = (struct stk_piece){.node = {node}, .gpus = gpus};
@@ -305,14 +306,14 @@ static int read_one(const struct reader *r, json_t *o, uint32_t id)
     return rc < 0 ? rc : read_when(r, o);
 }
 
-static int read_list(struct stk_booked *x, struct reader *r, const json_t *root)
+static int read_list(struct stk_booked *x, struct reader *r, json_t *root)
 {
     json_t *list = json_object_get(root, "reservations");
     const char *key;
     json_t *v;
     int rc = 0;
 
-    json_object_foreach((json_t *)(uintptr_t)root, key, v)
+    json_object_foreach(root, key, v)
     {
         if (strcmp(key, "zone") != 0 && strcmp(key, "reservations") != 0)
             return stk_err_set(r->err, -EINVAL, "%s: \"%.40s\" is not known: zone, reservations",
@@ -338,12 +339,12 @@ int stk_booked_new(const char *name, const char *text, size_t len, const struct 
     struct stk_booked *x = calloc(1, sizeof(*x));
     struct reader r = {.file = name, .w = w, .err = err};
     struct stk_yaml y = {0};
-    int rc = len > STK_MAX_BOOKED_FILE
-                 ? stk_err_set(err, -E2BIG, "%s: larger than %d bytes", name, STK_MAX_BOOKED_FILE)
-                 : 0;
+    int rc = 0;
 
-    if (rc == 0 && !x)
-        rc = stk_err_set(err, -ENOMEM, "out of memory");
+    if (!x)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    if (len > STK_MAX_BOOKED_FILE)
+        rc = stk_err_set(err, -E2BIG, "%s: larger than %d bytes", name, STK_MAX_BOOKED_FILE);
     rc = rc < 0 ? rc : stk_yaml_read(&y, text, len, name, err);
     if (rc == 0) {
         x->epoch_us = w->start_s * STK_SECOND;
@@ -360,7 +361,7 @@ int stk_booked_new(const char *name, const char *text, size_t len, const struct 
 void stk_booked_free(struct stk_booked *x)
 {
     for (uint32_t i = 0; x && i < x->n; i++) {
-        free((void *)(uintptr_t)x->of[i].spec.nodes);
+        free(x->of[i].nodes);
         free(x->of[i].zone);
     }
     if (x)
@@ -394,7 +395,7 @@ static stk_time opens(const struct stk_booked *x, const struct one *o, stk_time 
 }
 
 static int make(struct stk_booked *x, struct one *o, uint32_t number, stk_time now,
-                stk_booked_apply apply, void *ctx, struct stk_err *err)
+                const struct stk_booked_to *to, struct stk_err *err)
 {
     struct stk_booking_spec k = o->spec;
     const struct stk_event ev = {
@@ -408,7 +409,7 @@ static int make(struct stk_booked *x, struct one *o, uint32_t number, stk_time n
     if (o->over)
         return 0;
     k.end = k.start + o->lasts;
-    rc = apply(ctx, &ev, &why);
+    rc = to->apply(to->ctx, &ev, &why);
     if (rc == -ENOMEM)
         return stk_err_set(err, rc, "%s", why.text);
     if (rc < 0) { /* this one is left out */
@@ -424,20 +425,21 @@ static int make(struct stk_booked *x, struct one *o, uint32_t number, stk_time n
 }
 
 /* Those of exact nodes come first: others can have what these leave. */
-int stk_booked_feed(struct stk_booked *x, uint32_t number, stk_time now, stk_booked_apply apply,
-                    void *ctx, struct stk_err *err)
+int stk_booked_feed(struct stk_booked *x, uint32_t number, stk_time now,
+                    const struct stk_booked_to *to, struct stk_err *err)
 {
-    for (uint32_t i = 0; i < 2 * x->n; i++) {
-        struct one *o = &x->of[i % x->n];
-        int rc;
+    for (uint32_t exact = 2; exact-- > 0;)
+        for (uint32_t i = 0; i < x->n; i++) {
+            struct one *o = &x->of[i];
+            int rc;
 
-        if (o->over || o->window || o->next > now || (i < x->n) != (o->spec.n_nodes > 0))
-            continue;
-        rc = make(x, o, number, now, apply, ctx, err);
-        if (rc < 0)
-            return rc;
-        number += rc > 0;
-    }
+            if (o->over || o->window || o->next > now || exact != (o->spec.n_nodes > 0))
+                continue;
+            rc = make(x, o, number, now, to, err);
+            if (rc < 0)
+                return rc;
+            number += rc > 0;
+        }
     return 0;
 }
 
@@ -461,10 +463,14 @@ void stk_booked_over(struct stk_booked *x, const struct stk_event *ev)
 
 uint32_t stk_booked_id(const struct stk_booked *x, const char *name, const char *job)
 {
-    for (uint32_t i = 0; i < x->n; i++)
-        if (name ? strcmp(x->of[i].row.name, name) == 0
-                 : x->of[i].job[0] && strcmp(x->of[i].job, job) == 0)
+    for (uint32_t i = 0; i < x->n; i++) {
+        const struct one *o = &x->of[i];
+
+        if (name && strcmp(o->row.name, name) == 0)
             return i + 1;
+        if (!name && job && o->job[0] && strcmp(o->job, job) == 0)
+            return i + 1;
+    }
     return 0;
 }
 

@@ -57,10 +57,14 @@ void stk_booked_free(struct stk_booked *x);
 
 /* When a window is to be made; STK_NEVER_TIME. */
 stk_time stk_booked_next(const struct stk_booked *x);
-/* Makes those whose time has come; 'number' is stk_core_next_booking(). A callback applies. */
-typedef int (*stk_booked_apply)(void *ctx, const struct stk_event *ev, struct stk_err *err);
-int stk_booked_feed(struct stk_booked *x, uint32_t number, stk_time now, stk_booked_apply apply,
-                    void *ctx, struct stk_err *err);
+struct stk_booked_to { /* who applies events */
+    int (*apply)(void *ctx, const struct stk_event *ev, struct stk_err *err);
+    void *ctx;
+};
+
+/* Makes those whose time has come; 'number' is stk_core_next_booking(). */
+int stk_booked_feed(struct stk_booked *x, uint32_t number, stk_time now,
+                    const struct stk_booked_to *to, struct stk_err *err);
 /* One is over. */
 void stk_booked_over(struct stk_booked *x, const struct stk_event *ev);
 

@@ -4,13 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct run {
-    const struct stk_trace *t;
-    const struct stk_cluster *c;
-    const struct stk_tenant_spec *tenants;
-    uint32_t n_tenants;
-};
-
 static uint32_t number(const struct stk_names *names, const char *name)
 {
     int64_t n = stk_names_find(names, name, strlen(name));
@@ -20,10 +13,11 @@ static uint32_t number(const struct stk_names *names, const char *name)
 
 #define ABSENT (STK_NONE - 1) /* one of whom the trace has no job: it may lapse */
 
-static uint32_t tenant(const struct run *x, const char *name)
+static uint32_t tenant(const struct stk_booked_run *x, const char *name)
 {
     if (x->n_tenants == 0)
-        return number(&x->t->tenants, name) == STK_NONE ? ABSENT : number(&x->t->tenants, name);
+        return number(&x->trace->tenants, name) == STK_NONE ? ABSENT
+                                                            : number(&x->trace->tenants, name);
     for (uint32_t i = 0; i < x->n_tenants; i++)
         if (strcmp(x->tenants[i].name, name) == 0)
             return i;
@@ -33,41 +27,40 @@ static uint32_t tenant(const struct run *x, const char *name)
 /* Nodes have numbers here, from 0 on; users are known by theirs + 1. */
 static uint32_t find(void *ctx, enum stk_booked_noun noun, const char *name)
 {
-    const struct run *x = ctx;
+    const struct stk_booked_run *x = ctx;
     uint32_t n = STK_NONE;
 
     switch (noun) {
     case STK_BOOKED_TENANT:
         return tenant(x, name);
     case STK_BOOKED_USER:
-        n = number(&x->t->users, name);
+        n = number(&x->trace->users, name);
         return n == STK_NONE ? ABSENT : n + 1;
     case STK_BOOKED_POOL:
-        return number(&x->c->pools, name);
+        return number(&x->cluster->pools, name);
     case STK_BOOKED_GPU_TYPE:
-        return number(&x->c->gpu_types, name);
+        return number(&x->cluster->gpu_types, name);
     case STK_BOOKED_NODE:
         n = (uint32_t)strtoul(name, NULL, 10);
-        return n < x->c->n_nodes ? n : STK_NONE;
+        return n < x->cluster->n_nodes ? n : STK_NONE;
     }
     return n;
 }
 
 static uint32_t gpus(void *ctx, uint32_t node, uint32_t *ret_pool)
 {
-    const struct run *x = ctx;
+    const struct stk_booked_run *x = ctx;
 
-    *ret_pool = x->c->nodes[node].pool.i;
-    return x->c->nodes[node].gpus;
+    *ret_pool = x->cluster->nodes[node].pool.i;
+    return x->cluster->nodes[node].gpus;
 }
 
-int stk_booked_of_run(const struct stk_run_rules *f, const struct stk_trace *t,
-                      const struct stk_cluster *c, const struct stk_tenant_spec *tenants,
-                      uint32_t n_tenants, struct stk_booked **ret, struct stk_err *err)
+int stk_booked_of_run(const struct stk_run_rules *f, const struct stk_booked_run *x,
+                      struct stk_booked **ret, struct stk_err *err)
 {
-    struct run x = {t, c, tenants, n_tenants};
+    struct stk_booked_run names = *x;
     const struct stk_booked_world w = {
-        &x, f->zone ? f->zone : "UTC", f->start_s, stk_ruled_start, find, gpus};
+        &names, f->zone ? f->zone : "UTC", f->start_s, stk_ruled_start, find, gpus};
 
     return stk_booked_new(f->name, f->text, f->len, &w, ret, err);
 }

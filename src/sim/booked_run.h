@@ -7,9 +7,14 @@
 #include "sim/ruled.h"
 #include "sim/trace.h"
 
-/* Tenants are these, or the trace's own. */
-int stk_booked_of_run(const struct stk_run_rules *f, const struct stk_trace *t,
-                      const struct stk_cluster *c, const struct stk_tenant_spec *tenants,
-                      uint32_t n_tenants, struct stk_booked **ret, struct stk_err *err);
+struct stk_booked_run { /* what names mean; borrowed for the call */
+    const struct stk_trace *trace;
+    const struct stk_cluster *cluster;
+    const struct stk_tenant_spec *tenants; /* these, or, when there are none, the trace's own */
+    uint32_t n_tenants;
+};
+
+int stk_booked_of_run(const struct stk_run_rules *f, const struct stk_booked_run *x,
+                      struct stk_booked **ret, struct stk_err *err);
 
 #endif

@@ -279,10 +279,11 @@ static int feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *
     struct sim_run *x = ctx;
     const struct stk_run_guest *g = guest_of(x);
     struct window_feed f = {x, loop};
+    const struct stk_booked_to to = {apply_window, &f};
     int rc = 0;
 
     if (x->booked && stk_booked_next(x->booked) <= now)
-        rc = stk_booked_feed(x->booked, stk_core_next_booking(x->core), now, apply_window, &f, err);
+        rc = stk_booked_feed(x->booked, stk_core_next_booking(x->core), now, &to, err);
     rc = rc < 0 ? rc : feed_jobs(x, loop, now, err);
     if (rc == 0 && g->feed && g->next(g->ctx) <= now)
         rc = g->feed(g->ctx, loop, x->core, now, err);
@@ -845,7 +846,9 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
     if (rc == 0 && o->rules)
         rc = stk_ruled_new(o->rules, &joined, o->tenants, &x.ruled, err);
     if (rc == 0 && o->reservations)
-        rc = stk_booked_of_run(o->reservations, t, &joined, x.tenants, x.n_tenants, &x.booked, err);
+        rc = stk_booked_of_run(o->reservations,
+                               &(struct stk_booked_run){t, &joined, x.tenants, x.n_tenants},
+                               &x.booked, err);
     rc = rc < 0 ? rc : make_core(&x, &joined, setup, &x.core, err);
     if (rc == 0 && o->paranoid)
         rc = make_core(&x, &joined, setup, &x.shadow, err);

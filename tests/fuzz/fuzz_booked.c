@@ -73,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct stk_booked_world world = {NULL, "UTC", INT64_C(1774746000), stk_ruled_start,
                                            find, gpus};
     struct windows w = {.next = 1};
+    const struct stk_booked_to to = {apply, &w};
     struct stk_booked *x = NULL;
     stk_time now = 0;
 
@@ -80,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     for (int i = 0; i < 60; i++) {
         if (stk_booked_next(x) <= now)
-            require(stk_booked_feed(x, w.next, now, apply, &w, NULL) == 0, "windows go on");
+            require(stk_booked_feed(x, w.next, now, &to, NULL) == 0, "windows go on");
         if (w.n > 0)
             now = end_one(&w, x, now);
         else if (stk_booked_next(x) < STK_NEVER_TIME)

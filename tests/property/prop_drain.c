@@ -95,7 +95,7 @@ static void keep_full(struct steady *w)
     for (uint32_t i = 0; i < s->n_jobs; i++)
         waiting +=
             s->jobs[i].state == STK_JOB_WAITING && s->jobs[i].gpus <= 2 ? s->jobs[i].gpus : 0;
-    while (waiting < 2u * w->gpus) {
+    while (waiting < UINT64_C(2) * w->gpus) {
         const uint32_t gpus = 1 + below(w, 2);
         const int64_t run = 1 + below(w, LONGEST_S);
 
@@ -123,7 +123,7 @@ static stk_time bound(const struct steady *w)
 {
     const stk_time each = (LONGEST_S + GANG_S) * (w->guess > 100 ? 150 : 100) / 100 + LONGEST_S;
 
-    return (AFTER_S + AFTER_S / 16 + 10 + (stk_time)(w->n_gangs + 1) * each) * STK_SECOND;
+    return (AFTER_S + AFTER_S / 16 + 10 + ((stk_time)w->n_gangs + 1) * each) * STK_SECOND;
 }
 
 static void check(struct steady *w)
