@@ -428,13 +428,21 @@ static void show_got(struct play *p, const struct scn_step *step, char *got, siz
 
 static void check(struct play *p, const struct scn_step *step, stk_time now)
 {
-    static const char *const verbs[] = {
-        [SCN_RUNS] = "runs",        [SCN_WAITS] = "waits",           [SCN_HELD] = "is held",
-        [SCN_ASLEEP] = "is asleep", [SCN_STOPPING] = "is stopping",  [SCN_ENDED] = "ends",
-        [SCN_STARTED] = "starts",   [SCN_EVICTED] = "is evicted",    [SCN_PREEMPTED] = "preempted",
-        [SCN_MOVED] = "is moved",   [SCN_REFUSED] = "is refused",    [SCN_QUIET] = "nothing moves",
-        [SCN_FREE] = "GPUs free",   [SCN_IS_EMPTY] = "node is empty",
-        [SCN_WINDOW] = "reservation"};
+    static const char *const verbs[] = {[SCN_RUNS] = "runs",
+                                        [SCN_WAITS] = "waits",
+                                        [SCN_HELD] = "is held",
+                                        [SCN_ASLEEP] = "is asleep",
+                                        [SCN_STOPPING] = "is stopping",
+                                        [SCN_ENDED] = "ends",
+                                        [SCN_STARTED] = "starts",
+                                        [SCN_EVICTED] = "is evicted",
+                                        [SCN_PREEMPTED] = "preempted",
+                                        [SCN_MOVED] = "is moved",
+                                        [SCN_REFUSED] = "is refused",
+                                        [SCN_QUIET] = "nothing moves",
+                                        [SCN_FREE] = "GPUs free",
+                                        [SCN_IS_EMPTY] = "node is empty",
+                                        [SCN_WINDOW] = "reservation"};
     char got[SCN_MAX_LINE * 2] = "", at[32];
 
     if (holds(p, step, now) != step->not )

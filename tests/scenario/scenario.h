@@ -39,7 +39,7 @@ enum scn_verb {
     SCN_PRIORITY, /* number */
     SCN_NODE_DOWN,
     SCN_NODE_UP,
-    SCN_EMPTY, /* number: the node; 0: the best */
+    SCN_EMPTY,     /* number: the node; 0: the best */
     SCN_UNRESERVE, /* window */
     /* expectations; from here on */
     SCN_RUNS,  /* number: on so many nodes; nodes: exactly these */
