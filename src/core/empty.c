@@ -202,14 +202,15 @@ static uint32_t price_nodes(struct stk_state *s, stk_time now)
     for (uint32_t i = 0, k; i < n; i = k) {
         const uint32_t node = (uint32_t)s->sort[i].key;
         int64_t cost = 0;
-        bool bad = !s->nodes[node].up || s->nodes[node].mask_off || s->nodes[node].gpus == 0;
+        const uint32_t gpus = s->nodes[node].gpus;
+        bool bad = !s->nodes[node].up || s->nodes[node].mask_off;
 
         for (k = i; k < n && s->sort[k].key == s->sort[i].key; k++) {
             cost += stk_stake_units(s, &s->jobs[s->sort[k].id], now);
             bad |= s->sort[k].data;
         }
-        if (!bad)
-            s->sort[rows++] = (struct stk_sort_item){cost / s->nodes[node].gpus, node, 0};
+        if (!bad && gpus > 0)
+            s->sort[rows++] = (struct stk_sort_item){cost / gpus, node, 0};
     }
     stk_sort(s->sort, rows, s->sort_tmp);
     return rows;

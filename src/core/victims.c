@@ -250,7 +250,7 @@ static bool near(struct stk_victim_search *x, bool *ret_hopeless)
 /* By where they are, and, where that does not suffice, in the order of candidates. */
 static void search(struct stk_victim_search *x)
 {
-    bool hopeless = false;
+    bool hopeless = false, cheapest;
 
     if (x->s->stake_rule.latest) {
         (void)stk_victims_gather(x, true);
@@ -259,10 +259,13 @@ static void search(struct stk_victim_search *x)
         if (x->n == 0 || x->n_best > 0)
             return;
     }
-    if (near(x, &hopeless) || hopeless || x->n == 0)
+    cheapest = near(x, &hopeless);
+    if (hopeless || x->n == 0)
         return;
-    if (x->n_best == 0 || x->s->pools[x->ask->pool].n_leased <= BOTH_WAYS)
+    if (!cheapest && (x->n_best == 0 || x->s->pools[x->ask->pool].n_leased <= BOTH_WAYS))
         in_order(x);
+    if (!x->s->stake_rule.latest)
+        stk_victims_exact(x);
 }
 
 uint32_t stk_victims_room(const struct stk_ask *ask, uint32_t job,

@@ -20,7 +20,8 @@
  * that is not needed: if it would start with all candidates gone, some set is found.
  *
  * For a job on one node whose candidates hold whole GPUs the set is the cheapest there is, as long
- * as GPUs are all it lacks. For gangs it is found node by node: cheap, not provably the cheapest.
+ * as GPUs are all it lacks. Where few may go it is so for every job (core/victims_exact.c). Else,
+ * for gangs, it is found node by node: cheap, not provably the cheapest.
  *
  * Counting comes first: a node, or a place, that could not have room with all its candidates gone
  * is not looked at any closer, and where none is left, nobody is tried at all. What candidates
@@ -193,5 +194,12 @@ struct stk_victim_gains stk_victims_for(const struct stk_victim_search *x,
 bool stk_victims_less(const struct stk_victim_gains *a, const struct stk_victim_gains *b);
 bool stk_victims_add_gains(struct stk_victim_search *x, const struct stk_victim_node *row,
                            const struct stk_victim_gains *g);
+
+#define STK_EXACT_MOST 24    /* candidates among which the cheapest set of all is looked for */
+#define STK_EXACT_TRIES 4096 /* where there are no more than these */
+#define STK_NEARBY_TRIES 256 /* where there are more, among the best set known and some others */
+#define STK_NEARBY_MOST 256  /* where there are more than these it is not done */
+/* A cheaper set than the one known, if there is one, is kept (core/victims_exact.c). */
+void stk_victims_exact(struct stk_victim_search *x);
 
 #endif

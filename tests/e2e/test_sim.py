@@ -574,7 +574,7 @@ def test_jobs_of_a_user_belong_to_the_tenant_that_has_them(tmp_path):
     ("tenants:\n  - {name: a}\n  - {name: a}", ':3: there are two tenants "a"'),
     ("tenants:\n  - {limit: 3}", ":2: a tenant needs a name"),
     ("tenants: [{name: a, guaranty: 4}]", 'unknown key "guaranty"; a tenant has name, limit, limits, guarantee, '
-                                          'guarantees, weight, users, tenants'),
+                                          'guarantees, weight, keep_up, cpus, mem_gib, users, tenants'),
     ("tenants: [{name: a, guarantee: all}]", ':1: a guarantee is a number of GPUs'),
     ("tenants: [{name: a, guarantees: 4}]", ':1: guarantees must be a mapping such as {A100: 16}'),
     ("tenants: [{name: a, guarantees: {gpu: }}]", ':1: a guarantee is a number of GPUs'),
