@@ -128,7 +128,7 @@ export function hit(l: Layout, x: number, y: number): number {
 
 // ---- drawing ----
 
-export interface Ink { dark: boolean; text: string; dim: string; line: string; free: string; freeLine: string; panel: string; warn: string; bad: string; accent: string; font: string }
+export interface Ink { dark: boolean; text: string; dim: string; line: string; free: string; panel: string; warn: string; bad: string; accent: string; font: string }
 
 export function health(g: Gpu): keyof typeof HEALTH {
     if (g.foreign?.length) return "foreign";
@@ -142,11 +142,11 @@ function who(x: { tenant?: string | null; user: string | null }): string {
 }
 
 /** What a cell is filled with: parts of the whole, with a colour each. */
-export function fills(g: Gpu, mode: Mode, dark: boolean): { part: number; colour: string; mig?: boolean }[] {
+export function fills(g: Gpu, mode: Mode, dark: boolean): { part: number; colour: string }[] {
     if (mode === "health") return [{ part: 1, colour: HEALTH[health(g)].colour }];
     if (mode === "util") return g.util === undefined ? [] : [{ part: 1, colour: heat(g.util / 100, dark) }];
     if (g.shares?.length)
-        return g.shares.map((s) => ({ part: s.gpus, colour: mode === "job" ? jobColour(s.job) : nameColour(who(s)), mig: s.share === "mig" }));
+        return g.shares.map((s) => ({ part: s.gpus, colour: mode === "job" ? jobColour(s.job) : nameColour(who(s)) }));
     if (g.job === null) return [];
     return [{ part: 1, colour: mode === "job" ? jobColour(g.job) : nameColour(who(g)) }];
 }
@@ -239,8 +239,9 @@ function drawCard(c: CanvasRenderingContext2D, g: Gpu, x: number, y: number, s: 
     c.fill();
     c.save();
     c.clip();
+    if (mode === "util" && parts.length) parts[0].part = (g.util ?? 0) / 100; // as long as it is busy
     if (parts.length === 1) {
-        c.globalAlpha = ink.dark ? 0.2 : 0.13;
+        c.globalAlpha = mode === "util" ? 0.35 : ink.dark ? 0.2 : 0.13;
         c.fillStyle = parts[0].colour;
         c.fillRect(x, y, s.w, s.h);
         c.globalAlpha = 1;
@@ -264,28 +265,29 @@ function drawCard(c: CanvasRenderingContext2D, g: Gpu, x: number, y: number, s: 
 }
 
 function drawCell(c: CanvasRenderingContext2D, g: Gpu, x: number, y: number, s: Size, mode: Mode, ink: Ink): void {
-    const parts = fills(g, mode, ink.dark);
+    const parts = fills(g, mode, ink.dark), round = s.w >= 18 ? Math.min(5, s.w / 8) : 0;
+    if (round) {
+        c.save();
+        box(c, x, y, s.w, s.h, round);
+        c.clip();
+    }
     c.fillStyle = ink.free;
     c.fillRect(x, y, s.w, s.h);
-    let at = y + s.h; // parts stand on each other, MIG slices with a line between them
+    let at = y + s.h; // parts and MIG slices stand on each other, with a line between them
     for (const p of parts) {
         const h = Math.min(at - y, Math.max(1, p.part * s.h));
         c.fillStyle = p.colour;
-        c.fillRect(x, at - h, s.w, p.mig && h > 2 ? h - 1 : h);
+        c.fillRect(x, at - h, s.w, parts.length > 1 && h > 2 ? h - 1 : h);
         at -= h;
     }
-    if (!parts.length && s.w >= 9) {
-        c.strokeStyle = ink.freeLine;
-        c.lineWidth = 1;
-        c.strokeRect(x + 0.5, y + 0.5, s.w - 1, s.h - 1);
-    }
     if (g.state !== "busy" || g.draining || g.foreign) marks(c, g, x, y, s, ink);
-    if (s.w < 24) return;
-    c.font = `${s.w >= 32 ? 11 : 9}px ${ink.font}`;
+    if (round) c.restore();
+    if (s.w < 24 || g.job === null || g.shares || !parts.length) return;
+    c.font = `${s.w >= 32 ? 11 : 9}px ${ink.font}`; // whose it is
     c.textBaseline = "middle";
     c.textAlign = "center";
-    c.fillStyle = parts.length && mode !== "util" ? "#fff" : ink.dim;
-    c.fillText(s.w >= 42 && g.job !== null && parts.length === 1 ? cut(c, jobName(g, g.job), s.w - 4) : String(g.index), x + s.w / 2, y + s.h / 2 + 0.5);
+    c.fillStyle = mode === "util" ? ink.text : "#fff";
+    c.fillText(cut(c, jobName(g, g.job), s.w - 4), x + s.w / 2, y + s.h / 2 + 0.5);
     c.textAlign = "left";
 }
 

@@ -23,6 +23,12 @@ export function hasData(v: (number | null)[]): boolean {
     return v.some((x) => x !== null && x !== undefined);
 }
 
+/** From where something is known on: a plot does not begin with nothing. */
+export function known<T extends { at: number[]; lines: Line[] }>(p: T): T {
+    const first = Math.min(...p.lines.map((l) => l.values.findIndex((x) => x !== null)).map((i) => (i < 0 ? p.at.length : i))), from = Math.max(0, Math.min(first, p.at.length - 6));
+    return { ...p, at: p.at.slice(from), lines: p.lines.map((l) => ({ ...l, values: l.values.slice(from) })) };
+}
+
 /** As much of a time as tells the ticks apart. */
 function stamp(t: number, range: number): string {
     const d = new Date(t * 1000);

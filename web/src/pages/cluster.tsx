@@ -2,12 +2,13 @@
 // cluster.tsx - every GPU at a glance: who has it, how busy it is, how well it is.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Gpu, Job } from "../lib/api";
-import { send } from "../lib/api";
+import { get, send } from "../lib/api";
 import { heat, HEALTH, jobColour, nameColour } from "../lib/colour";
 import { amount, clockSeconds, gib, jobName, percent, place, plural, span, watts } from "../lib/format";
 import { draw, health, hit, Ink, Layout, layOut, Mode, redraw } from "../lib/map";
+import { column, hasData, known, Plot, Series, times } from "../lib/plot";
 import { sentence, verb } from "../lib/sentences";
-import { useTick } from "../lib/store";
+import { Source, useTick } from "../lib/store";
 import { feed, grid, jobs, may, now, session } from "../lib/world";
 import { Bar, Choice, Empty, JobLink, Panel, say, Stat, useKept } from "../ui";
 import { dark, theme } from "../theme";
@@ -16,7 +17,7 @@ const MODES: [Mode, string][] = [["tenant", "Tenant"], ["job", "Job"], ["util", 
 
 function readInk(): Ink {
     const css = getComputedStyle(document.documentElement), v = (n: string) => css.getPropertyValue(n).trim();
-    return { dark: dark(), text: v("--text"), dim: v("--dim"), line: v("--line"), free: v("--free"), freeLine: v("--free-line"), panel: v("--panel"),
+    return { dark: dark(), text: v("--text"), dim: v("--dim"), line: v("--line"), free: v("--free"), panel: v("--panel"),
         warn: v("--warn"), bad: v("--bad"), accent: v("--accent"), font: getComputedStyle(document.body).fontFamily };
 }
 
@@ -277,8 +278,20 @@ function Fragments(p: { s: Sums }) {
     );
 }
 
+const hour = new Source<Series | null>(async () => (session.value?.health.you ? get<Series>(`/v1/series?of=cluster&since=${Math.floor(now() - 3600)}&until=${Math.floor(now())}`) : null), 10000);
+
+/** What was given out and what was at work, over the last hour. */
+function Hour() {
+    const s = hour.use(), made = useMemo(() => {
+        if (!s?.series.length) return null;
+        const given = column(s, 0, "allocated"), active = column(s, 0, "active");
+        return hasData(given) ? known({ at: times(s, given.length), lines: [{ label: "given", colour: "#3b82c4", values: given, step: true, fill: true }, { label: "at work", colour: "#e07b39", values: active, fill: true }] }) : null;
+    }, [s]);
+    return made && <Plot label="GPUs over the last hour" height={110} {...made} />;
+}
+
 function Side(p: { s: Sums }) {
-    const { s } = p, virtual = session.value?.health.virtual;
+    const { s } = p;
     return (
         <>
             <Panel title="Free by model">
@@ -294,10 +307,10 @@ function Side(p: { s: Sums }) {
             <Panel title="Given out and used">
                 <ul class="rows">
                     <li><div><span>given to jobs</span><strong>{percent(s.share / Math.max(1, s.total))}</strong></div><Bar thin label="GPUs that jobs have" parts={[{ at: s.share / Math.max(1, s.total), class: "accent" }]} /></li>
-                    <li><div><span>really busy</span><strong>{s.util === null ? "not measured" : percent(s.util)}</strong></div>
-                        {s.util !== null && <Bar thin label="share of time a kernel runs, over all GPUs" parts={[{ at: s.util, class: "ember" }]} />}</li>
+                    {s.util !== null && <li><div><span>really busy</span><strong>{percent(s.util)}</strong></div>
+                        <Bar thin label="share of time a kernel runs, over all GPUs" parts={[{ at: s.util, class: "ember" }]} /></li>}
                 </ul>
-                {virtual && s.util === null && <p class="note">Virtual GPUs measure nothing.</p>}
+                <Hour />
             </Panel>
             <Fragments s={s} />
             {s.power !== null && <Panel title="Power"><p class="figure"><strong>{watts(s.power)}</strong> now</p></Panel>}

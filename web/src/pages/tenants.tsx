@@ -5,7 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 import { get, Lending, Tenant } from "../lib/api";
 import { nameColour } from "../lib/colour";
 import { amount, percent, plural, span } from "../lib/format";
-import { column, hasData, Plot, Series, times } from "../lib/plot";
+import { column, hasData, known, Plot, Series, times } from "../lib/plot";
 import { Source } from "../lib/store";
 import { askLogin, now, tenants, you } from "../lib/world";
 import { Choice, Empty, Panel, Stat, useKept } from "../ui";
@@ -81,9 +81,9 @@ function OverTime(p: { source: Source<Series>; list: Tenant[]; chosen: string | 
             const i = s.series.findIndex((x) => x.name === p.chosen);
             if (i < 0) return null;
             const line = (name: string, label: string, colour: string, more = {}) => ({ label, colour, values: column(s, i, name), ...more });
-            return { at, label: `${p.chosen}: GPUs`, lines: [line("used", "used", nameColour(p.chosen), { fill: true }), line("active", "at work", "#e07b39"), line("guarantee", "guarantee", "#6f86a8", { dash: true }), line("limit", "limit", "#d1575b", { dash: true }), line("due", "fair share", "#3f9c6b", { dash: true }), line("waiting", "asked for", "#c9a227")].filter((l) => hasData(l.values)) };
+            return known({ at, label: `${p.chosen}: GPUs`, lines: [line("used", "used", nameColour(p.chosen), { fill: true }), line("active", "at work", "#e07b39"), line("guarantee", "guarantee", "#6f86a8", { dash: true }), line("limit", "limit", "#d1575b", { dash: true }), line("due", "fair share", "#3f9c6b", { dash: true }), line("waiting", "asked for", "#c9a227")].filter((l) => hasData(l.values)) });
         }
-        return { at, label: "GPUs used", lines: s.series.map((_, i) => i).filter((i) => leaf.has(of(i)) && hasData(column(s, i, "used"))).slice(0, 10).map((i) => ({ label: of(i), colour: nameColour(of(i)), values: column(s, i, "used") })) };
+        return known({ at, label: "GPUs used", lines: s.series.map((_, i) => i).filter((i) => leaf.has(of(i)) && hasData(column(s, i, "used"))).slice(0, 10).map((i) => ({ label: of(i), colour: nameColour(of(i)), values: column(s, i, "used") })) });
     }, [s, p.chosen, p.list]);
     return (
         <Panel title={p.chosen ? `${p.chosen} over time` : "Use over time"} note={p.chosen ? "guarantee, limit and fair share beside it" : "choose a tenant above for more"} actions={<Choice label="How long" value={p.range} of={Object.keys(SPANS).map((k) => [k, k])} onChange={p.onRange} />}>
