@@ -63,7 +63,7 @@ describe("cluster", { timeout: 300000 }, () => {
         await b.page.getByRole("button", { name: "Table" }).click();
         assert.equal(await b.page.locator(".gpus tbody tr").count(), 8);
         await b.page.getByRole("button", { name: "Map" }).click();
-        await b.page.locator("canvas").focus();
+        await b.page.locator(".gpus canvas").focus();
         await b.page.keyboard.press("ArrowRight");
         await b.page.getByText("GPU 0 of").first().waitFor({ state: "attached" });
         await b.page.keyboard.press("Escape");

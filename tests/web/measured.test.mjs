@@ -17,7 +17,7 @@ async function world(gpus, env, f) {
     const dir = mkdtempSync(join(tmpdir(), "stk-fake-")), d = await (() => {
         mkdirSync(dir, { recursive: true });
         if (gpus) writeFileSync(join(dir, "topology"), `gpus ${gpus}\n`);
-        return Daemon.start({ config: "gpus: {interval_ms: 200}\n", env: { STOKER_GPU_LIB_DIR: FAKES, STOKER_FAKE_DIR: dir, ...env } });
+        return Daemon.start({ config: "gpus: {interval_ms: 200}\nalerts: {foreign: 1s}\n", env: { STOKER_GPU_LIB_DIR: FAKES, STOKER_FAKE_DIR: dir, ...env } });
     })(), b = await open();
     const procs = (lines) => {
         writeFileSync(join(dir, "new"), lines.map((l) => l.join(" ") + "\n").join(""));
@@ -43,6 +43,8 @@ describe("what is measured", { timeout: 300000, skip: !existsSync(join(FAKES, "l
             await b.page.locator(".stat", { hasText: "used by others" }).getByText("1").waitFor();
             await b.page.locator(".stat", { hasText: "power" }).getByText(/W$/).waitFor();
             await b.page.locator(".stat", { hasText: "really busy" }).getByText("%").waitFor();
+            await b.page.getByRole("region", { name: "Alerts" }).getByText("warning").first().waitFor({ timeout: 60000 });
+            await b.shot("alerts");
             await b.page.getByRole("button", { name: "Table" }).click();
             await b.page.getByRole("row", { name: /foreign processes/ }).waitFor();
             await b.page.getByRole("button", { name: "Map" }).click();
@@ -52,7 +54,7 @@ describe("what is measured", { timeout: 300000, skip: !existsSync(join(FAKES, "l
                 await b.shot(`measured-${mode.toLowerCase()}`);
             }
             await b.page.getByText("used by others 1").waitFor();
-            await b.page.locator("canvas").focus();
+            await b.page.locator(".gpus canvas").focus();
             for (let i = 0; i < 8; i++) await b.page.keyboard.press("ArrowRight");
             await b.page.getByText(`process ${stranger.pid}`).first().waitFor();
             assert.deepEqual(await b.axe(), []);

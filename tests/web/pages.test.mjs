@@ -155,7 +155,7 @@ describe("pages", { timeout: 300000 }, () => {
         await v.page.locator(".toast.bad").waitFor();
         assert.match(await v.page.locator(".toast.bad").innerText(), new RegExp(`Job ${big}: .*(yours|root)`));
         await v.page.goto(`${d.url}/#/cluster`);
-        await v.page.locator("canvas").click({ position: { x: 30, y: 40 } });
+        await v.page.locator(".gpus canvas").click({ position: { x: 30, y: 40 } });
         await v.page.getByRole("heading", { name: "GPU 0" }).waitFor();
         assert.equal(await v.page.getByRole("button", { name: /Drain/ }).count(), 0, "only operators are offered to drain");
         assert.equal((await d.get(`/v1/jobs/${big}`)).state, "waiting");
@@ -165,7 +165,7 @@ describe("pages", { timeout: 300000 }, () => {
 
     it("lets an operator drain a GPU", async () => {
         await go("cluster");
-        await b.page.locator("canvas").click({ position: { x: 30, y: 40 } });
+        await b.page.locator(".gpus canvas").click({ position: { x: 30, y: 40 } });
         await b.page.getByRole("button", { name: "Drain this GPU" }).click();
         await b.page.getByText("GPU 0 takes no new jobs").first().waitFor();
         await b.page.getByRole("button", { name: "Use it again" }).click();

@@ -4,12 +4,16 @@ import { useState } from "preact/hooks";
 import { get } from "./lib/api";
 import { full, span } from "./lib/format";
 import { Source } from "./lib/store";
-import { now } from "./lib/world";
+import { listeners, now } from "./lib/world";
 import { JobLink } from "./ui";
 
 interface Alert { id: string | number; kind: string; severity: string; state?: string; since: number; text: string; job: number | null; node: string | null; gpu: number | null; tenant: string | null }
 
 export const alerts = new Source<Alert[]>(async () => (await get<{ alerts: Alert[] }>("/v1/alerts")).alerts.filter((a) => a.state !== "resolved"), 15000);
+
+listeners.add((e) => {
+    if (e.type === "alert") alerts.touch();
+});
 
 const FEW = 2;
 

@@ -3,6 +3,7 @@
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import "./style.css";
+import { Alerts } from "./alerts";
 import { logIn, logOut } from "./lib/api";
 import { clockSeconds, span } from "./lib/format";
 import { link } from "./lib/live";
@@ -124,6 +125,7 @@ function Frame() {
                 </nav>
                 <div class="right"><LinkState /><ThemeSwitch /><Me /></div>
             </header>
+            {s?.health.you && <Alerts />}
             <main id="main" tabIndex={-1}>
                 {gone && !s ? <div role="alert"><Empty whole title="The daemon cannot be reached">{gone}. Trying again.</Empty></div>
                     : !s ? <p class="banner">Loading</p>

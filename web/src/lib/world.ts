@@ -57,7 +57,7 @@ export const listeners = new Set<(e: Event) => void>();
 
 function happened(e: Event): void {
     grid.take(e);
-    if (e.type !== "set" && e.type !== "advise") feed.set([e, ...feed.value].slice(0, MAX_FEED));
+    if (e.type !== "set" && e.type !== "advise" && e.type !== "alert") feed.set([e, ...feed.value].slice(0, MAX_FEED));
     jobs.touch();
     tenants.touch();
     for (const f of [...listeners]) f(e);
