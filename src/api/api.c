@@ -143,6 +143,7 @@ void stk_api_free(struct stk_api *a)
 {
     if (!a)
         return;
+    stk_api_questions_free(a);
     stk_http_free(a->http);
     uv_close((uv_handle_t *)a->tick, free_handle);
     json_decref(a->sample);

@@ -20,6 +20,7 @@ struct stk_api_config { /* borrowed for life */
     bool virtual_gpus;
     const char *const *admins, *const *operators; /* user names, end with NULL; may be NULL */
     const char *const *hosts;                     /* as in stk_http_config */
+    const char *whatif;                           /* path of stoker-whatif; NULL: it is not there */
     const json_t *gpus; /* the table of "stoker-gpu list", for names and uuids; may be NULL */
     json_t *topology;   /* how this machine is built, for /v1/topology; may be NULL */
     /* Optional: adds what the engine knows of a job that has not ended ("pids", "attach"). */

@@ -15,6 +15,7 @@ struct stk_feed; /* events.c: a stream of events */
 struct stk_tail; /* log.c: a log that is followed */
 struct stk_wire;
 struct stk_line; /* line.c: places of waiting jobs */
+struct stk_question; /* whatif.c: one that is not answered yet */
 
 struct stk_user {
     uint32_t uid, gid;
@@ -39,6 +40,9 @@ struct stk_api {
         uint32_t at_once;
     } array_limit;
     struct stk_line *line; /* NULL: nobody has looked yet */
+    struct stk_question *questions; /* in line; only the first may run */
+    int64_t last_question;          /* its id; 0: not looked up yet */
+    uint32_t counting;              /* baseline.c: requests that wait for figures */
     json_t *sample;
     const struct stk_series *series;
     json_t *alerts;
@@ -90,8 +94,16 @@ void stk_wait_turn(struct stk_api *a);
 void stk_feed_turn(struct stk_api *a);
 void stk_tail_turn(struct stk_api *a);
 
+/* whatif.c */
+void stk_api_questions_free(struct stk_api *a);
+/* A question for stoker-whatif about a period; new reference. */
+json_t *stk_api_ask(struct stk_api *a, const char *task, double since, double until);
+
 /* The handlers. */
 typedef void stk_handler(void *ctx, struct stk_request *r);
+/* what people compare with */
+stk_handler stk_do_whatif_new, stk_do_whatifs, stk_do_whatif, stk_do_whatif_delete, stk_do_notes,
+    stk_do_baselines, stk_do_baseline_new, stk_do_baseline_delete, stk_do_baseline_compare;
 stk_handler stk_do_jobs, stk_do_submit, stk_do_job, stk_do_verb, stk_do_act, stk_do_why,
     stk_do_defrag_plan, stk_do_defrag, stk_do_log, stk_do_wait, stk_do_report, stk_do_control,
     stk_do_items, stk_do_history, stk_do_nodes, stk_do_gpus, stk_do_topology, stk_do_cluster,

@@ -27,7 +27,7 @@ static const struct {
     {"of", "string", "gpu, job, tenant or cluster"},
     {"offset", "integer", "begin at this byte"},
     {"queue", "string", "only jobs of this queue"},
-    {"since", "integer", "ended at this time or later, or measured; seconds since 1970"},
+    {"since", "integer", "at this time or later: ended, measured, changed; seconds since 1970"},
     {"state", "string", "only jobs in this state, or that ended like this"},
     {"step", "integer", "seconds from point to point; 0: as is reasonable"},
     {"stream", "string", "stdout or stderr"},
@@ -36,7 +36,7 @@ static const struct {
     {"tenant", "string", "only jobs of this tenant"},
     {"timeout_s", "integer", "answer after so many seconds in any case (3600; 86400 at the most)"},
     {"token", "string", "the secret of a token"},
-    {"until", "integer", "ended, or measured, before this time; seconds since 1970"},
+    {"since", "integer", "at this time or later: ended, measured, changed; seconds since 1970"},
     {"user", "string", "only jobs of this user; me: your own"},
     {"while", "string", "answer also when the job is in another state than this"},
 };

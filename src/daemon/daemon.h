@@ -110,11 +110,13 @@ struct stk_daemon {
     struct stk_config config;
     struct stk_setup setup;
     struct stk_machine machine;
-    json_t *rules; /* of the configuration's file of rules; NULL: there is none */
+    json_t *rules;        /* of the configuration's file of rules; NULL: there is none */
+    json_t *policy_words; /* of the configuration */
     int64_t rules_every_s;
     uint64_t nofile; /* soft limit of files before we raised it: that of jobs */
     char *state, *socket;
-    char *found; /* configuration that nobody named */
+    char whatif[4096]; /* stoker-whatif; "": it is not there */
+    char *found;       /* configuration that nobody named */
     struct stk_store *store;
     struct stk_engine *engine;
     bool slurm; /* the engine is Slurm's; else it is the local one */
@@ -148,6 +150,8 @@ int stk_daemon_run(struct stk_daemon *d, struct stk_err *err);
 stk_time stk_daemon_now(void *ctx); /* the daemon */
 /* Something could not be written down. */
 void stk_daemon_try_later(struct stk_daemon *d, const struct stk_err *err);
+/* The policy as the configuration has it: a new reference; NULL: out of memory. */
+json_t *stk_daemon_policy(const struct stk_config *c);
 /* How jobs take turns, as the engine wants it. */
 void stk_daemon_turns(const struct stk_config *c, uint32_t *ret_quantum_ms,
                       uint32_t *ret_switch_pct);

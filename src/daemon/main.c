@@ -229,14 +229,17 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
                                   .gpu_fault = stk_gpuwatch_fault,
                                   .gpus_resumed = stk_gpuwatch_resumed,
                                   .ctx = d};
-
+    struct stk_err why = {""};
     int rc;
 
     rc = stk_daemon_rules(&d->config, &d->rules, &d->rules_every_s, err);
     if (rc < 0)
         return rc;
+    d->policy_words = stk_daemon_policy(&d->config);
     stk_daemon_live_config(d, &d->setup, &d->config, &cfg);
     rc = stk_live_open(&cfg, &d->live, err);
+    if (rc == 0 && stk_live_note_config(d->live, &why) < 0) /* not worth stopping for */
+        stk_log(STK_LOG_WARN, "what was changed is not written down: %s", why.text);
     for (uint32_t i = 0; i < d->n_early && rc == 0; i++)
         stk_live_item_done(d->live, d->early[i].number, d->early[i].item, d->early[i].code);
     free(d->early);
@@ -267,6 +270,7 @@ static int open_doors(struct stk_daemon *d, struct stk_err *err)
 
 static int open_api(struct stk_daemon *d, struct stk_err *err)
 {
+    bool can = stk_daemon_program("stoker-whatif", d->whatif, sizeof(d->whatif), NULL) == 0;
     const struct stk_api_config cfg = {.loop = &d->loop,
                                        .live = d->live,
                                        .version = STK_DAEMON_VERSION,
@@ -282,6 +286,7 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
                                        .turns = on_turns,
                                        .adopt = stk_daemon_adopt,
                                        .log = on_http_log,
+                                       .whatif = can ? d->whatif : NULL,
                                        .ctx = d};
     int rc = stk_api_new(&cfg, &d->api, err);
 
@@ -324,6 +329,7 @@ static void close_all(struct stk_daemon *d)
     stk_api_free(d->api);
     stk_live_close(d->live);
     json_decref(d->rules);
+    json_decref(d->policy_words);
     if (d->engine)
         d->engine->ops->close(d->engine);
     stk_store_close(d->store);

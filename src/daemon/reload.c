@@ -46,7 +46,7 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
     struct stk_live_config live = *stk_live_config(d->live);
     struct stk_setup setup, before = d->setup;
     uint32_t quantum_ms, switch_pct;
-    json_t *rules = NULL, *old_rules = d->rules;
+    json_t *rules = NULL, *old_rules = d->rules, *old_words = d->policy_words;
     int64_t every = 0, old_every = d->rules_every_s;
     int rc;
 
@@ -62,10 +62,13 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
         d->setup = setup; /* its name is kept by reference */
         d->rules = rules;
         d->rules_every_s = every;
+        d->policy_words = stk_daemon_policy(&fresh);
         stk_daemon_live_config(d, &d->setup, &fresh, &live);
         rc = stk_live_reload(d->live, &live, err);
         if (rc < 0) {
             d->setup = before;
+            json_decref(d->policy_words);
+            d->policy_words = old_words;
             d->rules = old_rules;
             d->rules_every_s = old_every;
         }
@@ -75,6 +78,7 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
         stk_config_done(&fresh);
         return rc;
     }
+    json_decref(old_words);
     name_fixed(&d->config, &fresh);
     old = d->config;
     d->config = fresh;
@@ -85,6 +89,8 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
     if (!d->slurm)
         stk_local_turns_set(d->engine, quantum_ms, switch_pct);
     stk_config_done(&old);
+    if (stk_live_note_config(d->live, err) < 0)
+        stk_log(STK_LOG_WARN, "what was changed is not written down: %s", err->text);
     return 0;
 }
 

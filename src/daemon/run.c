@@ -232,6 +232,17 @@ int stk_daemon_rules(const struct stk_config *c, json_t **ret_list, int64_t *ret
     return rc;
 }
 
+json_t *stk_daemon_policy(const struct stk_config *c)
+{
+    json_t *params = json_array();
+
+    for (uint32_t i = 0; i < c->policy.n_params; i++)
+        (void)json_array_append_new(params, json_string(c->policy.params[i]));
+    return json_pack("{s:s*,s:s*,s:s*,s:s*,s:s*,s:o}", "bundle", c->policy.bundle, "order",
+                     c->policy.order, "backfill", c->policy.backfill, "place", c->policy.place,
+                     "preempt", c->policy.preempt, "params", params);
+}
+
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret)
 {
@@ -256,6 +267,7 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
                                          .retain_done = 10000};
     ret->teams = c->teams;
     ret->policy = setup->name;
+    ret->policy_words = d->policy_words;
     ret->rules = d->rules;
     ret->rules_every = d->rules_every_s * STK_SECOND;
     ret->no_mps = d->machine.no_mps[0] ? d->machine.no_mps : NULL;

@@ -179,6 +179,7 @@ int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struc
         return rc;
     l->cfg.core = cfg->core;
     l->cfg.policy = cfg->policy;
+    l->cfg.policy_words = cfg->policy_words;
     l->cfg.limits = cfg->limits;
     l->cfg.teams = cfg->teams;
     l->cfg.share = cfg->share;
@@ -262,6 +263,8 @@ int stk_live_report(struct stk_live *l, const struct stk_who *who, stk_job_numbe
     }
     if (json_object_get(take_report, "checkpoint"))
         note_saved(l, e);
+    if (json_integer_value(json_object_get(take_report, "step")) > (json_int_t)e->rec.steps)
+        e->rec.steps = (uint64_t)json_integer_value(json_object_get(take_report, "step"));
     if (!e->progress) {
         e->progress = take_report;
         return 0;

@@ -44,6 +44,8 @@ struct stk_live_config {
     struct stk_engine *engine;         /* borrowed */
     struct stk_core_config core;       /* nodes and policies; borrowed for the call */
     const char *policy;                /* name of the bundle, kept with snapshots */
+    const json_t *policy_words;        /* as the configuration has it; borrowed for life; may be
+                                          NULL */
     const struct stk_live_node *nodes; /* core.n_nodes; borrowed for life */
     const char *const *pools;          /* core.n_pools names; borrowed for life */
     const char *const *gpu_types;      /* names; borrowed for life */
@@ -203,6 +205,13 @@ void stk_live_item_done(struct stk_live *live, stk_job_number number, uint32_t i
 int stk_live_item_counts(struct stk_live *live, const struct stk_record *rec,
                          uint32_t ret_n[STK_ITEM_STATE_MAX]);
 stk_job_number stk_live_batch(const struct stk_record *rec); /* the batch a worker works for */
+
+/* ---- changes, written down (docs/spec/whatif.md) ---- */
+
+/* The world as the configuration has it: "nodes", "teams", "policy"; a new reference. */
+json_t *stk_live_configured(const struct stk_live *live);
+/* Writes down what is different from the last time, if anything is. Between turns. */
+int stk_live_note_config(struct stk_live *live, struct stk_err *err);
 
 /* ---- looking; what is returned lives until the next turn ---- */
 

@@ -152,6 +152,8 @@ int stk_live_do_quota(struct stk_live *l, struct stk_live_request *r, struct stk
 
         rc = stk_loop_apply(l->loop, &ev, err);
     }
+    if (rc == 0)
+        rc = stk_live_note_quota(l, r->who.user, stk_live_tenant_name(l, r->node), r->body, err);
     r->status = 200;
     r->answer = json_pack("{s:s,s:i}", "tenant", stk_live_tenant_name(l, r->node), "set", n);
     return rc;

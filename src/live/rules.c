@@ -343,7 +343,11 @@ static int add_rule(struct stk_live *l, struct stk_live_request *r, struct stk_e
     l->rules_wake = 0;
     r->status = 201;
     r->answer = json_pack("{s:O}", "name", json_object_get(r->body, "name"));
-    return keep_added(l, err);
+    rc = keep_added(l, err);
+    return rc < 0
+               ? rc
+               : stk_live_note_rule(l, r->who.user,
+                                    json_string_value(json_object_get(r->body, "name")), true, err);
 }
 
 static int remove_rule(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
@@ -353,6 +357,7 @@ static int remove_rule(struct stk_live *l, struct stk_live_request *r, struct st
     char text[200];
     size_t at = 0;
     json_t *e = entry(l, name, &at);
+    int rc;
 
     (void)snprintf(text, sizeof(text), "there is no rule \"%.60s\"", name);
     if (!e)
@@ -368,7 +373,8 @@ static int remove_rule(struct stk_live *l, struct stk_live_request *r, struct st
     l->rules_wake = 0;
     r->status = 200;
     r->answer = json_pack("{s:s}", "name", name);
-    return keep_added(l, err);
+    rc = keep_added(l, err);
+    return rc < 0 ? rc : stk_live_note_rule(l, r->who.user, name, false, err);
 }
 
 int stk_live_do_rule(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)

@@ -55,6 +55,7 @@ static void bind_mutable(sqlite3_stmt *s, int i, const struct stk_record *r)
     (void)sqlite3_bind_int64(s, i++, r->restarts);
     (void)sqlite3_bind_int64(s, i++, r->preemptions);
     (void)sqlite3_bind_int64(s, i++, r->served);
+    (void)sqlite3_bind_int64(s, i++, (int64_t)r->steps);
     stk_db_text(s, i++, r->comment);
     stk_db_text(s, i++, r->note);
     stk_db_text(s, i++, r->stdout_path);
@@ -78,10 +79,9 @@ int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct s
     static const char sql[] =
         "INSERT INTO job (number, uid, gid, user, kind, array, array_index, submitted, spec, name,"
         " first_started, started, ended, cause, code, gpus, tasks, restarts, preemptions, served,"
-        " comment, note, stdout, stderr, gpu_milli, queue, tenant) VALUES (?1, ?2, ?3, ?4, ?5, ?6, "
-        "?7, ?8, ?9, "
-        "?10, ?11,"
-        " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)";
+        " steps, comment, note, stdout, stderr, gpu_milli, queue, tenant) VALUES (?1, ?2, ?3, ?4,"
+        " ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,"
+        " ?24, ?25, ?26, ?27, ?28)";
     sqlite3_stmt *s = NULL;
     int rc = check_texts(r, err);
 
@@ -99,16 +99,16 @@ int stk_store_job_put(struct stk_store *st, const struct stk_record *r, struct s
     (void)sqlite3_bind_int64(s, 8, r->submitted);
     (void)sqlite3_bind_int64(s, 9, r->spec);
     bind_mutable(s, 10, r);
-    (void)sqlite3_bind_int64(s, 25, r->gpu_milli);
-    stk_db_text(s, 26, r->queue);
-    stk_db_text(s, 27, r->tenant);
+    (void)sqlite3_bind_int64(s, 26, r->gpu_milli);
+    stk_db_text(s, 27, r->queue);
+    stk_db_text(s, 28, r->tenant);
     return stk_db_run(st, s, "write a job", err);
 }
 
 #define SET_MUTABLE                                                                                \
     "UPDATE job SET name = ?2, first_started = ?3, started = ?4, cause = ?6, code = ?7, "          \
-    "gpus = ?8, tasks = ?9, restarts = ?10, preemptions = ?11, served = ?12, comment = ?13, "      \
-    "note = ?14, stdout = ?15, stderr = ?16"
+    "gpus = ?8, tasks = ?9, restarts = ?10, preemptions = ?11, served = ?12, steps = ?13, "        \
+    "comment = ?14, note = ?15, stdout = ?16, stderr = ?17"
 
 /* A job that goes on living stays in its indexes; naming 'ended' would take it out and put it back.
  */
@@ -162,6 +162,7 @@ void stk_record_load(sqlite3_stmt *s, struct stk_record *ret_record)
         .gpu_milli = stk_db_u32(s, 24),
         .queue = stk_db_str(s, 25),
         .tenant = stk_db_str(s, 26),
+        .steps = (uint64_t)sqlite3_column_int64(s, 27),
     };
 }
 

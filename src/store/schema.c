@@ -71,7 +71,19 @@ static const char fourth[] =
     " active_s REAL NOT NULL, energy_j REAL NOT NULL, cpu_s REAL NOT NULL,"
     " gpu_mem_mib REAL NOT NULL, mem_mib REAL NOT NULL, gpus BLOB NOT NULL) STRICT;";
 
-static const char *const steps[] = {first, second, third, fourth};
+/* What people compare with: changes, marked periods, answers. How far a job says it has come. */
+static const char fifth[] =
+    "CREATE TABLE note (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL,"
+    " user TEXT NOT NULL, text TEXT NOT NULL, world TEXT NOT NULL) STRICT;"
+    "CREATE TABLE baseline (name TEXT PRIMARY KEY, since INTEGER NOT NULL, until INTEGER NOT NULL,"
+    " note TEXT NOT NULL, user TEXT NOT NULL, created INTEGER NOT NULL, figures TEXT NOT NULL)"
+    " STRICT, WITHOUT ROWID;"
+    "CREATE TABLE answer (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, uid INTEGER NOT NULL,"
+    " user TEXT NOT NULL, state TEXT NOT NULL, question TEXT NOT NULL, result TEXT NOT NULL)"
+    " STRICT;"
+    "ALTER TABLE job ADD COLUMN steps INTEGER NOT NULL DEFAULT 0;";
+
+static const char *const steps[] = {first, second, third, fourth, fifth};
 
 const struct stk_schema stk_schema = {steps, sizeof(steps) / sizeof(*steps)};
 

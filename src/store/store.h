@@ -154,6 +154,7 @@ struct stk_record {
     uint32_t gpu_milli;   /* of each GPU, thousandths; 0: all of it */
     uint32_t restarts, preemptions;
     stk_time served; /* time run, all starts together */
+    uint64_t steps;  /* how far it said it had come; 0: it said nothing */
     int64_t spec;
     const char *queue, *tenant; /* "": it is not known, or there are none */
     const char *comment;
@@ -337,6 +338,61 @@ int stk_store_meta_set(struct stk_store *st, const char *name, const void *value
 /* 'ret_value' is malloc'ed and has a NUL after its end. */
 int stk_store_meta_get(struct stk_store *st, const char *name, char **ret_value, size_t *ret_len,
                        struct stk_err *err);
+
+/* ---- what people compare with (docs/spec/whatif.md) ---- */
+
+#define STK_STORE_KEEP_NOTES 10000
+#define STK_STORE_MAX_BASELINES 1000
+#define STK_STORE_KEEP_ANSWERS 100
+#define STK_STORE_MAX_ANSWER (UINT32_C(1) << 20) /* bytes of a question, an answer, a world */
+
+struct stk_note { /* something was changed */
+    int64_t id;
+    stk_time at;
+    const char *kind, *user, *text; /* "config", "quota", "rule"; who, ""; a sentence */
+    const char *world;              /* JSON: how things are from then on; "": as before */
+};
+typedef int (*stk_note_fn)(void *ctx, const struct stk_note *n);
+
+/* The newest STK_STORE_KEEP_NOTES are kept. */
+int stk_store_note_put(struct stk_store *st, const struct stk_note *n, struct stk_err *err);
+/* Those of [since, until), the latest first; until 0: all after 'since'. */
+int stk_store_notes(struct stk_store *st, stk_time since, stk_time until, uint32_t limit,
+                    stk_note_fn fn, void *ctx, struct stk_err *err);
+/* The world at that time: of the last note before it that has one, or else of the first after it.
+ * malloc'ed. -ENOENT: nobody wrote one. */
+int stk_store_world(struct stk_store *st, stk_time at, char **ret_world, struct stk_err *err);
+
+struct stk_baseline { /* a period that was marked */
+    const char *name;
+    stk_time since, until;
+    const char *note, *user;
+    stk_time created;
+    const char *figures; /* JSON */
+};
+typedef int (*stk_baseline_fn)(void *ctx, const struct stk_baseline *b);
+
+int stk_store_baseline_put(struct stk_store *st, const struct stk_baseline *b, struct stk_err *err);
+/* All, or the one of that name (-ENOENT), by when they begin. */
+int stk_store_baselines(struct stk_store *st, const char *name, stk_baseline_fn fn, void *ctx,
+                        struct stk_err *err);
+int stk_store_baseline_delete(struct stk_store *st, const char *name, struct stk_err *err);
+
+struct stk_answer { /* to a question "what if" */
+    int64_t id;
+    stk_time at;
+    uint32_t uid;
+    const char *user, *state;      /* "done", "failed" */
+    const char *question, *result; /* JSON */
+};
+typedef int (*stk_answer_fn)(void *ctx, const struct stk_answer *a);
+
+/* One of the same id is replaced. The newest STK_STORE_KEEP_ANSWERS are kept. */
+int stk_store_answer_put(struct stk_store *st, const struct stk_answer *a, struct stk_err *err);
+/* All, the latest first, or that of 'id'. */
+int stk_store_answers(struct stk_store *st, int64_t id, stk_answer_fn fn, void *ctx,
+                      struct stk_err *err);
+int stk_store_answer_delete(struct stk_store *st, int64_t id, struct stk_err *err);
 
 /* ---- upkeep ---- */
 

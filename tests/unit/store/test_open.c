@@ -236,13 +236,14 @@ static void other_files_and_newer_stores_are_refused(void **state)
     box_open(b);
     box_close(b);
     in_file(b, "PRAGMA user_version = 9");
-    refused(b, -EPROTONOSUPPORT, "made by a newer stoker (schema 9, this one knows 4)",
+    refused(b, -EPROTONOSUPPORT, "made by a newer stoker (schema 9, this one knows 5)",
             stk_store_open(b->dir.path, 0, &b->st, &b->err));
-    in_file(b, "PRAGMA user_version = 4; PRAGMA application_id = 7");
+    in_file(b, "PRAGMA user_version = 5; PRAGMA application_id = 7");
     refused(b, -EINVAL, "not a stoker store", stk_store_open(b->dir.path, 0, &b->st, &b->err));
 }
 
 static const char *steps[] = {NULL,
+                              NULL,
                               NULL,
                               NULL,
                               NULL,
@@ -271,7 +272,7 @@ static int is_whole(void *ctx, const struct stk_record *r)
 static void an_older_store_comes_forward_and_the_old_one_is_kept(void **state)
 {
     struct box *b = *state;
-    const struct stk_schema next = {steps, 6}, broken = {steps, 7};
+    const struct stk_schema next = {steps, 7}, broken = {steps, 8};
     char path[256];
     sqlite3 *db;
     int n = 0;
@@ -280,33 +281,34 @@ static void an_older_store_comes_forward_and_the_old_one_is_kept(void **state)
     steps[1] = stk_schema.step[1];
     steps[2] = stk_schema.step[2];
     steps[3] = stk_schema.step[3];
+    steps[4] = stk_schema.step[4];
     box_open(b);
     begin(b);
     (void)put_job(b, 1, 1000);
     commit(b);
     box_close(b);
-    refused(b, -EPROTONOSUPPORT, "older stoker (schema 4, this one knows 6)",
+    refused(b, -EPROTONOSUPPORT, "older stoker (schema 5, this one knows 7)",
             stk_store_open_schema(b->dir.path, STK_STORE_READ_ONLY, &next, &b->st, &b->err));
 
     /* A step that fails leaves the version before it, and every step before it done. */
-    refused(b, -EIO, "from schema 6 to 7",
+    refused(b, -EIO, "from schema 7 to 8",
             stk_store_open_schema(b->dir.path, 0, &broken, &b->st, &b->err));
     ok(b, stk_store_open_schema(b->dir.path, 0, &next, &b->st, &b->err));
     assert_string_equal(stk_store_note(b->st), "");
     box_close(b);
-    refused(b, -EPROTONOSUPPORT, "schema 6, this one knows 4",
+    refused(b, -EPROTONOSUPPORT, "schema 7, this one knows 5",
             stk_store_open(b->dir.path, 0, &b->st, &b->err));
 
     /* The copy is a whole store of the old version. */
-    assert_int_equal(mode_of(b, "stoker.db.backup-v4"), 0600);
-    (void)fx_dir_at(&b->dir, "stoker.db.backup-v4", path, sizeof(path));
+    assert_int_equal(mode_of(b, "stoker.db.backup-v5"), 0600);
+    (void)fx_dir_at(&b->dir, "stoker.db.backup-v5", path, sizeof(path));
     ok(b, stk_store_restore(b->dir.path, path, NULL, NULL, &b->err));
     box_open(b);
     ok(b, stk_store_live(b->st, count, &n, &b->err));
     assert_int_equal(n, 1);
     box_close(b);
     ok(b, stk_store_open_schema(b->dir.path, 0, &next, &b->st, &b->err));
-    assert_non_null(strstr(stk_store_note(b->st), "stoker.db.backup-v4"));
+    assert_non_null(strstr(stk_store_note(b->st), "stoker.db.backup-v5"));
     assert_int_equal(sqlite3_open(fx_dir_at(&b->dir, "stoker.db", path, sizeof(path)), &db), 0);
     assert_int_equal(sqlite3_exec(db, "SELECT place FROM job, extra", NULL, NULL, NULL), 0);
     (void)sqlite3_close(db);

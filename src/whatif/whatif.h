@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* whatif.h - stoker-whatif: what would have happened, and what did. A program of its own, which the
+ * daemon starts with little priority and with limits, because reading a long past and simulating it
+ * takes seconds and memory that scheduling must not pay for.
+ *
+ *     main.c      a question as JSON on standard input, lines of JSON as answer; limits
+ *     past.c      job records of the store become a trace
+ *     world.c     machines, tenants and policy as they were, and what is to be changed in them
+ *     compare.c   recorded, simulated as it was, simulated with the changes
+ *     figures.c   the figures of a period, for baselines
+ *     export.c    the past as files for stoker sim
+ */
+#ifndef STK_WHATIF_WHATIF_H
+#define STK_WHATIF_WHATIF_H
+
+#include <jansson.h>
+
+#include "drive/setup.h"
+#include "sim/cluster.h"
+#include "sim/tenants.h"
+#include "sim/trace.h"
+#include "store/store.h"
+
+#define STK_WHATIF_MAX_JOBS 5000000u
+#define STK_WHATIF_MAX_CHANGE_NODES 100000u
+
+/* ---- world.c ---- */
+
+struct stk_world { /* zeroed: empty */
+    json_t *json;  /* "nodes", "teams", "policy", "quotas" */
+    struct stk_cluster cluster;
+    struct stk_tenants tenants;
+    bool has_tenants; /* tenants or queues were said */
+    struct stk_setup setup;
+    uint64_t gpus;
+};
+
+/* From its JSON, changed by 'changes' (may be NULL): "policy", "add_nodes", "quotas". -EINVAL with
+ * a sentence that begins with the key. stk_world_done() in every case. */
+int stk_world_make(struct stk_world *w, const json_t *world, const json_t *changes,
+                   struct stk_err *err);
+/* One that has only machines, as --cluster says them, and the policy 'words' (may be NULL). */
+json_t *stk_world_of_words(const char *cluster, const json_t *policy, struct stk_err *err);
+void stk_world_done(struct stk_world *w);
+/* The machines as the YAML of --cluster, the tenants and queues as that of --tenants; malloc'ed. */
+char *stk_world_cluster_text(const json_t *world);
+char *stk_world_teams_text(const json_t *world);
+
+/* ---- past.c ---- */
+
+struct stk_past {
+    stk_time since, until, now;
+    struct stk_trace trace;
+    uint32_t carried; /* jobs that were there when the period began */
+    uint32_t running; /* that have not ended; how long they will run is not known */
+    uint32_t never_ran;
+    const struct stk_world *world; /* whose names of GPU types and queues are meant */
+};
+
+/* Reads the jobs that were there between since and until. */
+int stk_past_read(struct stk_past *p, struct stk_store *st, struct stk_err *err);
+
+/* ---- compare.c ---- */
+
+/* Progress, 0 to 1, and what is being done. */
+typedef void (*stk_whatif_tell_fn)(void *ctx, double done, const char *what);
+
+struct stk_whatif {
+    const struct stk_trace *trace;
+    struct stk_world *before, *after; /* after: NULL: nothing is changed */
+    stk_whatif_tell_fn tell;
+    void *ctx;
+};
+
+/* {"recorded": {...}, "before": {...}, "after": {...}}; what is not known is null. */
+int stk_whatif_compare(const struct stk_whatif *q, json_t **ret, struct stk_err *err);
+
+/* ---- figures.c ---- */
+
+/* Of the jobs that ended between since and until, and of the GPU time in it. */
+int stk_figures(struct stk_store *st, stk_time since, stk_time until, stk_time now, uint64_t gpus,
+                json_t **ret, struct stk_err *err);
+
+/* ---- export.c ---- */
+
+int stk_whatif_export(int argc, char **argv);
+
+#endif
