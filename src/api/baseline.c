@@ -29,10 +29,10 @@ static int add_note(void *ctx, const struct stk_note *n)
 
 static json_t *notes_of(struct stk_api *a, double since, double until, struct stk_err *err)
 {
+    const struct stk_note_query q = {(stk_time)(since * 1e6), (stk_time)(until * 1e6), MAX_NOTES};
     json_t *list = json_array();
 
-    if (stk_store_notes(stk_live_store(a->cfg.live), (stk_time)(since * 1e6),
-                        (stk_time)(until * 1e6), MAX_NOTES, add_note, list, err) < 0) {
+    if (stk_store_notes(stk_live_store(a->cfg.live), &q, add_note, list, err) < 0) {
         json_decref(list);
         list = NULL;
     }
@@ -143,7 +143,7 @@ static void on_gone(void *ctx, struct stk_request *r)
     counting_free(c);
 }
 
-static int finish_new(struct counting *c, const json_t *figures, json_t **ret, struct stk_err *err)
+static int finish_new(struct counting *c, json_t *figures, json_t **ret, struct stk_err *err)
 {
     char *text = json_dumps(figures, JSON_COMPACT);
     int rc = text ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
@@ -187,14 +187,12 @@ static void on_counted(void *ctx, json_t *result, const char *error)
     counting_free(c);
 }
 
-static const struct stk_child_ops counting_ops = {NULL, on_counted};
-
 static void count(struct counting *c)
 {
+    const struct stk_child_to to = {c, NULL, on_counted};
     json_t *ask = stk_api_ask(c->api, "figures", c->since, c->until);
     struct stk_err err = {""};
-    int rc = ask ? stk_child_start(c->api->cfg.loop, c->api->cfg.whatif, ask, &counting_ops, c,
-                                   &c->child, &err)
+    int rc = ask ? stk_child_start(c->api->cfg.loop, c->api->cfg.whatif, ask, &to, &c->child, &err)
                  : stk_err_set(&err, -ENOMEM, "out of memory");
 
     json_decref(ask);
@@ -234,13 +232,13 @@ static bool name_ok(const char *s)
     return n > 0 && s[n] == '\0' && n <= MAX_NAME;
 }
 
-static const char *read_baseline(struct counting *c, const json_t *body, double now)
+static const char *read_baseline(struct counting *c, json_t *body, double now)
 {
     const char *name = "", *note = "";
     double since = 0, until = now;
 
-    if (json_unpack((json_t *)(uintptr_t)body, "{s:s,s:F,s?F,s?s !}", "name", &name, "since",
-                    &since, "until", &until, "note", &note) < 0)
+    if (json_unpack(body, "{s:s,s:F,s?F,s?s !}", "name", &name, "since", &since, "until", &until,
+                    "note", &note) < 0)
         return "a baseline has name, since and until (seconds since 1970), and note";
     if (!name_ok(name))
         return "a name is 1 to 64 letters, digits, _ - or .";

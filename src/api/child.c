@@ -18,8 +18,7 @@ struct stk_child {
     uv_process_t process;
     uv_pipe_t in, out;
     uv_write_t write;
-    const struct stk_child_ops *ops; /* NULL: nobody wants to hear of it any more */
-    void *ctx;
+    struct stk_child_to to; /* done is NULL: nobody wants to hear of it any more */
     char *question;
     char *line;
     size_t len, cap;
@@ -53,7 +52,7 @@ static void close_all(struct stk_child *c)
 
 static void finish(struct stk_child *c)
 {
-    const struct stk_child_ops *ops = c->ops;
+    const struct stk_child_to to = c->to;
 
     if (!c->exited || !c->eof)
         return;
@@ -62,9 +61,9 @@ static void finish(struct stk_child *c)
                        c->sig == SIGXCPU || c->sig == SIGKILL
                            ? "it took too long: choose a shorter period"
                            : "it ended without an answer; it may have had too little memory");
-    c->ops = NULL;
-    if (ops)
-        ops->done(c->ctx, c->result, c->result ? NULL : c->error);
+    c->to = (struct stk_child_to){0};
+    if (to.done)
+        to.done(to.ctx, c->result, c->result ? NULL : c->error);
     close_all(c);
 }
 
@@ -77,10 +76,10 @@ static void take_line(struct stk_child *c, const char *line, size_t len)
         c->result = json_incref(v);
     } else if ((v = json_object_get(o, "error")) != NULL) {
         (void)snprintf(c->error, sizeof(c->error), "%s", json_string_value(v));
-    } else if ((v = json_object_get(o, "progress")) != NULL && c->ops && c->ops->progress) {
+    } else if ((v = json_object_get(o, "progress")) != NULL && c->to.progress) {
         const char *step = json_string_value(json_object_get(o, "step"));
 
-        c->ops->progress(c->ctx, json_number_value(v), step ? step : "");
+        c->to.progress(c->to.ctx, json_number_value(v), step ? step : "");
     }
     json_decref(o);
 }
@@ -155,41 +154,56 @@ static int send_question(struct stk_child *c)
     return uv_write(&c->write, (uv_stream_t *)&c->in, &buf, 1, on_written);
 }
 
-int stk_child_start(uv_loop_t *loop, const char *program, const json_t *question,
-                    const struct stk_child_ops *ops, void *ctx, struct stk_child **ret,
-                    struct stk_err *err)
+static struct stk_child *child_new(uv_loop_t *loop, json_t *question, const struct stk_child_to *to)
 {
     struct stk_child *c = calloc(1, sizeof(*c));
-    char *path = strdup(program), *args[] = {path, NULL}, *env[] = {NULL};
-    uv_stdio_container_t io[] = {{.flags = UV_CREATE_PIPE | UV_READABLE_PIPE},
-                                 {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE},
-                                 {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
-    uv_process_options_t o = {
-        .exit_cb = on_ended, .file = path, .args = args, .env = env, .stdio = io, .stdio_count = 3};
-    int rc = -ENOMEM;
 
     if (c)
         c->question = json_dumps(question, JSON_COMPACT);
-    if (!c || !path || !c->question) {
-        free(c ? c->question : NULL);
+    if (!c || !c->question) {
         free(c);
-        free(path);
-        return stk_err_set(err, rc, "out of memory");
+        return NULL;
     }
-    c->ops = ops;
-    c->ctx = ctx;
+    c->to = *to;
     c->open_handles = 3;
     (void)uv_pipe_init(loop, &c->in, 0);
     (void)uv_pipe_init(loop, &c->out, 0);
     c->process.data = c->in.data = c->out.data = c;
-    io[0].data.stream = (uv_stream_t *)&c->in;
-    io[1].data.stream = (uv_stream_t *)&c->out;
-    rc = uv_spawn(loop, &c->process, &o);
+    return c;
+}
+
+static int spawn(uv_loop_t *loop, struct stk_child *c, char *path)
+{
+    char *args[] = {path, NULL}, *env[] = {NULL};
+    uv_stdio_container_t io[] = {
+        {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE, .data.stream = (uv_stream_t *)&c->in},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&c->out},
+        {.flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO}};
+    const uv_process_options_t o = {
+        .exit_cb = on_ended, .file = path, .args = args, .env = env, .stdio = io, .stdio_count = 3};
+
+    return path ? uv_spawn(loop, &c->process, &o) : UV_ENOMEM;
+}
+
+int stk_child_start(uv_loop_t *loop, const char *program, json_t *question,
+                    const struct stk_child_to *to, struct stk_child **ret, struct stk_err *err)
+{
+    struct stk_child *c = child_new(loop, question, to);
+    char *path = strdup(program);
+    int rc;
+
+    if (!c) {
+        free(path);
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    }
+    rc = spawn(loop, c, path);
     free(path);
     if (rc == 0 && (rc = send_question(c)) == 0)
         rc = uv_read_start((uv_stream_t *)&c->out, on_alloc, on_read);
     if (rc < 0) {
-        c->ops = NULL;
+        c->to = (struct stk_child_to){0};
+        if (c->process.pid > 0)
+            (void)uv_process_kill(&c->process, SIGKILL);
         close_all(c);
         return stk_err_set(err, rc, "cannot start %.120s: %s", program, uv_strerror(rc));
     }
@@ -201,7 +215,7 @@ void stk_child_stop(struct stk_child *c)
 {
     if (!c)
         return;
-    c->ops = NULL;
+    c->to = (struct stk_child_to){0};
     if (!c->exited)
         (void)uv_process_kill(&c->process, SIGKILL);
 }

@@ -14,7 +14,7 @@ struct stk_wait; /* wait.c: a request that waits for a job */
 struct stk_feed; /* events.c: a stream of events */
 struct stk_tail; /* log.c: a log that is followed */
 struct stk_wire;
-struct stk_line; /* line.c: places of waiting jobs */
+struct stk_line;     /* line.c: places of waiting jobs */
 struct stk_question; /* whatif.c: one that is not answered yet */
 
 struct stk_user {
@@ -39,7 +39,7 @@ struct stk_api {
         stk_job_number array;
         uint32_t at_once;
     } array_limit;
-    struct stk_line *line; /* NULL: nobody has looked yet */
+    struct stk_line *line;          /* NULL: nobody has looked yet */
     struct stk_question *questions; /* in line; only the first may run */
     int64_t last_question;          /* its id; 0: not looked up yet */
     uint32_t counting;              /* baseline.c: requests that wait for figures */

@@ -72,7 +72,7 @@ static int add_answer(void *ctx, const struct stk_answer *a)
     return json_array_append_new(l->list, o) < 0 ? -ENOMEM : 0;
 }
 
-static int keep(struct stk_question *q, const char *state, const json_t *result)
+static int keep(struct stk_question *q, const char *state, json_t *result)
 {
     struct stk_store *st = stk_live_store(q->api->cfg.live);
     char *ask = json_dumps(q->shown, JSON_COMPACT),
@@ -98,20 +98,26 @@ static int keep(struct stk_question *q, const char *state, const json_t *result)
 
 static void question_free(struct stk_question *q)
 {
+    if (!q)
+        return;
     stk_child_stop(q->child);
     json_decref(q->ask);
     json_decref(q->shown);
     free(q);
 }
 
-static void leave(struct stk_question *q)
+/* Out of the line; NULL: it is not in it. */
+static struct stk_question *take_out(struct stk_api *a, int64_t id)
 {
-    struct stk_question **at = &q->api->questions;
+    for (struct stk_question **at = &a->questions; *at; at = &(*at)->next) {
+        struct stk_question *q = *at;
 
-    while (*at && *at != q)
-        at = &(*at)->next;
-    if (*at)
+        if (q->id != id)
+            continue;
         *at = q->next;
+        return q;
+    }
+    return NULL;
 }
 
 static void ask_next(struct stk_api *a);
@@ -124,36 +130,44 @@ static void on_progress(void *ctx, double done, const char *step)
     (void)snprintf(q->step, sizeof(q->step), "%s", step);
 }
 
+/* What came of it is kept; the line goes on. */
+static void finish(struct stk_question *q, json_t *result, const char *error)
+{
+    json_t *text = error ? json_string(error) : NULL;
+
+    (void)keep(q, error ? "failed" : "done", error ? text : result);
+    json_decref(text);
+    question_free(q);
+}
+
 static void on_done(void *ctx, json_t *result, const char *error)
 {
     struct stk_question *q = ctx;
     struct stk_api *a = q->api;
-    json_t *text = error ? json_string(error) : NULL;
 
     q->child = NULL;
-    (void)keep(q, error ? "failed" : "done", error ? text : result);
-    json_decref(text);
-    leave(q);
-    question_free(q);
+    a->questions = q->next; /* only the first of the line runs */
+    finish(q, result, error);
     ask_next(a);
 }
-
-static const struct stk_child_ops child_ops = {on_progress, on_done};
 
 /* The first in the line, when it does not run yet. */
 static void ask_next(struct stk_api *a)
 {
-    struct stk_question *q = a->questions;
-    struct stk_err err = {""};
-    int rc;
+    struct stk_question *q;
 
-    if (!q || q->child)
-        return;
-    rc = stk_child_start(a->cfg.loop, a->cfg.whatif, q->ask, &child_ops, q, &q->child, &err);
-    json_decref(q->ask);
-    q->ask = NULL;
-    if (rc < 0)
-        on_done(q, NULL, err.text);
+    while ((q = a->questions) != NULL && !q->child) {
+        const struct stk_child_to to = {q, on_progress, on_done};
+        struct stk_err err = {""};
+        int rc = stk_child_start(a->cfg.loop, a->cfg.whatif, q->ask, &to, &q->child, &err);
+
+        json_decref(q->ask);
+        q->ask = NULL;
+        if (rc == 0)
+            return;
+        a->questions = q->next;
+        finish(q, NULL, err.text);
+    }
 }
 
 void stk_api_questions_free(struct stk_api *a)
@@ -174,9 +188,9 @@ static int bad(struct stk_request *r, const char *text)
     return -EINVAL;
 }
 
-static int check_period(struct stk_request *r, const json_t *body, double now)
+static int check_period(struct stk_request *r, json_t *body, double now)
 {
-    const json_t *since = json_object_get(body, "since"), *until = json_object_get(body, "until");
+    json_t *since = json_object_get(body, "since"), *until = json_object_get(body, "until");
     double from = json_number_value(since), to = until ? json_number_value(until) : now;
 
     if (!json_is_number(since) || (until && !json_is_number(until)))
@@ -186,12 +200,12 @@ static int check_period(struct stk_request *r, const json_t *body, double now)
     return 0;
 }
 
-static int check_import(struct stk_request *r, const json_t *import)
+static int check_import(struct stk_request *r, json_t *import)
 {
-    const json_t *text = json_object_get(import, "text"), *v;
+    json_t *text = json_object_get(import, "text"), *v;
     const char *key;
 
-    json_object_foreach((json_t *)(uintptr_t)import, key, v)
+    json_object_foreach(import, key, v)
     {
         if (!json_is_string(v) ||
             (strcmp(key, "text") != 0 && strcmp(key, "format") != 0 && strcmp(key, "cluster") != 0))
@@ -204,13 +218,13 @@ static int check_import(struct stk_request *r, const json_t *import)
     return 0;
 }
 
-static int check_question(struct stk_request *r, const json_t *body, double now)
+static int check_question(struct stk_request *r, json_t *body, double now)
 {
-    const json_t *import = json_object_get(body, "import"),
-                 *changes = json_object_get(body, "changes"), *v;
+    json_t *import = json_object_get(body, "import"), *changes = json_object_get(body, "changes"),
+           *v;
     const char *key;
 
-    json_object_foreach((json_t *)(uintptr_t)body, key, v)
+    json_object_foreach(body, key, v)
     {
         if (strcmp(key, "since") != 0 && strcmp(key, "until") != 0 && strcmp(key, "import") != 0 &&
             strcmp(key, "changes") != 0 && strcmp(key, "title") != 0)
@@ -271,9 +285,9 @@ json_t *stk_api_ask(struct stk_api *a, const char *task, double since, double un
 }
 
 /* What is kept of a question: what was imported is not. */
-static json_t *shorten(const json_t *body, double until)
+static json_t *shorten(json_t *body, double until)
 {
-    json_t *o = json_copy((json_t *)(uintptr_t)body), *import = json_object_get(o, "import"), *v;
+    json_t *o = json_copy(body), *import = json_object_get(o, "import"), *v;
 
     if (import) {
         v = json_copy(import);
@@ -287,11 +301,11 @@ static json_t *shorten(const json_t *body, double until)
     return o;
 }
 
-static struct stk_question *make(struct stk_api *a, const struct stk_who *who, const json_t *body)
+static struct stk_question *make(struct stk_api *a, const struct stk_who *who, json_t *body)
 {
     struct stk_question *q = calloc(1, sizeof(*q));
     double now = (double)stk_api_now(a) / 1e6;
-    const json_t *until = json_object_get(body, "until");
+    json_t *until = json_object_get(body, "until");
 
     if (!q)
         return NULL;
@@ -433,8 +447,7 @@ void stk_do_whatif_delete(void *ctx, struct stk_request *r)
     if (rc == 0 && !stk_live_may(who, q ? q->who.uid : l.uid))
         rc = stk_err_set(&err, -EACCES, "it is somebody else's");
     if (rc == 0 && q) {
-        leave(q);
-        question_free(q);
+        question_free(take_out(a, id));
         ask_next(a);
     } else if (rc == 0) {
         rc = forget(a, id, &err);

@@ -46,8 +46,8 @@ void stk_remove_tree(const char *dir)
     (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Becomes the program, with our words. */
-static int become(const struct stk_args *a, const char *name)
+/* Becomes the program, with our words behind a verb of its (NULL: none). */
+static int become(const struct stk_args *a, const char *name, const char *verb)
 {
     char path[PATH_MAX];
     char **argv = calloc((size_t)a->n_words + 3, sizeof(*argv));
@@ -58,6 +58,8 @@ static int become(const struct stk_args *a, const char *name)
         return rc != STK_EXIT_OK ? rc : STK_EXIT_FAILED;
     }
     argv[n++] = path;
+    if (verb)
+        argv[n++] = (char *)(uintptr_t)verb;
     for (int i = 0; i < a->n_words; i++)
         argv[n++] = a->words[i];
     (void)execv(path, argv);
@@ -68,7 +70,7 @@ static int become(const struct stk_args *a, const char *name)
 
 static int run_serve(const struct stk_args *a)
 {
-    return become(a, "stokerd");
+    return become(a, "stokerd", NULL);
 }
 
 const struct stk_command stk_cmd_serve = {
@@ -82,7 +84,7 @@ const struct stk_command stk_cmd_serve = {
 
 static int run_store(const struct stk_args *a)
 {
-    return become(a, "stoker-store");
+    return become(a, "stoker-store", NULL);
 }
 
 const struct stk_command stk_cmd_store = {
@@ -92,6 +94,20 @@ const struct stk_command stk_cmd_store = {
     .section = STK_SECTION_SITE,
     .passes = true,
     .run = run_store,
+};
+
+static int run_export(const struct stk_args *a)
+{
+    return become(a, "stoker-whatif", "export");
+}
+
+const struct stk_command stk_cmd_export = {
+    .name = "export",
+    .synopsis = "FOLDER [--since WHEN] [--until WHEN] [--state DIR]",
+    .help = "the daemon's past as files for stoker sim",
+    .section = STK_SECTION_SITE,
+    .passes = true,
+    .run = run_export,
 };
 
 static const char *const shims[] = {"sbatch",   "srun",  "squeue", "scancel",

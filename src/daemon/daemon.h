@@ -35,8 +35,7 @@ int stk_daemon_merge(const struct stk_daemon_options *o, struct stk_config *c, s
 
 /* ---- paths.c ---- */
 
-/* Where state and socket are when nobody says; malloc'ed. */
-char *stk_daemon_state_path(void);
+/* Where the socket is when nobody says; malloc'ed. */
 char *stk_daemon_socket_path(const char *state);
 /* The configuration that is read when none is named; NULL: there is none. */
 char *stk_daemon_config_path(void);

@@ -12,6 +12,7 @@
 #include "core/state.h"
 #include "daemon/daemon.h"
 #include "engine/slurm/slurm.h"
+#include "sys/state_dir.h"
 
 #define LISTEN "127.0.0.1:8470"
 
@@ -134,7 +135,7 @@ static int open_config(struct stk_daemon *d, struct stk_err *err)
     rc = rc < 0 ? rc : stk_config_setup(&d->config, &d->setup, err);
     if (rc < 0)
         return rc;
-    d->state = d->config.state ? strdup(d->config.state) : stk_daemon_state_path();
+    d->state = d->config.state ? strdup(d->config.state) : stk_state_dir();
     if (!d->state)
         return stk_err_set(err, -ENOMEM, "out of memory");
     d->socket = d->config.socket ? strdup(d->config.socket) : stk_daemon_socket_path(d->state);

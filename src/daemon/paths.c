@@ -7,21 +7,6 @@
 
 #include "daemon/daemon.h"
 
-char *stk_daemon_state_path(void)
-{
-    const char *home = getenv("HOME"), *xdg = getenv("XDG_STATE_HOME");
-    char *path = NULL;
-    int n;
-
-    if (geteuid() == 0)
-        return strdup("/var/lib/stoker");
-    if (xdg && xdg[0] == '/')
-        n = asprintf(&path, "%s/stoker", xdg);
-    else
-        n = asprintf(&path, "%s/.local/state/stoker", home && home[0] == '/' ? home : "");
-    return n < 0 ? NULL : path;
-}
-
 char *stk_daemon_socket_path(const char *state)
 {
     const char *xdg = getenv("XDG_RUNTIME_DIR");

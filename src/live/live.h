@@ -44,7 +44,7 @@ struct stk_live_config {
     struct stk_engine *engine;         /* borrowed */
     struct stk_core_config core;       /* nodes and policies; borrowed for the call */
     const char *policy;                /* name of the bundle, kept with snapshots */
-    const json_t *policy_words;        /* as the configuration has it; borrowed for life; may be
+    json_t *policy_words;              /* as the configuration has it; borrowed for life; may be
                                           NULL */
     const struct stk_live_node *nodes; /* core.n_nodes; borrowed for life */
     const char *const *pools;          /* core.n_pools names; borrowed for life */

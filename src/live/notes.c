@@ -21,7 +21,7 @@ struct words {
 
 /* ---- what is different ---- */
 
-static void say(struct words *w, const char *path, const json_t *a, const json_t *b)
+static void say(struct words *w, const char *path, json_t *a, json_t *b)
 {
     char *was = a ? json_dumps(a, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     char *is = b ? json_dumps(b, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
@@ -35,7 +35,7 @@ static void say(struct words *w, const char *path, const json_t *a, const json_t
 }
 
 /* A list of things with names, by name. */
-static json_t *by_name(const json_t *list)
+static json_t *by_name(json_t *list)
 {
     json_t *o = json_object(), *e;
     size_t i;
@@ -51,10 +51,10 @@ static json_t *by_name(const json_t *list)
     return o;
 }
 
-static void compare(struct words *w, const char *path, const json_t *a, const json_t *b, int depth);
+static void compare(struct words *w, const char *path, json_t *a, json_t *b, int depth);
 
-static void compare_member(struct words *w, const char *path, const char *key, const json_t *a,
-                           const json_t *b, int depth)
+static void compare_member(struct words *w, const char *path, const char *key, json_t *a, json_t *b,
+                           int depth)
 {
     char below[200];
 
@@ -62,22 +62,20 @@ static void compare_member(struct words *w, const char *path, const char *key, c
     compare(w, below, a, b, depth + 1);
 }
 
-static void compare_objects(struct words *w, const char *path, const json_t *a, const json_t *b,
-                            int depth)
+static void compare_objects(struct words *w, const char *path, json_t *a, json_t *b, int depth)
 {
     const char *key;
     json_t *v;
 
-    json_object_foreach((json_t *)(uintptr_t)a, key, v)
-        compare_member(w, path, key, v, json_object_get(b, key), depth);
-    json_object_foreach((json_t *)(uintptr_t)b, key, v)
+    json_object_foreach(a, key, v) compare_member(w, path, key, v, json_object_get(b, key), depth);
+    json_object_foreach(b, key, v)
     {
         if (!json_object_get(a, key))
             compare_member(w, path, key, NULL, v, depth);
     }
 }
 
-static void compare(struct words *w, const char *path, const json_t *a, const json_t *b, int depth)
+static void compare(struct words *w, const char *path, json_t *a, json_t *b, int depth)
 {
     if (json_equal(a, b) || w->len > MAX_TEXT - 250)
         return;
@@ -158,20 +156,20 @@ int stk_live_note_config(struct stk_live *l, struct stk_err *err)
 }
 
 /* "config" takes a number back; what is left empty goes. */
-static void merge(json_t *own, const char *key, const json_t *v)
+static void merge(json_t *own, const char *key, json_t *v)
 {
     if (json_is_string(v))
         (void)json_object_del(own, key);
     else
-        (void)json_object_set(own, key, (json_t *)(uintptr_t)v);
+        (void)json_object_set(own, key, v);
 }
 
-static void merge_quota(json_t *own, const json_t *numbers)
+static void merge_quota(json_t *own, json_t *numbers)
 {
     const char *type = json_string_value(json_object_get(numbers, "gpu_type")), *key;
     json_t *v;
 
-    json_object_foreach((json_t *)(uintptr_t)numbers, key, v)
+    json_object_foreach(numbers, key, v)
     {
         char many[40];
         json_t *of;
@@ -194,8 +192,8 @@ static void merge_quota(json_t *own, const json_t *numbers)
     }
 }
 
-int stk_live_note_quota(struct stk_live *l, const char *user, const char *tenant,
-                        const json_t *numbers, struct stk_err *err)
+int stk_live_note_quota(struct stk_live *l, const char *user, const char *tenant, json_t *numbers,
+                        struct stk_err *err)
 {
     json_t *was = last_world(l), *is = was ? json_deep_copy(was) : NULL, *quotas, *own;
     struct words w = {"", 0};

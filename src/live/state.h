@@ -211,8 +211,8 @@ int stk_live_do_quota(struct stk_live *l, struct stk_live_request *r, struct stk
 /* Says to the log which numbers of tenants are not those of the configuration. */
 void stk_live_quota_tell(const struct stk_live *l);
 /* notes.c, in the transaction at hand */
-int stk_live_note_quota(struct stk_live *l, const char *user, const char *tenant,
-                        const json_t *numbers, struct stk_err *err);
+int stk_live_note_quota(struct stk_live *l, const char *user, const char *tenant, json_t *numbers,
+                        struct stk_err *err);
 int stk_live_note_rule(struct stk_live *l, const char *user, const char *name, bool on,
                        struct stk_err *err);
 int stk_live_do_adopt(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);

@@ -17,14 +17,18 @@ static void set(json_t *o, const char *key, json_t *take)
 /* Thousandths as a number; whole ones without decimals. */
 static json_t *thousandths(uint64_t milli)
 {
-    return milli % 1000 ? json_real((double)milli / 1000) : json_integer((json_int_t)milli / 1000);
+    json_int_t whole = (json_int_t)(milli / 1000);
+
+    return milli % 1000 ? json_real((double)milli / 1000) : json_integer(whole);
 }
 
 /* ---- machines ---- */
 
 static json_t *gib(uint64_t mib)
 {
-    return json_real((double)(mib * 1000 / 1024) / 1000);
+    uint64_t milli = mib * 1000 / 1024;
+
+    return json_real((double)milli / 1000);
 }
 
 static json_t *show_node(const struct stk_live *l, const struct stk_node_spec *n)
@@ -204,8 +208,6 @@ json_t *stk_live_configured(const struct stk_live *l)
         set(teams, "tenants", show_tenants(l));
     if (l->cfg.core.n_queues > 0)
         show_queues(l, teams);
-    set(o, "policy",
-        l->cfg.policy_words ? json_incref((json_t *)(uintptr_t)l->cfg.policy_words)
-                            : json_object());
+    set(o, "policy", l->cfg.policy_words ? json_incref(l->cfg.policy_words) : json_object());
     return o;
 }

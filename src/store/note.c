@@ -47,8 +47,8 @@ int stk_store_note_put(struct stk_store *st, const struct stk_note *n, struct st
     return rc;
 }
 
-int stk_store_notes(struct stk_store *st, stk_time since, stk_time until, uint32_t limit,
-                    stk_note_fn fn, void *ctx, struct stk_err *err)
+int stk_store_notes(struct stk_store *st, const struct stk_note_query *q, stk_note_fn fn, void *ctx,
+                    struct stk_err *err)
 {
     sqlite3_stmt *s;
     int rc = stk_db_once(st,
@@ -58,9 +58,9 @@ int stk_store_notes(struct stk_store *st, stk_time since, stk_time until, uint32
 
     if (rc < 0)
         return rc;
-    (void)sqlite3_bind_int64(s, 1, since);
-    (void)sqlite3_bind_int64(s, 2, until ? until : STK_NEVER_TIME);
-    (void)sqlite3_bind_int64(s, 3, limit);
+    (void)sqlite3_bind_int64(s, 1, q->since);
+    (void)sqlite3_bind_int64(s, 2, q->until ? q->until : STK_NEVER_TIME);
+    (void)sqlite3_bind_int64(s, 3, q->limit);
     while ((rc = stk_db_row(st, s, "read notes", err)) > 0) {
         const struct stk_note n = {sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1),
                                    stk_db_str(s, 2),           stk_db_str(s, 3),

@@ -356,9 +356,14 @@ typedef int (*stk_note_fn)(void *ctx, const struct stk_note *n);
 
 /* The newest STK_STORE_KEEP_NOTES are kept. */
 int stk_store_note_put(struct stk_store *st, const struct stk_note *n, struct stk_err *err);
-/* Those of [since, until), the latest first; until 0: all after 'since'. */
-int stk_store_notes(struct stk_store *st, stk_time since, stk_time until, uint32_t limit,
-                    stk_note_fn fn, void *ctx, struct stk_err *err);
+struct stk_note_query {
+    stk_time since, until; /* [since, until); until 0: all after 'since' */
+    uint32_t limit;
+};
+
+/* The latest first. */
+int stk_store_notes(struct stk_store *st, const struct stk_note_query *q, stk_note_fn fn, void *ctx,
+                    struct stk_err *err);
 /* The world at that time: of the last note before it that has one, or else of the first after it.
  * malloc'ed. -ENOENT: nobody wrote one. */
 int stk_store_world(struct stk_store *st, stk_time at, char **ret_world, struct stk_err *err);

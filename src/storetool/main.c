@@ -11,6 +11,7 @@
 
 #include "base/near.h"
 #include "storetool/tool.h"
+#include "sys/state_dir.h"
 
 static const struct {
     const char *name, *words, *help;
@@ -99,16 +100,11 @@ static int64_t amount(const char *s, const char *units, const int64_t *worth)
 
 static int default_state(char *ret, size_t size)
 {
-    const char *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    int n;
+    char *found = stk_state_dir();
+    int n = found ? snprintf(ret, size, "%s", found) : 0;
 
-    if (geteuid() == 0)
-        n = snprintf(ret, size, "/var/lib/stoker");
-    else if (xdg && *xdg)
-        n = snprintf(ret, size, "%s/stoker", xdg);
-    else if (home && *home)
-        n = snprintf(ret, size, "%s/.local/state/stoker", home);
-    else
+    free(found);
+    if (n == 0)
         return misused("no state directory is known: --state DIR");
     return n > 0 && (size_t)n < size ? STK_TOOL_OK
                                      : misused("the state directory's name is too long");

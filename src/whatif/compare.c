@@ -80,16 +80,10 @@ static int prepare(const struct stk_whatif *q, struct stk_world *w, struct stk_f
     return rc;
 }
 
-static int simulate(const struct stk_whatif *q, struct stk_world *w, const char *what, double from,
-                    double part, json_t **ret, struct stk_err *err)
+static int simulate(struct watch watch, struct stk_world *w, json_t **ret, struct stk_err *err)
 {
+    const struct stk_whatif *q = watch.q;
     const struct stk_trace *t = q->trace;
-    struct watch watch = {.q = q,
-                          .what = what,
-                          .from = from,
-                          .part = part,
-                          .first = t->jobs[0].submit,
-                          .last = t->jobs[t->n_jobs - 1].submit};
     const struct stk_run_guest guest = {.ctx = &watch, .after = after_turn};
     struct stk_flat_tenants flat = {0};
     struct stk_run_result r = {0};
@@ -128,11 +122,20 @@ int stk_whatif_compare(const struct stk_whatif *q, json_t **ret, struct stk_err 
 {
     json_t *past = NULL, *before = NULL, *after = NULL;
     double part = q->after ? 0.45 : 0.9;
+    struct watch watch = {.q = q,
+                          .what = "the past as it was",
+                          .from = 0.1,
+                          .part = part,
+                          .first = q->trace->jobs[0].submit,
+                          .last = q->trace->jobs[q->trace->n_jobs - 1].submit};
     int rc = recorded(q, &past, err);
 
-    rc = rc < 0 ? rc : simulate(q, q->before, "the past as it was", 0.1, part, &before, err);
-    if (rc == 0 && q->after)
-        rc = simulate(q, q->after, "the past with the changes", 0.1 + part, part, &after, err);
+    rc = rc < 0 ? rc : simulate(watch, q->before, &before, err);
+    if (rc == 0 && q->after) {
+        watch.what = "the past with the changes";
+        watch.from += part;
+        rc = simulate(watch, q->after, &after, err);
+    }
     if (rc < 0) {
         json_decref(past);
         json_decref(before);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "spec/words.h"
+#include "sys/state_dir.h"
 #include "whatif/whatif.h"
 
 static const char usage[] =
@@ -22,7 +23,7 @@ static const char usage[] =
     "\n"
     "  --since WHEN   7d, 12h (ago), 2026-11-01 or 2026-11-01T08:00 (7d)\n"
     "  --until WHEN   likewise (now)\n"
-    "  --state DIR    where the store is (/var/lib/stoker)\n";
+    "  --state DIR    the state directory (default: as of stoker store)\n";
 
 struct options {
     const char *folder, *state;
@@ -59,7 +60,7 @@ static int take(int argc, char **argv, struct options *o)
     int c;
 
     o->now = now * STK_SECOND;
-    o->since = o->now - 7 * 86400 * STK_SECOND;
+    o->since = o->now - INT64_C(7) * 86400 * STK_SECOND;
     o->until = o->now;
     while ((c = getopt_long(argc, argv, "h", known, NULL)) != -1) {
         if (c == 'h') {
@@ -140,7 +141,8 @@ static void show(const struct options *o, const struct stk_past *p, const struct
 
 int stk_whatif_export(int argc, char **argv)
 {
-    struct options o = {.state = "/var/lib/stoker"};
+    struct options o = {0};
+    char *found = NULL;
     struct stk_err err = {""};
     struct stk_store *st = NULL;
     struct stk_world w = {0};
@@ -154,7 +156,10 @@ int stk_whatif_export(int argc, char **argv)
     p.since = o.since;
     p.until = o.until;
     p.now = o.now;
-    rc = stk_store_open(o.state, STK_STORE_READ_ONLY, &st, &err);
+    if (!o.state)
+        o.state = found = stk_state_dir();
+    rc = o.state ? stk_store_open(o.state, STK_STORE_READ_ONLY, &st, &err)
+                 : stk_err_set(&err, -ENOENT, "no state directory is known: --state DIR");
     rc = rc < 0 ? rc : stk_store_world(st, o.since, &text, &err);
     if (rc == 0 && !(world = json_loads(text, 0, NULL)))
         rc = stk_err_set(&err, -EBADMSG, "the store is damaged: stoker store check");
@@ -166,6 +171,7 @@ int stk_whatif_export(int argc, char **argv)
     else
         (void)fprintf(stderr, "stoker export: %s\n", err.text);
     free(text);
+    free(found);
     json_decref(world);
     stk_trace_done(&p.trace);
     stk_world_done(&w);

@@ -111,10 +111,10 @@ static void set_times(json_t *o, const char *what, stk_time *v, stk_time *scratc
     if (n)
         stk_times_sort(v, scratch, n);
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+        uint64_t rank = (uint64_t)n * at[i].per_mille / 1000;
+
         (void)snprintf(key, sizeof(key), "%s_%s_s", at[i].name, what);
-        (void)json_object_set_new(
-            o, key,
-            n ? json_real((double)v[(uint64_t)n * at[i].per_mille / 1000] / 1e6) : json_null());
+        (void)json_object_set_new(o, key, n ? json_real((double)v[rank] / 1e6) : json_null());
     }
 }
 
@@ -140,25 +140,31 @@ static json_t *show(struct sums *s, uint64_t gpus, stk_time *scratch)
     return o;
 }
 
-int stk_figures(struct stk_store *st, stk_time since, stk_time until, stk_time now, uint64_t gpus,
-                json_t **ret, struct stk_err *err)
+/* Every job that was there in the period. */
+static int read_all(struct sums *s, struct stk_store *st, struct stk_err *err)
 {
-    struct sums s = {.since = since, .until = until, .now = now};
-    struct stk_history_query q = {.since = since};
-    stk_time *scratch = NULL;
+    struct stk_history_query q = {.since = s->since};
     int rc;
 
     do {
-        s.in_page = 0;
-        q.before = s.before;
-        rc = stk_store_history(st, &q, add, &s, err);
-    } while (rc == 0 && s.in_page == STK_STORE_MAX_PAGE);
-    rc = rc < 0 ? rc : stk_store_live(st, add, &s, err);
+        s->in_page = 0;
+        q.before = s->before;
+        rc = stk_store_history(st, &q, add, s, err);
+    } while (rc == 0 && s->in_page == STK_STORE_MAX_PAGE);
+    return rc < 0 ? rc : stk_store_live(st, add, s, err);
+}
+
+int stk_figures(struct stk_store *st, struct stk_figures_of of, json_t **ret, struct stk_err *err)
+{
+    struct sums s = {.since = of.since, .until = of.until, .now = of.now};
+    stk_time *scratch = NULL;
+    int rc = read_all(&s, st, err);
+
     scratch = rc == 0 ? calloc(s.n + 1u, sizeof(*scratch)) : NULL;
     if (rc == 0 && !scratch)
         rc = -ENOMEM;
     if (rc == 0)
-        *ret = show(&s, gpus, scratch);
+        *ret = show(&s, of.gpus, scratch);
     free(scratch);
     free(s.wait);
     free(s.jct);

@@ -28,7 +28,7 @@
 
 /* ---- stepping back ---- */
 
-static void step_back(const json_t *question)
+static void step_back(json_t *question)
 {
     const struct sched_param none = {0};
     rlim_t cpu = (rlim_t)json_integer_value(json_object_get(question, "cpu_s"));
@@ -102,7 +102,7 @@ static json_t *hear(struct stk_err *err)
     return o;
 }
 
-static stk_time time_of(const json_t *o, const char *key)
+static stk_time time_of(json_t *o, const char *key)
 {
     return (stk_time)(json_number_value(json_object_get(o, key)) * 1e6);
 }
@@ -110,7 +110,7 @@ static stk_time time_of(const json_t *o, const char *key)
 /* ---- questions ---- */
 
 /* How things were when the period began; where nobody wrote that down, how they are. */
-static json_t *world_at(struct stk_store *st, stk_time since, const json_t *question)
+static json_t *world_at(struct stk_store *st, stk_time since, json_t *question)
 {
     char *text = NULL;
     json_t *world = NULL;
@@ -121,11 +121,10 @@ static json_t *world_at(struct stk_store *st, stk_time since, const json_t *ques
     return world ? world : json_incref(json_object_get(question, "world"));
 }
 
-static int read_import(const json_t *question, struct stk_trace *t, json_t **ret_world,
+static int read_import(json_t *question, struct stk_trace *t, json_t **ret_world,
                        struct stk_err *err)
 {
-    const json_t *import = json_object_get(question, "import"),
-                 *text = json_object_get(import, "text");
+    json_t *import = json_object_get(question, "import"), *text = json_object_get(import, "text");
     const char *cluster = json_string_value(json_object_get(import, "cluster"));
     const struct stk_trace_options o = {
         .format = json_string_value(json_object_get(import, "format")), .lenient = true};
@@ -144,7 +143,7 @@ static int read_import(const json_t *question, struct stk_trace *t, json_t **ret
         cluster = words;
     }
     if (rc == 0) {
-        const json_t *present = json_object_get(json_object_get(question, "world"), "policy");
+        json_t *present = json_object_get(json_object_get(question, "world"), "policy");
 
         *ret_world = stk_world_of_words(cluster, present, err);
         rc = *ret_world ? 0 : -EINVAL;
@@ -161,7 +160,7 @@ static json_t *count_jobs(const struct stk_past *p, bool imported)
                      (json_int_t)p->trace.n_left_out, "malformed", (json_int_t)p->trace.n_skipped);
 }
 
-static int compare(struct stk_past *p, const json_t *world, const json_t *changes, json_t **ret,
+static int compare(struct stk_past *p, json_t *world, json_t *changes, json_t **ret,
                    struct stk_err *err)
 {
     struct stk_world before = {0}, after = {0};
@@ -185,13 +184,12 @@ static int compare(struct stk_past *p, const json_t *world, const json_t *change
     return rc;
 }
 
-static int ask_whatif(struct stk_store *st, const json_t *question, json_t **ret,
-                      struct stk_err *err)
+static int ask_whatif(struct stk_store *st, json_t *question, json_t **ret, struct stk_err *err)
 {
     struct stk_past p = {.since = time_of(question, "since"),
                          .until = time_of(question, "until"),
                          .now = time_of(question, "now")};
-    const json_t *changes = json_object_get(question, "changes");
+    json_t *changes = json_object_get(question, "changes");
     bool imported = json_object_get(question, "import") != NULL;
     json_t *world = imported ? NULL : world_at(st, p.since, question);
     struct stk_world all = {0};
@@ -219,23 +217,23 @@ static int ask_whatif(struct stk_store *st, const json_t *question, json_t **ret
     return rc;
 }
 
-static int ask_figures(struct stk_store *st, const json_t *question, json_t **ret,
-                       struct stk_err *err)
+static int ask_figures(struct stk_store *st, json_t *question, json_t **ret, struct stk_err *err)
 {
-    stk_time since = time_of(question, "since");
-    json_t *world = world_at(st, since, question);
+    struct stk_figures_of of = {.since = time_of(question, "since"),
+                                .until = time_of(question, "until"),
+                                .now = time_of(question, "now")};
+    json_t *world = world_at(st, of.since, question);
     struct stk_world w = {0};
     int rc = stk_world_make(&w, world, NULL, err);
 
-    rc = rc < 0 ? rc
-                : stk_figures(st, since, time_of(question, "until"), time_of(question, "now"),
-                              w.gpus, ret, err);
+    of.gpus = w.gpus;
+    rc = rc < 0 ? rc : stk_figures(st, of, ret, err);
     stk_world_done(&w);
     json_decref(world);
     return rc;
 }
 
-static int answer(const json_t *question, json_t **ret, struct stk_err *err)
+static int answer(json_t *question, json_t **ret, struct stk_err *err)
 {
     const char *task = json_string_value(json_object_get(question, "task"));
     const char *state = json_string_value(json_object_get(question, "state"));

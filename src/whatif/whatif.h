@@ -37,14 +37,13 @@ struct stk_world { /* zeroed: empty */
 
 /* From its JSON, changed by 'changes' (may be NULL): "policy", "add_nodes", "quotas". -EINVAL with
  * a sentence that begins with the key. stk_world_done() in every case. */
-int stk_world_make(struct stk_world *w, const json_t *world, const json_t *changes,
-                   struct stk_err *err);
+int stk_world_make(struct stk_world *w, json_t *world, json_t *changes, struct stk_err *err);
 /* One that has only machines, as --cluster says them, and the policy 'words' (may be NULL). */
-json_t *stk_world_of_words(const char *cluster, const json_t *policy, struct stk_err *err);
+json_t *stk_world_of_words(const char *cluster, json_t *policy, struct stk_err *err);
 void stk_world_done(struct stk_world *w);
 /* The machines as the YAML of --cluster, the tenants and queues as that of --tenants; malloc'ed. */
-char *stk_world_cluster_text(const json_t *world);
-char *stk_world_teams_text(const json_t *world);
+char *stk_world_cluster_text(json_t *world);
+char *stk_world_teams_text(json_t *world);
 
 /* ---- past.c ---- */
 
@@ -77,9 +76,13 @@ int stk_whatif_compare(const struct stk_whatif *q, json_t **ret, struct stk_err 
 
 /* ---- figures.c ---- */
 
+struct stk_figures_of {
+    stk_time since, until, now;
+    uint64_t gpus; /* that there were */
+};
+
 /* Of the jobs that ended between since and until, and of the GPU time in it. */
-int stk_figures(struct stk_store *st, stk_time since, stk_time until, stk_time now, uint64_t gpus,
-                json_t **ret, struct stk_err *err);
+int stk_figures(struct stk_store *st, struct stk_figures_of of, json_t **ret, struct stk_err *err);
 
 /* ---- export.c ---- */
 

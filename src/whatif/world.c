@@ -33,16 +33,16 @@ static json_t *find_tenant(json_t *list, const char *name, int depth)
     return NULL;
 }
 
-static int set_number(json_t *o, const char *key, const json_t *v, struct stk_err *err)
+static int set_number(json_t *o, const char *key, json_t *v, struct stk_err *err)
 {
     if (json_is_null(v))
         return json_object_del(o, key), 0;
     if (!json_is_number(v) || json_number_value(v) < 0)
         return stk_err_set(err, -EINVAL, "quotas: %.40s must be a number from 0 on, or null", key);
-    return json_object_set(o, key, (json_t *)(uintptr_t)v) < 0 ? -ENOMEM : 0;
+    return json_object_set(o, key, v) < 0 ? -ENOMEM : 0;
 }
 
-static int set_types(json_t *tenant, const char *key, const json_t *types, struct stk_err *err)
+static int set_types(json_t *tenant, const char *key, json_t *types, struct stk_err *err)
 {
     json_t *of = json_object_get(tenant, key), *v;
     const char *type;
@@ -54,18 +54,17 @@ static int set_types(json_t *tenant, const char *key, const json_t *types, struc
         of = json_object();
         (void)json_object_set_new(tenant, key, of);
     }
-    json_object_foreach((json_t *)(uintptr_t)types, type, v) rc =
-        rc < 0 ? rc : set_number(of, type, v, err);
+    json_object_foreach(types, type, v) rc = rc < 0 ? rc : set_number(of, type, v, err);
     return rc;
 }
 
-static int set_quota(json_t *tenant, const json_t *numbers, struct stk_err *err)
+static int set_quota(json_t *tenant, json_t *numbers, struct stk_err *err)
 {
     const char *key;
     json_t *v;
     int rc = 0;
 
-    json_object_foreach((json_t *)(uintptr_t)numbers, key, v)
+    json_object_foreach(numbers, key, v)
     {
         if (strcmp(key, "limits") == 0 || strcmp(key, "guarantees") == 0)
             rc = set_types(tenant, key, v, err);
@@ -84,7 +83,7 @@ static int set_quota(json_t *tenant, const json_t *numbers, struct stk_err *err)
 }
 
 /* 'must': a tenant that is not there is an error; else what was set for it is of no use. */
-static int set_quotas(json_t *world, const json_t *quotas, bool must, struct stk_err *err)
+static int set_quotas(json_t *world, json_t *quotas, bool must, struct stk_err *err)
 {
     json_t *list = json_object_get(json_object_get(world, "teams"), "tenants"), *v;
     const char *name;
@@ -92,7 +91,7 @@ static int set_quotas(json_t *world, const json_t *quotas, bool must, struct stk
 
     if (quotas && !json_is_object(quotas) && !json_is_null(quotas))
         return stk_err_set(err, -EINVAL, "quotas must be {\"tenant\": {\"limit\": 8}}");
-    json_object_foreach((json_t *)(uintptr_t)quotas, name, v)
+    json_object_foreach(quotas, name, v)
     {
         json_t *tenant = find_tenant(list, name, 0);
 
@@ -107,7 +106,7 @@ static int set_quotas(json_t *world, const json_t *quotas, bool must, struct stk
     return 0;
 }
 
-static int add_nodes(json_t *world, const json_t *words, struct stk_err *err)
+static int add_nodes(json_t *world, json_t *words, struct stk_err *err)
 {
     json_t *list = json_object_get(world, "nodes");
     struct stk_cluster more = {0};
@@ -150,7 +149,7 @@ static bool same_name(const char *a, const char *b)
 }
 
 /* The parameters of one in front of another's, which give way. */
-static json_t *join_params(const json_t *old, const json_t *new)
+static json_t *join_params(json_t *old, json_t *new)
 {
     json_t *list = json_array(), *v, *w;
     size_t i, k;
@@ -172,7 +171,7 @@ static const char *const choices[] = {"bundle", "order", "backfill", "place", "p
 #define N_CHOICES (sizeof(choices) / sizeof(*choices))
 
 /* Another bundle takes the place of all; single choices and parameters are put over it. */
-static int change_policy(json_t *world, const json_t *change, struct stk_err *err)
+static int change_policy(json_t *world, json_t *change, struct stk_err *err)
 {
     json_t *old = json_object_get(world, "policy"), *p, *v;
     const char *key;
@@ -183,7 +182,7 @@ static int change_policy(json_t *world, const json_t *change, struct stk_err *er
     if (!json_is_object(change))
         return stk_err_set(err, -EINVAL, "policy must be {\"order\": \"fairshare\"}");
     p = old && !whole ? json_copy(old) : json_object();
-    json_object_foreach((json_t *)(uintptr_t)change, key, v)
+    json_object_foreach(change, key, v)
     {
         size_t i = 0;
 
@@ -205,12 +204,12 @@ static int change_policy(json_t *world, const json_t *change, struct stk_err *er
     return json_object_set_new(world, "policy", p) < 0 ? -ENOMEM : 0;
 }
 
-static int resolve(const json_t *policy, struct stk_setup *ret, struct stk_err *err)
+static int resolve(json_t *policy, struct stk_setup *ret, struct stk_err *err)
 {
     const char *params[MAX_PARAMS];
     struct stk_setup_words w = {.params = params};
     const char **text[N_CHOICES] = {&w.bundle, &w.order, &w.backfill, &w.place, &w.preempt};
-    const json_t *list = json_object_get(policy, "params"), *v;
+    json_t *list = json_object_get(policy, "params"), *v;
     struct stk_err why = {""};
     size_t i;
     int rc;
@@ -229,9 +228,9 @@ static int resolve(const json_t *policy, struct stk_setup *ret, struct stk_err *
 }
 
 /* A parameter of the change that its policies do not take is a mistake. */
-static int check_params(const json_t *change, const struct stk_setup *s, struct stk_err *err)
+static int check_params(json_t *change, const struct stk_setup *s, struct stk_err *err)
 {
-    const json_t *list = json_object_get(change, "params"), *v;
+    json_t *list = json_object_get(change, "params"), *v;
     size_t i;
 
     json_array_foreach(list, i, v)
@@ -245,7 +244,7 @@ static int check_params(const json_t *change, const struct stk_setup *s, struct 
 
 /* ---- all of it ---- */
 
-char *stk_world_cluster_text(const json_t *world)
+char *stk_world_cluster_text(json_t *world)
 {
     json_t *o = json_pack("{s:O}", "nodes", json_object_get(world, "nodes"));
     char *text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
@@ -254,9 +253,9 @@ char *stk_world_cluster_text(const json_t *world)
     return text;
 }
 
-char *stk_world_teams_text(const json_t *world)
+char *stk_world_teams_text(json_t *world)
 {
-    const json_t *teams = json_object_get(world, "teams");
+    json_t *teams = json_object_get(world, "teams");
 
     return teams ? json_dumps(teams, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
 }
@@ -288,12 +287,12 @@ static int make_tenants(struct stk_world *w, struct stk_err *err)
     return rc;
 }
 
-static int check_changes(const json_t *changes, struct stk_err *err)
+static int check_changes(json_t *changes, struct stk_err *err)
 {
     const char *key;
     json_t *v;
 
-    json_object_foreach((json_t *)(uintptr_t)changes, key, v)
+    json_object_foreach(changes, key, v)
     {
         if (strcmp(key, "policy") != 0 && strcmp(key, "add_nodes") != 0 &&
             strcmp(key, "quotas") != 0)
@@ -304,10 +303,9 @@ static int check_changes(const json_t *changes, struct stk_err *err)
     return 0;
 }
 
-int stk_world_make(struct stk_world *w, const json_t *world, const json_t *changes,
-                   struct stk_err *err)
+int stk_world_make(struct stk_world *w, json_t *world, json_t *changes, struct stk_err *err)
 {
-    const json_t *policy = json_object_get(changes, "policy");
+    json_t *policy = json_object_get(changes, "policy");
     int rc = check_changes(changes, err);
 
     w->json = json_deep_copy(world);
@@ -323,14 +321,14 @@ int stk_world_make(struct stk_world *w, const json_t *world, const json_t *chang
     return rc < 0 ? rc : make_tenants(w, err);
 }
 
-json_t *stk_world_of_words(const char *cluster, const json_t *policy, struct stk_err *err)
+json_t *stk_world_of_words(const char *cluster, json_t *policy, struct stk_err *err)
 {
     json_t *nodes = json_array(),
            *world = json_pack("{s:o,s:o}", "nodes", nodes, "teams", json_object()),
            *words = json_string(cluster);
 
     if (policy)
-        (void)json_object_set(world, "policy", (json_t *)(uintptr_t)policy);
+        (void)json_object_set(world, "policy", policy);
     if (add_nodes(world, words, err) < 0) {
         json_decref(world);
         world = NULL;

@@ -253,9 +253,10 @@ static void a_migration_that_is_killed_is_finished(void **state)
                                  stk_schema.step[1],
                                  stk_schema.step[2],
                                  stk_schema.step[3],
+                                 stk_schema.step[4],
                                  "CREATE TABLE more (n INTEGER); INSERT INTO more VALUES (1)",
                                  "ALTER TABLE job ADD COLUMN place TEXT NOT NULL DEFAULT ''"};
-    const struct stk_schema next = {steps, 6};
+    const struct stk_schema next = {steps, 7};
     struct box *b = *state;
     struct fx_dir outer = b->dir;
     char path[256];
@@ -283,7 +284,7 @@ static void a_migration_that_is_killed_is_finished(void **state)
         assert_int_equal(expect_whole(b), 10 * PER_TURN);
         ok(b, stk_db_exec(b->st, "SELECT place FROM job, more", "look", &b->err));
         box_close(b);
-        (void)fx_dir_at(&b->dir, "stoker.db.backup-v4", path, sizeof(path));
+        (void)fx_dir_at(&b->dir, "stoker.db.backup-v5", path, sizeof(path));
         ok(b, stk_store_restore(b->dir.path, path, NULL, NULL, &b->err));
         box_open(b);
         assert_int_equal(expect_whole(b), 10 * PER_TURN);

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What would have happened: the daemon's own past replayed, imported pasts, baselines, and notes of what was changed. Against
+a real daemon with real jobs; the simulator runs in a program beside it."""
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+import jsonschema
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+import daemon as daemon_lib  # noqa: E402
+
+CONFIG = """
+policy: {bundle: fifo}
+tenants:
+  - {name: vision, limit: 2, users: [root]}
+  - {name: nlp, limit: 4}
+"""
+pytestmark = pytest.mark.skipif(not daemon_lib.STOKERD.exists(), reason="not built")
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory):
+    """A daemon of four GPUs with a little past: jobs of two GPUs that a limit made wait for each other."""
+    with daemon_lib.Daemon(tmp_path_factory.mktemp("whatif"), gpus=4, config=CONFIG) as d:
+        d.began = time.time() - 1
+        jobs = [d.submit(command=["/bin/sleep", "1"], gpus=2) for _ in range(3)]
+        jobs.append(d.submit(command=["/bin/sleep", "0.2"], gpus=1, depends=[{"type": "afterok", "job": jobs[0]}]))
+        d.post(f"/v1/jobs/{jobs[0]}/report", {"step": 500})
+        for job in jobs:
+            assert d.wait(job)["cause"] == "completed"
+        yield d
+
+
+def check(d, schema, value):
+    document = d.get("/openapi.json")
+    jsonschema.Draft202012Validator({"$ref": "#/components/schemas/" + schema, "components": document["components"]}).validate(value)
+
+
+def answer(d, question, code=201):
+    a = d.client().post("/v1/whatif", question)
+    assert a.status == code, a
+    if code != 201:
+        return a.message
+    number = a.json["id"]
+    for _ in range(600):
+        q = d.get(f"/v1/whatif/{number}")
+        check(d, "WhatIf", q)
+        if q["state"] in ("done", "failed"):
+            return q
+        time.sleep(0.1)
+    raise AssertionError(q)
+
+
+def cli(d, *words, code=0):
+    a = subprocess.run([str(daemon_lib.STOKER), *map(str, words), "--socket", str(d.socket)], capture_output=True, text=True, timeout=120)
+    assert a.returncode == code, (words, a.stdout, a.stderr)
+    return a
+
+
+def test_the_past_is_replayed_as_it_was_and_with_changes(past):
+    q = answer(past, {"since": past.began, "changes": {"quotas": {"vision": {"limit": 4}}}, "title": "twice as much"})
+    assert q["state"] == "done", q
+    r = q["result"]
+    assert r["jobs"]["compared"] == 4
+    assert r["recorded"]["finished"] == r["before"]["finished"] == r["after"]["finished"] == 4
+    # with a limit of two GPUs they ran one after the other, and do so in the simulator
+    assert abs(r["recorded"]["avg_wait_s"] - r["before"]["avg_wait_s"]) < 2
+    assert r["before"]["max_waiting"] >= 2
+    assert r["after"]["avg_wait_s"] < r["before"]["avg_wait_s"] - 0.3
+    assert r["after"]["utilization"] > r["before"]["utilization"]
+    assert q["question"]["title"] == "twice as much"
+    q = answer(past, {"since": past.began, "changes": {"add_nodes": "1x4", "policy": {"bundle": "easy", "params": ["sim.window_s=60"]}}})
+    assert q["state"] == "done", q
+    assert (q["result"]["before"]["gpus"], q["result"]["after"]["gpus"]) == (4, 8)
+    assert "backfill=easy" in q["result"]["after"]["policies"] and "backfill=none" in q["result"]["before"]["policies"]
+    check(past, "WhatIfs", past.get("/v1/whatif"))
+
+
+@pytest.mark.parametrize("question,sentence", [
+    ({"changes": {}}, "since must be given"),
+    ({"since": 5, "until": 4}, "since must be before until"),
+    ({"since": 0}, "at most 366 days"),
+    ({"since": 1, "until": 2, "what": 1}, "a question has"),
+    ({"import": {"format": "sacct"}}, "import.text"),
+    ({"import": {"text": "x" * (9 << 20)}}, "larger than 8 MiB"),
+])
+def test_what_is_no_question_is_refused(past, question, sentence):
+    assert sentence in answer(past, question, code=400)
+
+
+@pytest.mark.parametrize("changes,sentence", [
+    ({"policy": {"order": "nonsense"}}, "policy: "),
+    ({"policy": {"params": ["no.such=1"]}}, "there is no parameter \"no.such\""),
+    ({"policy": {"params": ["las.round_s=60"]}}, "no policy of this run takes las.round_s=60"),
+    ({"policy": {"colour": "red"}}, "policy.colour is not understood"),
+    ({"quotas": {"nobody": {"limit": 1}}}, "there was no tenant \"nobody\""),
+    ({"quotas": {"vision": {"limit": -1}}}, "a number from 0 on"),
+    ({"add_nodes": "/etc/passwd"}, "words such as 4x8:H100"),
+    ({"add_nodes": "1000000x8"}, "at most 100000 nodes"),
+    ({"weather": 1}, "changes: \"weather\" is not known"),
+])
+def test_a_change_that_cannot_be_says_why(past, changes, sentence):
+    q = answer(past, {"since": past.began, "changes": changes})
+    assert q["state"] == "failed" and sentence in q["error"], q
+
+
+def test_an_imported_past_needs_no_history(past):
+    head = "JobIDRaw|JobID|User|Account|Submit|Start|ElapsedRaw|State|AllocTRES\n"
+    row = "{0}|{0}|ann|nlp|2026-10-05T08:00:0{0}|2026-10-05T0{1}:00:00|3600|COMPLETED|gres/gpu:a100=4,gres/gpu=4\n"
+    text = head + row.format(1, 9) + row.format(2, 9)
+    q = answer(past, {"import": {"text": text}, "changes": {"policy": {"order": "sjf"}}})
+    assert q["state"] == "done", q
+    assert q["result"]["recorded"]["avg_wait_s"] > 3500 and q["result"]["before"]["avg_wait_s"] == 0
+    assert q["question"]["import"] == {"bytes": len(text)}
+    q = answer(past, {"import": {"text": text, "cluster": "1x4:a100"}, "changes": {}})
+    assert q["result"]["before"]["gpus"] == 4 and q["result"]["after"] is None
+    q = answer(past, {"import": {"text": "JobID|State\n1|RUNNING\n"}, "changes": {}})
+    assert q["state"] == "failed" and "make the file with: sacct" in q["error"]
+    q = answer(past, {"import": {"text": text, "cluster": "/etc/shadow"}, "changes": {}})
+    assert q["state"] == "failed" and "words such as" in q["error"]
+
+
+def test_the_command_asks_waits_and_shows(past, tmp_path):
+    a = cli(past, "whatif", "--since", "1h", "--quota", "vision.limit=4", "--set", "bundle=easy")
+    assert "recorded" in a.stdout and "with changes" in a.stdout and "wait, mean" in a.stdout
+    a = json.loads(cli(past, "whatif", "--since", "1h", "--quota", "vision.limit=none", "--json").stdout)
+    assert a["state"] == "done" and a["question"]["changes"] == {"quotas": {"vision": {"limit": None}}}
+    assert str(a["id"]) in cli(past, "whatif", "list").stdout
+    assert "completion, mean" in cli(past, "whatif", "show", a["id"]).stdout
+    cli(past, "whatif", "rm", a["id"])
+    assert "there is no question" in cli(past, "whatif", "show", a["id"], code=1).stderr
+    assert "no tenant" in cli(past, "whatif", "--quota", "x.limit=1", code=1).stderr
+    assert "--quota takes" in cli(past, "whatif", "--quota", "x=1", code=2).stderr
+    assert "--since takes" in cli(past, "whatif", "--since", "never", code=2).stderr
+    swf = tmp_path / "t.swf"
+    swf.write_text("; past\n1 0 5 100 4 -1 -1 4 200 -1 1 7 1 -1 1 1 -1 -1\n2 0 105 100 4 -1 -1 4 200 -1 1 7 1 -1 1 1 -1 -1\n")
+    assert "2 jobs from" in cli(past, "whatif", "--trace", swf, "--add-nodes", "1x4").stdout
+
+
+def test_the_past_is_exported_for_the_simulator(past, tmp_path):
+    folder = tmp_path / "past"
+    a = subprocess.run([str(daemon_lib.STOKER), "export", str(folder), "--since", "1h", "--state", str(past.state)],
+                       capture_output=True, text=True, check=True)
+    words = a.stdout.splitlines()[-1].split()
+    assert words[:2] == ["stoker", "sim"]
+    jobs = [json.loads(line) for line in (folder / "jobs.jsonl").read_text().splitlines()]
+    assert [j["tenant"] for j in jobs] == ["vision"] * 4 and jobs[3]["after"] == [{"on": 1, "type": "afterok"}]
+    runs = json.loads(subprocess.run([str(daemon_lib.STOKER), *words[1:], "--json"], capture_output=True, text=True, check=True).stdout)["runs"]
+    assert [r["bundle"] for r in runs] == ["recorded", "fifo"] and runs[1]["finished"] == 4
+    again = subprocess.run([str(daemon_lib.STOKER), "export", str(folder), "--state", str(past.state)], capture_output=True, text=True)
+    assert again.returncode == 1 and "exists" in again.stderr
+
+
+def test_a_baseline_is_kept_and_compared_with(past):
+    a = cli(past, "baseline", "add", "first", "--since", "1h", "--note", "two GPUs for vision")
+    assert "4 jobs" in a.stdout or "jobs; compare" in a.stdout
+    assert "already" in cli(past, "baseline", "add", "first", "--since", "1h", code=1).stderr
+    cli(past, "quota", "set", "vision", "limit=4")
+    try:
+        job = past.submit(command=["/bin/sleep", "0.3"], gpus=4)
+        past.wait(job)
+        c = past.get("/v1/baselines/first/compare?since=%d" % past.began)
+        check(past, "Compared", c)
+        figures = c["baseline"]["figures"]
+        assert figures["jobs"] == 4 and figures["completed"] == 4 and figures["gpus"] == 4
+        assert figures["jobs_with_steps"] == 1 and figures["steps_per_gpu_hour"] > 500 * 3600 / 2 / 3
+        assert c["period"]["jobs"] == 5 and 0 < c["period"]["utilization"] <= 1
+        assert any(n["kind"] == "quota" and "limit" in n["text"] and n["user"] for n in c["notes"])
+        shown = cli(past, "baseline", "compare", "first").stdout
+        assert "wait, mean" in shown and "What was changed:" in shown and "two GPUs for vision" in shown
+        check(past, "Baselines", past.get("/v1/baselines"))
+        assert "first" in cli(past, "baseline", "list").stdout
+    finally:
+        cli(past, "quota", "set", "vision", "limit=config")
+    cli(past, "baseline", "rm", "first")
+    assert past.client().get("/v1/baselines/first/compare").status == 404
+
+
+def test_changes_are_written_down_and_last(tmp_path):
+    with daemon_lib.Daemon(tmp_path, gpus=2, config="policy: {bundle: fifo}\n") as d:
+        (first,) = d.get("/v1/notes")["notes"]
+        assert first["kind"] == "config"
+        d.config.write_text("policy: {bundle: easy}\n")
+        d.reload()
+        for _ in range(100):
+            notes = d.get("/v1/notes")["notes"]
+            if len(notes) > 1:
+                break
+            time.sleep(0.1)
+        assert notes[0]["text"] == 'policy.bundle: "fifo" -> "easy"'
+        check(d, "Notes", {"notes": notes})
+        d.restart()
+        assert d.get("/v1/notes")["notes"] == notes  # nothing was changed
+        d.post("/v1/rules", {"name": "boost", "when": "0 0 * * *", "until": "30h", "then": [{"kind": "train", "priority": "+7"}]})
+        assert d.get("/v1/notes")["notes"][0]["text"] == "rule boost added"
+        assert d.client().ask("DELETE", "/v1/rules/boost").status == 200
+        assert d.get("/v1/notes")["notes"][0]["text"] == "rule boost removed"
+        d.config.write_text("policy: {bundle: easy}\ntenants:\n  - {name: a, limit: 1}\n")
+        d.restart()
+        assert "teams.tenants" in d.get("/v1/notes")["notes"][0]["text"]
+        # what was asked outlives the daemon
+        job = d.submit(command=["/bin/true"], gpus=1)
+        d.wait(job)
+        q = answer(d, {"since": time.time() - 600, "changes": {}})
+        d.kill()
+        d.start()
+        assert d.get(f"/v1/whatif/{q['id']}")["result"] == q["result"]
+
+
+def test_a_user_has_one_question_at_a_time(past):
+    line = "{0} {0} 5 100 4 -1 -1 4 200 -1 1 7 1 -1 1 1 -1 -1\n"
+    text = "; past\n" + "".join(line.format(i) for i in range(1, 60000))
+    user = past.web(past.post("/v1/tokens", {"role": "user"})["token"])
+    first = user.post("/v1/whatif", {"import": {"text": text}, "changes": {}})
+    assert first.status == 201
+    second = user.post("/v1/whatif", {"import": {"text": text}, "changes": {}})
+    assert second.status == 429 and "only operators may have several" in second.message
+    third = past.client().post("/v1/whatif", {"import": {"text": text}, "changes": {}})
+    assert third.status == 201  # an admin may
+    waiting = past.get(f"/v1/whatif/{third.json['id']}")
+    assert waiting["state"] in ("waiting", "running", "done")
+    for a in (third, first):  # taken back, whether they wait, run or are done
+        assert past.client().ask("DELETE", f"/v1/whatif/{a.json['id']}").status == 200
+        assert past.client().get(f"/v1/whatif/{a.json['id']}").status == 404
+    assert user.post("/v1/baselines", {"name": "x", "since": 1}).status == 403
+
+
+def test_scheduling_goes_on_while_the_past_is_simulated(past):
+    line = "{0} {0} 5 100 4 -1 -1 4 200 -1 1 7 1 -1 1 1 -1 -1\n"
+    text = "; past\n" + "".join(line.format(i) for i in range(1, 100000))
+    number = past.post("/v1/whatif", {"import": {"text": text}, "changes": {"policy": {"bundle": "sjf"}}})["id"]
+    for _ in range(5):
+        assert past.wait(past.submit(command=["/bin/true"], gpus=1))["cause"] == "completed"
+    past.client().ask("DELETE", f"/v1/whatif/{number}")
