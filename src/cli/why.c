@@ -16,7 +16,8 @@ static void print_hold(const json_t *h)
                  {"reservation", ", has reserved them"},
                  {"group", ", so many of its group must stay up"},
                  {"min_run", ", not to be stopped"},
-                 {"per_day", ", has given way often enough"}};
+                 {"per_day", ", has given way often enough"},
+                 {"deadline", ", would miss its deadline"}};
     const json_t *shield = json_object_get(h, "protected");
     double until = stk_num(shield, "until", 0);
     char text[32];

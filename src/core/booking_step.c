@@ -52,7 +52,7 @@ static bool goes_first(const struct stk_job *a, const struct stk_job *b)
 /* It is neither protected nor needed; if so, this is looked at again when that is over. */
 static bool may_go(struct stk_state *s, uint32_t job, stk_time now)
 {
-    const stk_time until = stk_stake_until(s, &s->jobs[job]);
+    const stk_time until = stk_stake_until(s, &s->jobs[job], now);
 
     if (until <= now)
         return stk_budget_spares(s, job, 1);

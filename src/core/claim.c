@@ -15,7 +15,7 @@ const char *stk_shield_name(enum stk_shield s)
         [STK_SHIELD_NONE] = "none",         [STK_SHIELD_OWN] = "own",
         [STK_SHIELD_CRITICAL] = "critical", [STK_SHIELD_RESERVATION] = "reservation",
         [STK_SHIELD_GROUP] = "group",       [STK_SHIELD_MIN_RUN] = "min_run",
-        [STK_SHIELD_PER_DAY] = "per_day",
+        [STK_SHIELD_PER_DAY] = "per_day",   [STK_SHIELD_DEADLINE] = "deadline",
     };
 
     return (unsigned)s < STK_SHIELDS ? names[s] : "?";
@@ -76,11 +76,13 @@ static enum stk_shield for_a_while(const struct stk_state *s, const struct stk_j
 {
     const stk_time least = s->terms[v - s->jobs].min_run;
 
-    *until = stk_stake_until(s, v);
+    *until = stk_stake_until(s, v, now);
     if (*until <= now) {
         *until = 0;
         return STK_SHIELD_NONE;
     }
+    if (*until == v->expected_end && stk_stake_in_time(s, v, now))
+        return STK_SHIELD_DEADLINE;
     return *until == v->started + (least ? least : s->stake_rule.min_run) ? STK_SHIELD_MIN_RUN
                                                                           : STK_SHIELD_PER_DAY;
 }

@@ -23,6 +23,7 @@ enum stk_shield {
     STK_SHIELD_GROUP,       /* of its group so many must stay up */
     STK_SHIELD_MIN_RUN,     /* it started a short time ago, until 'until' */
     STK_SHIELD_PER_DAY,     /* it gave way often enough today, likewise */
+    STK_SHIELD_DEADLINE,    /* it would miss its deadline, likewise */
     STK_SHIELDS
 };
 

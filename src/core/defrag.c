@@ -110,7 +110,7 @@ static bool may_move(struct stk_state *s, uint32_t pool, const struct stk_job *v
 {
     const uint32_t job = (uint32_t)(v - s->jobs);
 
-    if ((!s->defrag_all && !s->terms[job].movable) || stk_stake_until(s, v) > s->now ||
+    if ((!s->defrag_all && !s->terms[job].movable) || stk_stake_until(s, v, s->now) > s->now ||
         !stk_budget_spares(s, job, 1))
         return false;
     return (v->state == STK_JOB_RUNNING || v->state == STK_JOB_PLACED) && v->pool == pool &&

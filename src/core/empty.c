@@ -61,7 +61,7 @@ static enum stk_stay stays(struct stk_state *s, uint32_t job, stk_time now)
         return STK_STAY_UNASKED;
     if (stk_booking_owns(s, job))
         return STK_STAY_RESERVED;
-    return stk_stake_until(s, j) > now ? STK_STAY_PROTECTED : STK_STAY_MAX;
+    return stk_stake_until(s, j, now) > now ? STK_STAY_PROTECTED : STK_STAY_MAX;
 }
 
 /* Jobs on the node, the largest first; false: too many. */

@@ -81,8 +81,8 @@ static bool may_go(struct stk_state *s, uint32_t job, stk_time now)
         return false;
     if (!j->lease)
         return true;
-    if (stk_stake_until(s, j) > now) {
-        stk_stake_spared(s, j->pool, stk_stake_until(s, j));
+    if (stk_stake_until(s, j, now) > now) {
+        stk_stake_spared(s, j->pool, stk_stake_until(s, j, now));
         return false;
     }
     return stk_budget_take(s, job);

@@ -31,6 +31,7 @@ enum {
     P_FIRST,
     P_MIN_RUN,
     P_PER_DAY,
+    P_SPARE,
     P_BEST_EFFORT,
     P_STANDARD,
     P_DRAIN_AFTER,
@@ -65,6 +66,10 @@ const struct stk_param stk_core_params[] = {
                    "after a start a job gives way to nobody for so long, unless it says otherwise"},
     [P_PER_DAY] = {"preempt.per_day", STK_PARAM_INT, "0", 0, 1000000, NULL,
                    "a job gives way at most so often within 24 hours; 0: as often as it must"},
+    [P_SPARE] =
+        {"preempt.deadline_spare_s", STK_PARAM_SECONDS, "600", 0, 31536000, NULL,
+         "a job that would have less than this to spare before its deadline, if it gave way "
+         "and came back at once, gives way to nobody; not best-effort jobs"},
     [P_BEST_EFFORT] = {"preempt.best_effort", STK_PARAM_WORD, "suspend", 0, 0,
                        "suspend|signal|kill",
                        "how best-effort jobs that give way leave: asleep if they can, warned with "
@@ -108,6 +113,7 @@ static void stake_init(struct stk_state *s, const struct stk_core_config *cfg)
     r->unreported = stk_params_seconds(p, &stk_core_params[P_UNREPORTED]);
     r->latest = stk_params_word(p, &stk_core_params[P_FIRST], "latest");
     r->min_run = stk_params_seconds(p, &stk_core_params[P_MIN_RUN]);
+    r->spare = stk_params_seconds(p, &stk_core_params[P_SPARE]);
     r->per_day = (uint32_t)stk_params_int(p, &stk_core_params[P_PER_DAY]);
     r->leave[STK_TIER_BEST_EFFORT] = leave_of(p, &stk_core_params[P_BEST_EFFORT]);
     r->leave[STK_TIER_STANDARD] = leave_of(p, &stk_core_params[P_STANDARD]);

@@ -33,25 +33,40 @@ static stk_time unsaved(const struct stk_state *s, const struct stk_job *j, stk_
     return now - (saved > j->started ? saved : j->started);
 }
 
+/* By how much it would end later if it gave way and came back at once. */
+static stk_time later(const struct stk_state *s, const struct stk_job *j, stk_time now)
+{
+    const enum stk_leave how = stk_stake_leave(s, j);
+
+    if (how == STK_LEAVE_SUSPEND && s->stake_rule.sleeps &&
+        s->shapes[j->shape].demand.share != STK_SHARE_MPS)
+        return by_size(&s->stake_rule.suspend, j->gpus);
+    if (how != STK_LEAVE_KILL && s->terms[j - s->jobs].signals)
+        return by_size(&s->stake_rule.restart, j->gpus);
+    return by_size(&s->stake_rule.restart, j->gpus) + unsaved(s, j, now);
+}
+
 int64_t stk_stake_units(const struct stk_state *s, const struct stk_job *j, stk_time now)
 {
     const struct stk_demand *d = &s->shapes[j->shape].demand;
-    const enum stk_leave how = stk_stake_leave(s, j);
     int64_t size = (int64_t)j->gpus * (d->gpu_milli ? d->gpu_milli : 1000);
-    stk_time t;
+    stk_time t = later(s, j, now);
 
-    if (how == STK_LEAVE_SUSPEND && s->stake_rule.sleeps && d->share != STK_SHARE_MPS)
-        t = by_size(&s->stake_rule.suspend, j->gpus);
-    else if (how != STK_LEAVE_KILL && s->terms[j - s->jobs].signals)
-        t = by_size(&s->stake_rule.restart, j->gpus);
-    else
-        t = by_size(&s->stake_rule.restart, j->gpus) + unsaved(s, j, now);
     t = t > MOST ? MOST : t;
     t = t < STK_SECOND ? STK_SECOND : t;
     return (size ? size : 1) * (t / STK_SECOND);
 }
 
-stk_time stk_stake_until(const struct stk_state *s, const struct stk_job *j)
+bool stk_stake_in_time(const struct stk_state *s, const struct stk_job *j, stk_time now)
+{
+    const stk_time deadline = s->terms[j - s->jobs].deadline;
+
+    return deadline && j->tier > STK_TIER_BEST_EFFORT && j->estimate > 0 && j->expected_end > now &&
+           j->expected_end <= deadline &&
+           deadline - j->expected_end < later(s, j, now) + s->stake_rule.spare;
+}
+
+stk_time stk_stake_until(const struct stk_state *s, const struct stk_job *j, stk_time now)
 {
     const struct stk_stake *k = &s->stakes[j - s->jobs];
     stk_time least, until;
@@ -63,6 +78,8 @@ stk_time stk_stake_until(const struct stk_state *s, const struct stk_job *j)
     until = least ? j->started + least : 0;
     if (s->stake_rule.per_day && k->times >= s->stake_rule.per_day && k->day + STK_DAY > until)
         until = k->day + STK_DAY;
+    if (j->expected_end > until && stk_stake_in_time(s, j, now))
+        until = j->expected_end;
     return until;
 }
 

@@ -10,9 +10,10 @@
  * time to save; or at once. The engine does the next best when it cannot do the first.
  *
  * It is protected for a while after each start (preempt.min_run_s, or its own), and when it gave
- * way preempt.per_day times within a day, until that day is over. Nobody is protected from those
- * who get what is guaranteed to them. When somebody was spared for that, the core wakes when it is
- * over.
+ * way preempt.per_day times within a day, until that day is over; and while it will meet its
+ * deadline if it goes on, and would miss it if it gave way, unless it is best-effort. Nobody is
+ * protected from those who get what is guaranteed to them. When somebody was spared for that, the
+ * core wakes when it is over.
  */
 #ifndef STK_CORE_STAKE_H
 #define STK_CORE_STAKE_H
@@ -29,7 +30,9 @@ enum stk_leave stk_stake_leave(const struct stk_state *s, const struct stk_job *
 int64_t stk_stake_units(const struct stk_state *s, const struct stk_job *j, stk_time now);
 
 /* Until when it need not give way; now, or before: it must. */
-stk_time stk_stake_until(const struct stk_state *s, const struct stk_job *j);
+stk_time stk_stake_until(const struct stk_state *s, const struct stk_job *j, stk_time now);
+/* It meets its deadline if it goes on, and would miss it if it gave way. */
+bool stk_stake_in_time(const struct stk_state *s, const struct stk_job *j, stk_time now);
 
 /* For decide(): it would have gone, and is protected until then. */
 void stk_stake_spared(struct stk_state *s, uint32_t pool, stk_time until);

@@ -314,6 +314,7 @@ struct stk_by_size { /* a time that depends on the GPUs of a job */
 
 struct stk_stake_rule { /* parameters */
     stk_time unreported, min_run;
+    stk_time spare;   /* what a job must have to spare before its deadline, to be stopped */
     uint32_t per_day; /* 0: as often as it must */
     uint8_t leave[STK_TIER_MAX];
     struct stk_by_size restart, suspend;

@@ -24,7 +24,7 @@ static void consider(struct stk_victim_search *x, uint32_t id, int class)
 
     if (class < 0 || stk_booking_owns(s, id))
         return;
-    until = x->rule->reclaims ? 0 : stk_stake_until(s, &s->jobs[id]);
+    until = x->rule->reclaims ? 0 : stk_stake_until(s, &s->jobs[id], x->ask->now);
     if (until > x->ask->now)
         stk_stake_spared(s, x->ask->pool, until);
     else

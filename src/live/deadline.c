@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deadline.c - whether a job will have ended in time. Before it is submitted: it is submitted to a
- * fork, and a forecast is made of that. */
+/* deadline.c - whether a job will have ended in time. Of one that is only about to be submitted:
+ * answer.c. */
 #include <stdio.h>
 #include <time.h>
 
 #include "core/state.h"
 #include "forecast/forecast.h"
 #include "live/state.h"
-
-#define MOST_ELEMENTS 1000u /* of an array that are submitted to the fork */
 
 struct stk_deadline stk_live_judge(stk_time deadline, stk_time now, const struct stk_expected *when)
 {
@@ -45,27 +43,6 @@ bool stk_live_deadline(struct stk_live *l, stk_job_number number, struct stk_dea
     *ret = stk_live_judge(s->terms[slot].deadline, l->cfg.clock(l->cfg.ctx),
                           stk_live_expected(l, number, &when) ? &when : NULL);
     return true;
-}
-
-int stk_live_deadline_of(struct stk_live *l, const struct stk_job_spec *job, uint32_t n,
-                         struct stk_deadline *ret, struct stk_err *err)
-{
-    const struct stk_core *core = l->core;
-    struct stk_core *fork = NULL;
-    struct stk_expected when = {.end_p50 = STK_NEVER_TIME, .end_p90 = STK_NEVER_TIME};
-    struct stk_event ev = {.at = l->now, .type = STK_EV_SUBMIT, .u.spec = job};
-    int rc = stk_core_fork(core, &fork, err);
-
-    for (uint32_t i = 0; rc == 0 && i < (n < MOST_ELEMENTS ? n : MOST_ELEMENTS); i++) {
-        ev.job = stk_core_next_job(fork);
-        rc = stk_core_apply(fork, &ev, err);
-    }
-    if (rc == 0 && stk_core_state(fork)->jobs[ev.job.i].state != STK_JOB_DONE)
-        rc = stk_live_foresee(l, fork, &ev.job.i, 1, &when, err);
-    stk_core_free(fork);
-    if (rc == 0)
-        *ret = stk_live_judge(job->terms.deadline, l->now, &when);
-    return rc;
 }
 
 void stk_live_say_time(stk_time at, char *buf, size_t size)

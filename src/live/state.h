@@ -250,9 +250,7 @@ struct stk_expected;
 int stk_live_foresee(struct stk_live *l, const struct stk_core *core, const uint32_t *jobs,
                      uint32_t n, struct stk_expected *ret, struct stk_err *err);
 
-/* deadline.c: of the last of 'n' such jobs, if they were submitted now. */
-int stk_live_deadline_of(struct stk_live *l, const struct stk_job_spec *job, uint32_t n,
-                         struct stk_deadline *ret, struct stk_err *err);
+/* deadline.c */
 void stk_live_say_time(stk_time at, char *buf, size_t size); /* "2026-01-31 08:00:00" */
 struct stk_deadline stk_live_judge(stk_time deadline, stk_time now,
                                    const struct stk_expected *when);

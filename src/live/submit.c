@@ -11,31 +11,11 @@
 
 #include "base/hash.h"
 #include "core/state.h"
-#include "core/try.h"
-#include "live/state.h"
+#include "live/answer.h"
 #include "store/sha.h"
 #include "sys/pattern.h"
 
 #define MAX_JOBS_PER_REQUEST 200000
-
-struct draft { /* one description, checked */
-    struct stk_spec spec;
-    json_t *json; /* borrowed from the request */
-    uint32_t n;   /* jobs it makes */
-    bool each;    /* every one has dependencies of its own */
-};
-
-static int refuse(struct stk_live_request *r, int status, const char *code, const char *text)
-{
-    r->status = status;
-    r->answer = stk_live_error(code, text);
-    return 1;
-}
-
-static int refuse_err(struct stk_live_request *r, int rc, const struct stk_err *err)
-{
-    return refuse(r, rc == -ENOMEM ? 500 : 400, rc == -ENOMEM ? "no_memory" : "bad_job", err->text);
-}
 
 const struct stk_user *stk_live_user(struct stk_live *l, uint32_t uid)
 {
@@ -116,7 +96,7 @@ int stk_live_resolve_part(const struct stk_live *l, struct stk_spec *s, struct s
 
 /* Whatever could be wrong with the dependencies of any job of the draft must be found here: once
  * jobs are being made, an error would undo the whole turn. */
-static int check_deps(struct stk_live *l, const struct draft *d, struct stk_err *err)
+static int check_deps(struct stk_live *l, const struct stk_draft *d, struct stk_err *err)
 {
     const struct stk_spec *s = &d->spec;
     int rc = stk_live_find_deps(l, s, 0, &l->deps, err);
@@ -161,7 +141,7 @@ int stk_live_read(struct stk_live *l, uint32_t uid, const json_t *checked, struc
 }
 
 /* A limit that its queue gave it is kept by its supervisor, as one of its own. */
-static int limit_time(struct draft *d, struct stk_err *err)
+static int limit_time(struct stk_draft *d, struct stk_err *err)
 {
     if (d->spec.time_limit == 0 || json_object_get(d->json, "time_limit_s"))
         return 0;
@@ -171,7 +151,7 @@ static int limit_time(struct draft *d, struct stk_err *err)
                : 0;
 }
 
-static int draft_one(struct stk_live *l, const struct stk_who *who, struct draft *d,
+static int draft_one(struct stk_live *l, const struct stk_who *who, struct stk_draft *d,
                      struct stk_err *err)
 {
     int rc = stk_spec_check(d->json, err);
@@ -220,7 +200,7 @@ static stk_job_number same_name(const struct stk_live *l, uint32_t uid, const ch
 struct making { /* jobs being made from one draft */
     struct stk_live *l;
     const struct stk_who *who;
-    struct draft *d;
+    struct stk_draft *d;
     int64_t spec_id;
     stk_job_number first;
     stk_job_number after; /* singleton: the job of this name before it; 0: none */
@@ -314,8 +294,8 @@ static int put_items(struct stk_live *l, stk_job_number job, const json_t *items
 }
 
 /* Every job of one draft. */
-static int make_all(struct stk_live *l, const struct stk_who *who, struct draft *d, int64_t spec_id,
-                    struct stk_err *err)
+static int make_all(struct stk_live *l, const struct stk_who *who, struct stk_draft *d,
+                    int64_t spec_id, struct stk_err *err)
 {
     struct making m = {.l = l,
                        .who = who,
@@ -351,8 +331,8 @@ static int store_spec(struct stk_live *l, const json_t *json, char **last, int64
     return rc;
 }
 
-static int make_jobs(struct stk_live *l, struct stk_live_request *r, struct draft *drafts, size_t n,
-                     struct stk_err *err)
+static int make_jobs(struct stk_live *l, struct stk_live_request *r, struct stk_draft *drafts,
+                     size_t n, struct stk_err *err)
 {
     json_t *ids = n > 1 ? json_array() : NULL;
     char *last = NULL;
@@ -397,80 +377,8 @@ static int check_room(const struct stk_live *l, const struct stk_who *who, uint6
     return 0;
 }
 
-static json_t *gpu_list(uint64_t mask)
-{
-    json_t *list = json_array();
-
-    for (uint32_t i = 0; list && i < STK_MAX_NODE_GPUS; i++)
-        if ((mask >> i) & 1)
-            (void)json_array_append_new(list, json_integer(i));
-    return list;
-}
-
-static int answer_scheduled(struct stk_live *l, struct stk_live_request *r, const struct draft *d)
-{
-    r->status = 200;
-    r->answer = json_pack("{s:b, s:s, s:b, s:I, s:i}", "dry_run", 1, "answer", "later",
-                          "starts_now", 0, "expected_start",
-                          (json_int_t)stk_cron_next(&d->spec.cron, &l->zone, l->now / STK_SECOND),
-                          "evicts", 0);
-    return r->answer ? 0 : refuse(r, 500, "no_memory", "out of memory");
-}
-
-/* Whether it would end in time. > 0: it would not, and is refused for that. */
-static int answer_deadline(struct stk_live *l, struct stk_live_request *r, struct draft *d,
-                           json_t **ret)
-{
-    struct stk_job_spec job = d->spec.job;
-    struct stk_deadline when;
-    struct stk_err err = {{0}};
-    char earliest[64];
-    int rc = stk_live_find_deps(l, &d->spec, 0, &l->deps, &err);
-
-    job.deps = l->deps.deps;
-    job.n_deps = l->deps.n;
-    rc = rc < 0 ? rc : stk_live_deadline_of(l, &job, d->n, &when, &err);
-    if (rc < 0)
-        return refuse_err(r, rc, &err);
-    *ret = stk_live_show_deadline(&when);
-    if (!d->spec.deadline_required ||
-        (when.answer != STK_DEADLINE_INFEASIBLE && when.answer != STK_DEADLINE_LATE))
-        return 0;
-    stk_live_say_time(when.earliest, earliest, sizeof(earliest));
-    (void)stk_err_set(&err, -ERANGE,
-                      "it would not end by its deadline; the earliest that it would keep is %s "
-                      "(without deadline_required it is taken all the same)",
-                      earliest);
-    return refuse(r, 409, "deadline", err.text);
-}
-
-static int answer_dry(struct stk_live *l, struct stk_live_request *r, struct draft *d)
-{
-    static const char *const words[] = {"now", "later", "unknown", "never"};
-    struct stk_try t;
-    struct stk_err err = {{0}};
-    int rc = stk_live_find_deps(l, &d->spec, 0, &l->deps, &err);
-
-    d->spec.job.deps = l->deps.deps;
-    d->spec.job.n_deps = l->deps.n;
-    rc = rc < 0 ? rc : stk_core_try(l->core, &d->spec.job, l->now, &t, &err);
-    if (rc < 0)
-        return refuse_err(r, rc, &err);
-    r->status = 200;
-    r->answer = json_pack("{s:b, s:s, s:b, s:o, s:I}", "dry_run", 1, "answer", words[t.answer],
-                          "starts_now", t.answer == STK_TRY_NOW, "expected_start",
-                          t.at > 0 ? json_real((double)t.at / 1e6) : json_null(), "evicts",
-                          (json_int_t)t.evicts);
-    if (!r->answer)
-        return refuse(r, 500, "no_memory", "out of memory");
-    if (t.answer == STK_TRY_NOW && t.n_pieces > 0)
-        (void)json_object_set_new(r->answer, "gpu_indices", gpu_list(t.pieces[0].mask));
-    if (t.answer == STK_TRY_LATER || t.answer == STK_TRY_UNKNOWN)
-        (void)json_object_set_new(r->answer, "reason", json_string(stk_reason_name(t.why.code)));
-    return 0;
-}
-
-static int check_all(struct stk_live *l, struct stk_live_request *r, struct draft *drafts, size_t n)
+static int check_all(struct stk_live *l, struct stk_live_request *r, struct stk_draft *drafts,
+                     size_t n)
 {
     struct stk_err err = {{0}};
     uint64_t jobs = 0;
@@ -486,29 +394,30 @@ static int check_all(struct stk_live *l, struct stk_live_request *r, struct draf
             err = more;
         }
         if (rc < 0)
-            return refuse_err(r, rc, &err);
+            return stk_answer_error(r, rc, &err);
         jobs += drafts[i].n;
         if (jobs > MAX_JOBS_PER_REQUEST)
-            return refuse(r, 413, "too_many", "one request may make at most 200000 jobs");
+            return stk_answer_refuse(r, 413, "too_many",
+                                     "one request may make at most 200000 jobs");
     }
     rc = check_room(l, &r->who, jobs, &err);
-    return rc < 0 ? refuse(r, 429, "queue_full", err.text) : 0;
+    return rc < 0 ? stk_answer_refuse(r, 429, "queue_full", err.text) : 0;
 }
 
 int stk_live_submit_made(struct stk_live *l, struct stk_live_request *r,
                          const struct stk_who *owner, const char *key, json_t *take_value,
                          struct stk_err *err)
 {
-    struct draft d = {.json = r->body};
+    struct stk_draft d = {.json = r->body};
     struct stk_err why = {{0}};
     char *last = NULL;
     int64_t id = 0;
     int rc = draft_one(l, owner, &d, &why);
 
     if (rc == 0 && check_room(l, owner, 1, &why) < 0)
-        rc = refuse(r, 429, "queue_full", why.text);
+        rc = stk_answer_refuse(r, 429, "queue_full", why.text);
     else if (rc < 0)
-        rc = refuse_err(r, rc, &why);
+        rc = stk_answer_error(r, rc, &why);
     if (rc != 0)
         json_decref(take_value);
     else if (json_object_set_new(r->body, key, take_value) < 0)
@@ -537,7 +446,8 @@ static int check_key(struct stk_live *l, struct stk_live_request *r, struct stk_
     free(text);
     rc = stk_store_key_get(l->cfg.store, r->who.uid, r->key, l->now, &use, err);
     if (rc == 0 && memcmp(use.body, r->hash, sizeof(use.body)) != 0)
-        return refuse(r, 409, "key_reused", "this idempotency key was used for another request");
+        return stk_answer_refuse(r, 409, "key_reused",
+                                 "this idempotency key was used for another request");
     if (rc == 0) {
         r->status = 200;
         r->answer = json_pack("{s:I, s:I, s:b}", "id", (json_int_t)use.first, "count",
@@ -561,12 +471,13 @@ int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct st
 {
     size_t n = json_array_size(r->body);
     stk_job_number first = stk_core_state(l->core)->next_number;
-    struct draft *drafts;
-    json_t *deadline = NULL;
+    struct stk_draft *drafts;
+    json_t *deadlines = NULL;
     int rc;
 
     if (n == 0 || n > MAX_JOBS_PER_REQUEST) {
-        (void)refuse(r, 400, "bad_request", "a request has 1 to 200000 job descriptions");
+        (void)stk_answer_refuse(r, 400, "bad_request",
+                                "a request has 1 to 200000 job descriptions");
         return 0;
     }
     l->effort = 0;
@@ -578,19 +489,19 @@ int stk_live_do_submit(struct stk_live *l, struct stk_live_request *r, struct st
         return stk_err_set(err, -ENOMEM, "out of memory");
     rc = check_all(l, r, drafts, n);
     l->effort = 0; /* the same again, for what is made */
-    if (rc == 0 && n == 1 && drafts[0].spec.job.terms.deadline && !drafts[0].spec.scheduled)
-        rc = answer_deadline(l, r, &drafts[0], &deadline);
+    if (rc == 0)
+        rc = stk_live_answer_deadlines(l, r, drafts, n, &deadlines);
     if (rc == 0 && r->dry_run)
-        rc = drafts[0].spec.scheduled ? answer_scheduled(l, r, &drafts[0])
-                                      : answer_dry(l, r, &drafts[0]);
+        rc = stk_live_answer_dry(l, r, &drafts[0]);
     else if (rc == 0) {
         l->making = true;
         rc = make_jobs(l, r, drafts, n, err);
         l->making = false;
     }
-    if (rc == 0 && deadline && r->answer)
-        (void)json_object_set(r->answer, "deadline", deadline);
-    json_decref(deadline);
+    if (rc == 0 && deadlines && r->answer)
+        (void)json_object_set(r->answer, n == 1 ? "deadline" : "deadlines",
+                              n == 1 ? json_array_get(deadlines, 0) : deadlines);
+    json_decref(deadlines);
     if (rc == 0 && r->key && !r->dry_run)
         rc = keep_key(l, r, first, err);
     for (size_t i = 0; i < n; i++)
