@@ -2,7 +2,7 @@
 /* outlook.c - what is expected of a job: when it starts, and whether it keeps its deadline. */
 #include "api/show.h"
 #include "core/state.h"
-#include "forecast/forecast.h"
+#include "forecast/deadline.h"
 
 static json_t *time_or_null(stk_time t)
 {

@@ -12,7 +12,7 @@
 
 #include "core/state.h"
 #include "core/try.h"
-#include "forecast/forecast.h"
+#include "forecast/deadline.h"
 
 #define MOST_JOBS 1000u     /* that are submitted to the fork */
 #define MOST_DEADLINES 100u /* that are answered */
@@ -184,8 +184,8 @@ int stk_live_answer_deadlines(struct stk_live *l, struct stk_live_request *r,
             (void)json_array_append_new(*ret, json_null());
             continue;
         }
-        when =
-            stk_live_judge(drafts[i].spec.job.terms.deadline, l->now, asked ? &q.when[at] : NULL);
+        when = stk_deadline_judge(drafts[i].spec.job.terms.deadline, l->now,
+                                  asked ? &q.when[at] : NULL);
         at += asked;
         (void)json_array_append_new(*ret, stk_live_show_deadline(&when));
         rc = insist(r, &drafts[i], &when, i, n);

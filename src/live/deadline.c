@@ -5,32 +5,8 @@
 #include <time.h>
 
 #include "core/state.h"
-#include "forecast/forecast.h"
+#include "forecast/deadline.h"
 #include "live/state.h"
-
-struct stk_deadline stk_live_judge(stk_time deadline, stk_time now, const struct stk_expected *when)
-{
-    struct stk_deadline d = {.at = deadline, .answer = STK_DEADLINE_UNKNOWN};
-
-    if (now > deadline) {
-        d.answer = STK_DEADLINE_LATE;
-        d.margin = deadline - now;
-    } else if (when && when->end_p50 != STK_NEVER_TIME && when->end_p90 != STK_NEVER_TIME) {
-        d.answer = when->end_p90 <= deadline   ? STK_DEADLINE_FEASIBLE
-                   : when->end_p50 <= deadline ? STK_DEADLINE_AT_RISK
-                                               : STK_DEADLINE_INFEASIBLE;
-        d.margin = deadline - when->end_p90;
-        d.earliest = when->end_p90;
-    }
-    return d;
-}
-
-const char *stk_deadline_name(enum stk_deadline_answer a)
-{
-    static const char *const names[] = {"unknown", "feasible", "at_risk", "infeasible", "late"};
-
-    return (unsigned)a < sizeof(names) / sizeof(*names) ? names[a] : "?";
-}
 
 bool stk_live_deadline(struct stk_live *l, stk_job_number number, struct stk_deadline *ret)
 {
@@ -40,8 +16,8 @@ bool stk_live_deadline(struct stk_live *l, stk_job_number number, struct stk_dea
 
     if (slot == STK_NONE || s->terms[slot].deadline == 0)
         return false;
-    *ret = stk_live_judge(s->terms[slot].deadline, l->cfg.clock(l->cfg.ctx),
-                          stk_live_expected(l, number, &when) ? &when : NULL);
+    *ret = stk_deadline_judge(s->terms[slot].deadline, l->cfg.clock(l->cfg.ctx),
+                              stk_live_expected(l, number, &when) ? &when : NULL);
     return true;
 }
 

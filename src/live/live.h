@@ -234,26 +234,11 @@ json_t *stk_live_spec(struct stk_live *live, int64_t spec_id);
  * it will end. May be some seconds old. False: that cannot be foreseen. */
 struct stk_expected;
 bool stk_live_expected(struct stk_live *live, stk_job_number number, struct stk_expected *ret);
-/* Whether it will have ended by its deadline: in nine cases of ten, in half of them, or not even
- * that. */
-enum stk_deadline_answer {
-    STK_DEADLINE_UNKNOWN, /* its end cannot be foreseen */
-    STK_DEADLINE_FEASIBLE,
-    STK_DEADLINE_AT_RISK,
-    STK_DEADLINE_INFEASIBLE,
-    STK_DEADLINE_LATE /* it is over */
-};
-struct stk_deadline {
-    stk_time at;
-    enum stk_deadline_answer answer;
-    stk_time margin;   /* from when it should have ended, in nine cases of ten; < 0: beyond it */
-    stk_time earliest; /* the earliest deadline that would be feasible; 0: not known */
-};
+struct stk_deadline;
 /* False: the job has none. */
 bool stk_live_deadline(struct stk_live *live, stk_job_number number, struct stk_deadline *ret);
 /* {"at", "answer", "margin_s", "earliest"} */
 json_t *stk_live_show_deadline(const struct stk_deadline *d);
-const char *stk_deadline_name(enum stk_deadline_answer a);
 /* What would start a job that has not ended now. 0, -ENOENT, -ENOMEM, -EINVAL: what it names is
  * gone from the configuration. */
 struct stk_remedies;

@@ -252,8 +252,6 @@ int stk_live_foresee(struct stk_live *l, const struct stk_core *core, const uint
 
 /* deadline.c */
 void stk_live_say_time(stk_time at, char *buf, size_t size); /* "2026-01-31 08:00:00" */
-struct stk_deadline stk_live_judge(stk_time deadline, stk_time now,
-                                   const struct stk_expected *when);
 
 /* counts.c */
 void stk_live_counts_init(struct stk_live *l);

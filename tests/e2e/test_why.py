@@ -148,6 +148,14 @@ def test_deadlines_are_answered_at_once_and_shown(why):
     assert "feasible with" in why("show", good["id"])
     text = why("submit", "--gpus", "1", "--time", "1h", "--deadline", "+90m", "--deadline-required", "--", "true", code=1)
     assert "would not end by its deadline" in text and "the earliest that it would keep is" in text
+    job = {"command": ["/bin/true"], "workdir": "/", "gpus": 1, "time_limit_s": 3600}
+    soon, later = int(time.time()) + 5400, int(time.time()) + 36000
+    many = [{**job, "deadline": soon}, job, {**job, "deadline": later}, {**job, "deadline": later, "array": {"indices": [1, 2]}}]
+    reply = why.daemon.post("/v1/jobs", {"jobs": many})
+    assert [d and d["answer"] for d in reply["deadlines"]] == ["infeasible", None, "feasible", "feasible"] and reply["count"] == 5
+    refused = why.daemon.client().post("/v1/jobs", {"jobs": [job, {**job, "deadline": soon, "deadline_required": True}]})
+    assert refused.status == 409 and "job 2 of 2 would not end by its deadline" in refused.json["error"]["message"]
+    why("cancel", *[str(i) for i in reply["ids"]])
     for deadline, word in [("+5h", "feasible"), ("+90m", "infeasible")]:
         dry = json.loads(why("submit", "--json", "--dry-run", "--gpus", "1", "--time", "1h", "--deadline", deadline, "--", "true"))
         assert dry["dry_run"] and dry["deadline"]["answer"] == word

@@ -10,9 +10,11 @@
 #include "core/empty.h"
 #include "core/state.h"
 #include "drive/loop.h"
+#include "foresee.h"
 #include "model/reason.h"
 #include "sim/ruled.h"
 #include "sim/run.h"
+#include "sys/big.h"
 #include "windows.h"
 
 #define MOST_TURNS 200000
@@ -32,6 +34,8 @@ struct play {
     const char *file;
     FILE *out;
     struct stk_core *core;
+    const struct stk_cluster *cluster;
+    struct stk_predict *predict;
     struct seen *seen;
     struct scn_windows windows;
     uint32_t *job_of; /* index in the trace -> in the scenario */
@@ -72,6 +76,15 @@ static uint32_t drained(const struct play *p, const struct stk_event *ev)
     return i;
 }
 
+/* How long it ran is known from now on. */
+static void learn(struct play *p, const struct stk_job *j)
+{
+    const struct stk_run_kind k = {j->tenant, j->gpus, j->estimate};
+
+    if (j->state == STK_JOB_DONE && j->cause == STK_CAUSE_OK)
+        stk_predict_ran(p->predict, &k, j->served);
+}
+
 static void event(void *ctx, const struct stk_event *ev, const struct stk_core *core)
 {
     struct play *p = ctx;
@@ -102,6 +115,7 @@ static void event(void *ctx, const struct stk_event *ev, const struct stk_core *
         j = seen_of(p, s, ev->job.i);
         if (s->jobs[ev->job.i].state == STK_JOB_DONE)
             j->end = ev->at;
+        learn(p, &s->jobs[ev->job.i]);
         break;
     case STK_EV_RESERVE:
     case STK_EV_UNRESERVE:
@@ -357,8 +371,23 @@ static uint64_t gpus_free(const struct stk_state *s)
     return n;
 }
 
+static bool foreseen(struct play *p, const struct scn_step *step, stk_time now, char *got,
+                     size_t size)
+{
+    const struct stk_job *row = step->job == SCN_NONE ? NULL : row_of(p, step->job);
+    const struct scn_look look = {.core = p->core,
+                                  .cluster = p->cluster,
+                                  .predict = p->predict,
+                                  .slot = row ? p->seen[step->job].slot : STK_NONE,
+                                  .now = now};
+
+    return scn_look(&look, step, got, size);
+}
+
 static bool holds(struct play *p, const struct scn_step *step, stk_time now)
 {
+    char got[SCN_MAX_LINE];
+
     const struct stk_state *s = stk_core_state(p->core);
     const struct seen *j = step_job(p, step);
     const struct stk_job *row = row_of(p, (uint32_t)(j - p->seen));
@@ -395,16 +424,19 @@ static bool holds(struct play *p, const struct scn_step *step, stk_time now)
     case SCN_WINDOW:
         return scn_window_is(&p->windows, s, step);
     default:
-        return true;
+        return step->verb < SCN_DEADLINE || foreseen(p, step, now, got, sizeof(got));
     }
 }
 
-static void show_got(struct play *p, const struct scn_step *step, char *got, size_t size)
+static void show_got(struct play *p, const struct scn_step *step, stk_time now, char *got,
+                     size_t size)
 {
     const struct seen *j = step_job(p, step);
     char t[32];
 
-    if (step->verb == SCN_QUIET) {
+    if (step->verb >= SCN_DEADLINE) {
+        (void)foreseen(p, step, now, got, size);
+    } else if (step->verb == SCN_QUIET) {
         (void)snprintf(got, size, "the last start or eviction was at %s",
                        scn_show_time(p->moved, t));
     } else if (step->verb == SCN_FREE) {
@@ -442,13 +474,17 @@ static void check(struct play *p, const struct scn_step *step, stk_time now)
                                         [SCN_QUIET] = "nothing moves",
                                         [SCN_FREE] = "GPUs free",
                                         [SCN_IS_EMPTY] = "node is empty",
-                                        [SCN_WINDOW] = "reservation"};
+                                        [SCN_WINDOW] = "reservation",
+                                        [SCN_DEADLINE] = "deadline",
+                                        [SCN_WOULD] = "would start with",
+                                        [SCN_CLAIMS] = "claims",
+                                        [SCN_LENDS] = "lends"};
     char got[SCN_MAX_LINE * 2] = "", at[32];
 
     if (holds(p, step, now) != step->not )
         return;
     p->failed++;
-    show_got(p, step, got, sizeof(got));
+    show_got(p, step, now, got, sizeof(got));
     (void)fprintf(p->out,
                   "%s:%u: in \"%s\", at %s\n    expected: %s%s%s%s%s%s%s%s\n    got:      %s\n",
                   p->file, step->line, p->s->title, scn_show_time(now, at),
@@ -570,7 +606,9 @@ int scn_play(const struct scenario *s, const char *file, FILE *out, struct stk_e
     if (!w)
         return stk_err_set(err, -ENOMEM, "out of memory");
     p.trace = &w->trace;
-    rc = read_all(s, w, err);
+    p.cluster = &w->cluster;
+    p.predict = stk_predict_new(&stk_big_mem);
+    rc = p.predict ? read_all(s, w, err) : stk_err_set(err, -ENOMEM, "out of memory");
     rc = rc < 0 ? rc : match_jobs(&p, err);
     o.split = w->cluster.pools.n > 1;
     o.tenants = s->tenants.len > 0 ? &w->tenants : NULL;
@@ -595,6 +633,7 @@ int scn_play(const struct scenario *s, const char *file, FILE *out, struct stk_e
     if (rc == 0 && p.next_step < s->n_steps)
         rc = stk_err_set(err, -EPROTO, "line %u was never reached", s->steps[p.next_step].line);
     free(p.windows.of);
+    stk_predict_free(p.predict);
     free(p.seen);
     free(p.job_of);
     stk_tenants_free(&w->tenants);

@@ -57,6 +57,11 @@ enum scn_verb {
     SCN_FREE,      /* number: GPUs are free */
     SCN_IS_EMPTY,  /* number: the node */
     SCN_WINDOW,    /* window, or job: a reservation is what the text says */
+    /* what is not there yet: foresee.h; from here on */
+    SCN_DEADLINE, /* text: the answer; time: the earliest; number: to spare */
+    SCN_WOULD,    /* text: with this it would start now */
+    SCN_CLAIMS,   /* text: what it is entitled to */
+    SCN_LENDS,    /* text: from and to; number: milli-GPU */
 };
 
 struct scn_step {

@@ -162,6 +162,60 @@ static int expect_times(struct parser *p, uint32_t at, struct scn_step *step)
     return 0;
 }
 
+static int set_text(struct scn_step *step, const char *text)
+{
+    (void)snprintf(step->text, sizeof(step->text), "%s", text);
+    return 0;
+}
+
+/* "feasible", "feasible with 30m to spare". */
+static int expect_feasible(struct parser *p, uint32_t at, struct scn_step *step)
+{
+    stk_time t;
+
+    if (at < p->n) {
+        if (at + 4 != p->n || !scn_is(p, at, "with") || !scn_time(p->word[at + 1], &t) ||
+            !scn_is(p, at + 2, "to") || !scn_is(p, at + 3, "spare"))
+            return scn_wrong(p, "expected \"feasible with TIME to spare\"");
+        step->number = t;
+    }
+    return set_text(step, "feasible");
+}
+
+/* "infeasible", "infeasible, earliest 2h". */
+static int expect_infeasible(struct parser *p, uint32_t at, struct scn_step *step)
+{
+    if (at < p->n &&
+        (at + 2 != p->n || !scn_is(p, at, "earliest") || !scn_time(p->word[at + 1], &step->time)))
+        return scn_wrong(p, "expected \"infeasible, earliest TIME\"");
+    return set_text(step, "infeasible");
+}
+
+/* "at risk", "late". */
+static int expect_risk(struct parser *p, uint32_t at, struct scn_step *step)
+{
+    if (at + 1 != p->n || !scn_is(p, at, "risk"))
+        return scn_wrong(p, "expected \"at risk\"");
+    return set_text(step, "at_risk");
+}
+
+static int expect_late(struct parser *p, uint32_t at, struct scn_step *step)
+{
+    return at == p->n ? set_text(step, "late") : scn_wrong(p, "expected \"late\"");
+}
+
+/* "would start with gpus 2", "would not start with ...". */
+static int expect_would(struct parser *p, uint32_t at, struct scn_step *step)
+{
+    if (scn_is(p, at, "not")) {
+        step->not = true;
+        at++;
+    }
+    if (at + 2 >= p->n || !scn_is(p, at, "start") || !scn_is(p, at + 1, "with"))
+        return scn_wrong(p, "expected \"would start with KIND VALUE\", or \"with nothing\"");
+    return expect_text(p, at + 2, step);
+}
+
 static int expect_verb(struct parser *p, uint32_t at, struct scn_step *step)
 {
     static const struct {
@@ -186,7 +240,14 @@ static int expect_verb(struct parser *p, uint32_t at, struct scn_step *step)
                {"held", SCN_HELD, expect_at},
                {"asleep", SCN_ASLEEP, expect_at},
                {"stopping", SCN_STOPPING, expect_at},
-               {"preempted", SCN_PREEMPTED, expect_times}};
+               {"preempted", SCN_PREEMPTED, expect_times},
+               {"feasible", SCN_DEADLINE, expect_feasible},
+               {"infeasible", SCN_DEADLINE, expect_infeasible},
+               {"infeasible,", SCN_DEADLINE, expect_infeasible},
+               {"at", SCN_DEADLINE, expect_risk},
+               {"late", SCN_DEADLINE, expect_late},
+               {"would", SCN_WOULD, expect_would},
+               {"claims", SCN_CLAIMS, expect_text}};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (scn_is(p, at, all[i].word)) {
@@ -195,7 +256,8 @@ static int expect_verb(struct parser *p, uint32_t at, struct scn_step *step)
         }
     return scn_wrong(
         p,
-        "expected runs, waits, starts, ends, evicted, moved, held, asleep, stopping, preempted or "
+        "expected feasible, infeasible, at risk, late, would, claims, "
+        "runs, waits, starts, ends, evicted, moved, held, asleep, stopping, preempted or "
         "refused, got \"%.30s\"",
         at < p->n ? p->word[at] : "");
 }
@@ -225,6 +287,17 @@ static int expect_node(struct parser *p)
     return add_step(p, &step);
 }
 
+/* "vision lends 3 to speech" */
+static int expect_lends(struct parser *p)
+{
+    struct scn_step step = step_of(p, SCN_LENDS);
+
+    if (p->n != 6 || !scn_is(p, 4, "to") || (step.number = scn_milli(p->word[3])) < 0)
+        return scn_wrong(p, "expected \"expect TENANT lends N to TENANT\"");
+    (void)snprintf(step.text, sizeof(step.text), "%.60s %.60s", p->word[1], p->word[5]);
+    return add_step(p, &step);
+}
+
 /* "expect a, b and c run on node 1" */
 int scn_read_expect(struct parser *p)
 {
@@ -238,6 +311,8 @@ int scn_read_expect(struct parser *p)
         step.verb = SCN_WINDOW;
         return scn_expect_window(p, &step) < 0 ? -EINVAL : add_step(p, &step);
     }
+    if (scn_is(p, 2, "lends"))
+        return expect_lends(p);
     if (p->n == 4 && scn_is_gpus(p, 2) && (scn_is(p, 3, "free") || scn_is(p, 3, "idle"))) {
         step.verb = SCN_FREE;
         step.number = scn_whole(p->word[1]);
