@@ -292,7 +292,7 @@ static int get_terms(struct load *l, uint32_t job)
     struct stk_terms *t = &s->terms[job];
 
     stk_wire_get_terms(&l->r, t, l->version);
-    s->min_runs |= t->min_run > 0;
+    s->min_runs |= t->min_run > 0 || t->deadline > 0;
     stk_stake_get(&l->r, &s->stakes[job], l->version);
     if (s->n_queues > 0)
         t->queue = t->queue < l->n_queues ? l->queue[t->queue] : 0;

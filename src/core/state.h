@@ -459,8 +459,9 @@ struct stk_state {
     struct stk_stake *stakes; /* likewise */
     uint32_t cap_stakes;
     struct stk_stake_rule stake_rule;
-    bool min_runs;              /* cache: some job has said for how long it does not give way */
-    struct stk_budget *budgets; /* of groups of jobs (core/budget.h) */
+    bool min_runs; /* cache: some job has said for how long it does not give way, or has a deadline
+                    */
+    struct stk_budget *budgets;                   /* of groups of jobs (core/budget.h) */
     uint32_t n_budgets, cap_budgets, free_budget; /* free_budget: row + 1 */
     struct stk_map by_group;
     stk_time protect_at; /* cache: when somebody is protected no longer whom a job would have

@@ -271,7 +271,7 @@ int stk_submit(struct stk_state *s, const struct stk_event *ev, struct stk_err *
     j = &s->jobs[job];
     fill(j, spec);
     s->terms[job] = spec->terms;
-    s->min_runs |= spec->terms.min_run > 0;
+    s->min_runs |= spec->terms.min_run > 0 || spec->terms.deadline > 0;
     j->priority += stk_settings_shift(s, job);
     s->stakes[job] = (struct stk_stake){0};
     stk_budget_join(s, job);

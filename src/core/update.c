@@ -74,7 +74,7 @@ static void change(struct stk_state *s, uint32_t job, const struct stk_job_spec 
     limit_lost(j);
     stk_budget_leave(s, job);
     s->terms[job] = spec->terms;
-    s->min_runs |= spec->terms.min_run > 0;
+    s->min_runs |= spec->terms.min_run > 0 || spec->terms.deadline > 0;
     stk_budget_join(s, job);
     j->priority = spec->priority + stk_settings_shift(s, job);
     j->level = stk_evictable_level(s, j) & 7;
