@@ -5,8 +5,8 @@ export function span(s: number): string {
     s = Math.max(0, s);
     if (s < 1) return "0 s";
     if (s < 120) return `${Math.floor(s)} s`;
-    if (s < 7200) return `${Math.floor(s / 60)} min`;
-    if (s < 172800) return `${Math.floor(s / 3600)} h ${String(Math.floor((s % 3600) / 60)).padStart(2, "0")} m`;
+    if (s < 3600) return `${Math.floor(s / 60)} min`;
+    if (s < 172800) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
     return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
 }
 

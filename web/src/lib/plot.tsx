@@ -36,12 +36,12 @@ function stamp(t: number, range: number): string {
     return d.toLocaleTimeString("en-GB", range < 600 ? {} : { hour: "2-digit", minute: "2-digit" });
 }
 
-function options(width: number, height: number, lines: Line[], unit: string, max: number | undefined): uPlot.Options {
+function options(width: number, height: number, lines: Line[], unit: string, max: number | undefined, least: number): uPlot.Options {
     const css = getComputedStyle(document.documentElement), v = (n: string) => css.getPropertyValue(n).trim(), font = `11px ${getComputedStyle(document.body).fontFamily}`;
     const axis = { stroke: v("--dim"), font, grid: { stroke: v("--line"), width: 1 }, ticks: { show: false } };
     return {
         width, height, cursor: { y: false, points: { size: 6 } }, legend: { show: lines.length > 1, live: false, markers: { fill: (_u, i) => lines[i - 1]?.colour ?? "transparent", width: 0 } }, padding: [8, 8, 0, 0],
-        scales: { y: { range: (_u, _a, b) => [0, max ?? Math.max(1e-9, (b ?? 1) * 1.1)] } },
+        scales: { y: { range: (_u, _a, b) => [0, max ?? Math.max(least, (b ?? 1) * 1.1)] } },
         axes: [{ ...axis, size: 24, values: (_u, list) => list.map((t) => stamp(t, list[list.length - 1] - list[0])) },
             { ...axis, size: (_u, list) => 14 + 6.2 * Math.max(2, ...(list ?? []).map((x) => x.length)), values: (_u, list, _i, _s, step) => list.map((x) => `${x >= 10000 ? `${x / 1000}k` : x.toFixed(Math.max(0, Math.min(4, -Math.floor(Math.log10(step) + 1e-9))))}${unit}`) }],
         series: [{ value: (_u, t) => (t === null ? "" : new Date(t * 1000).toLocaleTimeString("en-GB")) },
@@ -50,7 +50,7 @@ function options(width: number, height: number, lines: Line[], unit: string, max
     };
 }
 
-export function Plot(p: { label: string; at: number[]; lines: Line[]; unit?: string; max?: number; height?: number }) {
+export function Plot(p: { label: string; at: number[]; lines: Line[]; unit?: string; max?: number; least?: number; height?: number }) {
     const ref = useRef<HTMLDivElement>(null), plot = useRef<uPlot | null>(null);
     theme.use();
     const shape = `${p.lines.map((l) => l.label + l.colour).join()}${theme.value}${document.documentElement.dataset.theme}${p.unit}`;
@@ -58,7 +58,7 @@ export function Plot(p: { label: string; at: number[]; lines: Line[]; unit?: str
         const el = ref.current as HTMLDivElement;
         const make = () => {
             plot.current?.destroy();
-            plot.current = el.clientWidth ? new uPlot(options(el.clientWidth, p.height ?? 150, p.lines, p.unit ?? "", p.max), [p.at, ...p.lines.map((l) => l.values)] as uPlot.AlignedData, el) : null;
+            plot.current = el.clientWidth ? new uPlot(options(el.clientWidth, p.height ?? 150, p.lines, p.unit ?? "", p.max, p.least ?? 1e-9), [p.at, ...p.lines.map((l) => l.values)] as uPlot.AlignedData, el) : null;
         };
         make();
         const watch = new ResizeObserver(() => (plot.current && el.clientWidth ? plot.current.setSize({ width: el.clientWidth, height: p.height ?? 150 }) : make()));

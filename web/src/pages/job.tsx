@@ -5,7 +5,7 @@ import { act, Verb } from "../lib/act";
 import { get, Job, Why } from "../lib/api";
 import { amount, clock, clockSeconds, full, gib, jobName, percent, place, plural, span } from "../lib/format";
 import type { Event } from "../lib/live";
-import { column, hasData, Line, Plot, Series, times } from "../lib/plot";
+import { column, hasData, known, Line, Plot, Series, times } from "../lib/plot";
 import { verb } from "../lib/sentences";
 import { Source, useTick } from "../lib/store";
 import { askLogin, listeners, now, you } from "../lib/world";
@@ -20,9 +20,9 @@ function useJob(id: string): { job: Source<Job>; life: Source<Life>; why: Source
     const s = useMemo(() => {
         const job = new Source<Job>(() => get(`/v1/jobs/${id}`), 5000);
         return { job, life: new Source<Life>(() => get(`/v1/jobs/${id}/events`), 0), why: new Source<Why>(() => get(`/v1/jobs/${id}/why`), 0),
-            series: new Source<Series>(() => {
-                const j = job.data.value, until = j?.ended ?? now(), since = Math.max(j?.started ?? until - 3600, until - 86400);
-                return get(`/v1/series?of=job&id=${j?.id ?? id}&since=${Math.floor(since)}&until=${Math.ceil(until)}`);
+            series: new Source<Series>(async () => {
+                const j = job.data.value ?? (await get<Job>(`/v1/jobs/${id}`)), until = j.ended ?? now(), since = Math.min(until - 60, Math.max(j.started ?? until - 3600, until - 86400));
+                return get(`/v1/series?of=job&id=${j.id}&since=${Math.floor(since)}&until=${Math.ceil(until)}`);
             }, 10000) };
     }, [id]);
     useEffect(() => {
@@ -81,9 +81,9 @@ function Plots(p: { series: Series | null; job: Job }) {
             { label: "Busy, mean of its GPUs", unit: " %", max: 100, lines: [{ label: "busy", colour: COLOURS[1], values: of("util", 100), fill: true }] },
             { label: "GPU memory", ...memory(of("mem_mib"), COLOURS[0]) },
             { label: "Power", unit: " W", lines: [{ label: "power", colour: COLOURS[3], values: of("power_w"), fill: true }] },
-            { label: "CPU cores used", unit: "", lines: [{ label: "CPU", colour: COLOURS[2], values: of("cpus"), fill: true }] },
+            { label: "CPU cores used", unit: "", least: 1, lines: [{ label: "CPU", colour: COLOURS[2], values: of("cpus"), fill: true }] },
             { label: "Memory", ...memory(of("rss_mib"), COLOURS[2]) },
-        ].map((x) => ({ ...x, at })).filter((x) => x.lines.some((l) => hasData(l.values)));
+        ].map((x) => known({ ...x, at })).filter((x) => x.lines.some((l) => hasData(l.values)));
     }, [s]);
     return (
         <Panel title="What it uses">

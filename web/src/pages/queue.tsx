@@ -2,7 +2,7 @@
 // queue.tsx - what waits and why, what runs and how far it is, what has ended; and all of it in time.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { act, Verb } from "../lib/act";
-import { get, Job, Why } from "../lib/api";
+import { Efficiency, get, Job, Why } from "../lib/api";
 import { amount, clock, full, jobName, percent, place, plural, span } from "../lib/format";
 import { Source, useTick } from "../lib/store";
 import { jobs, now, you } from "../lib/world";
@@ -12,6 +12,13 @@ import { Timeline } from "./timeline";
 const STEP = 100; // rows shown at once
 
 export const ended = new Source<Job[]>(async () => (you() ? (await get<{ jobs: Job[] }>("/v1/history?limit=200")).jobs : []), 15000);
+
+/** How well jobs use what they have is said in details only: of the first that run, and seldom. */
+const efficiency = new Source<Map<number, Efficiency>>(async () => {
+    if (!you()) return new Map();
+    const list = (await get<{ jobs: Job[] }>("/v1/jobs?state=running&detail=1&limit=200")).jobs;
+    return new Map(list.filter((j) => j.efficiency).map((j) => [j.id, j.efficiency as Efficiency]));
+}, 15000);
 
 interface Filter { text: string; user: string; tenant: string; queue: string }
 
@@ -40,8 +47,8 @@ export function Progress(p: { job: Job }) {
     return <small class="note">end not known</small>;
 }
 
-export function Efficient(p: { job: Job }) {
-    const e = p.job.efficiency;
+function Efficient(p: { job: Job; e: Efficiency | undefined }) {
+    const { e } = p;
     if (p.job.warning) return <span class="warn" title={p.job.warning}>{p.job.warning}</span>;
     if (!e?.verdict || e.verdict === "unknown") return <span class="note">not known</span>;
     return <span class={e.verdict === "good" ? "good" : "warn"} title={e.advice ?? undefined}>{e.verdict}{e.util !== null && e.util !== undefined ? `, ${percent(e.util)} busy` : ""}</span>;
@@ -105,7 +112,7 @@ function Waiting(p: Rows) {
                                 <Pick {...p} job={j} />
                                 <td class="n">{j.position ?? (j.state !== "waiting" ? <State state={j.state} /> : "")}</td>
                                 <td class="n"><JobLink job={j} /></td><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td>
-                                <td class="n w" title={full(j.submitted)}>{span(now() - j.submitted)}</td><td class="why">{j.state_text}{j.deadline && j.deadline.answer !== "feasible" && <span class="warn"> · deadline {clock(j.deadline.at)}: {j.deadline.answer.replace("_", " ")}</span>}</td>
+                                <td class="n w" title={full(j.submitted)}>{span(now() - j.submitted)}</td><td class="reason">{j.state_text}{j.deadline && j.deadline.answer !== "feasible" && <span class="warn"> · deadline {clock(j.deadline.at)}: {j.deadline.answer.replace("_", " ")}</span>}</td>
                                 <td class="n w when">{expected(j)}</td>
                                 <td class="n w help"><button type="button" class="plain" aria-expanded={open === j.id} onClick={() => setOpen(open === j.id ? null : j.id)} disabled={!you()} title={you() ? undefined : "Log in to ask"}>What would help?</button></td>
                             </tr>
@@ -120,7 +127,7 @@ function Waiting(p: Rows) {
 }
 
 function Running(p: Rows) {
-    const [shown, setShown] = useState(STEP);
+    const [shown, setShown] = useState(STEP), known = efficiency.use();
     return (
         <>
             <div class="wide"><table class="cards">
@@ -131,8 +138,8 @@ function Running(p: Rows) {
                     {p.list.slice(0, shown).map((j) => (
                         <tr key={j.id}>
                             <Pick {...p} job={j} /><td class="n"><JobLink job={j} /></td><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td>
-                            <td class="why">{place(j)}{j.state !== "running" && <> <State state={j.state} /></>}</td><td class="n w when">{j.started ? span(now() - j.started) : ""}</td>
-                            <td class="progress"><Progress job={j} /></td><td><Efficient job={j} /></td>
+                            <td class="reason">{place(j)}{j.state !== "running" && <> <State state={j.state} /></>}</td><td class="n w when">{j.started ? span(now() - j.started) : ""}</td>
+                            <td class="progress"><Progress job={j} /></td><td><Efficient job={j} e={known?.get(j.id) ?? j.efficiency} /></td>
                         </tr>
                     ))}
                 </tbody>
@@ -151,7 +158,7 @@ function Ended(p: { list: Job[] }) {
                 {p.list.map((j) => (
                     <tr key={j.id}>
                         <td class="n"><JobLink job={j} /></td><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td><td class="w">{j.ended ? clock(j.ended) : ""}</td>
-                        <td class="n w">{j.started ? span(j.started - j.submitted) : ""}</td><td class="n w">{span(j.run_s)}</td><td class="when"><State state={j.state} cause={j.cause} /></td><td class="why">{j.cause === "completed" ? j.note ?? "" : j.note ?? j.state_text}</td>
+                        <td class="n w">{j.started ? span(j.started - j.submitted) : ""}</td><td class="n w">{span(j.run_s)}</td><td class="when"><State state={j.state} cause={j.cause} /></td><td class="reason">{j.cause === "completed" ? j.note ?? "" : j.note ?? j.state_text}</td>
                     </tr>
                 ))}
             </tbody>

@@ -12,7 +12,7 @@ import { dark, theme } from "../theme";
 interface Hour { weekday: number; hour: number; allocated: number | null; active: number | null }
 interface Usage { cells: Hour[]; tenants?: { name: string; gpu_hours: number; idle_gpu_hours?: number | null; money?: number | null; wait_p50_s?: number | null; wait_p90_s?: number | null; jobs?: number }[];
     recommendations?: { kind: string; text: string; evidence?: string | null; gpu_hours?: number | null; money?: number | null; jobs?: number[] }[];
-    throughput?: { name: string; unit?: string | null; per_gpu_hour: number }[]; currency?: string | null }
+    throughput?: { job: number; unit: string; per_gpu_hour: number }[]; currency?: string | null }
 
 const DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
@@ -78,7 +78,7 @@ function Logged() {
                         </table></div>
                     </Panel>
                 )}
-                {!!u.throughput?.length && <Panel title="Progress per GPU-hour" note="of jobs that report it"><ul class="rows">{u.throughput.map((t) => <li><div><span>{t.name}</span><strong>{amount(Math.round(t.per_gpu_hour * 100) / 100)} {t.unit ?? "steps"}</strong></div></li>)}</ul></Panel>}
+                {!!u.throughput?.length && <Panel title="Progress per GPU-hour" note="of jobs that report it"><ul class="rows">{u.throughput.map((t) => <li><div><span><JobLink job={{ id: t.job }}>job {t.job}</JobLink></span><strong>{amount(Math.round(t.per_gpu_hour * 100) / 100)} {t.unit}</strong></div></li>)}</ul></Panel>}
             </div>
         </>
     );
