@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run sample bench-slurm test test-plain test-digests test-python test-slurm test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-venus bench-scale bench-teams \
+.PHONY: build help run sample bench-slurm test test-plain test-digests test-python test-slurm test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-venus bench-scale bench-viewers bench-teams \
 	asan fuzz fmt check clean install deb
 .NOTPARALLEL:
 
@@ -111,6 +111,9 @@ bench-churn: build ## what fragments block while jobs come and go
 bench-venus: ## the Venus trace with walls and with tenants: one JSON document
 	@$(MAKE) build >&2
 	@bench/venus
+
+bench-viewers: build ## 200 people look on: what that costs a decision
+	@bench/viewers
 
 bench-scale: build ## how time and memory grow with jobs and nodes
 	@bench/scale

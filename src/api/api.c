@@ -45,7 +45,7 @@ static void on_http_log(void *ctx, const char *line)
 int stk_api_new(const struct stk_api_config *cfg, struct stk_api **ret_api, struct stk_err *err)
 {
     struct stk_api *a = calloc(1, sizeof(*a));
-    uv_timer_t *tick = calloc(1, sizeof(*tick));
+    uv_timer_t *tick = calloc(1, sizeof(*tick)), *feed = calloc(1, sizeof(*feed));
     struct stk_http_config http = {.loop = cfg->loop,
                                    .routes = stk_api_routes,
                                    .ctx = a,
@@ -54,9 +54,10 @@ int stk_api_new(const struct stk_api_config *cfg, struct stk_api **ret_api, stru
                                    .hosts = cfg->hosts};
     int rc;
 
-    if (!a || !tick) {
+    if (!a || !tick || !feed) {
         free(a);
         free(tick);
+        free(feed);
         return stk_err_set(err, -ENOMEM, "out of memory");
     }
     a->cfg = *cfg;
@@ -66,11 +67,14 @@ int stk_api_new(const struct stk_api_config *cfg, struct stk_api **ret_api, stru
     if (rc < 0) {
         free(a);
         free(tick);
+        free(feed);
         return rc;
     }
     (void)uv_timer_init(cfg->loop, tick);
-    tick->data = a;
+    (void)uv_timer_init(cfg->loop, feed);
+    tick->data = feed->data = a;
     a->tick = tick;
+    a->feed_timer = feed;
     *ret_api = a;
     return 0;
 }
@@ -146,6 +150,7 @@ void stk_api_free(struct stk_api *a)
     stk_api_questions_free(a);
     stk_http_free(a->http);
     uv_close((uv_handle_t *)a->tick, free_handle);
+    uv_close((uv_handle_t *)a->feed_timer, free_handle);
     json_decref(a->sample);
     json_decref(a->alerts);
     free(a->feed_text.text);

@@ -5,6 +5,10 @@
  * at a time, as fast as it takes it. So a slow listener costs nothing and misses nothing: when it
  * takes nothing at all its connection is closed, and it goes on later with Last-Event-ID. Listeners
  * that keep up all want the same piece next, which is therefore made once.
+ *
+ * Sending to many takes time of the one thread that decides. So listeners are woken after the
+ * answers of a turn have gone out, and not for every turn: what happened within PAUSE_MS goes to
+ * all of them together.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +22,8 @@
 
 #define PIECE ((size_t)32768)
 #define BEAT_MS 15000u
+#define PAUSE_MS 100u /* between two times that all are woken */
+#define SOON_MS 2u    /* answers go first */
 
 struct stk_feed {
     struct stk_feed *prev, *next;
@@ -285,13 +291,24 @@ static void done(void *ctx)
 
 static const struct stk_stream_ops feed_ops = {fill, done};
 
-void stk_feed_turn(struct stk_api *a)
+static void wake_all(uv_timer_t *t)
 {
+    struct stk_api *a = t->data;
     uint64_t seq = stk_live_seq(a->cfg.live);
 
+    a->fed_ms = uv_now(a->cfg.loop);
     for (struct stk_feed *f = a->feeds; f; f = f->next)
         if (f->after < seq)
             stk_request_wake(f->req);
+}
+
+void stk_feed_turn(struct stk_api *a)
+{
+    uint64_t past = uv_now(a->cfg.loop) - a->fed_ms;
+
+    if (a->feeds && !uv_is_active((uv_handle_t *)a->feed_timer))
+        (void)uv_timer_start(a->feed_timer, wake_all,
+                             past < PAUSE_MS - SOON_MS ? PAUSE_MS - past : SOON_MS, 0);
 }
 
 void stk_feed_tick(struct stk_api *a)

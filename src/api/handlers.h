@@ -27,6 +27,8 @@ struct stk_api {
     struct stk_api_config cfg;
     struct stk_http *http;
     uv_timer_t *tick; /* runs while somebody waits or listens */
+    uv_timer_t *feed_timer;
+    uint64_t fed_ms; /* when listeners were woken last */
     struct stk_wait *waits;
     struct stk_feed *feeds;
     struct stk_tail *tails;
