@@ -9,12 +9,15 @@
 #include "sim/result.h"
 #include "sys/big.h"
 
+#define MILLI_HOUR (1000 * 3.6e9)
 #define LEAST (10 * STK_SECOND) /* shorter jobs do not count as badly delayed */
 
 struct row {
     uint64_t holds, wants; /* now, thousandths of GPUs */
     stk_time since;        /* up to then the sums go: */
     double got, want;      /* in this window */
+    uint64_t sure;         /* guaranteed */
+    double over, idle;     /* above that, and below it, in all */
     double all, weight;    /* got in all; part of the cluster that weights give it */
     double drained;        /* when, alone on its part, it would have done what came so far */
     double rho, worst;
@@ -101,6 +104,8 @@ int stk_fairness_new(const struct stk_trace *t, const struct stk_tenant_spec *ro
         stk_fairness_free(f);
         return -ENOMEM;
     }
+    for (uint32_t i = 0; i < n_rows; i++)
+        f->row[i].sure = rows[i].guarantee == STK_GUARANTEE_SUM ? 0 : rows[i].guarantee;
     f->from = t->n_jobs > 0 ? t->jobs[0].submit : 0;
     *ret = f;
     return 0;
@@ -125,6 +130,8 @@ static void settle(struct stk_fairness *f, struct row *r, stk_time at)
     if (at > from) {
         r->got += (double)r->holds * (double)(at - from);
         r->want += (double)r->wants * (double)(at - from);
+        r->over += r->holds > r->sure ? (double)(r->holds - r->sure) * (double)(at - from) : 0;
+        r->idle += r->holds < r->sure ? (double)(r->sure - r->holds) * (double)(at - from) : 0;
     }
     r->since = at;
 }
@@ -306,6 +313,12 @@ static void add_rho(struct stk_fairness *f, const struct stk_trace_job *j, doubl
 /* Those with the most GPU-time, in order of rows. */
 static void show(const struct stk_fairness *f, struct stk_fair_result *ret)
 {
+    double all = 0;
+
+    for (uint32_t i = 0; i < f->n; i++) {
+        all += f->row[i].all;
+        ret->guarantees |= f->row[i].sure > 0;
+    }
     for (uint32_t i = 0; i < f->n; i++) {
         const struct row *r = &f->row[i];
         struct stk_fair_tenant *t;
@@ -318,7 +331,11 @@ static void show(const struct stk_fairness *f, struct stk_fair_result *ret)
         t = &ret->tenant[ret->n_tenants++];
         (void)snprintf(t->name, sizeof(t->name), "%s", f->specs[i].name);
         t->jobs = r->ended;
-        t->gpu_hours = r->all / 1000 / 3.6e9;
+        t->gpu_hours = r->all / MILLI_HOUR;
+        t->share = all > 0 ? r->all / all : 0;
+        t->part = r->weight;
+        t->borrowed_h = r->over / MILLI_HOUR;
+        t->idle_h = r->idle / MILLI_HOUR;
         t->rho = r->ended ? r->rho / r->ended : 0;
         t->rho_worst = r->worst;
     }

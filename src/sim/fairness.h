@@ -21,6 +21,8 @@ struct stk_fair_tenant {
     char name[64];
     uint32_t jobs; /* that ended */
     double gpu_hours, rho, rho_worst;
+    double share, part;        /* of all GPU-time; of the cluster, by its weight */
+    double borrowed_h, idle_h; /* GPU-hours above its guarantee; below it */
 };
 
 struct stk_fair_result {
@@ -30,6 +32,7 @@ struct stk_fair_result {
     uint32_t windows; /* that count */
     double jain, jain_worst, ratio, ratio_worst;
     double rho, rho_worst;
+    bool guarantees;                               /* some tenant has one */
     struct stk_fair_tenant tenant[STK_FAIR_SHOWN]; /* with the most GPU-time, in order of rows */
     uint32_t n_tenants;
 };

@@ -20,6 +20,7 @@
 
 #include "base/rng.h"
 #include "sim/generate_spec.h"
+#include "sim/trace_extra.h"
 
 #define DAY_S 86400.0
 #define STEP_S 900.0 /* the day's shape is a staircase of this width */
@@ -34,6 +35,7 @@ enum stream {
     STREAM_TENANT,
     STREAM_ESTIMATE,
     STREAM_ARRIVAL,
+    STREAM_DEADLINE,
     N_STREAMS
 };
 
@@ -248,6 +250,25 @@ static void draw_arrivals(struct generator *g, struct stk_trace_job *jobs, uint3
     }
 }
 
+/* Between once and 2f - 1 times the estimate after they come, f times on average. */
+static int draw_deadlines(struct generator *g, struct stk_trace *t, uint32_t first)
+{
+    struct stk_rng *rng = &g->rng[STREAM_DEADLINE];
+
+    for (uint32_t i = first; g->spec.deadlines > 0 && i < t->n_jobs; i++) {
+        struct stk_trace_job *j = &t->jobs[i];
+        const bool has = stk_rng_unit(rng) < g->spec.deadlines;
+        const double f = 1 + 2 * (g->spec.slack - 1) * stk_rng_unit(rng);
+        const double need = seconds(j->estimate > 0 ? j->estimate : j->duration);
+        const double at = ceil(seconds(j->submit) + f * need);
+        struct stk_trace_extra x = {.deadline = (stk_time)at * STK_SECOND};
+
+        if (has && at < seconds(STK_MAX_DURATION) && stk_extra_keep(t, &x, j) < 0)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
 static int generate(struct generator *g, struct stk_trace *t, struct stk_err *err)
 {
     uint32_t first = t->n_jobs, n = (uint32_t)g->spec.jobs;
@@ -271,6 +292,8 @@ static int generate(struct generator *g, struct stk_trace *t, struct stk_err *er
     }
     shape_week(g);
     draw_arrivals(g, t->jobs + first, n, span);
+    if (draw_deadlines(g, t, first) < 0)
+        return stk_err_set(err, -ENOMEM, "generate: out of memory");
     t->times_in_trace = true;
     return stk_trace_sort(t) < 0 ? stk_err_set(err, -ENOMEM, "generate: out of memory") : 0;
 }

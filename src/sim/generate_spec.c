@@ -32,6 +32,8 @@ const char stk_generate_help[] =
     "  mix=sample        instead of sizes and dur_*: a mixed day of training gangs, short jobs,\n"
     "                    inference replicas and notebooks\n"
     "  estimate_factor=X users ask for X times what they need, on average (1: they know)\n"
+    "  deadlines=X       part of the jobs that have a deadline (0),\n"
+    "  slack=X           which is X times their estimate after they come, on average (4)\n"
     "Time begins on a Monday at midnight.\n";
 
 static const struct stk_gen_class one_class = {
@@ -83,6 +85,8 @@ static const struct number {
     {"dur_max_s", OF_CLASS(dur_max_s), 1, 1e8, false, MIX},
     {"tenants", OF(tenants), 1, 100000, true, NOTHING},
     {"estimate_factor", OF(estimate_factor), 1, 1000, false, NOTHING},
+    {"deadlines", OF(deadlines), 0, 1, false, NOTHING},
+    {"slack", OF(slack), 1, 1000, false, NOTHING},
 };
 #define N_NUMBERS (sizeof(numbers) / sizeof(*numbers))
 
@@ -235,8 +239,13 @@ int stk_gen_spec_parse(struct stk_gen_spec *g, const char *spec, uint64_t defaul
     struct parser p = {.g = g, .err = err};
     int rc;
 
-    *g = (struct stk_gen_spec){
-        .jobs = 1000, .gpus = 64, .day = 0.5, .week = 0.3, .tenants = 8, .estimate_factor = 1};
+    *g = (struct stk_gen_spec){.jobs = 1000,
+                               .gpus = 64,
+                               .day = 0.5,
+                               .week = 0.3,
+                               .tenants = 8,
+                               .estimate_factor = 1,
+                               .slack = 4};
     g->seed = default_seed;
     g->classes[0] = one_class;
     g->n_classes = 1;

@@ -34,6 +34,7 @@ struct stk_gen_spec {
     double load, rate, days, hours; /* at most one is given; others are 0 */
     double day, week;
     double tenants, estimate_factor;
+    double deadlines, slack;
     struct stk_gen_class classes[STK_GEN_MAX_CLASSES];
     uint32_t n_classes;
 };

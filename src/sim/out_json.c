@@ -67,6 +67,12 @@ static void fairness(struct stk_emit *e, const struct stk_fair_result *f)
         member_real(e, "gpu_hours", f->tenant[i].gpu_hours);
         member_real(e, "rho", f->tenant[i].rho);
         member_real(e, "rho_worst", f->tenant[i].rho_worst);
+        member_real(e, "share", f->tenant[i].share);
+        member_real(e, "part", f->tenant[i].part);
+        if (f->guarantees) {
+            member_real(e, "borrowed_gpu_hours", f->tenant[i].borrowed_h);
+            member_real(e, "idle_gpu_hours", f->tenant[i].idle_h);
+        }
         stk_emit_text(e, "}");
     }
     stk_emit_text(e, "]}");
@@ -132,6 +138,13 @@ void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
     member_real(e, "p50_wait_s", r->p50_wait_s);
     member_real(e, "p90_wait_s", r->p90_wait_s);
     member_real(e, "p99_wait_s", r->p99_wait_s);
+    if (r->deadlines > 0) {
+        member_u64(e, "deadlines", r->deadlines);
+        member_u64(e, "deadlines_met", r->deadlines_met);
+        member_u64(e, "deadlines_missed", r->deadlines - r->deadlines_met);
+        member_real(e, "avg_late_s", r->avg_late_s);
+        member_real(e, "worst_late_s", r->worst_late_s);
+    }
     if (r->power) {
         member_real(e, "energy_kwh", r->energy_kwh);
         member_real(e, "node_hours_on", r->node_hours_on);

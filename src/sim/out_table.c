@@ -68,6 +68,21 @@ static double get_rho(const struct stk_run_result *r)
     return r->fair.rho_worst;
 }
 
+static double get_deadlines(const struct stk_run_result *r)
+{
+    return r->deadlines;
+}
+
+static double get_missed(const struct stk_run_result *r)
+{
+    return r->deadlines - r->deadlines_met;
+}
+
+static bool has_deadlines(const struct stk_run_result *r)
+{
+    return r->deadlines > 0;
+}
+
 static bool has_power(const struct stk_run_result *r)
 {
     return r->power;
@@ -96,6 +111,8 @@ static const struct column columns[] = {
     {"Jain", SHOW_RATIO, true, get_jain, has_tenants},
     {"min/max", SHOW_RATIO, true, get_ratio, has_tenants},
     {"worst rho", SHOW_RATIO, false, get_rho, has_tenants},
+    {"deadlines", SHOW_COUNT, true, get_deadlines, has_deadlines},
+    {"missed", SHOW_COUNT, false, get_missed, has_deadlines},
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 

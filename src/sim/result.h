@@ -64,6 +64,8 @@ struct stk_run_result {
     bool shares;          /* jobs may have had company on whole GPUs; then: */
     uint64_t colocations; /* starts beside another job */
     double least_speed;   /* the least share of its speed alone that company ever left a job */
+    uint32_t deadlines, deadlines_met; /* jobs that had one, and those that ended by it */
+    double avg_late_s, worst_late_s;   /* of the others that ended */
     struct stk_fair_result fair;
     uint64_t drains, drains_started, drains_given_up; /* GPUs kept free for single jobs */
     struct stk_booked *booked; /* what became of reservations (rules/booked.h); NULL: none asked */

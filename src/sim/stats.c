@@ -94,7 +94,8 @@ static double gpu_us(const struct stk_trace_job *j)
 
 struct sums {
     wide jct, wait;
-    double slowdown, gpu_us;
+    double slowdown, gpu_us, late_s;
+    uint32_t n_late;
     stk_time first_submit, last_end;
 };
 
@@ -114,6 +115,25 @@ static void sums_add(struct sums *s, const struct stk_trace_job *j, const struct
         s->last_end = r->end;
 }
 
+/* Whether it ended by its deadline, if it had one. One that never ended did not. */
+static void deadline_add(struct stk_run_result *r, struct sums *s, const struct stk_trace *t,
+                         uint32_t job)
+{
+    const uint32_t extra = t->jobs[job].extra;
+    const stk_time deadline = extra ? t->extras[extra - 1].deadline : 0, end = r->jobs[job].end;
+
+    if (deadline == 0)
+        return;
+    r->deadlines++;
+    r->deadlines_met += end >= 0 && end <= deadline;
+    if (end <= deadline)
+        return;
+    s->late_s += seconds(end - deadline);
+    s->n_late++;
+    if (seconds(end - deadline) > r->worst_late_s)
+        r->worst_late_s = seconds(end - deadline);
+}
+
 static void totals_from_sums(struct stk_run_result *r, const struct sums *s)
 {
     double n = r->finished ? (double)r->finished : 1;
@@ -124,6 +144,7 @@ static void totals_from_sums(struct stk_run_result *r, const struct sums *s)
     r->avg_bounded_slowdown = s->slowdown / n;
     r->makespan_s = r->finished ? seconds(s->last_end - s->first_submit) : 0;
     r->gpu_hours = s->gpu_us / US_PER_HOUR;
+    r->avg_late_s = s->n_late ? s->late_s / s->n_late : 0;
 }
 
 /* 'times' is three arrays of 'room': completion times, waits, scratch; NULL when there was no
@@ -164,12 +185,14 @@ void stk_run_result_sum(struct stk_run_result *r, const struct stk_trace *t, uin
 
     if (!r->jobs)
         return;
-    r->n_jobs = r->finished = 0;
+    r->n_jobs = r->finished = r->deadlines = r->deadlines_met = 0;
+    r->worst_late_s = 0;
     times = malloc(3 * (room + 1) * sizeof(*times));
     for (uint32_t i = 0; i < t->n_jobs; i++) {
         if (!counts(&t->jobs[i], first, last) || (r->recorded_only && !t->jobs[i].recorded))
             continue;
         r->n_jobs++;
+        deadline_add(r, &sums, t, i);
         if (r->jobs[i].end < 0)
             continue;
         if (times) {
