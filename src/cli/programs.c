@@ -111,7 +111,7 @@ const struct stk_command stk_cmd_export = {
 };
 
 static const char *const shims[] = {"sbatch",   "srun",  "squeue", "scancel",
-                                    "scontrol", "sinfo", "sacct"};
+                                    "scontrol", "sinfo", "sacct",  "sacctmgr"};
 #define N_SHIMS (sizeof(shims) / sizeof(*shims))
 
 /* Writes one link, or takes it away. A file that is not our link is never touched. */

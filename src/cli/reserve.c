@@ -159,7 +159,9 @@ static int list(struct stk_ask *k)
         stk_print_json(reply);
     for (size_t i = 0; i < json_array_size(json_object_get(reply, "reservations")); i++)
         row(t, json_array_get(json_object_get(reply, "reservations"), i));
-    if (rc == STK_EXIT_OK && !k->json)
+    if (rc == STK_EXIT_OK && !k->json && stk_table_rows(t) == 0)
+        (void)printf("there are no reservations\n");
+    else if (rc == STK_EXIT_OK && !k->json)
         (void)stk_table_print(t, &k->out, 0);
     stk_table_free(t);
     json_decref(reply);

@@ -71,7 +71,9 @@ static int list(struct stk_ask *k)
                        stk_text_time(stk_num(rule, "next", 0), when, sizeof(when)));
         stk_table_cell(t, STK_PLAIN, "%s", stk_str(rule, "source"));
     }
-    if (rc == STK_EXIT_OK && !k->json)
+    if (rc == STK_EXIT_OK && !k->json && stk_table_rows(t) == 0)
+        (void)printf("there are no rules\n");
+    else if (rc == STK_EXIT_OK && !k->json)
         (void)stk_table_print(t, &k->out, 0);
     stk_table_free(t);
     json_decref(reply);

@@ -179,6 +179,9 @@ static void show_job(const struct stk_ask *k, const json_t *job)
     field(k, "start", stk_view_start(job, text, sizeof(text)));
     field(k, "deadline", stk_view_deadline(job, text, sizeof(text)));
     field(k, "user", stk_str(job, "user"));
+    field(k, "tenant", stk_str(job, "tenant"));
+    field(k, "queue", stk_str(job, "queue"));
+    field(k, "reservation", stk_str(json_object_get(job, "spec"), "reservation"));
     field(k, "kind", stk_str(job, "kind"));
     (void)snprintf(text, sizeof(text), "%s in %" PRId64 " task%s",
                    stk_view_gpus(job, clean, sizeof(clean)), stk_int(job, "tasks", 1),

@@ -11,9 +11,9 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"sbatch", stk_sbatch_main},     {"srun", stk_srun_main},   {"squeue", stk_squeue_main},
-    {"scancel", stk_scancel_main},   {"sinfo", stk_sinfo_main}, {"sacct", stk_sacct_main},
-    {"scontrol", stk_scontrol_main},
+    {"sbatch", stk_sbatch_main},     {"srun", stk_srun_main},         {"squeue", stk_squeue_main},
+    {"scancel", stk_scancel_main},   {"sinfo", stk_sinfo_main},       {"sacct", stk_sacct_main},
+    {"scontrol", stk_scontrol_main}, {"sacctmgr", stk_sacctmgr_main},
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(*commands))
 

@@ -34,6 +34,7 @@ int stk_scancel_main(int argc, char **argv);
 int stk_scontrol_main(int argc, char **argv);
 int stk_sinfo_main(int argc, char **argv);
 int stk_sacct_main(int argc, char **argv);
+int stk_sacctmgr_main(int argc, char **argv);
 
 /* Nothing is connected yet. 0, or the exit code after having said why. */
 int stk_slurm_open(struct stk_slurm *s, const char *name);

@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = daemon_lib.STOKER.parent
 PROGRAM = BUILD / "stoker-slurm"
 VENV = BUILD / "venv/bin/python"
-COMMANDS = ["sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo", "sacct"]
+COMMANDS = ["sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo", "sacct", "sacctmgr"]
 
 pytestmark = pytest.mark.skipif(not (PROGRAM.exists() and daemon_lib.STOKERD.exists()), reason="not built")
 needs_venv = pytest.mark.skipif(not VENV.exists(), reason="no build/venv; run scripts/bootstrap test")

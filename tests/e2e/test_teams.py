@@ -281,3 +281,23 @@ def test_numbers_that_were_set_are_marked_beside_those_of_the_configuration(tmp_
         assert d.errors_with("tenant vision: limit is 3, as it was set; the configuration has 1 (stoker quota set vision limit=config)")
         stoker(d, "quota", "set", "vision", "limit=config")
         assert tenant(d, "vision")["limit"] == 1 and d.get("/v1/quota")["set"] == []
+
+
+def test_tenants_are_accounts_to_sacctmgr(teams):
+    def sacctmgr(*words, code=0):
+        p = subprocess.run([BUILD / "stoker-slurm", "sacctmgr", *words], capture_output=True, text=True,
+                           env={**os.environ, "STOKER_SOCKET": str(teams.socket)}, check=False)
+        assert p.returncode == code, p
+        return p.stdout if code == 0 else p.stderr
+
+    stoker(teams, "quota", "set", "research", "cpus=8", "mem_gib=2")
+    rows = [r.split("|") for r in sacctmgr("-nP", "show", "assoc", "format=Account,User,ParentName,Share,GrpTRES%40").splitlines()]
+    assert ["research", "", "root", "1", "cpu=8,gres/gpu=3,mem=2G"] in rows and ["vision", "", "research", "1", "gres/gpu=2"] in rows
+    assert ["vision", ME, "", "1", ""] in rows and ["default", "", "root", "1", ""] in rows
+    assert sacctmgr("-nP", "show", "assoc", f"user={ME}", "format=Account").split() == ["vision", "speech"]
+    assert sacctmgr("-p", "list", "account", "account=speech").splitlines() == ["Account|Descr|Org|", "speech|speech|research|"]
+    assert "express|1000||||01:00:00" in sacctmgr("-P", "show", "qos").splitlines()
+    text = sacctmgr("show", "assoc")
+    assert re.search(r"^ +Cluster +Account +User +ParentName +Share +GrpTRES", text) and len(text.splitlines()) == 10
+    assert 'there is only "show assoc"' in sacctmgr("add", "account", "x", code=2)
+    assert 'there is no "wckey" here' in sacctmgr("show", "wckey", code=2)
