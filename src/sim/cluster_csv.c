@@ -12,7 +12,7 @@
 #include "sim/slurp.h"
 #include "sim/trace_lines.h"
 
-enum meaning { NODE_NAME, COUNT, GPUS, GPU_TYPE, GPU_MEM, CPUS, MEM, POOL };
+enum meaning { NODE_NAME, COUNT, GPUS, GPU_TYPE, GPU_MEM, GPU_SPEED, CPUS, MEM, POOL };
 
 static const struct column {
     const char *name, *unit;
@@ -25,10 +25,11 @@ static const struct column {
     {"model", NULL, GPU_TYPE, 0},  {"gpu_mem_gib", "GiB", GPU_MEM, 1024},
     {"cpus", "CPUs", CPUS, 1000},  {"cpu_milli", "CPU thousandths", CPUS, 1},
     {"mem_gib", "GiB", MEM, 1024}, {"memory_mib", "MiB", MEM, 1},
-    {"pool", NULL, POOL, 0},
+    {"pool", NULL, POOL, 0},       {"gpu_speed", "speed", GPU_SPEED, 1000},
 };
 #define N_COLUMNS (sizeof(columns) / sizeof(*columns))
 #define MAX_FIELDS 16u
+#define MAX_SPEED 1000000u /* thousandths */
 
 struct reader {
     struct stk_cluster *c;
@@ -108,6 +109,11 @@ static int read_field(struct stk_trace_lines *in, const struct column *col, stru
         break;
     case GPU_MEM:
         return f.len ? amount(in, col, f, no, &row->node.gpu_mem_mib) : 0;
+    case GPU_SPEED:
+        rc = f.len ? amount(in, col, f, no, &row->speed) : 0;
+        return rc == 0 && f.len && (row->speed == 0 || row->speed > MAX_SPEED)
+                   ? stk_lines_bad(in, "gpu_speed must be 0.001 to 1000")
+                   : rc;
     case CPUS:
         return f.len ? amount(in, col, f, no, &row->node.cpu_milli) : 0;
     case MEM:

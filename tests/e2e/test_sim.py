@@ -743,3 +743,25 @@ def test_limits_of_tenants_do_not_go_with_a_power_cap(tmp_path):
     words = [two_teams(tmp_path), "--cluster", cluster, "--tenants", path, "--place", "energy"]
     simulate(*words)
     assert "limits of tenants do not go with a power cap" in refused(*words, "--param", "energy.cap_w=9000")
+
+
+def test_deadlines_that_were_met_and_missed_are_counted(tmp_path):
+    trace = tmp_path / "jobs.jsonl"
+    rows = [{"id": 1, "submit_s": 0, "gpus": 4, "duration_s": 100, "deadline_s": 150},
+            {"id": 2, "submit_s": 1, "gpus": 4, "duration_s": 100, "deadline_s": 190},
+            {"id": 3, "submit_s": 2, "gpus": 4, "duration_s": 100},
+            {"id": 4, "submit_s": 3, "gpus": 4, "duration_s": 10, "deadline_s": 130}]
+    trace.write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+    def run(bundle):
+        return simulate(trace, "--cluster", "1x4", "--bundle", bundle)
+
+    fifo, edf = run("fifo"), run("edf")
+    assert (fifo["deadlines"], fifo["deadlines_met"], fifo["deadlines_missed"]) == (3, 1, 2)
+    assert (fifo["avg_late_s"], fifo["worst_late_s"]) == ((10 + 180) / 2, 180)
+    assert (edf["deadlines_met"], edf["deadlines_missed"]) == (2, 1)
+    table = stoker_run("sim", str(trace), "--cluster", "1x4", "--compare", "fifo,edf").stdout
+    assert re.search(r"deadlines +missed", table)
+    assert "deadlines" not in simulate("--generate", "jobs=50", "--cluster", "8x8")
+    made = simulate("--generate", "jobs=400,deadlines=0.5", "--cluster", "8x8")
+    assert 150 < made["deadlines"] < 250
