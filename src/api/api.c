@@ -104,6 +104,11 @@ void stk_api_set_series(struct stk_api *a, const struct stk_series *series)
     a->series = series;
 }
 
+void stk_api_set_cost(struct stk_api *a, const struct stk_api_cost *cost)
+{
+    a->cost = *cost;
+}
+
 void stk_api_set_alerts(struct stk_api *a, json_t *take)
 {
     json_decref(a->alerts);

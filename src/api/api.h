@@ -32,6 +32,8 @@ struct stk_api_config { /* borrowed for life */
     /* Optional: {"pid", "name"?, "gpus"?}: makes a job of a process. < 0: refused, not answered. */
     int (*adopt)(void *ctx, const struct stk_who *who, json_t *body, stk_reply_fn reply,
                  void *reply_ctx, struct stk_err *err);
+    /* Optional: adds what was measured of a job and is not in the store yet. */
+    void (*usage)(void *ctx, stk_job_number number, struct stk_usage *u);
     /* Optional: notable things, one line each. */
     void (*log)(void *ctx, const char *line);
     void *ctx;
@@ -50,6 +52,12 @@ void stk_api_take_sample(struct stk_api *api, json_t *take_sample);
 /* What is measured over time; borrowed, NULL: nothing. */
 struct stk_series;
 void stk_api_set_series(struct stk_api *api, const struct stk_series *series);
+/* What things cost: in millionths of the currency, 0: not known. */
+struct stk_api_cost {
+    uint64_t gpu_hour, kwh;
+    const char *currency; /* borrowed; NULL: none */
+};
+void stk_api_set_cost(struct stk_api *api, const struct stk_api_cost *cost);
 /* {"alerts", "rules", "idle_gpus"}, for /v1/alerts and /metrics. */
 void stk_api_set_alerts(struct stk_api *api, json_t *take);
 /* An event of that type for those who listen. */

@@ -48,6 +48,7 @@ struct stk_api {
     json_t *sample;
     const struct stk_series *series;
     json_t *alerts;
+    struct stk_api_cost cost;
     struct stk_api_reasons { /* why jobs wait (metrics.c) */
         uint64_t until_ms;   /* looked at again then */
         uint64_t n[STK_WHY_MAX + 1];
@@ -116,6 +117,7 @@ stk_handler stk_do_jobs, stk_do_submit, stk_do_job, stk_do_verb, stk_do_act, stk
     stk_do_rules, stk_do_rule, stk_do_rule_new, stk_do_rule_delete, stk_do_rule_test;
 stk_handler stk_do_job_events;
 /* measured */
-stk_handler stk_do_alerts, stk_do_series, stk_do_metrics_jobs, stk_do_metrics_dcgm;
+stk_handler stk_do_alerts, stk_do_summary, stk_do_usage, stk_do_series, stk_do_metrics_jobs,
+    stk_do_metrics_dcgm;
 
 #endif

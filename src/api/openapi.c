@@ -14,7 +14,9 @@ static const struct {
     const char *name, *type, *help;
 } queries[] = {
     {"after", "integer", "go on after this one: \"next\" of the page before, or an event's id"},
+    {"by", "string", "tenant (team), user or queue"},
     {"before", "integer", "go on before this job: \"next\" of the page before"},
+    {"days", "integer", "of the last so many days (28; 400 at the most)"},
     {"detail", "integer", "1: with the description, where you may see it"},
     {"dry_run", "integer", "1: only check"},
     {"env", "integer", "1: with its environment, where you may see it"},

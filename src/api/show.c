@@ -8,6 +8,7 @@
 
 #include "api/logpath.h"
 #include "api/say.h"
+#include "api/spent.h"
 #include "core/state.h"
 #include "model/mig.h"
 #include "model/reason.h"
@@ -456,6 +457,7 @@ json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e)
         return NULL;
     set_core(v, o, e);
     set_items(v, o, &e->rec);
+    stk_spent_set(v, o, &e->rec, (stk_time)(json_number_value(json_object_get(o, "run_s")) * 1e6));
     if (e->note && *e->note)
         set(o, "note", text(e->note));
     for (int i = STK_WARN_MAX - 1; i >= 0; i--)
@@ -479,6 +481,7 @@ json_t *stk_show_record(const struct stk_show *v, const struct stk_record *rec)
     stk_say_ended(rec, whole, sizeof(whole));
     set(o, "state_text", text(whole));
     set_items(v, o, rec);
+    stk_spent_set(v, o, rec, rec->served);
     set_private(v, o, rec);
     return o;
 }

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/view.h"
+#include "spec/words.h"
+
 #define PAGE 1000
 
 int stk_ask_open(struct stk_ask *k, const struct stk_args *a)
@@ -173,5 +176,26 @@ int stk_arg_number(const struct stk_args *a, const char *name, int64_t min, int6
         return stk_misused(a, "--%s takes a whole number from %lld to %lld, got \"%.40s\"", name,
                            (long long)min, (long long)max, text);
     *ret = v;
+    return STK_EXIT_OK;
+}
+
+int stk_query_time(const struct stk_args *a, const char *name, char *path, size_t size)
+{
+    const char *text = stk_arg(a, name);
+    int64_t now = (int64_t)stk_now(), at = 0;
+    char number[32];
+
+    if (!text)
+        return STK_EXIT_OK;
+    if (stk_words_duration(text, 60, &at) == 0 && strpbrk(text, "smhdw") && !strchr(text, ':'))
+        at = now - at; /* "2h": two hours ago */
+    else if (stk_words_time(text, now, &at) < 0)
+        return stk_misused(
+            a, "--%s takes a time (2026-01-31, 14:00) or how long ago (2h, 7d), got \"%.40s\"",
+            name, text);
+    else if (at > now && strchr(text, ':') && !strchr(text, '-') && !strchr(text, '+'))
+        at -= 86400; /* a time of day that is to come was yesterday's */
+    (void)snprintf(number, sizeof(number), "%lld", (long long)at);
+    stk_query(path, size, name, number);
     return STK_EXIT_OK;
 }

@@ -51,6 +51,10 @@ bool stk_yes(const json_t *o, const char *name);
 int stk_arg_number(const struct stk_args *a, const char *name, int64_t min, int64_t max,
                    int64_t *ret);
 
+/* The time that an option names ("7d": so long ago; "14:00"), as seconds since 1970 in the query.
+ * STK_EXIT_USAGE after having said what it takes. */
+int stk_query_time(const struct stk_args *a, const char *name, char *path, size_t size);
+
 /* Adds "&name=value" (or "?...") to a path, escaped; 'value' NULL adds nothing. */
 void stk_query(char *path, size_t size, const char *name, const char *value);
 

@@ -47,8 +47,8 @@ extern const struct stk_command stk_cmd_adopt, stk_cmd_attach, stk_cmd_cancel, s
     stk_cmd_release, stk_cmd_reserve, stk_cmd_rule, stk_cmd_requeue, stk_cmd_resume, stk_cmd_run,
     stk_cmd_serve, stk_cmd_shell, stk_cmd_show, stk_cmd_sim, stk_cmd_slurm_shims, stk_cmd_store,
     stk_cmd_submit, stk_cmd_suspend, stk_cmd_token, stk_cmd_top, stk_cmd_undrain, stk_cmd_alerts,
-    stk_cmd_checkpointed, stk_cmd_defrag, stk_cmd_update, stk_cmd_version, stk_cmd_wait,
-    stk_cmd_why;
+    stk_cmd_report, stk_cmd_checkpointed, stk_cmd_defrag, stk_cmd_update, stk_cmd_version,
+    stk_cmd_wait, stk_cmd_why;
 
 /* The command of this name or alias, or NULL. */
 const struct stk_command *stk_command_find(const char *word);

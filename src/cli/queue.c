@@ -7,7 +7,6 @@
 #include "cli/ask.h"
 #include "cli/table.h"
 #include "cli/view.h"
-#include "spec/words.h"
 
 static const struct stk_column queue_columns[] = {
     {"ID", true, 0},   {"NAME", false, 8}, {"USER", false, 6}, {"STATE", false, 0},
@@ -208,27 +207,6 @@ const struct stk_command stk_cmd_queue = {
     .run = run_queue,
 };
 
-static int add_time(const struct stk_args *a, const char *name, char *path, size_t size)
-{
-    const char *text = stk_arg(a, name);
-    int64_t now = (int64_t)stk_now(), at = 0;
-    char number[32];
-
-    if (!text)
-        return STK_EXIT_OK;
-    if (stk_words_duration(text, 60, &at) == 0 && strpbrk(text, "smhdw") && !strchr(text, ':'))
-        at = now - at; /* "2h": two hours ago */
-    else if (stk_words_time(text, now, &at) < 0)
-        return stk_misused(
-            a, "--%s takes a time (2026-01-31, 14:00) or how long ago (2h, 7d), got \"%.40s\"",
-            name, text);
-    else if (at > now && strchr(text, ':') && !strchr(text, '-') && !strchr(text, '+'))
-        at -= 86400; /* a time of day that is to come was yesterday's */
-    (void)snprintf(number, sizeof(number), "%lld", (long long)at);
-    stk_query(path, size, name, number);
-    return STK_EXIT_OK;
-}
-
 static int run_history(const struct stk_args *a)
 {
     char path[STK_CLIENT_MAX_PATH] = "/v1/history";
@@ -242,8 +220,8 @@ static int run_history(const struct stk_args *a)
     stk_query(path, sizeof(path), "user", stk_arg_is(a, "mine") ? "me" : stk_arg(a, "user"));
     stk_query(path, sizeof(path), "state", stk_arg(a, "state"));
     filter(a, path, sizeof(path));
-    rc = rc != STK_EXIT_OK ? rc : add_time(a, "since", path, sizeof(path));
-    rc = rc != STK_EXIT_OK ? rc : add_time(a, "until", path, sizeof(path));
+    rc = rc != STK_EXIT_OK ? rc : stk_query_time(a, "since", path, sizeof(path));
+    rc = rc != STK_EXIT_OK ? rc : stk_query_time(a, "until", path, sizeof(path));
     if (rc != STK_EXIT_OK || (rc = stk_ask_open(&k, a)) != STK_EXIT_OK)
         return rc;
     rc = stk_ask_pages(&k, path, "jobs", "before", stk_arg_is(a, "all") ? 0 : (uint32_t)limit,

@@ -84,6 +84,32 @@ static void show_times(const struct stk_ask *k, const json_t *job)
     show_interruptions(k, job);
 }
 
+/* "3.2 GPU-hours, 8.00 EUR, 1.2 kWh" and how well its GPUs were used. */
+static void show_cost(const struct stk_ask *k, const json_t *job)
+{
+    const json_t *e = json_object_get(job, "efficiency");
+    const char *currency = stk_str(e, "currency");
+    char text[160];
+    size_t n;
+
+    if (!e)
+        return;
+    n = (size_t)snprintf(text, sizeof(text), "%.4g GPU-hours", stk_num(e, "gpu_hours", 0));
+    if (stk_num(e, "money", -1) >= 0)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, ", %.2f%s%.8s", stk_num(e, "money", 0),
+                              *currency ? " " : "", currency);
+    if (stk_num(e, "kwh", -1) >= 0)
+        (void)snprintf(text + n, sizeof(text) - n, ", %.3g kWh", stk_num(e, "kwh", 0));
+    field(k, "cost", text);
+    if (stk_num(e, "util", -1) < 0)
+        return;
+    n = (size_t)snprintf(text, sizeof(text), "GPUs at work %.0f%% of the time",
+                         stk_num(e, "util", 0) * 100);
+    if (*stk_str(e, "advice"))
+        (void)snprintf(text + n, sizeof(text) - n, "; %.100s", stk_str(e, "advice"));
+    field(k, "efficiency", text);
+}
+
 static void show_end(const struct stk_ask *k, const json_t *job)
 {
     const char *note = stk_str(job, "note"), *colon = strstr(note, ": ");
@@ -195,6 +221,7 @@ static void show_job(const struct stk_ask *k, const json_t *job)
     if (json_object_get(job, "items"))
         field(k, "items", stk_view_items(job, text, sizeof(text)));
     show_times(k, job);
+    show_cost(k, job);
     show_end(k, job);
     show_command(k, job);
     field(k, "folder", stk_str(job, "workdir"));

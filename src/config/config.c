@@ -26,7 +26,8 @@ void stk_config_init(struct stk_config *c)
     *c = (struct stk_config){0};
     for (const struct stk_config_key *k = stk_config_keys; k->path; k++)
         if (k->type == STK_CONFIG_NUMBER || k->type == STK_CONFIG_SECONDS ||
-            k->type == STK_CONFIG_BYTES || k->type == STK_CONFIG_WORD || k->type == STK_CONFIG_BOOL)
+            k->type == STK_CONFIG_BYTES || k->type == STK_CONFIG_DECIMAL ||
+            k->type == STK_CONFIG_WORD || k->type == STK_CONFIG_BOOL)
             (void)stk_config_set(c, k, k->def, strlen(k->def), &unused);
     c->virtual_gpus = STK_CONFIG_NO_GPUS;    /* its default is no number */
     c->teams = calloc(1, sizeof(*c->teams)); /* where it lies stays, wherever *c is copied to */

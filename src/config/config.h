@@ -45,6 +45,10 @@ struct stk_config {
     struct {
         uint64_t step_s, bytes; /* of measurements; for those of 15 minutes */
     } series;
+    struct {
+        uint64_t gpu_hour, kwh; /* millionths of the currency; 0: not known */
+        char *currency;
+    } cost;
     struct { /* 0: off */
         uint64_t idle_s, wait_s, gpu, foreign_s, preemptions, quota_s, store_s;
         char *webhook, *command;
@@ -95,6 +99,7 @@ enum stk_config_type {
     STK_CONFIG_NUMBER,
     STK_CONFIG_SECONDS, /* 90, 90s, 30m, 12h, 30d, 2w */
     STK_CONFIG_BYTES,   /* 4096, 512M, 20G */
+    STK_CONFIG_DECIMAL, /* 2.5; kept in millionths */
     STK_CONFIG_BOOL,
     STK_CONFIG_WORD, /* one of 'words', kept as its place among them */
     STK_CONFIG_NAMES,

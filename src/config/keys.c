@@ -86,6 +86,11 @@ const struct stk_config_key stk_config_keys[] = {
      "how often everything is measured, for plots: 1s, 2s, 5s, 10s, 30s; kept so for an hour"},
     {"series.size", STK_CONFIG_BYTES, AT(series.bytes), NULL, UINT64_C(1) << 40, "1G",
      "room for measurements of 15 minutes each, kept for 400 days or until there is more"},
+    {"cost.gpu_hour", STK_CONFIG_DECIMAL, AT(cost.gpu_hour), NULL, UINT64_C(1000000000000), "0",
+     "what an hour of a GPU costs, for reports: 2.5; 0: that is not said"},
+    {"cost.kwh", STK_CONFIG_DECIMAL, AT(cost.kwh), NULL, UINT64_C(1000000000000), "0",
+     "what a kWh of the GPUs costs beside that, where it is measured"},
+    {"cost.currency", STK_CONFIG_TEXT, AT(cost.currency), NULL, 0, "", "its name: EUR"},
     {"alerts.idle", STK_CONFIG_SECONDS, AT(alerts.idle_s), NULL, 31557600, "30m",
      "alert when a job has GPUs and has done nothing for so long; 0: no such alert (as below)"},
     {"alerts.wait", STK_CONFIG_SECONDS, AT(alerts.wait_s), NULL, 31557600, "1d",
@@ -129,6 +134,8 @@ const char *stk_config_type_name(enum stk_config_type t)
         return "time";
     case STK_CONFIG_BYTES:
         return "size";
+    case STK_CONFIG_DECIMAL:
+        return "decimal number";
     case STK_CONFIG_BOOL:
         return "yes or no";
     case STK_CONFIG_WORD:

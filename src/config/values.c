@@ -90,6 +90,27 @@ static int set_number(struct stk_config *c, const struct stk_config_key *k, cons
     return 0;
 }
 
+/* Digits, and up to six of them after a point. */
+static int set_decimal(struct stk_config *c, const struct stk_config_key *k, const char *s,
+                       size_t len, struct stk_err *err)
+{
+    const char *point = memchr(s, '.', len);
+    size_t whole = point ? (size_t)(point - s) : len, rest = point ? len - whole - 1 : 0;
+    uint64_t v = 0, part = 0;
+    char unit = '\0';
+    int rc = read_number(s, whole, &v, &unit);
+
+    if (rc == 0 && unit == '\0' && point && rest <= 6)
+        rc = read_number(point + 1, rest, &part, &unit);
+    for (size_t i = rest; i < 6; i++)
+        part *= 10;
+    if (rc < 0 || unit != '\0' || rest > 6 || v > k->max / 1000000)
+        return stk_err_set(err, -EINVAL, "expected a number such as 2.5, got \"%.*s\"",
+                           (int)(len < 40 ? len : 40), s);
+    *(uint64_t *)place(c, k) = v * 1000000 + part;
+    return 0;
+}
+
 static bool is(const char *s, size_t len, const char *word)
 {
     return strlen(word) == len && memcmp(s, word, len) == 0;
@@ -193,6 +214,8 @@ int stk_config_set(struct stk_config *c, const struct stk_config_key *k, const c
     case STK_CONFIG_SECONDS:
     case STK_CONFIG_BYTES:
         return set_number(c, k, s, len, err);
+    case STK_CONFIG_DECIMAL:
+        return set_decimal(c, k, s, len, err);
     case STK_CONFIG_BOOL:
         return set_bool(c, k, s, len, err);
     case STK_CONFIG_WORD:

@@ -164,6 +164,9 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err);
 void stk_daemon_slurm_ready(struct stk_daemon *d); /* the scheduler is open */
 void stk_daemon_slurm_detail(struct stk_daemon *d, stk_job_number number, json_t *job);
 
+/* What things cost, as the configuration says, to the API. */
+void stk_daemon_cost(struct stk_daemon *d);
+
 /* whose.c: the job a process belongs to, 0: none of ours. uid UINT32_MAX: not known. */
 stk_job_number stk_daemon_job_of(struct stk_daemon *d, pid_t pid, uint32_t uid);
 /* Whether it is MPS's own, of the MPS that serves our jobs on this GPU. */
@@ -196,6 +199,8 @@ void stk_idlers_free(struct stk_idlers *w); /* NULL is a no-op; memory goes with
 struct stk_series;
 int stk_sampler_new(struct stk_daemon *d, struct stk_sampler **ret, struct stk_err *err);
 struct stk_series *stk_sampler_series(struct stk_sampler *w);
+/* Adds what is not written yet; as in stk_api_config. */
+void stk_sampler_usage(void *ctx, stk_job_number number, struct stk_usage *u);
 void stk_sampler_free(struct stk_sampler *w); /* NULL is a no-op; memory goes with the loop */
 
 /* alerts.c: looks after every look of the sampler. */

@@ -286,6 +286,7 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
                                        .turn = on_turn,
                                        .turns = on_turns,
                                        .adopt = stk_daemon_adopt,
+                                       .usage = stk_sampler_usage,
                                        .log = on_http_log,
                                        .whatif = can ? d->whatif : NULL,
                                        .ctx = d};
@@ -299,6 +300,8 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
     rc = rc < 0 ? rc : stk_sampler_new(d, &d->sampler, err);
     if (rc == 0)
         stk_api_set_series(d->api, stk_sampler_series(d->sampler));
+    if (rc == 0)
+        stk_daemon_cost(d);
     return rc;
 }
 

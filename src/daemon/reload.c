@@ -85,6 +85,7 @@ static int reload(struct stk_daemon *d, struct stk_err *err)
     stk_api_set_names(d->api, (const char *const *)fresh.admins,
                       (const char *const *)fresh.operators, (const char *const *)fresh.hosts);
     stk_watchman_reload(d->watchman);
+    stk_daemon_cost(d);
     stk_daemon_turns(&d->config, &quantum_ms, &switch_pct);
     if (!d->slurm)
         stk_local_turns_set(d->engine, quantum_ms, switch_pct);

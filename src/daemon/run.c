@@ -277,6 +277,14 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
         (struct stk_live_limits){(uint32_t)c->limits.jobs, (uint32_t)c->limits.jobs_per_user};
 }
 
+void stk_daemon_cost(struct stk_daemon *d)
+{
+    const struct stk_config *c = &d->config;
+
+    stk_api_set_cost(d->api,
+                     &(struct stk_api_cost){c->cost.gpu_hour, c->cost.kwh, c->cost.currency});
+}
+
 void stk_daemon_turns(const struct stk_config *c, uint32_t *ret_quantum_ms,
                       uint32_t *ret_switch_pct)
 {

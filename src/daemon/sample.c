@@ -136,7 +136,9 @@ int stk_sampler_new(struct stk_daemon *d, struct stk_sampler **ret, struct stk_e
         rc = stk_err_set(err, -EINVAL, "series.step must divide a minute: 1s, 2s, 5s, 10s, 30s");
     rc = rc < 0 ? rc : stk_series_new(step, &w->series, err);
     if (rc == 0) {
-        w->gpus = calloc((size_t)d->machine.n_nodes * STK_MAX_NODE_GPUS, sizeof(*w->gpus));
+        w->gpus =
+            calloc((size_t)stk_core_state(stk_live_core(d->live))->n_nodes * STK_MAX_NODE_GPUS,
+                   sizeof(*w->gpus));
         rc = w->gpus ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
     }
     if (rc < 0) {
@@ -159,6 +161,15 @@ int stk_sampler_new(struct stk_daemon *d, struct stk_sampler **ret, struct stk_e
 struct stk_series *stk_sampler_series(struct stk_sampler *w)
 {
     return w->series;
+}
+
+void stk_sampler_usage(void *ctx, stk_job_number number, struct stk_usage *u)
+{
+    const struct stk_daemon *d = ctx;
+    uint32_t at = d->sampler ? stk_map_get(&d->sampler->by_number, number) : UINT32_MAX;
+
+    if (at != UINT32_MAX)
+        stk_usage_add(u, &d->sampler->list[at].usage);
 }
 
 static void on_closed(uv_handle_t *h)

@@ -236,6 +236,23 @@ static void look_gpu(struct stk_sampler *w, struct stk_sampled *j, const struct 
     stk_sample_use(w, at->node, at->gpu)->at_work += (float)work;
 }
 
+/* Where processes cannot be looked at: what jobs were given is known all the same. */
+static void book_all(const struct stk_sampler *w, const struct stk_state *s)
+{
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        const struct stk_job *j = &s->jobs[i];
+        uint32_t milli = s->shapes[j->shape].demand.gpu_milli;
+
+        for (uint32_t k = 0; j->lease && k < j->n_pieces; k++) {
+            const struct stk_piece *p = &s->pieces[j->first_piece + k];
+
+            for (uint64_t m = p->mask; m; m &= m - 1)
+                stk_sample_use(w, p->node.i, (uint32_t)__builtin_ctzll(m))->alloc +=
+                    milli ? (float)milli / 1000 : 1;
+        }
+    }
+}
+
 void stk_sample_jobs(struct stk_sampler *w, double dt)
 {
     const struct stk_core *core = stk_live_core(w->d->live);
@@ -247,6 +264,8 @@ void stk_sample_jobs(struct stk_sampler *w, double dt)
         w->list[i].rss_mib = w->list[i].gpus = w->list[i].at_work = 0;
         w->list[i].unknown = false;
     }
+    if (w->d->slurm)
+        book_all(w, s);
     if (!w->d->slurm) { /* else its processes are elsewhere */
         stk_local_each(w->d->engine, meet, w);
         look_processes(w, dt);

@@ -324,6 +324,7 @@ struct stk_usage {
     float had[STK_USAGE_GPUS];    /* seconds that it had it */
 };
 
+void stk_usage_add(struct stk_usage *to, const struct stk_usage *u);
 /* Adds to what is there. It is forgotten with the job. */
 int stk_store_usage_add(struct stk_store *st, stk_job_number number, const struct stk_usage *u,
                         struct stk_err *err);

@@ -48,7 +48,7 @@ int stk_store_usage_get(struct stk_store *st, stk_job_number number, struct stk_
     return rc < 0 ? rc : 0;
 }
 
-static void add(struct stk_usage *to, const struct stk_usage *u)
+void stk_usage_add(struct stk_usage *to, const struct stk_usage *u)
 {
     to->seen_s += u->seen_s;
     to->gpu_s += u->gpu_s;
@@ -73,7 +73,7 @@ int stk_store_usage_add(struct stk_store *st, stk_job_number number, const struc
 
     if (rc < 0 && rc != -ENOENT)
         return rc;
-    add(&all, u);
+    stk_usage_add(&all, u);
     rc = stk_db_write(st, STK_SLOT_USAGE_PUT,
                       "INSERT OR REPLACE INTO usage VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                       &s, err);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* summary.c - a period in numbers, for "stoker report". */
+#include <math.h>
+#include <string.h>
+
+#include "api/show.h"
+#include "api/spent.h"
+
+#define WEEK (UINT64_C(7) * 86400)
+#define MAX_TIME (INT32_MAX * UINT64_C(4))
+
+static int read_by(struct stk_request *r, enum stk_spent_by *ret)
+{
+    static const struct {
+        const char *word;
+        enum stk_spent_by by;
+    } words[] = {{"tenant", STK_BY_TENANT},
+                 {"team", STK_BY_TENANT},
+                 {"user", STK_BY_USER},
+                 {"queue", STK_BY_QUEUE}};
+    const char *by = stk_request_query(r, "by");
+
+    *ret = STK_BY_TENANT;
+    for (size_t i = 0; by && i < sizeof(words) / sizeof(*words); i++)
+        if (strcmp(words[i].word, by) == 0) {
+            *ret = words[i].by;
+            return 0;
+        }
+    if (!by)
+        return 0;
+    stk_request_error(r, 400, NULL, "by must be tenant, team, user or queue, got \"%.40s\"", by);
+    return -EINVAL;
+}
+
+static json_t *show_whole(const struct stk_api *a, const struct stk_spent_heat *h)
+{
+    double total = h->all.gpus / 4, had = h->all.allocated / 4, used = h->all.active / 4;
+
+    return json_pack(
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "gpus", stk_spent_number(h->gpus), "hours",
+        stk_spent_number(h->hours), "gpu_hours", stk_spent_number(total), "allocated_gpu_hours",
+        stk_spent_number(had), "active_gpu_hours", stk_spent_number(used), "allocated",
+        total > 0 ? stk_spent_number(had / total) : json_null(), "active",
+        total > 0 ? stk_spent_number(used / total) : json_null(), "kwh", stk_spent_number(h->kwh),
+        "idle_gpu_hours", stk_spent_number(had > used ? had - used : 0), "idle_money",
+        stk_spent_number(stk_spent_money(a, had > used ? had - used : 0, 0)));
+}
+
+static json_t *show_row(const struct stk_spent_row *w, const char *key)
+{
+    char advice[200];
+
+    stk_spent_advice(&w->job, advice, sizeof(advice));
+    return json_pack("{s:I,s:s,s:s,s:s,s:f,s:o,s:o,s:o,s:o,s:o}", "id", (json_int_t)w->number,
+                     "name", w->name, "user", w->user, "tenant", w->tenant, "gpus", w->gpus, key,
+                     stk_spent_number(w->value), "gpu_hours", stk_spent_number(w->job.gpu_h),
+                     "util", stk_spent_number(w->job.util), "money", stk_spent_number(w->job.money),
+                     "advice", advice[0] ? json_string(advice) : json_null());
+}
+
+static json_t *show_rows(const struct stk_spent_row *rows, uint32_t n, const char *key)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < n; i++)
+        (void)json_array_append_new(list, show_row(&rows[i], key));
+    return list;
+}
+
+/* Groups, the largest first. */
+static json_t *show_groups(const struct stk_api *a, struct stk_spent *s)
+{
+    json_t *list = json_array();
+    bool done[STK_SPENT_GROUPS] = {false};
+
+    for (uint32_t i = 0; i < s->n_groups; i++) {
+        uint32_t best = STK_SPENT_GROUPS;
+
+        for (uint32_t k = 0; k < s->n_groups; k++)
+            if (!done[k] && (best == STK_SPENT_GROUPS || s->group[k].gpu_h > s->group[best].gpu_h))
+                best = k;
+        done[best] = true;
+        (void)json_array_append_new(list, stk_spent_show_group(a, &s->group[best]));
+    }
+    return list;
+}
+
+static json_t *show(const struct stk_api *a, struct stk_spent *s, const struct stk_spent_heat *h,
+                    enum stk_spent_by by)
+{
+    static const char *const words[] = {"tenant", "user", "queue"};
+    const struct stk_live_config *c = stk_live_config(a->cfg.live);
+    json_t *o = json_pack("{s:o,s:o,s:s,s:s,s:s,s:b}", "since", stk_show_time(s->since), "until",
+                          stk_show_time(s->until), "by", words[by], "host", c->nodes[0].name,
+                          "policy", c->policy, "truncated", s->truncated);
+
+    (void)json_object_set_new(
+        o, "price",
+        json_pack("{s:o,s:o,s:o}", "gpu_hour",
+                  a->cost.gpu_hour ? json_real((double)a->cost.gpu_hour / 1e6) : json_null(), "kwh",
+                  a->cost.kwh ? json_real((double)a->cost.kwh / 1e6) : json_null(), "currency",
+                  json_string(a->cost.currency ? a->cost.currency : "")));
+    (void)json_object_set_new(o, "cluster", show_whole(a, h));
+    (void)json_object_set_new(o, "all", stk_spent_show_group(a, &s->all));
+    (void)json_object_set_new(o, "groups", show_groups(a, s));
+    (void)json_object_set_new(o, "waits", show_rows(s->wait, s->n_wait, "wait_s"));
+    (void)json_object_set_new(o, "waste", show_rows(s->waste, s->n_waste, "idle_gpu_hours"));
+    (void)json_object_set_new(o, "recommendations", stk_spent_advise(a, s, h));
+    return o;
+}
+
+void stk_do_summary(void *ctx, struct stk_request *r)
+{
+    struct stk_api *a = ctx;
+    uint64_t now = (uint64_t)(stk_api_now(a) / STK_SECOND) + 1, since, until;
+    struct stk_spent_heat h;
+    struct stk_spent *s = NULL;
+    struct stk_err err = {""};
+    enum stk_spent_by by;
+    int rc;
+
+    if (read_by(r, &by) < 0 || stk_request_number(r, "since", now - WEEK, MAX_TIME, &since) < 0 ||
+        stk_request_number(r, "until", now, MAX_TIME, &until) < 0)
+        return;
+    rc = stk_spent_heat(a, (stk_time)since * STK_SECOND, (stk_time)until * STK_SECOND, &h, &err);
+    rc = rc < 0 ? rc
+                : stk_spent_look(a, (stk_time)since * STK_SECOND, (stk_time)until * STK_SECOND, by,
+                                 &s, &err);
+    if (rc < 0) {
+        stk_api_fail(r, rc, &err);
+        return;
+    }
+    stk_request_json(r, 200, show(a, s, &h, by));
+    stk_spent_free(s);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* usage.c - when GPUs are used: from the measurements of the whole, a quarter of an hour each, by
+ * hour and weekday of local time; and how much jobs get done in a GPU-hour, where they report
+ * their steps. */
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "api/spent.h"
+#include "series/series.h"
+
+#define DAY (INT64_C(86400) * STK_SECOND)
+
+static double or_zero(float v)
+{
+    return isfinite(v) ? (double)v : 0;
+}
+
+static void add_cell(struct stk_spent_cell *c, double gpus, double allocated, double active)
+{
+    c->gpus += gpus;
+    c->allocated += allocated;
+    c->active += active;
+    c->n++;
+}
+
+static void add_point(struct stk_spent_heat *h, const struct stk_series_result *r, uint32_t i)
+{
+    const float *v = r->value;
+    uint32_t n = r->points;
+    double gpus = or_zero(v[STK_SERIES_CLUSTER_GPUS * n + i]);
+    double allocated = or_zero(v[STK_SERIES_CLUSTER_ALLOCATED * n + i]);
+    double active = or_zero(v[STK_SERIES_CLUSTER_ACTIVE * n + i]);
+    float power = v[STK_SERIES_CLUSTER_POWER * n + i];
+    double hours = (double)r->step / 3.6e9;
+    time_t at = (time_t)((r->since + i * r->step) / STK_SECOND);
+    struct tm tm;
+
+    if (gpus <= 0 || !localtime_r(&at, &tm))
+        return;
+    add_cell(&h->cell[(tm.tm_wday + 6) % 7][tm.tm_hour], gpus, allocated, active);
+    add_cell(&h->all, gpus, allocated, active);
+    h->hours += hours;
+    h->gpus = gpus;
+    h->waiting += or_zero(v[STK_SERIES_CLUSTER_QUEUED * n + i]);
+    if (isfinite(power))
+        h->kwh = (h->kwh < 0 ? 0 : h->kwh) + (double)power * hours / 1000;
+}
+
+int stk_spent_heat(struct stk_api *a, stk_time since, stk_time until, struct stk_spent_heat *ret,
+                   struct stk_err *err)
+{
+    struct stk_series_query q = {.kind = STK_SERIES_CLUSTER,
+                                 .since = since,
+                                 .until = until,
+                                 .step = STK_SERIES_QUARTER,
+                                 .now = stk_api_now(a)};
+    struct stk_series_result r = {0};
+    int rc = stk_series_fit(a->series, &q, 1, err);
+
+    *ret = (struct stk_spent_heat){.kwh = -1};
+    rc = rc < 0 ? rc : stk_series_read(a->series, stk_live_store(a->cfg.live), &q, &r, err);
+    for (uint32_t i = 0; rc == 0 && i < r.points; i++)
+        add_point(ret, &r, i);
+    if (ret->all.n > 0)
+        ret->waiting /= ret->all.n;
+    free(r.value);
+    return rc;
+}
+
+static json_t *show_cells(const struct stk_spent_heat *h)
+{
+    json_t *list = json_array();
+
+    for (int d = 0; d < 7; d++)
+        for (int t = 0; t < 24; t++) {
+            const struct stk_spent_cell *c = &h->cell[d][t];
+
+            if (c->n > 0)
+                (void)json_array_append_new(
+                    list, json_pack("{s:i,s:i,s:o,s:o,s:o}", "weekday", d, "hour", t, "allocated",
+                                    stk_spent_number(c->allocated / c->gpus), "active",
+                                    stk_spent_number(c->active / c->gpus), "hours",
+                                    stk_spent_number(c->n / 4.0)));
+        }
+    return list;
+}
+
+/* Steps per GPU-hour of a job, from the steps it reported; < 0: it did not. */
+static double throughput(struct stk_api *a, stk_job_number number, stk_time since, stk_time until)
+{
+    struct stk_series_query q = {.kind = STK_SERIES_JOB,
+                                 .id = (int64_t)number,
+                                 .since = since,
+                                 .until = until,
+                                 .step = STK_SERIES_MINUTE,
+                                 .now = stk_api_now(a)};
+    struct stk_series_result r = {0};
+    double first = -1, last = -1, gpu_h = 0;
+
+    if (stk_series_fit(a->series, &q, 1, NULL) < 0 ||
+        stk_series_read(a->series, stk_live_store(a->cfg.live), &q, &r, NULL) < 0)
+        return -1;
+    for (uint32_t i = 0; i < r.points; i++) {
+        float step = r.value[STK_SERIES_JOB_STEP * r.points + i];
+        float gpus = r.value[STK_SERIES_JOB_GPUS * r.points + i];
+
+        if (first >= 0 && isfinite(gpus))
+            gpu_h += (double)gpus * (double)r.step / 3.6e9;
+        if (isfinite(step)) {
+            first = first < 0 ? (double)step : first;
+            last = (double)step;
+        }
+    }
+    free(r.value);
+    return first >= 0 && last > first && gpu_h > 0 ? (last - first) / gpu_h : -1;
+}
+
+static json_t *show_throughput(struct stk_api *a, const struct stk_spent *s)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; i < s->n_biggest; i++) {
+        double v = throughput(a, s->biggest[i], s->since, s->until);
+
+        if (v > 0)
+            (void)json_array_append_new(list, json_pack("{s:I,s:s,s:o}", "job",
+                                                        (json_int_t)s->biggest[i], "unit", "steps",
+                                                        "per_gpu_hour", stk_spent_number(v)));
+    }
+    return list;
+}
+
+void stk_do_usage(void *ctx, struct stk_request *r)
+{
+    struct stk_api *a = ctx;
+    stk_time now = stk_api_now(a);
+    struct stk_spent_heat h;
+    struct stk_spent *s = NULL;
+    struct stk_err err = {""};
+    json_t *groups = json_array();
+    uint64_t days;
+    int rc;
+
+    if (stk_request_number(r, "days", 28, 400, &days) < 0) {
+        json_decref(groups);
+        return;
+    }
+    days = days > 0 ? days : 28;
+    rc = stk_spent_heat(a, now - (stk_time)days * DAY, now, &h, &err);
+    rc = rc < 0 ? rc : stk_spent_look(a, now - (stk_time)days * DAY, now, STK_BY_TENANT, &s, &err);
+    if (rc < 0) {
+        json_decref(groups);
+        stk_api_fail(r, rc, &err);
+        return;
+    }
+    for (uint32_t i = 0; i < s->n_groups; i++)
+        (void)json_array_append_new(groups, stk_spent_show_group(a, &s->group[i]));
+    stk_request_json(r, 200,
+                     json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:b}", "since",
+                               json_real((double)s->since / 1e6), "until",
+                               json_real((double)s->until / 1e6), "cells", show_cells(&h),
+                               "tenants", groups, "recommendations", stk_spent_advise(a, s, &h),
+                               "throughput", show_throughput(a, s), "truncated", s->truncated));
+    stk_spent_free(s);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.c - "stoker report": a period in numbers, on the terminal, as a page or as JSON. */
+#include "cli/report.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cli/ask.h"
+#include "cli/table.h"
+#include "cli/view.h"
+
+const char *stk_report_number(const json_t *o, const char *key, char *buf, size_t size)
+{
+    double v = stk_num(o, key, -1);
+    long long whole = (long long)v;
+
+    if (v < 0)
+        (void)snprintf(buf, size, "-");
+    else if (v < 100)
+        (void)snprintf(buf, size, "%.1f", v);
+    else if (whole < 1000)
+        (void)snprintf(buf, size, "%lld", whole);
+    else if (whole < 1000000)
+        (void)snprintf(buf, size, "%lld,%03lld", whole / 1000, whole % 1000);
+    else
+        (void)snprintf(buf, size, "%lld,%03lld,%03lld", whole / 1000000, whole / 1000 % 1000,
+                       whole % 1000);
+    return buf;
+}
+
+const char *stk_report_share(const json_t *o, const char *key, char *buf, size_t size)
+{
+    double v = stk_num(o, key, -1);
+
+    if (v < 0)
+        (void)snprintf(buf, size, "-");
+    else
+        (void)snprintf(buf, size, "%.0f%%", v * 100);
+    return buf;
+}
+
+const char *stk_report_money(const json_t *report, const json_t *o, const char *key, char *buf,
+                             size_t size)
+{
+    const char *currency = stk_str(json_object_get(report, "price"), "currency");
+    double v = stk_num(o, key, -1);
+
+    buf[0] = '\0';
+    if (v >= 0)
+        (void)snprintf(buf, size, "%.2f%s%.8s", v, *currency ? " " : "", currency);
+    return buf;
+}
+
+/* ---- on the terminal ---- */
+
+static void line(const struct stk_ask *k, const char *name, const char *text)
+{
+    (void)printf("%s%-12s%s %s\n", stk_term_on(&k->out, STK_DIM), name,
+                 stk_term_off(&k->out, STK_DIM), text);
+}
+
+static void print_whole(const struct stk_ask *k, const json_t *r)
+{
+    const json_t *c = json_object_get(r, "cluster"), *all = json_object_get(r, "all");
+    char a[32], b[32], d[32], e[32], text[256];
+
+    (void)snprintf(text, sizeof(text), "%s to %s",
+                   stk_text_time(stk_num(r, "since", 0), a, sizeof(a)),
+                   stk_text_time(stk_num(r, "until", 0), b, sizeof(b)));
+    line(k, "period", text);
+    (void)snprintf(text, sizeof(text),
+                   "%s of %s GPU-hours given to jobs (%s), %s used (%s); measured for %s h",
+                   stk_report_number(c, "allocated_gpu_hours", a, sizeof(a)),
+                   stk_report_number(c, "gpu_hours", b, sizeof(b)),
+                   stk_report_share(c, "allocated", d, sizeof(d)),
+                   stk_report_number(c, "active_gpu_hours", e, sizeof(e)),
+                   stk_report_share(c, "active", (char[16]){0}, 16),
+                   stk_report_number(c, "hours", (char[32]){0}, 32));
+    line(k, "utilization", text);
+    (void)snprintf(text, sizeof(text), "%s GPU-hours that jobs had and did not use%s%s",
+                   stk_report_number(c, "idle_gpu_hours", a, sizeof(a)),
+                   stk_num(c, "idle_money", -1) >= 0 ? ": " : "",
+                   stk_report_money(r, c, "idle_money", b, sizeof(b)));
+    line(k, "waste", text);
+    (void)snprintf(text, sizeof(text), "%s GPU-hours%s%s",
+                   stk_report_number(all, "gpu_hours", a, sizeof(a)),
+                   stk_num(all, "money", -1) >= 0 ? ", " : "",
+                   stk_report_money(r, all, "money", b, sizeof(b)));
+    if (stk_num(c, "kwh", -1) >= 0)
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), ", %s kWh",
+                       stk_report_number(c, "kwh", a, sizeof(a)));
+    line(k, "cost", text);
+    (void)snprintf(text, sizeof(text), "%lld, %lld failed, %lld preemptions%s",
+                   (long long)stk_int(all, "jobs", 0), (long long)stk_int(all, "failed", 0),
+                   (long long)stk_int(all, "preemptions", 0),
+                   stk_yes(r, "truncated") ? " (the latest; there were more)" : "");
+    line(k, "jobs", text);
+}
+
+static int print_groups(const struct stk_ask *k, const json_t *r)
+{
+    static const struct stk_column columns[] = {
+        {"NAME", false, 10},     {"JOBS", true, 0}, {"GPU-HOURS", true, 0}, {"UTIL", true, 0},
+        {"IDLE GPU-H", true, 0}, {"COST", true, 0}, {"WAIT P50", true, 0},  {"WAIT P90", true, 0}};
+    struct stk_table *t = stk_table_new(columns, 8);
+    const json_t *g;
+    char b[40];
+    size_t i;
+    int rc;
+
+    json_array_foreach(json_object_get(r, "groups"), i, g)
+    {
+        stk_table_cell(t, STK_PLAIN, "%s", *stk_str(g, "name") ? stk_str(g, "name") : "-");
+        stk_table_cell(t, STK_PLAIN, "%lld", (long long)stk_int(g, "jobs", 0));
+        stk_table_cell(t, STK_PLAIN, "%s", stk_report_number(g, "gpu_hours", b, sizeof(b)));
+        stk_table_cell(t, STK_PLAIN, "%s", stk_report_share(g, "util", b, sizeof(b)));
+        stk_table_cell(t, STK_PLAIN, "%s", stk_report_number(g, "idle_gpu_hours", b, sizeof(b)));
+        stk_table_cell(t, STK_PLAIN, "%s", stk_report_money(r, g, "money", b, sizeof(b)));
+        stk_table_cell(t, STK_PLAIN, "%s",
+                       stk_text_duration(stk_num(g, "wait_p50_s", -1), b, sizeof(b)));
+        stk_table_cell(t, STK_PLAIN, "%s",
+                       stk_text_duration(stk_num(g, "wait_p90_s", -1), b, sizeof(b)));
+    }
+    (void)printf("\n");
+    rc = t ? stk_table_print(t, &k->out, 0) : -ENOMEM;
+    stk_table_free(t);
+    return rc;
+}
+
+static void print_jobs(const json_t *list, const char *title, const char *key, bool time)
+{
+    const json_t *j;
+    char b[40], name[64], user[64];
+    size_t i;
+
+    if (json_array_size(list) > 0)
+        (void)printf("\n%s\n", title);
+    json_array_foreach(list, i, j)
+    {
+        if (i < 5)
+            (void)printf("  job %-7lld %-20s %-10s %5g GPUs  %s%s%s%s\n",
+                         (long long)stk_int(j, "id", 0),
+                         stk_text_clean(name, sizeof(name), stk_str(j, "name"), false),
+                         stk_text_clean(user, sizeof(user), stk_str(j, "user"), false),
+                         stk_num(j, "gpus", 0),
+                         time ? stk_text_duration(stk_num(j, key, 0), b, sizeof(b))
+                              : stk_report_number(j, key, b, sizeof(b)),
+                         time ? "" : " GPU-hours", *stk_str(j, "advice") && !time ? ": " : "",
+                         time ? "" : stk_str(j, "advice"));
+    }
+}
+
+static void print_advice(const json_t *r)
+{
+    const json_t *list = json_object_get(r, "recommendations"), *x;
+    char b[40], money[40], text[512];
+    size_t i;
+
+    if (json_array_size(list) > 0)
+        (void)printf("\nwhat could be better\n");
+    json_array_foreach(list, i, x)
+    {
+        (void)printf("  %s\n", stk_text_clean(text, sizeof(text), stk_str(x, "text"), false));
+        (void)printf("    %s; up to %s GPU-hours%s%s\n", stk_str(x, "evidence"),
+                     stk_report_number(x, "gpu_hours", b, sizeof(b)),
+                     stk_num(x, "money", -1) >= 0 ? ", " : "",
+                     stk_report_money(r, x, "money", money, sizeof(money)));
+    }
+}
+
+static int print(const struct stk_ask *k, const json_t *r)
+{
+    int rc;
+
+    print_whole(k, r);
+    rc = print_groups(k, r);
+    print_jobs(json_object_get(r, "waste"), "most GPU time not used", "idle_gpu_hours", false);
+    print_jobs(json_object_get(r, "waits"), "longest waits", "wait_s", true);
+    print_advice(r);
+    return rc < 0 ? stk_ask_fail(k, rc, &(struct stk_err){"out of memory"}) : STK_EXIT_OK;
+}
+
+/* ---- the command ---- */
+
+static int write_page(const struct stk_ask *k, const json_t *r, const char *path)
+{
+    bool out = strcmp(path, "-") == 0;
+    FILE *f = out ? stdout : fopen(path, "we");
+    struct stk_err err;
+
+    if (f) {
+        stk_report_page(f, r);
+        if (fflush(f) == 0 && (out || fclose(f) == 0))
+            return STK_EXIT_OK;
+    }
+    (void)stk_err_set(&err, -errno, "%s: %s", path, strerror(errno));
+    return stk_ask_fail(k, -errno, &err);
+}
+
+static int run_report(const struct stk_args *a)
+{
+    const char *html = stk_arg(a, "html");
+    char path[256] = "/v1/report";
+    json_t *reply = NULL;
+    struct stk_ask k;
+    int rc;
+
+    if (a->n_words > 0)
+        return stk_misused(a, "it takes no words");
+    rc = stk_query_time(a, "since", path, sizeof(path));
+    rc = rc != STK_EXIT_OK ? rc : stk_query_time(a, "until", path, sizeof(path));
+    rc = rc != STK_EXIT_OK ? rc : stk_ask_open(&k, a);
+    if (rc != STK_EXIT_OK)
+        return rc;
+    stk_query(path, sizeof(path), "by", stk_arg(a, "by"));
+    rc = stk_ask_get(&k, &reply, "%s", path);
+    if (rc == STK_EXIT_OK && html)
+        rc = write_page(&k, reply, html);
+    else if (rc == STK_EXIT_OK && k.json)
+        stk_print_json(reply);
+    else if (rc == STK_EXIT_OK)
+        rc = print(&k, reply);
+    json_decref(reply);
+    stk_ask_close(&k);
+    return rc;
+}
+
+static const struct stk_option own[] = {
+    {"since", 0, "TIME", "from then on: 2026-01-31, 14:00, or 7d ago, which it is when not said",
+     NULL},
+    {"until", 0, "TIME", "and up to then", NULL},
+    {"by", 0, "WHAT", "team (tenant), user or queue", NULL},
+    {"html", 0, "FILE", "write a page that can be printed and mailed; -: to standard output", NULL},
+    {0},
+};
+static const struct stk_options groups[] = {{"options", own}, {0}};
+
+const struct stk_command stk_cmd_report = {
+    .name = "report",
+    .synopsis = "[--since 7d] [--by team|user|queue] [--html FILE]",
+    .help = "a period in numbers: utilization, waste, waits, cost, what could be better",
+    .about = "Prices are in the configuration (cost.gpu_hour, cost.kwh). A weekly mail:\n"
+             "stoker report --since 7d --html week.html",
+    .options = groups,
+    .section = STK_SECTION_LOOK,
+    .run = run_report,
+};

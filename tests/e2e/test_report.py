@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stoker report, /v1/report, /v1/usage and what a job cost: on a real daemon, and on a past that was made up."""
+import getpass
+import json
+import re
+import sqlite3
+import struct
+import subprocess
+import time
+
+import jsonschema
+import pytest
+from daemon import STOKER, Daemon
+
+SLEEP = ["/bin/sleep", "600"]
+SPIN = ["/bin/sh", "-c", "while :; do :; done"]
+ME = getpass.getuser()
+CONFIG = f"""
+series: {{step: 1s}}
+cost: {{gpu_hour: 2.5, currency: EUR}}
+tenants: [{{name: "vision <b>", users: [{ME}]}}, {{name: speech, users: [{ME}]}}]
+"""
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    d = Daemon(tmp_path, gpus=4, config=CONFIG)
+    d.start()
+    yield d
+    d.close()
+
+
+def until(fn, seconds=120):
+    end = time.monotonic() + seconds
+    while not (got := fn()):
+        assert time.monotonic() < end
+        time.sleep(0.5)
+    return got
+
+
+def valid(daemon, name, answer):
+    document = daemon.get("/openapi.json")
+    jsonschema.validate(answer, {**document["components"]["schemas"][name], "components": document["components"]})
+    return answer
+
+
+def stoker(daemon, *words):
+    return subprocess.run([str(STOKER), "--socket", str(daemon.socket), *words], capture_output=True, text=True, timeout=60)
+
+
+FIELDS = 13  # of the whole, in the order of src/series/fields.c
+
+
+def invent(daemon, days=14):
+    """Two weeks of measurements and jobs: 4 GPUs, busy by day, idle at night; written while the daemon is down."""
+    assert daemon.stop() == 0
+    now = int(time.time())
+    quarter = 900
+    db = sqlite3.connect(daemon.state / "stoker.db")
+    begin = now - now % quarter - days * 86400
+    for at in range(begin, now - now % quarter, quarter):
+        hour = time.localtime(at).tm_hour
+        busy = 4.0 if 8 <= hour < 20 else 0.5
+        values = [4.0, busy, busy / 2, 0, 1, 0, 0, 1, 60, 1, 0, 1000.0, busy / 8]
+        db.execute("INSERT OR REPLACE INTO series VALUES (3, 2, 0, ?, ?)", (at * 10**6, struct.pack(f"<BBHHH{FIELDS}f", 1, FIELDS, 1, 1, quarter, *values)))
+    spec = db.execute("SELECT max(id) FROM spec").fetchone()[0]
+    assert spec
+    n = 100000
+    jobs = [("train", "vision <b>", 4, 3600 * 40, 1.0, 0.9, 4, 0), ("<script>alert(1)</script>", "vision <b>", 4, 3600 * 20, 1.0, 0.2, 1, 3),
+            ("notebook", "speech", 1, 3600 * 30, 1.0, 0.1, 1, 0), ("forgotten", "speech", 2, 3600 * 50, 1.0, 0.0, 0, 2)]
+    for i, (name, tenant, gpus, seconds, seen, util, used, idle) in enumerate(jobs):
+        end = now - 86400 - i * 3600
+        db.execute("INSERT INTO job (number, uid, gid, user, name, kind, array, array_index, submitted, first_started, started, ended, cause, code, gpus, tasks, restarts,"
+                   " preemptions, served, spec, comment, note, stdout, stderr, gpu_milli, queue, tenant) VALUES (?,0,0,'root',?,0,0,0,?,?,?,?,1,0,?,1,0,0,?,?,'','','','',0,'standard',?)",
+                   (n + i, name, (end - seconds - 600 * (i + 1)) * 10**6, (end - seconds) * 10**6, (end - seconds) * 10**6, end * 10**6, gpus, seconds * 10**6, spec, tenant))
+        active = [seconds * util * gpus / max(used, 1) if g < used else 0.0 for g in range(gpus)] + [0.0] * (64 - gpus)
+        had = [float(seconds)] * gpus + [0.0] * (64 - gpus)
+        db.execute("INSERT INTO usage VALUES (?,?,?,?,?,?,?,?,?)", (n + i, seconds, seconds * gpus, seconds * gpus * util, 3.6e6 * gpus, seconds, 1000, 100, struct.pack("<128f", *active, *had)))
+    db.commit()
+    db.close()
+    daemon.start()
+
+
+def test_a_period_in_numbers_on_the_terminal_as_json_and_as_a_page(daemon, tmp_path):
+    daemon.wait(daemon.submit(command=["/bin/true"], gpus=0, tenant="speech"))
+    invent(daemon)
+    r = valid(daemon, "Summary", daemon.get(f"/v1/report?since={int(time.time()) - 14 * 86400}"))
+    c = r["cluster"]
+    assert c["gpus"] == 4 and c["gpu_hours"] == pytest.approx(14 * 24 * 4, rel=0.02)
+    assert c["allocated"] == pytest.approx((4 * 12 + 0.5 * 12) / 24 / 4, rel=0.05) and c["active"] == pytest.approx(c["allocated"] / 2, rel=0.02)
+    assert c["kwh"] == pytest.approx(14 * 24, rel=0.02) and c["idle_money"] == pytest.approx(c["idle_gpu_hours"] * 2.5)
+    groups = {g["name"]: g for g in r["groups"]}
+    vision = groups["vision <b>"]
+    assert vision["jobs"] == 2 and vision["gpu_hours"] == pytest.approx(4 * 40 + 4 * 20) and vision["money"] == pytest.approx(240 * 2.5)
+    assert vision["util"] == pytest.approx((160 * 0.9 + 80 * 0.2) / 240, rel=0.01) and vision["wait_p50_s"] == 600 and vision["wait_p90_s"] == 1200
+    assert [w["id"] for w in r["waits"]][:2] == [100003, 100002]
+    assert r["waste"][0]["name"] == "forgotten" and r["waste"][0]["idle_gpu_hours"] == pytest.approx(100)
+    kinds = {x["kind"]: x for x in r["recommendations"]}
+    assert set(kinds) == {"idle_nights", "idle_jobs", "fewer_gpus", "share_gpu"}
+    assert "ask for 1" in kinds["fewer_gpus"]["text"] and kinds["fewer_gpus"]["jobs"] == [100001] and kinds["fewer_gpus"]["gpu_hours"] == pytest.approx(60)
+    assert "%" in kinds["idle_nights"]["evidence"] and kinds["idle_nights"]["gpu_hours"] > 100
+    assert all(x["money"] == pytest.approx(x["gpu_hours"] * 2.5, abs=0.01) for x in r["recommendations"])
+    by = {u["name"] for u in daemon.get("/v1/report?by=user")["groups"]}
+    assert "root" in by and daemon.client().get("/v1/report?by=colour").status == 400 and daemon.client().get("/v1/report?since=9&until=3").status == 400
+    out = stoker(daemon, "report", "--since", "14d", "--by", "team")
+    assert out.returncode == 0, out.stderr
+    for words in ("utilization", "waste", "EUR", "vision <b>", "what could be better", "longest waits", "job 100003"):
+        assert words in out.stdout, out.stdout
+    assert json.loads(stoker(daemon, "report", "--since", "14d", "--json").stdout)["by"] == "tenant"
+    page = tmp_path / "week.html"
+    assert stoker(daemon, "report", "--since", "14d", "--html", str(page)).returncode == 0
+    text = page.read_text()
+    assert "<script" not in text and "vision &lt;b&gt;" in text and "&lt;script&gt;alert(1)" in text and "http" not in text
+    assert re.search(r"<h2>By tenant</h2>", text) and "What could be better" in text and text.endswith("</html>\n")
+    assert stoker(daemon, "report", "--html", "/nowhere/x.html").returncode != 0
+    assert stoker(daemon, "report", "--since", "sometime").returncode == 2
+
+
+def test_use_by_hour_and_weekday(daemon):
+    daemon.wait(daemon.submit(command=["/bin/true"], gpus=0, tenant="speech"))
+    invent(daemon)
+    u = valid(daemon, "Usage", daemon.get("/v1/usage?days=14"))
+    cells = {(c["weekday"], c["hour"]): c for c in u["cells"]}
+    assert len(cells) == 7 * 24
+    for (_, hour), c in cells.items():
+        assert c["allocated"] == pytest.approx(1.0 if 8 <= hour < 20 else 0.125, abs=0.2) and 0 < c["hours"] <= 3
+    assert {t["name"] for t in u["tenants"]} >= {"speech", "vision <b>"}
+    assert {x["kind"] for x in u["recommendations"]} >= {"idle_nights", "fewer_gpus"}
+    assert daemon.client().get("/v1/usage?days=4000").status == 400
+
+
+def test_what_a_job_cost_and_how_well_it_used_its_gpus(daemon):
+    busy = daemon.submit(command=SPIN, gpus=1, tenant="speech")
+    idle = daemon.submit(command=SLEEP, gpus=2, tenant="speech")
+    steps = daemon.submit(command=SLEEP, gpus=1, tenant="speech")
+    daemon.until(steps, "running")
+    assert valid(daemon, "Job", daemon.job(busy))["efficiency"]["verdict"] == "unknown"
+    for i in range(3):
+        daemon.post(f"/v1/jobs/{steps}/report", {"step": 10 * i})
+        time.sleep(2)
+    until(lambda: daemon.job(idle)["efficiency"]["verdict"] == "idle")
+    e = daemon.job(idle)["efficiency"]
+    assert e["util"] < 0.02 and e["gpus_idle"] == 2 and "--gpus 0" in e["advice"]
+    assert e["gpu_hours"] > 2 * 30 / 3600 and e["money"] == pytest.approx(e["gpu_hours"] * 2.5, abs=1e-4) and e["currency"] == "EUR" and e["kwh"] is None
+    until(lambda: daemon.job(busy)["efficiency"]["verdict"] == "good")
+    assert daemon.job(busy)["efficiency"]["advice"] is None
+    out = stoker(daemon, "show", str(idle))
+    assert "GPU-hours" in out.stdout and "EUR" in out.stdout and "did nothing" in out.stdout
+    assert "efficiency" not in daemon.get("/v1/jobs")["jobs"][0] and "efficiency" in daemon.get("/v1/jobs?detail=1")["jobs"][0]
+    daemon.client().post(f"/v1/jobs/{idle}/cancel", {})
+    assert daemon.wait(idle)["efficiency"]["verdict"] == "idle"
+    assert daemon.stop() == 0
+    daemon.start()
+    assert daemon.job(idle)["efficiency"]["gpus_idle"] == 2
