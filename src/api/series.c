@@ -168,6 +168,8 @@ static int add_tenants(struct answer *w)
 /* How many series the answer has, for its bound. */
 static uint32_t how_many(const struct answer *w)
 {
+    const struct stk_live_config *c = stk_live_config(w->a->cfg.live);
+    const char *node = stk_request_query(w->r, "node");
     const struct stk_state *s = stk_core_state(stk_live_core(w->a->cfg.live));
     uint32_t n = 0;
 
@@ -176,7 +178,8 @@ static uint32_t how_many(const struct answer *w)
     if (w->q.kind != STK_SERIES_GPU)
         return 1;
     for (uint32_t i = 0; i < s->n_nodes; i++)
-        n += s->nodes[i].gpus;
+        if (!node || strcmp(node, c->nodes[i].name) == 0)
+            n += s->nodes[i].gpus;
     return n;
 }
 

@@ -13,17 +13,6 @@ static const double wait_le[] = {1,    5,     15,    60,    300,    900,    1800
 static const double turn_le[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                  0.05,   0.1,     0.25,   0.5,   1,      2.5,   10,   0};
 
-void stk_histogram_add(struct stk_histogram *h, double v)
-{
-    uint32_t i = 0;
-
-    while (h->le[i] > 0 && v > h->le[i])
-        i++;
-    h->in[i]++;
-    h->count++;
-    h->sum += v;
-}
-
 const char *stk_evicted_name(enum stk_why_evicted w)
 {
     static const char *const names[STK_EVICTED_MAX] = {"priority", "reclaim", "move", "hand",

@@ -95,6 +95,8 @@ def test_what_cannot_be_answered_is_refused_with_a_reason(daemon):
         a = c.get("/v1/series?" + query)
         assert a.status == status and a.json["error"]["message"], query
     assert daemon.web().get("/v1/series?of=cluster").status == 401
+    many = c.get(f"/v1/series?of=gpu&since={int(time.time()) - 390 * 86400}&step=900")
+    assert many.status == 413 and "longer step" in many.json["error"]["message"]
     assert not known(series(daemon, of="job", id=4711)["series"][0]["gpus"])
 
 

@@ -27,21 +27,25 @@ static void refused(const char *text, const char *sentence)
 
 static void every_key_is_read(void **state)
 {
-    static const char text[] = "listen: 0.0.0.0:80\n"
-                               "socket: /run/x.sock\n"
-                               "state: /var/x\n"
-                               "virtual_gpus: 3\n"
-                               "resources: {licence: 2, nvme_gib: 4294967295}\n"
-                               "hosts: [gpu.example, other.example]\n"
-                               "insecure: yes\n"
-                               "tls: {cert: /a.pem, key: /b.pem}\n"
-                               "admins: root\n"
-                               "operators:\n  - alice\n  - bob\n"
-                               "policy:\n  order: las\n  params: {las.round_s: 60}\n"
-                               "limits: {jobs: 10, jobs_per_user: 5}\n"
-                               "retention: {age: 2w, size: 20G}\n"
-                               "gpus: {foreign: ignore, idle: 30m, interval_ms: 100}\n"
-                               "idle: {warn: 10m, suspend: 1h, end: 2d}\n";
+    static const char text[] =
+        "listen: 0.0.0.0:80\n"
+        "socket: /run/x.sock\n"
+        "state: /var/x\n"
+        "virtual_gpus: 3\n"
+        "resources: {licence: 2, nvme_gib: 4294967295}\n"
+        "hosts: [gpu.example, other.example]\n"
+        "insecure: yes\n"
+        "tls: {cert: /a.pem, key: /b.pem}\n"
+        "admins: root\n"
+        "operators:\n  - alice\n  - bob\n"
+        "policy:\n  order: las\n  params: {las.round_s: 60}\n"
+        "limits: {jobs: 10, jobs_per_user: 5}\n"
+        "retention: {age: 2w, size: 20G}\n"
+        "gpus: {foreign: ignore, idle: 30m, interval_ms: 100}\n"
+        "cost: {gpu_hour: 2.5, kwh: 0.000123, currency: EUR}\n"
+        "alerts: {idle: 1h, gpu: no, preemptions: 7, webhook: \"http://x/\"}\n"
+        "series: {step: 5s, size: 2G}\n"
+        "idle: {warn: 10m, suspend: 1h, end: 2d}\n";
     struct stk_config c;
     struct stk_setup setup;
     struct stk_err err = {""};
@@ -68,6 +72,14 @@ static void every_key_is_read(void **state)
     assert_int_equal(c.gpus.foreign, 2);
     assert_int_equal(c.gpus.idle_s, 1800);
     assert_int_equal(c.idle.end_s, 2 * 86400);
+    assert_int_equal(c.cost.gpu_hour, 2500000);
+    assert_int_equal(c.cost.kwh, 123);
+    assert_string_equal(c.cost.currency, "EUR");
+    assert_int_equal(c.alerts.idle_s, 3600);
+    assert_int_equal(c.alerts.gpu, 0);
+    assert_int_equal(c.alerts.preemptions, 7);
+    assert_string_equal(c.alerts.webhook, "http://x/");
+    assert_int_equal(c.series.step_s, 5);
     assert_int_equal(stk_config_setup(&c, &setup, &err), 0);
     assert_string_equal(setup.order->name, "las");
     stk_config_done(&c);
@@ -138,6 +150,23 @@ static void mistakes_are_named_with_their_line(void **state)
     refused("a: \x01\n", "stoker.yaml:1: expected text in UTF-8");
 }
 
+static void a_price_is_a_decimal_number(void **state)
+{
+    static const char *const bad[] = {"-1",    "x",         "1.", ".5",
+                                      "1.2.3", "1.1234567", "2k", "99999999999"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        char text[64], sentence[160];
+
+        (void)snprintf(text, sizeof(text), "cost: {gpu_hour: \"%s\"}\n", bad[i]);
+        (void)snprintf(sentence, sizeof(sentence),
+                       "stoker.yaml:1: cost.gpu_hour: expected a number such as 2.5, got \"%s\"",
+                       bad[i]);
+        refused(text, sentence);
+    }
+}
+
 static void aliases_and_nests_are_refused(void **state)
 {
     struct stk_config c;
@@ -172,6 +201,7 @@ int main(void)
         cmocka_unit_test(every_key_is_read),
         cmocka_unit_test(nothing_said_means_the_defaults),
         cmocka_unit_test(mistakes_are_named_with_their_line),
+        cmocka_unit_test(a_price_is_a_decimal_number),
         cmocka_unit_test(aliases_and_nests_are_refused),
         cmocka_unit_test(a_refusal_changes_nothing),
     };
