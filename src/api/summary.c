@@ -74,10 +74,12 @@ static json_t *show_groups(const struct stk_api *a, struct stk_spent *s)
     bool done[STK_SPENT_GROUPS] = {false};
 
     for (uint32_t i = 0; i < s->n_groups; i++) {
-        uint32_t best = STK_SPENT_GROUPS;
+        uint32_t best = 0;
 
-        for (uint32_t k = 0; k < s->n_groups; k++)
-            if (!done[k] && (best == STK_SPENT_GROUPS || s->group[k].gpu_h > s->group[best].gpu_h))
+        while (done[best] && best + 1 < s->n_groups)
+            best++;
+        for (uint32_t k = best + 1; k < s->n_groups; k++)
+            if (!done[k] && s->group[k].gpu_h > s->group[best].gpu_h)
                 best = k;
         done[best] = true;
         (void)json_array_append_new(list, stk_spent_show_group(a, &s->group[best]));
