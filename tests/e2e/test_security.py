@@ -373,7 +373,7 @@ def test_tokens_stand_for_their_user_and_end(daemon):
 def test_tcp_gives_strangers_only_what_is_public(daemon):
     submit_as(OWNER, daemon, command=SLEEP, envs={"KEY": "s3cret"})
     document = daemon.get("/openapi.json")
-    public = {"/v1/health", "/v1/cluster", "/metrics", "/openapi.json", "/", "/app.js", "/app.css"}
+    public = {"/v1/health", "/v1/cluster", "/metrics", "/metrics/jobs", "/metrics/dcgm", "/openapi.json", "/", "/app.js", "/app.css"}
     for path, methods in document["paths"].items():
         for method in methods:
             url = path.replace("{id}", "1").replace("{name}", "x").replace("{index}", "0")
