@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run sample bench-slurm test test-plain test-digests test-python test-slurm test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-venus bench-scale bench-viewers bench-teams \
+.PHONY: build help run sample bench-slurm test test-plain test-digests test-python test-slurm test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-victims bench-venus bench-scale bench-viewers bench-teams \
 	asan fuzz fmt check clean install deb
 .NOTPARALLEL:
 
@@ -95,6 +95,9 @@ bench-openb: build ## pods placed a second, filling a cluster
 
 bench-gang: build ## placing gangs by topology, against looking at every rack
 	@bench/gang
+
+bench-victims: build ## who gives way, and how cheaply, against all sets and a plain search
+	@bench/victims
 
 bench-teams: build ## many teams: decisions a second, and one decision
 	@bench/teams

@@ -98,7 +98,7 @@ static uint32_t moved_step(struct stk_state *s, uint32_t pool, stk_time now, str
  * made for a job, that one comes first. */
 static bool moved_anywhere(struct stk_state *s, stk_time now, struct stk_event *out)
 {
-    for (uint32_t i = 0; i < s->n_pools; i++)
+    for (uint32_t i = 0; s->n_moving > 0 && i < s->n_pools; i++)
         if (s->pools[i].claim == STK_NONE && moved_step(s, i, now, out))
             return true;
     return false;
@@ -606,12 +606,10 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
     if (s->round > 0 && now % s->round != 0)
         return 0;
     stk_usage_places(s, now);
-    if (s->leave_look) {
-        n = stk_leave_decide(s, now, out, cap);
-        if (n > 0)
-            return n;
-    }
-    if (s->n_moving > 0 && moved_anywhere(s, now, out))
+    n = s->leave_look ? stk_leave_decide(s, now, out, cap) : 0;
+    if (n > 0)
+        return n;
+    if (moved_anywhere(s, now, out))
         return 1;
     if (s->round > 0 && s->drift && s->round_at != now)
         new_round(s, now);

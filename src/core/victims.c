@@ -7,7 +7,7 @@
 #include "core/queue.h"
 #include "core/txn.h"
 
-#define BOTH_WAYS 256 /* so many leases, and for a gang candidates also go in order */
+#define BOTH_WAYS 1024 /* so many leases, and for a gang candidates also go in order */
 
 /* ---- memory ---- */
 

@@ -14,6 +14,16 @@
 
 /* ---- what can be had on one node ---- */
 
+/* What a candidate costs. One with pieces on other nodes brings room there, too: for a gang, which
+ * may use that, this node bears its part. Not where all sets are looked at in the end. */
+static double cost_on(const struct stk_victim_search *x, const struct stk_victim *v,
+                      const struct stk_job *j, uint32_t piece)
+{
+    if (x->need > 0 || j->n_pieces < 2 || j->gpus == 0 || x->n <= STK_EXACT_MOST)
+        return v->cost;
+    return v->cost * x->s->pieces[piece].gpus / j->gpus;
+}
+
 static struct stk_victim_gains gains_of(const struct stk_victim_search *x,
                                         const struct stk_victim_on *on, uint32_t i)
 {
@@ -21,7 +31,7 @@ static struct stk_victim_gains gains_of(const struct stk_victim_search *x,
     const struct stk_job *j = &x->s->jobs[v->job];
 
     return (struct stk_victim_gains){.who = UINT64_C(1) << i,
-                                     .cost = v->cost,
+                                     .cost = cost_on(x, v, j, on->piece[i]),
                                      .n = 1,
                                      .prio = j->priority,
                                      .lease = j->lease,

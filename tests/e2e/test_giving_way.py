@@ -77,6 +77,31 @@ def test_of_a_group_so_many_stay_up(daemon):
     assert sorted(state(d, m) == "running" for m in members) == [False, True]
 
 
+def test_a_job_is_warned_saves_and_is_queued_again(tmp_path):
+    d = Daemon(tmp_path, gpus=1, config="policy:\n  params:\n    preempt.best_effort: signal\n")
+    d.start()
+    try:
+        marks = tmp_path / "marks"
+        job = d.submit(command=["/bin/sh", "-c", f"echo run $STOKER_RESTARTS >> {marks}; trap 'echo saved >> {marks}; exit 0' USR1; while :; do sleep 0.1; done"],
+                       gpus=1, queue="preemptible", signal={"signal": "USR1", "seconds": 60})
+        runs(d, job)
+        until = time.monotonic() + 60
+        while not marks.exists():  # its trap is set a moment later
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        time.sleep(0.5)
+        other = high(d)
+        runs(d, other)
+        assert state(d, job) == "waiting" and d.job(job)["preemptions"] == 1
+        assert marks.read_text() == "run 0\nsaved\n"
+        d.post(f"/v1/jobs/{other}/cancel")
+        d.wait(other)
+        runs(d, job)
+        assert d.job(job)["restarts"] == 1
+    finally:
+        d.close()
+
+
 @pytest.mark.parametrize("how, states", [("suspend", {"suspended"}), ("kill", {"waiting"})])
 def test_the_tier_says_how_jobs_leave(tmp_path, how, states):
     d = Daemon(tmp_path, gpus=1, config=f"policy:\n  params:\n    preempt.best_effort: {how}\n")

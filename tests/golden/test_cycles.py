@@ -23,6 +23,9 @@ BUNDLES = {
     "tier, suspended": ["--bundle", "default", "--param", "sim.leave=suspend", "--param", "suspend_s=20"],
     "tier, moved": ["--bundle", "default", "--defrag"],
     "reclaim": ["--bundle", "default", "--preempt", "reclaim"],
+    "reclaim, tenants": ["--bundle", "default", "--preempt", "reclaim", "--param", "reclaim.critical=any", "--tenants", "TENANTS"],
+    "reclaim, tenants that keep jobs up": ["--bundle", "default", "--preempt", "reclaim", "--param", "reclaim.critical=any", "--param", "preempt.min_run_s=300",
+                                           "--tenants", "KEEP"],
 }
 
 
@@ -38,14 +41,26 @@ def some_of_each(tmp_path_factory):
                 job = json.loads(line)
                 out.write(json.dumps({**job, "tier": TIERS[i % 4], "priority": CLASSES[i // 4 % 4]}) + "\n")
         made[name] = (folder / f"{name}.jsonl", cluster)
+        write_tenants(folder, name, cluster)
     return made
+
+
+def write_tenants(folder, name, cluster):
+    """Every virtual cluster is a tenant; together they are guaranteed half of the GPUs."""
+    with open(folder / f"{name}.jsonl", encoding="utf-8") as lines:
+        groups = sorted({json.loads(line)["group"] for line in lines})
+    nodes, gpus = map(int, cluster.split("x"))
+    for kind, more in (("TENANTS", ""), ("KEEP", ", keep_up: 2")):
+        rows = "".join(f"  - {{name: {json.dumps(g)}, guarantee: {nodes * gpus // 2 // len(groups)}{more}}}\n" for g in groups)
+        (folder / f"{name}.{kind}").write_text("tenants:\n" + rows, encoding="utf-8")
 
 
 @pytest.mark.parametrize("bundle", BUNDLES)
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_nobody_gives_way_in_a_circle(traces, name, bundle):
     trace, cluster = traces[name]
-    run = simulate(trace, "--cluster", cluster, *(BUNDLES[bundle] or ["--bundle", bundle]))
+    words = [str(trace.with_suffix("." + w)) if w in ("TENANTS", "KEEP") else w for w in BUNDLES[bundle]]
+    run = simulate(trace, "--cluster", cluster, *(words or ["--bundle", bundle]))
     assert run["cycles"] == 0
     assert run["preemptions"] > 0
     assert run["finished"] == JOBS
