@@ -252,7 +252,8 @@ static void tell_one(const struct stk_live *l, const json_t *e)
         tenant, what, type ? " of " : "", type ? type : "",
         in_words(json_object_get(e, "value"), value, sizeof(value)),
         in_words(json_object_get(e, "config"), config, sizeof(config)), tenant, what);
-    l->cfg.log(l->cfg.ctx, line);
+    if (l->cfg.log)
+        l->cfg.log(l->cfg.ctx, line);
 }
 
 void stk_live_quota_tell(const struct stk_live *l)

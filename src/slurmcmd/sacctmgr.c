@@ -110,12 +110,13 @@ static void cell(const struct asked *a, const char *text, size_t i)
 
 static void header(const struct asked *a)
 {
+    static const char dashes[] = "------------------------";
+
     for (size_t i = 0; i < a->n_columns; i++)
         cell(a, a->columns[i], i);
     (void)putchar('\n');
     for (size_t i = 0; !a->parsable && i < a->n_columns; i++)
-        cell(a, "------------------------" + (strcasecmp(a->columns[i], "GrpTRES") == 0 ? 0 : 12),
-             i);
+        cell(a, &dashes[strcasecmp(a->columns[i], "GrpTRES") == 0 ? 0 : 12], i);
     if (!a->parsable)
         (void)putchar('\n');
 }

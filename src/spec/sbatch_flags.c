@@ -512,7 +512,7 @@ const struct stk_flag stk_flags[] = {
     {"nodelist", 'w', YES, BS, NULL, refuse, which, 0},
     {"nodefile", 'F', YES, B, NULL, refuse, which, 0},
     {"exclude", 'x', YES, BS, NULL, refuse, which, 0},
-    {"reservation", 0, YES, BS, "SBATCH_RESERVATION", refuse, later, 0},
+    {"reservation", 0, YES, BS, "SBATCH_RESERVATION", set_label, "reservation", 0},
     {"licenses", 'L', YES, BS, NULL, set_licenses, "resources", 0},
     {"clusters", 'M', YES, BS, "SBATCH_CLUSTERS", refuse, "there is one cluster", 0},
     {"gpus-per-socket", 0, YES, BS, NULL, refuse, "use --gpus-per-node", 0},

@@ -301,3 +301,14 @@ def test_tenants_are_accounts_to_sacctmgr(teams):
     assert re.search(r"^ +Cluster +Account +User +ParentName +Share +GrpTRES", text) and len(text.splitlines()) == 10
     assert 'there is only "show assoc"' in sacctmgr("add", "account", "x", code=2)
     assert 'there is no "wckey" here' in sacctmgr("show", "wckey", code=2)
+
+
+def test_a_script_names_tenant_queue_and_reservation(teams, tmp_path):
+    script = tmp_path / "job.sbatch"
+    script.write_text("#!/bin/sh\n#SBATCH -A speech -q night --reservation=none-such\ntrue\n")
+    assert 'there is no "none-such" (stoker reserve list)' in stoker(teams, "submit", script, code=2)
+    script.write_text("#!/bin/sh\n#SBATCH -A speech -q night -o /dev/null\nsleep 600\n")
+    job = json.loads(stoker(teams, "submit", "--json", script))["id"]
+    assert (teams.job(job)["tenant"], teams.job(job)["queue"]) == ("speech", "night")
+    text = stoker(teams, "show", job)
+    assert re.search(r"^ *tenant +speech$", text, re.M) and re.search(r"^ *queue +night$", text, re.M), text

@@ -26,7 +26,7 @@ static const struct stk_param params[] = {
 
 _Static_assert(STK_MAX_DURATION / MINUTE < INT64_C(1) << WITHOUT,
                "deadlines stay below priorities");
-_Static_assert(STK_TIER_MAX * 4 * (int64_t)STK_MAX_PRIORITY < INT64_C(1) << (62 - WITHOUT),
+_Static_assert((int64_t)STK_TIER_MAX * 4 * STK_MAX_PRIORITY < INT64_C(1) << (62 - WITHOUT),
                "tiers and priorities fit above deadlines");
 
 struct priority {
