@@ -326,12 +326,12 @@ static int ask(struct stk_ask *k)
             (void)printf("asked: stoker whatif show %lld\n", (long long)stk_int(reply, "id", 0));
     } else if (rc == STK_EXIT_OK) {
         rc = wait_for(k, stk_int(reply, "id", 0), &q);
-        if (rc == STK_EXIT_OK && k->json)
+        if (rc == STK_EXIT_OK && k->json) {
             stk_print_json(q);
-        if (rc == STK_EXIT_OK && k->json)
             rc = *stk_str(q, "error") ? STK_EXIT_FAILED : STK_EXIT_OK;
-        else if (rc == STK_EXIT_OK)
+        } else if (rc == STK_EXIT_OK) {
             rc = show(k, q);
+        }
     }
     json_decref(question);
     json_decref(reply);

@@ -67,7 +67,10 @@ static void compare_objects(struct words *w, const char *path, json_t *a, json_t
     const char *key;
     json_t *v;
 
-    json_object_foreach(a, key, v) compare_member(w, path, key, v, json_object_get(b, key), depth);
+    json_object_foreach(a, key, v)
+    {
+        compare_member(w, path, key, v, json_object_get(b, key), depth);
+    }
     json_object_foreach(b, key, v)
     {
         if (!json_object_get(a, key))

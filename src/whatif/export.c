@@ -123,8 +123,10 @@ static void show_policy(const json_t *policy)
         if (json_object_get(policy, words[i]))
             (void)printf(" --%s %s", words[i],
                          json_string_value(json_object_get(policy, words[i])));
-    json_array_foreach(json_object_get(policy, "params"), i, v)(void)
-        printf(" --param %s", json_string_value(v));
+    json_array_foreach(json_object_get(policy, "params"), i, v)
+    {
+        (void)printf(" --param %s", json_string_value(v));
+    }
 }
 
 static void show(const struct options *o, const struct stk_past *p, const struct stk_world *w)

@@ -54,7 +54,10 @@ static int set_types(json_t *tenant, const char *key, json_t *types, struct stk_
         of = json_object();
         (void)json_object_set_new(tenant, key, of);
     }
-    json_object_foreach(types, type, v) rc = rc < 0 ? rc : set_number(of, type, v, err);
+    json_object_foreach(types, type, v)
+    {
+        rc = rc < 0 ? rc : set_number(of, type, v, err);
+    }
     return rc;
 }
 
@@ -158,12 +161,18 @@ static json_t *join_params(json_t *old, json_t *new)
     {
         bool gone = !json_is_string(v);
 
-        json_array_foreach(new, k, w) gone |= json_is_string(w) && json_is_string(v) &&
-                                              same_name(json_string_value(v), json_string_value(w));
+        json_array_foreach(new, k, w)
+        {
+            gone |= json_is_string(w) && json_is_string(v) &&
+                    same_name(json_string_value(v), json_string_value(w));
+        }
         if (!gone)
             (void)json_array_append(list, v);
     }
-    json_array_foreach(new, k, w)(void) json_array_append(list, w);
+    json_array_foreach(new, k, w)
+    {
+        (void)json_array_append(list, w);
+    }
     return list;
 }
 
