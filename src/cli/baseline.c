@@ -54,17 +54,18 @@ void stk_baseline_print(const struct stk_ask *k, const json_t *compared)
     }
 }
 
-int stk_baseline_compare(struct stk_ask *k, const char *name, json_t **ret)
+int stk_baseline_compare(struct stk_ask *k, const char *name, const char *since, json_t **ret)
 {
     json_t *period = json_object();
     char path[400], escaped[256], number[32];
     const json_t *v;
-    int rc = stk_arg(k->a, "since") || stk_arg(k->a, "until") ? stk_period(k->a, "7d", period)
-                                                              : STK_EXIT_OK;
+    int rc = since || stk_arg(k->a, "since") || stk_arg(k->a, "until")
+                 ? stk_period(k->a, "7d", period)
+                 : STK_EXIT_OK;
 
     (void)snprintf(path, sizeof(path), "/v1/baselines/%s/compare",
                    stk_client_escape(escaped, sizeof(escaped), name));
-    if (stk_arg(k->a, "since") && (v = json_object_get(period, "since"))) {
+    if ((since || stk_arg(k->a, "since")) && (v = json_object_get(period, "since"))) {
         (void)snprintf(number, sizeof(number), "%lld", (long long)json_integer_value(v));
         stk_query(path, sizeof(path), "since", number);
     }
@@ -79,7 +80,7 @@ int stk_baseline_compare(struct stk_ask *k, const char *name, json_t **ret)
 static int compare(struct stk_ask *k)
 {
     json_t *reply = NULL;
-    int rc = stk_baseline_compare(k, k->a->words[1], &reply);
+    int rc = stk_baseline_compare(k, k->a->words[1], NULL, &reply);
 
     if (rc == STK_EXIT_OK && k->json)
         stk_print_json(reply);

@@ -5,9 +5,10 @@
 
 #include "cli/ask.h"
 
-/* The answer of /v1/baselines/NAME/compare, over the command's --since and --until if it has them.
- * 0, or the exit code after having said why. */
-int stk_baseline_compare(struct stk_ask *k, const char *name, json_t **ret);
+/* The answer of /v1/baselines/NAME/compare, over the command's --since and --until; 'since' is
+ * where it begins when not said, NULL: at the baseline's end. 0, or the exit code after having said
+ * why. */
+int stk_baseline_compare(struct stk_ask *k, const char *name, const char *since, json_t **ret);
 void stk_baseline_print(const struct stk_ask *k, const json_t *compared);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/ask.h"
+#include "cli/baseline.h"
 #include "cli/table.h"
 #include "cli/view.h"
 
@@ -197,6 +198,25 @@ static int write_page(const struct stk_ask *k, const json_t *r, const char *path
     return stk_ask_fail(k, -errno, &err);
 }
 
+/* The same period beside a baseline: on the terminal behind the report, as JSON in it. */
+static int add_against(struct stk_ask *k, json_t *report)
+{
+    const char *name = stk_arg(k->a, "against");
+    json_t *compared = NULL;
+    int rc = name ? stk_baseline_compare(k, name, "7d", &compared) : STK_EXIT_OK;
+
+    if (rc != STK_EXIT_OK || !name)
+        return rc;
+    if (k->json) {
+        (void)json_object_set(report, "against", compared);
+    } else {
+        (void)printf("\nAgainst %.64s\n", name);
+        stk_baseline_print(k, compared);
+    }
+    json_decref(compared);
+    return rc;
+}
+
 static int run_report(const struct stk_args *a)
 {
     const char *html = stk_arg(a, "html");
@@ -207,6 +227,8 @@ static int run_report(const struct stk_args *a)
 
     if (a->n_words > 0)
         return stk_misused(a, "it takes no words");
+    if (html && stk_arg(a, "against"))
+        return stk_misused(a, "--against is for the terminal and --json: leave out --html");
     rc = stk_query_time(a, "since", path, sizeof(path));
     rc = rc != STK_EXIT_OK ? rc : stk_query_time(a, "until", path, sizeof(path));
     rc = rc != STK_EXIT_OK ? rc : stk_ask_open(&k, a);
@@ -216,10 +238,12 @@ static int run_report(const struct stk_args *a)
     rc = stk_ask_get(&k, &reply, "%s", path);
     if (rc == STK_EXIT_OK && html)
         rc = write_page(&k, reply, html);
-    else if (rc == STK_EXIT_OK && k.json)
-        stk_print_json(reply);
-    else if (rc == STK_EXIT_OK)
+    else if (rc == STK_EXIT_OK && !k.json)
         rc = print(&k, reply);
+    if (rc == STK_EXIT_OK)
+        rc = add_against(&k, reply);
+    if (rc == STK_EXIT_OK && k.json && !html)
+        stk_print_json(reply);
     json_decref(reply);
     stk_ask_close(&k);
     return rc;
@@ -230,6 +254,7 @@ static const struct stk_option own[] = {
      NULL},
     {"until", 0, "TIME", "and up to then", NULL},
     {"by", 0, "WHAT", "team (tenant), user or queue", NULL},
+    {"against", 0, "NAME", "compare with a baseline (stoker baseline list)", NULL},
     {"html", 0, "FILE", "write a page that can be printed and mailed; -: to standard output", NULL},
     {0},
 };
@@ -237,7 +262,7 @@ static const struct stk_options groups[] = {{"options", own}, {0}};
 
 const struct stk_command stk_cmd_report = {
     .name = "report",
-    .synopsis = "[--since 7d] [--by team|user|queue] [--html FILE]",
+    .synopsis = "[--since 7d] [--by team|user|queue] [--against BASELINE] [--html FILE]",
     .help = "a period in numbers: utilization, waste, waits, cost, what could be better",
     .about = "Prices are in the configuration (cost.gpu_hour, cost.kwh). A weekly mail:\n"
              "stoker report --since 7d --html week.html",

@@ -172,6 +172,10 @@ def test_a_baseline_is_kept_and_compared_with(past):
         assert any(n["kind"] == "quota" and "limit" in n["text"] and n["user"] for n in c["notes"])
         shown = cli(past, "baseline", "compare", "first").stdout
         assert "wait, mean" in shown and "What was changed:" in shown and "two GPUs for vision" in shown
+        shown = cli(past, "report", "--since", "1h", "--against", "first").stdout
+        assert "Against first" in shown and "What was changed:" in shown
+        report = json.loads(cli(past, "report", "--since", "1h", "--against", "first", "--json").stdout)
+        check(past, "Compared", report["against"])
         check(past, "Baselines", past.get("/v1/baselines"))
         assert "first" in cli(past, "baseline", "list").stdout
     finally:
