@@ -429,7 +429,8 @@ static void set_core(const struct stk_show *v, json_t *o, const struct stk_entry
     set(o, "state", json_string(stk_show_state(j)));
     set(o, "priority", json_integer(j->priority));
     set(o, "tier", json_string(stk_tier_name((enum stk_tier)j->tier)));
-    set(o, "estimate_s", json_real((double)j->estimate / 1e6));
+    set(o, "estimate_s", json_real((double)stk_live_asked(s, slot) / 1e6));
+    set(o, "expected_run_s", j->estimate > 0 ? json_real((double)j->estimate / 1e6) : json_null());
     set(o, "run_s", json_real((double)stk_job_served(j, now) / 1e6));
     set(o, "preemptions", json_integer(j->preemptions));
     set(o, "restarts", json_integer(j->restarts));

@@ -81,6 +81,10 @@ static void show_times(const struct stk_ask *k, const json_t *job)
     if (stk_num(job, "time_limit_s", 0) > 0)
         field(k, "time limit",
               stk_text_duration(stk_num(job, "time_limit_s", 0), time, sizeof(time)));
+    if (!stk_view_ended(job) && stk_num(job, "expected_run_s", 0) > 0 &&
+        stk_num(job, "expected_run_s", 0) != stk_num(job, "time_limit_s", 0))
+        field(k, "expected run",
+              stk_text_duration(stk_num(job, "expected_run_s", 0), time, sizeof(time)));
     show_interruptions(k, job);
 }
 

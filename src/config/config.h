@@ -32,6 +32,7 @@ struct stk_config {
         char *bundle, *order, *backfill, *place, *preempt;
         char *params[STK_MAX_PARAMS]; /* "k=v" */
         uint32_t n_params;
+        uint64_t predict; /* 0 or 1 */
     } policy;
     struct stk_config_amounts {
         char *names[STK_MAX_RESOURCES];

@@ -51,6 +51,8 @@ const struct stk_config_key stk_config_keys[] = {
     {"policy.preempt", STK_CONFIG_POLICY, AT(policy.preempt), "preempt", 0, "", "likewise"},
     {"policy.params", STK_CONFIG_PARAMS, AT(policy.params), NULL, 0, "",
      "parameters by name (stoker sim --list)"},
+    {"policy.predict", STK_CONFIG_BOOL, AT(policy.predict), NULL, 1, "yes",
+     "jobs are expected to run as long as their user's past jobs of that size, but no longer than their time limit (spec/policy.md)"},
     {"limits.jobs", STK_CONFIG_NUMBER, AT(limits.jobs), NULL, 10000000, "2000000",
      "jobs that have not ended"},
     {"limits.jobs_per_user", STK_CONFIG_NUMBER, AT(limits.jobs_per_user), NULL, 10000000, "1000000",

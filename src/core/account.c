@@ -76,7 +76,7 @@ int stk_account_check(const struct stk_state *s, const struct stk_job_spec *spec
     if (q->pool && q->pool - 1 != spec->pool.i)
         return stk_err_set(err, -EINVAL, "jobs of queue %.63s are for pool %u, not %u", q->name,
                            q->pool - 1, spec->pool.i);
-    return stk_queue_allows(q, spec->priority, spec->estimate,
+    return stk_queue_allows(q, spec->priority, stk_terms_longest(&spec->terms, spec->estimate),
                             stk_limit_milli(s, &spec->demand, spec->pool.i), err);
 }
 

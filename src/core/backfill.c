@@ -14,6 +14,7 @@
 #include "core/index.h"
 #include "core/lane.h"
 #include "core/later.h"
+#include "core/outrun.h"
 #include "core/pinned.h"
 #include "core/place.h"
 #include "core/queue.h"
@@ -251,7 +252,7 @@ static void reserve_booked(struct stk_state *s, const struct stk_job *j, stk_tim
     p->resv_at = t == STK_NEVER_TIME || t > now ? t : now + 1;
 }
 
-void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
+static void reserve(struct stk_state *s, uint32_t job, stk_time now)
 {
     const struct stk_job *j = &s->jobs[job];
     struct stk_pool *p = &s->pools[j->pool];
@@ -308,4 +309,13 @@ void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
     choose_nodes(s, p, &q, n_touched);
     if (q.rest > 0)
         choose_rest(s, p, &q);
+}
+
+void stk_reserve_for(struct stk_state *s, uint32_t job, stk_time now)
+{
+    struct stk_pool *p = &s->pools[s->jobs[job].pool];
+
+    reserve(s, job, now);
+    if (s->backfill->reserve_one) /* else the plan is what is promised */
+        stk_promise_made(p, job, p->resv_at);
 }

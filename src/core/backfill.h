@@ -24,4 +24,16 @@ void stk_plan_append(struct stk_state *s, uint32_t job);
 /* A planned job starts now. */
 void stk_plan_started(struct stk_state *s, uint32_t job);
 
+/* What was planned can no longer be: all is planned from nothing. */
+static inline void stk_plan_drop(struct stk_pool *p)
+{
+    p->plan_valid = p->plan_holds = false;
+}
+
+/* More is free than was planned with: jobs may move up, and none moves back. */
+static inline void stk_plan_gains(struct stk_pool *p)
+{
+    p->plan_valid = false;
+}
+
 #endif

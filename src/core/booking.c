@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/backfill.h"
 #include "core/core.h"
 #include "core/drain.h"
 #include "core/index.h"
@@ -154,7 +155,7 @@ static void forget_promises(struct stk_state *s, uint32_t pool)
 {
     struct stk_pool *p = &s->pools[pool];
 
-    p->plan_valid = false;
+    stk_plan_gains(p);
     p->blocked = false;
     stk_shape_unreserve(s, pool);
 }
@@ -338,6 +339,7 @@ int stk_booking_add(struct stk_state *s, const struct stk_event *ev, struct stk_
             stk_booking_count(s, i, true, row);
         }
     forget_promises(s, b->pool);
+    stk_plan_drop(&s->pools[b->pool]);
     if (b->start <= s->now)
         open_window(s, row);
     return 0;

@@ -2,6 +2,7 @@
 #include "core/core.h"
 
 #include "base/hash.h"
+#include "core/backfill.h"
 #include "core/booking.h"
 #include "core/decide.h"
 #include "core/defrag.h"
@@ -10,6 +11,7 @@
 #include "core/index.h"
 #include "core/lane.h"
 #include "core/lifecycle.h"
+#include "core/outrun.h"
 #include "core/power.h"
 #include "core/queue.h"
 #include "core/settings.h"
@@ -226,7 +228,10 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
         stk_index_node_up(s, node, up);
     }
     stk_share_changed(s);
-    s->pools[pool].plan_valid = false;
+    if (ev->type == STK_EV_NODE_UP)
+        stk_plan_gains(&s->pools[pool]);
+    else
+        stk_plan_drop(&s->pools[pool]);
     s->pools[pool].blocked = false;
     stk_shape_unreserve(s, pool);
     if (s->book.n > 0)
@@ -240,9 +245,10 @@ static int apply_tick(struct stk_state *s, struct stk_err *err)
     uint32_t n = stk_heap_count(&s->timers, s->now);
 
     /* a tick must not stop half-way for lack of memory */
-    if (stk_opool_reserve(&s->trees, &s->mem, 2 * n + 3) < 0 || stk_lane_reserve(s, n) < 0)
+    if (stk_outrun_reserve(s, 2 * n + 3) < 0 || stk_lane_reserve(s, n) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     stk_tick(s);
+    stk_outrun_tick(s);
     stk_booking_tick(s);
     return 0;
 }
@@ -391,7 +397,8 @@ void stk_core_expect(const struct stk_core *c, stk_job_id job)
 
 bool stk_core_tick_due(const struct stk_core *c, stk_time now)
 {
-    return (c->s.timers.n > 0 && c->s.timers.item[0].key <= now) || stk_booking_due(&c->s, now);
+    return (c->s.timers.n > 0 && c->s.timers.item[0].key <= now) || stk_outrun_wake(&c->s) <= now ||
+           stk_booking_due(&c->s, now);
 }
 
 stk_time stk_core_wake(const struct stk_core *c, stk_time now)
@@ -403,8 +410,11 @@ stk_time stk_core_wake(const struct stk_core *c, stk_time now)
     d = d > now ? d : now;
     t = d < t ? d : t;
     t = s->protect_at < t ? s->protect_at : t;
+    t = stk_outrun_wake(s) < t ? stk_outrun_wake(s) : t;
     t = w < t ? w : t;
-    if (s->round > 0 && (s->leave_look || (s->n_waiting > 0 && (s->drift || s->n_dirty > 0)))) {
+    /* ranks move while jobs run; where none does a round decides what the last one did */
+    if (s->round > 0 && (s->leave_look ||
+                         (s->n_waiting > 0 && ((s->drift && s->n_leased > 0) || s->n_dirty > 0)))) {
         stk_time next = (now / s->round + 1) * s->round;
 
         if (next < t)

@@ -21,6 +21,7 @@
 #include "core/lane.h"
 #include "core/leave.h"
 #include "core/limit.h"
+#include "core/outrun.h"
 #include "core/place.h"
 #include "core/queue.h"
 #include "core/speed.h"
@@ -134,6 +135,15 @@ static uint32_t tried_speed(const struct stk_state *s, uint32_t shape, uint32_t 
     const struct stk_demand *d = &s->shapes[shape].demand;
 
     return d->n_speeds ? stk_speed_on(s, d, s->try_pieces, n) : STK_SPEED;
+}
+
+/* Whether a job that passes the one that was promised a start ends before that; 'work' is what it
+ * needs, 'limit' what may be done until then. */
+static bool in_time(const struct stk_state *s, uint32_t job, stk_time now, stk_time work,
+                    stk_time limit)
+{
+    return work <= limit && (!stk_promise_overdue(s, s->jobs[job].pool, now) ||
+                             stk_outrun_most(s, job, now) <= limit);
 }
 
 /* Tries the first due job of the best shape. 1: it starts; 0: the shape was put elsewhere. */
@@ -274,8 +284,8 @@ static uint32_t backfill_step(struct stk_state *s, uint32_t shape, const struct 
     }
     if (p->resv_at != STK_NEVER_TIME)
         limit = stk_speed_work(limit, tried_speed(s, shape, n));
-    if (first->aux > limit && !stk_reserve_spare(s, shape, &n)) {
-        if (!stk_shape_first(s, shape, limit, &e)) {
+    if (!in_time(s, first->id, now, first->aux, limit) && !stk_reserve_spare(s, shape, &n)) {
+        if (!stk_shape_first(s, shape, limit, &e) || !in_time(s, e.id, now, e.aux, limit)) {
             stk_tenant_note(s, shape, false);
             stk_shape_park(s, shape, STK_PARKED_RESERVE);
             return 0;
@@ -319,8 +329,8 @@ static uint32_t entitled_step(struct stk_state *s, uint32_t shape, const struct 
         return backfill_step(s, shape, first, now, out);
     stk_fence_for(s, now, now + stk_speed_longest(s, &s->jobs[first->id], now));
     if (stk_place_try(s, shape, NULL, &n)) {
-        const bool ends =
-            behind && (p->resv_at == STK_NEVER_TIME || first->aux <= p->resv_at - now);
+        const bool ends = behind && (p->resv_at == STK_NEVER_TIME ||
+                                     in_time(s, first->id, now, first->aux, p->resv_at - now));
 
         if (p->resv_job != STK_NONE && !ends && !(behind && stk_reserve_spare(s, shape, &n))) {
             stk_shape_unreserve(s, ask.pool);
@@ -376,7 +386,7 @@ static bool short_enough(struct stk_state *s, uint32_t shape, stk_time now, stk_
     if (!stk_shape_first(s, shape, limit, ret))
         return false;
     if (!behind_reservation(s, p, ret) || p->resv_at == STK_NEVER_TIME ||
-        ret->aux <= p->resv_at - now)
+        in_time(s, ret->id, now, ret->aux, p->resv_at - now))
         return true;
     stk_fence_for(s, now, now + ret->aux);
     beside = stk_reserve_spare(s, shape, ret_n);
@@ -385,7 +395,7 @@ static bool short_enough(struct stk_state *s, uint32_t shape, stk_time now, stk_
         return true;
     *ret_n = 0;
     limit = p->resv_at - now < limit ? p->resv_at - now : limit;
-    return stk_shape_first(s, shape, limit, ret);
+    return stk_shape_first(s, shape, limit, ret) && in_time(s, ret->id, now, ret->aux, limit);
 }
 
 /* The first job of the shape cannot start, but others may that are short enough. 0: none does now.

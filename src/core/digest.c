@@ -27,6 +27,8 @@ static uint64_t mix_job(uint64_t h, const struct stk_state *s, const struct stk_
     h = stk_hash_mix(h, (uint64_t)j->unmet << 3 | (uint64_t)j->suspend_wanted << 2 |
                             (uint64_t)j->cancel_wanted << 1 | j->hold_wanted |
                             (uint64_t)j->by_hand << 40 | (uint64_t)j->moving << 41);
+    if (s->terms[j - s->jobs].limit)
+        h = stk_hash_mix(h, (uint64_t)j->estimate);
     if (j->slept) {
         h = stk_hash_mix(h, (uint64_t)j->slept << 32 | s->shapes[j->shape].demand.pin);
         h = stk_hash_mix(h, s->shapes[j->shape].demand.pin_mask);

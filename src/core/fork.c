@@ -79,6 +79,7 @@ static void of_jobs(struct stk_state *s, struct stk_visit *v)
     STK_BLOCK(v, s->by_number.slot, s->by_number.cap);
     STK_BLOCK(v, s->shape_by_hash.slot, s->shape_by_hash.cap);
     STK_BLOCK(v, s->timers.item, s->timers.cap);
+    STK_BLOCK(v, s->outruns.item, s->outruns.cap);
     STK_BLOCK(v, s->trees.block, s->trees.cap);
 }
 

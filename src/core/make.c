@@ -38,7 +38,8 @@ enum {
     P_DRAIN_GPUS,
     P_DRAIN_LIMIT,
     P_DRAIN_MOST,
-    P_DRAIN_SHARE
+    P_DRAIN_SHARE,
+    P_PATIENCE
 };
 const struct stk_param stk_core_params[] = {
     [P_ROUND] = {"round_s", STK_PARAM_SECONDS, "0", 0, 31536000, NULL,
@@ -88,6 +89,10 @@ const struct stk_param stk_core_params[] = {
                       "it is done for so many jobs of a pool at a time"},
     [P_DRAIN_SHARE] = {"drain.share", STK_PARAM_MILLI, "1", 1, 1000, NULL,
                        "with at most this share of the pool's GPUs"},
+    [P_PATIENCE] =
+        {"backfill.patience_s", STK_PARAM_SECONDS, "21600", 0, 31536000, NULL,
+         "where jobs outrun predicted run times: the first in line that is so late after "
+         "its first promised start is passed only by jobs whose limits end in time"},
     {0},
 };
 
@@ -168,6 +173,7 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
         return stk_err_set(err, -EINVAL, "rounds must be at least 0.001 s");
     stake_init(s, cfg);
     s->backfill_depth = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEPTH]);
+    s->patience = stk_params_seconds(cfg->params, &stk_core_params[P_PATIENCE]);
     s->defrag_all = stk_params_word(cfg->params, &stk_core_params[P_MOVABLE], "all");
     s->defrag = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEFRAG]);
     if (s->defrag > 0 && (cfg->preempt->pass || cfg->backfill->reserve_all))

@@ -3,8 +3,13 @@
  *
  * The plan is one of the pool's count of free GPUs (core/timeline.h), not of nodes. A job whose
  * planned start has come is tried like any other; when fragments keep it from starting, it starts
- * as soon as a node has room. An arrival at the end of the queue is planned in O(log n); what was
- * not foreseen (an early end, a cancelled job, a node that went) makes a new plan: O(n log n).
+ * as soon as a node has room. An arrival at the end of the queue is planned in O(log n).
+ *
+ * What was not foreseen makes a new plan: O(n log n). Where it only leaves more free (an early end,
+ * a cancelled job) every job keeps its place until it is its turn to look for an earlier one, in
+ * rank order: so nobody is moved back for another. Where the plan can no longer be (a job that
+ * outran its estimate, a node that went, a job that comes before others) all is planned from
+ * nothing.
  */
 #include "core/backfill.h"
 
@@ -12,16 +17,22 @@
 #include "core/fence.h"
 #include "core/lane.h"
 #include "core/later.h"
+#include "core/outrun.h"
 #include "core/pinned.h"
 #include "core/queue.h"
 #include "core/speed.h"
 
 #define PLAN_MOST 10 /* arrivals are planned up to this many times backfill.depth */
 
-/* How long a planned job holds its GPUs. */
+/* How long a planned job holds its GPUs. Behind one whose promise was not kept, for guesses that
+ * failed, nobody is planned by a guess. */
 static stk_time plan_length(const struct stk_state *s, const struct stk_job *j, stk_time now)
 {
-    stk_time dur = stk_speed_longest(s, j, now);
+    const struct stk_pool *p = &s->pools[j->pool];
+    const uint32_t job = (uint32_t)(j - s->jobs);
+    const bool sure = p->plan_sure && p->first_for != job + 1;
+    stk_time dur =
+        sure ? stk_speed_slowest(s, j, stk_outrun_most(s, job, now)) : stk_speed_longest(s, j, now);
 
     return dur > 0 ? dur : 1;
 }
@@ -56,7 +67,7 @@ void stk_plan_started(struct stk_state *s, uint32_t job)
     if (!p->plan_valid || (j->planned == s->now && !surprise))
         return;
     if (j->planned == STK_NEVER_TIME || surprise) {
-        p->plan_valid = false;
+        stk_plan_drop(p);
         return;
     }
     /* late, for want of a node: what was planned around it stays, as far as it can */
@@ -71,11 +82,14 @@ void stk_plan_append(struct stk_state *s, uint32_t job)
     struct stk_pool *p = &s->pools[j->pool];
     const int64_t rank = stk_rank(s, j);
 
+    if (rank < p->plan_rank || (rank == p->plan_rank && j->number < p->plan_number)) {
+        p->plan_rank = rank; /* those behind it lose their places */
+        p->plan_number = j->number;
+        stk_plan_gains(p);
+    }
     if (!p->plan_valid)
         return;
-    if (rank < p->plan_rank || (rank == p->plan_rank && j->number < p->plan_number))
-        p->plan_valid = false;
-    else if (p->due.n >= PLAN_MOST * (uint64_t)s->backfill_depth)
+    if (p->due.n >= PLAN_MOST * (uint64_t)s->backfill_depth)
         p->plan_cut = true; /* planned when its turn is nearer */
     else if (!p->plan_cut)
         plan_job(s, p, job, s->now);
@@ -99,9 +113,8 @@ static int64_t gives_back(struct stk_state *s, const struct stk_job *j)
     return gpus;
 }
 
-/* The first jobs of a tree, at most backfill_depth, behind the n in s->sort. How many are there
- * then.
- */
+/* The first jobs of a tree, at most backfill_depth, behind the n in s->sort; data: it was planned.
+ * How many are there then. */
 static uint32_t first_of(struct stk_state *s, const struct stk_otree *t, uint32_t n)
 {
     struct stk_ocursor c = stk_otree_begin(&s->trees, t);
@@ -110,7 +123,7 @@ static uint32_t first_of(struct stk_state *s, const struct stk_otree *t, uint32_
         const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
 
         if (k < s->backfill_depth)
-            s->sort[n++] = (struct stk_sort_item){e->tie, e->id, 0};
+            s->sort[n++] = (struct stk_sort_item){e->tie, e->id, e->aux != INT64_MAX};
         else if (e->aux != INT64_MAX) /* planned before */
             stk_otree_set_aux(&s->trees, t, e->key, e->tie, INT64_MAX);
         else
@@ -155,6 +168,8 @@ static void plan_windows(struct stk_state *s, uint32_t pool, stk_time now)
         for (uint32_t k = 0; k < b->n; k++) {
             const struct stk_fence *f = &s->book.fence[b->first + k];
 
+            if (!s->nodes[f->node].up) /* its GPUs are in no count */
+                continue;
             held += f->held;
             lacks += stk_fence_wants(f) - f->held;
         }
@@ -163,12 +178,11 @@ static void plan_windows(struct stk_state *s, uint32_t pool, stk_time now)
     }
 }
 
-void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
+/* The pool's GPUs as leases and reservations leave them, without any planned job. */
+static void plan_base(struct stk_state *s, uint32_t pool, stk_time now)
 {
     struct stk_pool *p = &s->pools[pool];
-    uint32_t n;
 
-    p->plan_made = now;
     s->stamp++;
     stk_timeline_reset(&p->plan, now, (int64_t)p->gpus_free);
     for (struct stk_ocursor c = stk_otree_begin(&s->trees, &p->ends); c.block != UINT32_MAX;
@@ -181,11 +195,75 @@ void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
     for (uint32_t i = 0; (i = stk_queue_stopping(s, pool, i)) != STK_NONE; i++)
         stk_timeline_add(&p->plan, now + 1, STK_NEVER_TIME, gives_back(s, &s->jobs[i]));
     plan_windows(s, pool, now);
+}
+
+/* Its place in the plan, or no longer. */
+static void plan_slot(struct stk_state *s, const struct stk_job *j, stk_time now, bool taken)
+{
+    const int64_t gpus = taken ? -(int64_t)j->gpus : (int64_t)j->gpus;
+
+    stk_timeline_add(&s->pools[j->pool].plan, j->planned, j->planned + plan_length(s, j, now),
+                     gpus);
+}
+
+/* Whether jobs of the n in s->sort can stay where they are: none of them is late. Marks those that
+ * do, which are not behind one that came since, and settles whether guesses count. */
+static bool plan_stays(const struct stk_state *s, struct stk_pool *p, uint32_t n, stk_time now)
+{
+    const bool sure = n > 0 && stk_promise_overdue(s, s->jobs[s->sort[0].id].pool, now);
+    bool late = p->plan_sure != sure;
+
+    p->plan_sure = sure;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct stk_job *j = &s->jobs[s->sort[i].id];
+        const bool behind = s->sort[i].key > p->plan_rank ||
+                            (s->sort[i].key == p->plan_rank && j->number > p->plan_number);
+
+        s->sort[i].data &= j->planned != STK_NEVER_TIME && !behind;
+        late |= s->sort[i].data && j->planned < now;
+    }
+    return p->plan_holds && !late;
+}
+
+/* Each of the n jobs in s->sort, in rank order, gets the earliest start there is for it; with
+ * 'stays' none that is later than the one it has. True: some job moved. */
+static bool plan_pass(struct stk_state *s, struct stk_pool *p, uint32_t n, stk_time now, bool stays)
+{
+    bool moved = false;
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct stk_job *j = &s->jobs[s->sort[i].id];
+        const stk_time was = j->planned;
+
+        if (stays && s->sort[i].data)
+            plan_slot(s, j, now, false);
+        plan_job(s, p, s->sort[i].id, now);
+        moved |= j->planned != was;
+        if (i == 0)
+            stk_promise_made(p, s->sort[i].id, j->planned);
+    }
+    return moved;
+}
+
+void stk_plan_rebuild(struct stk_state *s, uint32_t pool, stk_time now)
+{
+    struct stk_pool *p = &s->pools[pool];
+    bool stays;
+    uint32_t n;
+
+    p->plan_made = now;
+    plan_base(s, pool, now);
     n = first_jobs(s, p);
+    stays = plan_stays(s, p, n, now);
     p->plan_rank = INT64_MIN;
     p->plan_number = 0;
-    for (uint32_t i = 0; i < n; i++)
-        plan_job(s, p, s->sort[i].id, now);
+    for (uint32_t i = 0; stays && i < n; i++)
+        if (s->sort[i].data)
+            plan_slot(s, &s->jobs[s->sort[i].id], now, true);
+    while (plan_pass(s, p, n, now, stays) && stays)
+        for (uint32_t i = 0; i < n; i++)
+            s->sort[i].data = s->jobs[s->sort[i].id].planned != STK_NEVER_TIME;
     p->plan_cut = n < p->n_waiting;
-    p->plan_valid = true;
+    p->plan_valid = p->plan_holds = true;
 }

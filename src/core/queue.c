@@ -11,9 +11,11 @@
 #include "core/fair.h"
 #include "core/index.h"
 #include "core/lane.h"
+#include "core/outrun.h"
 #include "core/place.h"
 #include "core/share.h"
 #include "core/speed.h"
+#include "core/usage.h"
 
 /* Memory for so many more shapes, and as many entries in trees four times. */
 static int reserve(struct stk_state *s, uint32_t pool, uint32_t n)
@@ -231,9 +233,11 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
         if (starts)
             stk_plan_started(s, job);
         else /* cancelled or held: others may move up */
-            p->plan_valid = false;
+            stk_plan_gains(p);
         stk_shape_mark_dirty(s, j->pool);
     }
+    if (p->first_for == job + 1)
+        p->first_for = 0;
     if (s->whole_pool) {
         if (!starts) /* cancelled or held: it may have stood before others */
             stk_shape_mark_dirty(s, j->pool);
@@ -256,13 +260,32 @@ void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts)
     }
 }
 
+/* When its lease should end; kept in order where somebody asks. */
+static void expect_end(struct stk_state *s, uint32_t job)
+{
+    struct stk_job *j = &s->jobs[job];
+
+    j->expected_end =
+        j->started + stk_speed_time(stk_job_remaining(j, j->started), stk_job_speed(s, j));
+    if (s->keep_ends) {
+        const struct stk_oent e = {j->expected_end, j->number, job, j->gpus};
+
+        stk_otree_insert(&s->trees, &s->pools[j->pool].ends, e);
+    }
+}
+
+static void forget_end(struct stk_state *s, const struct stk_job *j)
+{
+    if (s->keep_ends)
+        (void)stk_otree_remove(&s->trees, &s->pools[j->pool].ends, j->expected_end, j->number);
+}
+
 void stk_queue_lease(struct stk_state *s, uint32_t job)
 {
     struct stk_job *j = &s->jobs[job];
     struct stk_pool *p = &s->pools[j->pool];
 
-    j->expected_end =
-        j->started + stk_speed_time(stk_job_remaining(j, j->started), stk_job_speed(s, j));
+    expect_end(s, job);
     p->n_leased++;
     p->n_changes++;
     s->n_leased++;
@@ -280,12 +303,28 @@ void stk_queue_lease(struct stk_state *s, uint32_t job)
         stk_fair_add(s, job);
     stk_shape_wake_titles(s, p); /* it may give way to them */
     set_timer(s, job);
-    if (s->keep_ends) {
-        const struct stk_oent e = {j->expected_end, j->number, job, j->gpus};
-
-        stk_otree_insert(&s->trees, &p->ends, e);
-    }
+    stk_outrun_watch(s, job);
     stk_booking_lease(s, job);
+}
+
+void stk_queue_expect(struct stk_state *s, uint32_t job, stk_time estimate)
+{
+    struct stk_job *j = &s->jobs[job];
+    const bool ranked = s->whole_pool || s->ranked;
+
+    if (ranked)
+        tree_remove(s, job);
+    forget_end(s, j);
+    stk_booking_unlease(s, job);
+    stk_usage_live(s, j, false);
+    j->estimate = estimate;
+    if (j->lost > STK_MAX_DURATION - estimate) /* as in release.c */
+        j->lost = STK_MAX_DURATION - estimate;
+    stk_usage_live(s, j, true);
+    expect_end(s, job);
+    stk_booking_lease(s, job);
+    if (ranked)
+        tree_add(s, job);
 }
 
 void stk_queue_unlease(struct stk_state *s, uint32_t job)
@@ -305,8 +344,8 @@ void stk_queue_unlease(struct stk_state *s, uint32_t job)
     else
         stk_fair_remove(s, job);
     stk_heap_remove(&s->timers, s->timer_pos, job);
-    if (s->keep_ends)
-        (void)stk_otree_remove(&s->trees, &p->ends, j->expected_end, j->number);
+    stk_outrun_forget(s, job);
+    forget_end(s, j);
     stk_booking_unlease(s, job);
 }
 
@@ -334,8 +373,8 @@ void stk_queue_rekey(struct stk_state *s, uint32_t job)
         stk_fair_fell(s, j->tenant);
         stk_shape_wake_all(s, &s->pools[j->pool]);
     }
-    s->pools[j->pool].blocked = false;    /* it may be the head now */
-    s->pools[j->pool].plan_valid = false; /* and is planned at its new place */
+    s->pools[j->pool].blocked = false; /* it may be the head now */
+    stk_plan_drop(&s->pools[j->pool]); /* and is planned at its new place */
     if (s->whole_pool)
         stk_shape_mark_dirty(s, j->pool);
     else if (j->lease == 0)

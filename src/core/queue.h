@@ -22,7 +22,9 @@ void stk_queue_enter(struct stk_state *s, uint32_t job);              /* R: star
 void stk_queue_leave(struct stk_state *s, uint32_t job, bool starts); /* no longer waits */
 void stk_queue_lease(struct stk_state *s, uint32_t job);              /* R: now has a lease */
 void stk_queue_unlease(struct stk_state *s, uint32_t job);            /* no longer */
-void stk_queue_rekey(struct stk_state *s, uint32_t job);              /* R: its key jumped */
+/* R: it has a lease, and is expected to run so long in all */
+void stk_queue_expect(struct stk_state *s, uint32_t job, stk_time estimate);
+void stk_queue_rekey(struct stk_state *s, uint32_t job); /* R: its key jumped */
 
 /* The next job from slot 'from' on that has a lease in the pool and is being stopped, or STK_NONE:
  * it lies in no tree any more, but may be gone at any time. O(jobs) when there are any, else O(1).

@@ -5,6 +5,7 @@
 
 #include "core/account.h"
 #include "core/array.h"
+#include "core/backfill.h"
 #include "core/booking.h"
 #include "core/budget.h"
 #include "core/defrag.h"
@@ -44,10 +45,14 @@ static void check_expected(struct stk_state *s, const struct stk_job *j)
     struct stk_pool *p = &s->pools[j->pool];
 
     if (j->expected_end == s->now && j->started < s->now) {
-        p->plan_valid &= p->plan_made < s->now;
+        if (p->plan_made >= s->now)
+            stk_plan_gains(p);
         return;
     }
-    p->plan_valid = false;
+    if (j->expected_end >= s->now)
+        stk_plan_gains(p);
+    else
+        stk_plan_drop(p);
     if (p->resv_job != STK_NONE)
         stk_shape_unreserve(s, j->pool);
 }
@@ -232,7 +237,7 @@ void stk_release_cancel(struct stk_state *s, uint32_t job)
         stk_queue_unlease(s, job);
         j->state = STK_JOB_STOPPING;
         s->pools[j->pool].n_stopping++;
-        s->pools[j->pool].plan_valid = false;
+        stk_plan_gains(&s->pools[j->pool]); /* it should be gone soon */
         j->cancel_wanted = true;
         stk_shape_retry(s, j->pool);
         if (s->whole_pool || s->backfill->reserve_all) /* it no longer stands before others */

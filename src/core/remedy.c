@@ -97,6 +97,13 @@ static void edit_level(struct stk_demand *d, int64_t to)
     d->level_required = (uint8_t)to;
 }
 
+static void edit_time(struct stk_job_spec *spec, stk_time to)
+{
+    spec->estimate = to;
+    spec->terms.asked = spec->terms.asked ? to : 0;
+    spec->terms.limit = spec->terms.limit ? to : 0;
+}
+
 /* False: there is no such job. */
 static bool edit(const struct search *k, int64_t to, struct stk_job_spec *spec)
 {
@@ -141,7 +148,7 @@ static bool edit(const struct search *k, int64_t to, struct stk_job_spec *spec)
         spec->tier = (enum stk_tier)to;
         break;
     case STK_REMEDY_TIME:
-        spec->estimate = to;
+        edit_time(spec, to);
         break;
     case STK_REMEDY_GPUS:
         d->gpus = (uint32_t)to;

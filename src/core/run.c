@@ -2,6 +2,7 @@
 /* run.c - a job gets its lease, starts, or is told to give way. */
 #include "core/verbs.h"
 
+#include "core/backfill.h"
 #include "core/booking.h"
 #include "core/defrag.h"
 #include "core/gang.h"
@@ -225,7 +226,7 @@ void stk_run_started(struct stk_state *s, uint32_t job)
     stk_queue_unlease(s, job);
     j->started = s->now;
     stk_queue_lease(s, job);
-    s->pools[j->pool].plan_valid = false;
+    stk_plan_drop(&s->pools[j->pool]);
 }
 
 void stk_run_evict(struct stk_state *s, const struct stk_event *ev)
@@ -248,7 +249,7 @@ void stk_run_evict(struct stk_state *s, const struct stk_event *ev)
     stk_queue_unlease(s, ev->job.i);
     j->state = STK_JOB_STOPPING;
     s->pools[j->pool].n_stopping++;
-    s->pools[j->pool].plan_valid = false;
+    stk_plan_drop(&s->pools[j->pool]);
     if (ev->u.evict.for_job.i != STK_NONE)
         s->pools[j->pool].claim = ev->u.evict.for_job.i;
 }

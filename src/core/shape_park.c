@@ -274,6 +274,7 @@ void stk_shape_wake(struct stk_state *s, uint32_t node)
     const struct stk_node *n = &s->nodes[node];
     struct stk_pool *p = &s->pools[n->pool];
     bool reserved = stk_bits_test(s->avoid, node);
+    const uint32_t head = p->resv_job == STK_NONE ? STK_NONE : s->jobs[p->resv_job].shape;
 
     if (p->n_waiting == 0)
         return;
@@ -291,13 +292,13 @@ void stk_shape_wake(struct stk_state *s, uint32_t node)
     }
     wake_lists(s, p, 0, n->gpus_free);
     wake_lists(s, p, first_behind(p), first_behind(p) + n->gpus_free);
-    /* on a reserved node only what the reservation leaves is of use */
+    /* on a reserved node only what the reservation leaves is of use, but to whom it is for */
     for (uint32_t at = p->resv_parked; at != 0;) {
         uint32_t shape = at - 1;
 
         at = s->shapes[shape].park_next;
         if (s->shapes[shape].need <= n->gpus_free &&
-            (!reserved || n->extra >= (int64_t)s->shapes[shape].need))
+            (!reserved || shape == head || n->extra >= (int64_t)s->shapes[shape].need))
             stk_shape_ready(s, shape);
     }
 }

@@ -12,6 +12,7 @@
 #include "core/gang.h"
 #include "core/index.h"
 #include "core/leave.h"
+#include "core/outrun.h"
 #include "core/pair.h"
 #include "core/part.h"
 #include "core/power.h"
@@ -474,7 +475,7 @@ bool stk_core_sound(const struct stk_core *c, struct stk_err *err)
     if (!nodes_sound(s, err) || !stk_topo_sound(s, err) || !power_sound(s, err) ||
         !arrays_sound(s, err) || !moves_sound(s, err) || !stk_tenants_sound(s, err) ||
         !stk_budgets_sound(s, err) || !stk_leave_sound(s, err) || !stk_accounts_sound(s, err) ||
-        !stk_usages_sound(s, err))
+        !stk_usages_sound(s, err) || !stk_outruns_sound(s, err))
         return false;
     for (uint32_t p = 0; p < s->n_pools; p++)
         if (!pool_sound(s, p, err) || !levels_sound(s, p, err))

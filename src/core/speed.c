@@ -44,12 +44,17 @@ uint64_t stk_speed_class(const struct stk_state *s, const struct stk_demand *d, 
     return types ? types | faster : 0;
 }
 
-stk_time stk_speed_longest(const struct stk_state *s, const struct stk_job *j, stk_time now)
+stk_time stk_speed_slowest(const struct stk_state *s, const struct stk_job *j, stk_time work)
 {
     const struct stk_demand *d = &s->shapes[j->shape].demand;
     uint32_t below = UINT32_MAX, least = STK_SPEED;
 
     while (d->n_speeds && stk_speed_class(s, d, j->pool, &below))
         least = below;
-    return stk_speed_time(stk_job_remaining(j, now), least);
+    return stk_speed_time(work, least);
+}
+
+stk_time stk_speed_longest(const struct stk_state *s, const struct stk_job *j, stk_time now)
+{
+    return stk_speed_slowest(s, j, stk_job_remaining(j, now));
 }

@@ -24,6 +24,8 @@ static inline uint32_t stk_job_speed(const struct stk_state *s, const struct stk
 uint64_t stk_speed_class(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                          uint32_t *io_below);
 
+/* How long so much work takes a job that waits on the slowest GPUs it may get. */
+stk_time stk_speed_slowest(const struct stk_state *s, const struct stk_job *j, stk_time work);
 /* How long a job that waits will run if it gets the slowest GPUs it may get. */
 stk_time stk_speed_longest(const struct stk_state *s, const struct stk_job *j, stk_time now);
 

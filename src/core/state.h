@@ -225,9 +225,16 @@ struct stk_pool {
     bool resv_tight;    /* it lacks CPU or memory: nobody may use what it leaves */
     bool resv_beside;   /* it lacks a named resource: core/beside.h */
     uint32_t n_resv;    /* nodes, in state.resv_nodes from first_node on */
-    stk_time pass_at;   /* a whole-pool policy's last pass */
+    /* the first in line (job + 1, 0: none), the start it was first promised, and whether some job
+     * of the pool outran a guess since (core/outrun.h) */
+    uint32_t first_for;
+    stk_time first_at;
+    bool outran;
+    stk_time pass_at; /* a whole-pool policy's last pass */
     bool plan_valid;
-    bool plan_cut; /* jobs behind the first backfill.depth are not planned yet */
+    bool plan_sure;  /* nobody in it but the first is planned by a guess (core/outrun.h) */
+    bool plan_holds; /* one that is not valid: every start in it is still possible */
+    bool plan_cut;   /* jobs behind the first backfill.depth are not planned yet */
     stk_time plan_made;
     struct stk_timeline plan;
     struct stk_heap due; /* planned jobs by planned start */
@@ -436,6 +443,7 @@ struct stk_state {
     struct stk_settings *settings; /* what it was made with, and what was changed since */
     stk_time round;                /* > 0: decide at its multiples only */
     uint32_t retain_done, backfill_depth;
+    stk_time patience; /* core/outrun.h */
     bool defrag_all;   /* jobs that do not say they may are moved, too */
     uint32_t defrag;   /* moves in a thousand placements, at most; 0: none */
     uint32_t n_levels; /* of the preempt policy; at least 1 */
@@ -580,7 +588,9 @@ struct stk_state {
 
     struct stk_opool trees;
     struct stk_heap timers; /* begin times, key changes */
-    uint32_t *timer_pos, *due_pos;
+    uint32_t *timer_pos;
+    struct stk_heap outruns; /* leased jobs whose estimates may grow (core/outrun.h) */
+    uint32_t *due_pos;       /* of waiting jobs in the pools' 'due', of leased ones in 'outruns' */
     uint32_t cap_timer_pos, cap_due_pos;
 
     uint64_t history; /* hash of every event applied */

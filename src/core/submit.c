@@ -86,6 +86,14 @@ int stk_rank_check(int32_t priority, stk_time estimate, struct stk_err *err)
     return 0;
 }
 
+bool stk_terms_check(stk_time asked, stk_time limit, struct stk_err *err)
+{
+    if (asked >= 0 && asked <= STK_MAX_DURATION && limit >= 0 && limit <= STK_MAX_DURATION)
+        return true;
+    (void)stk_err_set(err, -EINVAL, "run times that are asked for must be 0 to 100 years");
+    return false;
+}
+
 static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, struct stk_err *err)
 {
     if (j->pool.i >= s->n_pools)
@@ -93,7 +101,8 @@ static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, s
                            s->n_pools - 1);
     if ((unsigned)j->kind >= STK_KIND_MAX || (unsigned)j->tier >= STK_TIER_MAX)
         return stk_err_set(err, -EINVAL, "unknown kind or tier");
-    if (stk_rank_check(j->priority, j->estimate, err) < 0)
+    if (stk_rank_check(j->priority, j->estimate, err) < 0 ||
+        !stk_terms_check(j->terms.asked, j->terms.limit, err))
         return -EINVAL;
     if (j->begin < 0 || j->begin > STK_MAX_DURATION)
         return stk_err_set(err, -EINVAL, "begin time must be 0 to 100 years");
@@ -143,6 +152,7 @@ int stk_jobs_reserve(struct stk_state *s, uint32_t n)
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->sort_tmp, &s->cap_sort_tmp, n, sizeof(*s->sort_tmp));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->list_a, &s->cap_list_a, n, sizeof(*s->list_a));
     rc = rc < 0 ? rc : stk_mem_grow(m, &s->list_b, &s->cap_list_b, n, sizeof(*s->list_b));
+    rc = rc < 0 ? rc : stk_heap_reserve(&s->outruns, m, n);
     rc = rc < 0 ? rc : stk_booking_jobs(s, n);
     return rc < 0 ? rc : stk_map_reserve(&s->by_number, m, n);
 }

@@ -25,6 +25,8 @@ static int rank(struct stk_state *s, const struct stk_event *ev, struct stk_err 
 
     if (rc < 0)
         return rc;
+    if (!stk_terms_check(ev->u.update.asked, ev->u.update.limit, err))
+        return -EINVAL;
     if (stk_queue_reserve(s, j->pool) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
     if (waits)
@@ -32,6 +34,8 @@ static int rank(struct stk_state *s, const struct stk_event *ev, struct stk_err 
     stk_usage_live(s, j, false);
     j->priority = ev->u.update.priority + stk_settings_shift(s, ev->job.i);
     j->estimate = ev->u.update.estimate;
+    s->terms[ev->job.i].asked = ev->u.update.asked;
+    s->terms[ev->job.i].limit = ev->u.update.limit;
     limit_lost(j);
     stk_usage_live(s, j, true);
     j->level = stk_evictable_level(s, j) & 7;

@@ -34,6 +34,7 @@ void stk_enqueue(struct stk_state *s, uint32_t job); /* submit.c */
 /* Out of the blocked, if it is there. */
 void stk_unblock(struct stk_state *s, uint32_t job);                          /* submit.c */
 int stk_rank_check(int32_t priority, stk_time estimate, struct stk_err *err); /* submit.c */
+bool stk_terms_check(stk_time asked, stk_time limit, struct stk_err *err);    /* submit.c */
 /* Another priority and estimate for a job that has not started, or another of all it asks for. */
 int stk_update(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* update.c */
 /* Where the job belongs, as an adviser says. */

@@ -271,6 +271,7 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
     ret->rules = d->rules;
     ret->rules_every = d->rules_every_s * STK_SECOND;
     ret->no_mps = d->machine.no_mps[0] ? d->machine.no_mps : NULL;
+    ret->predict = c->policy.predict != 0;
     ret->share =
         c->gpus.share == 2 || (c->gpus.share == 0 && !ret->no_mps) ? STK_SHARE_MPS : STK_SHARE_NONE;
     ret->limits =

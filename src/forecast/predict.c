@@ -14,8 +14,9 @@
 #define SIZES 34u
 #define WAYS 4u
 #define SETS 4096u
-#define ENOUGH 3u                   /* run times that say something */
-#define ANY UINT32_MAX              /* size that does not matter */
+#define ENOUGH 3u      /* run times that say something */
+#define ANY UINT32_MAX /* size that does not matter */
+#define MEDIAN_MILLI 500u
 #define FULL_MILLI 1000u            /* of an estimate: all of it */
 #define MOST_MILLI 100000           /* outruns beyond that are no longer told apart */
 #define UNKNOWN (1800 * STK_SECOND) /* where nothing is known jobs run at least so long */
@@ -196,4 +197,19 @@ stk_time stk_predict_limited(const struct stk_predict *p, const struct stk_run_k
     stk_time t = stk_predict_run(p, k, so_far, milli);
 
     return k->estimate > so_far && t > k->estimate ? k->estimate : t;
+}
+
+/* The median of run times as they were, not as parts of what was asked for then. */
+static stk_time median(const struct own *o)
+{
+    return o ? among(o->s, o->ring.n, 0, 0, MEDIAN_MILLI) : 0;
+}
+
+stk_time stk_predict_estimate(const struct stk_predict *p, const struct stk_run_kind *k)
+{
+    const stk_time t = median(find(p, k->user, size_of(k->gpus)));
+
+    if (k->estimate > 0)
+        return t > 0 && t < k->estimate ? t : k->estimate;
+    return t > 0 ? t : median(find(p, k->user, ANY));
 }

@@ -38,7 +38,18 @@ void stk_predict_ran(struct stk_predict *p, const struct stk_run_kind *k, stk_ti
  * with this chance, in thousandths (1 to 999). Always more than 'so_far'. */
 stk_time stk_predict_run(const struct stk_predict *p, const struct stk_run_kind *k, stk_time so_far,
                          uint32_t milli);
-/* The same where jobs are stopped when they have run as long as their estimate. */
+/* What the scheduler is told of a job that is submitted: how long its user asked for
+ * (kind.estimate), corrected by what that user's own jobs of that size took.
+ *
+ * - At least 3 of the latest 32 of these are known: their median (of an even number the larger of
+ *   the two in the middle), but no more than was asked for.
+ * - Else what was asked for.
+ * - Nothing was: the same median over the user's latest 32 jobs of any size.
+ *
+ * 0: nobody knows. O(1): 32 numbers are sorted. */
+stk_time stk_predict_estimate(const struct stk_predict *p, const struct stk_run_kind *k);
+
+/* As stk_predict_run() where jobs are stopped when they have run as long as their estimate. */
 stk_time stk_predict_limited(const struct stk_predict *p, const struct stk_run_kind *k,
                              stk_time so_far, uint32_t milli);
 

@@ -52,6 +52,7 @@ struct stk_live_config {
     uint32_t n_gpu_types;
     struct stk_live_limits limits;
     const struct stk_teams *teams; /* whose tables the core has; borrowed; NULL: nobody's */
+    bool predict;                  /* run times are predicted from users' own past jobs */
     enum stk_share share;          /* of parts of GPUs, for jobs that say nothing */
     /* Optional: whether the engine can run such a job. -EOPNOTSUPP. */
     int (*can_run)(void *ctx, const json_t *job, struct stk_err *err);
@@ -234,6 +235,8 @@ json_t *stk_live_spec(struct stk_live *live, int64_t spec_id);
  * it will end. May be some seconds old. False: that cannot be foreseen. */
 struct stk_expected;
 bool stk_live_expected(struct stk_live *live, stk_job_number number, struct stk_expected *ret);
+/* How long its user said that a live job would run; 0: nothing was said. */
+stk_time stk_live_asked(const struct stk_state *s, uint32_t job);
 struct stk_deadline;
 /* False: the job has none. */
 bool stk_live_deadline(struct stk_live *live, stk_job_number number, struct stk_deadline *ret);

@@ -8,7 +8,8 @@
  * is then some seconds old.
  *
  * Run times are predicted from jobs that have ended: those of the store when it is first asked,
- * and from then on each as it ends. A job is stopped at its time limit, so it runs no longer. */
+ * and from then on each as it ends. A job is stopped at its time limit, so it runs no longer. The
+ * scheduler is told what is expected of a job when it is submitted or changed. */
 #include <stdlib.h>
 
 #include "core/state.h"
@@ -89,9 +90,30 @@ void stk_live_outlook_started(struct stk_live *l, const struct stk_job *j, stk_t
     stk_calibrate_started(l->outlook.calibrate, j->number, at);
 }
 
+stk_time stk_live_asked(const struct stk_state *s, uint32_t job)
+{
+    const struct stk_terms *t = &s->terms[job];
+
+    return t->asked || t->limit ? t->asked : s->jobs[job].estimate;
+}
+
+void stk_live_expect_run(struct stk_live *l, uint32_t uid, struct stk_spec *io)
+{
+    struct stk_job_spec *j = &io->job;
+    const struct stk_run_kind k = {uid, j->demand.gpus * j->demand.tasks, j->estimate};
+
+    j->terms.asked = j->estimate;
+    if (!l->cfg.predict || prepare(l) < 0)
+        return;
+    j->estimate = stk_predict_estimate(l->outlook.predict, &k);
+    if (j->estimate > 0)
+        j->terms.limit = io->time_limit > 0 ? io->time_limit : STK_MAX_DURATION;
+}
+
 void stk_live_outlook_ended(struct stk_live *l, const struct stk_job *j, uint32_t uid)
 {
-    const struct stk_run_kind k = {uid, j->gpus, j->estimate};
+    const struct stk_state *s = stk_core_state(l->core);
+    const struct stk_run_kind k = {uid, j->gpus, stk_live_asked(s, (uint32_t)(j - s->jobs))};
 
     if (l->outlook.predict && j->served > 0)
         stk_predict_ran(l->outlook.predict, &k, j->served);
@@ -113,7 +135,7 @@ static struct stk_run_kind kind_of(void *ctx, const struct stk_state *s, uint32_
     const struct stk_job *j = &s->jobs[job];
     const struct stk_entry *e = stk_entries_find(&l->entries, j->number);
 
-    return (struct stk_run_kind){e ? e->rec.uid : j->tenant, j->gpus, j->estimate};
+    return (struct stk_run_kind){e ? e->rec.uid : j->tenant, j->gpus, stk_live_asked(s, job)};
 }
 
 static stk_time now_of(const struct stk_live *l)

@@ -245,6 +245,9 @@ void stk_live_outlook_ended(struct stk_live *l, const struct stk_job *j, uint32_
 /* It starts for the first time. */
 void stk_live_outlook_started(struct stk_live *l, const struct stk_job *j, stk_time at);
 void stk_live_outlook_free(struct stk_live *l);
+/* The job's run time as it is expected, from what its user asked for and what such jobs of the user
+ * took (stk_predict_estimate()); and what it may grow to when the job outruns it. */
+void stk_live_expect_run(struct stk_live *l, uint32_t uid, struct stk_spec *io);
 /* Forecasts of jobs of a core, which may be a fork of ours. */
 struct stk_expected;
 int stk_live_foresee(struct stk_live *l, const struct stk_core *core, const uint32_t *jobs,

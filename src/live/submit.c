@@ -137,7 +137,10 @@ int stk_live_read(struct stk_live *l, uint32_t uid, const json_t *checked, struc
     }
     rc = stk_live_tenant(l, stk_live_user(l, uid), ret, err);
     rc = rc < 0 ? rc : stk_live_resolve(l, ret, err);
-    return rc < 0 ? rc : stk_live_resolve_part(l, ret, err);
+    rc = rc < 0 ? rc : stk_live_resolve_part(l, ret, err);
+    if (rc == 0)
+        stk_live_expect_run(l, uid, ret);
+    return rc;
 }
 
 /* A limit that its queue gave it is kept by its supervisor, as one of its own. */

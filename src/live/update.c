@@ -110,6 +110,8 @@ static int apply(struct stk_live *l, uint32_t slot, struct stk_entry *e, const j
     ev.lease = stk_core_state(l->core)->jobs[slot].slept;
     ev.u.update.priority = parsed.job.priority;
     ev.u.update.estimate = parsed.job.estimate;
+    ev.u.update.asked = parsed.job.terms.asked;
+    ev.u.update.limit = parsed.job.terms.limit;
     ev.u.update.spec = all ? &parsed.job : NULL;
     if (rc == 0 && parsed.time_limit > 0 && !json_object_get(spec, "time_limit_s"))
         rc = stk_err_set(err, -EINVAL,

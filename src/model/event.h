@@ -78,8 +78,8 @@ struct stk_event {
         } evict;
         struct {
             int32_t priority;
-            stk_time estimate;
-            /* NULL: only these two. Else they are of no use, and the job becomes as if it had been
+            stk_time estimate, asked, limit; /* as in the job's description and its terms */
+            /* NULL: only these. Else they are of no use, and the job becomes as if it had been
              * submitted with this; but for its kind, tag, array, retries, hold and dependencies, of
              * which there are none here */
             const struct stk_job_spec *spec;

@@ -93,6 +93,8 @@ void stk_wire_put_terms(struct stk_bytes *b, const struct stk_terms *t)
     stk_put_u(b, t->group_min);
     stk_put_u(b, t->signals);
     stk_put_u(b, t->no_sleep);
+    stk_put_s(b, t->asked);
+    stk_put_s(b, t->limit);
 }
 
 static int put_spec(struct stk_bytes *b, const struct stk_job_spec *j)
@@ -144,6 +146,8 @@ static int put_update(struct stk_bytes *b, const struct stk_event *ev)
 
     stk_put_s(b, ev->u.update.priority);
     stk_put_s(b, ev->u.update.estimate);
+    stk_put_s(b, ev->u.update.asked);
+    stk_put_s(b, ev->u.update.limit);
     stk_put_u(b, spec != NULL);
     return !spec ? 0 : spec->n_deps > 0 ? -EINVAL : put_spec(b, spec);
 }
@@ -358,6 +362,10 @@ void stk_wire_get_terms(struct stk_reader *r, struct stk_terms *ret, uint64_t ve
     ret->group_min = stk_get_u32(r);
     ret->signals = stk_get_bool(r);
     ret->no_sleep = stk_get_bool(r);
+    if (version > 5) {
+        ret->asked = stk_get_i(r, 0, STK_MAX_DURATION);
+        ret->limit = stk_get_i(r, 0, STK_MAX_DURATION);
+    }
     r->bad |= !stk_terms_any(ret); /* there is one way to say it */
 }
 
@@ -481,6 +489,10 @@ static int get_update(struct stk_reader *r, struct stk_wire *w, uint64_t version
 
     ev->u.update.priority = get_i32(r);
     ev->u.update.estimate = stk_get_i(r, INT64_MIN, INT64_MAX);
+    if (version > 5) {
+        ev->u.update.asked = stk_get_s(r);
+        ev->u.update.limit = stk_get_s(r);
+    }
     if (version < 5 || !stk_get_bool(r))
         return 0;
     rc = get_spec(r, w, version);

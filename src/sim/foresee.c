@@ -21,7 +21,7 @@ struct asked {
 
 struct stk_foresee {
     const struct stk_trace *t;
-    struct stk_predict *predict;
+    const struct stk_predict *predict; /* somebody else's */
     uint32_t every;
     uint64_t n_submitted;
     struct stk_calibrate *calibrate;
@@ -31,8 +31,8 @@ struct stk_foresee {
     struct stk_expected *said; /* of these */
 };
 
-int stk_foresee_new(const struct stk_trace *t, uint32_t n_pools, uint32_t every,
-                    struct stk_foresee **ret, struct stk_err *err)
+int stk_foresee_new(const struct stk_trace *t, uint32_t n_pools, const struct stk_predict *predict,
+                    uint32_t every, struct stk_foresee **ret, struct stk_err *err)
 {
     struct stk_foresee *f = calloc(1, sizeof(*f));
     size_t most = t->n_jobs / every + (size_t)1;
@@ -40,13 +40,13 @@ int stk_foresee_new(const struct stk_trace *t, uint32_t n_pools, uint32_t every,
     if (f) {
         f->t = t;
         f->every = every;
-        f->predict = stk_predict_new(&stk_big_mem);
+        f->predict = predict;
         f->calibrate = stk_calibrate_new(&stk_big_mem, n_pools);
         f->rows = calloc(most, sizeof(*f->rows));
         f->pending = calloc(most, sizeof(*f->pending));
         f->said = calloc(most, sizeof(*f->said));
     }
-    if (!f || !f->predict || !f->calibrate || !f->rows || !f->pending || !f->said) {
+    if (!f || !f->calibrate || !f->rows || !f->pending || !f->said) {
         stk_foresee_free(f);
         return stk_err_set(err, -ENOMEM, "out of memory");
     }
@@ -58,7 +58,6 @@ void stk_foresee_free(struct stk_foresee *f)
 {
     if (!f)
         return;
-    stk_predict_free(f->predict);
     stk_calibrate_free(f->calibrate);
     free(f->rows);
     free(f->pending);
@@ -94,13 +93,6 @@ static struct stk_run_kind kind_of(void *ctx, const struct stk_state *s, uint32_
     const struct stk_trace_job *of = &f->t->jobs[j->tag];
 
     return (struct stk_run_kind){of->tenant, j->gpus, of->estimate};
-}
-
-void stk_foresee_ended(struct stk_foresee *f, const struct stk_state *s, uint32_t job)
-{
-    const struct stk_run_kind k = kind_of(f, s, job);
-
-    stk_predict_ran(f->predict, &k, s->jobs[job].served);
 }
 
 static struct asked row_of(struct stk_foresee *f, const struct stk_state *s, uint32_t job)

@@ -12,6 +12,7 @@
 
 #include "core/core.h"
 #include "core/state.h"
+#include "forecast/predict.h"
 #include "sim/trace.h"
 
 struct stk_foresee;
@@ -32,14 +33,14 @@ struct stk_foreseen {
     double run_error, plain_run_error;
 };
 
-int stk_foresee_new(const struct stk_trace *t, uint32_t n_pools, uint32_t every,
-                    struct stk_foresee **ret, struct stk_err *err);
+/* The predictor is borrowed; who owns it tells it of each job that ends. */
+int stk_foresee_new(const struct stk_trace *t, uint32_t n_pools, const struct stk_predict *predict,
+                    uint32_t every, struct stk_foresee **ret, struct stk_err *err);
 void stk_foresee_free(struct stk_foresee *f);
 
 void stk_foresee_submitted(struct stk_foresee *f, uint32_t job);
 void stk_foresee_started(struct stk_foresee *f, const struct stk_state *s, uint32_t job,
                          stk_time now); /* for the first time */
-void stk_foresee_ended(struct stk_foresee *f, const struct stk_state *s, uint32_t job);
 /* Asks about those submitted since the last look. Before anything is decided. */
 int stk_foresee_look(struct stk_foresee *f, const struct stk_core *core, stk_time now,
                      struct stk_err *err);

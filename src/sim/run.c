@@ -20,6 +20,7 @@
 #include "hetero/hetero.h"
 #include "policy/registry.h"
 #include "sim/booked_run.h"
+#include "sim/estimate.h"
 #include "sim/mix.h"
 #include "sim/ruled.h"
 #include "sim/speeds.h"
@@ -54,6 +55,7 @@ struct sim_run {
     stk_time advised;              /* the round it last spoke in */
     struct stk_fairness *fair;     /* NULL: nobody said who the tenants are */
     struct stk_foresee *foresee;   /* NULL: nobody asked */
+    struct stk_sim_estimate told;  /* run times */
     struct stk_ruled *ruled;       /* NULL: no rules */
     struct stk_booked *booked;     /* NULL: no reservations */
     struct live *live;
@@ -196,7 +198,6 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
         .priority = j->priority,
         .pool = x->pool_of_group ? x->pool_of_group[j->group] : (stk_pool_id){0},
         .tag = i,
-        .estimate = j->estimate ? j->estimate : j->duration,
         .begin = j->begin,
         .array_index = j->array_index,
         .held = j->held,
@@ -211,6 +212,7 @@ static int submit(struct sim_run *x, struct stk_loop *loop, uint32_t i, struct s
     stk_trace_terms(x->t, j, x->signals, &spec.terms);
     if (book(x, i, &spec.terms, err) < 0)
         return -ENOENT;
+    stk_sim_estimate_set(&x->told, j, &spec);
     if (counts_steps(x, j)) /* measured */
         spec.demand.n_speeds = 0;
     spec.demand.row = counts_steps(x, j) ? j->speed_row + 1 : 0;
@@ -426,8 +428,7 @@ static void watch_exit(struct sim_run *x, const struct stk_event *ev)
     watch_leave(x, ev);
     if (ev->u.exit.cause == STK_CAUSE_EVICTED)
         return;
-    if (x->foresee)
-        stk_foresee_ended(x->foresee, x->s, ev->job.i);
+    stk_sim_estimate_ended(&x->told, &x->t->jobs[j->tag], j->gpus, j->served);
     x->evicted_since_end = 0;
     x->r->jobs[j->tag] = (struct stk_job_result){.first_start = l->first_start,
                                                  .end = ev->at,
@@ -760,6 +761,7 @@ static void clean_up(struct sim_run *x)
     stk_core_free(x->core);
     stk_core_free(x->shadow);
     stk_foresee_free(x->foresee);
+    stk_sim_estimate_done(&x->told);
     stk_fairness_free(x->fair);
     stk_ruled_free(x->ruled);
     stk_booked_free(x->booked);
@@ -818,6 +820,19 @@ static void sum_up(struct sim_run *x, const struct stk_cluster *c, const struct 
     x->booked = NULL;
 }
 
+/* What is told of run times, and what is asked about starts. */
+static int foretell(struct sim_run *x, const struct stk_setup *setup, uint32_t n_pools,
+                    struct stk_err *err)
+{
+    const uint32_t every = x->o->forecast;
+
+    if (stk_sim_estimate_init(&x->told, &setup->params, every > 0) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    if (every == 0)
+        return 0;
+    return stk_foresee_new(x->t, n_pools, x->told.predict, every, &x->foresee, err);
+}
+
 int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
                 const struct stk_setup *setup, const struct stk_run_options *o,
                 struct stk_run_result *ret, struct stk_err *err)
@@ -852,8 +867,7 @@ int stk_sim_run(const struct stk_trace *t, const struct stk_cluster *c,
     rc = rc < 0 ? rc : make_core(&x, &joined, setup, &x.core, err);
     if (rc == 0 && o->paranoid)
         rc = make_core(&x, &joined, setup, &x.shadow, err);
-    if (rc == 0 && o->forecast)
-        rc = stk_foresee_new(t, joined.pools.n, o->forecast, &x.foresee, err);
+    rc = rc < 0 ? rc : foretell(&x, setup, joined.pools.n, err);
     rc = rc < 0 ? rc : watch_fairness(&x, setup, err);
     if (rc == 0) {
         x.signals = stk_params_word(&setup->params, stk_sim_leave, "signal") ||

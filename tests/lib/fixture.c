@@ -247,12 +247,16 @@ int fx_job_event(struct fx *f, enum stk_event_type type, uint32_t job)
 
 int fx_update(struct fx *f, uint32_t job, int32_t priority, stk_time estimate)
 {
-    const struct stk_event ev = {.at = f->now,
-                                 .type = STK_EV_UPDATE,
-                                 .job = {job},
-                                 .lease = lease_of(f, job),
-                                 .u.update = {priority, estimate, NULL}};
+    struct stk_event ev = {.at = f->now,
+                           .type = STK_EV_UPDATE,
+                           .job = {job},
+                           .lease = lease_of(f, job),
+                           .u.update = {.priority = priority, .estimate = estimate}};
 
+    if (job < f->s->n_jobs) {
+        ev.u.update.asked = f->s->terms[job].asked;
+        ev.u.update.limit = f->s->terms[job].limit;
+    }
     return fx_apply(f, &ev);
 }
 

@@ -689,6 +689,9 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
         spec.terms.min_run = percent(&side, 10) ? (stk_time)below(&side, 9) * STK_SECOND : 0;
         spec.terms.no_sleep = percent(&side, 20);
         spec.terms.signals = percent(&side, 20);
+        spec.terms.asked = percent(&side, 40) ? (stk_time)below(&side, 60) * STK_SECOND : 0;
+        spec.terms.limit = percent(&side, 40) ? (stk_time)below(&side, 200) * STK_SECOND : 0;
+        spec.terms.limit = percent(&side, 5) ? STK_MAX_DURATION : spec.terms.limit;
     }
     if (w->booked) {
         struct stk_rng side = *r; /* worlds without stay what they were */

@@ -42,7 +42,7 @@ struct sim {
     uint32_t cap_mark_pos;
 };
 
-enum { P_LATE, P_STEPS, P_SPREAD, P_MIX, P_LEAVE, P_CHECKPOINT, P_SAVE, P_WINDOW };
+enum { P_LATE, P_STEPS, P_SPREAD, P_MIX, P_LEAVE, P_CHECKPOINT, P_SAVE, P_WINDOW, P_TOLD, P_LIMIT };
 const struct stk_param stk_sim_params[] = {
     [P_LATE] =
         {"sim.late_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
@@ -64,6 +64,13 @@ const struct stk_param stk_sim_params[] = {
                 "a job that is warned keeps its GPUs for so long, to save"},
     [P_WINDOW] = {"sim.window_s", STK_PARAM_SECONDS, "86400", 1, 3155760000, NULL,
                   "how fair a run is to its tenants is looked at over windows of this"},
+    [P_TOLD] = {"sim.estimate", STK_PARAM_WORD, "given", 0, 0, "given|limit|predicted|exact",
+                "run times that the scheduler is told: those of the trace, where it has none the "
+                "true ones; what users asked for; that, corrected by their own past jobs; the true "
+                "ones"},
+    [P_LIMIT] = {"sim.limit", STK_PARAM_WORD, "none", 0, 0, "none|rounded",
+                 "what users ask for where the trace does not say: nothing, or the next of 1, 4 "
+                 "and 12 hours, 1, 3, 7 and 30 days (with sim.estimate=limit and predicted)"},
     {0},
 };
 
@@ -71,6 +78,8 @@ const struct stk_param *const stk_sim_spread = &stk_sim_params[P_SPREAD];
 const struct stk_param *const stk_sim_mix = &stk_sim_params[P_MIX];
 const struct stk_param *const stk_sim_leave = &stk_sim_params[P_LEAVE];
 const struct stk_param *const stk_sim_window = &stk_sim_params[P_WINDOW];
+const struct stk_param *const stk_sim_told = &stk_sim_params[P_TOLD];
+const struct stk_param *const stk_sim_limit = &stk_sim_params[P_LIMIT];
 
 int stk_engine_sim_work(struct stk_engine *e, stk_job_id job, stk_time left, enum stk_cause ends)
 {

@@ -39,6 +39,8 @@ extern const struct stk_param *const stk_sim_spread; /* of these, for whoever ma
 extern const struct stk_param *const stk_sim_mix;    /* and for whoever makes the core */
 extern const struct stk_param *const stk_sim_leave;
 extern const struct stk_param *const stk_sim_window;
+extern const struct stk_param *const stk_sim_told;
+extern const struct stk_param *const stk_sim_limit;
 
 int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *mem,
                        struct stk_engine **ret_engine, struct stk_err *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_backfill.c - promises are kept. Easy against a search over nodes and expected ends written
- * down anew, conservative against a planner of a few lines that starts from nothing at each event.
+ * down anew, conservative against a planner of a few lines that looks at all jobs at each event.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -221,7 +221,8 @@ static bool fits_from(const struct row *rows, const stk_time *plan, uint32_t n, 
     return true;
 }
 
-/* The earliest time from now on at which job i fits beside what runs and what is planned before. */
+/* The earliest time from now on at which job i fits beside what runs and where others are planned.
+ */
 static stk_time plan_one(const struct row *rows, const stk_time *plan, uint32_t n, uint32_t i,
                          stk_time now, uint32_t total)
 {
@@ -230,7 +231,7 @@ static stk_time plan_one(const struct row *rows, const stk_time *plan, uint32_t 
     uint32_t m = 0;
 
     for (uint32_t o = 0; o < n && rows[o].arrive <= now; o++)
-        if (o < i || rows[o].start >= 0) {
+        if (o != i && (rows[o].start >= 0 || plan[o] != STK_NEVER_TIME)) {
             others[m] = rows[o];
             known[m++] = rows[o].start >= 0 ? rows[o].start : plan[o];
         }
@@ -243,26 +244,35 @@ static stk_time plan_one(const struct row *rows, const stk_time *plan, uint32_t 
     return best;
 }
 
-/* Plans every job that has arrived, in order; those whose turn is now start. */
-static void plan_all(struct row *rows, uint32_t n, stk_time now, uint32_t total)
+/* Plans every job that has arrived, in order, each no later than it was, until none moves; those
+ * whose turn is now start. */
+static void plan_all(struct row *rows, stk_time *plan, uint32_t n, stk_time now, uint32_t total)
 {
-    stk_time plan[JOBS];
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (uint32_t i = 0; i < n && rows[i].arrive <= now; i++) {
+            stk_time was = plan[i];
 
-    for (uint32_t i = 0; i < n && rows[i].arrive <= now; i++) {
-        plan[i] = rows[i].start >= 0 ? rows[i].start : plan_one(rows, plan, n, i, now, total);
-        if (plan[i] == now)
-            rows[i].start = now;
+            if (rows[i].start < 0)
+                plan[i] = plan_one(rows, plan, n, i, now, total);
+            moved |= plan[i] != was;
+        }
     }
+    for (uint32_t i = 0; i < n && rows[i].arrive <= now; i++)
+        if (plan[i] == now && rows[i].start < 0)
+            rows[i].start = now;
 }
 
 static void plan_whole_run(struct row *rows, uint32_t n, uint32_t total)
 {
-    stk_time now = 0;
+    stk_time now = 0, plan[JOBS];
 
+    for (uint32_t i = 0; i < n; i++)
+        plan[i] = STK_NEVER_TIME;
     while (now != STK_NEVER_TIME) {
         stk_time next = STK_NEVER_TIME;
 
-        plan_all(rows, n, now, total);
+        plan_all(rows, plan, n, now, total);
         for (uint32_t i = 0; i < n; i++) {
             stk_time t = rows[i].start >= 0 ? rows[i].start + rows[i].runs : rows[i].arrive;
 

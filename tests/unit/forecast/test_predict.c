@@ -185,9 +185,105 @@ static void who_is_stopped_at_the_estimate_runs_no_longer(void **state)
     end(&x);
 }
 
+/* ---- what the scheduler is told ---- */
+
+#define USERS 5
+#define PAST 400
+
+struct ended { /* all there ever was, to look through from the end */
+    uint32_t user, gpus;
+    int64_t run;
+};
+
+static bool alike(uint32_t a, uint32_t b)
+{
+    uint32_t up = 1;
+
+    while (up < a)
+        up *= 2;
+    return a == b || (a > 0 && b > 0 && b <= up && b > up / 2);
+}
+
+/* The median of the latest 32 of the user, of that size or (gpus 0) of any; 0: fewer than 3. */
+static int64_t latest_median(const struct ended *e, uint32_t n, uint32_t user, uint32_t gpus)
+{
+    int64_t run[32];
+    uint32_t m = 0;
+
+    while (n-- > 0 && m < 32)
+        if (e[n].user == user && (gpus == 0 || alike(gpus, e[n].gpus))) {
+            uint32_t at = m++;
+
+            for (; at > 0 && run[at - 1] > e[n].run; at--)
+                run[at] = run[at - 1];
+            run[at] = e[n].run;
+        }
+    return m < 3 ? 0 : run[m / 2];
+}
+
+static int64_t told(const struct ended *e, uint32_t n, uint32_t user, uint32_t gpus, int64_t asked)
+{
+    int64_t t = latest_median(e, n, user, gpus);
+
+    if (asked > 0)
+        return t > 0 && t < asked ? t : asked;
+    return t > 0 ? t : latest_median(e, n, user, 0);
+}
+
+static void estimates_are_those_of_a_plain_search_through_the_past(void **state)
+{
+    static struct ended past[PAST];
+    uint32_t medians = 0, limits = 0, nothing = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct stk_rng r;
+        struct p x;
+
+        start(&x);
+        stk_rng_init(&r, seed);
+        for (uint32_t n = 0; n < PAST; n++) {
+            const uint32_t user = (uint32_t)stk_rng_below(&r, USERS);
+            const uint32_t gpus = 1 + (uint32_t)stk_rng_below(&r, 20);
+            const int64_t asked = stk_rng_below(&r, 3) ? 1 + (int64_t)stk_rng_below(&r, 1000) : 0;
+            const int64_t want = told(past, n, user, gpus, asked) * S;
+            const struct stk_run_kind k = {user, gpus, asked * S};
+
+            assert_int_equal(stk_predict_estimate(x.p, &k), want);
+            medians += want > 0 && want != asked * S;
+            limits += asked > 0 && want == asked * S;
+            nothing += want == 0;
+            past[n].user = user;
+            past[n].gpus = 1 + (uint32_t)stk_rng_below(&r, 20);
+            past[n].run = 1 + (int64_t)stk_rng_below(&r, 2000);
+            ran(&x, user, past[n].gpus, asked, past[n].run);
+        }
+        end(&x);
+    }
+    assert_true(medians > 1000 && limits > 1000 && nothing > 20);
+}
+
+static void an_estimate_is_never_above_what_was_asked_for(void **state)
+{
+    struct p x;
+
+    (void)state;
+    start(&x);
+    for (int i = 0; i < 40; i++)
+        ran(&x, 1, 4, 100, 100);
+    for (int64_t asked = 1; asked < 300; asked += 7)
+        assert_int_equal(stk_predict_estimate(x.p, &(struct stk_run_kind){1, 4, asked * S}) / S,
+                         asked < 100 ? asked : 100);
+    assert_int_equal(stk_predict_estimate(x.p, &(struct stk_run_kind){1, 1, 0}) / S, 100);
+    assert_int_equal(stk_predict_estimate(x.p, &(struct stk_run_kind){2, 4, 0}), 0);
+    end(&x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(estimates_are_those_of_a_plain_search_through_the_past),
+        cmocka_unit_test(an_estimate_is_never_above_what_was_asked_for),
         cmocka_unit_test(users_own_jobs_of_that_size_come_first),
         cmocka_unit_test(then_the_users_others_then_that_size_then_all),
         cmocka_unit_test(where_nothing_is_known_the_estimate_holds),

@@ -95,6 +95,7 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
     case STK_EV_UPDATE:
         return a->u.update.priority == b->u.update.priority &&
                a->u.update.estimate == b->u.update.estimate &&
+               a->u.update.asked == b->u.update.asked && a->u.update.limit == b->u.update.limit &&
                !a->u.update.spec == !b->u.update.spec &&
                (!a->u.update.spec || same_spec(a->u.update.spec, b->u.update.spec));
     case STK_EV_SET:
@@ -187,6 +188,8 @@ static void random_spec(struct stk_rng *r, struct stk_job_spec *spec, struct stk
             .group = (uint32_t)stk_rng_next(r),
             .reservation = (uint32_t)stk_rng_next(r),
             .movable = stk_rng_below(r, 2),
+            .asked = (stk_time)stk_rng_below(r, STK_MAX_DURATION),
+            .limit = (stk_time)stk_rng_below(r, STK_MAX_DURATION),
         };
     for (int i = 0; i < STK_RETRY_MAX; i++)
         spec->retry[i] = (uint8_t)stk_rng_next(r);
@@ -250,6 +253,8 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
     } else if (type == STK_EV_UPDATE) {
         ev.u.update.priority = (int32_t)stk_rng_next(r);
         ev.u.update.estimate = (stk_time)stk_rng_next(r);
+        ev.u.update.asked = (stk_time)stk_rng_next(r);
+        ev.u.update.limit = (stk_time)stk_rng_next(r);
         if (stk_rng_below(r, 2)) {
             random_spec(r, spec, deps);
             spec->n_deps = 0;
@@ -314,7 +319,7 @@ static void what_is_no_event_is_refused(void **state)
         int rc;
     } bad[] = {
         {"", 0, -EBADMSG},
-        {"\6\1\0\0\0", 5, -EPROTONOSUPPORT},
+        {"\7\1\0\0\0", 5, -EPROTONOSUPPORT},
         {"\0\1\0\0\0", 5, -EPROTONOSUPPORT},
         {"\1\15\0\0\0", 5, -EBADMSG},                    /* type 13 */
         {"\1\200\0\0\0\0", 6, -EBADMSG},                 /* a longer way to write 0 */
@@ -366,7 +371,7 @@ static void the_format_stands_still(void **state)
     const struct stk_piece piece = {{2}, 3, 1, 4, 0x85};
     const struct stk_event place = {
         .at = 1000000, .type = STK_EV_PLACE, .job = {7}, .lease = 300, .u.place = {&piece, 1}};
-    static const unsigned char want[] = {5, 4, 0x80, 0x89, 0x7a, 7,    0xac, 2,
+    static const unsigned char want[] = {6, 4, 0x80, 0x89, 0x7a, 7,    0xac, 2,
                                          1, 2, 3,    1,    4,    0x85, 1};
     unsigned char buf[STK_WIRE_SMALL];
     size_t len = 0;
@@ -436,6 +441,33 @@ static void version_4_is_still_read(void **state)
     stk_wire_done(&w);
 }
 
+/* Nobody said how long a job may run though less is expected of it. */
+static void version_5_is_still_read(void **state)
+{
+    static const unsigned char update[] = {5, 13, 0, 0, 0, 14, 8, 0};
+    struct stk_job_spec spec = fx_job(2, 1);
+    const struct stk_event ev = {.type = STK_EV_SUBMIT, .u.spec = &spec};
+    unsigned char buf[STK_WIRE_SMALL];
+    struct fx_heap heap = {0};
+    const struct stk_mem mem = fx_mem(&heap);
+    struct stk_wire w;
+    size_t len = 0;
+
+    (void)state;
+    stk_wire_init(&w, &mem);
+    assert_int_equal(stk_wire_get(update, sizeof(update), &w, NULL), 0);
+    assert_int_equal(w.ev.type, STK_EV_UPDATE);
+    assert_int_equal(w.ev.u.update.priority, 7);
+    assert_int_equal(w.ev.u.update.estimate, 4);
+    assert_int_equal(w.ev.u.update.limit, 0);
+    spec.terms.movable = true;
+    assert_int_equal(stk_wire_put(&ev, buf, sizeof(buf), &len), 0);
+    buf[0] = 5;
+    assert_int_equal(stk_wire_get(buf, len - 2, &w, NULL), 0); /* the last two numbers are new */
+    assert_true(same_spec(&w.spec, &spec));
+    stk_wire_done(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +478,7 @@ int main(void)
         cmocka_unit_test(version_1_is_still_read),
         cmocka_unit_test(version_3_is_still_read),
         cmocka_unit_test(version_4_is_still_read),
+        cmocka_unit_test(version_5_is_still_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
