@@ -152,7 +152,7 @@ def test_shims_are_links_and_foreign_files_are_left_alone(tmp_path):
     call = [str(exe), "slurm-shims", str(shims)]
     subprocess.run(call, check=True, capture_output=True)
     assert os.readlink(shims / "sbatch") == str(tmp_path / "bin" / "stoker-slurm")
-    assert sorted(os.listdir(shims)) == sorted("sbatch srun squeue scancel scontrol sinfo sacct".split())
+    assert sorted(os.listdir(shims)) == sorted("sbatch srun squeue scancel scontrol sinfo sacct sacctmgr".split())
     subprocess.run(call, check=True, capture_output=True)
     (shims / "srun").unlink()
     (shims / "srun").write_text("mine")
