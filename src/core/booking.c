@@ -318,6 +318,7 @@ int stk_booking_add(struct stk_state *s, const struct stk_event *ev, struct stk_
                               .holder = (uint8_t)holder_row(s, k),
                               .evict = k->evict,
                               .drain = k->drain,
+                              .exact = k->nodes != NULL,
                               .pool = k->pool.i,
                               .gpus = k->gpus,
                               .gpu_types = k->gpu_types,

@@ -112,6 +112,10 @@ uint32_t stk_booking_spare(const struct stk_state *s, uint32_t node,
                            const struct stk_booking_spec *k);
 bool stk_booking_crowded(const struct stk_state *s, uint32_t node, stk_time start, stk_time end);
 
+/* A node of the pool went or came: what reservations had on nodes that are gone moves to others
+ * that have it to spare, unless the nodes were given. O(jobs + nodes) for each that moves. */
+void stk_booking_mend(struct stk_state *s, uint32_t pool);
+
 /* Save and load. After the rows are loaded, leases are counted as they are settled; then what was
  * held is held again, as far as it still exists. */
 void stk_booking_put(struct stk_bytes *out, const struct stk_state *s);

@@ -4,7 +4,8 @@
  * A node has to spare, for a window, what no other reservation needs of it at any time of the
  * window; the most is needed when it begins or when another one begins inside it. Where the nodes
  * are not given, those are taken that have the most to spare and are expected to be free when it
- * begins, so that few nodes are used; what is left goes where it just fits.
+ * begins, so that few nodes are used; what is left goes where it just fits. What is on a node that
+ * goes moves to another that has as much to spare, if there is one.
  */
 #include "core/booking.h"
 
@@ -199,4 +200,95 @@ int stk_booking_choose(struct stk_state *s, const struct stk_booking_spec *k, ui
             s->try_pieces[n++] = (struct stk_piece){.node = {node}, .gpus = s->list_a[node]};
     *ret_n = n;
     return 0;
+}
+
+/* ---- in place of a node that is gone ---- */
+
+static bool has_fence(const struct stk_state *s, uint32_t node, uint32_t row)
+{
+    for (uint32_t i = s->book.on_node[node]; i; i = s->book.fence[i - 1].next)
+        if (s->book.fence[i - 1].row == row)
+            return true;
+    return false;
+}
+
+/* The node that is expected to have the most of what the fence needs; STK_NONE. */
+static uint32_t substitute(struct stk_state *s, const struct stk_fence *f)
+{
+    const struct stk_booking *b = &s->book.row[f->row];
+    const struct stk_booking_spec k = {.start = b->start, .end = b->end};
+    const struct stk_pool *p = &s->pools[b->pool];
+    uint32_t best = STK_NONE, most = 0;
+
+    count_busy(s, b->pool, b->start > s->now ? b->start : s->now);
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const uint32_t node = s->pool_nodes[p->first_node + i];
+        const struct stk_node *n = &s->nodes[node];
+        const uint32_t busy = s->node_stamp[node] == s->stamp ? s->sim_free[node] : 0;
+        uint32_t idle = busy < n->gpus ? n->gpus - busy : 0;
+
+        idle = idle < f->gpus ? idle : f->gpus;
+        if (n->up && (b->gpu_types >> n->gpu_type & 1) && !has_fence(s, node, f->row) &&
+            stk_booking_spare(s, node, &k) >= f->gpus && (best == STK_NONE || idle > most)) {
+            best = node;
+            most = idle;
+        }
+    }
+    return best;
+}
+
+/* Leases in the sums of the reservation, or no longer. */
+static void recount(struct stk_state *s, uint32_t row, bool add)
+{
+    for (uint32_t i = 0; i < s->n_jobs; i++) {
+        if (!stk_has_gpus(&s->jobs[i]) || s->jobs[i].pool != s->book.row[row].pool)
+            continue;
+        if (add && s->book.charged[i] == 0)
+            (void)stk_booking_charge(s, i, row);
+        stk_booking_count(s, i, add, row);
+    }
+}
+
+static void move(struct stk_state *s, uint32_t at, uint32_t node)
+{
+    struct stk_fence *f = &s->book.fence[at];
+    const struct stk_booking *b = &s->book.row[f->row];
+
+    recount(s, f->row, false);
+    if (f->held > 0)
+        stk_booking_give(s, f, f->held);
+    f->node = node;
+    for (; at > b->first && s->book.fence[at - 1].node > s->book.fence[at].node; at--) {
+        const struct stk_fence other = s->book.fence[at - 1];
+
+        s->book.fence[at - 1] = s->book.fence[at];
+        s->book.fence[at] = other;
+    }
+    for (; at + 1 < b->first + b->n && s->book.fence[at + 1].node < s->book.fence[at].node; at++) {
+        const struct stk_fence other = s->book.fence[at + 1];
+
+        s->book.fence[at + 1] = s->book.fence[at];
+        s->book.fence[at] = other;
+    }
+    stk_booking_link(s);
+    recount(s, (uint32_t)(b - s->book.row), true);
+    if (b->open)
+        stk_booking_fill(s, node);
+}
+
+void stk_booking_mend(struct stk_state *s, uint32_t pool)
+{
+    for (uint32_t row = 0; row < s->book.n; row++) {
+        const struct stk_booking *b = &s->book.row[row];
+
+        for (uint32_t i = b->first; i < b->first + b->n && !b->exact && b->pool == pool; i++) {
+            const uint32_t node =
+                s->nodes[s->book.fence[i].node].up ? STK_NONE : substitute(s, &s->book.fence[i]);
+
+            if (node == STK_NONE)
+                continue;
+            move(s, i, node);
+            i = b->first - 1; /* they are in another order now */
+        }
+    }
 }

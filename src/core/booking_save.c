@@ -23,7 +23,7 @@ static void put_row(struct stk_bytes *out, const struct stk_state *s, const stru
     stk_put_u(out, b->tag);
     stk_put_u(out, b->holder);
     stk_put_u(out, (uint64_t)b->evict | (uint64_t)b->drain << 1 | (uint64_t)b->open << 2 |
-                       (uint64_t)b->used << 3);
+                       (uint64_t)b->used << 3 | (uint64_t)b->exact << 4);
     stk_put_u(out, b->pool);
     stk_put_u(out, b->gpus);
     stk_put_u(out, ~b->gpu_types);
@@ -84,11 +84,12 @@ static struct stk_booking get_row(struct stk_reader *r, const struct stk_book *k
 
     b.tag = stk_get_u32(r);
     b.holder = (uint8_t)stk_get_u(r, STK_MAX_HOLDERS - 1);
-    how = (uint32_t)stk_get_u(r, 15);
+    how = (uint32_t)stk_get_u(r, 31);
     b.evict = how & 1;
     b.drain = how & 2;
     b.open = how & 4;
     b.used = how & 8;
+    b.exact = how & 16;
     b.pool = stk_get_u32(r);
     b.gpus = (uint32_t)stk_get_u(r, STK_MAX_GPUS);
     b.gpu_types = ~stk_get_u(r, UINT64_MAX);
@@ -238,8 +239,8 @@ uint64_t stk_booking_digest(const struct stk_state *s, uint64_t h)
     for (uint32_t i = 0; i < k->n; i++) {
         const struct stk_booking *b = &k->row[i];
 
-        h = stk_hash_mix(h, (uint64_t)b->number << 32 | (uint64_t)b->drain << 2 |
-                                (uint64_t)b->open << 1 | b->used);
+        h = stk_hash_mix(h, (uint64_t)b->number << 32 | (uint64_t)b->exact << 3 |
+                                (uint64_t)b->drain << 2 | (uint64_t)b->open << 1 | b->used);
         h = stk_hash_mix(stk_hash_mix(h, (uint64_t)b->start), (uint64_t)b->end);
         h = stk_hash_mix(h, (uint64_t)k->holder[b->holder].kind << 32 | k->holder[b->holder].id);
         for (uint32_t f = 0; f < b->n; f++) {

@@ -234,8 +234,10 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
         stk_plan_drop(&s->pools[pool]);
     s->pools[pool].blocked = false;
     stk_shape_unreserve(s, pool);
-    if (s->book.n > 0)
+    if (s->book.n > 0) {
+        stk_booking_mend(s, pool);
         stk_booking_fill(s, node);
+    }
     stk_shape_wake(s, node);
     return 0;
 }

@@ -353,8 +353,9 @@ struct stk_booking { /* GPUs set aside for somebody (core/booking.h); rows in or
     uint8_t holder_kind; /* enum stk_holder */
     uint8_t holder;      /* row in 'holders' */
     bool evict, drain;
-    bool open; /* its time has come: what is free on its nodes is kept for it */
-    bool used; /* some job of its holder has had GPUs of it since */
+    bool exact; /* its nodes were given */
+    bool open;  /* its time has come: what is free on its nodes is kept for it */
+    bool used;  /* some job of its holder has had GPUs of it since */
     uint32_t pool, gpus;
     uint64_t gpu_types;
     stk_time start, end, grace;

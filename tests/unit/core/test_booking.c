@@ -370,6 +370,48 @@ static void any_number_of_waiting_jobs_may_come_to_belong_to_a_holder(void **st)
     }
 }
 
+static void another_node_takes_the_place_of_one_that_is_lost(void **st)
+{
+    struct stk_node_spec nodes[3];
+    struct stk_piece exact[] = {{.node = {1}, .gpus = 8}};
+    struct stk_booking_spec given = fx_booking(8, 300, 400);
+    struct fx *f;
+    uint32_t mine;
+
+    (void)st;
+    memset(nodes, 0, sizeof(nodes));
+    for (uint32_t i = 0; i < 3; i++)
+        nodes[i] = (struct stk_node_spec){.gpus = 8};
+    f = fx_new(&(struct fx_setup){.backfill = "skip", .nodes = nodes, .n_nodes = 3});
+    f->on_turn = sound_turn;
+    assert_int_equal(fx_reserve(f, fx_booking(16, 0, 200)), 0);
+    given.nodes = exact;
+    given.n_nodes = 1;
+    assert_int_equal(fx_reserve(f, given), 0);
+    assert_int_equal(f->s->book.fence[0].node, 0);
+    assert_int_equal(f->s->book.fence[1].node, 2);
+    assert_int_equal(fx_node(f, 2, false), 0);
+    fx_sound(f);
+    assert_int_equal(f->s->book.fence[0].node, 0);
+    assert_int_equal(f->s->book.fence[1].node, 1);
+    assert_int_equal(f->s->book.fence[1].held, 8);
+    mine = fx_submit(f, named(16, 100, 1));
+    fx_turn(f);
+    assert_true(runs(f, mine));
+    assert_int_equal(fx_node(f, 2, true), 0);
+    run(f, 100);
+    assert_int_equal(fx_node(f, 1, false), 0);
+    assert_int_equal(f->s->book.fence[0].node, 0);
+    assert_int_equal(f->s->book.fence[1].node, 2);
+    assert_int_equal(f->s->book.fence[2].node, 1); /* that node was wanted, and no other */
+    assert_int_equal(fx_node(f, 2, false), 0);     /* there is none left */
+    assert_int_equal(f->s->book.fence[1].node, 2);
+    assert_int_equal(fx_node(f, 1, true), 0); /* there is */
+    assert_int_equal(f->s->book.fence[1].node, 1);
+    stk_core_free(fx_reload(f, f->core, &f->setup));
+    fx_finish(f);
+}
+
 /* Beside a GPU that others share, chance does not decide whether its holder's part starts. */
 static void a_part_starts_on_what_is_held_for_it(void **st)
 {
@@ -419,6 +461,7 @@ int main(void)
         cmocka_unit_test(conservative_plans_around_windows),
         cmocka_unit_test(a_saved_state_has_its_reservations),
         cmocka_unit_test(a_part_starts_on_what_is_held_for_it),
+        cmocka_unit_test(another_node_takes_the_place_of_one_that_is_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
