@@ -449,11 +449,31 @@ static int read_rules(const struct options *o, const char *path, bool dated,
                                     o->zone, &ret->start_s, err);
 }
 
+struct timed { /* what happens by the clock */
+    struct stk_run_rules rules, windows;
+    char *rules_text, *windows_text;
+};
+
+static int read_timed(const struct options *o, bool dated, struct timed *t,
+                      struct stk_run_options *run, struct stk_err *err)
+{
+    int rc = 0;
+
+    if (o->rules) {
+        run->rules = &t->rules;
+        rc = read_rules(o, o->rules, dated, &t->rules, &t->rules_text, err);
+    }
+    if (rc == 0 && o->reservations) {
+        run->reservations = &t->windows;
+        rc = read_rules(o, o->reservations, dated, &t->windows, &t->windows_text, err);
+    }
+    return rc;
+}
+
 static int run_setups(const struct options *o, const struct stk_setup *setups, uint32_t n,
                       struct stk_run_result *results, struct stk_err *err)
 {
-    struct stk_run_rules rules, windows;
-    char *rules_text = NULL, *windows_text = NULL;
+    struct timed timed = {.rules_text = NULL};
     struct stk_cluster cluster = {0};
     struct stk_trace trace = {0};
     struct stk_tenants tenants = {0};
@@ -475,15 +495,7 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
         rc = rc < 0 ? rc : stk_tenants_match(&tenants, &trace, err);
     }
     rc = rc < 0 ? rc : stk_flat_tenants_make(&flat, &trace, err);
-    if (rc == 0 && o->rules) {
-        c.options.rules = &rules;
-        rc = read_rules(o, o->rules, stk_trace_is_dated(&trace), &rules, &rules_text, err);
-    }
-    if (rc == 0 && o->reservations) {
-        c.options.reservations = &windows;
-        rc = read_rules(o, o->reservations, stk_trace_is_dated(&trace), &windows, &windows_text,
-                        err);
-    }
+    rc = rc < 0 ? rc : read_timed(o, stk_trace_is_dated(&trace), &timed, &c.options, err);
     if (rc == 0 && o->sequence) {
         rc = fill(o, &trace, &cluster, setups, n, err);
         stk_tenants_free(&tenants);
@@ -505,8 +517,8 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
         say_notes(&trace, &results[0]);
         rc = write_outputs(o, &trace, results, n + o->run.recorded, err);
     }
-    free(rules_text);
-    free(windows_text);
+    free(timed.rules_text);
+    free(timed.windows_text);
     stk_tenants_free(&tenants);
     stk_flat_tenants_free(&flat);
     stk_trace_done(&trace);

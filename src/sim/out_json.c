@@ -100,6 +100,46 @@ static void reservations(struct stk_emit *e, const struct stk_booked *x)
     stk_emit_text(e, "]");
 }
 
+/* What not every run has. */
+static void some_members(struct stk_emit *e, const struct stk_run_result *r)
+{
+    if (r->deadlines > 0) {
+        member_u64(e, "deadlines", r->deadlines);
+        member_u64(e, "deadlines_met", r->deadlines_met);
+        member_u64(e, "deadlines_missed", r->deadlines - r->deadlines_met);
+        member_real(e, "avg_late_s", r->avg_late_s);
+        member_real(e, "worst_late_s", r->worst_late_s);
+    }
+    if (r->power) {
+        member_real(e, "energy_kwh", r->energy_kwh);
+        member_real(e, "node_hours_on", r->node_hours_on);
+        member_u64(e, "peak_w", r->peak_w);
+    }
+    if (r->shares) {
+        member_u64(e, "colocations", r->colocations);
+        member_real(e, "least_speed", r->least_speed);
+    }
+    if (r->blocked.looked) {
+        member_real(e, "waiting_gpu_s", r->blocked.waiting_gpu_s);
+        member_real(e, "blocked_gpu_s", r->blocked.blocked_gpu_s);
+        member_real(e, "allocation",
+                    r->blocked.all_gpu_s > 0 ? r->blocked.used_gpu_s / r->blocked.all_gpu_s : 0);
+    }
+    if (r->drains > 0) {
+        member_u64(e, "drains", r->drains);
+        member_u64(e, "drains_started", r->drains_started);
+        member_u64(e, "drains_given_up", r->drains_given_up);
+    }
+    if (r->booked)
+        reservations(e, r->booked);
+    if (r->fair.known)
+        fairness(e, &r->fair);
+    if (r->foreseen.every)
+        foreseen(e, &r->foreseen);
+    if (r->rounds > 0)
+        member_u64(e, "rounds", r->rounds);
+}
+
 void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
 {
     char digest[17];
@@ -138,41 +178,7 @@ void stk_out_json_members(struct stk_emit *e, const struct stk_run_result *r)
     member_real(e, "p50_wait_s", r->p50_wait_s);
     member_real(e, "p90_wait_s", r->p90_wait_s);
     member_real(e, "p99_wait_s", r->p99_wait_s);
-    if (r->deadlines > 0) {
-        member_u64(e, "deadlines", r->deadlines);
-        member_u64(e, "deadlines_met", r->deadlines_met);
-        member_u64(e, "deadlines_missed", r->deadlines - r->deadlines_met);
-        member_real(e, "avg_late_s", r->avg_late_s);
-        member_real(e, "worst_late_s", r->worst_late_s);
-    }
-    if (r->power) {
-        member_real(e, "energy_kwh", r->energy_kwh);
-        member_real(e, "node_hours_on", r->node_hours_on);
-        member_u64(e, "peak_w", r->peak_w);
-    }
-    if (r->shares) {
-        member_u64(e, "colocations", r->colocations);
-        member_real(e, "least_speed", r->least_speed);
-    }
-    if (r->blocked.looked) {
-        member_real(e, "waiting_gpu_s", r->blocked.waiting_gpu_s);
-        member_real(e, "blocked_gpu_s", r->blocked.blocked_gpu_s);
-        member_real(e, "allocation",
-                    r->blocked.all_gpu_s > 0 ? r->blocked.used_gpu_s / r->blocked.all_gpu_s : 0);
-    }
-    if (r->drains > 0) {
-        member_u64(e, "drains", r->drains);
-        member_u64(e, "drains_started", r->drains_started);
-        member_u64(e, "drains_given_up", r->drains_given_up);
-    }
-    if (r->booked)
-        reservations(e, r->booked);
-    if (r->fair.known)
-        fairness(e, &r->fair);
-    if (r->foreseen.every)
-        foreseen(e, &r->foreseen);
-    if (r->rounds > 0)
-        member_u64(e, "rounds", r->rounds);
+    some_members(e, r);
 }
 
 int stk_out_json(FILE *f, const struct stk_run_result *runs, uint32_t n_runs, struct stk_err *err)
