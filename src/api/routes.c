@@ -67,7 +67,7 @@ const struct stk_route stk_api_routes[] = {
     {"GET", "/v1/reservations", stk_do_reservations, STK_NEED_USER, "", NULL, "Reservations", NULL, 200,
      "GPUs set aside for somebody, and those of late"},
     {"POST", "/v1/reservations", stk_do_reserve, STK_NEED_OPERATOR, "", "ReservationNew", "Reservation", NULL, 201,
-     "set GPUs aside for a tenant, a user or those who name it"},
+     "set GPUs aside for a tenant, a user, a job or those who name it"},
     {"DELETE", "/v1/reservations/{id}", stk_do_unreserve, STK_NEED_OPERATOR, "", NULL, "Deleted", NULL, 200,
      "remove a reservation"},
     {"GET", "/v1/defrag", stk_do_defrag_plan, STK_NEED_USER, "empty", NULL, "Defrag", NULL, 200,

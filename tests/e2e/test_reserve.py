@@ -181,3 +181,12 @@ def test_gpus_are_kept_free_for_a_gang_that_has_waited_while_others_passed_it(ma
     until(lambda: job(many, gang)["state"] == "running")
     assert job(many, late)["state"] == "waiting"
     assert not any(r.get("drain") for r in json.loads(cli(many, "reserve", "list", "--json").stdout)["reservations"])
+
+
+def test_sbatch_scripts_name_it_too(d):
+    reserve(d, "lab", "--gpus", "4", "--for", "1h")
+    script = d.tmp / "job.sh"
+    script.write_text("#!/bin/bash\n#SBATCH --gpus=2 --time=10 --reservation=lab\nsleep 60\n")
+    mine = submit(d, str(script))
+    until(lambda: job(d, mine)["state"] == "running")
+    assert listed(d, "lab")["gpus_used"] == 2

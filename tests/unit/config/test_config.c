@@ -85,6 +85,35 @@ static void every_key_is_read(void **state)
     stk_config_done(&c);
 }
 
+/* GPUs are kept free for jobs that have waited, unless the file says otherwise or policies do not go
+ * with it. */
+static void gpus_are_kept_free_for_gangs(void **state)
+{
+    static const struct {
+        const char *text, *after;
+    } all[] = {{"", STK_CONFIG_DRAIN_AFTER},
+               {"policy: {params: {drain.after_s: 0}}\n", "0"},
+               {"policy: {bundle: las}\n", NULL}};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct stk_setup setup;
+        struct stk_config c;
+        struct stk_err err = {""};
+        const char *found = NULL;
+
+        assert_int_equal(parse(all[i].text, &c, &err), 0);
+        assert_int_equal(stk_config_setup(&c, &setup, &err), 0);
+        for (uint32_t k = 0; k < setup.params.n; k++)
+            if (strcmp(setup.params.set[k].decl->name, "drain.after_s") == 0)
+                found = setup.params.set[k].text;
+        assert_int_equal(found == NULL, all[i].after == NULL);
+        if (found)
+            assert_string_equal(found, all[i].after);
+        stk_config_done(&c);
+    }
+}
+
 static void nothing_said_means_the_defaults(void **state)
 {
     static const char *const texts[] = {"", "# only a comment\n", "---\n", "{}\n"};
@@ -200,6 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_key_is_read),
         cmocka_unit_test(nothing_said_means_the_defaults),
+        cmocka_unit_test(gpus_are_kept_free_for_gangs),
         cmocka_unit_test(mistakes_are_named_with_their_line),
         cmocka_unit_test(a_price_is_a_decimal_number),
         cmocka_unit_test(aliases_and_nests_are_refused),
