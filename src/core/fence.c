@@ -347,6 +347,16 @@ static void close_windows(struct stk_state *s, uint32_t pool, stk_time t)
     }
 }
 
+/* Whether enough GPUs are free at all. Of those who may have what is held, or share, that is not
+ * known before they are tried. */
+static bool enough(const struct stk_state *s, const struct stk_job *j)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+
+    return d->holders || d->pin || stk_demand_shares(d) ||
+           s->pools[j->pool].gpus_free >= s->shapes[j->shape].gpus;
+}
+
 stk_time stk_fence_when(struct stk_state *s, uint32_t job, stk_time now, uint32_t *ret_n)
 {
     const struct stk_job *j = &s->jobs[job];
@@ -364,7 +374,7 @@ stk_time stk_fence_when(struct stk_state *s, uint32_t job, stk_time now, uint32_
 
         if (e == NULL || next > t) {
             stk_fence_for(s, t, t + length);
-            fits = stk_place_try(s, j->shape, NULL, ret_n);
+            fits = enough(s, j) && stk_place_try(s, j->shape, NULL, ret_n);
             next = w < next ? w : next;
             if (fits || next == STK_NEVER_TIME)
                 break;

@@ -7,6 +7,7 @@
  * nothing illegal was accepted, every job must have ended once all nodes are up and holds released.
  */
 #include "lib/world.h"
+#include "policy/registry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -55,8 +56,14 @@ static void read_cluster(struct world *w, struct input *in)
 
 static struct fx *read_setup(struct world *w, struct input *in)
 {
-    static const char *const params[] = {"", "", "round_s=2", "las.thresholds=4,16",
-                                         "las.round_s=3"};
+    static const char *const params[] = {"",
+                                         "",
+                                         "round_s=2",
+                                         "las.thresholds=4,16",
+                                         "las.round_s=3",
+                                         "drain.after_s=3 drain.limit_s=20 drain.most=2",
+                                         "",
+                                         "round_s=2"};
     static uint32_t n;
     uint32_t b;
 
@@ -65,7 +72,9 @@ static struct fx *read_setup(struct world *w, struct input *in)
     b = next(in);
     (void)world_combination(w, (b << 8 | next(in)) % n);
     b = next(in);
-    w->setup.params = params[(b & 7) % 5];
+    w->setup.params = params[b & 7];
+    if ((b & 7) == 5 && stk_preempt_find(w->setup.preempt)->pass)
+        w->setup.params = ""; /* it does not go with that */
     w->setup.forget = b >> 3 & 1;
     w->setup.retain = b >> 4 & 3;
     w->setup.cap = b >> 6 & 1 ? 1 : 0;

@@ -85,8 +85,8 @@ static void every_key_is_read(void **state)
     stk_config_done(&c);
 }
 
-/* GPUs are kept free for jobs that have waited, unless the file says otherwise or policies do not go
- * with it. */
+/* GPUs are kept free for jobs that have waited, unless the file says otherwise or policies do not
+ * go with it. */
 static void gpus_are_kept_free_for_gangs(void **state)
 {
     static const struct {
