@@ -328,12 +328,14 @@ int stk_config_load(const char *path, struct stk_config *c, struct stk_err *err)
     return rc;
 }
 
-/* Where nobody says otherwise, and the policies know reservations. */
+/* Where nobody says otherwise, the policies know reservations, and no guarantees are kept: what is
+ * kept free for one job is kept from all others. */
 static int keep_free_for_gangs(struct stk_setup *u, struct stk_err *err)
 {
     const struct stk_param *after = stk_param_find("drain.after_s", NULL);
 
-    if (u->preempt->pass || stk_params_has(&u->params, after) || u->params.n >= STK_MAX_PARAMS)
+    if (u->preempt->pass || u->preempt->fair || stk_params_has(&u->params, after) ||
+        u->params.n >= STK_MAX_PARAMS)
         return 0;
     return stk_params_set(&u->params, after, STK_CONFIG_DRAIN_AFTER, err);
 }

@@ -93,10 +93,12 @@ static void gpus_are_kept_free_for_gangs(void **state)
         const char *text, *after;
     } all[] = {{"", STK_CONFIG_DRAIN_AFTER},
                {"policy: {params: {drain.after_s: 0}}\n", "0"},
+               {"policy: {preempt: reclaim}\n", NULL},
+               {"policy: {preempt: reclaim, params: {drain.after_s: 9}}\n", "9"},
                {"policy: {bundle: las}\n", NULL}};
 
     (void)state;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
         struct stk_setup setup;
         struct stk_config c;
         struct stk_err err = {""};
