@@ -235,9 +235,10 @@ void stk_api_tell(struct stk_api *a, stk_job_number number, const char *type, co
                               stk_show_time(stk_api_now(a)), "text", sentence));
 }
 
-void stk_api_tell_of(struct stk_api *a, const char *type, json_t *o)
+void stk_api_tell_of(struct stk_api *a, const char *type, json_t *take)
 {
-    char *data = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(16)) : NULL, *text = NULL;
+    char *data = take ? json_dumps(take, JSON_COMPACT | JSON_REAL_PRECISION(16)) : NULL,
+         *text = NULL;
     int n = data ? asprintf(&text, "event: %s\ndata: %s\n\n", type, data) : -1;
 
     for (struct stk_feed *f = a->feeds; f && n > 0; f = f->next)
@@ -245,7 +246,7 @@ void stk_api_tell_of(struct stk_api *a, const char *type, json_t *o)
     if (n > 0)
         free(text);
     free(data);
-    json_decref(o);
+    json_decref(take);
 }
 
 static ssize_t fill(void *ctx, char *buf, size_t max, bool stopping)

@@ -95,11 +95,12 @@ int stk_store_read(struct stk_store *st, uint64_t after, stk_row_fn fn, void *ct
 static int first_at(struct stk_store *st, stk_time at, uint64_t *ret_seq, struct stk_err *err)
 {
     uint64_t low = 0, high = 0;
-    sqlite3_stmt *s;
+    sqlite3_stmt *s = NULL;
     int rc = stk_store_span(st, &low, &high, err);
 
-    if (rc == 0)
-        rc = stk_db_once(st, "SELECT at FROM journal WHERE seq = ?1", &s, err);
+    if (rc < 0)
+        return rc;
+    rc = stk_db_once(st, "SELECT at FROM journal WHERE seq = ?1", &s, err);
     if (rc < 0)
         return rc;
     high++;
@@ -123,15 +124,16 @@ int stk_store_read_job(struct stk_store *st, const struct stk_job_span *q, stk_r
                        struct stk_err *err)
 {
     uint64_t from = 0, to = 0;
-    sqlite3_stmt *s;
+    sqlite3_stmt *s = NULL;
     int rc = first_at(st, q->since, &from, err);
 
     rc = rc < 0 ? rc : first_at(st, q->until < INT64_MAX ? q->until + 1 : q->until, &to, err);
-    rc = rc < 0 ? rc
-                : stk_db_once(st,
-                              "SELECT seq, at, type, number, body FROM journal WHERE seq >= ?1 AND"
-                              " seq < ?2 AND number = ?3 ORDER BY seq",
-                              &s, err);
+    if (rc < 0)
+        return rc;
+    rc = stk_db_once(st,
+                     "SELECT seq, at, type, number, body FROM journal WHERE seq >= ?1 AND"
+                     " seq < ?2 AND number = ?3 ORDER BY seq",
+                     &s, err);
     if (rc < 0)
         return rc;
     (void)sqlite3_bind_int64(s, 1, (int64_t)from);
