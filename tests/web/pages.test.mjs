@@ -128,11 +128,22 @@ describe("pages", { timeout: 300000 }, () => {
         await b.shot("tenants-light", { fullPage: true });
     });
 
+    it("Usage: when, by whom, and what could be better", async () => {
+        await go("usage");
+        await b.page.getByRole("heading", { name: "Hour by weekday" }).waitFor();
+        assert.equal(await b.page.locator(".heat tbody td").count(), 7 * 24);
+        await b.page.getByRole("heading", { name: "What could be better" }).waitFor();
+        await b.page.getByRole("button", { name: "Given" }).click();
+        await b.page.getByRole("button", { name: "7 days" }).click();
+        await clean();
+        await b.shot("usage-light", { fullPage: true });
+    });
+
     it("dark and on a phone", async () => {
         for (const view of ["dark", "phone"]) {
             const v = await open(VIEWS[view]);
             await v.page.goto(d.login);
-            for (const [hash, text] of [["queue", "needs 8 GPUs"], [`job/${big}`, "Why it waits"], ["tenants", "Use over time"]]) {
+            for (const [hash, text] of [["queue", "needs 8 GPUs"], [`job/${big}`, "Why it waits"], ["tenants", "Use over time"], ["usage", "Hour by weekday"]]) {
                 await v.page.goto(`${d.url}/#/${hash}`);
                 await v.page.getByText(text).first().waitFor();
                 assert.ok(await v.page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${hash}: no sideways scrolling`);

@@ -13,6 +13,7 @@ import { ClusterPage } from "./pages/cluster";
 import { JobPage } from "./pages/job";
 import { QueuePage } from "./pages/queue";
 import { TenantsPage } from "./pages/tenants";
+import { UsagePage } from "./pages/usage";
 import { dark, setTheme, theme } from "./theme";
 import { Asking, Empty, Toasts } from "./ui";
 
@@ -22,6 +23,7 @@ const PAGES: Page[] = [
     { path: "cluster", title: "Cluster", page: ClusterPage },
     { path: "queue", title: "Queue", page: QueuePage },
     { path: "tenants", title: "Tenants", page: TenantsPage },
+    { path: "usage", title: "Usage", page: UsagePage },
     { path: "job", title: "Job", page: JobPage, hidden: true },
 ];
 
