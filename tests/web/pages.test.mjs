@@ -142,16 +142,19 @@ describe("pages", { timeout: 300000 }, () => {
     it("dark and on a phone", async () => {
         for (const view of ["dark", "phone"]) {
             const v = await open(VIEWS[view]);
-            await v.page.goto(d.login);
-            for (const [hash, text] of [["queue", "needs 8 GPUs"], [`job/${big}`, "Why it waits"], ["tenants", "Use over time"], ["usage", "Hour by weekday"]]) {
-                await v.page.goto(`${d.url}/#/${hash}`);
-                await v.page.getByText(text).first().waitFor();
-                assert.ok(await v.page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${hash}: no sideways scrolling`);
-                assert.deepEqual(await v.axe(), [], `${view} ${hash}`);
-                await v.shot(`${hash.split("/")[0]}-${view}`, { fullPage: true });
+            try {
+                await v.page.goto(d.login);
+                for (const [hash, text] of [["queue", "needs 8 GPUs"], [`job/${big}`, "Why it waits"], ["tenants", "Use over time"], ["usage", "Hour by weekday"]]) {
+                    await v.page.goto(`${d.url}/#/${hash}`);
+                    await v.page.getByText(text).first().waitFor();
+                    assert.ok(await v.page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), `${hash}: no sideways scrolling`);
+                    assert.deepEqual(await v.axe(), [], `${view} ${hash}`);
+                    await v.shot(`${hash.split("/")[0]}-${view}`, { fullPage: true });
+                }
+                assert.deepEqual(v.said, []);
+            } finally {
+                await v.close(); // an open browser keeps the tests from ending
             }
-            assert.deepEqual(v.said, []);
-            await v.close();
         }
     });
 

@@ -20,7 +20,7 @@ function HeatMap(p: { cells: Hour[]; of: "allocated" | "active" }) {
     theme.use();
     const at = new Map(p.cells.map((c) => [c.weekday * 24 + c.hour, c[p.of]]));
     return (
-        <div class="wide"><table class="heat">
+        <div class="wide" tabIndex={0} role="region" aria-label="Hour by weekday"><table class="heat">
             <caption class="hidden">{p.of === "allocated" ? "GPUs given to jobs" : "GPUs at work"}, by weekday and hour</caption>
             <thead><tr><td />{Array.from({ length: 24 }, (_, h) => <th scope="col">{h % 3 === 0 ? h : <span class="hidden">{h}</span>}</th>)}</tr></thead>
             <tbody>{DAYS.map((day, d) => (
@@ -71,7 +71,7 @@ function Logged() {
                 </Panel>
                 {!!u.tenants?.length && (
                     <Panel title="By tenant">
-                        <div class="wide"><table>
+                        <div class="wide" tabIndex={0} role="region" aria-label="By tenant"><table>
                             <thead><tr><th scope="col">tenant</th><th scope="col" class="n">jobs</th><th scope="col" class="n">GPU-hours</th><th scope="col" class="n">not used</th>{u.tenants.some((t) => t.money) && <th scope="col" class="n">money</th>}<th scope="col" class="n">wait, half</th><th scope="col" class="n">wait, nine of ten</th></tr></thead>
                             <tbody>{u.tenants.map((t) => <tr><td>{t.name}</td><td class="n">{t.jobs !== undefined ? amount(t.jobs) : ""}</td><td class="n">{amount(Math.round(t.gpu_hours * 100) / 100)}</td><td class="n">{t.idle_gpu_hours !== null && t.idle_gpu_hours !== undefined ? amount(Math.round(t.idle_gpu_hours * 100) / 100) : ""}</td>
                                 {u.tenants?.some((x) => x.money) && <td class="n">{t.money ? `${amount(Math.round(t.money * 100) / 100)} ${u.currency ?? ""}` : ""}</td>}<td class="n">{t.wait_p50_s !== null && t.wait_p50_s !== undefined ? span(t.wait_p50_s) : ""}</td><td class="n">{t.wait_p90_s !== null && t.wait_p90_s !== undefined ? span(t.wait_p90_s) : ""}</td></tr>)}</tbody>
