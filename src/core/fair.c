@@ -155,17 +155,46 @@ uint64_t stk_fair_level(const struct stk_state *s, uint32_t tenant, uint32_t lev
     return sum;
 }
 
-/* With the job the tenant, from its own up, is within its guarantee over all types. */
+/* What those below the tenant have, but for one; or only what they have within guarantees. */
+static uint64_t others(const struct stk_state *s, uint32_t tenant, uint32_t but, bool own)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t at = s->tenants[tenant].child; at; at = s->tenants[at - 1].sibling) {
+        const uint64_t used = *stk_tenant_used(s, at - 1, STK_ALL_TYPES) - s->tenant_gone[at - 1];
+        const uint64_t g = *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES);
+
+        if (at - 1 != but)
+            sum += own && g < used ? g : used;
+    }
+    return sum;
+}
+
+bool stk_fair_within(const struct stk_state *s, const struct stk_job *j, uint32_t tenant,
+                     uint64_t milli)
+{
+    uint32_t at = j->tenant;
+    uint64_t sum = stk_fair_level(s, at, j->level) - s->tenant_gone[s->n_tenants + at];
+
+    if (*stk_tenant_guarantee(s, tenant, STK_ALL_TYPES) < milli)
+        return false;
+    while (at != tenant) {
+        const uint32_t above = s->tenants[at].parent - 1;
+
+        sum += others(s, above, at, sum + milli <= *stk_tenant_guarantee(s, at, STK_ALL_TYPES));
+        at = above;
+    }
+    return sum <= *stk_tenant_guarantee(s, tenant, STK_ALL_TYPES) - milli;
+}
+
+/* The same without a plan. */
 static bool within_all(struct stk_state *s, const struct stk_job *j, uint32_t tenant,
                        uint64_t milli)
 {
-    const uint64_t all = *stk_tenant_guarantee(s, tenant, STK_ALL_TYPES);
-
-    if (all < milli)
-        return false;
     if (s->ranked && tenant == j->tenant)
-        return marked(s, tenant, (uint32_t)(j - s->jobs));
-    return stk_fair_level(s, tenant, j->level) <= all - milli;
+        return *stk_tenant_guarantee(s, tenant, STK_ALL_TYPES) >= milli &&
+               marked(s, tenant, (uint32_t)(j - s->jobs));
+    return stk_fair_within(s, j, tenant, milli);
 }
 
 uint64_t stk_fair_types(struct stk_state *s, const struct stk_job *j)

@@ -189,13 +189,29 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
     return drain_init(s, cfg, err);
 }
 
+/* Whether some tenant is guaranteed anything. */
+static bool guaranteed(const struct stk_core_config *cfg)
+{
+    for (uint32_t i = 0; i < cfg->n_tenants; i++) {
+        const struct stk_tenant_spec *t = &cfg->tenants[i];
+        bool any = t->guarantee != STK_GUARANTEE_SUM && t->guarantee > 0;
+
+        for (uint32_t k = 0; k < STK_MAX_GPU_TYPES; k++)
+            any |= t->type_guarantee[k] != STK_GUARANTEE_SUM && t->type_guarantee[k] > 0;
+        if (any)
+            return true;
+    }
+    return false;
+}
+
 /* Whether guarantees are kept, and ranks of running jobs count. */
-static int set_fair(struct stk_state *s, uint32_t n_tenants, struct stk_err *err)
+static int set_fair(struct stk_state *s, const struct stk_core_config *cfg, struct stk_err *err)
 {
     const struct stk_preempt_ops *p = s->preempt;
+    const bool any = guaranteed(cfg);
 
-    s->fair = p->fair && n_tenants > 0;
-    s->by_due = s->fair && p->by_due(s->preempt_st);
+    s->fair = p->fair && cfg->n_tenants > 0 && (any || !p->plain(s->preempt_st));
+    s->by_due = s->fair && p->by_due(s->preempt_st, any);
     s->firm = s->fair && p->firm(s->preempt_st);
     s->fair_any = s->fair && p->any(s->preempt_st);
     s->ranked = p->ranked && p->ranked(s->preempt_st);
@@ -287,7 +303,7 @@ int stk_core_make(const struct stk_core_config *cfg, const struct stk_mem *mem,
     for (uint32_t p = 0; rc == 0 && p < s->n_pools; p++)
         stk_timeline_init(&s->pools[p].plan, &s->mem);
     rc = rc < 0 ? rc : policy_init(s, cfg, err);
-    rc = rc < 0 ? rc : set_fair(s, cfg->n_tenants, err);
+    rc = rc < 0 ? rc : set_fair(s, cfg, err);
     rc = rc < 0 ? rc : stk_tenants_init(s, cfg->tenants, cfg->n_tenants, err);
     rc = rc < 0 ? rc : stk_accounts_init(s, cfg->queues, cfg->n_queues, err);
     rc = rc < 0 ? rc : finish_new(s, err);

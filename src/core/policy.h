@@ -196,7 +196,8 @@ struct stk_preempt_ops { /* who must give way */
      * less than they are due are entitled, too; whether running jobs have ranks that count, by an
      * order whose keys only jump. */
     bool fair;
-    bool (*by_due)(const void *st);
+    bool (*by_due)(const void *st, bool guarantees); /* guarantees: some tenant has one */
+    bool (*plain)(const void *st); /* without guarantees, tenants make no difference to it */
     bool (*ranked)(const void *st);
     bool (*firm)(const void *st); /* and whether critical jobs stay within guarantees; */
     bool (*any)(const void *st);  /* whether jobs without GPUs are entitled like others */

@@ -202,6 +202,7 @@ int stk_setup_resolve(const struct stk_setup_words *w, struct stk_setup *ret_set
     if (rc < 0)
         return rc;
     name_it(w, &s);
+    s.names_order = w->order || strcmp(b->name, "default") != 0;
     *ret_setup = s;
     return 0;
 }

@@ -21,6 +21,8 @@ struct stk_setup {
     const struct stk_preempt_ops *preempt;
     const struct stk_admit_ops *admit;
     struct stk_params params;
+    bool names_order; /* somebody asked for this order: by its name, or by a bundle other than
+                         "default", which ranks by tenants only where tenants are given */
 };
 
 /* Without a bundle, the one named like the order is the base, or "default". Parameters of policies

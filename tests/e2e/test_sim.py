@@ -96,6 +96,14 @@ def test_the_same_input_gives_the_same_digest_and_another_seed_does_not():
     assert a["digest"] == b["digest"] != c["digest"]
 
 
+def test_where_no_tenants_are_given_the_default_is_by_tier_and_priority():
+    busy = ["--generate", "jobs=2000,gpus=64,load=1.2,seed=3,tenants=5,mix=sample", "--cluster", "8x8"]
+    plain = simulate(*busy, "--order", "priority", "--backfill", "easy", "--place", "stoker", "--preempt", "tier")
+    assert plain["preemptions"] > 0
+    assert simulate(*busy)["digest"] == simulate(*busy, "--bundle", "default")["digest"] == plain["digest"]
+    assert simulate(*busy, "--bundle", "fair")["digest"] != plain["digest"]
+
+
 def test_compare_gives_each_bundle_the_result_it_has_alone():
     names = ["fifo", "sjf", "srtf", "las", "conservative", "default", "priority"]
     runs = stoker("sim", *SMALL, "--compare", ",".join(names), "--json")["runs"]

@@ -15,6 +15,7 @@
 #include "core/pair.h"
 #include "core/place.h"
 #include "core/settings.h"
+#include "core/tenant.h"
 #include "core/try.h"
 #include "lib/world.h"
 #include "policy/registry.h"
@@ -680,6 +681,7 @@ static uint64_t guarantee_run(uint64_t seed)
     uint64_t reclaimed = 0, left = 12;
     struct stk_rng r;
     struct fx *f;
+    bool tree;
 
     stk_rng_init(&r, seed);
     for (uint32_t i = 0; i < 12; i++)
@@ -692,6 +694,12 @@ static uint64_t guarantee_run(uint64_t seed)
         left -= own;
         teams[i].guarantee = 8000 * own;
         teams[i].weight = (uint32_t)stk_rng_below(&r, 4) * 500;
+    }
+    tree = seed / 4 % 2 == 1;
+    for (uint32_t i = 2; tree && i < 4; i++) { /* what is guaranteed above serves all below */
+        teams[1].guarantee += teams[i].guarantee;
+        teams[i].guarantee = i == 2 ? 0 : teams[i].guarantee;
+        teams[i].parent = 1;
     }
     f = fx_new(&(struct fx_setup){.order = seed % 2 ? "fifo" : "priority",
                                   .backfill = backfill[seed % 3],
@@ -709,6 +717,7 @@ static uint64_t guarantee_run(uint64_t seed)
         struct stk_job_spec spec = fx_job(gpus, 1 + (int64_t)stk_rng_below(&r, 60));
 
         spec.tenant = (uint32_t)stk_rng_below(&r, N_TEAMS);
+        spec.tenant += tree && spec.tenant == 1; /* that one has others below it */
         if (seed % 2 == 0) { /* of jobs that ask for the same, the first is of the highest level */
             spec.tier = stk_rng_below(&r, 3) ? STK_TIER_STANDARD : STK_TIER_BEST_EFFORT;
             spec.priority = (int32_t)stk_rng_below(&r, 1000);

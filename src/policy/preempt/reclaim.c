@@ -37,9 +37,9 @@
 
 enum { P_DUE, P_LEVELS, P_CRITICAL, P_CPU, P_RANK, P_MOVE };
 static const struct stk_param params[] = {
-    [P_DUE] = {"reclaim.due", STK_PARAM_WORD, "on", 0, 0, "on|off",
-               "a tenant with less than it is due takes from those with more (not with "
-               "reclaim.rank)"},
+    [P_DUE] = {"reclaim.due", STK_PARAM_WORD, "guarantees", 0, 0, "on|off|guarantees",
+               "a tenant with less than it is due takes from those with more; guarantees: where "
+               "some tenant has one (not with reclaim.rank)"},
     [P_LEVELS] = {"reclaim.levels", STK_PARAM_WORD, "all", 0, 0, "all|tenant",
                   "higher tiers and classes take borrowed GPUs of all tenants, or only of their "
                   "own"},
@@ -59,24 +59,28 @@ static const struct stk_param params[] = {
 
 struct reclaim {
     struct stk_levels levels;
-    bool due, across, firm, any, rank, move;
+    bool due;    /* what tenants are due is kept, too, where somebody has a guarantee; */
+    bool always; /* where nobody has one, too */
+    bool across, firm, any, rank, move;
 };
 
 static int init(void *st, const struct stk_params *p, struct stk_err *err)
 {
     struct reclaim *r = st;
 
-    r->due = stk_params_word(p, &params[P_DUE], "on");
+    r->always = stk_params_word(p, &params[P_DUE], "on");
+    r->due = r->always || stk_params_word(p, &params[P_DUE], "guarantees");
     r->across = stk_params_word(p, &params[P_LEVELS], "all");
     r->firm = stk_params_word(p, &params[P_CRITICAL], "own");
     r->any = stk_params_word(p, &params[P_CPU], "on");
     r->rank = stk_params_word(p, &params[P_RANK], "on");
     r->move = stk_params_word(p, &params[P_MOVE], "on");
-    if (r->rank && r->due && stk_params_has(p, &params[P_DUE]))
+    if (r->rank && r->always)
         return stk_err_set(err, -EINVAL,
                            "with reclaim.rank=on what is above guarantees is shared by rank: leave "
                            "out reclaim.due=on");
     r->due &= !r->rank;
+    r->always &= !r->rank;
     return stk_levels_init(&r->levels, p, err);
 }
 
@@ -156,18 +160,14 @@ static void find_first(struct question *q)
 
 /* ---- who may go ---- */
 
-/* With the job the tenant is within its guarantee. */
+/* With the job the tenant, one of those from its own up, is within its guarantee. */
 static bool claims(const struct question *q, uint32_t tenant)
 {
-    const uint64_t g = *stk_tenant_guarantee(q->s, tenant, STK_ALL_TYPES);
-    uint64_t has;
-
-    if (g < q->milli || !q->asks)
+    if (!q->asks)
         return false;
     if (q->s->ranked && tenant == q->j->tenant)
-        return q->own;
-    has = stk_fair_level(q->s, tenant, q->j->level) - q->s->tenant_gone[q->s->n_tenants + tenant];
-    return has <= g - q->milli;
+        return q->own && *stk_tenant_guarantee(q->s, tenant, STK_ALL_TYPES) >= q->milli;
+    return stk_fair_within(q->s, q->j, tenant, q->milli);
 }
 
 /* On the GPUs of this type, which is guaranteed to the job's tenants as such. */
@@ -180,16 +180,34 @@ static bool claims_type(const struct question *q, const struct stk_job *v)
            *stk_tenant_used(q->s, v->tenant, of) > *stk_tenant_guarantee(q->s, v->tenant, of);
 }
 
-/* Of some tenant above theirs, up to 'top', jobs of this level and higher ones are within the
- * guarantee. */
+/* What is protected of those below the tenant before jobs of lower levels are: those of this level
+ * and higher ones, and what each has within its own guarantee. */
+static uint64_t guarded(const struct question *q, uint32_t tenant, uint32_t level)
+{
+    const struct stk_state *s = q->s;
+    uint64_t sum = 0;
+
+    for (uint32_t at = s->tenants[tenant].child; at; at = s->tenants[at - 1].sibling) {
+        const uint64_t high = less(stk_fair_level(s, at - 1, level), s->tenant_gone[at - 1]);
+        const uint64_t g = *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES), has = use(q, at - 1);
+        const uint64_t own = has < g ? has : g;
+
+        sum += high > own ? high : own;
+    }
+    return sum;
+}
+
+/* The guarantee of some tenant above theirs, up to 'top', is enough for what comes before them, and
+ * for them. */
 static bool are_safe(const struct question *q, uint32_t tenant, uint32_t level, uint32_t top)
 {
     struct stk_state *s = q->s;
 
     for (uint32_t at = s->tenants[tenant].parent; s->guarantees && at && tenant != top;
          at = s->tenants[at - 1].parent) {
-        if (less(stk_fair_level(s, at - 1, level), s->tenant_gone[at - 1]) <=
-            *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES))
+        const uint64_t g = *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES);
+
+        if (g > 0 && guarded(q, at - 1, level) <= g)
             return true;
         if (at - 1 == top)
             break;
@@ -257,7 +275,7 @@ static const struct side *side_of(struct question *q, uint32_t tenant, uint32_t 
     sides(q, tenant, &d->mine, &d->its);
     d->safe = are_safe(q, tenant, level, d->its);
     d->claims = claims(q, d->mine);
-    d->most = q->r->due && q->asks && (!q->r->across || level <= q->j->level)
+    d->most = q->s->by_due && q->asks && (!q->r->across || level <= q->j->level)
                   ? evens_out(q, d->mine, d->its)
                   : -1;
     return d;
@@ -422,7 +440,7 @@ static void add_tenant(const struct question *q, uint32_t t, struct most *m)
         m->lower += lower;
         return;
     }
-    if (q->r->due)
+    if (q->s->by_due)
         over = less(used, stk_share_due(s, t));
     m->borrowed += s->tenants[t].leaf && borrowed ? used : 0;
     m->lower += s->tenants[t].leaf && borrowed ? lower : 0;
@@ -459,7 +477,7 @@ static bool anybody(const struct question *q)
         return true;
     if (below > 0 && enough(q, m.lower) && stk_evictable_could(s, q->j))
         return true;
-    if (!q->r->due || !m.any_over)
+    if (!q->s->by_due || !m.any_over)
         return false;
     used = *stk_tenant_used(s, q->j->tenant, STK_ALL_TYPES);
     over = (int64_t)(used + q->milli) - (int64_t)stk_share_due(s, q->j->tenant);
@@ -517,9 +535,19 @@ static bool any(const void *st)
     return ((const struct reclaim *)st)->any;
 }
 
-static bool by_due(const void *st)
+static bool by_due(const void *st, bool guarantees)
 {
-    return ((const struct reclaim *)st)->due;
+    const struct reclaim *r = st;
+
+    return guarantees ? r->due : r->always;
+}
+
+/* Without guarantees, and without shares that are kept, it is as tier. */
+static bool plain(const void *st)
+{
+    const struct reclaim *r = st;
+
+    return !r->always && r->across && !r->rank;
 }
 
 static bool ranked(const void *st)
@@ -541,6 +569,7 @@ const struct stk_preempt_ops stk_preempt_reclaim = {
     .room = room,
     .fair = true,
     .by_due = by_due,
+    .plain = plain,
     .firm = firm,
     .any = any,
     .ranked = ranked,

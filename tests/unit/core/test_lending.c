@@ -184,7 +184,7 @@ static void who_started_a_moment_ago_is_protected_from_what_is_due(void **state)
     uint32_t first, mine;
 
     (void)state;
-    f = world("preempt.min_run_s=600");
+    f = world("preempt.min_run_s=600 reclaim.due=on");
     first = submit(f, D, 8);
     submit(f, D, 8);
     mine = submit(f, C, 8);

@@ -167,7 +167,7 @@ static void what_is_above_guarantees_is_shared_by_weight(void **state)
 
     (void)state;
     table[C].weight = 3000;
-    f = world("skip", NULL);
+    f = world("skip", "reclaim.due=on");
     for (int i = 0; i < 16; i++)
         submit(f, D, 1);
     for (int i = 0; i < 16; i++)
@@ -194,6 +194,29 @@ static void shares_may_be_left_as_they_are(void **state)
         submit(f, C, 1);
     assert_int_equal(*stk_tenant_used(f->s, C, STK_ALL_TYPES), 0);
     fx_drain(f);
+    fx_finish(f);
+}
+
+/* Where nobody has a guarantee tenants make no difference to who gives way. */
+static void without_guarantees_it_is_as_tier(void **state)
+{
+    struct fx *f;
+    uint32_t low, high;
+
+    (void)state;
+    f = world("skip", NULL);
+    assert_false(f->s->fair);
+    low = submit_as(f, D, 16, STK_TIER_STANDARD, 500);
+    submit(f, C, 4);
+    assert_int_equal(fx_state(f, low), STK_JOB_RUNNING);
+    high = submit_as(f, C, 4, STK_TIER_STANDARD, 900);
+    assert_int_equal(fx_state(f, high), STK_JOB_RUNNING);
+    assert_int_equal(fx_state(f, low), STK_JOB_WAITING);
+    fx_drain(f);
+    fx_finish(f);
+    table[C].guarantee = 1000;
+    f = world("skip", NULL);
+    assert_true(f->s->fair && f->s->by_due);
     fx_finish(f);
 }
 
@@ -316,6 +339,7 @@ int main(void)
         cmocka_unit_test_setup(a_guarantee_of_the_one_above_serves_all_below, plant),
         cmocka_unit_test_setup(what_is_above_guarantees_is_shared_by_weight, plant),
         cmocka_unit_test_setup(shares_may_be_left_as_they_are, plant),
+        cmocka_unit_test_setup(without_guarantees_it_is_as_tier, plant),
         cmocka_unit_test_setup(levels_count_inside_a_tenant, plant),
         cmocka_unit_test_setup(a_type_may_be_guaranteed, plant),
         cmocka_unit_test_setup(who_is_within_a_guarantee_may_move_for_another, plant),
