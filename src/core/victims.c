@@ -219,7 +219,7 @@ static bool countable(const struct stk_victim_search *x)
     const struct stk_pool *p = &x->s->pools[x->ask->pool];
 
     return x->d->gpus > 0 && !x->d->gpu_milli && (!x->d->cut || p->n_groups == 1) &&
-           p->n_booked == 0;
+           p->n_booked == 0 && x->s->cap_w == 0;
 }
 
 /* Sets by where they are: of candidates of low classes, if some node or place could have enough

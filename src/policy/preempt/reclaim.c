@@ -109,6 +109,7 @@ struct question {
     const struct reclaim *r;
     struct stk_state *s;
     const struct stk_job *j;
+    stk_time now;
     uint64_t milli;
     uint32_t chain[STK_MAX_TENANT_DEPTH], depth; /* tenants, its own first */
     uint64_t types;                              /* on which it is within a guarantee */
@@ -298,7 +299,14 @@ static bool inside(const struct question *q, const struct stk_job *v)
  * each, but not all together: so it gives way again to a guarantee only, and no circle closes. */
 static bool came_back(const struct question *q, const struct stk_job *v)
 {
-    return !q->s->ranked && v->preemptions > 0 && v->queued == q->s->now && v->started == q->s->now;
+    return !q->s->ranked && v->preemptions > 0 && v->queued == q->now && v->started == q->now;
+}
+
+/* For the same reason nobody who waited gives way for what others are due at the instant at which
+ * it starts. */
+static bool just_started(const struct question *q, const struct stk_job *v)
+{
+    return v->started == q->now && (v->queued < q->now || came_back(q, v));
 }
 
 /* Of another tenant. */
@@ -312,7 +320,9 @@ static bool may_go_outside(const struct question *q, const struct side *d, const
         return false;
     if (d->claims)
         return true;
-    if ((int64_t)milli <= d->most || (q->r->across && d->level < q->j->level))
+    if ((int64_t)milli <= d->most && !just_started(q, v))
+        return true;
+    if (q->r->across && d->level < q->j->level)
         return !came_back(q, v);
     return q->r->rank && d->level == q->j->level && !q->own && v->rank > q->j->rank &&
            !came_back(q, v);
@@ -503,7 +513,7 @@ static void ask_about(struct question *q)
 
 static uint32_t room(const void *st, const struct stk_ask *ask, stk_job_id job)
 {
-    struct question q = {.r = st, .s = ask->s, .j = &ask->s->jobs[job.i]};
+    struct question q = {.r = st, .s = ask->s, .j = &ask->s->jobs[job.i], .now = ask->now};
     struct stk_victim_rule rule = {
         .ctx = &q, .side = side, .class = class_of, .add = add, .drop = drop};
     uint32_t n;
