@@ -113,27 +113,31 @@ static int64_t as_key(double cost)
 }
 
 /* Of the candidates of a node, which are priced, the one that would go last. */
-static const struct stk_victim *last_of(const struct stk_victim_search *x,
-                                        const struct stk_victim_node *row)
+static const struct stk_victim_at *last_of(const struct stk_victim_search *x,
+                                           const struct stk_victim_node *row)
 {
-    const struct stk_victim *last = NULL;
+    const struct stk_victim_at *last = NULL;
 
     for (uint32_t at = row->first; at; at = x->v->at[at - 1].next) {
-        const struct stk_victim *v = &x->v->of[x->v->at[at - 1].victim];
+        const struct stk_victim_at *a = &x->v->at[at - 1];
 
-        last = !last || stk_victims_before(last, v) ? v : last;
+        if (!last || stk_victims_before(&x->v->of[last->victim], &x->v->of[a->victim]))
+            last = a;
     }
     return last;
 }
 
-enum sort_by { BY_LEASE, BY_PRIORITY, BY_KEY, BY_COST, SORTS };
+enum sort_by { BY_PIECE, BY_LEASE, BY_PRIORITY, BY_KEY, BY_COST, SORTS };
 
 static int64_t sort_key(const struct stk_victim_search *x, uint32_t i, enum sort_by by)
 {
     const struct stk_victim_node *row = &x->v->nodes[i];
-    const struct stk_victim *last = last_of(x, row);
+    const struct stk_victim_at *at = last_of(x, row);
+    const struct stk_victim *last = &x->v->of[at->victim];
 
     switch (by) {
+    case BY_PIECE:
+        return at->piece;
     case BY_LEASE:
         return last->lease;
     case BY_PRIORITY:
