@@ -318,16 +318,12 @@ def test_tenants_are_accounts_to_sacctmgr(teams):
     assert 'there is no "wckey" here' in sacctmgr("show", "wckey", code=2)
 
 
-def test_guarantees_are_kept_without_a_word_on_policies(tmp_path):
-    config = f"""
-tenants:
-  - {{name: vision, guarantee: 2, users: [{ME}]}}
-  - {{name: guests, users: [{ME}]}}
-"""
-    with Daemon(tmp_path, gpus=2, config=config) as d:
-        borrower = submit(d, gpus=2, tenant="guests")
-        d.until(borrower, "running")
-        owner = submit(d, gpus=2, tenant="vision")
-        d.until(owner, "running")
-        assert d.job(borrower)["state"] in ("stopping", "suspended", "waiting") and d.job(borrower)["preemptions"] == 1
-        assert tenant(d, "vision")["used"] == 2
+def test_a_script_names_tenant_queue_and_reservation(teams, tmp_path):
+    script = tmp_path / "job.sbatch"
+    script.write_text("#!/bin/sh\n#SBATCH -A speech -q night --reservation=none-such\ntrue\n")
+    assert 'there is no "none-such" (stoker reserve list)' in stoker(teams, "submit", script, code=2)
+    script.write_text("#!/bin/sh\n#SBATCH -A speech -q night -o /dev/null\nsleep 600\n")
+    job = json.loads(stoker(teams, "submit", "--json", script))["id"]
+    assert (teams.job(job)["tenant"], teams.job(job)["queue"]) == ("speech", "night")
+    text = stoker(teams, "show", job)
+    assert re.search(r"^ *tenant +speech$", text, re.M) and re.search(r"^ *queue +night$", text, re.M), text
