@@ -88,7 +88,7 @@ static void make(struct bench *b, uint32_t nodes)
     static struct stk_tenant_spec teams[TEAMS + 1];
     static char names[TEAMS + 1][16];
     struct stk_node_spec *specs = calloc(nodes, sizeof(*specs));
-    const struct stk_setup_words words = {.bundle = "default"};
+    const struct stk_setup_words words = {.bundle = "default", .tenants = true};
     struct stk_core_config cfg = {.nodes = specs,
                                   .n_nodes = nodes,
                                   .n_pools = 1,

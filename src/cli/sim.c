@@ -193,6 +193,7 @@ static void take_simple(const struct stk_args *a, struct options *o)
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         *texts[i].text = stk_arg(a, texts[i].name);
+    o->words.tenants = o->tenants != NULL;
     o->list = stk_arg_is(a, "list");
     o->json = stk_arg_is(a, "json");
     o->run.paranoid = stk_arg_is(a, "paranoid");

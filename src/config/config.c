@@ -345,7 +345,7 @@ int stk_config_setup(const struct stk_config *c, struct stk_setup *ret, struct s
     const struct stk_setup_words w = {c->policy.bundle,   c->policy.order,
                                       c->policy.backfill, c->policy.place,
                                       c->policy.preempt,  (const char *const *)c->policy.params,
-                                      c->policy.n_params};
+                                      c->policy.n_params, c->teams && c->teams->n_tenants > 0};
 
     int rc = stk_setup_resolve(&w, ret, err);
 

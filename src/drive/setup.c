@@ -170,11 +170,11 @@ static const struct stk_bundle *base_bundle(const struct stk_setup_words *w)
 {
     const struct stk_bundle *b = NULL;
 
-    if (w->bundle)
+    if (w->bundle && strcmp(w->bundle, "default") != 0)
         return stk_bundle_find(w->bundle);
-    if (w->order)
+    if (w->order && !w->bundle)
         b = stk_bundle_find(w->order);
-    return b ? b : stk_bundle_find("default");
+    return b ? b : stk_bundle_find(w->tenants ? "teams" : "default");
 }
 
 static void name_it(const struct stk_setup_words *w, struct stk_setup *s)
@@ -202,7 +202,6 @@ int stk_setup_resolve(const struct stk_setup_words *w, struct stk_setup *ret_set
     if (rc < 0)
         return rc;
     name_it(w, &s);
-    s.names_order = w->order || strcmp(b->name, "default") != 0;
     *ret_setup = s;
     return 0;
 }

@@ -11,6 +11,7 @@ struct stk_setup_words { /* as given; NULL: not */
     const char *bundle, *order, *backfill, *place, *preempt;
     const char *const *params; /* "k=v" */
     uint32_t n_params;
+    bool tenants; /* some are given: "default" is then as "teams" */
 };
 
 struct stk_setup {
@@ -21,8 +22,6 @@ struct stk_setup {
     const struct stk_preempt_ops *preempt;
     const struct stk_admit_ops *admit;
     struct stk_params params;
-    bool names_order; /* somebody asked for this order: by its name, or by a bundle other than
-                         "default", which ranks by tenants only where tenants are given */
 };
 
 /* Without a bundle, the one named like the order is the base, or "default". Parameters of policies

@@ -44,9 +44,11 @@ const struct stk_admit_ops *const stk_admits[] = {&stk_admit_possible, NULL};
 /* clang-format off */
 const struct stk_bundle stk_bundles[] = {
     /* name            order       admit       backfill        place   preempt   share   parameters */
-    {"default",        "fairshare", "possible", "easy",      "stoker", "reclaim", "none", "",
-     "by tier and class, then fair share of tenants, then priority; EASY backfill, least unsold, "
-     "guarantees are kept: what you get when you say nothing"},
+    {"default",        "priority", "possible", "easy",       "stoker", "tier",   "none", "",
+     "by tier and priority, EASY backfill, least unsold: what you get when you say nothing; where "
+     "tenants are given, teams"},
+    {"teams",          "fairshare", "possible", "easy",      "stoker", "reclaim", "none", "",
+     "by tier and class, then fair share of tenants, then priority; guarantees of tenants are kept"},
     {"fifo",           "fifo",     "possible", "none",         "pack", "none",   "none", "",
      "first come, first served; the head blocks"},
     {"fifo-skip",      "fifo",     "possible", "skip",         "pack", "none",   "none", "",

@@ -772,7 +772,7 @@ static void clean_up(struct sim_run *x)
     stk_mem_drop(&stk_big_mem, &x->deps, &x->cap_deps, sizeof(*x->deps));
 }
 
-/* Those of the file; else, if somebody asked for an order by tenants, those of the trace. */
+/* Those of the file; else, for orders that ask for tenants, those of the trace. */
 static void choose_tenants(struct sim_run *x, const struct stk_setup *setup)
 {
     const struct stk_run_options *o = x->o;
@@ -780,7 +780,7 @@ static void choose_tenants(struct sim_run *x, const struct stk_setup *setup)
     if (o->tenants && o->tenants->teams.n_tenants > 0) {
         x->tenants = o->tenants->teams.tenants;
         x->n_tenants = o->tenants->teams.n_tenants;
-    } else if (o->flat && setup->names_order && (setup->order->share || setup->order->backlog)) {
+    } else if (o->flat && (setup->order->share || setup->order->backlog)) {
         x->flat = o->flat;
         x->tenants = o->flat->rows;
         x->n_tenants = o->flat->n;

@@ -96,12 +96,15 @@ def test_the_same_input_gives_the_same_digest_and_another_seed_does_not():
     assert a["digest"] == b["digest"] != c["digest"]
 
 
-def test_where_no_tenants_are_given_the_default_is_by_tier_and_priority():
+def test_where_no_tenants_are_given_the_default_is_by_tier_and_priority(tmp_path):
     busy = ["--generate", "jobs=2000,gpus=64,load=1.2,seed=3,tenants=5,mix=sample", "--cluster", "8x8"]
     plain = simulate(*busy, "--order", "priority", "--backfill", "easy", "--place", "stoker", "--preempt", "tier")
     assert plain["preemptions"] > 0
     assert simulate(*busy)["digest"] == simulate(*busy, "--bundle", "default")["digest"] == plain["digest"]
-    assert simulate(*busy, "--bundle", "fair")["digest"] != plain["digest"]
+    teams = ["--order", "fairshare", "--backfill", "easy", "--place", "stoker", "--preempt", "reclaim"]
+    path = limits(tmp_path, "tenants: [{name: tenant-1, guarantee: 8}, {name: tenant-2}]")
+    assert simulate(*busy, "--lenient", "--tenants", path)["policies"] == simulate(*busy, *teams)["policies"]
+    assert simulate(*busy, *teams[:-1], "tier")["digest"] == simulate(*busy, *teams)["digest"]
 
 
 def test_compare_gives_each_bundle_the_result_it_has_alone():

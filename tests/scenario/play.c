@@ -531,7 +531,8 @@ static int read_policy(const struct scenario *s, struct world *w, struct stk_err
 {
     const char *params[SCN_MAX_PARAMS];
     const char *word[5];
-    struct stk_setup_words words = {.params = params, .n_params = s->n_params};
+    struct stk_setup_words words = {
+        .params = params, .n_params = s->n_params, .tenants = s->n_tenants > 0};
 
     for (uint32_t i = 0; i < s->n_params; i++)
         params[i] = s->params[i];
