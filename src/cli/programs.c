@@ -49,7 +49,7 @@ void stk_remove_tree(const char *dir)
 /* Becomes the program, with our words behind a verb of its (NULL: none). */
 static int become(const struct stk_args *a, const char *name, const char *verb)
 {
-    char path[PATH_MAX];
+    char path[PATH_MAX], word[64] = "";
     char **argv = calloc((size_t)a->n_words + 3, sizeof(*argv));
     int n = 0, rc = stk_find_program(name, path, sizeof(path));
 
@@ -58,8 +58,10 @@ static int become(const struct stk_args *a, const char *name, const char *verb)
         return rc != STK_EXIT_OK ? rc : STK_EXIT_FAILED;
     }
     argv[n++] = path;
-    if (verb)
-        argv[n++] = (char *)(uintptr_t)verb;
+    if (verb) {
+        (void)snprintf(word, sizeof(word), "%s", verb);
+        argv[n++] = word;
+    }
     for (int i = 0; i < a->n_words; i++)
         argv[n++] = a->words[i];
     (void)execv(path, argv);

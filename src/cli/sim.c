@@ -471,6 +471,42 @@ static int read_timed(const struct options *o, bool dated, struct timed *t,
     return rc;
 }
 
+static int read_teams(const struct options *o, struct stk_trace *trace,
+                      const struct stk_cluster *cluster, struct stk_tenants *tenants,
+                      struct stk_run_options *run, struct stk_err *err)
+{
+    int rc;
+
+    if (!o->tenants)
+        return 0;
+    run->tenants = tenants;
+    rc = stk_tenants_read(tenants, o->tenants, cluster, err);
+    return rc < 0 ? rc : stk_tenants_match(tenants, trace, err);
+}
+
+/* All that is to be run, and what came of it into the files that were asked for. */
+static int run_all(const struct options *o, struct stk_compare *c, struct stk_run_result *results,
+                   struct stk_err *err)
+{
+    struct stk_out_log log = {0};
+    int rc = 0;
+
+    if (o->log_out) {
+        rc = stk_out_log_open(&log, o->log_out, c->trace, err);
+        c->options.guest = &log.guest;
+    }
+    if (rc == 0 && o->run.recorded)
+        rc = stk_recorded_run(c->trace, c->cluster, &c->options, results, err);
+    rc = rc < 0 ? rc : stk_compare_run(c, results + o->run.recorded, err);
+    if (stk_out_log_close(&log, rc < 0 ? NULL : err) < 0 && rc == 0)
+        rc = -EIO;
+    c->options.guest = NULL;
+    if (rc < 0)
+        return rc;
+    say_notes(c->trace, &results[0]);
+    return write_outputs(o, c->trace, results, c->n + o->run.recorded, err);
+}
+
 static int run_setups(const struct options *o, const struct stk_setup *setups, uint32_t n,
                       struct stk_run_result *results, struct stk_err *err)
 {
@@ -478,7 +514,6 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
     struct stk_cluster cluster = {0};
     struct stk_trace trace = {0};
     struct stk_tenants tenants = {0};
-    struct stk_out_log log = {0};
     struct stk_flat_tenants flat = {0};
     struct stk_compare c = {.trace = &trace,
                             .cluster = &cluster,
@@ -490,34 +525,11 @@ static int run_setups(const struct options *o, const struct stk_setup *setups, u
     int rc = read_inputs(o, &trace, &cluster, err);
 
     c.options.flat = &flat;
-    if (rc == 0 && o->tenants) {
-        c.options.tenants = &tenants;
-        rc = stk_tenants_read(&tenants, o->tenants, &cluster, err);
-        rc = rc < 0 ? rc : stk_tenants_match(&tenants, &trace, err);
-    }
+    rc = rc < 0 ? rc : read_teams(o, &trace, &cluster, &tenants, &c.options, err);
     rc = rc < 0 ? rc : stk_flat_tenants_make(&flat, &trace, err);
     rc = rc < 0 ? rc : read_timed(o, stk_trace_is_dated(&trace), &timed, &c.options, err);
-    if (rc == 0 && o->sequence) {
-        rc = fill(o, &trace, &cluster, setups, n, err);
-        stk_tenants_free(&tenants);
-        stk_flat_tenants_free(&flat);
-        stk_trace_done(&trace);
-        stk_cluster_done(&cluster);
-        return rc;
-    }
-    if (rc == 0 && o->log_out) {
-        rc = stk_out_log_open(&log, o->log_out, &trace, err);
-        c.options.guest = &log.guest;
-    }
-    if (rc == 0 && o->run.recorded)
-        rc = stk_recorded_run(&trace, &cluster, &c.options, results, err);
-    rc = rc < 0 ? rc : stk_compare_run(&c, results + o->run.recorded, err);
-    if (stk_out_log_close(&log, rc < 0 ? NULL : err) < 0 && rc == 0)
-        rc = -EIO;
-    if (rc == 0) {
-        say_notes(&trace, &results[0]);
-        rc = write_outputs(o, &trace, results, n + o->run.recorded, err);
-    }
+    if (rc == 0)
+        rc = o->sequence ? fill(o, &trace, &cluster, setups, n, err) : run_all(o, &c, results, err);
     free(timed.rules_text);
     free(timed.windows_text);
     stk_tenants_free(&tenants);

@@ -11,6 +11,7 @@
  */
 #include "core/decide.h"
 
+#include "core/account.h"
 #include "core/backfill.h"
 #include "core/booking.h"
 #include "core/core.h"
@@ -494,9 +495,47 @@ static void look_behind(struct stk_state *s, struct stk_pool *p)
     p->resv_claim = claim;
 }
 
+/* A job within a guarantee is over a limit of a tenant above its own, because others below that
+ * have borrowed: they go, if that suffices. */
+static uint32_t limit_step(struct stk_state *s, uint32_t shape, const struct stk_oent *first,
+                           const struct stk_ask *ask)
+{
+    uint32_t n;
+
+    if (!s->guarantees || stk_tenant_open(s, shape) != 0 ||
+        stk_fair_title(s, first->id) != STK_TITLE_GUARANTEE)
+        return 0;
+    if (s->shapes[shape].account[STK_OF_QUEUE] && stk_account_in_the_way(s, shape) != STK_NONE)
+        return 0; /* a limit of its queue is over, and nobody goes for that */
+    stk_fence_for(s, ask->now, ask->now + stk_speed_longest(s, &s->jobs[first->id], ask->now));
+    n = make_room(ask, first->id);
+    stk_fence_any(s);
+    return n;
+}
+
+/* True: the shape is over a limit. It is parked, where it stands in nobody's way, or others go. */
+static bool over_limit(struct stk_state *s, uint32_t shape, const struct stk_oent *first,
+                       const struct stk_ask *ask, uint32_t *ret_n)
+{
+    *ret_n = 0;
+    if (!stk_shape_limited(&s->shapes[shape]))
+        return false;
+    *ret_n = limit_step(s, shape, first, ask);
+    return *ret_n > 0 || stk_limit_park(s, shape);
+}
+
+/* A shape with a title, or in a pool of which something is reserved. */
+static uint32_t special_step(struct stk_state *s, uint32_t shape, const struct stk_oent *first,
+                             const struct stk_ask *ask)
+{
+    return s->shapes[shape].title ? entitled_step(s, shape, first, ask->now, ask->out, ask->cap)
+                                  : booked_step(s, shape, first, ask->now, ask->out, ask->cap);
+}
+
 static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, struct stk_event *out,
                            uint32_t cap)
 {
+    const struct stk_ask ask = {.s = s, .now = now, .pool = pool, .out = out, .cap = cap};
     struct stk_pool *p = &s->pools[pool];
 
     for (uint32_t shape, n; look_behind(s, p), (shape = next_shape(p)) != STK_NONE;) {
@@ -506,11 +545,9 @@ static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, str
         promised_first(s, p, &shape, &first);
         __builtin_prefetch(&s->jobs[first.id].number);
         __builtin_prefetch(&s->jobs[first.id].started);
-        if (stk_shape_limited(&s->shapes[shape]) && stk_limit_park(s, shape))
-            continue; /* it stands in nobody's way */
-        if (s->shapes[shape].title || p->n_booked > 0) {
-            n = s->shapes[shape].title ? entitled_step(s, shape, &first, now, out, cap)
-                                       : booked_step(s, shape, &first, now, out, cap);
+        if (over_limit(s, shape, &first, &ask, &n) || s->shapes[shape].title || p->n_booked > 0) {
+            if (n == 0 && s->shapes[shape].parked == STK_READY)
+                n = special_step(s, shape, &first, &ask);
             if (n > 0)
                 return n;
             continue;

@@ -111,10 +111,12 @@ static stk_time earned(const struct stk_state *s, const struct stk_job *j)
 
 static bool could_have(const struct stk_state *s, const struct stk_job *j)
 {
-    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    const struct stk_demand *d;
 
-    return j->state == STK_JOB_WAITING && j->gpus >= s->book.drain.gpus && !stk_demand_shares(d) &&
-           !d->pin;
+    if (j->state != STK_JOB_WAITING || j->gpus < s->book.drain.gpus)
+        return false;
+    d = &s->shapes[j->shape].demand;
+    return !stk_demand_shares(d) && !d->pin;
 }
 
 /* Whether the first has waited longer. */

@@ -17,7 +17,7 @@ int stk_fair_init(struct stk_state *s)
         return 0;
     s->tenant_levels = s->mem.resize(s->mem.ctx, NULL, 0, 2 * n);
     s->tenant_gone =
-        s->mem.resize(s->mem.ctx, NULL, 0, 2 * (size_t)s->n_tenants * sizeof(uint64_t));
+        s->mem.resize(s->mem.ctx, NULL, 0, 3 * (size_t)s->n_tenants * sizeof(uint64_t));
     return s->tenant_levels && s->tenant_gone ? 0 : -ENOMEM;
 }
 
@@ -29,7 +29,7 @@ int stk_fair_reserve(struct stk_state *s, uint32_t jobs)
 void stk_fair_memory(struct stk_state *s, struct stk_visit *v)
 {
     STK_BLOCK(v, s->own, s->cap_own);
-    STK_BLOCK(v, s->tenant_gone, 2 * (size_t)s->n_tenants);
+    STK_BLOCK(v, s->tenant_gone, 3 * (size_t)s->n_tenants);
     STK_BLOCK(v, s->tenant_levels, 2 * (size_t)s->n_tenants * STK_LEVEL_MAX);
 }
 
@@ -46,14 +46,13 @@ static void note_place(struct stk_state *s, uint32_t job)
 {
     const struct stk_job *j = &s->jobs[job];
     const struct stk_demand *d = &s->shapes[j->shape].demand;
-    const struct stk_piece *p = &s->pieces[j->first_piece];
     struct stk_own *o = &s->own[job];
 
     o->node = STK_NONE;
     if (j->lease == 0 || j->n_pieces != 1 || d->exclusive || stk_demand_shares(d))
         return;
-    o->node = p->node.i;
-    o->gpus = p->gpus;
+    o->node = s->pieces[j->first_piece].node.i;
+    o->gpus = s->pieces[j->first_piece].gpus;
 }
 
 void stk_fair_add(struct stk_state *s, uint32_t job)

@@ -24,26 +24,26 @@ static bool cleared(const struct stk_state *s, const struct stk_job *j, struct s
 }
 
 stk_time stk_pinned_when(const struct stk_state *s, const struct stk_job *j, stk_time now,
-                         struct stk_pinned *q)
+                         struct stk_pinned *ret)
 {
     const struct stk_piece at = stk_place_pin(&s->shapes[j->shape].demand);
     const struct stk_node *n = &s->nodes[at.node.i];
     stk_time t = now + 1;
     bool clear = false;
 
-    *q = (struct stk_pinned){at.node.i, at.mask & ~n->mask_free, 0, 0};
+    *ret = (struct stk_pinned){at.node.i, at.mask & ~n->mask_free, 0, 0};
     if (s->shapes[j->shape].demand.exclusive)
-        q->busy = n->mask_used; /* it needs all of the node */
+        ret->busy = n->mask_used; /* it needs all of the node */
     if (!n->up || (at.mask & n->mask_off))
         return STK_NEVER_TIME;
     if (at.mask)
-        q->lacks = (uint32_t)__builtin_popcountll(q->busy);
+        ret->lacks = (uint32_t)__builtin_popcountll(ret->busy);
     else if (at.gpus > n->gpus_free)
-        q->lacks = at.gpus - n->gpus_free;
-    if (q->lacks == 0)
+        ret->lacks = at.gpus - n->gpus_free;
+    if (ret->lacks == 0)
         return now;
     for (uint32_t i = 0; (i = stk_queue_stopping(s, j->pool, i)) != STK_NONE; i++)
-        clear = cleared(s, &s->jobs[i], q);
+        clear = cleared(s, &s->jobs[i], ret);
     for (struct stk_ocursor c = stk_otree_begin(&s->trees, &s->pools[j->pool].ends);
          c.block != UINT32_MAX; stk_ocursor_next(&s->trees, &c)) {
         const struct stk_oent *e = stk_ocursor_get(&s->trees, c);
@@ -51,7 +51,7 @@ stk_time stk_pinned_when(const struct stk_state *s, const struct stk_job *j, stk
         if (clear && e->key > t)
             break;
         t = e->key > t ? e->key : t; /* all that end at that time count */
-        clear = cleared(s, &s->jobs[e->id], q);
+        clear = cleared(s, &s->jobs[e->id], ret);
     }
     return clear ? t : STK_NEVER_TIME;
 }

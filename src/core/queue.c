@@ -173,8 +173,11 @@ static void shape_got(struct stk_state *s, uint32_t shape, uint32_t job)
         return;
     if (sh->parked == STK_PARKED_TITLE && first.id != job)
         return; /* all of a shape have the same title */
-    if (sh->parked == STK_PARKED_LIMIT || sh->parked == STK_PARKED_QUEUE)
+    if (sh->parked == STK_PARKED_QUEUE)
         return; /* all of a shape are over the same limit */
+    if (sh->parked == STK_PARKED_LIMIT &&
+        (first.id != job || !s->fair || !s->guarantees || !stk_fair_types(s, j)))
+        return; /* likewise; but for one who is within a guarantee others may go */
     if (p->blocked && !stk_lanes_on(s) && before(s, &p->ready.item[0], j)) {
         if (sh->parked != STK_READY)
             stk_shape_unpark(s, shape); /* entitled ones are, in a strict queue, too */

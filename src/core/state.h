@@ -560,8 +560,10 @@ struct stk_state {
     uint64_t *tenant_waiting; /* core/share.h; the second half is scratch */
     /* caches, likewise */
     uint64_t *tenant_levels; /* use by level; the second half is scratch */
-    uint64_t *tenant_gone;   /* scratch: what a plan takes away; all 0 between plans. Twice */
-    struct stk_own *own;     /* per job */
+    /* scratch: what a plan takes away, all of it and that of some levels, for who asks; and that
+     * with what is being stopped, for limits; all 0 between plans */
+    uint64_t *tenant_gone;
+    struct stk_own *own; /* per job */
     uint32_t cap_own;
     stk_lease_id lease_now; /* leases from this one on began at this very instant; 0: who knows */
     uint32_t own_stamp;

@@ -94,6 +94,29 @@ bool stk_terms_check(stk_time asked, stk_time limit, struct stk_err *err)
     return false;
 }
 
+/* What most jobs do not say. */
+static int check_terms(const struct stk_state *s, const struct stk_terms *t, struct stk_err *err)
+{
+    if (!stk_terms_check(t->asked, t->limit, err))
+        return -EINVAL;
+    if (t->deadline < 0 || t->deadline > STK_MAX_DURATION || t->min_run < 0 ||
+        t->min_run > STK_MAX_DURATION)
+        return stk_err_set(err, -EINVAL, "deadline and least run time must be 0 to 100 years");
+    if (t->min_run && s->preempt->pass)
+        return stk_err_set(err, -EINVAL,
+                           "preempt policy %s decides all anew and protects nobody; take tier, or "
+                           "leave out the minimum run time",
+                           s->preempt->name);
+    if (t->group_min && s->preempt->pass)
+        return stk_err_set(err, -EINVAL,
+                           "preempt policy %s decides all anew and keeps no members of a group up; "
+                           "take tier, or say nothing of how many must stay up",
+                           s->preempt->name);
+    if (t->group_min && !t->group)
+        return stk_err_set(err, -EINVAL, "how many must stay up is said of a group: name it");
+    return 0;
+}
+
 static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, struct stk_err *err)
 {
     if (j->pool.i >= s->n_pools)
@@ -101,26 +124,12 @@ static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, s
                            s->n_pools - 1);
     if ((unsigned)j->kind >= STK_KIND_MAX || (unsigned)j->tier >= STK_TIER_MAX)
         return stk_err_set(err, -EINVAL, "unknown kind or tier");
-    if (stk_rank_check(j->priority, j->estimate, err) < 0 ||
-        !stk_terms_check(j->terms.asked, j->terms.limit, err))
+    if (stk_rank_check(j->priority, j->estimate, err) < 0)
         return -EINVAL;
     if (j->begin < 0 || j->begin > STK_MAX_DURATION)
         return stk_err_set(err, -EINVAL, "begin time must be 0 to 100 years");
-    if (j->terms.deadline < 0 || j->terms.deadline > STK_MAX_DURATION || j->terms.min_run < 0 ||
-        j->terms.min_run > STK_MAX_DURATION)
-        return stk_err_set(err, -EINVAL, "deadline and least run time must be 0 to 100 years");
-    if (j->terms.min_run && s->preempt->pass)
-        return stk_err_set(err, -EINVAL,
-                           "preempt policy %s decides all anew and protects nobody; take tier, or "
-                           "leave out the minimum run time",
-                           s->preempt->name);
-    if (j->terms.group_min && s->preempt->pass)
-        return stk_err_set(err, -EINVAL,
-                           "preempt policy %s decides all anew and keeps no members of a group up; "
-                           "take tier, or say nothing of how many must stay up",
-                           s->preempt->name);
-    if (j->terms.group_min && !j->terms.group)
-        return stk_err_set(err, -EINVAL, "how many must stay up is said of a group: name it");
+    if (check_terms(s, &j->terms, err) < 0)
+        return -EINVAL;
     if (j->n_deps > STK_MAX_DEPS)
         return stk_err_set(err, -EINVAL, "at most %d dependencies, got %u", STK_MAX_DEPS,
                            j->n_deps);

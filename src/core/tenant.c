@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "core/fair.h"
+#include "core/lane.h"
 #include "core/limit.h"
 #include "core/means.h"
 #include "core/settings.h"
@@ -19,15 +20,23 @@ static bool within(uint64_t limit, uint64_t used, uint64_t more)
     return limit == STK_NO_LIMIT || more == 0 || (used <= limit && more <= limit - used);
 }
 
-/* Of these GPU types, those of which the tenant may have so much more; 0: it may not in all.
- * 'empty': if it had nothing yet. */
+/* What the tenant has; while a plan is made (core/victims.h), without those who go by it and those
+ * who are being stopped. */
+static uint64_t use_of(const struct stk_state *s, uint32_t tenant)
+{
+    const uint64_t used = *stk_tenant_used(s, tenant, STK_ALL_TYPES);
+
+    return s->fair ? used - s->tenant_gone[2 * (size_t)s->n_tenants + tenant] : used;
+}
+
+/* Of these GPU types, those of which the tenant may have so much more; 0: it may not in all. */
 static uint64_t open_at(const struct stk_state *s, uint32_t tenant, uint64_t types, uint64_t more)
 {
     const uint64_t *limit = stk_tenant_limit(s, tenant, STK_ALL_TYPES);
     const uint64_t *used = stk_tenant_used(s, tenant, STK_ALL_TYPES);
     uint64_t open = types;
 
-    if (!within(*limit, *used, more))
+    if (!within(*limit, use_of(s, tenant), more))
         return 0;
     for (uint32_t k = STK_OF_TYPE(0); k < s->n_tenant_cols; k++)
         if (!within(limit[k], used[k], more))
@@ -250,9 +259,12 @@ void stk_tenant_took(struct stk_state *s, const struct stk_job *j)
  * where the way is blocked now. */
 static void look_again(struct stk_state *s, uint32_t shape)
 {
+    struct stk_oent first;
     uint32_t tenant;
 
-    if (stk_tenant_open(s, shape)) {
+    if (stk_tenant_open(s, shape) ||
+        (s->fair && s->guarantees && stk_shape_first(s, shape, INT64_MAX, &first) &&
+         stk_fair_types(s, &s->jobs[first.id]))) { /* others may go for that one */
         s->pools[s->shapes[shape].pool].blocked = false;
         stk_shape_ready(s, shape);
         return;
@@ -333,6 +345,14 @@ bool stk_tenant_why(const struct stk_state *s, const struct stk_job *j, struct s
     r->missing = r->need > r->have ? r->need - r->have : 0;
     r->tenant = s->tenants[at].name;
     return true;
+}
+
+void stk_tenant_going(struct stk_state *s, const struct stk_job *j, bool going)
+{
+    const uint64_t milli = s->fair ? leased(s, j) : 0;
+
+    for (uint32_t at = j->tenant + 1; s->fair && at; at = s->tenants[at - 1].parent)
+        s->tenant_gone[2 * (size_t)s->n_tenants + at - 1] += going ? milli : -milli;
 }
 
 /* ---- save, load, sound ---- */

@@ -113,6 +113,10 @@ void stk_tenant_note(struct stk_state *s, uint32_t shape, bool beside);
 void stk_tenant_took(struct stk_state *s, const struct stk_job *j);
 void stk_tenant_gave(struct stk_state *s, const struct stk_job *j);
 
+/* While a plan is made: the job goes by it, or is being stopped, and does not count for limits; or
+ * (not going) does again. */
+void stk_tenant_going(struct stk_state *s, const struct stk_job *j, bool going);
+
 /* The limit that is in its way, as a reason; false: none is. */
 bool stk_tenant_why(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r);
 

@@ -191,7 +191,7 @@ static void capacity(const struct stk_state *s, uint64_t *ret)
 
 static int fits_cluster(const struct stk_state *s, struct stk_err *err)
 {
-    uint64_t have[STK_MAX_GPU_TYPES + 1];
+    uint64_t have[STK_MAX_GPU_TYPES + 1] = {0};
     char kind[24];
 
     capacity(s, have);

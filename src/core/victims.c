@@ -5,6 +5,7 @@
 #include "core/decide.h"
 #include "core/place.h"
 #include "core/queue.h"
+#include "core/tenant.h"
 #include "core/txn.h"
 
 #define BOTH_WAYS 1024 /* so many leases, and for a gang candidates also go in order */
@@ -68,6 +69,7 @@ bool stk_victims_add(struct stk_victim_search *x, uint32_t victim)
     v->in = true;
     x->s->list_a[x->n_set++] = victim;
     stk_txn_give_job(x->s, j);
+    stk_tenant_going(x->s, j, true);
     return true;
 }
 
@@ -76,6 +78,7 @@ static void forget(struct stk_victim_search *x, uint32_t victim)
     struct stk_victim *v = &x->v->of[victim];
 
     v->in = false;
+    stk_tenant_going(x->s, &x->s->jobs[v->job], false);
     stk_budget_give(x->s, v->job);
     if (x->rule->drop)
         x->rule->drop(x->rule->ctx, x->s, &x->s->jobs[v->job]);
@@ -127,9 +130,14 @@ static bool reduce(struct stk_victim_search *x)
     for (uint32_t i = 0; i < n; i++) {
         stk_txn_mark one = stk_txn_begin(s);
         uint32_t victim = s->list_a[i];
+        const struct stk_job *j = &s->jobs[x->v->of[victim].job];
+        bool fits;
 
-        stk_txn_retake_job(s, &s->jobs[x->v->of[victim].job]);
-        if (stk_victims_fit(x)) {
+        stk_txn_retake_job(s, j);
+        stk_tenant_going(s, j, false);
+        fits = stk_victims_fit(x);
+        stk_tenant_going(s, j, true);
+        if (fits) {
             forget(x, victim);
             continue;
         }
@@ -205,11 +213,19 @@ static void in_order(struct stk_victim_search *x)
 
 /* ---- room ---- */
 
-/* Takes off what is being stopped already: that room is on its way. */
+/* Takes off what is being stopped already: that room is on its way, and below limits, too. */
 static void give_stopping(struct stk_state *s, uint32_t pool)
 {
-    for (uint32_t i = 0; (i = stk_queue_stopping(s, pool, i)) != STK_NONE; i++)
+    for (uint32_t i = 0; (i = stk_queue_stopping(s, pool, i)) != STK_NONE; i++) {
         stk_txn_give_job(s, &s->jobs[i]);
+        stk_tenant_going(s, &s->jobs[i], true);
+    }
+}
+
+static void count_stopping(struct stk_state *s, uint32_t pool)
+{
+    for (uint32_t i = 0; (i = stk_queue_stopping(s, pool, i)) != STK_NONE; i++)
+        stk_tenant_going(s, &s->jobs[i], false);
 }
 
 /* Whether counting GPUs can tell that it does not fit: it asks for whole ones, is cut in one way
@@ -288,6 +304,7 @@ uint32_t stk_victims_room(const struct stk_ask *ask, uint32_t job,
     if (!stk_victims_fit(&x))
         search(&x);
     stk_txn_rollback(s, mark);
+    count_stopping(s, ask->pool);
     if (x.n_best > ask->cap)
         x.n_best = ask->cap; /* the pool is claimed for the job, which asks again for the rest */
     for (uint32_t i = 0; i < x.n_best; i++)

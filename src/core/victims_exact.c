@@ -15,6 +15,7 @@
  * there is some. Cost: at most STK_EXACT_TRIES tries; when they are used up, the best set known is
  * kept. Not where GPUs are all that a job on one node lacks: then the cheapest set is known.
  */
+#include "core/tenant.h"
 #include "core/victims.h"
 
 #include <math.h>
@@ -81,8 +82,10 @@ static void decide(struct exact *e, uint32_t at)
     }
     mark = stk_txn_begin(s);
     stk_txn_retake_job(s, &s->jobs[e->x->v->of[e->who[at]].job]);
+    stk_tenant_going(s, &s->jobs[e->x->v->of[e->who[at]].job], false);
     if (fits(e))
         decide(e, at + 1);
+    stk_tenant_going(s, &s->jobs[e->x->v->of[e->who[at]].job], true);
     stk_txn_rollback(s, mark);
     if (!may_go(e, e->who[at]))
         return;
@@ -152,10 +155,14 @@ void stk_victims_exact(struct stk_victim_search *x)
 
     if (is_known(x) || !list(&e))
         return;
-    for (uint32_t i = 0; i < e.n; i++)
+    for (uint32_t i = 0; i < e.n; i++) {
         stk_txn_give_job(x->s, &x->s->jobs[x->v->of[e.who[i]].job]);
+        stk_tenant_going(x->s, &x->s->jobs[x->v->of[e.who[i]].job], true);
+    }
     if (fits(&e))
         decide(&e, 0);
+    for (uint32_t i = 0; i < e.n; i++)
+        stk_tenant_going(x->s, &x->s->jobs[x->v->of[e.who[i]].job], false);
     stk_victims_reset(x);
     for (uint32_t i = 0; i < e.n_best; i++)
         (void)stk_victims_add(x, e.best[i]);

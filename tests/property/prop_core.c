@@ -701,6 +701,11 @@ static uint64_t guarantee_run(uint64_t seed)
         teams[i].guarantee = i == 2 ? 0 : teams[i].guarantee;
         teams[i].parent = 1;
     }
+    if (tree && seed / 8 % 2 == 1) { /* what relatives borrowed below a limit is taken back, too */
+        const uint64_t least = teams[1].guarantee > 24000 ? teams[1].guarantee : 24000;
+
+        teams[1].limit = least + 8000 * stk_rng_below(&r, 3);
+    }
     f = fx_new(&(struct fx_setup){.order = seed % 2 ? "fifo" : "priority",
                                   .backfill = backfill[seed % 3],
                                   .preempt = "reclaim",

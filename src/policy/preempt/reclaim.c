@@ -181,8 +181,9 @@ static bool claims_type(const struct question *q, const struct stk_job *v)
            *stk_tenant_used(q->s, v->tenant, of) > *stk_tenant_guarantee(q->s, v->tenant, of);
 }
 
-/* What is protected of those below the tenant before jobs of lower levels are: those of this level
- * and higher ones, and what each has within its own guarantee. */
+/* What is protected of those below the tenant before jobs of lower levels are, at most: those of
+ * this level and higher ones, and what each has within its own guarantee, which may be of lower
+ * ones. */
 static uint64_t guarded(const struct question *q, uint32_t tenant, uint32_t level)
 {
     const struct stk_state *s = q->s;
@@ -193,7 +194,7 @@ static uint64_t guarded(const struct question *q, uint32_t tenant, uint32_t leve
         const uint64_t g = *stk_tenant_guarantee(s, at - 1, STK_ALL_TYPES), has = use(q, at - 1);
         const uint64_t own = has < g ? has : g;
 
-        sum += high > own ? high : own;
+        sum += high + own < has ? high + own : has;
     }
     return sum;
 }

@@ -192,7 +192,7 @@ static void plans_hold(void **state)
     uint32_t done = 0, moved = 0;
 
     (void)state;
-    for (uint64_t seed = 0; seed < 300; seed++) {
+    for (uint64_t seed = 0; seed < 400; seed++) {
         static const char *const place[] = {"pack", "spread", "first_fit", "stoker", "topology"};
         struct world w = {.setup = {.order = "priority",
                                     .backfill = seed % 2 ? "easy" : "skip",
