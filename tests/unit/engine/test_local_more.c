@@ -249,6 +249,20 @@ static void only_the_user_may_attach(void **state)
     lw_close(&w);
 }
 
+static bool is_named(pid_t pid, const char *name)
+{
+    char path[64], text[32] = "";
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+    f = fopen(path, "re");
+    if (!f)
+        return false;
+    (void)fgets(text, sizeof(text), f);
+    (void)fclose(f);
+    return strcmp(text, name) == 0;
+}
+
 static pid_t by_hand(const struct lw *w)
 {
     pid_t pid = fork();
@@ -260,6 +274,8 @@ static pid_t by_hand(const struct lw *w)
         (void)execl("/bin/sleep", "sleep", "1000", (char *)NULL);
         _exit(1);
     }
+    for (int i = 0; i < 600 && !is_named(pid, "sleep\n"); i++)
+        (void)usleep(50000); /* it must be what and whose it will be */
     return pid;
 }
 
@@ -274,7 +290,6 @@ static void a_process_started_by_hand_becomes_a_job(void **state)
     (void)state;
     lw_open(&w);
     pid = by_hand(&w);
-    (void)usleep(50000);
     assert_int_equal(stk_local_adopt_pid(w.e, 1, w.uid, &start, &err), -ESRCH);
     if (geteuid() == 0)
         assert_int_equal(stk_local_adopt_pid(w.e, pid, 12345, &start, &err), -EPERM);
@@ -305,7 +320,6 @@ static void an_adopted_process_can_be_stopped(void **state)
     (void)state;
     lw_open(&w);
     pid = by_hand(&w);
-    (void)usleep(50000);
     assert_int_equal(stk_local_adopt_pid(w.e, pid, w.uid, &start, &err), 0);
     lw_start(
         &w, 1, 5,
