@@ -128,7 +128,9 @@ uint32_t stk_fair_stamp(struct stk_state *s, uint32_t tenant)
 
 bool stk_fair_own_of(struct stk_state *s, uint32_t tenant, uint32_t job)
 {
-    return s->own[job].stamp == stk_fair_stamp(s, tenant);
+    const uint32_t stamp = stk_fair_stamp(s, tenant); /* first: it may mark the job */
+
+    return s->own[job].stamp == stamp;
 }
 
 bool stk_fair_own(struct stk_state *s, const struct stk_job *j)

@@ -200,6 +200,26 @@ static void who_started_a_moment_ago_is_protected_from_what_is_due(void **state)
     fx_finish(f);
 }
 
+static void what_is_within_a_guarantee_is_not_borrowed(void **state)
+{
+    struct stk_hold hold;
+    struct fx *f;
+    uint32_t mine, others;
+
+    (void)state;
+    table[C].guarantee = 8000;
+    f = world("");
+    mine = submit(f, C, 8);
+    others = submit(f, D, 8);
+    stk_core_hold(f->core, (stk_job_id){others}, (stk_job_id){mine}, f->now, &hold);
+    assert_false(hold.borrowed); /* also when nobody has asked since it started */
+    assert_int_equal(hold.shield, STK_SHIELD_OWN);
+    stk_core_hold(f->core, (stk_job_id){mine}, (stk_job_id){others}, f->now, &hold);
+    assert_true(hold.borrowed);
+    fx_drain(f);
+    fx_finish(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +228,7 @@ int main(void)
         cmocka_unit_test_setup(types_are_lent_as_such, plant),
         cmocka_unit_test_setup(a_job_within_a_guarantee_says_whose, plant),
         cmocka_unit_test_setup(who_started_a_moment_ago_is_protected_from_what_is_due, plant),
+        cmocka_unit_test_setup(what_is_within_a_guarantee_is_not_borrowed, plant),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
