@@ -106,27 +106,12 @@ static void look_shared(struct stk_daemon *d, stk_job_number number, uint64_t ma
     }
 }
 
-static const struct stk_proc *find(const struct stk_procs *p, pid_t pid)
-{
-    size_t lo = 0, hi = p->n;
-
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (p->list[mid].pid < pid)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < p->n && p->list[lo].pid == pid ? &p->list[lo] : NULL;
-}
-
 static bool below(const struct stk_procs *p, const struct stk_proc *it, pid_t root)
 {
     for (int depth = 0; it && depth < MAX_DEPTH; depth++) {
         if (it->pid == root)
             return true;
-        it = find(p, it->ppid);
+        it = stk_proc_find(p->list, p->n, it->ppid);
     }
     return false;
 }

@@ -101,21 +101,6 @@ static void add_roots(struct stk_sampler *w, struct table *t)
     }
 }
 
-static const struct stk_proc *proc_of(const struct table *t, pid_t pid)
-{
-    size_t lo = 0, hi = t->n;
-
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (t->list[mid].pid < pid)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < t->n && t->list[lo].pid == pid ? &t->list[lo] : NULL;
-}
-
 static uint32_t job_of(const struct table *t, const struct stk_proc *p)
 {
     for (int depth = 0; p && p->pid > 1 && depth < MAX_DEPTH; depth++) {
@@ -123,7 +108,7 @@ static uint32_t job_of(const struct table *t, const struct stk_proc *p)
 
         if (at != UINT32_MAX)
             return at;
-        p = proc_of(t, p->ppid);
+        p = stk_proc_find(t->list, t->n, p->ppid);
     }
     return UINT32_MAX;
 }

@@ -474,13 +474,6 @@ uint32_t stk_booked_id(const struct stk_booked *x, const char *name, const char 
     return 0;
 }
 
-int64_t stk_booked_window(const struct stk_booked *x, const char *name)
-{
-    const uint32_t id = stk_booked_id(x, name, NULL);
-
-    return id ? (int64_t)x->of[id - 1].window : -1;
-}
-
 uint32_t stk_booked_n(const struct stk_booked *x)
 {
     return x->n;

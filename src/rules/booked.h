@@ -71,8 +71,6 @@ void stk_booked_over(struct stk_booked *x, const struct stk_event *ev);
 /* The number that jobs have in terms.reservation: of the name they say, or because one is for the
  * job of this id; 0: none. */
 uint32_t stk_booked_id(const struct stk_booked *x, const char *name, const char *job);
-/* The window that one has now; 0: none. -1: there is none of this name. */
-int64_t stk_booked_window(const struct stk_booked *x, const char *name);
 
 uint32_t stk_booked_n(const struct stk_booked *x);
 const struct stk_booked_row *stk_booked_row(const struct stk_booked *x, uint32_t i);

@@ -192,6 +192,21 @@ size_t stk_proc_below(struct stk_proc *list, size_t n, pid_t root)
     return to;
 }
 
+const struct stk_proc *stk_proc_find(const struct stk_proc *list, size_t n, pid_t pid)
+{
+    size_t lo = 0, hi = n;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (list[mid].pid < pid)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < n && list[lo].pid == pid ? &list[lo] : NULL;
+}
+
 int stk_proc_signal(pid_t pid, uint64_t start, int sig)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0), rc = 0;

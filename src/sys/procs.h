@@ -40,6 +40,8 @@ bool stk_proc_alive(pid_t pid, uint64_t start);
 
 /* All processes of the machine, by pid; the caller frees the array. */
 int stk_proc_list(struct stk_proc **ret_list, size_t *ret_n);
+/* The one with this pid in such a list; NULL: there is none. */
+const struct stk_proc *stk_proc_find(const struct stk_proc *list, size_t n, pid_t pid);
 
 /* Keeps, in place, the processes below 'root' in the list (root itself not), zombies left out,
  * parents before their children. Returns how many. */
