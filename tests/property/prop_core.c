@@ -4,11 +4,9 @@
  * STOKER_RUNS (default 200) worlds from STOKER_SEED (default 1) on; one that fails prints its seed,
  * and STOKER_RUNS=1 STOKER_SEED=that repeats it alone.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/cycles.h"
 #include "core/fair.h"
@@ -17,6 +15,7 @@
 #include "core/settings.h"
 #include "core/tenant.h"
 #include "core/try.h"
+#include "lib/prop.h"
 #include "lib/world.h"
 #include "policy/registry.h"
 
@@ -738,59 +737,39 @@ static uint64_t guarantee_run(uint64_t seed)
 
 /* ---- running them ---- */
 
-static uint64_t current;
-static const char *what;
-
-static void tell(int sig)
-{
-    char text[128];
-    int n = snprintf(text, sizeof(text), "prop_core: %s failed at STOKER_SEED=%llu\n", what,
-                     (unsigned long long)current);
-
-    (void)!write(2, text, (size_t)n);
-    (void)signal(sig, SIG_DFL);
-    (void)raise(sig);
-}
-
-static uint64_t number(const char *name, uint64_t usual)
-{
-    const char *text = getenv(name);
-
-    return text ? strtoull(text, NULL, 10) : usual;
-}
-
 int main(void)
 {
-    uint64_t runs = number("STOKER_RUNS", 200), seed = number("STOKER_SEED", 1), shared = 0,
-             tight = 0, set = 0, evicted = 0, reclaimed = 0;
+    uint64_t runs = prop_number("STOKER_RUNS", 200), seed = prop_number("STOKER_SEED", 1),
+             shared = 0, tight = 0, set = 0, evicted = 0, reclaimed = 0;
 
-    (void)signal(SIGABRT, tell);
-    for (current = seed; current < seed + runs; current++) {
-        what = "hostile";
-        fx_must(hostile_run(current, true) == hostile_run(current, false), "same seed, same state");
-        what = "world";
-        fx_must(world_run(current, true) == world_run(current, false), "same seed, same state");
-        what = "fifo";
-        fifo_run(current);
-        what = "busy";
-        busy_run(current);
-        what = "share";
-        shared += share_run(current);
-        what = "energy";
-        tight += energy_run(current);
-        what = "cycles";
-        evicted += cycles_run(current);
-        what = "guarantee";
-        reclaimed += guarantee_run(current);
-        what = "caches";
-        caches_run(current);
-        what = "fork";
-        fx_must(fork_run(current, true) == fork_run(current, false), "a fork decides the same");
-        what = "settings";
-        fx_must(settings_run(current, &set) == settings_run(current, &set),
+    prop_watch("prop_core");
+    for (prop_seed = seed; prop_seed < seed + runs; prop_seed++) {
+        prop_world = "hostile";
+        fx_must(hostile_run(prop_seed, true) == hostile_run(prop_seed, false),
                 "same seed, same state");
-        what = "save";
-        save_run(current, current % 3 == 0);
+        prop_world = "world";
+        fx_must(world_run(prop_seed, true) == world_run(prop_seed, false), "same seed, same state");
+        prop_world = "fifo";
+        fifo_run(prop_seed);
+        prop_world = "busy";
+        busy_run(prop_seed);
+        prop_world = "share";
+        shared += share_run(prop_seed);
+        prop_world = "energy";
+        tight += energy_run(prop_seed);
+        prop_world = "cycles";
+        evicted += cycles_run(prop_seed);
+        prop_world = "guarantee";
+        reclaimed += guarantee_run(prop_seed);
+        prop_world = "caches";
+        caches_run(prop_seed);
+        prop_world = "fork";
+        fx_must(fork_run(prop_seed, true) == fork_run(prop_seed, false), "a fork decides the same");
+        prop_world = "settings";
+        fx_must(settings_run(prop_seed, &set) == settings_run(prop_seed, &set),
+                "same seed, same state");
+        prop_world = "save";
+        save_run(prop_seed, prop_seed % 3 == 0);
     }
     fx_must(evicted > runs || runs < 50, "many jobs give way");
     fx_must(tight > 0 || runs < 50, "some power caps are reached");

@@ -6,13 +6,12 @@
  * STOKER_RUNS (default 200) worlds from STOKER_SEED (default 1) on; one that fails prints its seed,
  * and STOKER_RUNS=1 STOKER_SEED=that repeats it alone.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/tenant.h"
+#include "lib/prop.h"
 #include "lib/world.h"
 #include "policy/registry.h"
 
@@ -159,33 +158,13 @@ static void budget_run(uint64_t seed)
 
 /* ---- running them ---- */
 
-static uint64_t current;
-
-static void tell(int sig)
-{
-    char text[128];
-    int n = snprintf(text, sizeof(text), "prop_disrupt failed at STOKER_SEED=%llu\n",
-                     (unsigned long long)current);
-
-    (void)!write(2, text, (size_t)n);
-    (void)signal(sig, SIG_DFL);
-    (void)raise(sig);
-}
-
-static uint64_t number(const char *name, uint64_t usual)
-{
-    const char *text = getenv(name);
-
-    return text ? strtoull(text, NULL, 10) : usual;
-}
-
 int main(void)
 {
-    uint64_t runs = number("STOKER_RUNS", 200), seed = number("STOKER_SEED", 1);
+    uint64_t runs = prop_number("STOKER_RUNS", 200), seed = prop_number("STOKER_SEED", 1);
 
-    (void)signal(SIGABRT, tell);
-    for (current = seed; current < seed + runs; current++)
-        budget_run(current);
+    prop_watch("prop_disrupt");
+    for (prop_seed = seed; prop_seed < seed + runs; prop_seed++)
+        budget_run(prop_seed);
     (void)printf("%llu worlds, %llu evictions (%llu moves, %llu for no job); %llu of groups, %llu "
                  "of tenants that keep jobs up; %llu leave nothing to spare\n",
                  (unsigned long long)runs, (unsigned long long)count.evictions,

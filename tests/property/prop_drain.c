@@ -3,14 +3,13 @@
  * starts, and by when: with GPUs kept free for one after the other, each that has waited long
  * enough is at most the longest expected and the longest real run away from its start. Estimates
  * are right, too short or missing; every backfill; some gangs must be in one rack. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/booking.h"
 #include "core/drain.h"
+#include "lib/prop.h"
 #include "lib/world.h"
 
 #define AFTER_S 600
@@ -18,18 +17,6 @@
 #define GANG_S 100
 #define MOST_GANGS 4
 #define NODES 8
-
-static uint64_t current;
-
-static void tell(int sig)
-{
-    char line[80];
-    int n = snprintf(line, sizeof(line), "STOKER_SEED=%llu\n", (unsigned long long)current);
-
-    (void)!write(2, line, (size_t)n);
-    (void)signal(sig, SIG_DFL);
-    (void)raise(sig);
-}
 
 struct steady {
     struct fx *f;
@@ -170,20 +157,14 @@ static uint64_t run(uint64_t seed)
     return drains;
 }
 
-static uint64_t number(const char *name, uint64_t usual)
-{
-    const char *text = getenv(name);
-
-    return text ? strtoull(text, NULL, 10) : usual;
-}
-
 int main(void)
 {
-    uint64_t runs = number("STOKER_RUNS", 40), seed = number("STOKER_SEED", 1), drains = 0;
+    uint64_t runs = prop_number("STOKER_RUNS", 40), seed = prop_number("STOKER_SEED", 1),
+             drains = 0;
 
-    (void)signal(SIGABRT, tell);
-    for (current = seed; current < seed + runs; current++)
-        drains += run(current);
+    prop_watch("prop_drain");
+    for (prop_seed = seed; prop_seed < seed + runs; prop_seed++)
+        drains += run(prop_seed);
     fx_must(drains > 0 || runs < 10, "GPUs are kept free in some");
     (void)printf("%llu worlds, GPUs kept free at %llu instants\n", (unsigned long long)runs,
                  (unsigned long long)drains);

@@ -16,14 +16,13 @@
  *
  * STOKER_RUNS (default 200) worlds from STOKER_SEED (default 1) on; one that fails prints its seed.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/booking.h"
 #include "lib/fixture.h"
+#include "lib/prop.h"
 
 #define MAX_JOBS 512
 #define MAX_NODES 5
@@ -180,7 +179,6 @@ static void check(struct fx *f, void *ctx)
 
 /* ---- worlds ---- */
 
-static uint64_t current;
 static char world[96]; /* for messages */
 
 struct worlds {
@@ -307,32 +305,15 @@ static void run(uint64_t seed, struct promises *p)
 
 /* ---- running them ---- */
 
-static void tell(int sig)
-{
-    char text[128];
-    int n = snprintf(text, sizeof(text), "prop_promise: %s failed at STOKER_SEED=%llu\n", world,
-                     (unsigned long long)current);
-
-    (void)!write(2, text, (size_t)n);
-    (void)signal(sig, SIG_DFL);
-    (void)raise(sig);
-}
-
-static uint64_t number(const char *name, uint64_t usual)
-{
-    const char *text = getenv(name);
-
-    return text ? strtoull(text, NULL, 10) : usual;
-}
-
 int main(void)
 {
     static struct promises p;
-    uint64_t runs = number("STOKER_RUNS", 200), seed = number("STOKER_SEED", 1);
+    uint64_t runs = prop_number("STOKER_RUNS", 200), seed = prop_number("STOKER_SEED", 1);
 
-    (void)signal(SIGABRT, tell);
-    for (current = seed; current < seed + runs; current++)
-        run(current, &p);
+    prop_watch("prop_promise");
+    prop_world = world;
+    for (prop_seed = seed; prop_seed < seed + runs; prop_seed++)
+        run(prop_seed, &p);
     (void)printf("%llu promises, %llu moved later with an excuse; %llu looks at reservations\n",
                  (unsigned long long)p.made, (unsigned long long)p.moved,
                  (unsigned long long)p.windows);

@@ -5,14 +5,13 @@
  *
  * STOKER_RUNS (default 150) worlds from STOKER_SEED (default 1) on, as prop_core.c.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/remedy.h"
 #include "core/tenant.h"
+#include "lib/prop.h"
 #include "lib/world.h"
 
 #define MAX_JOBS 6 /* asked about in a world */
@@ -331,28 +330,13 @@ static void run(uint64_t seed)
     fx_free(f);
 }
 
-static uint64_t now_seed;
-
-static void on_abort(int sig)
-{
-    char text[64];
-    int n = snprintf(text, sizeof(text), "STOKER_SEED=%llu\n", (unsigned long long)now_seed);
-
-    (void)!write(2, text, (size_t)n);
-    (void)signal(sig, SIG_DFL);
-    (void)raise(sig);
-}
-
 int main(void)
 {
-    const char *runs = getenv("STOKER_RUNS"), *seed = getenv("STOKER_SEED");
-    uint64_t n = runs ? strtoull(runs, NULL, 10) : 150, first = seed ? strtoull(seed, NULL, 10) : 1;
+    uint64_t runs = prop_number("STOKER_RUNS", 150), seed = prop_number("STOKER_SEED", 1);
 
-    (void)signal(SIGABRT, on_abort);
-    for (uint64_t i = 0; i < n; i++) {
-        now_seed = first + i;
-        run(now_seed);
-    }
+    prop_watch("prop_remedy");
+    for (prop_seed = seed; prop_seed < seed + runs; prop_seed++)
+        run(prop_seed);
     (void)printf("%llu jobs, %llu remedies, %llu tries\n", (unsigned long long)asked,
                  (unsigned long long)found, (unsigned long long)tried);
     for (unsigned k = 0; k < STK_REMEDY_KINDS; k++)

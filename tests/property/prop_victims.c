@@ -7,11 +7,9 @@
  * STOKER_RUNS (default 200) times 10 worlds from STOKER_SEED (default 1) on; one that fails prints
  * its seed, and STOKER_RUNS=1 STOKER_SEED=that repeats it alone.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/budget.h"
 #include "core/place.h"
@@ -19,6 +17,7 @@
 #include "core/tenant.h"
 #include "core/txn.h"
 #include "core/victims.h"
+#include "lib/prop.h"
 #include "lib/world.h"
 
 #define MANY 10
@@ -271,33 +270,15 @@ static void victims_run(uint64_t seed)
 
 /* ---- running them ---- */
 
-static uint64_t current;
-
-static void tell(int sig)
-{
-    char text[128];
-    int n = snprintf(text, sizeof(text), "prop_victims failed at STOKER_SEED=%llu\n",
-                     (unsigned long long)current / WORLDS);
-
-    (void)!write(2, text, (size_t)n);
-    (void)signal(sig, SIG_DFL);
-    (void)raise(sig);
-}
-
-static uint64_t number(const char *name, uint64_t usual)
-{
-    const char *text = getenv(name);
-
-    return text ? strtoull(text, NULL, 10) : usual;
-}
-
 int main(void)
 {
-    uint64_t runs = number("STOKER_RUNS", 200), seed = number("STOKER_SEED", 1);
+    uint64_t runs = prop_number("STOKER_RUNS", 200), seed = prop_number("STOKER_SEED", 1);
 
-    (void)signal(SIGABRT, tell);
-    for (current = seed * WORLDS; current < (seed + runs) * WORLDS; current++)
-        victims_run(current);
+    prop_watch("prop_victims");
+    for (uint64_t world = seed * WORLDS; world < (seed + runs) * WORLDS; world++) {
+        prop_seed = world / WORLDS;
+        victims_run(world);
+    }
     (void)printf(
         "%llu sets (%llu with wishes of topology), %llu times none; cheapest: %llu, within "
         "10%%: %llu, 50%%: %llu, more: %llu; mean %.4f, worst %.2f\n",
