@@ -199,3 +199,23 @@ int stk_query_time(const struct stk_args *a, const char *name, char *path, size_
     stk_query(path, size, name, number);
     return STK_EXIT_OK;
 }
+
+int stk_ask_verb(const struct stk_args *a, const struct stk_verb *verbs, const char *usage)
+{
+    const char *word = a->n_words > 0 ? a->words[0] : "";
+    struct stk_ask k;
+    int rc;
+
+    while (verbs->verb && strcmp(word, verbs->verb) != 0)
+        verbs++;
+    if (!verbs->verb)
+        return stk_misused(a, "%s", usage);
+    if (verbs->missing && a->n_words < 2)
+        return stk_misused(a, "%s", verbs->missing);
+    if (a->n_words > (verbs->missing ? 2 : 1) && !verbs->many)
+        return stk_misused(a, "too many words");
+    rc = stk_ask_open(&k, a);
+    rc = rc == STK_EXIT_OK ? verbs->run(&k) : rc;
+    stk_ask_close(&k);
+    return rc;
+}

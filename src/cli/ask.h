@@ -58,4 +58,14 @@ int stk_query_time(const struct stk_args *a, const char *name, char *path, size_
 /* Adds "&name=value" (or "?...") to a path, escaped; 'value' NULL adds nothing. */
 void stk_query(char *path, size_t size, const char *name, const char *value);
 
+/* A command with verbs of its own: its first word. */
+struct stk_verb {
+    const char *verb;    /* NULL ends a list of them */
+    const char *missing; /* it needs a word, and this is asked for it; NULL: it takes none */
+    int (*run)(struct stk_ask *k);
+    bool many; /* it takes several */
+};
+/* Does it. usage: what there is, for those who say something else. */
+int stk_ask_verb(const struct stk_args *a, const struct stk_verb *verbs, const char *usage);
+
 #endif

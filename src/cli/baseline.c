@@ -158,30 +158,14 @@ static int list(struct stk_ask *k)
 
 static int run_baseline(const struct stk_args *a)
 {
-    static const struct {
-        const char *verb, *missing;
-        int (*run)(struct stk_ask *k);
-    } verbs[] = {{"list", NULL, list},
-                 {"add", "under which name?", add},
-                 {"rm", "which baseline? (stoker baseline list)", rm},
-                 {"compare", "with which baseline? (stoker baseline list)", compare}};
-    const char *verb = a->n_words > 0 ? a->words[0] : "";
-    struct stk_ask k;
-    int rc;
+    static const struct stk_verb verbs[] = {
+        {"list", NULL, list, false},
+        {"add", "under which name?", add, false},
+        {"rm", "which baseline? (stoker baseline list)", rm, false},
+        {"compare", "with which baseline? (stoker baseline list)", compare, false},
+        {0}};
 
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
-        if (strcmp(verb, verbs[i].verb) != 0)
-            continue;
-        if (verbs[i].missing && a->n_words < 2)
-            return stk_misused(a, "%s", verbs[i].missing);
-        if (a->n_words > (verbs[i].missing ? 2 : 1))
-            return stk_misused(a, "too many words");
-        rc = stk_ask_open(&k, a);
-        rc = rc == STK_EXIT_OK ? verbs[i].run(&k) : rc;
-        stk_ask_close(&k);
-        return rc;
-    }
-    return stk_misused(a, "list, add NAME --since WHEN, rm NAME or compare NAME");
+    return stk_ask_verb(a, verbs, "list, add NAME --since WHEN, rm NAME or compare NAME");
 }
 
 static const struct stk_option own[] = {

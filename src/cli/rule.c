@@ -196,31 +196,14 @@ static int show(struct stk_ask *k)
 
 static int run_rule(const struct stk_args *a)
 {
-    static const struct {
-        const char *verb, *missing;
-        int (*run)(struct stk_ask *k);
-    } verbs[] = {{"list", NULL, list},
-                 {"add", "which file?", add},
-                 {"rm", "which rule? (stoker rule list)", rm},
-                 {"show", "which rule? (stoker rule list)", show},
-                 {"test", "which rule, or which file?", test}};
-    const char *verb = a->n_words > 0 ? a->words[0] : "";
-    struct stk_ask k;
-    int rc;
+    static const struct stk_verb verbs[] = {{"list", NULL, list, false},
+                                            {"add", "which file?", add, false},
+                                            {"rm", "which rule? (stoker rule list)", rm, true},
+                                            {"show", "which rule? (stoker rule list)", show, false},
+                                            {"test", "which rule, or which file?", test, false},
+                                            {0}};
 
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++) {
-        if (strcmp(verb, verbs[i].verb) != 0)
-            continue;
-        if (verbs[i].missing && a->n_words < 2)
-            return stk_misused(a, "%s", verbs[i].missing);
-        if (a->n_words > (verbs[i].missing ? 2 : 1) && verbs[i].run != rm)
-            return stk_misused(a, "too many words");
-        rc = stk_ask_open(&k, a);
-        rc = rc == STK_EXIT_OK ? verbs[i].run(&k) : rc;
-        stk_ask_close(&k);
-        return rc;
-    }
-    return stk_misused(a, "list, add FILE, rm NAME, show NAME or test NAME|FILE");
+    return stk_ask_verb(a, verbs, "list, add FILE, rm NAME, show NAME or test NAME|FILE");
 }
 
 static const struct stk_option own[] = {

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/near.h"
 #include "model/demand.h"
 #include "model/node.h"
+#include "rules/read.h"
 #include "spec/words.h"
 #include "spec/yaml_tree.h"
 #include "sys/zones.h"
@@ -56,28 +56,17 @@ static const char *text(const json_t *o, const char *key)
 
 static int check_keys(const struct reader *r, json_t *o)
 {
-    static const char *const keys[] = {"name",     "gpus",   "for",   "start", "cron",
-                                       "tz",       "zone",   "grace", "pool",  "evict",
-                                       "gpu_type", "tenant", "user",  "job",   "nodes"};
+    static const char *const keys[] = {"name", "gpus",  "for",   "start", "cron",     "tz",
+                                       "zone", "grace", "pool",  "evict", "gpu_type", "tenant",
+                                       "user", "job",   "nodes", NULL};
     const char *key;
+    char what[160];
     json_t *v;
 
+    if (!stk_rules_known(o, keys, what, sizeof(what)))
+        return bad(r, what);
     json_object_foreach(o, key, v)
     {
-        unsigned best = stk_near_limit(key);
-        const char *near = NULL;
-        bool known = false;
-        char what[160];
-
-        for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
-            known |= strcmp(keys[i], key) == 0;
-            if (stk_near(key, keys[i], &best))
-                near = keys[i];
-        }
-        (void)snprintf(what, sizeof(what), "\"%.40s\" is not known%s%s%s", key,
-                       near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-        if (!known)
-            return bad(r, what);
         if (strcmp(key, "nodes") != 0 && !json_is_string(v)) {
             (void)snprintf(what, sizeof(what), "%.40s must be a plain value", key);
             return bad(r, what);

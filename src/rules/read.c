@@ -56,8 +56,7 @@ static bool yes(const json_t *v)
     return s && (strcmp(s, "yes") == 0 || strcmp(s, "true") == 0);
 }
 
-/* A key that is not among these, which end with NULL. */
-static int check_keys(const struct reader *x, json_t *o, const char *const *keys)
+bool stk_rules_known(json_t *o, const char *const *keys, char *what, size_t size)
 {
     const char *key;
     json_t *v;
@@ -67,19 +66,26 @@ static int check_keys(const struct reader *x, json_t *o, const char *const *keys
         unsigned best = stk_near_limit(key);
         const char *near = NULL;
         bool known = false;
-        char what[160];
 
         for (size_t i = 0; keys[i]; i++) {
             known |= strcmp(keys[i], key) == 0;
             if (stk_near(key, keys[i], &best))
                 near = keys[i];
         }
-        (void)snprintf(what, sizeof(what), "\"%.40s\" is not known%s%s%s", key,
+        if (known)
+            continue;
+        (void)snprintf(what, size, "\"%.40s\" is not known%s%s%s", key,
                        near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-        if (!known)
-            return bad(x, what);
+        return false;
     }
-    return 0;
+    return true;
+}
+
+static int check_keys(const struct reader *x, json_t *o, const char *const *keys)
+{
+    char what[160];
+
+    return stk_rules_known(o, keys, what, sizeof(what)) ? 0 : bad(x, what);
 }
 
 /* ---- numbers ---- */

@@ -45,6 +45,9 @@ int stk_rules_parse(struct stk_rules *r, const char *name, const char *text, siz
 /* The same as a list of rules in JSON, each with its zone, not looked into. */
 int stk_rules_tree(const char *name, const char *text, size_t len, json_t **ret_list,
                    int64_t *ret_every_s, struct stk_err *err);
+/* Whether it has only keys of these, which end with NULL; else 'what' says which it has, and which
+ * may be meant. */
+bool stk_rules_known(json_t *o, const char *const *keys, char *what, size_t size);
 /* What a set does, in words: "limit of tenant research: 16 GPUs". 'w' may be NULL. */
 void stk_rules_describe(const struct stk_set *e, char *buf, size_t size);
 
