@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cluster.c - Slurm's nodes as the core has them. Their number is fixed for the daemon's life: a
- * node that comes later needs a restart, and is named in the log.
- *
- * Slurm tells GPUs apart by index and chooses which a job gets; the core counts with its own bits.
- * So GPUs that others' jobs have are taken off the core's free ones by number: the same indices if
- * these are free, else others. */
+ * node that comes later needs a restart, and is named in the log. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,25 +9,9 @@
 
 uint32_t stk_slurm_find_node(const struct stk_slurm *m, const char *name)
 {
-    uint32_t i = 0;
+    const json_t *row = name ? json_object_get(m->rows, name) : NULL;
 
-    while (i < m->n_nodes && (!name || strcmp(m->nodes[i].name, name) != 0))
-        i++;
-    return i;
-}
-
-static uint32_t count_gpus(const json_t *list, const char **ret_type)
-{
-    uint32_t n = 0;
-
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *g = json_array_get(list, i);
-
-        n += (uint32_t)json_integer_value(json_object_get(g, "count"));
-        if (ret_type && !**ret_type)
-            *ret_type = json_string_value(json_object_get(g, "type"));
-    }
-    return n < STK_MAX_NODE_GPUS ? n : STK_MAX_NODE_GPUS;
+    return row ? (uint32_t)json_integer_value(row) : m->n_nodes;
 }
 
 static bool is_up(const json_t *node)
@@ -50,13 +30,13 @@ static int add_node(struct stk_slurm *m, const char *name, uint32_t partition)
     if (!o || stk_slurm_find_node(m, name) < m->n_nodes)
         return 0;
     n = reallocarray(m->nodes, m->n_nodes + 1, sizeof(*n));
-    if (!n)
+    m->nodes = n ? n : m->nodes;
+    if (!n || json_object_set_new(m->rows, name, json_integer(m->n_nodes)) < 0)
         return -ENOMEM;
-    m->nodes = n;
     n = &m->nodes[m->n_nodes];
     *n = (struct stk_slurm_node){.name = strdup(name),
                                  .partition = partition,
-                                 .gpus = count_gpus(json_object_get(o, "gpus"), &type),
+                                 .gpus = stk_slurm_count_gpus(json_object_get(o, "gpus"), &type),
                                  .cpus = (uint32_t)json_integer_value(json_object_get(o, "cpus")),
                                  .mem_mib =
                                      (uint64_t)json_integer_value(json_object_get(o, "mem_mib")),
@@ -103,9 +83,13 @@ int stk_slurm_cluster_make(struct stk_slurm *m, struct stk_err *err)
     }
     for (uint32_t k = 0; k < m->n_nodes; k++)
         gpus += m->nodes[k].gpus;
-    m->off = calloc(m->n_nodes + 1, sizeof(*m->off));
-    if (rc < 0 || !m->off)
+    m->use = calloc(m->n_nodes + 1, sizeof(*m->use));
+    m->changed = calloc(m->n_nodes + 1, sizeof(*m->changed));
+    if (rc < 0 || !m->use || !m->changed)
         return stk_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t k = 0; k < m->n_seen; k++)
+        if (!m->seen[k].number)
+            stk_slurm_use_theirs(m, m->seen[k].job, true);
     if (m->n_nodes == 0)
         return stk_err_set(err, -EINVAL, "the partitions of slurm.partitions have no nodes");
     if (gpus == 0)
@@ -129,7 +113,10 @@ static void node_news(struct stk_slurm *m, json_t *o)
     if (m->ready && i == m->n_nodes && !json_object_get(m->news, name))
         stk_slurm_log(m, true, "Slurm has a new node %s; a restart takes it in", name);
     (void)json_object_set(m->news, name, o);
-    if (!m->ready || i == m->n_nodes || m->nodes[i].up == is_up(o))
+    if (i == m->n_nodes)
+        return;
+    stk_slurm_use_changed(m, i);
+    if (m->nodes[i].up == is_up(o))
         return;
     m->nodes[i].up = is_up(o);
     ev.at = m->cfg.now(m->cfg.ctx);
@@ -151,98 +138,19 @@ void stk_slurm_cluster_news(struct stk_slurm *m, const json_t *message)
     {
         node_news(m, o);
     }
-    if (m->ready)
-        stk_slurm_cluster_off(m);
+    stk_slurm_use_tell(m);
 }
 
-/* ---- what cannot be used ---- */
-
-static uint64_t all_of(uint32_t gpus)
+void stk_slurm_cluster_free(struct stk_slurm *m)
 {
-    return gpus >= 64 ? UINT64_MAX : (UINT64_C(1) << gpus) - 1;
-}
-
-/* The core's bits that our jobs have on the node. */
-static uint64_t taken(const struct stk_slurm *m, uint32_t node)
-{
-    uint64_t mask = 0;
-
-    for (const struct stk_slurm_job *j = m->jobs; j; j = j->next)
-        for (uint32_t i = 0; i < j->n_pieces && j->where != STK_S_ENDED; i++)
-            mask |= j->pieces[i].node.i == node ? j->pieces[i].mask : 0;
-    return mask;
-}
-
-static uint64_t choose(const struct stk_slurm *m, uint32_t node, uint64_t indices, uint32_t n)
-{
-    uint64_t free = all_of(m->nodes[node].gpus) & ~taken(m, node), mask = indices & free;
-
-    while ((uint32_t)__builtin_popcountll(mask) > n)
-        mask &= mask - 1;
-    for (uint64_t left = free & ~mask; left && (uint32_t)__builtin_popcountll(mask) < n;) {
-        uint64_t last = UINT64_C(1) << (63 - __builtin_clzll(left));
-
-        mask |= last;
-        left &= ~last;
-    }
-    return mask;
-}
-
-struct use {
-    uint64_t indices;
-    uint32_t n;
-};
-
-static void add_use(const json_t *gpus, struct use *u)
-{
-    u->n += count_gpus(gpus, NULL);
-    for (size_t i = 0; i < json_array_size(gpus); i++) {
-        const json_t *list = json_object_get(json_array_get(gpus, i), "indices");
-
-        for (size_t k = 0; k < json_array_size(list); k++)
-            u->indices |= UINT64_C(1) << (json_integer_value(json_array_get(list, k)) & 63);
-    }
-}
-
-/* What others' jobs have, by node. */
-static void add_uses(const struct stk_slurm *m, struct use *uses)
-{
-    const char *key;
-    json_t *job, *piece;
-    size_t i;
-
-    json_object_foreach(m->theirs, key, job)
-    {
-        json_array_foreach(json_object_get(job, "pieces"), i, piece)
-        {
-            uint32_t node =
-                stk_slurm_find_node(m, json_string_value(json_object_get(piece, "node")));
-
-            if (node < m->n_nodes)
-                add_use(json_object_get(piece, "gpus"), &uses[node]);
-        }
-    }
-}
-
-void stk_slurm_cluster_off(struct stk_slurm *m)
-{
-    struct use *uses = calloc(m->n_nodes + 1, sizeof(*uses));
-
-    if (!uses || !m->cfg.off) {
-        free(uses);
-        return;
-    }
-    add_uses(m, uses);
     for (uint32_t i = 0; i < m->n_nodes; i++) {
-        const char *state =
-            json_string_value(json_object_get(json_object_get(m->news, m->nodes[i].name), "state"));
-        uint64_t off = state && (strcmp(state, "drain") == 0 || strcmp(state, "maint") == 0)
-                           ? all_of(m->nodes[i].gpus)
-                           : choose(m, i, uses[i].indices, uses[i].n);
-
-        if (off != m->off[i])
-            m->cfg.off(m->cfg.ctx, i, off);
-        m->off[i] = off;
+        free(m->nodes[i].name);
+        free(m->nodes[i].gpu_type);
     }
-    free(uses);
+    free(m->nodes);
+    free(m->use);
+    free(m->changed);
+    json_decref(m->rows);
+    json_decref(m->news);
+    json_decref(m->partitions);
 }

@@ -28,10 +28,28 @@ struct stk_slurm_job { /* that has a lease */
     uint32_t slurm; /* its number there; 0: none */
     bool told_started, stopping, requeued, lost_once;
     struct stk_stop stop;
-    int64_t sent_at;    /* ms: when Slurm was told to start it */
-    int64_t not_before; /* ms: when it may be */
-    int64_t harder_at;  /* ms: it was warned, and is stopped then; 0: not */
-    struct stk_slurm_job *next;
+    int64_t sent_at;                   /* ms: when Slurm was told to start it */
+    int64_t not_before;                /* ms: when it may be */
+    int64_t harder_at;                 /* ms: it was warned, and is stopped then; 0: not */
+    uint32_t at;                       /* its place in the list */
+    struct stk_slurm_job *next, *prev; /* of those that time matters for */
+    bool timed;
+};
+
+struct stk_slurm_seen { /* a job that Slurm has: ours, or another's that uses GPUs */
+    uint32_t slurm;
+    stk_job_number number; /* ours; 0: another's */
+    uint32_t round;        /* in which all was told */
+    int64_t left_at;       /* ms: ours was stopped to make room; 0: not */
+    json_t *job;           /* as told last */
+};
+
+struct stk_slurm_use {  /* of a node's GPUs */
+    uint64_t taken;     /* the core's bits that our jobs have */
+    uint32_t others;    /* how many GPUs others' jobs have */
+    uint16_t index[64]; /* how many of these have the GPU with that index */
+    uint64_t off;       /* told to the core */
+    bool changed;
 };
 
 typedef void (*stk_slurm_answer_fn)(struct stk_slurm_job *j, const json_t *answer);
@@ -49,15 +67,23 @@ struct stk_slurm {
     struct stk_slurm_config cfg;
     char **own; /* strings of the configuration */
     uint32_t n_own;
-    struct stk_slurm_node *nodes;
-    uint64_t *off;      /* told, by node */
     const char **names; /* of the partitions; NULL ends them */
-    uint32_t n_nodes, n_partitions;
-    json_t *news;          /* of nodes, by name */
-    json_t *partitions;    /* as told last */
-    json_t *left;          /* ms, by our number: when it was stopped to make room */
-    json_t *ours, *theirs; /* jobs in Slurm by our number, and others' that run, by Slurm's */
-    struct stk_slurm_job *jobs;
+    uint32_t n_partitions;
+    /* cluster.c */
+    struct stk_slurm_node *nodes;
+    struct stk_slurm_use *use; /* by node */
+    uint32_t *changed;         /* nodes of which the use is to be told */
+    uint32_t n_nodes, n_changed;
+    json_t *rows;       /* name to node */
+    json_t *news;       /* of nodes, by name */
+    json_t *partitions; /* as told last */
+    /* table.c */
+    struct stk_slurm_job **jobs, *timed;
+    uint32_t n_jobs, cap_jobs;
+    struct stk_map by_number, by_lease; /* to places in jobs */
+    struct stk_slurm_seen *seen;
+    uint32_t n_seen, cap_seen, round;
+    struct stk_map seen_by_slurm, seen_by_number; /* to places in seen */
     /* link.c */
     uv_process_t process;
     uv_pipe_t in, out;
@@ -65,9 +91,9 @@ struct stk_slurm {
     char *line;
     size_t n_line;
     uint32_t next_id, open_handles;
-    struct stk_slurm_ask *asks;
-    uint32_t n_asks, cap_asks;
-    bool running, closing, ready, away, told_away;
+    struct stk_slurm_ask *asks; /* answers come in this order */
+    uint32_t first_ask, n_asks, cap_asks;
+    bool running, closing, ready, away, telling;
     int64_t again_at, clean_at;
     char why[512]; /* why Slurm cannot be reached; "": it can */
 };
@@ -83,14 +109,43 @@ void stk_slurm_link_close(struct stk_slurm *m); /* frees m when all handles are 
 /* 'fn' gets NULL for an answer when the program ended first. */
 int stk_slurm_ask(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
                   stk_slurm_answer_fn fn);
+void stk_slurm_ask_cancel(struct stk_slurm *m, const json_t *job); /* of a job as told */
+
+/* ---- table.c: jobs that have leases, and jobs that Slurm has; every look is O(1) ---- */
+
+struct stk_slurm_job *stk_slurm_add(struct stk_slurm *m, const struct stk_start *s); /* NULL: no
+                                                                                       memory */
+void stk_slurm_remove(struct stk_slurm *m, struct stk_slurm_job *j);
+struct stk_slurm_job *stk_slurm_find(const struct stk_slurm *m, stk_job_number number);
+struct stk_slurm_job *stk_slurm_find_lease(const struct stk_slurm *m, stk_lease_id lease);
+/* Where it is now; one that does not just run is looked at with every tick. */
+void stk_slurm_move(struct stk_slurm_job *j, enum stk_slurm_where where);
+void stk_slurm_harder_at(struct stk_slurm_job *j, int64_t ms);
+
+/* Takes in what is told of a job, in place of what was. NULL: no memory. */
+struct stk_slurm_seen *stk_slurm_see(struct stk_slurm *m, json_t *job, stk_job_number number);
+void stk_slurm_unsee(struct stk_slurm *m, struct stk_slurm_seen *s);
+struct stk_slurm_seen *stk_slurm_seen(const struct stk_slurm *m, uint32_t slurm);
+struct stk_slurm_seen *stk_slurm_seen_of(const struct stk_slurm *m, stk_job_number number);
+void stk_slurm_table_free(struct stk_slurm *m);
 
 /* ---- cluster.c ---- */
 
 int stk_slurm_cluster_make(struct stk_slurm *m, struct stk_err *err);
 void stk_slurm_cluster_news(struct stk_slurm *m, const json_t *message);
-/* Tells the core what cannot be used: drained nodes, and GPUs that others' jobs have. */
-void stk_slurm_cluster_off(struct stk_slurm *m);
 uint32_t stk_slurm_find_node(const struct stk_slurm *m, const char *name); /* n_nodes: none */
+void stk_slurm_cluster_free(struct stk_slurm *m);
+
+/* ---- use.c: GPUs that cannot be used ---- */
+
+/* A lease of ours has its GPUs from now on, or (not 'on') gives them back. O(its pieces). */
+void stk_slurm_use_ours(struct stk_slurm *m, const struct stk_slurm_job *j, bool on);
+/* The same of another's job, as told. */
+void stk_slurm_use_theirs(struct stk_slurm *m, const json_t *job, bool on);
+void stk_slurm_use_changed(struct stk_slurm *m, uint32_t node);
+/* Tells the core what is off on nodes where that may have changed. O(these nodes). */
+void stk_slurm_use_tell(struct stk_slurm *m);
+uint32_t stk_slurm_count_gpus(const json_t *list, const char **ret_type);
 
 /* ---- jobs.c: what Slurm says of jobs ---- */
 
@@ -101,12 +156,22 @@ void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cau
                       int32_t code, const char *sentence);
 /* Our number of a job with our mark; 0: it is not ours. */
 stk_job_number stk_slurm_number(const struct stk_slurm *m, const json_t *job);
+/* In Slurm's queue, held: it was stopped to make room. NULL: it is not. */
+const json_t *stk_slurm_waits_there(const struct stk_slurm *m, stk_job_number number);
+
+/* ---- start.c, stop.c ---- */
+
+#define STK_SLURM_REST_MS 1100 /* Slurm kills a job that starts again in the second it ended in */
+
+void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j);
+/* Slurm was told to start it, and does not: it is taken back, with Slurm's reason. */
+void stk_slurm_give_up(struct stk_slurm *m, struct stk_slurm_job *j);
+void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j);
+void stk_slurm_put_back(struct stk_slurm *m, struct stk_slurm_job *j); /* held, in Slurm's queue */
+json_t *stk_slurm_request(const char *op, const struct stk_slurm_job *j);
 
 /* ---- slurm.c ---- */
 
-struct stk_slurm_job *stk_slurm_find(const struct stk_slurm *m, stk_job_number number);
-void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j);
-void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j);
 void stk_slurm_ticks(struct stk_slurm *m);
 
 /* ---- script.c ---- */

@@ -47,20 +47,17 @@ void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cau
                            .job = j->id,
                            .lease = j->lease,
                            .u.exit = {.cause = cause, .code = code}};
-    char key[16];
+    struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
 
     if (j->where == STK_S_ENDED)
         return;
-    j->where = STK_S_ENDED;
-    (void)snprintf(key, sizeof(key), "%u", j->number);
-    if (cause == STK_CAUSE_EVICTED)
-        (void)json_object_set_new(m->left, key, json_integer(stk_slurm_ms()));
-    else
-        (void)json_object_del(m->left, key);
+    stk_slurm_move(j, STK_S_ENDED);
+    if (s)
+        s->left_at = cause == STK_CAUSE_EVICTED ? stk_slurm_ms() : 0;
     if (m->cfg.note && *sentence)
         m->cfg.note(m->cfg.ctx, j->number, sentence);
     m->base.emit(m->base.emit_ctx, &ev);
-    stk_slurm_cluster_off(m);
+    stk_slurm_use_tell(m);
 }
 
 static void started(struct stk_slurm *m, struct stk_slurm_job *j)
@@ -68,7 +65,7 @@ static void started(struct stk_slurm *m, struct stk_slurm_job *j)
     const struct stk_event ev = {
         .at = m->cfg.now(m->cfg.ctx), .type = STK_EV_STARTED, .job = j->id, .lease = j->lease};
 
-    j->where = STK_S_RUNNING;
+    stk_slurm_move(j, STK_S_RUNNING);
     if (!j->told_started)
         m->base.emit(m->base.emit_ctx, &ev);
     j->told_started = true;
@@ -153,13 +150,18 @@ static void look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job
 
 void stk_slurm_job_look(struct stk_slurm *m, struct stk_slurm_job *j)
 {
-    char key[16];
-    const json_t *job;
+    const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
 
-    (void)snprintf(key, sizeof(key), "%u", j->number);
-    job = json_object_get(m->ours, key);
-    if (job)
-        look(m, j, job);
+    if (s)
+        look(m, j, s->job);
+}
+
+const json_t *stk_slurm_waits_there(const struct stk_slurm *m, stk_job_number number)
+{
+    const struct stk_slurm_seen *s = stk_slurm_seen_of(m, number);
+
+    return s && is(s->job, "pending") && json_is_true(json_object_get(s->job, "held")) ? s->job
+                                                                                       : NULL;
 }
 
 /* ---- news ---- */
@@ -174,111 +176,112 @@ static void lost(struct stk_slurm *m, struct stk_slurm_job *j)
         stk_slurm_log(m, true, "job %u: Slurm lost it; it is sent again", j->number);
         j->lost_once = true;
         j->slurm = 0;
-        j->where = STK_S_UNSENT;
+        stk_slurm_move(j, STK_S_UNSENT);
     } else {
         stk_slurm_exited(m, j, STK_CAUSE_UNKNOWN, 0,
                          "Slurm has no trace of it; how it ended is not known");
     }
 }
 
-/* Of two with our number the later one counts: Slurm had lost the first, or it had ended. */
+/* Of two with our number the later one counts: Slurm had lost the first, or it had ended. Slurm
+ * may use numbers again, so when they were submitted comes first. */
+static bool later(const json_t *a, const json_t *b)
+{
+    json_int_t at = json_integer_value(json_object_get(a, "submitted")),
+               bt = json_integer_value(json_object_get(b, "submitted"));
+
+    return at != bt ? at > bt
+                    : json_integer_value(json_object_get(a, "job")) >
+                          json_integer_value(json_object_get(b, "job"));
+}
+
 static void drop(struct stk_slurm *m, const json_t *job)
 {
     if (cause_of(job) == STK_CAUSE_NONE)
-        (void)stk_slurm_ask(
-            m, json_pack("{s:s,s:O}", "op", "cancel", "job", json_object_get(job, "job")), NULL,
-            NULL);
+        stk_slurm_ask_cancel(m, job);
+}
+
+/* Others' jobs matter while they have GPUs. */
+static void theirs_news(struct stk_slurm *m, json_t *job, uint32_t slurm)
+{
+    struct stk_slurm_seen *s = stk_slurm_seen(m, slurm);
+
+    if (is(job, "running") || json_is_true(json_object_get(job, "completing")))
+        (void)stk_slurm_see(m, job, 0);
+    else if (s)
+        stk_slurm_unsee(m, s);
 }
 
 static void job_news(struct stk_slurm *m, json_t *job)
 {
     stk_job_number number = stk_slurm_number(m, job);
+    json_int_t slurm = json_integer_value(json_object_get(job, "job"));
+    const struct stk_slurm_seen *old = stk_slurm_seen_of(m, number);
     struct stk_slurm_job *j = number ? stk_slurm_find(m, number) : NULL;
-    json_int_t id = json_integer_value(json_object_get(job, "job"));
-    const json_t *old;
-    char key[24];
 
-    (void)snprintf(key, sizeof(key), "%lld", (long long)(number ? number : id));
+    if (slurm <= 0 || slurm >= UINT32_MAX)
+        return;
     if (!number) {
-        if (is(job, "running") || json_is_true(json_object_get(job, "completing")))
-            (void)json_object_set(m->theirs, key, job);
-        else
-            (void)json_object_del(m->theirs, key);
+        theirs_news(m, job, (uint32_t)slurm);
         return;
     }
-    old = json_object_get(m->ours, key);
-    if (old && json_integer_value(json_object_get(old, "job")) > id) {
+    if (old && old->slurm != slurm && later(old->job, job)) {
         drop(m, job);
         return;
     }
-    if (old && json_integer_value(json_object_get(old, "job")) != id)
-        drop(m, old);
-    (void)json_object_set(m->ours, key, job);
-    if (j)
+    if (old && old->slurm != slurm)
+        drop(m, old->job);
+    if (stk_slurm_see(m, job, number) && j)
         look(m, j, job);
 }
 
-static void forget(struct stk_slurm *m, json_int_t id)
+static void forget(struct stk_slurm *m, struct stk_slurm_seen *s)
 {
-    char key[24];
-    const char *number;
-    json_t *job;
-    void *next;
+    struct stk_slurm_job *j = s->number ? stk_slurm_find(m, s->number) : NULL;
+    bool gone = j && j->slurm == s->slurm;
 
-    (void)snprintf(key, sizeof(key), "%lld", (long long)id);
-    (void)json_object_del(m->theirs, key);
-    json_object_foreach_safe(m->ours, next, number, job)
-    {
-        if (json_integer_value(json_object_get(job, "job")) == id) {
-            struct stk_slurm_job *j = stk_slurm_find(m, (stk_job_number)strtoul(number, NULL, 10));
-
-            (void)json_object_del(m->ours, number);
-            if (j && j->slurm == id)
-                lost(m, j);
-            return;
-        }
-    }
+    stk_slurm_unsee(m, s);
+    if (gone)
+        lost(m, j);
 }
 
-/* All was told anew: those of ours that were not are gone. */
+/* All was told anew: what was not is gone. */
 static void told_all(struct stk_slurm *m)
 {
-    for (struct stk_slurm_job *j = m->jobs, *next; j; j = next) {
-        char key[16];
-
-        next = j->next;
-        (void)snprintf(key, sizeof(key), "%u", j->number);
-        if (!json_object_get(m->ours, key))
-            lost(m, j);
-    }
+    for (uint32_t i = m->n_seen; i-- > 0;)
+        if (m->seen[i].round != m->round)
+            stk_slurm_unsee(m, &m->seen[i]);
+    for (uint32_t i = 0; i < m->n_jobs; i++)
+        if (!stk_slurm_seen_of(m, m->jobs[i]->number))
+            lost(m, m->jobs[i]);
 }
 
 void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message)
 {
     bool all = json_is_true(json_object_get(message, "all"));
+    struct stk_slurm_seen *s;
     json_t *job;
     size_t i;
 
-    if (all && !m->told_away) { /* the first line of it */
-        (void)json_object_clear(m->ours);
-        (void)json_object_clear(m->theirs);
-        m->told_away = true;
-    }
+    if (all && !m->telling) /* the first line of it */
+        m->round++;
+    m->telling = all;
     json_array_foreach(json_object_get(message, "jobs"), i, job)
     {
         job_news(m, job);
     }
     json_array_foreach(json_object_get(message, "gone"), i, job)
     {
-        forget(m, json_integer_value(job));
+        s = stk_slurm_seen(m, (uint32_t)json_integer_value(job));
+        if (s)
+            forget(m, s);
     }
     if (all && json_is_true(json_object_get(message, "last"))) {
-        m->told_away = false;
+        m->telling = false;
         m->away = false;
         m->why[0] = '\0';
         told_all(m);
         m->ready = true;
     }
-    if (m->nodes && m->off)
-        stk_slurm_cluster_off(m);
+    stk_slurm_use_tell(m);
 }

@@ -31,18 +31,20 @@ static void answered(struct stk_slurm *m, const struct stk_slurm_ask *a, const j
         a->fn(j, answer);
 }
 
+/* Answers come in the order of the requests. */
 static void take_answer(struct stk_slurm *m, const json_t *o)
 {
     json_int_t id = json_integer_value(json_object_get(o, "id"));
 
-    for (uint32_t i = 0; i < m->n_asks; i++)
-        if (m->asks[i].id == id) {
-            struct stk_slurm_ask a = m->asks[i];
+    while (m->first_ask < m->n_asks) {
+        struct stk_slurm_ask a = m->asks[m->first_ask++];
 
-            m->asks[i] = m->asks[--m->n_asks];
-            answered(m, &a, o);
-            return;
-        }
+        answered(m, &a, a.id == id ? o : NULL);
+        if (a.id == id)
+            break;
+    }
+    if (m->first_ask == m->n_asks)
+        m->first_ask = m->n_asks = 0;
 }
 
 static void take_away(struct stk_slurm *m, const json_t *o)
@@ -137,11 +139,13 @@ static void on_end(uv_process_t *p, int64_t status, int sig)
     if (!m->why[0])
         (void)snprintf(m->why, sizeof(m->why), "stoker-libslurm ended");
     m->away = true;
-    while (m->n_asks > 0 && !m->closing) {
-        struct stk_slurm_ask a = m->asks[--m->n_asks];
+    m->telling = false;
+    while (m->first_ask < m->n_asks && !m->closing) {
+        struct stk_slurm_ask a = m->asks[m->first_ask++];
 
         answered(m, &a, NULL);
     }
+    m->first_ask = m->n_asks = 0;
     m->open_handles = 3;
     uv_close((uv_handle_t *)&m->in, on_closed);
     uv_close((uv_handle_t *)&m->out, on_closed);
@@ -207,6 +211,17 @@ static void on_written(uv_write_t *w, int status)
     free(w);
 }
 
+/* Room for one more at the end. */
+static int room(struct stk_slurm *m)
+{
+    if (m->first_ask > m->n_asks / 2) {
+        m->n_asks -= m->first_ask;
+        memmove(m->asks, m->asks + m->first_ask, m->n_asks * sizeof(*m->asks));
+        m->first_ask = 0;
+    }
+    return stk_mem_grow(&m->mem, &m->asks, &m->cap_asks, m->n_asks + 1, sizeof(*m->asks));
+}
+
 static char *line_of(const json_t *o)
 {
     size_t n = json_dumpb(o, NULL, 0, JSON_COMPACT);
@@ -233,7 +248,7 @@ int stk_slurm_ask(struct stk_slurm *m, json_t *take_request, const struct stk_sl
     if (w && m->running && take_request)
         text = line_of(take_request);
     json_decref(take_request);
-    if (!text || stk_mem_grow(&m->mem, &m->asks, &m->cap_asks, m->n_asks + 1, sizeof(a)) < 0) {
+    if (!text || room(m) < 0) {
         free(text);
         free(w);
         return -EAGAIN;
@@ -250,32 +265,21 @@ int stk_slurm_ask(struct stk_slurm *m, json_t *take_request, const struct stk_sl
     return 0;
 }
 
+void stk_slurm_ask_cancel(struct stk_slurm *m, const json_t *job)
+{
+    (void)stk_slurm_ask(
+        m, json_pack("{s:s,s:O}", "op", "cancel", "job", json_object_get(job, "job")), NULL, NULL);
+}
+
 static void free_all(struct stk_slurm *m)
 {
-    while (m->jobs) {
-        struct stk_slurm_job *j = m->jobs;
-
-        m->jobs = j->next;
-        free(j->pieces);
-        free(j->spec);
-        free(j);
-    }
-    for (uint32_t i = 0; i < m->n_nodes; i++) {
-        free(m->nodes[i].name);
-        free(m->nodes[i].gpu_type);
-    }
+    stk_slurm_table_free(m);
+    stk_slurm_cluster_free(m);
     for (uint32_t i = 0; i < m->n_own; i++)
         free(m->own[i]);
     free(m->own);
     free(m->names);
-    free(m->nodes);
-    free(m->off);
     free(m->line);
-    json_decref(m->news);
-    json_decref(m->partitions);
-    json_decref(m->ours);
-    json_decref(m->theirs);
-    json_decref(m->left);
     stk_mem_drop(&m->mem, &m->asks, &m->cap_asks, sizeof(*m->asks));
     free(m);
 }

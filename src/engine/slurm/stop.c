@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stop.c - a job is stopped: cancelled, or, to make room, warned, then requeued and held. */
+#include "engine/slurm/inner.h"
+#include "spec/words.h"
+
+#define NO_SIGNAL (-1)
+
+/* Signal and seconds of a warning; NO_SIGNAL: it wants none. */
+static int warning_of(const struct stk_slurm_job *j, int64_t *ret_s)
+{
+    json_t *spec = j->spec ? json_loads(j->spec, 0, NULL) : NULL,
+           *w = json_object_get(spec, "signal");
+    const char *name = json_string_value(json_object_get(w, "signal"));
+    const json_t *s = json_object_get(w, "seconds");
+    int sig = NO_SIGNAL;
+
+    if (name && stk_words_signal(name, &sig) < 0)
+        sig = NO_SIGNAL;
+    *ret_s = json_is_integer(s) ? json_integer_value(s) : 60;
+    json_decref(spec);
+    return sig > 0 ? sig : NO_SIGNAL;
+}
+
+json_t *stk_slurm_request(const char *op, const struct stk_slurm_job *j)
+{
+    return json_pack("{s:s,s:I}", "op", op, "job", (json_int_t)j->slurm);
+}
+
+/* Out of Slurm's hands, and held there. */
+void stk_slurm_put_back(struct stk_slurm *m, struct stk_slurm_job *j)
+{
+    json_t *o = stk_slurm_request(j->where == STK_S_RUNNING ? "requeue" : "update", j);
+
+    stk_slurm_harder_at(j, 0);
+    j->requeued = true;
+    if (j->where != STK_S_RUNNING)
+        (void)json_object_set_new(o, "hold", json_true());
+    (void)stk_slurm_ask(m, o, NULL, NULL);
+}
+
+void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j)
+{
+    int64_t seconds = 0;
+    int sig;
+    json_t *o;
+
+    if (j->where == STK_S_UNSENT) {
+        stk_slurm_exited(m, j, j->stop.cause, 0, "stopped before it was started");
+        return;
+    }
+    if (j->where == STK_S_ASKED || j->where == STK_S_ENDED)
+        return; /* when the answer comes */
+    if (j->stop.cause == STK_CAUSE_CANCELLED) {
+        (void)stk_slurm_ask(m, stk_slurm_request("cancel", j), NULL, NULL);
+        return;
+    }
+    sig = j->stop.kill || j->where != STK_S_RUNNING ? NO_SIGNAL : warning_of(j, &seconds);
+    if (sig == NO_SIGNAL) {
+        stk_slurm_put_back(m, j);
+        return;
+    }
+    o = stk_slurm_request("signal", j);
+    (void)json_object_set_new(o, "signal", json_integer(sig));
+    (void)stk_slurm_ask(m, o, NULL, NULL);
+    stk_slurm_harder_at(j, stk_slurm_ms() + seconds * 1000);
+}

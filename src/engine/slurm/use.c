@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* use.c - GPUs that cannot be used: those of drained nodes, and those that others' jobs have.
+ *
+ * Slurm tells GPUs apart by index and chooses which a job gets; the core counts with its own bits.
+ * So GPUs that others' jobs have are taken off the core's free ones by number: the same indices if
+ * these are free, else others.
+ *
+ * What our jobs and others' have is kept by node as jobs come and go, so that a piece of news costs
+ * what it is about. */
+#include <string.h>
+
+#include "engine/slurm/inner.h"
+#include "model/node.h"
+
+uint32_t stk_slurm_count_gpus(const json_t *list, const char **ret_type)
+{
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *g = json_array_get(list, i);
+
+        n += (uint32_t)json_integer_value(json_object_get(g, "count"));
+        if (ret_type && !**ret_type)
+            *ret_type = json_string_value(json_object_get(g, "type"));
+    }
+    return n < STK_MAX_NODE_GPUS ? n : STK_MAX_NODE_GPUS;
+}
+
+void stk_slurm_use_changed(struct stk_slurm *m, uint32_t node)
+{
+    if (!m->use[node].changed)
+        m->changed[m->n_changed++] = node;
+    m->use[node].changed = true;
+}
+
+void stk_slurm_use_ours(struct stk_slurm *m, const struct stk_slurm_job *j, bool on)
+{
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        uint32_t node = j->pieces[i].node.i;
+
+        if (on)
+            m->use[node].taken |= j->pieces[i].mask;
+        else
+            m->use[node].taken &= ~j->pieces[i].mask;
+        stk_slurm_use_changed(m, node);
+    }
+}
+
+static void count_index(struct stk_slurm_use *u, const json_t *gpus, int by)
+{
+    for (size_t i = 0; i < json_array_size(gpus); i++) {
+        const json_t *list = json_object_get(json_array_get(gpus, i), "indices");
+
+        for (size_t k = 0; k < json_array_size(list); k++) {
+            uint16_t *n = &u->index[json_integer_value(json_array_get(list, k)) & 63];
+
+            *n = (uint16_t)(*n + by);
+        }
+    }
+}
+
+void stk_slurm_use_theirs(struct stk_slurm *m, const json_t *job, bool on)
+{
+    const json_t *piece;
+    size_t i;
+
+    json_array_foreach(json_object_get(job, "pieces"), i, piece)
+    {
+        uint32_t node = stk_slurm_find_node(m, json_string_value(json_object_get(piece, "node")));
+        const json_t *gpus = json_object_get(piece, "gpus");
+        uint32_t n = stk_slurm_count_gpus(gpus, NULL);
+
+        if (node == m->n_nodes)
+            continue;
+        m->use[node].others = on ? m->use[node].others + n : m->use[node].others - n;
+        count_index(&m->use[node], gpus, on ? 1 : -1);
+        stk_slurm_use_changed(m, node);
+    }
+}
+
+static uint64_t all_of(uint32_t gpus)
+{
+    return gpus >= 64 ? UINT64_MAX : (UINT64_C(1) << gpus) - 1;
+}
+
+/* The core's bits that stand for what others have. */
+static uint64_t choose(const struct stk_slurm *m, uint32_t node)
+{
+    const struct stk_slurm_use *u = &m->use[node];
+    uint64_t free = all_of(m->nodes[node].gpus) & ~u->taken, mask = 0;
+
+    for (uint32_t i = 0; i < 64; i++)
+        mask |= (uint64_t)(u->index[i] > 0) << i;
+    mask &= free;
+    while ((uint32_t)__builtin_popcountll(mask) > u->others)
+        mask &= mask - 1;
+    for (uint64_t left = free & ~mask; left && (uint32_t)__builtin_popcountll(mask) < u->others;) {
+        uint64_t last = UINT64_C(1) << (63 - __builtin_clzll(left));
+
+        mask |= last;
+        left &= ~last;
+    }
+    return mask;
+}
+
+static uint64_t off_of(const struct stk_slurm *m, uint32_t node)
+{
+    const json_t *o = json_object_get(m->news, m->nodes[node].name);
+    const char *state = json_string_value(json_object_get(o, "state"));
+
+    if (state && (strcmp(state, "drain") == 0 || strcmp(state, "maint") == 0))
+        return all_of(m->nodes[node].gpus);
+    return choose(m, node);
+}
+
+void stk_slurm_use_tell(struct stk_slurm *m)
+{
+    while (m->n_changed > 0 && m->ready) {
+        uint32_t node = m->changed[--m->n_changed];
+        uint64_t off = off_of(m, node);
+
+        m->use[node].changed = false;
+        if (off != m->use[node].off && m->cfg.off)
+            m->cfg.off(m->cfg.ctx, node, off);
+        m->use[node].off = off;
+    }
+}
