@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* baseline.c - periods that were marked, to compare others with; and what was changed when.
+/* baseline.c - periods that were marked, to compare others with.
  *
  * The figures of a period are counted by stoker-whatif, beside the daemon: a request for them waits
  * until it has answered. Those of a baseline are kept with it, because its jobs may be forgotten
@@ -13,47 +13,8 @@
 #include "api/show.h"
 
 #define MAX_COUNTING 8 /* at once */
-#define MAX_NOTES 500
 #define MAX_NAME 64
 #define MAX_NOTE 1000
-
-/* ---- notes ---- */
-
-static int add_note(void *ctx, const struct stk_note *n)
-{
-    json_t *o = json_pack("{s:o,s:s,s:o,s:s}", "at", stk_show_time(n->at), "kind", n->kind, "user",
-                          *n->user ? json_string(n->user) : json_null(), "text", n->text);
-
-    return json_array_append_new(ctx, o) < 0 ? -ENOMEM : 0;
-}
-
-static json_t *notes_of(struct stk_api *a, double since, double until, struct stk_err *err)
-{
-    const struct stk_note_query q = {(stk_time)(since * 1e6), (stk_time)(until * 1e6), MAX_NOTES};
-    json_t *list = json_array();
-
-    if (stk_store_notes(stk_live_store(a->cfg.live), &q, add_note, list, err) < 0) {
-        json_decref(list);
-        list = NULL;
-    }
-    return list;
-}
-
-void stk_do_notes(void *ctx, struct stk_request *r)
-{
-    struct stk_err err = {""};
-    uint64_t since, until;
-    json_t *list;
-
-    if (stk_request_number(r, "since", 0, INT32_MAX * UINT64_C(4), &since) < 0 ||
-        stk_request_number(r, "until", 0, INT32_MAX * UINT64_C(4), &until) < 0)
-        return;
-    list = notes_of(ctx, (double)since, (double)until, &err);
-    if (list)
-        stk_request_json(r, 200, json_pack("{s:o}", "notes", list));
-    else
-        stk_api_fail(r, -EIO, &err);
-}
 
 /* ---- baselines ---- */
 
@@ -158,8 +119,8 @@ static int finish_new(struct counting *c, json_t *figures, json_t **ret, struct 
 
 static int finish_compare(struct counting *c, json_t *figures, json_t **ret, struct stk_err *err)
 {
-    json_t *notes =
-        notes_of(c->api, json_number_value(json_object_get(c->baseline, "since")), c->until, err);
+    json_t *notes = stk_api_notes(c->api, json_number_value(json_object_get(c->baseline, "since")),
+                                  c->until, err);
 
     if (!notes)
         return -EIO;

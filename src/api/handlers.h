@@ -102,11 +102,15 @@ void stk_api_questions_free(struct stk_api *a);
 /* A question for stoker-whatif about a period; new reference. */
 json_t *stk_api_ask(struct stk_api *a, const char *task, double since, double until);
 
+/* notes.c: of a period, the latest first; NULL with a sentence */
+json_t *stk_api_notes(struct stk_api *a, double since, double until, struct stk_err *err);
+
 /* The handlers. */
 typedef void stk_handler(void *ctx, struct stk_request *r);
 /* what people compare with */
 stk_handler stk_do_whatif_new, stk_do_whatifs, stk_do_whatif, stk_do_whatif_delete, stk_do_notes,
-    stk_do_baselines, stk_do_baseline_new, stk_do_baseline_delete, stk_do_baseline_compare;
+    stk_do_note_new, stk_do_baselines, stk_do_baseline_new, stk_do_baseline_delete,
+    stk_do_baseline_compare, stk_do_policies;
 stk_handler stk_do_jobs, stk_do_submit, stk_do_job, stk_do_verb, stk_do_act, stk_do_why,
     stk_do_defrag_plan, stk_do_defrag, stk_do_log, stk_do_wait, stk_do_report, stk_do_control,
     stk_do_items, stk_do_history, stk_do_nodes, stk_do_gpus, stk_do_topology, stk_do_cluster,

@@ -12,12 +12,10 @@
 
 #include "api/child.h"
 #include "api/handlers.h"
+#include "api/question.h"
 #include "api/show.h"
 
-#define MAX_LINE 16                         /* questions that wait or run */
-#define MAX_IMPORT ((size_t)8 << 20)        /* bytes of a trace in a question */
-#define MAX_PERIOD (INT64_C(366) * 86400)   /* seconds */
-#define MAX_QUESTION_SHOWN ((size_t)262144) /* bytes of what is kept of it */
+#define MAX_LINE 16 /* questions that wait or run */
 
 struct stk_question {
     struct stk_question *next;
@@ -60,9 +58,13 @@ static int add_answer(void *ctx, const struct stk_answer *a)
 {
     struct listing *l = ctx;
     bool done = strcmp(a->state, "done") == 0;
-    json_t *o = json_pack("{s:I,s:o,s:s,s:s,s:f,s:s,s:o}", "id", (json_int_t)a->id, "at",
+    json_t *question = parsed(a->question), *sum = json_object_get(question, "summary");
+    json_t *o = json_pack("{s:I,s:o,s:s,s:s,s:f,s:s,s:O,s:O?}", "id", (json_int_t)a->id, "at",
                           stk_show_time(a->at), "user", a->user, "state", a->state, "progress", 1.0,
-                          "step", "", "question", parsed(a->question));
+                          "step", "", "question", question, "summary", sum);
+
+    (void)json_object_del(question, "summary");
+    json_decref(question);
 
     l->uid = a->uid;
     l->newest = a->id > l->newest ? a->id : l->newest;
@@ -70,6 +72,25 @@ static int add_answer(void *ctx, const struct stk_answer *a)
     if (l->results)
         (void)json_object_set_new(o, "result", done ? parsed(a->result) : json_null());
     return json_array_append_new(l->list, o) < 0 ? -ENOMEM : 0;
+}
+
+/* The most important of what came out, so that a list can say it; kept with the question. */
+static json_t *summary(json_t *result)
+{
+    static const char *const sides[] = {"recorded", "before", "after"}, *const figures[] = {
+                                                                            "avg_wait_s",
+                                                                            "avg_jct_s",
+                                                                            "utilization"};
+    json_t *o = json_object();
+
+    for (size_t i = 0; i < sizeof(sides) / sizeof(*sides); i++) {
+        json_t *from = json_object_get(result, sides[i]), *side = json_object();
+
+        for (size_t k = 0; k < sizeof(figures) / sizeof(*figures); k++)
+            (void)json_object_set(side, figures[k], json_object_get(from, figures[k]));
+        (void)json_object_set_new(o, sides[i], side);
+    }
+    return o;
 }
 
 static int keep(struct stk_question *q, const char *state, json_t *result)
@@ -135,6 +156,8 @@ static void finish(struct stk_question *q, json_t *result, const char *error)
 {
     json_t *text = error ? json_string(error) : NULL;
 
+    if (!error)
+        (void)json_object_set_new(q->shown, "summary", summary(result));
     (void)keep(q, error ? "failed" : "done", error ? text : result);
     json_decref(text);
     question_free(q);
@@ -182,62 +205,6 @@ void stk_api_questions_free(struct stk_api *a)
 
 /* ---- asking ---- */
 
-static int bad(struct stk_request *r, const char *text)
-{
-    stk_request_error(r, 400, NULL, "%s", text);
-    return -EINVAL;
-}
-
-static int check_period(struct stk_request *r, json_t *body, double now)
-{
-    json_t *since = json_object_get(body, "since"), *until = json_object_get(body, "until");
-    double from = json_number_value(since), to = until ? json_number_value(until) : now;
-
-    if (!json_is_number(since) || (until && !json_is_number(until)))
-        return bad(r, "since and until are seconds since 1970; since must be given");
-    if (from < 0 || from >= to || to - from > MAX_PERIOD)
-        return bad(r, "since must be before until, and the period at most 366 days");
-    return 0;
-}
-
-static int check_import(struct stk_request *r, json_t *import)
-{
-    json_t *text = json_object_get(import, "text"), *v;
-    const char *key;
-
-    json_object_foreach(import, key, v)
-    {
-        if (!json_is_string(v) ||
-            (strcmp(key, "text") != 0 && strcmp(key, "format") != 0 && strcmp(key, "cluster") != 0))
-            return bad(r, "import has text, format and cluster, which are texts");
-    }
-    if (!json_is_string(text))
-        return bad(r, "import.text must be the text of a trace");
-    if (json_string_length(text) > MAX_IMPORT)
-        return bad(r, "import.text is larger than 8 MiB; stoker sim reads larger ones");
-    return 0;
-}
-
-static int check_question(struct stk_request *r, json_t *body, double now)
-{
-    json_t *import = json_object_get(body, "import"), *changes = json_object_get(body, "changes"),
-           *v;
-    const char *key;
-
-    json_object_foreach(body, key, v)
-    {
-        if (strcmp(key, "since") != 0 && strcmp(key, "until") != 0 && strcmp(key, "import") != 0 &&
-            strcmp(key, "changes") != 0 && strcmp(key, "title") != 0)
-            return bad(r, "a question has since and until, or import; changes; and title");
-    }
-    if (!json_is_object(body) || (changes && !json_is_object(changes)))
-        return bad(r, "changes must be an object: policy, add_nodes, quotas");
-    v = json_object_get(body, "title");
-    if (v && (!json_is_string(v) || json_string_length(v) > 200))
-        return bad(r, "title is a text of at most 200 bytes");
-    return import ? check_import(r, import) : check_period(r, body, now);
-}
-
 /* Room in the line for this user. */
 static int check_line(struct stk_api *a, struct stk_request *r, const struct stk_who *who)
 {
@@ -284,23 +251,6 @@ json_t *stk_api_ask(struct stk_api *a, const char *task, double since, double un
                      since, "until", until, "now", (double)stk_api_now(a) / 1e6, "world", world);
 }
 
-/* What is kept of a question: what was imported is not. */
-static json_t *shorten(json_t *body, double until)
-{
-    json_t *o = json_copy(body), *import = json_object_get(o, "import"), *v;
-
-    if (import) {
-        v = json_copy(import);
-        (void)json_object_set_new(
-            v, "bytes", json_integer((json_int_t)json_string_length(json_object_get(v, "text"))));
-        (void)json_object_del(v, "text");
-        (void)json_object_set_new(o, "import", v);
-    } else if (!json_object_get(o, "until")) {
-        (void)json_object_set_new(o, "until", json_real(until));
-    }
-    return o;
-}
-
 static struct stk_question *make(struct stk_api *a, const struct stk_who *who, json_t *body)
 {
     struct stk_question *q = calloc(1, sizeof(*q));
@@ -312,7 +262,7 @@ static struct stk_question *make(struct stk_api *a, const struct stk_who *who, j
     q->api = a;
     q->at = stk_api_now(a);
     q->who = *who;
-    q->shown = shorten(body, now);
+    q->shown = stk_question_shown(body, now);
     q->ask = stk_api_ask(a, "whatif", json_number_value(json_object_get(body, "since")),
                          until ? json_number_value(until) : now);
     (void)json_object_set(q->ask, "changes", json_object_get(body, "changes"));
@@ -333,7 +283,8 @@ void stk_do_whatif_new(void *ctx, struct stk_request *r)
 
     if (stk_request_body(r, &body) < 0)
         return;
-    if (check_question(r, body, (double)stk_api_now(a) / 1e6) < 0 || check_line(a, r, who) < 0) {
+    if (stk_question_check(r, body, (double)stk_api_now(a) / 1e6) < 0 ||
+        check_line(a, r, who) < 0) {
         json_decref(body);
         return;
     }

@@ -122,6 +122,20 @@ static int rm(struct stk_ask *k)
     return rc;
 }
 
+static int note(struct stk_ask *k)
+{
+    json_t *body = json_pack("{s:s}", "text", k->a->words[1]), *reply = NULL;
+    int rc = stk_ask_do(k, "POST", "/v1/notes", body, &reply);
+
+    if (rc == STK_EXIT_OK && k->json)
+        stk_print_json(reply);
+    else if (rc == STK_EXIT_OK)
+        (void)printf("noted\n");
+    json_decref(body);
+    json_decref(reply);
+    return rc;
+}
+
 static int list(struct stk_ask *k)
 {
     static const struct stk_column columns[] = {
@@ -163,9 +177,10 @@ static int run_baseline(const struct stk_args *a)
         {"add", "under which name?", add, false},
         {"rm", "which baseline? (stoker baseline list)", rm, false},
         {"compare", "with which baseline? (stoker baseline list)", compare, false},
+        {"note", "what was changed?", note, false},
         {0}};
 
-    return stk_ask_verb(a, verbs, "list, add NAME --since WHEN, rm NAME or compare NAME");
+    return stk_ask_verb(a, verbs, "list, add NAME --since WHEN, rm NAME, compare NAME or note TEXT");
 }
 
 static const struct stk_option own[] = {
@@ -182,12 +197,13 @@ static const struct stk_options groups[] = {{"options", own}, {0}};
 const struct stk_command stk_cmd_baseline = {
     .name = "baseline",
     .synopsis = "list\nadd NAME --since WHEN [--until WHEN] [--note TEXT]\nrm NAME\n"
-                "compare NAME [--since WHEN] [--until WHEN]",
+                "compare NAME [--since WHEN] [--until WHEN]\nnote TEXT",
     .help = "mark a period, and compare another with it",
     .about = "After a change of policy or configuration: how were jobs, waits and utilization\n"
              "before, how are they now, and what was changed when. The figures of a baseline are\n"
-             "kept when its jobs are forgotten.",
-    .complete = "list add rm compare",
+             "kept when its jobs are forgotten. The daemon writes down what is changed in it; a\n"
+             "note is for what it cannot know of, such as a new driver.",
+    .complete = "list add rm compare note",
     .options = groups,
     .section = STK_SECTION_SITE,
     .run = run_baseline,

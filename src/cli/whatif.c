@@ -119,6 +119,8 @@ static int make_question(const struct stk_ask *k, json_t **ret)
         rc = add_quota(k, changes, text);
     if ((text = stk_arg(k->a, "add-nodes")))
         (void)json_object_set_new(changes, "add_nodes", json_string(text));
+    if ((text = stk_arg(k->a, "remove-nodes")))
+        (void)json_object_set_new(changes, "remove_nodes", json_string(text));
     if ((text = stk_arg(k->a, "title")))
         (void)json_object_set_new(q, "title", json_string(text));
     if (rc == STK_EXIT_OK && (text = stk_arg(k->a, "trace")))
@@ -366,6 +368,7 @@ static const struct stk_option own[] = {
     {"set", 0, "NAME=VALUE",
      "bundle, order, backfill, place, preempt or a parameter;\nmay be repeated", NULL},
     {"add-nodes", 0, "SPEC", "more machines: 4x8:H100, joined by +", NULL},
+    {"remove-nodes", 0, "SPEC", "fewer machines, likewise", NULL},
     {"quota", 0, "TENANT.NAME=N", "limit, guarantee or weight of a tenant; may be repeated", NULL},
     {"title", 0, "TEXT", "to know it by", NULL},
     {"no-wait", 0, NULL, "only ask; stoker whatif show ID has the answer", NULL},

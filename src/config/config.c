@@ -14,7 +14,6 @@
 
 #include "base/near.h"
 #include "base/utf8.h"
-#include "policy/registry.h"
 #include "yaml/yaml.h"
 
 #define MAX_DEPTH 3
@@ -328,18 +327,6 @@ int stk_config_load(const char *path, struct stk_config *c, struct stk_err *err)
     return rc;
 }
 
-/* Where nobody says otherwise, the policies know reservations, and no guarantees are kept: what is
- * kept free for one job is kept from all others. */
-static int keep_free_for_gangs(struct stk_setup *u, struct stk_err *err)
-{
-    const struct stk_param *after = stk_param_find("drain.after_s", NULL);
-
-    if (u->preempt->pass || u->preempt->fair || stk_params_has(&u->params, after) ||
-        u->params.n >= STK_MAX_PARAMS)
-        return 0;
-    return stk_params_set(&u->params, after, STK_CONFIG_DRAIN_AFTER, err);
-}
-
 int stk_config_setup(const struct stk_config *c, struct stk_setup *ret, struct stk_err *err)
 {
     const struct stk_setup_words w = {c->policy.bundle,   c->policy.order,
@@ -352,5 +339,5 @@ int stk_config_setup(const struct stk_config *c, struct stk_setup *ret, struct s
     if (rc == 0 && ret->order->advised)
         return stk_err_set(err, -EINVAL, "order %s has no adviser here yet: it is for stoker sim",
                            ret->order->name);
-    return rc < 0 ? rc : keep_free_for_gangs(ret, err);
+    return rc < 0 ? rc : stk_setup_serve(ret, err);
 }

@@ -14,7 +14,6 @@
 #include "model/demand.h"
 #include "teams/teams.h"
 
-#define STK_CONFIG_DRAIN_AFTER "7200"        /* drain.after_s where nobody says it */
 #define STK_CONFIG_MAX_FILE ((size_t)262144) /* bytes */
 #define STK_CONFIG_MAX_LIST 1024u            /* names in a list */
 #define STK_CONFIG_NO_GPUS UINT32_MAX        /* virtual_gpus was not said */

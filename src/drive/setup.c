@@ -206,6 +206,16 @@ int stk_setup_resolve(const struct stk_setup_words *w, struct stk_setup *ret_set
     return 0;
 }
 
+int stk_setup_serve(struct stk_setup *s, struct stk_err *err)
+{
+    const struct stk_param *after = stk_param_find("drain.after_s", NULL);
+
+    if (s->preempt->pass || s->preempt->fair || stk_params_has(&s->params, after) ||
+        s->params.n >= STK_MAX_PARAMS)
+        return 0;
+    return stk_params_set(&s->params, after, STK_SETUP_DRAIN_AFTER, err);
+}
+
 void stk_setup_describe(const struct stk_setup *s, char *buf, size_t size)
 {
     int n = snprintf(buf, size, "order=%s backfill=%s place=%s preempt=%s", s->order->name,

@@ -7,6 +7,8 @@
 #include "base/err.h"
 #include "core/policy.h"
 
+#define STK_SETUP_DRAIN_AFTER "7200" /* drain.after_s of a daemon where nobody says it */
+
 struct stk_setup_words { /* as given; NULL: not */
     const char *bundle, *order, *backfill, *place, *preempt;
     const char *const *params; /* "k=v" */
@@ -29,6 +31,9 @@ struct stk_setup {
  * one does not. */
 int stk_setup_resolve(const struct stk_setup_words *w, struct stk_setup *ret_setup,
                       struct stk_err *err);
+/* What a daemon adds where nobody says otherwise, the policies know reservations, and no guarantees
+ * are kept: GPUs are kept free for jobs that others pass for too long. */
+int stk_setup_serve(struct stk_setup *s, struct stk_err *err);
 /* Whether "k=v" means anything to the policies of this setup. */
 bool stk_setup_uses(const struct stk_setup *s, const char *kv);
 void stk_setup_describe(const struct stk_setup *s, char *buf, size_t size);

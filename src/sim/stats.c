@@ -259,7 +259,9 @@ static uint32_t *rows_of_tenants(const struct stk_trace *t, const uint32_t *tena
 static uint32_t row_of_job(const struct stk_run_result *r, const struct stk_trace *t,
                            const uint32_t *row, uint32_t i)
 {
-    return r->jobs[i].end < 0 || t->jobs[i].tenant >= n_tenants(t) ? 0 : row[t->jobs[i].tenant];
+    if (r->jobs[i].end < 0 || (r->recorded_only && !t->jobs[i].recorded))
+        return 0;
+    return t->jobs[i].tenant >= n_tenants(t) ? 0 : row[t->jobs[i].tenant];
 }
 
 /* The waits of all rows lie one row after the other in 'waits'; at[i] is where row i ends. */
@@ -277,6 +279,8 @@ static void rows_finish(struct stk_tenant_wait *rows, uint32_t n, stk_time *wait
         rows[i].p50_wait_s = percentile(v, rows[i].jobs, 50, 100);
         rows[i].p90_wait_s = percentile(v, rows[i].jobs, 90, 100);
         rows[i].gpu_hours /= US_PER_HOUR;
+        if (rows[i].jobs)
+            rows[i].avg_jct_s /= rows[i].jobs * (double)STK_SECOND;
     }
 }
 
@@ -301,6 +305,7 @@ int stk_tenant_waits(const struct stk_run_result *r, const struct stk_trace *t,
             continue;
         ret_rows[k - 1].jobs++;
         ret_rows[k - 1].gpu_hours += gpu_us(&t->jobs[i]);
+        ret_rows[k - 1].avg_jct_s += (double)(r->jobs[i].end - t->jobs[i].submit);
     }
     for (uint32_t i = 0; i < n; i++)
         at[i + 1] = at[i] + ret_rows[i].jobs;

@@ -25,7 +25,7 @@ void stk_times_sort(stk_time *v, stk_time *scratch, size_t n);
 struct stk_tenant_wait {
     uint32_t tenant; /* in trace->tenants */
     uint32_t jobs;   /* that ended */
-    double avg_wait_s, p50_wait_s, p90_wait_s;
+    double avg_wait_s, p50_wait_s, p90_wait_s, avg_jct_s;
     double gpu_hours; /* of those jobs */
 };
 

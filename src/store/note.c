@@ -53,7 +53,7 @@ int stk_store_notes(struct stk_store *st, const struct stk_note_query *q, stk_no
     sqlite3_stmt *s;
     int rc = stk_db_once(st,
                          "SELECT id, at, kind, user, text, world FROM note WHERE at >= ?1 AND at < "
-                         "?2 ORDER BY id DESC LIMIT ?3",
+                         "?2 ORDER BY at DESC, id DESC LIMIT ?3",
                          &s, err);
 
     if (rc < 0)

@@ -350,7 +350,7 @@ int stk_store_meta_get(struct stk_store *st, const char *name, char **ret_value,
 struct stk_note { /* something was changed */
     int64_t id;
     stk_time at;
-    const char *kind, *user, *text; /* "config", "quota", "rule"; who, ""; a sentence */
+    const char *kind, *user, *text; /* "config", "quota", "rule", "note"; who, ""; a sentence */
     const char *world;              /* JSON: how things are from then on; "": as before */
 };
 typedef int (*stk_note_fn)(void *ctx, const struct stk_note *n);

@@ -37,7 +37,9 @@ static int after_turn(void *ctx, struct stk_core *core, stk_time now, struct stk
     return 0;
 }
 
-static int as_json(const struct stk_run_result *r, json_t **ret, struct stk_err *err)
+/* The totals and the tenants; of the run only its samples are needed any more. */
+static int as_json(struct stk_run_result *r, const struct stk_trace *t, json_t **ret,
+                   struct stk_err *err)
 {
     char *text = NULL;
     size_t len = 0;
@@ -61,6 +63,9 @@ static int as_json(const struct stk_run_result *r, json_t **ret, struct stk_err 
     (void)json_object_del(*ret, "cpu_s");
     (void)json_object_del(*ret, "rss_mib");
     (void)json_object_set_new(*ret, "gpus", json_integer((json_int_t)r->gpus));
+    (void)json_object_set_new(*ret, "tenants", stk_side_tenants(r, t));
+    free(r->jobs);
+    r->jobs = NULL;
     return 0;
 }
 
@@ -69,7 +74,8 @@ static int prepare(const struct stk_whatif *q, struct stk_world *w, struct stk_f
 {
     int rc = 0;
 
-    *o = (struct stk_run_options){.lenient = true, .recorded = true, .last_id = UINT32_MAX};
+    *o = (struct stk_run_options){
+        .lenient = true, .recorded = true, .samples = true, .last_id = UINT32_MAX};
     if (w->has_tenants) {
         o->tenants = &w->tenants;
         if (!w->tenants.of_trace)
@@ -80,47 +86,47 @@ static int prepare(const struct stk_whatif *q, struct stk_world *w, struct stk_f
     return rc;
 }
 
-static int simulate(struct watch watch, struct stk_world *w, json_t **ret, struct stk_err *err)
+static int simulate(struct watch watch, struct stk_world *w, struct stk_run_result *r, json_t **ret,
+                    struct stk_err *err)
 {
     const struct stk_whatif *q = watch.q;
     const struct stk_trace *t = q->trace;
     const struct stk_run_guest guest = {.ctx = &watch, .after = after_turn};
     struct stk_flat_tenants flat = {0};
-    struct stk_run_result r = {0};
     struct stk_run_options o;
     int rc = prepare(q, w, &flat, &o, err);
 
     o.guest = &guest;
-    rc = rc < 0 ? rc : stk_sim_run(t, &w->cluster, &w->setup, &o, &r, err);
+    rc = rc < 0 ? rc : stk_sim_run(t, &w->cluster, &w->setup, &o, r, err);
     if (rc == 0) {
-        r.recorded_only = true;
-        stk_run_result_sum(&r, t, 0, UINT32_MAX);
-        rc = as_json(&r, ret, err);
-        stk_run_result_done(&r);
+        r->recorded_only = true;
+        stk_run_result_sum(r, t, 0, UINT32_MAX);
+        rc = as_json(r, t, ret, err);
     }
     stk_flat_tenants_free(&flat);
     return rc;
 }
 
-static int recorded(const struct stk_whatif *q, json_t **ret, struct stk_err *err)
+static int recorded(const struct stk_whatif *q, struct stk_run_result *r, json_t **ret,
+                    struct stk_err *err)
 {
     struct stk_flat_tenants flat = {0};
-    struct stk_run_result r = {0};
     struct stk_run_options o;
     int rc = prepare(q, q->before, &flat, &o, err);
 
-    rc = rc < 0 ? rc : stk_recorded_run(q->trace, &q->before->cluster, &o, &r, err);
-    if (rc == 0) {
-        rc = as_json(&r, ret, err);
-        stk_run_result_done(&r);
-    }
+    rc = rc < 0 ? rc : stk_recorded_run(q->trace, &q->before->cluster, &o, r, err);
+    rc = rc < 0 ? rc : as_json(r, q->trace, ret, err);
     stk_flat_tenants_free(&flat);
     return rc;
 }
 
-int stk_whatif_compare(const struct stk_whatif *q, json_t **ret, struct stk_err *err)
+/* Where each side stands in what is returned, and its name there. */
+enum side { RECORDED, BEFORE, AFTER, N_SIDES };
+static const char *const names[N_SIDES] = {"recorded", "before", "after"};
+
+static int run_all(const struct stk_whatif *q, struct stk_run_result *runs, json_t **sides,
+                   struct stk_err *err)
 {
-    json_t *past = NULL, *before = NULL, *after = NULL;
     double part = q->after ? 0.45 : 0.9;
     struct watch watch = {.q = q,
                           .what = "the past as it was",
@@ -128,20 +134,32 @@ int stk_whatif_compare(const struct stk_whatif *q, json_t **ret, struct stk_err 
                           .part = part,
                           .first = q->trace->jobs[0].submit,
                           .last = q->trace->jobs[q->trace->n_jobs - 1].submit};
-    int rc = recorded(q, &past, err);
+    int rc = recorded(q, &runs[RECORDED], &sides[RECORDED], err);
 
-    rc = rc < 0 ? rc : simulate(watch, q->before, &before, err);
-    if (rc == 0 && q->after) {
-        watch.what = "the past with the changes";
-        watch.from += part;
-        rc = simulate(watch, q->after, &after, err);
-    }
-    if (rc < 0) {
-        json_decref(past);
-        json_decref(before);
+    rc = rc < 0 ? rc : simulate(watch, q->before, &runs[BEFORE], &sides[BEFORE], err);
+    if (rc < 0 || !q->after)
         return rc;
-    }
-    *ret = json_pack("{s:o,s:o,s:o}", "recorded", past, "before", before, "after",
-                     after ? after : json_null());
-    return *ret ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+    watch.what = "the past with the changes";
+    watch.from += part;
+    return simulate(watch, q->after, &runs[AFTER], &sides[AFTER], err);
+}
+
+int stk_whatif_compare(const struct stk_whatif *q, json_t **ret, struct stk_err *err)
+{
+    struct stk_run_result *runs = calloc(N_SIDES, sizeof(*runs));
+    json_t *sides[N_SIDES] = {NULL}, *o = json_object();
+    int rc = runs ? run_all(q, runs, sides, err) : stk_err_set(err, -ENOMEM, "out of memory");
+
+    for (uint32_t i = 0; i < N_SIDES; i++)
+        (void)json_object_set_new(o, names[i], sides[i] ? sides[i] : json_null());
+    if (rc == 0 && json_object_set_new(o, "series", stk_side_series(runs, names, N_SIDES)) < 0)
+        rc = stk_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; runs && i < N_SIDES; i++)
+        stk_run_result_done(&runs[i]);
+    free(runs);
+    if (rc < 0)
+        json_decref(o);
+    else
+        *ret = o;
+    return rc;
 }

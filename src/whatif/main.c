@@ -148,6 +148,8 @@ static int read_import(json_t *question, struct stk_trace *t, json_t **ret_world
         *ret_world = stk_world_of_words(cluster, present, err);
         rc = *ret_world ? 0 : -EINVAL;
     }
+    if (rc == 0 && json_object_get(json_object_get(question, "changes"), "quotas"))
+        rc = stk_world_take_tenants(*ret_world, t, err);
     return rc;
 }
 

@@ -5,8 +5,10 @@
  *
  *     main.c      a question as JSON on standard input, lines of JSON as answer; limits
  *     past.c      job records of the store become a trace
- *     world.c     machines, tenants and policy as they were, and what is to be changed in them
+ *     world.c     machines, tenants and policy as they were
+ *     changes.c   what is to be different in them
  *     compare.c   recorded, simulated as it was, simulated with the changes
+ *     sides.c     of each of these: the load over time, and its tenants
  *     figures.c   the figures of a period, for baselines
  *     export.c    the past as files for stoker sim
  */
@@ -17,6 +19,7 @@
 
 #include "drive/setup.h"
 #include "sim/cluster.h"
+#include "sim/result.h"
 #include "sim/tenants.h"
 #include "sim/trace.h"
 #include "store/store.h"
@@ -35,15 +38,24 @@ struct stk_world { /* zeroed: empty */
     uint64_t gpus;
 };
 
-/* From its JSON, changed by 'changes' (may be NULL): "policy", "add_nodes", "quotas". -EINVAL with
- * a sentence that begins with the key. stk_world_done() in every case. */
+/* From its JSON, changed by 'changes' (may be NULL). -EINVAL with a sentence that begins with the
+ * key. stk_world_done() in every case. */
 int stk_world_make(struct stk_world *w, json_t *world, json_t *changes, struct stk_err *err);
 /* One that has only machines, as --cluster says them, and the policy 'words' (may be NULL). */
 json_t *stk_world_of_words(const char *cluster, json_t *policy, struct stk_err *err);
+/* The trace's tenants become its own, without limits: so that they can be given some. */
+int stk_world_take_tenants(json_t *world, const struct stk_trace *t, struct stk_err *err);
 void stk_world_done(struct stk_world *w);
 /* The machines as the YAML of --cluster, the tenants and queues as that of --tenants; malloc'ed. */
 char *stk_world_cluster_text(json_t *world);
 char *stk_world_teams_text(json_t *world);
+
+/* ---- changes.c ---- */
+
+extern const char *const stk_world_choices[]; /* of a policy; ends with NULL */
+/* What operators had set, then "quotas", "remove_nodes", "add_nodes" and "policy" of 'changes'. */
+int stk_world_change(json_t *world, json_t *changes, struct stk_err *err);
+int stk_world_add_nodes(json_t *world, json_t *words, struct stk_err *err);
 
 /* ---- past.c ---- */
 
@@ -71,8 +83,19 @@ struct stk_whatif {
     void *ctx;
 };
 
-/* {"recorded": {...}, "before": {...}, "after": {...}}; what is not known is null. */
+/* {"recorded": {...}, "before": {...}, "after": {...}, "series": {...}}; what is not known is
+ * null. */
 int stk_whatif_compare(const struct stk_whatif *q, json_t **ret, struct stk_err *err);
+
+/* ---- sides.c ---- */
+
+#define STK_WHATIF_TENANTS 64u /* with the most GPU-time */
+
+/* How each of the trace's tenants fared, as a list; NULL: out of memory. */
+json_t *stk_side_tenants(const struct stk_run_result *r, const struct stk_trace *t);
+/* The load of runs over time, of each as "gpus" and "waiting"; they have samples. "names" has a
+ * name for each; one without jobs is not there. NULL: out of memory. */
+json_t *stk_side_series(const struct stk_run_result *runs, const char *const *names, uint32_t n);
 
 /* ---- figures.c ---- */
 

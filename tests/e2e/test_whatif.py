@@ -77,7 +77,54 @@ def test_the_past_is_replayed_as_it_was_and_with_changes(past):
     assert q["state"] == "done", q
     assert (q["result"]["before"]["gpus"], q["result"]["after"]["gpus"]) == (4, 8)
     assert "backfill=easy" in q["result"]["after"]["policies"] and "backfill=none" in q["result"]["before"]["policies"]
-    check(past, "WhatIfs", past.get("/v1/whatif"))
+    listed = past.get("/v1/whatif")
+    check(past, "WhatIfs", listed)
+    assert listed["questions"][0]["summary"]["after"]["avg_wait_s"] == q["result"]["after"]["avg_wait_s"]
+    assert "result" not in listed["questions"][0] and "summary" not in listed["questions"][0]["question"]
+
+
+def test_the_load_over_time_and_the_tenants_are_in_the_answer(past):
+    q = answer(past, {"since": past.began, "changes": {"add_nodes": "2x4", "remove_nodes": "1x4"}})
+    assert q["state"] == "done", q
+    r = q["result"]
+    assert r["machines"]["after"][0]["count"] == 2 and r["machines"]["before"][0]["count"] == 1
+    assert r["before"]["gpus"] == 4 and r["after"]["gpus"] == 8
+    (vision,) = r["before"]["tenants"]
+    assert vision["tenant"] == "vision" and vision["jobs"] == 4
+    assert vision["avg_wait_s"] == pytest.approx(r["before"]["avg_wait_s"], abs=0.01)
+    assert vision["avg_jct_s"] == pytest.approx(r["before"]["avg_jct_s"], abs=0.01)
+    s = r["series"]
+    for side in ("recorded", "before", "after"):
+        gpus, waiting = s[side]["gpus"], s[side]["waiting"]
+        assert len(gpus) == len(waiting) <= 240
+        # never more than the limit of vision; what was in use adds up to the GPU-hours
+        assert 0 < max(x for x in gpus if x is not None) <= 3
+        hours = sum(x for x in gpus if x is not None) * s["step_s"] / 3600
+        assert hours == pytest.approx(r[side]["gpu_hours"], rel=0.1), side
+
+
+def test_the_world_is_resolved_as_the_daemon_does(tmp_path):
+    """Where tenants are configured and no bundle is, the daemon runs "teams": so does what is simulated."""
+    with daemon_lib.Daemon(tmp_path, gpus=2, config="tenants:\n  - {name: a, users: [root]}\n") as d:
+        began = time.time() - 1
+        d.wait(d.submit(command=["/bin/true"], gpus=1))
+        r = answer(d, {"since": began, "changes": {"policy": {"preempt": "none"}}})["result"]
+        assert "order=fairshare" in r["before"]["policies"] and "preempt=reclaim" in r["before"]["policies"]
+        assert "drain.after_s=7200" in r["after"]["policies"]
+
+
+def test_what_there_is_to_choose_from(past):
+    p = past.get("/v1/policies")
+    check(past, "Policies", p)
+    assert p["present"] == "fifo" and p["words"]["bundle"] == "fifo"
+    names = [b["name"] for b in p["bundles"]]
+    assert "easy" in names and "teams" in names and "hetero" not in names and "lucid-srtf" not in names
+    for kind in ("order", "backfill", "place", "preempt"):
+        for policy in p[kind]:
+            assert set(policy["params"]) <= set(p["params"]), policy
+    for bundle in ("easy", "fair", "teams"):  # what is offered can be asked for
+        q = answer(past, {"since": past.began, "changes": {"policy": {"bundle": bundle}}})
+        assert q["state"] == "done", q["error"]
 
 
 @pytest.mark.parametrize("question,sentence", [
@@ -87,6 +134,8 @@ def test_the_past_is_replayed_as_it_was_and_with_changes(past):
     ({"since": 1, "until": 2, "what": 1}, "a question has"),
     ({"import": {"format": "sacct"}}, "import.text"),
     ({"import": {"text": "x" * (9 << 20)}}, "larger than 8 MiB"),
+    ({"import": {"text": "x", "name": "n" * 3000}}, "at most 2048 bytes"),
+    ({"since": 1, "until": 2, "changes": {"policy": {"params": ["x" * 300000]}}}, "more than 256 KiB"),
 ])
 def test_what_is_no_question_is_refused(past, question, sentence):
     assert sentence in answer(past, question, code=400)
@@ -101,6 +150,10 @@ def test_what_is_no_question_is_refused(past, question, sentence):
     ({"quotas": {"vision": {"limit": -1}}}, "a number from 0 on"),
     ({"add_nodes": "/etc/passwd"}, "words such as 4x8:H100"),
     ({"add_nodes": "1000000x8"}, "at most 100000 nodes"),
+    ({"remove_nodes": "../x"}, "remove_nodes must be words such as 4x8:H100"),
+    ({"remove_nodes": "2x4"}, "not that many nodes of 4 GPUs"),
+    ({"remove_nodes": "1x4:H100"}, "not that many nodes of 4 GPUs of type H100"),
+    ({"remove_nodes": "1x4"}, "no machine would be left"),
     ({"weather": 1}, "changes: \"weather\" is not known"),
 ])
 def test_a_change_that_cannot_be_says_why(past, changes, sentence):
@@ -115,7 +168,15 @@ def test_an_imported_past_needs_no_history(past):
     q = answer(past, {"import": {"text": text}, "changes": {"policy": {"order": "sjf"}}})
     assert q["state"] == "done", q
     assert q["result"]["recorded"]["avg_wait_s"] > 3500 and q["result"]["before"]["avg_wait_s"] == 0
-    assert q["question"]["import"] == {"bytes": len(text)}
+    digest = q["question"]["import"].pop("digest")
+    assert len(digest) == 16 and q["question"]["import"] == {"bytes": len(text)}
+    q = answer(past, {"import": {"text": text, "name": "october.txt"}, "changes": {"quotas": {"nlp": {"limit": 4}}, "add_nodes": "1x4:a100"}})
+    assert q["state"] == "done", q
+    assert q["question"]["import"] == {"bytes": len(text), "digest": digest, "name": "october.txt"}
+    assert q["result"]["after"]["avg_wait_s"] > 1700 and q["result"]["before"]["avg_wait_s"] == 0  # one after the other
+    q = answer(past, {"import": {"text": text + "\n"}, "changes": {"quotas": {"who": {"limit": 4}}}})
+    assert q["question"]["import"]["digest"] != digest
+    assert q["state"] == "failed" and "there was no tenant \"who\"" in q["error"]
     q = answer(past, {"import": {"text": text, "cluster": "1x4:a100"}, "changes": {}})
     assert q["result"]["before"]["gpus"] == 4 and q["result"]["after"] is None
     q = answer(past, {"import": {"text": "JobID|State\n1|RUNNING\n"}, "changes": {}})
@@ -139,6 +200,7 @@ def test_the_command_asks_waits_and_shows(past, tmp_path):
     swf = tmp_path / "t.swf"
     swf.write_text("; past\n1 0 5 100 4 -1 -1 4 200 -1 1 7 1 -1 1 1 -1 -1\n2 0 105 100 4 -1 -1 4 200 -1 1 7 1 -1 1 1 -1 -1\n")
     assert "2 jobs from" in cli(past, "whatif", "--trace", swf, "--add-nodes", "1x4").stdout
+    assert "2 jobs from" in cli(past, "whatif", "--trace", swf, "--cluster", "4x4", "--remove-nodes", "3x4").stdout
 
 
 def test_the_past_is_exported_for_the_simulator(past, tmp_path):
@@ -213,6 +275,22 @@ def test_changes_are_written_down_and_last(tmp_path):
         d.kill()
         d.start()
         assert d.get(f"/v1/whatif/{q['id']}")["result"] == q["result"]
+
+
+def test_people_add_notes(past):
+    noted = past.post("/v1/notes", {"text": "new driver 580"})
+    check(past, "Note", noted)
+    assert noted["kind"] == "note" and noted["user"] and past.get("/v1/notes")["notes"][0] == noted
+    earlier = past.post("/v1/notes", {"text": "the cooling was mended", "at": past.began - 3600})
+    assert past.get("/v1/notes")["notes"][-1] == earlier, "by when it was, not when it was written"
+    assert "noted" in cli(past, "baseline", "note", "more memory").stdout
+    assert past.get("/v1/notes")["notes"][0]["text"] == "more memory"
+    user = past.web(past.post("/v1/tokens", {"role": "user"})["token"])
+    assert user.post("/v1/notes", {"text": "x"}).status == 403
+    for body, sentence in (({}, "a note has text"), ({"text": ""}, "1 to 1000 bytes"), ({"text": "x" * 1001}, "1 to 1000 bytes"),
+                           ({"text": "x", "at": time.time() + 99}, "now or of the past"), ({"text": "x", "kind": "config"}, "a note has text")):
+        a = past.client().post("/v1/notes", body)
+        assert a.status == 400 and sentence in a.message, body
 
 
 def test_a_user_has_one_question_at_a_time(past):

@@ -91,7 +91,7 @@ static void gpus_are_kept_free_for_gangs(void **state)
 {
     static const struct {
         const char *text, *after;
-    } all[] = {{"", STK_CONFIG_DRAIN_AFTER},
+    } all[] = {{"", STK_SETUP_DRAIN_AFTER},
                {"policy: {params: {drain.after_s: 0}}\n", "0"},
                {"policy: {preempt: reclaim}\n", NULL},
                {"policy: {preempt: reclaim, params: {drain.after_s: 9}}\n", "9"},
