@@ -289,7 +289,7 @@ void stk_api_fail(struct stk_request *r, int rc, const struct stk_err *err)
     stk_request_error(r, status, NULL, "%s", err->text[0] ? err->text : strerror(-rc));
 }
 
-int stk_api_settle(struct stk_api *a, struct stk_err *err)
+int stk_api_begin(struct stk_api *a, struct stk_err *err)
 {
     struct stk_err why = {""};
     int rc = stk_live_pending(a->cfg.live) ? stk_live_turn(a->cfg.live, &why) : 0;
@@ -297,7 +297,17 @@ int stk_api_settle(struct stk_api *a, struct stk_err *err)
     if (rc < 0)
         return stk_err_set(err, rc, "%s", why.text);
     stk_api_after_turn(a);
-    return 0;
+    return stk_store_begin(stk_live_store(a->cfg.live), err);
+}
+
+int stk_api_end(struct stk_api *a, int rc, struct stk_err *err)
+{
+    struct stk_store *st = stk_live_store(a->cfg.live);
+
+    if (rc == 0)
+        return stk_store_commit(st, err);
+    stk_store_rollback(st);
+    return rc;
 }
 
 void stk_api_reply(void *ctx, int status, json_t *take_body)

@@ -51,17 +51,12 @@ static int change(struct stk_api *a, const struct stk_baseline *put, const char 
                   struct stk_err *err)
 {
     struct stk_store *st = stk_live_store(a->cfg.live);
-    int rc = stk_api_settle(a, err);
+    int rc = stk_api_begin(a, err);
 
-    rc = rc < 0 ? rc : stk_store_begin(st, err);
     if (rc < 0)
         return rc;
     rc = put ? stk_store_baseline_put(st, put, err) : stk_store_baseline_delete(st, drop, err);
-    if (rc < 0)
-        stk_store_rollback(st);
-    else
-        rc = stk_store_commit(st, err);
-    return rc;
+    return stk_api_end(a, rc, err);
 }
 
 void stk_do_baseline_delete(void *ctx, struct stk_request *r)

@@ -78,8 +78,11 @@ int stk_api_job_number(struct stk_api *a, struct stk_request *r, stk_job_number 
 int stk_api_limit(struct stk_request *r, uint32_t *ret);
 /* Answers with an error of ours: -ENOENT is 404 and so on. */
 void stk_api_fail(struct stk_request *r, int rc, const struct stk_err *err);
-/* Runs the turn that is due, if any: the store is then free for a transaction of our own. */
-int stk_api_settle(struct stk_api *a, struct stk_err *err);
+/* Runs the turn that is due, if any: the store is then free for a transaction of our own, which is
+ * begun. */
+int stk_api_begin(struct stk_api *a, struct stk_err *err);
+/* Keeps what was done in it when rc is 0, else takes it back. rc, or why it could not be kept. */
+int stk_api_end(struct stk_api *a, int rc, struct stk_err *err);
 void stk_api_reply(void *ctx, int status, json_t *take_body); /* stk_reply_fn of a request */
 
 /* metrics.c: at most so old that it does not matter. */

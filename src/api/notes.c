@@ -63,18 +63,10 @@ static const char *read_note(json_t *body, double now, struct stk_note *ret)
 
 static int put(struct stk_api *a, const struct stk_note *n, struct stk_err *err)
 {
-    struct stk_store *st = stk_live_store(a->cfg.live);
-    int rc = stk_api_settle(a, err);
+    int rc = stk_api_begin(a, err);
 
-    rc = rc < 0 ? rc : stk_store_begin(st, err);
-    if (rc < 0)
-        return rc;
-    rc = stk_store_note_put(st, n, err);
-    if (rc < 0)
-        stk_store_rollback(st);
-    else
-        rc = stk_store_commit(st, err);
-    return rc;
+    return rc < 0 ? rc
+                  : stk_api_end(a, stk_store_note_put(stk_live_store(a->cfg.live), n, err), err);
 }
 
 void stk_do_note_new(void *ctx, struct stk_request *r)

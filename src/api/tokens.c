@@ -109,15 +109,9 @@ void stk_do_token_new(void *ctx, struct stk_request *r)
     (void)snprintf(t.user, sizeof(t.user), "%s", who->user);
     t.expires = t.expires > 0 ? t.created + t.expires : 0;
     rc = stk_api_secret(secret, sizeof(secret), &err);
-    rc = rc < 0 ? rc : stk_api_settle(a, &err);
-    rc = rc < 0 ? rc : stk_store_begin(st, &err);
-    if (rc == 0) {
-        rc = stk_store_token_put(st, secret, &t, &id, &err);
-        if (rc < 0)
-            stk_store_rollback(st);
-        else
-            rc = stk_store_commit(st, &err);
-    }
+    rc = rc < 0 ? rc : stk_api_begin(a, &err);
+    if (rc == 0)
+        rc = stk_api_end(a, stk_store_token_put(st, secret, &t, &id, &err), &err);
     if (rc < 0) {
         stk_api_fail(r, rc, &err);
         return;
@@ -147,15 +141,9 @@ void stk_do_token_delete(void *ctx, struct stk_request *r)
     rc = stk_store_token_list(st, add, &l, &err);
     if (rc == 0 && !l.found) /* somebody else's: not there, as far as this user can see */
         rc = stk_err_set(&err, -ENOENT, "there is no token %.20s", text);
-    rc = rc < 0 ? rc : stk_api_settle(a, &err);
-    rc = rc < 0 ? rc : stk_store_begin(st, &err);
-    if (rc == 0) {
-        rc = stk_store_token_delete(st, l.find, &err);
-        if (rc < 0)
-            stk_store_rollback(st);
-        else
-            rc = stk_store_commit(st, &err);
-    }
+    rc = rc < 0 ? rc : stk_api_begin(a, &err);
+    if (rc == 0)
+        rc = stk_api_end(a, stk_store_token_delete(st, l.find, &err), &err);
     if (rc < 0)
         stk_api_fail(r, rc, &err);
     else

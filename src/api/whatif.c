@@ -100,16 +100,10 @@ static int keep(struct stk_question *q, const char *state, json_t *result)
          *text = json_dumps(result, JSON_COMPACT | JSON_ENCODE_ANY);
     const struct stk_answer a = {q->id, q->at, q->who.uid, q->who.user, state, ask, text};
     struct stk_err err = {""};
-    int rc = ask && text ? stk_api_settle(q->api, &err) : -ENOMEM;
+    int rc = ask && text ? stk_api_begin(q->api, &err) : -ENOMEM;
 
-    rc = rc < 0 ? rc : stk_store_begin(st, &err);
-    if (rc == 0) {
-        rc = stk_store_answer_put(st, &a, &err);
-        if (rc < 0)
-            stk_store_rollback(st);
-        else
-            rc = stk_store_commit(st, &err);
-    }
+    if (rc == 0)
+        rc = stk_api_end(q->api, stk_store_answer_put(st, &a, &err), &err);
     free(ask);
     free(text);
     return rc;
@@ -367,18 +361,11 @@ void stk_do_whatif(void *ctx, struct stk_request *r)
 
 static int forget(struct stk_api *a, int64_t id, struct stk_err *err)
 {
-    struct stk_store *st = stk_live_store(a->cfg.live);
-    int rc = stk_api_settle(a, err);
+    int rc = stk_api_begin(a, err);
 
-    rc = rc < 0 ? rc : stk_store_begin(st, err);
     if (rc < 0)
         return rc;
-    rc = stk_store_answer_delete(st, id, err);
-    if (rc < 0)
-        stk_store_rollback(st);
-    else
-        rc = stk_store_commit(st, err);
-    return rc;
+    return stk_api_end(a, stk_store_answer_delete(stk_live_store(a->cfg.live), id, err), err);
 }
 
 void stk_do_whatif_delete(void *ctx, struct stk_request *r)

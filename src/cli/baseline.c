@@ -180,7 +180,8 @@ static int run_baseline(const struct stk_args *a)
         {"note", "what was changed?", note, false},
         {0}};
 
-    return stk_ask_verb(a, verbs, "list, add NAME --since WHEN, rm NAME, compare NAME or note TEXT");
+    return stk_ask_verb(a, verbs,
+                        "list, add NAME --since WHEN, rm NAME, compare NAME or note TEXT");
 }
 
 static const struct stk_option own[] = {
