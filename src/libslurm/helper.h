@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "slurmctld/where.h"
 
 /* ---- say.c: lines to the daemon ---- */
 
@@ -29,6 +30,21 @@ void stk_slurm_watch_free(struct stk_slurm_watch *w); /* NULL is a no-op */
 int stk_slurm_watch_look(struct stk_slurm_watch *w);
 /* How often to look when all is quiet. */
 void stk_slurm_watch_every(struct stk_slurm_watch *w, int ms);
+
+/* ---- plugin.c: sched/stoker in slurmctld, where it is ---- */
+
+struct stk_slurm_plugin;
+
+struct stk_slurm_plugin *stk_slurm_plugin_new(void);
+void stk_slurm_plugin_free(struct stk_slurm_plugin *p);    /* NULL is a no-op */
+int stk_slurm_plugin_fd(const struct stk_slurm_plugin *p); /* -1: none */
+bool stk_slurm_plugin_there(const struct stk_slurm_plugin *p);
+/* Jobs were released: Slurm is to look now, at its whole queue or at the top of it. */
+void stk_slurm_plugin_pass(const struct stk_slurm_plugin *p, bool all);
+/* Says that we are here, now and then; when to call it again, in ms. */
+int64_t stk_slurm_plugin_hear(struct stk_slurm_plugin *p, int64_t now);
+/* The next word that has come (slurmctld/where.h); false: none. */
+bool stk_slurm_plugin_read(struct stk_slurm_plugin *p, int64_t now, char word[STK_SLURMCTLD_WORD]);
 
 /* ---- job.c ---- */
 

@@ -5,21 +5,18 @@
  * libslurm is under the GNU GPL, and so is this program as it is linked; the daemon never loads it.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "libslurm/helper.h"
 
 #define MAX_LINE (8u << 20)
+#define MANY 64u /* released at once: Slurm would not look at all of them in a short pass */
 #define MIN_MS 10
 #define MAX_MS 60000
 #define PATIENCE_S 10 /* with a slurmctld that does not answer: Slurm's own default */
@@ -30,7 +27,8 @@ struct helper {
     struct stk_slurm_watch *watch;
     char *line;
     size_t n;
-    int nudge; /* a datagram here: look at once; -1: there is none */
+    struct stk_slurm_plugin *plugin;
+    uint32_t released; /* jobs, since a pass was asked for */
     bool look;
 };
 
@@ -45,6 +43,13 @@ static json_t *every(struct helper *h, const json_t *o)
     return json_pack("{s:b}", "ok", 1);
 }
 
+/* Slurm may start a job after it. */
+static bool releases(const char *op, const json_t *o)
+{
+    return op && (strcmp(op, "start") == 0 ||
+                  (strcmp(op, "submit") == 0 && !json_is_true(json_object_get(o, "hold"))));
+}
+
 static void take_line(struct helper *h, const char *line, size_t len)
 {
     json_t *o = json_loadb(line, len, JSON_DISABLE_EOF_CHECK, NULL), *out;
@@ -56,6 +61,7 @@ static void take_line(struct helper *h, const char *line, size_t len)
         out = every(h, o);
     else
         out = stk_slurm_work(o);
+    h->released += releases(op, o) && json_is_true(json_object_get(out, "ok"));
     (void)json_object_set_new(out, "op", json_string("answer"));
     (void)json_object_set(out, "id",
                           json_object_get(o, "id") ? json_object_get(o, "id") : json_null());
@@ -76,6 +82,9 @@ static void take_lines(struct helper *h)
     }
     h->n -= (size_t)(from - h->line);
     memmove(h->line, from, h->n);
+    if (h->released > 0)
+        stk_slurm_plugin_pass(h->plugin, h->released > MANY);
+    h->released = 0;
 }
 
 /* False: the daemon is gone, or says things that are too long. */
@@ -101,12 +110,13 @@ static int64_t now_ms(void)
     return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static void drain(int fd)
+/* What the plugin in slurmctld knows. */
+static void take_words(struct helper *h)
 {
-    char buf[64];
+    char word[STK_SLURMCTLD_WORD];
 
-    while (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) >= 0)
-        ;
+    while (stk_slurm_plugin_read(h->plugin, now_ms(), word))
+        h->look = h->look || strcmp(word, "hear") != 0;
 }
 
 static void serve(struct helper *h)
@@ -114,16 +124,14 @@ static void serve(struct helper *h)
     int64_t next = now_ms() + stk_slurm_watch_look(h->watch);
 
     for (;;) {
-        int64_t left = h->look ? 0 : next - now_ms();
+        int64_t hear = stk_slurm_plugin_hear(h->plugin, now_ms());
+        int64_t left = h->look ? 0 : (next < hear ? next : hear) - now_ms();
         struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                              {.fd = h->nudge, .events = POLLIN}};
+                              {.fd = stk_slurm_plugin_fd(h->plugin), .events = POLLIN}};
 
         if (poll(p, 2, left > 0 ? (int)left : 0) < 0 && errno != EINTR)
             return;
-        if (p[1].revents) {
-            drain(h->nudge);
-            h->look = true;
-        }
+        take_words(h);
         if (p[0].revents) {
             if (!read_some(h))
                 return;
@@ -136,46 +144,25 @@ static void serve(struct helper *h)
     }
 }
 
-/* Plugins of Slurm that know of news write here. */
-static int open_nudge(const char *path)
-{
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-    if (fd < 0 || strlen(path) >= sizeof(a.sun_path))
-        return -1;
-    (void)snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
-    (void)unlink(path);
-    if (bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0 && chmod(path, 0600) == 0)
-        return fd;
-    (void)close(fd);
-    return -1;
-}
-
 static int usage(FILE *f)
 {
-    (void)fprintf(
-        f,
-        "stoker-libslurm " STK_VERSION ": what stoker needs of Slurm\n\n"
-        "usage: stoker-libslurm [--conf FILE] [--nudge SOCKET]\n\n"
-        "  --conf FILE     slurm.conf (default: $SLURM_CONF, or Slurm's own)\n"
-        "  --nudge SOCKET  a Unix datagram socket: whatever comes there makes it look at once\n\n"
-        "Requests are JSON lines on standard input (docs/spec/libslurm.md).\n");
+    (void)fprintf(f, "stoker-libslurm " STK_VERSION ": what stoker needs of Slurm\n\n"
+                     "usage: stoker-libslurm [--conf FILE]\n\n"
+                     "  --conf FILE  slurm.conf (default: $SLURM_CONF, or Slurm's own)\n\n"
+                     "Requests are JSON lines on standard input (docs/spec/libslurm.md).\n");
     return f == stdout ? 0 : 2;
 }
 
 int main(int argc, char **argv)
 {
-    struct helper h = {.nudge = -1};
-    const char *conf = NULL, *nudge = NULL;
+    struct helper h = {.n = 0};
+    const char *conf = NULL;
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0)
             return usage(stdout);
         if (strcmp(argv[i], "--conf") == 0 && i + 1 < argc)
             conf = argv[++i];
-        else if (strcmp(argv[i], "--nudge") == 0 && i + 1 < argc)
-            nudge = argv[++i];
         else
             return usage(stderr);
     }
@@ -191,20 +178,21 @@ int main(int argc, char **argv)
     if (slurm_conf.msg_timeout > PATIENCE_S)
         slurm_conf.msg_timeout = PATIENCE_S;
     h.watch = stk_slurm_watch_new();
+    h.plugin = stk_slurm_plugin_new();
     h.line = malloc(MAX_LINE);
-    if (!h.watch || !h.line) {
+    if (!h.watch || !h.plugin || !h.line) {
         stk_slurm_watch_free(h.watch);
+        stk_slurm_plugin_free(h.plugin);
         free(h.line);
         return 1;
     }
-    if (nudge && (h.nudge = open_nudge(nudge)) < 0)
-        (void)fprintf(stderr, "stoker-libslurm: cannot listen at %s: %s\n", nudge, strerror(errno));
     stk_slurm_say(json_pack("{s:s,s:i,s:i,s:i}", "op", "hello", "major",
                             (int)SLURM_VERSION_MAJOR(slurm_api_version()), "minor",
                             (int)SLURM_VERSION_MINOR(slurm_api_version()), "micro",
                             (int)SLURM_VERSION_MICRO(slurm_api_version())));
     serve(&h);
     stk_slurm_watch_free(h.watch);
+    stk_slurm_plugin_free(h.plugin);
     free(h.line);
     slurm_fini();
     return 0;

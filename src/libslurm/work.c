@@ -12,6 +12,7 @@
 #include "libslurm/helper.h"
 
 #define MAX_ENV 65536u
+#define FIRST 0xfffffff0u /* priority: before whatever waits in Slurm for other partitions */
 
 static json_t *refuse(const char *why, int code)
 {
@@ -158,8 +159,7 @@ static json_t *submit(json_t *o)
     d.group_id = (uint32_t)number(o, "gid");
     d.requeue = 1;
     d.open_mode = OPEN_MODE_APPEND;
-    if (json_is_true(json_object_get(o, "hold")))
-        d.priority = 0;
+    d.priority = json_is_true(json_object_get(o, "hold")) ? 0 : FIRST;
     env = environment(json_object_get(o, "env"), &n_env);
     if (!env)
         return refuse("out of memory, or too many variables", 0);

@@ -22,7 +22,7 @@ class Helper:
         self.command = [str(PROGRAM), "--conf", str(conf), *args]
         self.nodes, self.partitions, self.jobs = {}, {}, {}
         self.away, self.hello, self.all, self.told = None, None, 0, 0
-        self.answers, self.number = {}, 0
+        self.answers, self.number, self.plugin = {}, 0, False
         self.news = threading.Condition()
 
     def __enter__(self):
@@ -50,6 +50,8 @@ class Helper:
             self.hello = m
         elif op == "away":
             self.away = m["why"]
+        elif op == "plugin":
+            self.plugin = m["there"]
         elif op == "back":
             self.away = None
         elif op == "nodes":
@@ -68,9 +70,13 @@ class Helper:
             assert self.news.wait_for(what, timeout), (self.away, self.jobs, self.nodes)
 
     def ask(self, **request):
-        self.number += 1
-        n = self.number
-        self.process.stdin.write(json.dumps({"id": n, **request}) + "\n")
+        return self.ask_all([request])[0]
+
+    def ask_all(self, requests):
+        """Together; the answers in the same order."""
+        first = self.number + 1
+        self.number += len(requests)
+        self.process.stdin.write("".join(json.dumps({"id": first + i, **r}) + "\n" for i, r in enumerate(requests)))
         self.process.stdin.flush()
-        self.until(lambda: n in self.answers)
-        return self.answers[n]
+        self.until(lambda: all(n in self.answers for n in range(first, self.number + 1)))
+        return [self.answers[n] for n in range(first, first + len(requests))]

@@ -5,6 +5,7 @@ slurmd from Debian's packages, with pretended GPUs, everything on loopback and b
     with Cluster(folder, nodes=4, gpus=8) as cluster:
         cluster.run("sinfo")
 """
+import glob
 import os
 import shutil
 import signal
@@ -12,7 +13,12 @@ import socket
 import subprocess
 import time
 
+from daemon import STOKER
+
 PACKAGES = ["munge", "slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins"]
+
+PLUGIN_DIR = next(iter(glob.glob("/usr/lib/*/slurm-wlm")), "/usr/lib/slurm-wlm")
+OUR_PLUGINS = STOKER.parent / "src" / "slurmctld"
 
 
 def installed():
@@ -25,12 +31,20 @@ def free_port():
         return s.getsockname()[1]
 
 
+def wait_for(what, timeout=60):
+    deadline = time.monotonic() + timeout
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 class Cluster:
     def __init__(self, folder, nodes=4, gpus=8, cpus=64, mem_mib=65536,
-                 scheduler="batch_sched_delay=0,sched_min_interval=2000", extra=""):
+                 scheduler="batch_sched_delay=0,sched_min_interval=2000", extra="", plugins=False):
+        """'plugins': our plugins are in slurmctld."""
         self.folder = str(folder)
         self.nodes, self.gpus, self.cpus, self.mem_mib = nodes, gpus, cpus, mem_mib
-        self.scheduler, self.extra = scheduler, extra
+        self.scheduler, self.extra, self.plugins = scheduler, extra, plugins
         self.conf = f"{self.folder}/etc/slurm.conf"
         self.env = {**os.environ, "SLURM_CONF": self.conf}
 
@@ -85,6 +99,8 @@ class Cluster:
             "PriorityType": "priority/basic", "MaxJobCount": 200000, "MaxArraySize": 100001, "MinJobAge": 300,
             "ReturnToService": 2, "SlurmdTimeout": 300, "MessageTimeout": 60, "KillWait": 5, "CompleteWait": 0,
         }
+        if self.plugins:
+            settings |= {"SchedulerType": "sched/stoker", "PluginDir": f"{OUR_PLUGINS}:{PLUGIN_DIR}"}
         lines = [f"{k}={v}" for k, v in settings.items()] + [self.extra]
         for k in range(self.nodes):
             lines.append(f"NodeName=n{k + 1} NodeHostname=n{k + 1} NodeAddr=127.0.0.1 Port={free_port()} "

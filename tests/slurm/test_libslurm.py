@@ -2,7 +2,6 @@
 """stoker-libslurm and a whole Slurm cluster on this machine: nodes of pretended GPUs, real daemons."""
 import os
 import signal
-import socket
 import subprocess
 import time
 
@@ -122,18 +121,6 @@ def test_only_what_changed_is_told(helper, tmp_path):
     assert helper.told - before < 10
     for j in jobs[1:]:
         helper.ask(op="cancel", job=j)
-
-
-def test_a_datagram_makes_it_look(cluster, tmp_path):
-    path = str(tmp_path / "nudge")
-    with Helper(cluster.conf, "--nudge", path) as h:
-        h.until(lambda: h.all == 1)
-        h.ask(op="every", ms=60000)
-        job = cluster.run("sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap", "true").stdout.strip()
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
-            s.sendto(b"new", path)
-        h.until(lambda: int(job) in h.jobs, timeout=30)
-        h.ask(op="cancel", job=int(job))
 
 
 def test_slurmctld_dies_and_comes_back(cluster, tmp_path):

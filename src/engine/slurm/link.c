@@ -71,6 +71,9 @@ static void take_line(struct stk_slurm *m, const char *line, size_t len)
         stk_slurm_cluster_news(m, o);
     else if (strcmp(op, "jobs") == 0)
         stk_slurm_jobs_news(m, o);
+    else if (strcmp(op, "plugin") == 0)
+        stk_slurm_log(m, false, "Slurm: sched/stoker %s",
+                      json_is_true(json_object_get(o, "there")) ? "is there" : "is silent");
     if (op && strcmp(op, "back") == 0) {
         m->away = false;
         m->why[0] = '\0';

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sched_stoker.c - sched/stoker: a plugin that slurmctld loads in place of sched/backfill. It
+ * decides nothing: stoker has decided, and releases a job pinned to its nodes. Slurm would look at
+ * it with its next tick, up to a second later; a datagram here makes it look at once.
+ *
+ * Jobs in partitions that are not stoker's are scheduled as before: the main scheduler's own passes
+ * go on, and sched/backfill is loaded and run by us, unless SchedulerParameters has
+ * stoker_no_backfill. What waits for stoker is held, so neither of them looks at it.
+ *
+ * The plugin also passes on what other plugins of ours know first: that a job has come, that one
+ * has ended. One thread, which sleeps until a datagram comes; at most one pass per GAP_MS. Only
+ * root, SlurmUser and slurmctld itself are listened to. Built with Slurm's public headers alone;
+ * what is called in slurmctld is looked up by name, and done without where it is not there.
+ *
+ * As loaded by slurmctld it is under Slurm's licence (GPL); this source is ours (Apache-2.0). */
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/slurm_version.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "slurmctld/where.h"
+
+#define GAP_MS 2    /* between two passes */
+#define AGAIN_MS 20 /* until those who did not keep up are told so once more */
+#define MAX_HEARERS 4u
+#define EXPORT __attribute__((visibility("default")))
+
+extern slurm_conf_t slurm_conf; /* exported by slurmctld, declared nowhere */
+extern void slurm_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+extern int slurm_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* What Slurm asks of a sched plugin. */
+extern const char plugin_name[], plugin_type[];
+extern const uint32_t plugin_version;
+int init(void);
+void fini(void);
+int sched_p_reconfig(void);
+
+EXPORT const char plugin_name[] = "stoker decides; released jobs start at once";
+EXPORT const char plugin_type[] = "sched/stoker";
+EXPORT const uint32_t plugin_version = SLURM_VERSION_NUMBER;
+
+struct hearer {
+    struct sockaddr_un addr;
+    socklen_t len; /* 0: nobody */
+    bool behind;   /* something could not be told */
+};
+
+static struct {
+    int fd, wake; /* -1: not open */
+    pthread_t thread;
+    bool runs;
+    struct sockaddr_un addr;
+    struct hearer hearers[MAX_HEARERS];
+    uint32_t next; /* whose place the next one takes */
+    void (*schedule)(bool full);
+    void *backfill; /* the other plugin */
+    int (*backfill_reconfig)(void);
+    void (*backfill_fini)(void);
+} self = {.fd = -1, .wake = -1};
+
+/* ---- what others know first ---- */
+
+static void tell(struct hearer *h, const char *word)
+{
+    ssize_t n;
+
+    if (h->len == 0)
+        return;
+    n = sendto(self.fd, word, strlen(word), MSG_DONTWAIT | MSG_NOSIGNAL,
+               (const struct sockaddr *)&h->addr, h->len);
+    if (n >= 0)
+        return;
+    if (errno == EAGAIN || errno == ENOBUFS)
+        h->behind = true;
+    else
+        *h = (struct hearer){.len = 0}; /* it has gone */
+}
+
+static void tell_all(const char *word)
+{
+    for (uint32_t i = 0; i < MAX_HEARERS; i++)
+        tell(&self.hearers[i], word);
+}
+
+/* Those who did not keep up look for themselves. True: some still do not. */
+static bool tell_behind(void)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < MAX_HEARERS; i++) {
+        struct hearer *h = &self.hearers[i];
+
+        if (h->behind) {
+            h->behind = false;
+            tell(h, "look");
+        }
+        any = any || h->behind;
+    }
+    return any;
+}
+
+static void add_hearer(const struct sockaddr_un *from, socklen_t len)
+{
+    struct hearer *h = NULL;
+
+    if (len <= sizeof(sa_family_t) || len > sizeof(*from))
+        return; /* it has no address */
+    for (uint32_t i = 0; i < MAX_HEARERS; i++)
+        if (self.hearers[i].len == len && memcmp(&self.hearers[i].addr, from, len) == 0)
+            h = &self.hearers[i];
+    for (uint32_t i = 0; i < MAX_HEARERS && !h; i++)
+        if (self.hearers[i].len == 0)
+            h = &self.hearers[i];
+    if (!h) {
+        h = &self.hearers[self.next];
+        self.next = (self.next + 1) % MAX_HEARERS;
+    }
+    *h = (struct hearer){.addr = *from, .len = len};
+    tell(h, "hear");
+}
+
+/* ---- datagrams ---- */
+
+static bool may(struct msghdr *m)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        struct ucred who;
+
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
+            continue;
+        memcpy(&who, CMSG_DATA(c), sizeof(who));
+        return who.uid == 0 || who.uid == slurm_conf.slurm_user_id || who.uid == geteuid();
+    }
+    return false;
+}
+
+/* False: there is none. One that nobody may send, or that is too long, is an empty word. */
+static bool receive(char word[STK_SLURMCTLD_WORD], struct sockaddr_un *from, socklen_t *ret_len)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
+        struct cmsghdr align;
+    } control;
+    struct iovec v = {.iov_base = word, .iov_len = STK_SLURMCTLD_WORD - 1};
+    struct msghdr m = {.msg_name = from,
+                       .msg_namelen = sizeof(*from),
+                       .msg_iov = &v,
+                       .msg_iovlen = 1,
+                       .msg_control = control.bytes,
+                       .msg_controllen = sizeof(control.bytes)};
+    ssize_t n = recvmsg(self.fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (n < 0)
+        return false;
+    word[(m.msg_flags & MSG_TRUNC) != 0 || !may(&m) ? 0 : n] = '\0';
+    *ret_len = m.msg_namelen;
+    return true;
+}
+
+/* 1: a pass is wanted, 2: a full one. */
+static int take(const char *word, const struct sockaddr_un *from, socklen_t len)
+{
+    if (strcmp(word, "pass") == 0)
+        return 1;
+    if (strcmp(word, "pass all") == 0)
+        return 2;
+    if (strcmp(word, "hear") == 0)
+        add_hearer(from, len);
+    else if (strcmp(word, "new") == 0 || strncmp(word, "end ", 4) == 0)
+        tell_all(word);
+    return 0;
+}
+
+/* All that have come. */
+static int take_all(void)
+{
+    char word[STK_SLURMCTLD_WORD];
+    struct sockaddr_un from;
+    socklen_t len = 0;
+    int want = 0;
+
+    while (receive(word, &from, &len)) {
+        int w = take(word, &from, len);
+
+        want = w > want ? w : want;
+    }
+    return want;
+}
+
+static void *listen_here(void *arg)
+{
+    struct pollfd p[2] = {{.fd = self.wake, .events = POLLIN}, {.fd = self.fd, .events = POLLIN}};
+    bool behind = false;
+
+    while (p[0].revents == 0) {
+        int want;
+
+        if (poll(p, 2, behind ? AGAIN_MS : -1) < 0 && errno != EINTR)
+            break;
+        want = take_all();
+        behind = tell_behind();
+        if (want == 0 || !self.schedule)
+            continue;
+        self.schedule(want == 2); /* wakes Slurm's own thread */
+        (void)poll(p, 1, GAP_MS);
+    }
+    return arg;
+}
+
+/* ---- coming and going ---- */
+
+static int open_socket(void)
+{
+    int on = 1;
+
+    if (stk_slurmctld_address(slurm_conf.sched_params, slurm_conf.state_save_location, &self.addr) <
+        0)
+        return slurm_error("sched/stoker: no place for a socket: SchedulerParameters="
+                           "stoker_socket=PATH (at most %zu characters) gives it one",
+                           sizeof(self.addr.sun_path) - 1);
+    (void)unlink(self.addr.sun_path);
+    self.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    self.wake = eventfd(0, EFD_CLOEXEC);
+    if (self.fd < 0 || self.wake < 0 ||
+        setsockopt(self.fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
+        bind(self.fd, (struct sockaddr *)&self.addr, sizeof(self.addr)) < 0 ||
+        chmod(self.addr.sun_path, 0600) < 0)
+        return slurm_error("sched/stoker: cannot listen at %s: %s", self.addr.sun_path,
+                           strerror(errno));
+    return 0;
+}
+
+static void close_socket(void)
+{
+    if (self.fd >= 0) {
+        (void)close(self.fd);
+        (void)unlink(self.addr.sun_path);
+    }
+    if (self.wake >= 0)
+        (void)close(self.wake);
+    self.fd = self.wake = -1;
+}
+
+static void find(void *in, const char *name, void *ret_function)
+{
+    void *f = dlsym(in, name);
+
+    memcpy(ret_function, &f, sizeof(f)); /* C has no cast from an object to a function */
+}
+
+/* From the first folder of PluginDir that has it. */
+static void *open_plugin(const char *name)
+{
+    const char *dirs = slurm_conf.plugindir;
+    void *plugin = NULL;
+    char path[4096];
+
+    while (dirs && *dirs && !plugin) {
+        size_t len = strcspn(dirs, ":");
+
+        if (snprintf(path, sizeof(path), "%.*s/%s.so", (int)len, dirs, name) < (int)sizeof(path) &&
+            access(path, R_OK) == 0)
+            plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        dirs += len + (dirs[len] == ':');
+    }
+    return plugin;
+}
+
+/* Of the same build of Slurm, or not at all. */
+static void start_backfill(void)
+{
+    const uint32_t *version = NULL;
+    int (*begin)(void) = NULL;
+
+    if (stk_slurmctld_param(slurm_conf.sched_params, "stoker_no_backfill"))
+        return;
+    self.backfill = open_plugin("sched_backfill");
+    if (self.backfill) {
+        version = dlsym(self.backfill, "plugin_version");
+        find(self.backfill, "init", &begin);
+        find(self.backfill, "fini", &self.backfill_fini);
+        find(self.backfill, "sched_p_reconfig", &self.backfill_reconfig);
+    }
+    if (version && *version == plugin_version && begin && begin() == SLURM_SUCCESS)
+        return;
+    (void)slurm_error("sched/stoker: there is no sched/backfill of this Slurm in PluginDir: "
+                      "partitions that are not stoker's are scheduled without backfill");
+    self.backfill_fini = NULL;
+    self.backfill_reconfig = NULL;
+}
+
+EXPORT int init(void)
+{
+    find(RTLD_DEFAULT, "schedule", &self.schedule);
+    if (!self.schedule)
+        (void)slurm_error("sched/stoker: this slurmctld has no schedule(): released jobs start "
+                          "with its own passes");
+    start_backfill();
+    if (open_socket() == 0 && pthread_create(&self.thread, NULL, listen_here, NULL) == 0) {
+        self.runs = true;
+        slurm_info("sched/stoker: listening at %s", self.addr.sun_path);
+    } else {
+        close_socket(); /* everything works without, later */
+    }
+    return SLURM_SUCCESS;
+}
+
+EXPORT void fini(void)
+{
+    const uint64_t one = 1;
+
+    if (self.runs && write(self.wake, &one, sizeof(one)) == (ssize_t)sizeof(one))
+        (void)pthread_join(self.thread, NULL);
+    self.runs = false;
+    close_socket();
+    if (self.backfill_fini)
+        self.backfill_fini();
+    if (self.backfill)
+        (void)dlclose(self.backfill);
+    self.backfill = NULL;
+}
+
+EXPORT int sched_p_reconfig(void)
+{
+    return self.backfill_reconfig ? self.backfill_reconfig() : SLURM_SUCCESS;
+}

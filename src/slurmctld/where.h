@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* where.h - the Unix socket on which our plugins in slurmctld and stoker-libslurm talk: datagrams
+ * of one word or two. Both read its place from slurm.conf, so it is said there and nowhere else.
+ *
+ *   pass         run the scheduler now: jobs were released
+ *   pass all     likewise, and look at the whole queue
+ *   hear         the sender wants the news from now on; it is answered with "hear"
+ *   new          a job was submitted        } passed on to those who hear
+ *   end NUMBER   a job ended or was requeued }
+ *   look         to those who hear: something was not told, because it came too fast
+ *
+ * docs/spec/slurm-plugins.md. */
+#ifndef STK_SLURMCTLD_WHERE_H
+#define STK_SLURMCTLD_WHERE_H
+
+#include <stdbool.h>
+#include <sys/un.h>
+
+#define STK_SLURMCTLD_WORD 32 /* the longest datagram, with its end */
+
+/* 'params' is SchedulerParameters of slurm.conf (stoker_socket=PATH), 'folder' StateSaveLocation,
+ * where it is without that; both may be NULL. -ENAMETOOLONG, -ENOENT. */
+int stk_slurmctld_address(const char *params, const char *folder, struct sockaddr_un *ret);
+
+/* Whether the list has this word. */
+bool stk_slurmctld_param(const char *params, const char *word);
+
+#endif

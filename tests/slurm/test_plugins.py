@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our plugins in a real slurmctld: what stoker releases starts at once, and other partitions are
+scheduled by Slurm as before. Slurm's own passes come ten minutes apart here, so what starts sooner
+was started by a datagram, or by backfill."""
+import os
+import socket
+import stat
+
+import pytest
+import slurm
+from daemon import STOKERD, Daemon
+from libslurm import PROGRAM, Helper
+
+pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
+              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
+              pytest.mark.skipif(not slurm.OUR_PLUGINS.exists(), reason="the plugins are not built (libslurm-dev)")]
+SELDOM = "batch_sched_delay=600,sched_interval=600,bf_interval=1"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=3, gpus=4, scheduler=SELDOM, plugins=True,
+                       extra="PartitionName=other Nodes=n3 MaxTime=INFINITE State=UP") as c:
+        yield c
+
+
+def sbatch(cluster, *args):
+    return cluster.run("sbatch", "--parsable", "-p", "other", "-o", "/dev/null", *args, "--wrap", "sleep 1000").stdout.strip()
+
+
+def state(cluster, job):
+    return cluster.run("squeue", "-h", "-j", job, "-o", "%T").stdout.strip()
+
+
+def test_what_stoker_starts_starts_at_once(cluster, tmp_path):
+    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
+    with Daemon(tmp_path, gpus=None, config=config) as d:
+        jobs = [d.submit(command=["/bin/true"], gpus=1, workdir=str(tmp_path)) for _ in range(30)]
+        assert {d.wait(n)["cause"] for n in jobs} == {"completed"}
+
+
+def test_more_at_once_than_a_short_pass_looks_at(cluster, tmp_path):
+    with Helper(cluster.conf) as h:
+        h.until(lambda: h.all == 1)
+        request = {"op": "submit", "script": "#!/bin/sh\n", "name": "t", "workdir": str(tmp_path), "stdout": "/dev/null",
+                   "env": {"PATH": "/bin"}, "uid": 0, "gid": 0, "cpus_per_task": 1}
+        jobs = h.ask_all([request] * 150)
+        h.until(lambda: all(h.jobs.get(a["job"], {}).get("state") == "completed" for a in jobs), timeout=300)
+
+
+def test_other_partitions_are_backfilled(cluster, tmp_path):
+    first = sbatch(cluster, "--gres=gpu:2", "-t", "60")
+    slurm.wait_for(lambda: state(cluster, first) == "RUNNING")
+    large = sbatch(cluster, "--gres=gpu:4", "-t", "60")
+    small = sbatch(cluster, "--gres=gpu:1", "-t", "1")
+    slurm.wait_for(lambda: state(cluster, small) == "RUNNING")
+    assert state(cluster, large) == "PENDING"
+    cluster.run("scancel", first, large, small)
+
+
+def test_the_socket_is_for_root_and_slurmuser(cluster):
+    path = cluster.folder + "/state/stoker.sock"
+    mode = os.stat(path).st_mode
+    assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o600
+
+
+def test_strange_datagrams_do_nothing(cluster):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        for word in (b"", b"\0", b"x" * 5000, b"end", b"end " + b"9" * 40, b"hear", b"pass\0all"):
+            s.sendto(word, cluster.folder + "/state/stoker.sock")
+    assert cluster.run("scontrol", "ping").returncode == 0
+
+
+def test_it_is_there_again_after_a_restart_of_slurmctld(cluster):
+    with Helper(cluster.conf) as h:
+        h.until(lambda: h.plugin)
+        cluster.stop_controller()
+        h.until(lambda: h.away is not None)
+        cluster.start_controller()
+        h.until(lambda: h.away is None and h.plugin, timeout=120)
+    cluster.run("scontrol", "reconfigure")
+    with Helper(cluster.conf) as h:
+        h.until(lambda: h.plugin)
