@@ -15,6 +15,7 @@
 
 struct span {
     stk_time start, end;
+    uint32_t first_piece, n_pieces; /* where; in 'pieces' */
 };
 
 struct draw {
@@ -29,7 +30,9 @@ struct draw {
     stk_time *total; /* what it runs in all; 0: not drawn yet */
     uint32_t *asked; /* index in 'jobs' + 1 */
     struct stk_sort_item *sort;
-    uint32_t cap_span, cap_spans, cap_total, cap_asked, cap_sort;
+    struct stk_piece *pieces; /* of all draws; none when nobody wants to know */
+    uint32_t n_pieces;
+    uint32_t cap_span, cap_spans, cap_total, cap_asked, cap_sort, cap_pieces;
 };
 
 static struct stk_run_kind kind_of(const struct draw *d, const struct stk_state *s, uint32_t job)
@@ -70,13 +73,30 @@ static stk_time holds(struct stk_ahead *a, uint32_t job)
     return t > 0 ? t : 1;
 }
 
+/* Where it starts. Without memory that is not known. */
+static void keep_place(struct draw *d, const struct stk_state *s, uint32_t job, struct span *io)
+{
+    const struct stk_job *j = &s->jobs[job];
+    const uint32_t n = j->n_pieces < STK_FORECAST_PIECES ? j->n_pieces : STK_FORECAST_PIECES,
+                   need = d->n_pieces + n;
+
+    if (!d->cfg->where ||
+        stk_mem_grow(&d->mem, &d->pieces, &d->cap_pieces, need, sizeof(*d->pieces)) < 0)
+        return;
+    io->first_piece = d->n_pieces;
+    io->n_pieces = n;
+    for (uint32_t k = 0; k < n; k++)
+        d->pieces[d->n_pieces++] = s->pieces[j->first_piece + k];
+}
+
 static void started(struct stk_ahead *a, uint32_t job)
 {
     struct draw *d = a->ctx;
     uint32_t i = d->asked[job];
 
     if (i && d->span[i - 1].start == STK_NEVER_TIME) {
-        d->span[i - 1] = (struct span){a->now, a->now + holds(a, job)};
+        d->span[i - 1] = (struct span){.start = a->now, .end = a->now + holds(a, job)};
+        keep_place(d, a->s, job, &d->span[i - 1]);
         d->left--;
     }
 }
@@ -101,7 +121,7 @@ static int one_draw(struct draw *d, struct stk_ahead *a, uint32_t k, struct stk_
     d->left = d->n;
     memset(d->total, 0, d->cap_total * sizeof(*d->total));
     for (uint32_t i = 0; i < d->n; i++)
-        d->span[i] = (struct span){STK_NEVER_TIME, STK_NEVER_TIME};
+        d->span[i] = (struct span){.start = STK_NEVER_TIME, .end = STK_NEVER_TIME};
     stk_ahead_settle(a);
     stk_ahead_go(a);
     return a->rc < 0 ? stk_err_set(err, a->rc, "a forecast: event refused, or out of memory") : 0;
@@ -132,14 +152,29 @@ static void done(struct draw *d)
     stk_mem_drop(m, &d->span, &d->cap_span, sizeof(*d->span));
     stk_mem_drop(m, &d->spans, &d->cap_spans, sizeof(*d->spans));
     stk_mem_drop(m, &d->sort, &d->cap_sort, sizeof(*d->sort));
+    stk_mem_drop(m, &d->pieces, &d->cap_pieces, sizeof(*d->pieces));
 }
 
-/* The start that so many thousandths of the draws are not after. */
+/* The draw, of those put in order, that so many thousandths are not after. */
+static const struct stk_sort_item *rank_of(const struct draw *d, uint32_t milli)
+{
+    uint32_t rank = (milli * d->cfg->draws + 999) / 1000;
+
+    return &d->sort[rank > 0 ? rank - 1 : 0];
+}
+
 static stk_time quantile(const struct draw *d, uint32_t milli)
 {
-    uint32_t draws = d->cfg->draws, rank = (milli * draws + 999) / 1000;
+    return rank_of(d, milli)->key;
+}
 
-    return d->sort[rank > 0 ? rank - 1 : 0].key;
+/* Starts are in order. */
+static void tell_where(const struct draw *d, uint32_t job)
+{
+    const struct span *at = &d->spans[rank_of(d, 500)->id * d->n + job];
+
+    if (d->cfg->where && at->n_pieces > 0)
+        d->cfg->where(d->cfg->ctx, job, &d->pieces[at->first_piece], at->n_pieces);
 }
 
 static struct stk_expected sum_up(struct draw *d, uint32_t job)
@@ -153,6 +188,7 @@ static struct stk_expected sum_up(struct draw *d, uint32_t job)
     e.p10 = quantile(d, 100);
     e.p50 = quantile(d, 500);
     e.p90 = quantile(d, 900);
+    tell_where(d, job);
     for (uint32_t k = 0; k < draws; k++)
         d->sort[k] = (struct stk_sort_item){.key = d->spans[k * d->n + job].end, .id = k};
     stk_sort(d->sort, draws, d->sort + draws);

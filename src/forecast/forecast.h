@@ -24,6 +24,7 @@
 #include "forecast/predict.h"
 
 #define STK_FORECAST_DRAWS 20u
+#define STK_FORECAST_PIECES 64u /* that are told of one start */
 
 struct stk_forecast_config {
     stk_time now; /* not before the latest event */
@@ -32,6 +33,9 @@ struct stk_forecast_config {
     struct stk_run_kind (*kind)(void *ctx, const struct stk_state *s, uint32_t job);
     void *ctx;
     bool limited;         /* jobs are stopped when they have run as long as their estimate */
+    /* Where the i-th job asked about starts, in the draw whose start is its P50; not called when
+     * that is not foreseen. At most STK_FORECAST_PIECES, borrowed for the call. May be NULL. */
+    void (*where)(void *ctx, uint32_t i, const struct stk_piece *pieces, uint32_t n);
     uint32_t draws;       /* 1 to 1000 */
     uint32_t most_events; /* of a draw */
     uint64_t seed;

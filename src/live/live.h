@@ -235,6 +235,10 @@ json_t *stk_live_spec(struct stk_live *live, int64_t spec_id);
  * it will end. May be some seconds old. False: that cannot be foreseen. */
 struct stk_expected;
 bool stk_live_expected(struct stk_live *live, stk_job_number number, struct stk_expected *ret);
+/* Where a job that waits is expected to start, if stk_live_expected() has just been true of it:
+ * *ret_n pieces, borrowed until it is asked again; 0: not known. */
+const struct stk_piece *stk_live_expected_where(const struct stk_live *live, stk_job_number number,
+                                                uint32_t *ret_n);
 /* How long its user said that a live job would run; 0: nothing was said. */
 stk_time stk_live_asked(const struct stk_state *s, uint32_t job);
 struct stk_deadline;

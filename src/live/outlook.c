@@ -11,6 +11,7 @@
  * and from then on each as it ends. A job is stopped at its time limit, so it runs no longer. The
  * scheduler is told what is expected of a job when it is submitted or changed. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/state.h"
 #include "forecast/calibrate.h"
@@ -29,6 +30,7 @@
 struct stk_live_expect {
     stk_job_number number;
     struct stk_expected when;
+    uint32_t first_piece, n_pieces; /* where */
 };
 
 /* ---- what is learned from ---- */
@@ -124,6 +126,7 @@ void stk_live_outlook_free(struct stk_live *l)
     stk_predict_free(l->outlook.predict);
     stk_calibrate_free(l->outlook.calibrate);
     free(l->outlook.rows);
+    stk_mem_drop(&l->mem, &l->outlook.pieces, &l->outlook.cap_pieces, sizeof(struct stk_piece));
     l->outlook = (struct stk_live_outlook){0};
 }
 
@@ -145,10 +148,25 @@ static stk_time now_of(const struct stk_live *l)
     return clock > latest ? clock : latest;
 }
 
-int stk_live_foresee(struct stk_live *l, const struct stk_core *core, const uint32_t *jobs,
-                     uint32_t n, struct stk_expected *ret, struct stk_err *err)
+/* The place of a row; what there is no memory for is not known. */
+static void keep_place(void *ctx, uint32_t i, const struct stk_piece *pieces, uint32_t n)
+{
+    struct stk_live *l = ctx;
+    struct stk_live_outlook *o = &l->outlook;
+
+    if (stk_mem_grow(&l->mem, &o->pieces, &o->cap_pieces, o->n_pieces + n, sizeof(*pieces)) < 0)
+        return;
+    o->rows[i].first_piece = o->n_pieces;
+    o->rows[i].n_pieces = n;
+    for (uint32_t k = 0; k < n; k++)
+        o->pieces[o->n_pieces++] = pieces[k];
+}
+
+static int foresee(struct stk_live *l, const struct stk_core *core, const uint32_t *jobs,
+                   uint32_t n, struct stk_expected *ret, bool keep, struct stk_err *err)
 {
     struct stk_forecast_config cfg = {
+        .where = keep ? keep_place : NULL,
         .now = now_of(l),
         .kind = kind_of,
         .ctx = l,
@@ -161,6 +179,12 @@ int stk_live_foresee(struct stk_live *l, const struct stk_core *core, const uint
         return stk_err_set(err, -ENOMEM, "out of memory for a forecast");
     cfg.predict = l->outlook.predict;
     return stk_forecast(core, &cfg, jobs, n, ret, err);
+}
+
+int stk_live_foresee(struct stk_live *l, const struct stk_core *core, const uint32_t *jobs,
+                     uint32_t n, struct stk_expected *ret, struct stk_err *err)
+{
+    return foresee(l, core, jobs, n, ret, false, err);
 }
 
 static bool waits(const struct stk_job *j)
@@ -220,15 +244,20 @@ static int make(struct stk_live *l, stk_job_number asked)
     if (!o->rows)
         o->rows = calloc(MOST_JOBS, sizeof(*o->rows));
     rc = o->rows ? rc : -ENOMEM;
-    if (rc == 0)
+    if (rc == 0) {
+        memset(o->rows, 0, MOST_JOBS * sizeof(*o->rows));
+        o->n_pieces = 0;
         n = who_waits(l, asked, slots);
+    }
     if (rc == 0 && n > 0)
-        rc = stk_live_foresee(l, l->core, slots, n, when, NULL);
+        rc = foresee(l, l->core, slots, n, when, true, NULL);
     if (rc == 0 && n > 0)
         correct(l, slots, n, now_of(l), when);
     o->n = rc < 0 ? 0 : n;
-    for (uint32_t i = 0; i < o->n; i++)
-        o->rows[i] = (struct stk_live_expect){s->jobs[slots[i]].number, when[i]};
+    for (uint32_t i = 0; i < o->n; i++) {
+        o->rows[i].number = s->jobs[slots[i]].number;
+        o->rows[i].when = when[i];
+    }
     o->seq = l->seq;
     o->made = l->cfg.clock(l->cfg.ctx);
     o->took = o->made > began ? o->made - began : 0;
@@ -301,4 +330,13 @@ bool stk_live_expected(struct stk_live *l, stk_job_number number, struct stk_exp
         return false;
     *ret = e->when;
     return true;
+}
+
+const struct stk_piece *stk_live_expected_where(const struct stk_live *l, stk_job_number number,
+                                                uint32_t *ret_n)
+{
+    const struct stk_live_expect *e = find(l, number);
+
+    *ret_n = e ? e->n_pieces : 0;
+    return *ret_n > 0 ? &l->outlook.pieces[e->first_piece] : NULL;
 }

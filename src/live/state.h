@@ -99,7 +99,8 @@ struct stk_live_outlook {            /* outlook.c */
     struct stk_calibrate *calibrate; /* NULL: likewise */
     struct stk_predict *predict;     /* NULL: nobody asked yet */
     struct stk_live_expect *rows;    /* by number; NULL: none was made yet */
-    uint32_t n;
+    struct stk_piece *pieces;        /* where they will start, row after row */
+    uint32_t n, n_pieces, cap_pieces;
     uint64_t seq;        /* of the last event it knows of */
     stk_time made, took; /* when, and how long that took */
     stk_job_number said; /* the last job of which a first forecast was made */

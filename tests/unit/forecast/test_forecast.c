@@ -136,6 +136,52 @@ static void effort_is_bounded(void **state)
     fx_finish(f);
 }
 
+struct places {
+    struct stk_piece piece[4];
+    uint32_t n, calls;
+};
+
+static void note_place(void *ctx, uint32_t i, const struct stk_piece *pieces, uint32_t n)
+{
+    struct places *p = ctx;
+
+    assert_true(i == 0 && n <= 4);
+    for (uint32_t k = 0; k < n; k++)
+        p->piece[k] = pieces[k];
+    p->n = n;
+    p->calls++;
+}
+
+/* Two nodes of eight: what needs eight starts where the shorter job ends. */
+static void says_where(void **state)
+{
+    struct fx *f = fx_plain();
+    struct stk_predict *p = fresh(f);
+    struct places at = {.n = 0};
+    struct stk_forecast_config cfg = {
+        .predict = p, .draws = 5, .most_events = 10000, .seed = 1, .ctx = &at, .where = note_place};
+    uint32_t shorter, job;
+    struct stk_expected e;
+
+    (void)state;
+    (void)fx_submit(f, fx_job(8, 100));
+    shorter = fx_submit(f, fx_job(8, 30));
+    fx_turn(f);
+    job = fx_submit(f, fx_job(8, 10));
+    assert_int_equal(stk_forecast(f->core, &cfg, &job, 1, &e, &f->err), 0);
+    assert_true(e.p50 == 30 * S && at.calls == 1 && at.n == 1 && at.piece[0].gpus == 8);
+    assert_int_equal(at.piece[0].node.i,
+                     stk_core_state(f->core)
+                         ->pieces[stk_core_state(f->core)->jobs[shorter].first_piece]
+                         .node.i);
+    cfg.most_events = 1; /* nothing is foreseen: nothing is said */
+    assert_int_equal(stk_forecast(f->core, &cfg, &job, 1, &e, &f->err), 0);
+    assert_true(e.p50 == STK_NEVER_TIME && at.calls == 1);
+    stk_predict_free(p);
+    fx_drain(f);
+    fx_finish(f);
+}
+
 /* Any policies, any nodes: it answers, changes nothing, and leaves nothing. */
 static void in_any_world_it_changes_nothing(void **state)
 {
@@ -211,6 +257,7 @@ int main(void)
         cmocka_unit_test(a_job_that_fits_starts_now),
         cmocka_unit_test(what_cannot_be_foreseen_is_never),
         cmocka_unit_test(effort_is_bounded),
+        cmocka_unit_test(says_where),
         cmocka_unit_test(in_any_world_it_changes_nothing),
         cmocka_unit_test(what_is_foreseen_happens),
     };

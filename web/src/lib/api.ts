@@ -25,7 +25,7 @@ export interface Job { id: number; name: string; user: string; uid: number; queu
     gpus: number; tasks: number; submitted: number; started: Time; ended: Time; cause: string | null; exit_code: number | null; signal: number | null;
     run_s: number; restarts: number; preemptions: number; array_id: number | null; array_index: number | null; comment: string; note: string | null;
     priority?: number; tier?: string; estimate_s?: number; gpu_indices?: number[]; node?: string | null; pieces?: { node: string; gpu_indices: number[] }[]; expected_end?: Time; reason?: Reason;
-    start_p50?: Time; start_p90?: Time; position?: number | null; deadline?: { at: number; answer: string; margin_s: number | null; earliest: Time };
+    start_p50?: Time; start_p90?: Time; end_p50?: Time; start_pieces?: { node: string; gpu_indices: number[] }[]; position?: number | null; deadline?: { at: number; answer: string; margin_s: number | null; earliest: Time };
     progress?: { step?: number; total?: number; metrics?: Record<string, number>; at?: number; checkpoint?: unknown };
     warning?: string; turn?: { text: string }; time_limit_s?: number | null; efficiency?: Efficiency;
     part?: { gpus: number; mem_mib: number | null; share: string; mig: string | null };

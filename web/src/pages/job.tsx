@@ -10,7 +10,7 @@ import { verb } from "../lib/sentences";
 import { Source, useTick } from "../lib/store";
 import { askLogin, listeners, now, you } from "../lib/world";
 import { Choice, Empty, Panel, State } from "../ui";
-import { expected, Progress } from "./queue";
+import { expected, placed, Progress } from "./queue";
 
 const LOG_CHARS = 400000; // kept of the output
 
@@ -183,7 +183,7 @@ function Waits(p: { source: Source<Why>; job: Job }) {
                 <div class="why">
                     <div>
                         <ul class="dots">{(why.reasons.length ? why.reasons : [why]).map((r) => <li>{r.sentence}</li>)}</ul>
-                        {p.job.start_p50 && <p>Expected to start in <strong>{expected(p.job)}</strong>{expected(p.job).includes(" to ") ? ": half of such jobs by the first, nine of ten by the second" : ""}.</p>}
+                        {p.job.start_p50 && <p>Expected to start in <strong>{expected(p.job)}</strong>{expected(p.job).includes(" to ") ? ": half of such jobs by the first, nine of ten by the second" : ""}{p.job.start_pieces ? <>, probably on {placed(p.job)}</> : ""}.</p>}
                     </div>
                     <div>
                         <h3>What would start it now</h3>

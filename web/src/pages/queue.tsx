@@ -35,6 +35,11 @@ export function expected(j: { start_p50?: number | null; start_p90?: number | nu
     return b && b !== a ? `${a} to ${b}` : a;
 }
 
+/** Where it is expected to start. */
+export function placed(j: Job): string {
+    return place({ node: j.start_pieces?.[0].node, gpu_indices: j.start_pieces?.[0].gpu_indices, pieces: j.start_pieces });
+}
+
 export function Progress(p: { job: Job }) {
     const j = p.job, pr = j.progress;
     if (pr?.total && pr.step !== undefined)
@@ -113,7 +118,7 @@ function Waiting(p: Rows) {
                                 <td class="n">{j.position ?? (j.state !== "waiting" ? <State state={j.state} /> : "")}</td>
                                 <td class="n"><JobLink job={j} /></td><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td>
                                 <td class="n w" title={full(j.submitted)}>{span(now() - j.submitted)}</td><td class="reason">{j.state_text}{j.deadline && j.deadline.answer !== "feasible" && <span class="warn"> · deadline {clock(j.deadline.at)}: {j.deadline.answer.replace("_", " ")}</span>}</td>
-                                <td class="n w when">{expected(j)}</td>
+                                <td class="n w when">{expected(j)}{j.start_pieces && <small class="note at">on {placed(j)}</small>}</td>
                                 <td class="n w help"><button type="button" class="plain" aria-expanded={open === j.id} onClick={() => setOpen(open === j.id ? null : j.id)} disabled={!you()} title={you() ? undefined : "Log in to ask"}>What would help?</button></td>
                             </tr>
                             {open === j.id && <tr class="detail"><td colSpan={11}><Help id={j.id} /></td></tr>}

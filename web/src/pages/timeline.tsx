@@ -11,19 +11,20 @@ import { grid, now, you } from "../lib/world";
 import { Choice, Empty, Panel, useKept } from "../ui";
 import { theme } from "../theme";
 
-const LABEL = 92, ROW = 22, AXIS = 22, MAX_ROWS = 80, MAX_FORECAST = 24;
+const LABEL = 92, ROW = 22, AXIS = 22, MAX_LOST = 24;
 const SPANS: Record<string, number> = { "1h": 3600, "6h": 21600, "24h": 86400, "7d": 604800 };
 
-interface Bar { row: number; from: number; to: number; until?: number; job: number; text: string; owner: string; kind: "past" | "now" | "forecast"; bad?: boolean; level?: number; levels?: number }
+interface Bar { row: number; from: number; to: number; until?: number; job: number; text: string; owner: string; kind: "past" | "now" | "forecast"; bad?: boolean; level?: number; heap?: Heap }
+interface Heap { levels: number } // bars that lie above each other, and how many at once
 interface Row { label: string; head?: boolean }
+interface Rows { rows: Row[]; at(node: string, gpu: number): number; each: boolean }
 
 const FAILED = new Set(["failed", "killed", "out_of_memory", "timeout", "node_lost", "gpu_error", "lost"]);
 
 /** Rows by node, and by GPU where these are few. */
-function rowsOf(): { rows: Row[]; at(node: string, gpu: number): number; each: boolean } {
+function rowsOf(): Rows {
     const each = grid.gpus.length <= 64, index = new Map<string, number>(), rows: Row[] = [];
     for (const n of grid.nodes) {
-        if (rows.length >= MAX_ROWS) break;
         if (!each) {
             index.set(n.name, rows.length);
             rows.push({ label: n.name });
@@ -37,47 +38,65 @@ function rowsOf(): { rows: Row[]; at(node: string, gpu: number): number; each: b
     return { rows, each, at: (node, gpu) => index.get(each ? `${node}/${gpu}` : node) ?? -1 };
 }
 
-function build(past: Past, running: Job[], waiting: Job[], ended: Job[]): { rows: Row[]; bars: Bar[] } {
-    const { rows, at, each } = rowsOf(), bars: Bar[] = [], known = new Map([...ended, ...waiting, ...running].map((j) => [j.id, j]));
+interface Piece { node: string; gpu_indices: number[] }
+
+/** The rows that a piece of a job lies in. */
+function lanes(p: Piece, r: Rows): number[] {
+    const list = r.each && p.gpu_indices.length ? p.gpu_indices : [0]; // which GPUs is not known everywhere
+    return list.map((g) => r.at(p.node, g)).filter((row) => row >= 0);
+}
+
+function running(past: Past, list: Job[], known: Map<number, Job>, r: Rows): Bar[] {
+    const bars: Bar[] = [];
     for (const s of past.stays) {
         const j = known.get(s.job), live = s.to === null;
         if (live && !j?.node) continue;
-        for (const g of each ? s.gpus : s.gpus.slice(0, 1)) {
-            const row = at(s.node, g);
-            if (row >= 0)
-                bars.push({ row, from: s.from, to: s.to ?? now(), until: live ? j?.expected_end ?? undefined : undefined, job: s.job, text: j?.name || `job ${s.job}`,
-                    owner: j?.tenant || j?.user || "", kind: live ? "now" : "past", bad: FAILED.has(s.how ?? "") });
-        }
+        for (const row of lanes({ node: s.node, gpu_indices: s.gpus }, r))
+            bars.push({ row, from: s.from, to: s.to ?? now(), until: live ? j?.expected_end ?? undefined : undefined, job: s.job, text: j?.name || `job ${s.job}`,
+                owner: j?.tenant || j?.user || "", kind: live ? "now" : "past", bad: FAILED.has(s.how ?? "") });
     }
     const seen = new Set(past.stays.filter((s) => s.to === null).map((s) => s.job));
-    for (const j of running) // placed before the events that are kept
+    for (const j of list) // placed before the events that are kept
         for (const p of seen.has(j.id) ? [] : j.pieces ?? [{ node: j.node ?? "", gpu_indices: j.gpu_indices ?? [] }])
-            for (const g of each ? p.gpu_indices : p.gpu_indices.slice(0, 1)) {
-                const row = at(p.node, g);
-                if (row >= 0) bars.push({ row, from: j.started ?? now(), to: now(), until: j.expected_end ?? undefined, job: j.id, text: j.name, owner: j.tenant || j.user, kind: "now" });
-            }
-    const next = waiting.filter((j) => j.start_p50).sort((a, b) => (a.start_p50 as number) - (b.start_p50 as number)).slice(0, MAX_FORECAST);
-    if (next.length) rows.push({ label: "expected", head: true });
-    for (const j of next) {
-        const from = Math.max(now(), j.start_p50 as number);
-        rows.push({ label: `job ${j.id}` });
-        bars.push({ row: rows.length - 1, from, to: from + (j.estimate_s || 3600), job: j.id, text: `${j.name} · ${plural(j.gpus, "GPU")}`, owner: j.tenant || j.user, kind: "forecast" });
-    }
-    share(bars);
-    return { rows, bars };
+            for (const row of lanes(p, r)) bars.push({ row, from: j.started ?? now(), to: now(), until: j.expected_end ?? undefined, job: j.id, text: j.name, owner: j.tenant || j.user, kind: "now" });
+    return bars;
 }
 
-/** Jobs that have part of the same GPU, or of the same node, at the same time lie above each other. */
-function share(bars: Bar[]): void {
-    const rows = new Map<number, Bar[]>();
-    for (const b of [...bars].sort((x, y) => x.from - y.from)) {
-        const list = rows.get(b.row) ?? [], taken = new Set(list.filter((x) => (x.until ?? x.to) > b.from).map((x) => x.level));
-        for (b.level = 0; taken.has(b.level); ) b.level++;
-        rows.set(b.row, [...list.filter((x) => (x.until ?? x.to) > b.from), b]);
+/** Where each is expected to start; those of which only the time is known have rows of their own. */
+function forecast(waiting: Job[], r: Rows): Bar[] {
+    const bars: Bar[] = [], lost: Bar[] = [];
+    for (const j of waiting.filter((x) => x.start_p50).sort((a, b) => (a.start_p50 as number) - (b.start_p50 as number))) {
+        const from = Math.max(now(), j.start_p50 as number), to = j.end_p50 && j.end_p50 > from ? j.end_p50 : from + (j.estimate_s || 3600);
+        const bar = { row: -1, from, to, job: j.id, text: `${j.name || `job ${j.id}`} · ${plural(j.gpus, "GPU")}`, owner: j.tenant || j.user, kind: "forecast" as const };
+        const rows = (j.start_pieces ?? []).flatMap((p) => lanes(p, r));
+        if (rows.length) bars.push(...rows.map((row) => ({ ...bar, row })));
+        else if (lost.length < MAX_LOST) lost.push(bar);
     }
-    const most = new Map<number, number>();
-    for (const b of bars) most.set(b.row, Math.max(most.get(b.row) ?? 1, (b.level ?? 0) + 1));
-    for (const b of bars) b.levels = most.get(b.row);
+    if (lost.length) r.rows.push({ label: "somewhere", head: true });
+    for (const b of lost) bars.push({ ...b, row: r.rows.push({ label: `job ${b.job}` }) - 1 });
+    return bars;
+}
+
+function build(past: Past, now: Job[], waiting: Job[], ended: Job[]): { rows: Row[]; bars: Bar[] } {
+    const r = rowsOf(), known = new Map([...ended, ...waiting, ...now].map((j) => [j.id, j])), bars = [...running(past, now, known, r), ...forecast(waiting, r)];
+    share(bars);
+    return { rows: r.rows, bars };
+}
+
+/** Jobs that have part of the same GPU, or of the same node, at the same time lie above each other: as many as there are at once. */
+function share(bars: Bar[]): void {
+    const rows = new Map<number, { heap: Heap; there: Bar[]; until: number }>(), end = (b: Bar) => b.until ?? b.to;
+    for (const b of [...bars].sort((x, y) => x.from - y.from)) {
+        let h = rows.get(b.row);
+        if (!h || h.until <= b.from) rows.set(b.row, (h = { heap: { levels: 1 }, there: [], until: 0 }));
+        h.there = h.there.filter((x) => end(x) > b.from);
+        const taken = new Set(h.there.map((x) => x.level));
+        for (b.level = 0; taken.has(b.level); ) b.level++;
+        h.there.push(b);
+        h.until = Math.max(h.until, end(b));
+        h.heap.levels = Math.max(h.heap.levels, b.level + 1);
+        b.heap = h.heap;
+    }
 }
 
 const STEPS = [300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
@@ -88,7 +107,8 @@ function tick(t: number): string {
     return d.getHours() || d.getMinutes() ? d.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }) : d.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 }
 
-function draw(c: CanvasRenderingContext2D, w: number, h: number, rows: Row[], bars: Bar[], t0: number, t1: number): void {
+/** top: so much of the rows is above what is seen. */
+function draw(c: CanvasRenderingContext2D, w: number, h: number, top: number, rows: Row[], bars: Bar[], t0: number, t1: number): void {
     const css = getComputedStyle(document.documentElement), v = (n: string) => css.getPropertyValue(n).trim(), font = getComputedStyle(document.body).fontFamily;
     const x = (t: number) => LABEL + ((t - t0) / (t1 - t0)) * (w - LABEL), step = STEPS.find((s) => (s / (t1 - t0)) * (w - LABEL) > 70) ?? 86400;
     const offset = new Date(t0 * 1000).getTimezoneOffset() * 60;
@@ -101,8 +121,13 @@ function draw(c: CanvasRenderingContext2D, w: number, h: number, rows: Row[], ba
         c.fillStyle = v("--dim");
         if (x(t) + 34 < w) c.fillText(tick(t), x(t) - 14 < LABEL ? LABEL : x(t) - 14, AXIS / 2);
     }
+    c.save();
+    c.beginPath();
+    c.rect(0, AXIS, w, h - AXIS);
+    c.clip();
     rows.forEach((r, i) => {
-        const y = AXIS + i * ROW;
+        const y = AXIS + i * ROW - top;
+        if (y < AXIS - ROW || y > h) return;
         c.fillStyle = v("--line");
         c.fillRect(0, y, w, 1);
         c.fillStyle = r.head ? v("--text") : v("--dim");
@@ -114,14 +139,15 @@ function draw(c: CanvasRenderingContext2D, w: number, h: number, rows: Row[], ba
         c.fillText(r.label, 0, y + ROW / 2 + 1);
         c.restore();
     });
+    c.restore();
     c.save();
     c.beginPath();
     c.rect(LABEL, AXIS, w - LABEL, h - AXIS);
     c.clip();
     c.font = `11px ${font}`;
     for (const b of bars) {
-        const n = b.levels ?? 1, tall = Math.max(2, (ROW - 5) / n - (n > 1 ? 1 : 0)), y = AXIS + b.row * ROW + 3 + ((b.level ?? 0) * (ROW - 5)) / n, a = x(b.from), e = Math.max(a + 2, x(b.to)), colour = b.bad ? v("--bad") : nameColour(b.owner);
-        if (e < LABEL || a > w) continue;
+        const n = b.heap?.levels ?? 1, tall = Math.max(2, (ROW - 5) / n - (n > 1 ? 1 : 0)), y = AXIS + b.row * ROW - top + 3 + ((b.level ?? 0) * (ROW - 5)) / n, a = x(b.from), e = Math.max(a + 2, x(b.to)), colour = b.bad ? v("--bad") : nameColour(b.owner);
+        if (e < LABEL || a > w || y < AXIS - ROW || y > h) continue;
         if (b.until && b.until > b.to) {
             c.globalAlpha = 0.28;
             c.fillStyle = colour;
@@ -156,7 +182,7 @@ function draw(c: CanvasRenderingContext2D, w: number, h: number, rows: Row[], ba
 
 export function Timeline(p: { running: Job[]; waiting: Job[]; ended: Job[] }) {
     const past = useRef<Past | null>(null), canvas = useRef<HTMLCanvasElement>(null), [range, setRange] = useKept<string>("range", "6h"), [tip, setTip] = useState<{ x: number; y: number; text: string } | null>(null);
-    const [version, setVersion] = useState(0), [width, setWidth] = useState(0), wrap = useRef<HTMLDivElement>(null);
+    const [version, setVersion] = useState(0), [width, setWidth] = useState(0), [top, setTop] = useState(0), wrap = useRef<HTMLDivElement>(null);
     grid.version.use();
     theme.use();
     useTick(2000);
@@ -176,7 +202,7 @@ export function Timeline(p: { running: Job[]; waiting: Job[]; ended: Job[] }) {
     }, [you() !== undefined]);
     const long = SPANS[range] ?? 3600, { rows, bars } = useMemo(() => (past.current ? build(past.current, p.running, p.waiting, p.ended) : { rows: [], bars: [] }), [version, p.running, p.waiting, p.ended, grid.nodes]);
     const first = bars.reduce((t, b) => Math.min(t, b.from), now()), t0 = Math.max(now() - long * 0.65, first - long * 0.02), t1 = t0 + long; // no empty past
-    const height = AXIS + rows.length * ROW + 1;
+    const whole = AXIS + rows.length * ROW + 1, height = Math.min(whole, Math.max(360, Math.round(window.innerHeight * 0.7)));
     useEffect(() => {
         const c = canvas.current, r = Math.min(3, window.devicePixelRatio || 1);
         if (!c || !width) return;
@@ -186,20 +212,22 @@ export function Timeline(p: { running: Job[]; waiting: Job[]; ended: Job[] }) {
         c.style.height = `${height}px`;
         const ctx = c.getContext("2d") as CanvasRenderingContext2D;
         ctx.setTransform(r, 0, 0, r, 0, 0);
-        draw(ctx, width, height, rows, bars, t0, t1);
+        draw(ctx, width, height, top, rows, bars, t0, t1);
     });
     const find = (e: MouseEvent): Bar | undefined => {
-        const b = (canvas.current as Element).getBoundingClientRect(), t = t0 + ((e.clientX - b.left - LABEL) / (width - LABEL)) * (t1 - t0), down = (e.clientY - b.top - AXIS) / ROW, row = Math.floor(down);
-        return bars.find((x) => x.row === row && Math.floor((down - row) * (x.levels ?? 1)) === (x.level ?? 0) && t >= x.from && t <= (x.until ?? x.to));
+        const b = (canvas.current as Element).getBoundingClientRect(), t = t0 + ((e.clientX - b.left - LABEL) / (width - LABEL)) * (t1 - t0), down = (e.clientY - b.top - AXIS + top) / ROW, row = Math.floor(down);
+        return e.clientY - b.top < AXIS ? undefined : bars.find((x) => x.row === row && Math.floor((down - row) * (x.heap?.levels ?? 1)) === (x.level ?? 0) && t >= x.from && t <= (x.until ?? x.to));
     };
+    const words = (b: Bar) => `${b.text} (job ${b.job}) on ${rows[b.row].label}: ${b.kind === "forecast" ? "expected " : ""}${clock(b.from)} to ${clock(b.until ?? b.to)}, ${span((b.until ?? b.to) - b.from)}`;
     if (!you()) return <Panel title="Timeline"><Empty title="Log in to see jobs in time" /></Panel>;
+    const count = (kind: Bar["kind"]) => new Set(bars.filter((b) => b.kind === kind).map((b) => b.job)).size;
     return (
-        <Panel title="Timeline" note={`the past faint, the present full, what is expected in outline${grid.nodes.length > MAX_ROWS ? `; the first ${MAX_ROWS} of ${grid.nodes.length} nodes` : ""}`}
-            actions={<Choice label="How long" value={range} of={Object.keys(SPANS).map((k) => [k, k])} onChange={setRange} />}>
-            <div class="map" ref={wrap}>
-                <canvas ref={canvas} role="img" aria-label={`Timeline of ${plural(bars.length, "stay")} of jobs on GPUs. The lists say the same.`}
-                    onMouseMove={(e) => { const b = find(e), r = (wrap.current as Element).getBoundingClientRect(); setTip(b ? { x: Math.min(e.clientX - r.left, r.width - 240), y: e.clientY - r.top + 16, text: `${b.text} (job ${b.job}): ${b.kind === "forecast" ? "expected " : ""}${clock(b.from)} to ${clock(b.until ?? b.to)}, ${span((b.until ?? b.to) - b.from)}` } : null); }}
+        <Panel title="Timeline" note="the past faint, the present full, what is expected in outline" actions={<Choice label="How long" value={range} of={Object.keys(SPANS).map((k) => [k, k])} onChange={setRange} />}>
+            <div class="lanes" ref={wrap} tabIndex={0} role="region" aria-label="Jobs in time, node by node" style={{ maxHeight: `${height}px` }} onScroll={(e) => setTop(e.currentTarget.scrollTop)}>
+                <canvas ref={canvas} role="img" aria-label={`Timeline of ${plural(rows.length, "row")}: ${plural(bars.length, "stay")} of jobs; ${count("past")} have ended, ${count("now")} run, ${count("forecast")} are expected. The lists say the same.`}
+                    onMouseMove={(e) => { const b = find(e), r = (wrap.current as Element).getBoundingClientRect(); setTip(b ? { x: Math.min(e.clientX - r.left, r.width - 240), y: e.clientY - r.top + top + 16, text: words(b) } : null); }}
                     onMouseLeave={() => setTip(null)} onClick={(e) => { const b = find(e); if (b) location.hash = `#/job/${b.job}`; }} />
+                <div style={{ height: `${whole - height}px` }} />
                 {tip && <div class="tip" style={{ left: `${tip.x}px`, top: `${tip.y}px` }} aria-hidden="true">{tip.text}</div>}
             </div>
             {bars.length === 0 && <Empty title="Nothing in this time">Jobs appear here as soon as they are placed.</Empty>}
