@@ -27,6 +27,7 @@ export class Grid {
     private byName = new Map<string, Machine>();
     private onJob = new Map<number, Set<Machine>>();
     private dirty = new Set<Machine>();
+    private meanwhile = new Set<number>(); // jobs of which something was heard while an answer was on its way
     private due = 0;
     private busy = false;
     private timer: number | undefined;
@@ -93,6 +94,7 @@ export class Grid {
             if (m) this.dirty.add(m);
         }
         if (e.job) for (const m of this.onJob.get(e.job) ?? []) this.dirty.add(m);
+        if (e.job && this.busy) this.meanwhile.add(e.job);
         if (this.dirty.size) this.soon();
     }
 
@@ -139,8 +141,10 @@ export class Grid {
             got.forEach((page, i) => page.gpus.forEach((g, k) => (this.gpus[ranges[i][0] + k] = g)));
             for (const m of this.nodes) if (ranges.some(([a, b]) => m.first < b && m.first + m.gpus > a)) this.changed.add(m);
             this.index();
+            for (const j of this.meanwhile) for (const m of this.onJob.get(j) ?? []) this.dirty.add(m);
             this.version.set(this.version.value + 1);
         } catch { /* the stream notices that the daemon is gone; what it missed comes again */ }
+        this.meanwhile.clear();
         this.busy = false;
         this.due = performance.now() + Math.max(GAP_MS, DUTY * (performance.now() - began));
         if (this.dirty.size) this.soon();
