@@ -97,7 +97,7 @@ function GpuMap(p: { mode: Mode; only: string | null; chosen: number; onChoose(r
         const ctx = c.getContext("2d") as CanvasRenderingContext2D, { mode, only, chosen } = state.current;
         const how = { mode, ink: readInk(), chosen, lit: (g: Gpu) => only === null || mode === "util" || keyOf(g, mode).includes(only) };
         ctx.setTransform(r, 0, 0, r, 0, 0);
-        if (whole.current || chosen >= 0) draw(ctx, l, grid.gpus, how);
+        if (whole.current) draw(ctx, l, grid.gpus, how);
         else redraw(ctx, l, grid.gpus, how, grid.changed);
         whole.current = false;
         grid.changed.clear();
