@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* outlook.c - what is expected of a job: when and where it starts, and whether it keeps its deadline. */
+/* outlook.c - what is expected of a job: when and where it starts, and whether it keeps its
+ * deadline. */
 #include "api/show.h"
 #include "core/state.h"
 #include "forecast/deadline.h"

@@ -90,8 +90,9 @@ static int add_group(struct answer *w, uint32_t member, json_t *take_label)
         if (member != UINT32_MAX && m != member)
             continue;
         o = json_copy(take_label);
-        if (w->q.kind == STK_SERIES_GPU)
-            (void)json_object_set_new(o, "gpu", json_integer(m));
+        if (w->q.kind == STK_SERIES_GPU || w->q.kind == STK_SERIES_JOB_GPU)
+            (void)json_object_set_new(o, w->q.kind == STK_SERIES_GPU ? "gpu" : "member",
+                                      json_integer(m));
         add_columns(o, w->q.kind, &res, m);
         (void)json_array_append_new(w->list, o);
     }
@@ -140,7 +141,8 @@ static int add_job(struct answer *w)
         return rc;
     }
     if (id == 0) {
-        stk_request_error(w->r, 400, NULL, "of=job needs the job's number: id=12");
+        stk_request_error(w->r, 400, NULL, "of=%s needs the job's number: id=12",
+                          stk_series_kind_name(w->q.kind));
         json_decref(w->list);
         return -EINVAL;
     }
@@ -175,6 +177,8 @@ static uint32_t how_many(const struct answer *w)
 
     if (w->q.kind == STK_SERIES_TENANT)
         return stk_request_query(w->r, "name") ? 1 : s->n_tenants;
+    if (w->q.kind == STK_SERIES_JOB_GPU)
+        return STK_USAGE_GPUS;
     if (w->q.kind != STK_SERIES_GPU)
         return 1;
     for (uint32_t i = 0; i < s->n_nodes; i++)
@@ -192,7 +196,7 @@ static int read_query(struct answer *w)
     int rc;
 
     if (kind < 0) {
-        stk_request_error(w->r, 400, NULL, "of must be gpu, job, tenant or cluster");
+        stk_request_error(w->r, 400, NULL, "of must be gpu, job, job_gpu, tenant or cluster");
         return -EINVAL;
     }
     if (stk_request_number(w->r, "since", now - HOUR, MAX_TIME, &since) < 0 ||
@@ -223,6 +227,7 @@ void stk_do_series(void *ctx, struct stk_request *r)
         rc = add_gpus(&w);
         break;
     case STK_SERIES_JOB:
+    case STK_SERIES_JOB_GPU:
         rc = add_job(&w);
         break;
     case STK_SERIES_TENANT:

@@ -285,6 +285,33 @@ static void add_reading(struct stk_sampler *w, struct stk_sampled *j, const stru
         more(&v[STK_SERIES_JOB_UTILIZATION], j->active[j->n_gpus]);
 }
 
+/* One of several: which of them does what. */
+static void put_gpu(struct stk_sampler *w, struct stk_sampled *j, const struct at *at, void *ctx)
+{
+    const struct stk_gpu_sample *s = stk_sample_reading(w->d, at->node, at->gpu);
+    const uint32_t *members = ctx;
+    const double active = j->n_gpus < STK_USAGE_GPUS ? j->active[j->n_gpus] : NAN;
+    float v[STK_SERIES_JOB_GPU_FIELDS] = {(float)at->gpu, (float)active, NAN, NAN, NAN};
+
+    if (s)
+        v[STK_SERIES_JOB_GPU_UTILIZATION] = (float)active;
+    if (s && s->value[STK_GPU_MEM_USED_MIB].known)
+        v[STK_SERIES_JOB_GPU_MEM] = (float)(s->value[STK_GPU_MEM_USED_MIB].v * at->part);
+    if (s && s->value[STK_GPU_POWER_W].known)
+        v[STK_SERIES_JOB_GPU_WATTS] = (float)(s->value[STK_GPU_POWER_W].v * at->part);
+    stk_series_put(
+        w->series,
+        &(struct stk_series_at){STK_SERIES_JOB_GPU, (int64_t)j->number, j->n_gpus, *members}, v);
+}
+
+static void put_gpus(struct stk_sampler *w, struct stk_sampled *j)
+{
+    uint32_t members = j->n_gpus < STK_USAGE_GPUS ? j->n_gpus : STK_USAGE_GPUS;
+
+    if (members > 1)
+        each_gpu(w, j, put_gpu, &members);
+}
+
 static void add_usage(struct stk_sampled *j, const float *v, double dt)
 {
     struct stk_usage *u = &j->usage;
@@ -324,6 +351,7 @@ static void put_job(struct stk_sampler *w, struct stk_sampled *j, double dt)
     if (json_is_number(step))
         v[STK_SERIES_JOB_STEP] = (float)json_number_value(step);
     stk_series_put(w->series, &(struct stk_series_at){STK_SERIES_JOB, (int64_t)j->number, 0, 1}, v);
+    put_gpus(w, j);
     add_usage(j, v, dt);
 }
 

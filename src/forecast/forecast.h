@@ -32,7 +32,7 @@ struct stk_forecast_config {
     /* What the user of the job said, for the predictor. NULL: its tenant and its estimate. */
     struct stk_run_kind (*kind)(void *ctx, const struct stk_state *s, uint32_t job);
     void *ctx;
-    bool limited;         /* jobs are stopped when they have run as long as their estimate */
+    bool limited; /* jobs are stopped when they have run as long as their estimate */
     /* Where the i-th job asked about starts, in the draw whose start is its P50; not called when
      * that is not foreseen. At most STK_FORECAST_PIECES, borrowed for the call. May be NULL. */
     void (*where)(void *ctx, uint32_t i, const struct stk_piece *pieces, uint32_t n);

@@ -57,11 +57,18 @@ static const struct stk_series_field cluster[] = {
     {0},
 };
 
+static const struct stk_series_field job_gpu[] = {
+    [STK_SERIES_JOB_GPU_INDEX] = {"index", STK_SERIES_LAST},
+    [STK_SERIES_JOB_GPU_ACTIVE] = {"active", STK_SERIES_MEAN},
+    [STK_SERIES_JOB_GPU_UTILIZATION] = {"util", STK_SERIES_MEAN},
+    [STK_SERIES_JOB_GPU_MEM] = {"mem_mib", STK_SERIES_MEAN},
+    [STK_SERIES_JOB_GPU_WATTS] = {"power_w", STK_SERIES_MEAN},
+    {0},
+};
+
 const struct stk_series_field *const stk_series_fields[STK_SERIES_KIND_MAX] = {
-    [STK_SERIES_GPU] = gpu,
-    [STK_SERIES_JOB] = job,
-    [STK_SERIES_TENANT] = tenant,
-    [STK_SERIES_CLUSTER] = cluster,
+    [STK_SERIES_GPU] = gpu,         [STK_SERIES_JOB] = job,         [STK_SERIES_TENANT] = tenant,
+    [STK_SERIES_CLUSTER] = cluster, [STK_SERIES_JOB_GPU] = job_gpu,
 };
 
 uint32_t stk_series_n_fields(enum stk_series_kind k)
@@ -73,7 +80,8 @@ uint32_t stk_series_n_fields(enum stk_series_kind k)
     return n;
 }
 
-static const char *const names[STK_SERIES_KIND_MAX] = {"gpu", "job", "tenant", "cluster"};
+static const char *const names[STK_SERIES_KIND_MAX] = {"gpu", "job", "tenant", "cluster",
+                                                       "job_gpu"};
 
 const char *stk_series_kind_name(enum stk_series_kind k)
 {

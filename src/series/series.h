@@ -10,7 +10,8 @@
  *
  * Coarser rows are made from the finer ones as the store has them, so a restart in between loses
  * nothing but, after a crash, the minute that was not written yet. A group is what is written in
- * one row: the GPUs of a node, one job, one tenant, or the whole. What is not known is NaN.
+ * one row: the GPUs of a node or of a job, one job, one tenant, or the whole. What is not known is
+ * NaN.
  *
  * Cost: a step is one number per field; a minute is one row per group, and a look at a minute's
  * rows. Memory: a minute of each group that is there now.
@@ -29,13 +30,14 @@
 #define STK_SERIES_QUARTER (900 * STK_SECOND)
 #define STK_SERIES_MAX_FIELDS 16u
 #define STK_SERIES_MAX_MEMBERS 64u
-#define STK_SERIES_MAX_GROUPS 8192u /* at a time; more are not sampled */
+#define STK_SERIES_MAX_GROUPS 16384u /* at a time; more are not sampled */
 
 enum stk_series_kind {
     STK_SERIES_GPU, /* group: a node */
     STK_SERIES_JOB,
     STK_SERIES_TENANT,
     STK_SERIES_CLUSTER,
+    STK_SERIES_JOB_GPU, /* group: a job; its GPUs, in the order in which it has them */
     STK_SERIES_KIND_MAX
 };
 
@@ -104,6 +106,15 @@ enum {
     STK_SERIES_CLUSTER_POWER,
     STK_SERIES_CLUSTER_UTILIZATION,
     STK_SERIES_CLUSTER_FIELDS
+};
+
+enum {
+    STK_SERIES_JOB_GPU_INDEX, /* on its node */
+    STK_SERIES_JOB_GPU_ACTIVE,
+    STK_SERIES_JOB_GPU_UTILIZATION,
+    STK_SERIES_JOB_GPU_MEM,
+    STK_SERIES_JOB_GPU_WATTS,
+    STK_SERIES_JOB_GPU_FIELDS
 };
 
 /* The group of a node or tenant. */

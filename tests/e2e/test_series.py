@@ -58,6 +58,10 @@ def test_jobs_gpus_tenants_and_the_whole_are_measured(daemon):
     j = series(daemon, of="job", id=busy)["series"][0]
     assert known(j["gpus"])[-1] == 2 and max(known(j["active"])) == 2 and max(known(j["cpus"])) > 0.05 and max(known(j["rss_mib"])) > 0.1
     assert known(series(daemon, of="job", id=idle)["series"][0]["active"])[-1] == 0
+    each = series(daemon, of="job_gpu", id=busy)["series"]
+    assert [g["member"] for g in each] == [0, 1] and [known(g["index"])[-1] for g in each] == daemon.job(busy)["gpu_indices"]
+    assert all(max(known(g["active"])) == 1 and not known(g["util"]) for g in each)
+    assert not known(series(daemon, of="job_gpu", id=idle)["series"][0]["active"]), "of one GPU, the job's own series says it all"
     gpus = series(daemon, of="gpu")["series"]
     assert [g["gpu"] for g in gpus] == [0, 1, 2, 3] and sum(known(g["allocated"])[-1] for g in gpus) == 3
     assert sum(max(known(g["active"])) for g in gpus) == 2 and not known(gpus[0]["util"])
@@ -90,7 +94,7 @@ def test_a_restart_loses_nothing_and_coarser_steps_say_the_same(daemon):
 
 def test_what_cannot_be_answered_is_refused_with_a_reason(daemon):
     c = daemon.client()
-    for query, status in [("of=moon", 400), ("", 400), ("of=job", 400), ("of=gpu&node=nowhere", 404), ("of=tenant&name=nobody", 404),
+    for query, status in [("of=moon", 400), ("", 400), ("of=job", 400), ("of=job_gpu", 400), ("of=gpu&node=nowhere", 404), ("of=tenant&name=nobody", 404),
                           ("of=cluster&since=100&until=50", 400), ("of=gpu&since=x", 400), ("of=cluster&colour=red", 400)]:
         a = c.get("/v1/series?" + query)
         assert a.status == status and a.json["error"]["message"], query

@@ -17,15 +17,15 @@ async function world(gpus, env, f) {
     const dir = mkdtempSync(join(tmpdir(), "stk-fake-")), d = await (() => {
         mkdirSync(dir, { recursive: true });
         if (gpus) writeFileSync(join(dir, "topology"), `gpus ${gpus}\n`);
-        return Daemon.start({ config: "gpus: {interval_ms: 200}\nalerts: {foreign: 1s}\n", env: { STOKER_GPU_LIB_DIR: FAKES, STOKER_FAKE_DIR: dir, ...env } });
+        return Daemon.start({ config: "gpus: {interval_ms: 200}\nseries: {step: 1s}\nalerts: {foreign: 1s}\ncost: {gpu_hour: 2.5, kwh: 0.3, currency: EUR}\n", env: { STOKER_GPU_LIB_DIR: FAKES, STOKER_FAKE_DIR: dir, ...env } });
     })(), b = await open();
-    const procs = (lines) => {
+    const write = (name, lines) => {
         writeFileSync(join(dir, "new"), lines.map((l) => l.join(" ") + "\n").join(""));
-        renameSync(join(dir, "new"), join(dir, "procs"));
-    };
+        renameSync(join(dir, "new"), join(dir, name));
+    }, procs = (lines) => write("procs", lines);
     try {
         await b.page.goto(d.login);
-        await f({ d, b, procs, dir });
+        await f({ d, b, procs, write });
         assert.deepEqual(b.said, []);
     } finally {
         await b.close();
@@ -61,6 +61,36 @@ describe("what is measured", { timeout: 300000, skip: !existsSync(join(FAKES, "l
         } finally {
             stranger.kill();
         }
+    }));
+
+    it("of a job with four GPUs that uses one: each GPU, and what to ask for", () => world(8, {}, async ({ d, b, procs, write }) => {
+        const id = await d.submit({ name: "wide", gpus: 4, command: SLEEP }), job = await d.untilState(id, "running"), pid = (await d.get(`/v1/jobs/${id}`)).pids[0];
+        procs(job.gpu_indices.map((g, i) => [g, pid, i === 0 ? 61000 : 900, i === 0 ? 90 : 0]));
+        write("busy", job.gpu_indices.map((g, i) => [g, i === 0 ? 90 : 0]));
+        await d.until(async () => (await d.get(`/v1/jobs/${id}`)).efficiency?.verdict === "poor", "enough was measured for a verdict", 90000);
+        const each = await d.until(async () => {
+            const s = (await d.get(`/v1/series?of=job_gpu&id=${id}`)).series, last = s.map((x) => x.util.filter((u) => u !== null).at(-1));
+            return s.length === 4 && last[0] > 0.8 && s;
+        }, "one GPU is busy");
+        assert.deepEqual(each.map((x) => x.member), [0, 1, 2, 3]);
+        assert.deepEqual(each.map((x) => x.index.filter((u) => u !== null).at(-1)), job.gpu_indices);
+        for (const x of each.slice(1)) assert.ok(x.util.filter((u) => u !== null).at(-1) < 0.02, "the others do nothing");
+        const known = (list) => list.filter((u) => u !== null).at(-1);
+        assert.ok(known(each[0].mem_mib) > 60000 && known(each[1].mem_mib) < 10000 && known(each[0].power_w) > known(each[1].power_w));
+        await b.page.goto(`${d.url}/#/job/${id}`);
+        for (const what of ["Busy", "GPU memory", "Power"]) {
+            const plot = b.page.locator(".plot", { hasText: `${what}, each of its GPUs` });
+            await plot.locator("canvas").waitFor();
+            for (const g of job.gpu_indices) await plot.getByText(`GPU ${g}`, { exact: true }).waitFor();
+        }
+        await b.page.getByText("3 of 4 GPUs idle: ask for 1").waitFor();
+        await b.page.locator(".facts div", { hasText: "energy" }).getByText("kWh").waitFor();
+        assert.deepEqual(await b.axe(), []);
+        await b.shot("job-gpus", { fullPage: true });
+        await d.ask("POST", `/v1/jobs/${id}/cancel`);
+        await d.untilState(id, "done");
+        await b.page.locator(".plot", { hasText: "Busy, each of its GPUs" }).locator("canvas").waitFor(); // kept when it has ended
+        assert.equal((await d.get(`/v1/series?of=job_gpu&id=${id}`)).series.length, 4);
     }));
 
     it("slices of a divided GPU are in its cell", () => world(0, { STOKER_FAKE_MIG: "all" }, async ({ d, b }) => {

@@ -170,10 +170,9 @@ static void says_where(void **state)
     job = fx_submit(f, fx_job(8, 10));
     assert_int_equal(stk_forecast(f->core, &cfg, &job, 1, &e, &f->err), 0);
     assert_true(e.p50 == 30 * S && at.calls == 1 && at.n == 1 && at.piece[0].gpus == 8);
-    assert_int_equal(at.piece[0].node.i,
-                     stk_core_state(f->core)
-                         ->pieces[stk_core_state(f->core)->jobs[shorter].first_piece]
-                         .node.i);
+    assert_int_equal(
+        at.piece[0].node.i,
+        stk_core_state(f->core)->pieces[stk_core_state(f->core)->jobs[shorter].first_piece].node.i);
     cfg.most_events = 1; /* nothing is foreseen: nothing is said */
     assert_int_equal(stk_forecast(f->core, &cfg, &job, 1, &e, &f->err), 0);
     assert_true(e.p50 == STK_NEVER_TIME && at.calls == 1);

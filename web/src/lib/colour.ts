@@ -22,6 +22,11 @@ export function nameColour(name: string): string {
     return c;
 }
 
+/** Of several that have no name. */
+export function nth(i: number): string {
+    return i < PALETTE.length ? PALETTE[i] : `hsl(${Math.round((i * 137.508) % 360)} 45% 55%)`;
+}
+
 export function jobColour(job: number): string {
     return `hsl(${Math.round((job * 137.508) % 360)} 48% ${job % 2 ? 52 : 60}%)`;
 }

@@ -40,7 +40,7 @@ function options(width: number, height: number, lines: Line[], unit: string, max
     const css = getComputedStyle(document.documentElement), v = (n: string) => css.getPropertyValue(n).trim(), font = `11px ${getComputedStyle(document.body).fontFamily}`;
     const axis = { stroke: v("--dim"), font, grid: { stroke: v("--line"), width: 1 }, ticks: { show: false } };
     return {
-        width, height, cursor: { y: false, points: { size: 6 } }, legend: { show: lines.length > 1, live: false, markers: { fill: (_u, i) => lines[i - 1]?.colour ?? "transparent", width: 0 } }, padding: [8, 8, 0, 0],
+        width, height, cursor: { y: false, points: { size: 6 } }, legend: { show: lines.length > 1 && lines.length <= 16, live: false, markers: { fill: (_u, i) => lines[i - 1]?.colour ?? "transparent", width: 0 } }, padding: [8, 28, 0, 0],
         scales: { y: { range: (_u, _a, b) => [0, max ?? Math.max(least, (b ?? 1) * 1.1)] } },
         axes: [{ ...axis, size: 24, values: (_u, list) => list.map((t) => stamp(t, list[list.length - 1] - list[0])) },
             { ...axis, size: (_u, list) => 14 + 6.2 * Math.max(2, ...(list ?? []).map((x) => x.length)), values: (_u, list, _i, _s, step) => list.map((x) => `${x >= 10000 ? `${x / 1000}k` : x.toFixed(Math.max(0, Math.min(4, -Math.floor(Math.log10(step) + 1e-9))))}${unit}`) }],

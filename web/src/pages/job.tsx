@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { act, Verb } from "../lib/act";
 import { get, Job, Why } from "../lib/api";
+import { nth } from "../lib/colour";
 import { amount, clock, clockSeconds, full, gib, jobName, percent, place, plural, span } from "../lib/format";
 import type { Event } from "../lib/live";
 import { column, hasData, known, Line, Plot, Series, times } from "../lib/plot";
@@ -16,13 +17,17 @@ const LOG_CHARS = 400000; // kept of the output
 
 interface Life { events: Event[]; more: boolean }
 
-function useJob(id: string): { job: Source<Job>; life: Source<Life>; why: Source<Why>; series: Source<Series> } {
+interface Used { whole: Series; each: Series | null } // each: of its GPUs, where there are several
+
+function useJob(id: string): { job: Source<Job>; life: Source<Life>; why: Source<Why>; series: Source<Used> } {
     const s = useMemo(() => {
         const job = new Source<Job>(() => get(`/v1/jobs/${id}`), 5000);
         return { job, life: new Source<Life>(() => get(`/v1/jobs/${id}/events`), 0), why: new Source<Why>(() => get(`/v1/jobs/${id}/why`), 0),
-            series: new Source<Series>(async () => {
+            series: new Source<Used>(async () => {
                 const j = job.data.value ?? (await get<Job>(`/v1/jobs/${id}`)), until = j.ended ?? now(), since = Math.min(until - 60, Math.max(j.started ?? until - 3600, until - 86400));
-                return get(`/v1/series?of=job&id=${j.id}&since=${Math.floor(since)}&until=${Math.ceil(until)}`);
+                const ask = (of: string) => get<Series>(`/v1/series?of=${of}&id=${j.id}&since=${Math.floor(since)}&until=${Math.ceil(until)}`);
+                const [whole, each] = await Promise.all([ask("job"), j.gpus > 1 ? ask("job_gpu") : null]);
+                return { whole, each };
             }, 10000) };
     }, [id]);
     useEffect(() => {
@@ -67,24 +72,40 @@ function LifeLine(p: { life: Life | null; job: Job }) {
 
 const COLOURS = ["#3b82c4", "#e07b39", "#3f9c6b", "#7a6bd1"];
 
-function memory(mib: (number | null)[], colour: string): { unit: string; lines: Line[] } {
-    const large = Math.max(0, ...mib.map((x) => x ?? 0)) >= 1024;
-    return { unit: large ? " GiB" : " MiB", lines: [{ label: "memory", colour, values: mib.map((x) => (x === null || !large ? x : x / 1024)), fill: true }] };
+interface Figure { label: string; unit: string; max?: number; least?: number; lines: Line[]; at: number[] }
+
+/** MiB as a unit that suits them. */
+function memory(lines: Line[]): { unit: string; lines: Line[] } {
+    const large = lines.some((l) => l.values.some((x) => (x ?? 0) >= 1024));
+    return { unit: large ? " GiB" : " MiB", lines: large ? lines.map((l) => ({ ...l, values: l.values.map((x) => (x === null ? null : x / 1024)) })) : lines };
 }
 
-function Plots(p: { series: Series | null; job: Job }) {
-    const s = p.series, made = useMemo(() => {
-        if (!s?.series.length) return [];
-        const at = times(s, (s.series[0].gpus as unknown[] | undefined)?.length ?? 0), of = (name: string, k = 1) => column(s, 0, name).map((x) => (x === null ? null : x * k));
-        return [
-            { label: "GPUs it has, and GPUs at work", unit: "", lines: [{ label: "has", colour: COLOURS[0], values: of("gpus"), step: true, dash: true }, { label: "at work", colour: COLOURS[1], values: of("active"), fill: true }] },
-            { label: "Busy, mean of its GPUs", unit: " %", max: 100, lines: [{ label: "busy", colour: COLOURS[1], values: of("util", 100), fill: true }] },
-            { label: "GPU memory", ...memory(of("mem_mib"), COLOURS[0]) },
-            { label: "Power", unit: " W", lines: [{ label: "power", colour: COLOURS[3], values: of("power_w"), fill: true }] },
-            { label: "CPU cores used", unit: "", least: 1, lines: [{ label: "CPU", colour: COLOURS[2], values: of("cpus"), fill: true }] },
-            { label: "Memory", ...memory(of("rss_mib"), COLOURS[2]) },
-        ].map((x) => known({ ...x, at })).filter((x) => x.lines.some((l) => hasData(l.values)));
-    }, [s]);
+/** The names of its GPUs, in order: of where it was placed last, as far as the journal knows. */
+function names(life: Life | null, n: number, index: (i: number) => number | null): string[] {
+    const last = [...(life?.events ?? [])].reverse().find((e) => e.type === "place"), pieces = (last?.pieces ?? []) as { node: string; gpu_indices: number[] }[];
+    const all = pieces.flatMap((p) => p.gpu_indices.map((g) => (pieces.length > 1 ? `${p.node} GPU ${g}` : `GPU ${g}`)));
+    return Array.from({ length: n }, (_, i) => all[i] ?? `GPU ${index(i) ?? i}`);
+}
+
+function figures(u: Used, life: Life | null): Figure[] {
+    const s = u.whole, at = times(s, (s.series[0]?.gpus as unknown[] | undefined)?.length ?? 0), of = (name: string, k = 1) => column(s, 0, name).map((x) => (x === null ? null : x * k));
+    const e = u.each?.series.length && u.each.series.length > 1 ? u.each : null, called = e ? names(life, e.series.length, (i) => column(e, i, "index").reduce((a, b) => b ?? a, null)) : [];
+    const each = (name: string, one: string, colour: string, k = 1): Line[] => (e
+        ? e.series.map((_, i) => ({ label: called[i], colour: nth(i), values: column(e, i, name).map((x) => (x === null ? null : x * k)) }))
+        : [{ label: one, colour, values: of(name, k), fill: true }]), gpus = e ? ", each of its GPUs" : "", sure = e ? times(e, column(e, 0, "active").length) : at;
+    const busy = each("util", "busy", COLOURS[1], 100);
+    return [
+        { label: "GPUs it has, and GPUs at work", unit: "", at, lines: [{ label: "has", colour: COLOURS[0], values: of("gpus"), step: true, dash: true }, { label: "at work", colour: COLOURS[1], values: of("active"), fill: true }] },
+        { label: `Busy${gpus}`, unit: " %", max: 100, at: sure, lines: busy.some((l) => hasData(l.values)) || !e ? busy : each("active", "at work", COLOURS[1], 100) },
+        { label: `GPU memory${gpus}`, at: sure, ...memory(each("mem_mib", "memory", COLOURS[0])) },
+        { label: `Power${gpus}`, unit: " W", at: sure, lines: each("power_w", "power", COLOURS[3]) },
+        { label: "CPU cores used", unit: "", least: 1, at, lines: [{ label: "CPU", colour: COLOURS[2], values: of("cpus"), fill: true }] },
+        { label: "Memory", at, ...memory([{ label: "memory", colour: COLOURS[2], values: of("rss_mib"), fill: true }]) },
+    ].map((x) => known(x)).filter((x) => x.lines.some((l) => hasData(l.values)));
+}
+
+function Plots(p: { used: Used | null; life: Life | null; job: Job }) {
+    const made = useMemo(() => (p.used?.whole.series.length ? figures(p.used, p.life) : []), [p.used, p.life]);
     return (
         <Panel title="What it uses">
             {made.length === 0 ? <p class="note">{p.job.started ? "Nothing has been measured yet." : "It has not started."}</p>
@@ -216,7 +237,7 @@ function One(p: { id: string }) {
             <div class="split">
                 <div class="stack">
                     {["waiting", "blocked", "held"].includes(job.state) && <Waits source={s.why} job={job} />}
-                    <Plots series={series} job={job} />
+                    <Plots used={series} life={life} job={job} />
                     <Log job={job} />
                 </div>
                 <aside aria-label="About this job"><Cost job={job} /><LifeLine life={life} job={job} /><Facts job={job} /></aside>
