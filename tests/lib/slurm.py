@@ -5,24 +5,33 @@ slurmd from Debian's packages, with pretended GPUs, everything on loopback and b
     with Cluster(folder, nodes=4, gpus=8) as cluster:
         cluster.run("sinfo")
 """
+import contextlib
 import glob
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 from daemon import STOKER
 
 PACKAGES = ["munge", "slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins"]
-
 PLUGIN_DIR = next(iter(glob.glob("/usr/lib/*/slurm-wlm")), "/usr/lib/slurm-wlm")
 OUR_PLUGINS = STOKER.parent / "src" / "slurmctld"
 
 
 def installed():
     return all(shutil.which(p) for p in ("munged", "slurmctld", "slurmd", "sbatch"))
+
+
+@contextlib.contextmanager
+def open_folder():
+    """One that other users may look into, which pytest's own may not be."""
+    with tempfile.TemporaryDirectory(prefix="stoker-slurm-") as folder:
+        os.chmod(folder, 0o755)
+        yield folder
 
 
 def free_port():
@@ -40,11 +49,11 @@ def wait_for(what, timeout=60):
 
 class Cluster:
     def __init__(self, folder, nodes=4, gpus=8, cpus=64, mem_mib=65536,
-                 scheduler="batch_sched_delay=0,sched_min_interval=2000", extra="", plugins=False):
-        """'plugins': our plugins are in slurmctld."""
+                 scheduler="batch_sched_delay=0,sched_min_interval=2000", extra="", plugins=False, managed=None):
+        """'plugins': our sched plugin is in slurmctld; 'managed': partitions whose jobs our job_submit plugin holds (None: it is not there)."""
         self.folder = str(folder)
         self.nodes, self.gpus, self.cpus, self.mem_mib = nodes, gpus, cpus, mem_mib
-        self.scheduler, self.extra, self.plugins = scheduler, extra, plugins
+        self.scheduler, self.extra, self.plugins, self.managed = scheduler, extra, plugins, managed
         self.conf = f"{self.folder}/etc/slurm.conf"
         self.env = {**os.environ, "SLURM_CONF": self.conf}
 
@@ -76,6 +85,9 @@ class Cluster:
         with open(f"{self.folder}/etc/gres.conf", "w") as f:
             f.write(f"AutoDetect=off\nNodeName=n[1-{self.nodes}] Name=gpu Type=h100 "
                     f"File={self.folder}/dev/nvidia[0-{self.gpus - 1}]\n")
+        if self.managed is not None:
+            with open(f"{self.folder}/etc/stoker.conf", "w") as f:
+                f.write(f"Partitions={','.join(self.managed)}\n")
         with open(self.conf, "w") as f:
             f.write(self._conf())
 
@@ -99,8 +111,12 @@ class Cluster:
             "PriorityType": "priority/basic", "MaxJobCount": 200000, "MaxArraySize": 100001, "MinJobAge": 300,
             "ReturnToService": 2, "SlurmdTimeout": 300, "MessageTimeout": 60, "KillWait": 5, "CompleteWait": 0,
         }
+        if self.plugins or self.managed is not None:
+            settings["PluginDir"] = f"{OUR_PLUGINS}:{PLUGIN_DIR}"
         if self.plugins:
-            settings |= {"SchedulerType": "sched/stoker", "PluginDir": f"{OUR_PLUGINS}:{PLUGIN_DIR}"}
+            settings["SchedulerType"] = "sched/stoker"
+        if self.managed is not None:
+            settings["JobSubmitPlugins"] = "stoker"
         lines = [f"{k}={v}" for k, v in settings.items()] + [self.extra]
         for k in range(self.nodes):
             lines.append(f"NodeName=n{k + 1} NodeHostname=n{k + 1} NodeAddr=127.0.0.1 Port={free_port()} "
