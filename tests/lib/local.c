@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#define HANG_MS 20000 /* a wait that takes longer has failed */
+#define HANG_MS 100000 /* a wait that takes longer has failed */
 
 static void take(void *ctx, const struct stk_event *ev)
 {
@@ -439,6 +439,14 @@ void lw_until_text(struct lw *w, const char *path, const char *text)
 
     if (!lw_until(w, has_text, &x))
         fail_msg("%s never held '%s'; last words: %s", path, text, w->note);
+}
+
+void lw_say_go(const struct lw *w)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "%s/go", w->home);
+    assert_int_equal(mkdir(path, 0755), 0);
 }
 
 struct stk_event lw_run(struct lw *w, uint32_t number, const char *spec)

@@ -71,6 +71,9 @@ void lw_spin(struct lw *w, int ms);
 bool lw_until(struct lw *w, bool (*fn)(void *ctx), void *ctx);        /* false: it did not come */
 void lw_until_text(struct lw *w, const char *path, const char *text); /* a file holds the text */
 
+/* Makes "go" in the working directory of jobs: those that wait for it go on. */
+void lw_say_go(const struct lw *w);
+
 /* Starts it, waits for STARTED and EXITED, settles. */
 struct stk_event lw_run(struct lw *w, uint32_t number, const char *spec);
 

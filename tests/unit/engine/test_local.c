@@ -107,7 +107,7 @@ static void the_checkpoint_signal_comes_before_term_and_kill(void **state)
         &w, 1, 5,
         lw_sh(&w,
               "trap 'echo usr1' USR1; trap 'echo term' TERM; echo ready;"
-              "while :; do sleep 0.01; done",
+              "while :; do sleep 1000 & wait; done",
               "\"signal\":{\"signal\":\"USR1\",\"seconds\":1,\"who\":\"batch\"},\"grace_s\":1"));
     (void)lw_wait(&w, 1, STK_EV_STARTED);
     lw_until_text(&w, "stoker-1.out", "ready");
@@ -170,7 +170,8 @@ static void the_time_limit_ends_a_job(void **state)
     lw_open(&w);
     ev = lw_run(&w, 1,
                 lw_sh(&w,
-                      "trap 'echo usr2' USR2; trap 'echo term' TERM; while :; do sleep 0.01; done",
+                      "trap 'echo usr2' USR2; trap 'echo term' TERM;"
+                      "while :; do sleep 1000 & wait; done",
                       "\"time_limit_s\":2,\"grace_s\":1,"
                       "\"signal\":{\"signal\":\"USR2\",\"seconds\":1,\"who\":\"batch\"}"));
     assert_int_equal(ev.u.exit.cause, STK_CAUSE_TIMEOUT);

@@ -22,14 +22,6 @@
 /* A job that waits for a folder named go, then exits with 7. */
 #define WAITS "echo ready; while [ ! -e go ]; do sleep 0.01; done; exit 7"
 
-static void say_go(const struct lw *w)
-{
-    char path[256];
-
-    (void)snprintf(path, sizeof(path), "%s/go", w->home);
-    assert_int_equal(mkdir(path, 0755), 0);
-}
-
 static void restart(struct lw *w)
 {
     lw_engine_close(w);
@@ -88,7 +80,7 @@ static void a_running_job_goes_on(void **state)
     lw_spin(&w, 50);
     assert_false(lw_has(&w, 1, STK_EV_EXITED));
     assert_false(lw_has(&w, 1, STK_EV_STARTED));
-    say_go(&w);
+    lw_say_go(&w);
     ev = lw_wait(&w, 1, STK_EV_EXITED);
     assert_int_equal(ev.u.exit.code, 7);
     assert_int_equal(ev.lease, 5);
@@ -123,7 +115,7 @@ static void an_end_that_came_meanwhile_is_told(void **state)
     assert_int_equal(stk_local_info(w.e, 1, &info), 0);
     shim = info.shim;
     lw_engine_close(&w);
-    say_go(&w);
+    lw_say_go(&w);
     assert_true(lw_until(&w, is_gone, &shim));
     lw_engine_open(&w);
     lw_adopt(&w, 1, 5, STK_JOB_PLACED, false, false, NULL, lw_sh(&w, WAITS, ""));
@@ -238,6 +230,13 @@ static void an_older_launch_of_the_same_job_is_not_taken_for_this_one(void **sta
     lw_close(&w);
 }
 
+static bool is_orphaned(void *ctx)
+{
+    struct stk_local_info info;
+
+    return stk_local_info(((struct lw *)ctx)->e, 1, &info) == 0 && info.state == STK_LOCAL_ORPHANED;
+}
+
 /* The shim is killed: its processes live on, and only when they are gone is the job's end told. */
 static void processes_outlive_a_killed_supervisor(void **state)
 {
@@ -251,12 +250,12 @@ static void processes_outlive_a_killed_supervisor(void **state)
     assert_int_equal(stk_local_info(w.e, 1, &info), 0);
     pid = info.tasks[0].pid;
     assert_int_equal(kill(info.shim, SIGKILL), 0);
+    assert_true(lw_until(&w, is_orphaned, &w));
     lw_spin(&w, 600);
+    assert_true(is_orphaned(&w));
     assert_false(lw_has(&w, 1, STK_EV_EXITED));
     assert_int_equal(kill(pid, 0), 0);
-    assert_int_equal(stk_local_info(w.e, 1, &info), 0);
-    assert_int_equal(info.state, STK_LOCAL_ORPHANED);
-    say_go(&w);
+    lw_say_go(&w);
     assert_true(lw_until(&w, is_gone, &pid));
     lw_spin(&w, 600); /* one of them is in a session of its own: it counts too */
     assert_false(lw_has(&w, 1, STK_EV_EXITED));
@@ -285,7 +284,7 @@ static void a_supervisor_killed_while_nobody_looked(void **state)
     lw_adopt(&w, 1, 5, STK_JOB_RUNNING, false, false, NULL, lw_sh(&w, WAITS, ""));
     lw_spin(&w, 400);
     assert_false(lw_has(&w, 1, STK_EV_EXITED));
-    say_go(&w);
+    lw_say_go(&w);
     assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_UNKNOWN);
     lw_close(&w);
 }
@@ -316,10 +315,10 @@ static void orphans_keep_their_time_limit(void **state)
 
     (void)state;
     lw_open(&w);
-    begin(&w, 1, 5, WAITS, "\"time_limit_s\":2");
-    begin(&w, 2, 6, WAITS, "\"time_limit_s\":2");
+    begin(&w, 2, 6, WAITS, "\"time_limit_s\":3");
     lw_stop(&w, 2, 6, STK_CAUSE_EVICTED, true);
     (void)lw_wait(&w, 2, STK_EV_SUSPENDED);
+    begin(&w, 1, 5, WAITS, "\"time_limit_s\":3");
     for (uint32_t n = 1; n <= 2; n++) {
         assert_int_equal(stk_local_info(w.e, n, &info), 0);
         assert_int_equal(kill(info.shim, SIGKILL), 0);
@@ -412,7 +411,7 @@ static void the_maker_of_supervisors_is_made_again(void **state)
     assert_int_equal(kill(p.ppid, SIGKILL), 0);
     lw_spin(&w, 50);
     begin(&w, 2, 6, WAITS, "");
-    say_go(&w);
+    lw_say_go(&w);
     assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.code, 7);
     assert_int_equal(lw_wait(&w, 2, STK_EV_EXITED).u.exit.code, 7);
     lw_close(&w);

@@ -116,7 +116,8 @@ static void a_job_has_so_many_processes(void **state)
     lw_open(&w);
     ev = lw_run(&w, 1, lw_sh(&w, "sleep 0.01 & sleep 0.01 & wait", "\"pids\":4"));
     assert_int_equal(ev.u.exit.cause, STK_CAUSE_OK);
-    ev = lw_run(&w, 2, lw_sh(&w, "sleep 1 & sleep 1 & sleep 1 & sleep 1 & wait", "\"pids\":2"));
+    ev = lw_run(
+        &w, 2, lw_sh(&w, "sleep 1000 & sleep 1000 & sleep 1000 & sleep 1000 & wait", "\"pids\":2"));
     assert_int_equal(ev.u.exit.cause, STK_CAUSE_FAILED);
     lw_close(&w);
     remove_parents();

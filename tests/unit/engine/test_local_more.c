@@ -19,6 +19,13 @@
 #include "lib/local.h"
 #include "sys/procs.h"
 
+static bool is_cut(void *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && st.st_size > 4 << 20 && st.st_blocks * 512 <= (1 << 20) + 65536;
+}
+
 static void a_log_over_its_cap_loses_its_middle(void **state)
 {
     struct stat st;
@@ -28,15 +35,17 @@ static void a_log_over_its_cap_loses_its_middle(void **state)
 
     (void)state;
     lw_open(&w);
-    (void)lw_run(&w, 1,
-                 lw_sh(&w,
-                       "echo first; head -c 4194304 /dev/zero | tr '\\0' x; while [ ! -e go ]; do "
-                       "sleep 0.05; done; echo last",
-                       "\"log_max_mib\":1,\"time_limit_s\":8"));
     (void)snprintf(path, sizeof(path), "%s/stoker-1.out", w.home);
+    lw_start(&w, 1, 5,
+             lw_sh(&w,
+                   "echo first; head -c 4194304 /dev/zero | tr '\\0' x; while [ ! -e go ]; do "
+                   "sleep 0.05; done; echo last",
+                   "\"log_max_mib\":1"));
+    assert_true(lw_until(&w, is_cut, path));
+    lw_say_go(&w);
+    assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_OK);
+    assert_true(is_cut(path));
     assert_int_equal(stat(path, &st), 0);
-    assert_true(st.st_size > 4 << 20);
-    assert_true(st.st_blocks * 512 <= (1 << 20) + 65536);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_int_equal(pread(fd, buf, 5, 0), 5);
     assert_string_equal(buf, "first");
@@ -80,7 +89,7 @@ static void items_go_on_after_a_restart(void **state)
     const char *more = "\"items\":[\"a\",\"b\",\"c\"]";
     const char *script = "echo $STOKER_ITEM >>all; while [ ! -e go ]; do sleep 0.01; done";
     struct lw w;
-    char *text, path[256];
+    char *text;
 
     (void)state;
     lw_open(&w);
@@ -88,8 +97,7 @@ static void items_go_on_after_a_restart(void **state)
     lw_start(&w, 1, 5, lw_sh(&w, script, more));
     lw_until_text(&w, "all", "a\n");
     lw_engine_close(&w);
-    (void)snprintf(path, sizeof(path), "%s/go", w.home);
-    assert_int_equal(mkdir(path, 0755), 0);
+    lw_say_go(&w);
     (void)usleep(200000); /* the first item ends, and nobody is there to hand out the next */
     lw_engine_open(&w);
     lw_adopt(&w, 1, 5, STK_JOB_RUNNING, false, false, NULL, lw_sh(&w, script, more));

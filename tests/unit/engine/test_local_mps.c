@@ -21,7 +21,10 @@
 
 static char program[128];
 
-static void open_mps(struct lw *w, const char *start, const char *quit)
+#define LONG_MS 100000 /* on any machine it has started or ended by then */
+#define SHORT_MS 2000
+
+static void open_mps(struct lw *w, const char *start, const char *quit, uint32_t ms)
 {
     FILE *f;
 
@@ -35,7 +38,7 @@ static void open_mps(struct lw *w, const char *start, const char *quit)
     (void)fclose(f);
     assert_int_equal(chmod(program, 0755), 0);
     w->mps = program;
-    w->mps_ms = 1000;
+    w->mps_ms = ms;
     lw_engine_close(w);
     lw_engine_open(w);
 }
@@ -72,7 +75,7 @@ static void it_comes_and_goes_with_the_jobs(void **state)
     struct lw w;
 
     (void)state;
-    open_mps(&w, START, QUIT);
+    open_mps(&w, START, QUIT, LONG_MS);
     for (uint32_t i = 1; i <= 3; i++) {
         start(&w, i, "test -d \"$CUDA_MPS_LOG_DIRECTORY\"");
         ends_well(&w, i);
@@ -88,7 +91,7 @@ static void an_image_has_its_folder(void **state)
     struct lw w;
 
     (void)state;
-    open_mps(&w, START, QUIT);
+    open_mps(&w, START, QUIT, LONG_MS);
     for (uint32_t i = 1; i <= 4; i++) {
         const char *with = runtimes[i < 4 ? i - 1 : 2];
         FILE *f;
@@ -119,7 +122,7 @@ static void one_that_does_not_heed_a_quit_keeps_nobody_waiting(void **state)
     struct lw w;
 
     (void)state;
-    open_mps(&w, START, "exec sleep 60");
+    open_mps(&w, START, "exec sleep 600", SHORT_MS);
     start(&w, 1, ":");
     ends_well(&w, 1);
     start(&w, 2, ":");
@@ -132,7 +135,7 @@ static void a_start_that_hangs_is_given_up(void **state)
     struct lw w;
 
     (void)state;
-    open_mps(&w, "exec sleep 60", QUIT);
+    open_mps(&w, "exec sleep 600", QUIT, SHORT_MS);
     start(&w, 1, ":");
     assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_NOT_STARTED);
     lw_close(&w);

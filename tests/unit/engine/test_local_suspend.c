@@ -125,18 +125,21 @@ static void a_sleeping_job_can_be_cancelled(void **state)
 static void time_asleep_is_not_counted(void **state)
 {
     struct lw w;
+    long before;
 
     (void)state;
     lw_open(&w);
-    begin(&w, "\"time_limit_s\":2");
+    lw_start_on(&w, 1, 5, lw_sh(&w, COUNTS, "\"time_limit_s\":3"), 3, 1, 0);
+    (void)lw_wait(&w, 1, STK_EV_STARTED);
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
     (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
-    lw_spin(&w, 2500);
+    lw_spin(&w, 3500);
     assert_false(lw_has(&w, 1, STK_EV_EXITED));
+    before = steps(&w);
     lw_resume(&w, 1, 6, 3);
     (void)lw_wait(&w, 1, STK_EV_STARTED);
-    runs(&w);
     assert_int_equal(lw_wait(&w, 1, STK_EV_EXITED).u.exit.cause, STK_CAUSE_TIMEOUT);
+    assert_true(steps(&w) > before);
     lw_close(&w);
 }
 
@@ -455,10 +458,14 @@ static void a_cancel_while_saving_waits_for_the_helper(void **state)
 
     (void)state;
     lw_open(&w);
-    lw_gpu_helper(&w, "sleep 0.3; echo done >>helper.done; " OK_HELPER);
+    lw_gpu_helper(&w, "while [ ! -e ${0%/*}/home/go ]; do sleep 0.01; done; " OK_HELPER);
     begin(&w, "");
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
     lw_until_text(&w, "helper.log", "suspend");
+    lw_stop(&w, 1, 5, STK_CAUSE_CANCELLED, false);
+    lw_spin(&w, 100);
+    assert_false(lw_has(&w, 1, STK_EV_EXITED));
+    lw_say_go(&w);
     end(&w, 5);
 }
 
