@@ -9,8 +9,10 @@ PYTHON_DIR  ?= $(if $(filter /usr,$(PREFIX)),lib/python3,lib/$(shell $(PYTHON) -
 STOKER_DATA ?= $(CURDIR)/../shared/data
 FUZZ_SECONDS ?= 60
 STOKER      := $(CURDIR)/build/stoker
+SETUP       ?=
+ASAN_RUNS   ?= 25
 SANITIZE    := -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized --werror
-TEST        := meson test --print-errorlogs --no-rebuild
+TEST        := meson test --print-errorlogs --no-rebuild --num-processes $(shell expr $$(nproc) + 2)
 
 export STOKER STOKER_DATA
 export PYTHONDONTWRITEBYTECODE := 1
@@ -18,12 +20,12 @@ export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
 .PHONY: build help run sample bench-slurm test test-plain test-digests test-python test-slurm test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-victims bench-venus bench-scale bench-viewers bench-teams \
-	asan fuzz fmt check clean install deb
+	asan fuzz fmt check check-sources clean install deb
 .NOTPARALLEL:
 
 build: ## compile into build/stoker (default)
 	@$(BOOTSTRAP) build
-	@[ -f build/build.ninja ] || meson setup build --buildtype=release
+	@[ -f build/build.ninja ] || meson setup build --buildtype=release $(SETUP)
 	@ninja -C build
 
 help: ## this list
@@ -41,15 +43,16 @@ test: test-plain asan test-digests test-python test-web ## every test: plain, sa
 
 test-plain: build
 	@$(BOOTSTRAP) test
-	@meson configure build -Dtests=enabled
+	@grep -q '"name": "tests", "value": "enabled"' build/meson-info/intro-buildoptions.json || \
+		meson configure build -Dtests=enabled
 	@ninja -C build
 	@$(TEST) -C build --suite unit --suite property --suite fuzz --suite arch
 
-asan: ## the C tests under AddressSanitizer and UBSan
+asan: ## the C tests under AddressSanitizer and UBSan; ASAN_RUNS (25) random worlds of each kind
 	@$(BOOTSTRAP) test
 	@[ -f build-asan/build.ninja ] || CC=clang meson setup build-asan $(SANITIZE) -Dtests=enabled
 	@ninja -C build-asan
-	@$(TEST) -C build-asan --timeout-multiplier 5 --suite unit --suite property --suite fuzz
+	@STOKER_RUNS=$(ASAN_RUNS) $(TEST) -C build-asan --timeout-multiplier 5 --suite unit --suite property --suite fuzz
 
 test-digests: build
 	@$(BOOTSTRAP) test
@@ -57,7 +60,7 @@ test-digests: build
 
 test-python: build
 	@$(BOOTSTRAP) test
-	@scripts/test-python tests/golden tests/e2e tests/crash tests/slurm
+	@scripts/test-python tests/slurm tests/crash tests/e2e tests/golden
 
 test-slurm: build ## what talks to Slurm, with a whole Slurm cluster on this machine
 	@$(BOOTSTRAP) test
@@ -68,9 +71,10 @@ test-web: build ## the dashboard in Chromium, against real daemons; pictures in 
 	@cd web && npx --no-install tsc
 	@node --test --test-reporter=spec tests/web/*.test.mjs
 
-soak: test-plain ## long runs: 10 minutes of each fuzzer, 5000 rounds of each property, the package in a fresh Debian
+soak: test-plain ## long runs: 10 minutes of each fuzzer, 5000 rounds of each property, 1000 sanitized, the package in a fresh Debian
 	@$(MAKE) fuzz FUZZ_SECONDS=600
 	@STOKER_RUNS=5000 $(TEST) -C build --timeout-multiplier 0 --suite property
+	@$(MAKE) asan ASAN_RUNS=1000
 	@STOKER_RUNS=1000 scripts/test-python tests/crash
 	@STOKER_SOAK=1 scripts/test-python tests/e2e/test_deb.py
 	@echo "stoker: soak passed"
@@ -127,11 +131,14 @@ fmt: ## format the C sources in place
 
 check: build ## format, layers, purity, clang-tidy, cppcheck
 	@$(BOOTSTRAP) check
-	@scripts/check-format
 	@$(TEST) -C build --suite arch
+	@$(MAKE) check-sources
+	@echo "stoker: all checks passed"
+
+check-sources: # what reads sources and build/compile_commands.json, so it may run beside tests
+	@scripts/check-format
 	@scripts/check-tidy
 	@scripts/check-cppcheck
-	@echo "stoker: all checks passed"
 
 install: build ## install under PREFIX (/usr/local); DESTDIR is honoured
 	@meson configure build -Dprefix=$(PREFIX) -Dsysconfdir=/etc -Dlibexecdir=libexec \
@@ -143,4 +150,4 @@ deb: ## build the Debian package into build-deb/
 	@scripts/deb
 
 clean: ## remove every build folder
-	rm -rf build build-asan build-fuzz build-o0 build-o3 build-clang build-deb
+	rm -rf build build-asan build-fuzz build-o0 build-clang build-deb build-deb-test

@@ -15,6 +15,7 @@ import jsonschema
 import prom
 import pytest
 from daemon import STOKERD, Daemon
+from webclient import until_read
 
 pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="there is no stokerd")
 SLEEP = ["/bin/sleep", "1000"]
@@ -642,7 +643,7 @@ def test_a_stopped_daemon_leaves_its_jobs_and_finds_them_again(tmp_path):
         _, r = listening = d.client().open("GET", "/v1/events")
         waiting = d.client().socket()
         waiting.sendall(f"GET /v1/jobs/{n}/wait HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        time.sleep(0.2)
+        until_read(waiting)
         assert d.stop() == 0
         assert b" 503 " in waiting.recv(1000)
         assert b"event: stopping" in r.read() and listening

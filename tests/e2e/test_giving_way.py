@@ -82,14 +82,13 @@ def test_a_job_is_warned_saves_and_is_queued_again(tmp_path):
     d.start()
     try:
         marks = tmp_path / "marks"
-        job = d.submit(command=["/bin/sh", "-c", f"echo run $STOKER_RESTARTS >> {marks}; trap 'echo saved >> {marks}; exit 0' USR1; while :; do sleep 0.1; done"],
+        job = d.submit(command=["/bin/sh", "-c", f"trap 'echo saved >> {marks}; exit 0' USR1; echo run $STOKER_RESTARTS >> {marks}; while :; do sleep 0.1; done"],
                        gpus=1, queue="preemptible", signal={"signal": "USR1", "seconds": 60})
         runs(d, job)
         until = time.monotonic() + 60
-        while not marks.exists():  # its trap is set a moment later
+        while not marks.exists():  # its trap is set
             assert time.monotonic() < until
             time.sleep(0.1)
-        time.sleep(0.5)
         other = high(d)
         runs(d, other)
         assert state(d, job) == "waiting" and d.job(job)["preemptions"] == 1

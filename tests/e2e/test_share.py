@@ -223,10 +223,11 @@ def test_mps_outlives_the_daemon_and_is_quit_by_the_next_one(world):
 def test_an_mps_that_nobody_needs_after_a_restart_is_quit(world):
     w = world()
     d = w.daemon
-    n = d.submit(command=["/bin/sh", "-c", "sleep 2"], gpus=0.5)
+    n = d.submit(command=["/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.05; done"], gpus=0.5)
     d.until(n, "running")
     d.kill()
     shims = d.processes()
+    (d.folder / "go").touch()
     end = time.monotonic() + 30
     while any(alive(pid) for pid in shims):
         assert time.monotonic() < end
@@ -544,7 +545,7 @@ def test_who_does_nothing_on_a_shared_gpu_is_told_from_who_works(world):
         d.until(n, "running")
     w.use(f"0 {pid_of(d, jobs[0])} 500 0", f"0 {pid_of(d, jobs[1])} 500 60")
     end = time.monotonic() + 60
-    while not d.job(jobs[0]).get("warning"):
+    while not d.job(jobs[0]).get("warning") or d.job(jobs[1]).get("warning"):  # before it was seen at work there may be one
         assert time.monotonic() < end
         time.sleep(0.1)
-    assert "no activity" in d.job(jobs[0])["warning"] and not d.job(jobs[1]).get("warning")
+    assert "no activity" in d.job(jobs[0])["warning"]

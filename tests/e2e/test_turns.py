@@ -9,10 +9,11 @@ import time
 
 import pytest
 from daemon import STOKER, STOKERD, Daemon
-from turns import counts, never_two, read
+from turns import counts, made_all, never_two, read
 
 pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="not built")
 CONFIG = "gpus:\n  quantum: 1s\n  switch_pct: 100\n"
+GO = "go"  # a file: what was told to wait for it goes on
 
 
 @pytest.fixture
@@ -28,12 +29,33 @@ def cli(d, *args, code=0):
     return run.stdout + run.stderr
 
 
-def seat(d, name, steps, *options):
+def seat(d, name, *options):
+    """A job that makes steps until it is told to go."""
     return json.loads(cli(d, "submit", "--json", "--name", name, "--share", "time", *options, "--",
-                          *counts(d.folder, name, steps)))["id"]
+                          *counts(d.folder, name, 1, GO)))["id"]
 
 
-def until(what, seconds=60):
+def go(d, *numbers):
+    (d.folder / GO).touch()
+    for number in numbers:
+        assert d.wait(number)["cause"] == "completed"
+
+
+def quantum(d, text):
+    """How long a turn is from now on. 1h: whoever has it, or is next, has it for as long as the test takes."""
+    seen = len(d.errors)
+    d.config.write_text(re.sub(r"quantum: \w+", f"quantum: {text}", d.config.read_text()))
+    d.reload()
+    until(lambda: any("configuration read again" in line for line in d.errors[seen:]))
+
+
+def hold(d, *numbers):
+    """One has its turn and keeps it, the others sleep."""
+    quantum(d, "1h")
+    until(lambda: sum(re.search(r"^has its turn, \d+ s left", d.job(n)["turn"]["text"]) is not None for n in numbers) == 1)
+
+
+def until(what, seconds=120):
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end
@@ -45,46 +67,48 @@ def sleeps(d, number):
     return turn and not turn["has"] and turn["turns"] > 0
 
 
+def twice_each(d, *names):
+    """Each has made steps in more than one turn, in no turn two."""
+    rows = [row[0] for row in never_two(d.folder, names, 1)]
+    return all(rows.count(name) > 1 for name in names)
+
+
 def metric(d, name):
     return float(re.search(rf"^{name} (\S+)$", d.client().get("/metrics").body.decode(), re.M)[1])
 
 
 def test_two_jobs_take_turns_and_lose_nothing(d):
-    first, second = seat(d, "a", 250), seat(d, "b", 250)
+    first, second = seat(d, "a"), seat(d, "b")
     until(lambda: read(d.folder, "b"))
+    hold(d, first, second)
     text = cli(d, "queue")
-    assert "has its turn" in text
-    assert "sleeps until its turn, 1st" in text
+    assert "has its turn" in text and "sleeps until its turn, 1st" in text
     why = cli(d, "why", first) + cli(d, "why", second)
-    assert re.search(r"has its turn|its turn is over", why) and "its turn, 1st" in why
+    assert "has its turn" in why and "sleeps until its turn, 1st" in why
     assert re.search(r"has its turn|sleeps until its turn", cli(d, "show", first))
-    for number in (first, second):
-        job = d.wait(number)
-        assert job["cause"] == "completed"
-        assert job["preemptions"] == 0
-    assert len(read(d.folder, "a")) == len(read(d.folder, "b")) == 250
-    rows = never_two(d.folder, ["a", "b"], 1)
-    assert len(rows) >= 4, rows
+    quantum(d, "1s")
+    until(lambda: twice_each(d, "a", "b"))
+    go(d, first, second)
+    assert d.job(first)["preemptions"] == d.job(second)["preemptions"] == 0
+    assert made_all(d.folder, "a") and made_all(d.folder, "b")
+    never_two(d.folder, ["a", "b"], 1)
     assert metric(d, "stoker_turns_total") >= 4
     assert metric(d, "stoker_turn_switch_seconds_total") > 0
 
 
 def test_a_newcomer_is_started_in_its_turn(d):
-    d.config.write_text(CONFIG.replace("1s", "1h"))
-    d.reload()
-    d.errors_with("configuration read again")
-    first, second = seat(d, "a", 100), seat(d, "b", 10)
+    quantum(d, "1h")
+    first, second = seat(d, "a"), seat(d, "b")
     until(lambda: read(d.folder, "a"))
     job = d.job(second)
     assert job["state"] == "starting"
     assert job["state_text"] == "is started in its turn, 1st"
-    assert d.wait(first)["cause"] == "completed"
-    assert d.wait(second)["cause"] == "completed"
+    go(d, first, second)
     assert [row[0] for row in never_two(d.folder, ["a", "b"], 1)] == ["a", "b"]
 
 
 def test_the_sleeping_one_can_be_cancelled_suspended_and_resumed(d):
-    first, second, third = seat(d, "a", 3000, "--share-max", 3), seat(d, "b", 3000, "--share-max", 3), seat(d, "c", 3000, "--share-max", 3)
+    first, second, third = (seat(d, name, "--share-max", 3) for name in "abc")
     until(lambda: sleeps(d, first))
     cli(d, "suspend", first)
     d.until(first, "suspended")
@@ -108,40 +132,41 @@ def test_the_sleeping_one_can_be_cancelled_suspended_and_resumed(d):
 
 
 def test_a_more_urgent_job_suspends_both_and_they_go_on(d):
-    first, second = seat(d, "a", 200), seat(d, "b", 200)
+    first, second = seat(d, "a"), seat(d, "b")
     until(lambda: sleeps(d, first) and read(d.folder, "b"))
     urgent = d.submit(command=counts(d.folder, "c", 50), gpus=1, priority=900, name="c")
     assert d.wait(urgent)["cause"] == "completed"
+    go(d, first, second)
     for number in (first, second):
-        job = d.wait(number)
-        assert job["cause"] == "completed"
+        job = d.job(number)
         assert job["preemptions"] == 1
         assert job["restarts"] == 0
-    assert len(read(d.folder, "a")) == len(read(d.folder, "b")) == 200
+    assert made_all(d.folder, "a") and made_all(d.folder, "b")
     never_two(d.folder, ["a", "b", "c"], 1)
 
 
 def test_turns_go_on_when_the_daemon_comes_back(d):
-    first, second = seat(d, "a", 300), seat(d, "b", 300)
+    first, second = seat(d, "a"), seat(d, "b")
     until(lambda: read(d.folder, "b"))
     d.restart()
     d.kill()
     d.start()
-    for number in (first, second):
-        assert d.wait(number)["cause"] == "completed"
-    assert len(read(d.folder, "a")) == len(read(d.folder, "b")) == 300
-    assert len(never_two(d.folder, ["a", "b"], 1)) >= 4
+    until(lambda: twice_each(d, "a", "b"))
+    go(d, first, second)
+    assert made_all(d.folder, "a") and made_all(d.folder, "b")
+    never_two(d.folder, ["a", "b"], 1)
 
 
 def test_listeners_are_told_and_the_journal_is_not(d):
     _, stream = listening = d.client(timeout=60).open("GET", "/v1/events")  # kept open by the pair
-    seat(d, "a", 150)
-    seat(d, "b", 150)
+    seat(d, "a")
+    seat(d, "b")
     types = []
     while types.count("exited") < 2:
         line = stream.readline().decode()
         types += [line.split()[1]] if line.startswith("event:") else []
-    assert types.count("turn") >= 4
+        if types.count("turn") >= 4:
+            (d.folder / GO).touch()
     assert types.count("started") == 2
     assert not {"suspended", "evict", "suspend"} & set(types)
     listening[0].close()
@@ -155,6 +180,7 @@ def test_what_cannot_take_turns_is_refused_with_a_sentence(d):
 
 
 def test_parts_are_seats_and_memory_is_not_divided(d):
+    quantum(d, "1h")
     jobs = [d.submit(command=["/bin/sleep", "1000"], gpus=0.4, share="time") for _ in range(3)]
     d.until(jobs[0], "running")
     assert [d.job(n)["state"] for n in jobs] == ["running", "starting", "waiting"]
@@ -165,18 +191,22 @@ def test_parts_are_seats_and_memory_is_not_divided(d):
 FAKES = STOKER.resolve().parent / "tests" / "lib"
 ON_GPU = """
 import os, pathlib, sys, time
-fake, me, steps = pathlib.Path(sys.argv[1]), os.getpid(), int(sys.argv[3])
+fake, me, path, goes = pathlib.Path(sys.argv[1]), os.getpid(), sys.argv[2], sys.argv[3]
 state = fake / ("%d.state" % me)
 state.write_text("running")
 with open(fake / "procs", "a") as f:
     f.write("%s %d 100 50\\n" % (os.environ["STOKER_GPUS"], me))
 i = 0
-with open(sys.argv[2], "a", buffering=1) as f:
-    while i < steps:
+with open(path, "a", buffering=1) as f:
+    while True:
         if state.read_text().strip() == "running":  # else it would wait in its next call of CUDA
+            if i > 0 and os.path.exists(goes):
+                break
             i += 1
             f.write("%d %.6f\\n" % (i, time.monotonic()))
         time.sleep(0.01)
+with open(path + ".last", "w") as f:
+    f.write(str(i))
 state.write_text("checkpointed")  # nothing of it is on the GPU any more
 """
 
@@ -191,21 +221,22 @@ def fakes(tmp_path):
         yield d
 
 
-def on_gpu(d, name, steps, **more):
+def on_gpu(d, name, **more):
     return d.submit(name=name, share="time", command=["/usr/bin/python3", "-S", "-c", ON_GPU, str(d.folder / "fake"),
-                                                      str(d.folder / f"{name}.steps"), str(steps)], **more)
+                                                      str(d.folder / f"{name}.steps"), str(d.folder / GO)], **more)
 
 
 def test_what_is_on_the_gpu_goes_and_comes_back_each_turn(fakes):
     d = fakes
-    first, second = on_gpu(d, "a", 250), on_gpu(d, "b", 250)
+    first, second = on_gpu(d, "a"), on_gpu(d, "b")
     until(lambda: sleeps(d, first))
     turn = d.job(first)["turn"]
     assert turn["suspend_s"] > 0
-    for number in (first, second):
-        assert d.wait(number)["cause"] == "completed"
-    assert len(read(d.folder, "a")) == len(read(d.folder, "b")) == 250
-    assert len(never_two(d.folder, ["a", "b"], 1)) >= 4
+    until(lambda: twice_each(d, "a", "b"))
+    hold(d, first, second)
+    go(d, first, second)
+    assert made_all(d.folder, "a") and made_all(d.folder, "b")
+    never_two(d.folder, ["a", "b"], 1)
     words = [line.split()[0] for line in (d.folder / "fake" / "log").read_text().splitlines()]
     assert words.count("checkpoint") == words.count("restore") >= 2
 
@@ -217,17 +248,16 @@ def driver_calls(d):
 @pytest.mark.parametrize("seed", range(3))
 def test_no_step_on_the_gpu_is_lost_when_the_daemon_is_killed_in_a_switch(fakes, seed):
     d, r = fakes, random.Random(seed)
-    first, second = on_gpu(d, "a", 250), on_gpu(d, "b", 250)
+    first, second = on_gpu(d, "a"), on_gpu(d, "b")
     until(lambda: read(d.folder, "b"))
     for _ in range(4):
         done = driver_calls(d)
-        until(lambda n=done: driver_calls(d) > n or not d.jobs(), 30)
+        until(lambda n=done: driver_calls(d) > n)
         time.sleep(r.random() * 0.05)
         d.kill()  # the driver has just done something
         d.start()
-    for number in (first, second):
-        assert d.wait(number)["cause"] == "completed"
-    assert len(read(d.folder, "a")) == len(read(d.folder, "b")) == 250
+    go(d, first, second)
+    assert made_all(d.folder, "a") and made_all(d.folder, "b")
     never_two(d.folder, ["a", "b"], 1)
 
 
@@ -236,12 +266,11 @@ def test_a_driver_that_refuses_leaves_the_turn_and_says_so(fakes):
     d.stop()
     d.env["STOKER_FAKE_FAIL"] = "lock:0:801"
     d.start()
-    first, second = on_gpu(d, "a", 300), on_gpu(d, "b", 20)
-    until(lambda: "cannot be suspended" in (d.job(first)["note"] or "") or d.job(first)["state"] == "done")
+    first, second = on_gpu(d, "a"), on_gpu(d, "b")
+    until(lambda: "cannot be suspended" in (d.job(first)["note"] or ""))
     assert "MPS" in d.job(first)["note"]
     assert "keeps its turn" in d.errors_with(f"job {first}: cannot be suspended")
-    assert "keeps its turn, it cannot be suspended" in cli(d, "queue")
+    until(lambda: "keeps its turn, it cannot be suspended" in cli(d, "queue"))  # between two tries
     assert "the one that has it cannot be suspended" in cli(d, "queue")
-    for number in (first, second):
-        assert d.wait(number)["cause"] == "completed"
+    go(d, first, second)
     assert [row[0] for row in never_two(d.folder, ["a", "b"], 1)] == ["a", "b"]

@@ -2,7 +2,9 @@
 """What would have happened: the daemon's own past replayed, imported pasts, baselines, and notes of what was changed. Against
 a real daemon with real jobs; the simulator runs in a program beside it."""
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -46,7 +48,7 @@ def answer(d, question, code=201):
     if code != 201:
         return a.message
     number = a.json["id"]
-    for _ in range(600):
+    for _ in range(1200):
         q = d.get(f"/v1/whatif/{number}")
         check(d, "WhatIf", q)
         if q["state"] in ("done", "failed"):
@@ -252,7 +254,7 @@ def test_changes_are_written_down_and_last(tmp_path):
         assert first["kind"] == "config"
         d.config.write_text("policy: {bundle: easy}\n")
         d.reload()
-        for _ in range(100):
+        for _ in range(600):
             notes = d.get("/v1/notes")["notes"]
             if len(notes) > 1:
                 break
@@ -293,21 +295,32 @@ def test_people_add_notes(past):
         assert a.status == 400 and sentence in a.message, body
 
 
+def ask_and_hold(d, user, question):
+    """Asks until the program that answers could be stopped over it: the question's number, and the program's process."""
+    while True:
+        a = user.post("/v1/whatif", question)
+        assert a.status == 201, a
+        while d.get(f"/v1/whatif/{a.json['id']}")["state"] in ("waiting", "running"):
+            for pid in d.children("stoker-whatif"):
+                os.kill(pid, signal.SIGSTOP)
+                if d.get(f"/v1/whatif/{a.json['id']}")["state"] == "running":
+                    return a.json["id"], pid
+
+
 def test_a_user_has_one_question_at_a_time(past):
     line = "{0} {0} 5 100 4 -1 -1 4 200 -1 1 7 1 -1 1 1 -1 -1\n"
     text = "; past\n" + "".join(line.format(i) for i in range(1, 60000))
     user = past.web(past.post("/v1/tokens", {"role": "user"})["token"])
-    first = user.post("/v1/whatif", {"import": {"text": text}, "changes": {}})
-    assert first.status == 201
+    first, simulator = ask_and_hold(past, user, {"import": {"text": text}, "changes": {}})
     second = user.post("/v1/whatif", {"import": {"text": text}, "changes": {}})
     assert second.status == 429 and "only operators may have several" in second.message
     third = past.client().post("/v1/whatif", {"import": {"text": text}, "changes": {}})
     assert third.status == 201  # an admin may
-    waiting = past.get(f"/v1/whatif/{third.json['id']}")
-    assert waiting["state"] in ("waiting", "running", "done")
-    for a in (third, first):  # taken back, whether they wait, run or are done
-        assert past.client().ask("DELETE", f"/v1/whatif/{a.json['id']}").status == 200
-        assert past.client().get(f"/v1/whatif/{a.json['id']}").status == 404
+    assert past.get(f"/v1/whatif/{third.json['id']}")["state"] == "waiting"
+    os.kill(simulator, signal.SIGCONT)
+    for number in (third.json["id"], first):  # taken back, whether they wait, run or are done
+        assert past.client().ask("DELETE", f"/v1/whatif/{number}").status == 200
+        assert past.client().get(f"/v1/whatif/{number}").status == 404
     assert user.post("/v1/baselines", {"name": "x", "since": 1}).status == 403
 
 

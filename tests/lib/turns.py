@@ -4,17 +4,27 @@ ran at once show afterwards."""
 import pathlib
 
 STEP = """
-import sys, time
-with open(sys.argv[1], "a", buffering=1) as f:
-    for i in range(1, int(sys.argv[2]) + 1):
+import os, sys, time
+path, steps, i = sys.argv[1], int(sys.argv[2]), 0
+with open(path, "a", buffering=1) as f:
+    while i < steps or not os.path.exists(sys.argv[3]):
+        i += 1
         f.write("%d %.6f\\n" % (i, time.monotonic()))
         time.sleep(0.01)
+with open(path + ".last", "w") as f:
+    f.write(str(i))
 """
 
 
-def counts(folder, name, steps):
-    """The command of a job that makes so many steps."""
-    return ["/usr/bin/python3", "-S", "-c", STEP, str(pathlib.Path(folder) / f"{name}.steps"), str(steps)]
+def counts(folder, name, steps, until="/"):
+    """The command of a job that makes so many steps, and more until there is a file of that name in the folder."""
+    folder = pathlib.Path(folder)
+    return ["/usr/bin/python3", "-S", "-c", STEP, str(folder / f"{name}.steps"), str(steps), str(folder / until)]
+
+
+def made_all(folder, name):
+    """It has ended, and each of its steps is there."""
+    return int((pathlib.Path(folder) / f"{name}.steps.last").read_text()) == len(read(folder, name)) > 0
 
 
 def read(folder, name):

@@ -1,8 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP over a Unix socket or TCP for tests: http.client with AF_UNIX, and a few raw helpers."""
+import fcntl
 import http.client
 import json
 import socket
+import struct
+import termios
+import time
+
+
+def until_read(sock, timeout=60):
+    """Returns when the other side of a Unix socket has taken all that was sent."""
+    end = time.monotonic() + timeout
+    while struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, b"\0" * 4))[0] > 0:
+        assert time.monotonic() < end, "nobody reads it"
+        time.sleep(0.01)
 
 
 class UnixConnection(http.client.HTTPConnection):
