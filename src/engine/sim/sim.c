@@ -24,7 +24,7 @@ struct sim {
     struct stk_engine base;
     struct stk_mem mem;
     struct stk_sim_config cfg;
-    stk_time late;
+    stk_time late, launch;
     struct stk_heap ends;
     uint32_t *pos;
     struct run *runs;
@@ -32,7 +32,7 @@ struct sim {
     double restart_gpu_s;
     struct stk_pace pace;
     struct stk_sim_power power;
-    struct stk_heap boots; /* jobs whose nodes are not ready, by when they are */
+    struct stk_heap boots; /* jobs that have GPUs and are not running yet, by when they will */
     uint32_t *boot_pos;
     uint32_t cap_boot_pos;
     enum leave leave; /* the best that can be done */
@@ -42,7 +42,7 @@ struct sim {
     uint32_t cap_mark_pos;
 };
 
-enum { P_LATE, P_STEPS, P_SPREAD, P_MIX, P_LEAVE, P_CHECKPOINT, P_SAVE, P_WINDOW, P_TOLD, P_LIMIT };
+enum { P_LATE, P_STEPS, P_SPREAD, P_MIX, P_LEAVE, P_CHECKPOINT, P_SAVE, P_WINDOW, P_TOLD, P_LIMIT, P_START };
 const struct stk_param stk_sim_params[] = {
     [P_LATE] =
         {"sim.late_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
@@ -71,6 +71,8 @@ const struct stk_param stk_sim_params[] = {
     [P_LIMIT] = {"sim.limit", STK_PARAM_WORD, "none", 0, 0, "none|rounded",
                  "what users ask for where the trace does not say: nothing, or the next of 1, 4 "
                  "and 12 hours, 1, 3, 7 and 30 days (with sim.estimate=limit and predicted)"},
+    [P_START] = {"sim.start_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
+                 "a job gets on so long after it was given its GPUs: what a launch takes"},
     {0},
 };
 
@@ -168,6 +170,7 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
     boot = stk_sim_power_start(&m->power, now, s);
     if (boot < 0)
         return -ENOMEM;
+    boot += m->launch;
     r = &m->runs[s->job.i];
     r->lease = s->lease;
     if (paced && stk_pace_start(&m->pace, now, s, boot + r->left) < 0) {
@@ -403,6 +406,7 @@ int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *m
     m->mem = *mem;
     m->cfg = *cfg;
     m->late = stk_params_seconds(cfg->params, &stk_sim_params[P_LATE]);
+    m->launch = stk_params_seconds(cfg->params, &stk_sim_params[P_START]);
     m->save = stk_params_seconds(cfg->params, &stk_sim_params[P_SAVE]);
     m->every = stk_params_seconds(cfg->params, &stk_sim_params[P_CHECKPOINT]);
     m->leave = leave_of(cfg->params);

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A day on a real Slurm cluster (tests/lib/slurm.py), under Slurm's own scheduler and under stoker. For
+bench/slurm-day.
+
+Every job is the same script, whoever starts it. It sleeps as long as its work takes, and writes a line into one
+log when it begins, when it is told to go (USR1: it notes how much it has done, exits with 86, and goes on from
+there when it is started again) and when it is done. All figures are made from that log: neither scheduler is
+asked how long its jobs waited."""
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import daemon as live
+import slurm
+
+SCRIPT = r"""#!/bin/bash
+trap 'save' USR1
+begin=${EPOCHREALTIME/./}
+log=$1 folder=$2 id=$3 work=$4 had=0 pid=
+save() {
+    now=${EPOCHREALTIME/./}
+    had=$((had + now - begin))
+    echo "$had" >"$folder/$id"
+    echo "$id saved $now $had" >>"$log"
+    [ -z "$pid" ] || kill "$pid"
+    exit 86
+}
+[ ! -e "$folder/$id" ] || read -r had <"$folder/$id"
+echo "$id start $begin $SLURM_JOB_NODELIST" >>"$log"
+left=$((work > had ? work - had : 0))
+printf -v left '%d.%06d' $((left / 1000000)) $((left % 1000000))
+sleep "$left" &
+pid=$!
+wait "$pid"
+trap '' USR1
+echo "$id end ${EPOCHREALTIME/./}" >>"$log"
+"""
+STUCK_S = 240      # nothing happens for so long: something is wrong
+PROGRESS_S = 15
+BATCH_S = 0.02     # arrivals this close are sent in one request
+SBATCH_AT_ONCE = 4
+
+
+def nodes_of(text):
+    """n[1-3,7] -> n1 n2 n3 n7"""
+    m = re.fullmatch(r"(\w+?)\[([\d,-]+)\]", text)
+    if not m:
+        return [text]
+    found = []
+    for part in m[2].split(","):
+        first, _, last = part.partition("-")
+        found += [f"{m[1]}{k}" for k in range(int(first), int(last or first) + 1)]
+    return found
+
+
+class Log:
+    """What the jobs have written, in seconds since the day began."""
+
+    def __init__(self, day, path):
+        self.day, self.path, self.at, self.t0 = day, path, 0, None
+        self.runs = {}   # id -> [[start, end or None, nodes]]
+        self.ended, self.saves, self.rest = {}, 0, b""
+
+    def read(self):
+        """Takes in what is new; how many lines that were."""
+        with open(self.path, "rb") as f:
+            f.seek(self.at)
+            data = self.rest + f.read()
+            self.at = f.tell()
+        *lines, self.rest = data.split(b"\n")
+        for line in lines:
+            self.take(line.decode().split())
+        return len(lines)
+
+    def take(self, words):
+        job, what, at = int(words[0]), words[1], int(words[2]) / 1e6 - self.t0
+        runs = self.runs.setdefault(job, [])
+        if what == "start":
+            runs.append([at, None, nodes_of(words[3])])
+            return
+        if runs and runs[-1][1] is None:
+            runs[-1][1] = at
+        else:
+            raise RuntimeError(f"job {job}: {what}, and it did not run")
+        if what == "end":
+            if job in self.ended:
+                raise RuntimeError(f"job {job} ran twice")
+            self.ended[job] = at
+        else:
+            self.saves += 1
+
+    def running(self):
+        return sum(1 for r in self.runs.values() if r[-1][1] is None)
+
+    def check(self):
+        """No GPU had two jobs, and every job did all its work."""
+        steps = []
+        for job, runs in self.runs.items():
+            j = self.day.by_id[job]
+            if sum(end - start for start, end, _ in runs) < j.work_s - 0.01:
+                raise RuntimeError(f"job {job} did not do all its work")
+            for start, end, nodes in runs:
+                if len(nodes) != j.nodes:
+                    raise RuntimeError(f"job {job} ran on {len(nodes)} nodes, not on {j.nodes}")
+                steps += [(start, 1, j.per_node, nodes), (end, 0, j.per_node, nodes)]
+        used = {}
+        for _, begins, gpus, nodes in sorted(steps, key=lambda s: s[:2]):
+            for n in nodes:
+                used[n] = used.get(n, 0) + (gpus if begins else -gpus)
+                if used[n] > 8:
+                    raise RuntimeError(f"node {n}: {used[n]} GPUs in use")
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def live_through(name, day, log, send):
+    """Sends jobs as they arrive and waits for the last end. How late jobs were sent, in the mean and at most."""
+    log.t0 = time.time() + 0.5
+    at, told, last, news = 0, 0, 0, time.time()
+    late = []
+    while len(log.ended) < len(day.jobs):
+        now = time.time() - log.t0
+        batch = []
+        while at < len(day.jobs) and day.jobs[at].submit_s <= now:
+            batch.append(day.jobs[at])
+            at += 1
+        if batch:
+            late += [now - j.submit_s for j in batch]
+            send(batch)
+        if time.time() - last >= 0.2:
+            last = time.time()
+            news = last if log.read() or batch else news
+        if last - told >= PROGRESS_S:
+            told = last
+            run = log.running()
+            say(f"bench: {name}: {now:.0f} of {day.length_s:.0f} s, {at} of {len(day.jobs)} jobs submitted, "
+                f"{at - run - len(log.ended)} wait, {run} run, {len(log.ended)} have ended, {log.saves} gave way")
+        if last - news > STUCK_S:
+            missing = [j.id for j in day.jobs if j.id not in log.ended]
+            raise RuntimeError(f"{name}: nothing has happened for {STUCK_S} s, and {len(missing)} jobs have not ended, "
+                               f"such as {missing[:5]}")
+        time.sleep(BATCH_S)
+    log.read()
+    log.check()
+    return {"mean_s": round(sum(late) / len(late), 3), "most_s": round(max(late), 3)}
+
+
+class Ground:
+    """A cluster, and where its jobs write."""
+
+    def __init__(self, folder, day, nodes, scheduler, extra):
+        os.makedirs(f"{folder}/had", exist_ok=True)
+        self.folder, self.day = folder, day
+        self.script = f"{folder}/job.sh"
+        with open(self.script, "w", encoding="ascii") as f:
+            f.write(SCRIPT)
+        self.log = Log(day, f"{folder}/log")
+        open(self.log.path, "w", encoding="ascii").close()
+        self.cluster = slurm.Cluster(f"{folder}/slurm", nodes=nodes, scheduler=scheduler, extra=extra)
+
+    def args(self, job):
+        return [self.log.path, f"{self.folder}/had", str(job.id), str(round(job.work_s * 1e6))]
+
+
+# ---- Slurm alone ----
+
+# No batching delay, a pass at every event, and a backfill pass every second over the whole queue: on a day that is
+# 200 times shorter its usual 30 s would be an hour and a half.
+TUNED = ("batch_sched_delay=0,sched_min_interval=2000,sched_interval=1,default_queue_depth=10000,"
+         "bf_interval=1,bf_resolution=1,bf_max_job_test=10000,bf_window=60,bf_continue,bf_yield_interval=500000")
+MULTIFACTOR = "PriorityType=priority/multifactor\nPriorityWeightAge=1000\nPriorityMaxAge=0-01:00:00\nPriorityWeightJobSize=1000\n" \
+              "PriorityFavorSmall=YES\nPriorityCalcPeriod=1"
+
+
+def under_slurm(folder, day, nodes, extra=""):
+    ground = Ground(folder, day, nodes, TUNED, extra)
+    with ground.cluster as c, concurrent.futures.ThreadPoolExecutor(SBATCH_AT_ONCE) as pool:
+        pending = []
+
+        def submit(j):
+            c.run("sbatch", "-o", "/dev/null", f"-N{j.nodes}", "--ntasks-per-node=1", f"--gres=gpu:{j.per_node}",
+                  f"-t{j.limit_s // 60}", ground.script, *ground.args(j))
+
+        def send(batch):
+            pending.extend(pool.submit(submit, j) for j in batch)
+            while pending and pending[0].done():
+                pending.pop(0).result()
+
+        late = live_through("Slurm", day, ground.log, send)
+        for p in pending:
+            p.result()
+    return ground.log, {"sent_late": late}
+
+
+# ---- under stoker ----
+
+def spec(ground, j):
+    o = {"script": SCRIPT, "args": ground.args(j), "name": str(j.id), "gpus": j.per_node, "time_limit_s": j.limit_s,
+         "signal": {"signal": "USR1", "seconds": 30, "who": "batch"}, "stdout": "/dev/null", "workdir": ground.folder}
+    if j.nodes > 1:
+        o.update(tasks=j.nodes, launch="once")
+    return o
+
+
+def events(d, jobs):
+    """The daemon's own events of all jobs, from its stream."""
+    connection, answer = d.client(timeout=60).open("GET", "/v1/events?after=0")
+    exits = 0
+    while exits < jobs:
+        line = answer.readline()
+        if line.startswith(b"data: "):
+            e = json.loads(line[6:])
+            yield e
+            exits += e["type"] == "exited" and e.get("cause") == "completed"
+    connection.close()
+
+
+def overheads(log, ids, happened):
+    """What a start, an end and giving way took beyond the job's own work: from the decision to the script's first
+    line, from its last line to the daemon's knowing, and from the decision to the script's going."""
+    placed, starts, ends, leaves, told = {}, [], [], [], {}
+    lives = {}
+    for e in happened:
+        if e.get("job") in ids:
+            lives.setdefault(ids[e["job"]], []).append((e["type"], e["at"] - log.t0))
+    for job, life in lives.items():
+        runs = iter(log.runs[job])
+        run = None
+        for what, at in life:
+            if what == "place":
+                placed = at
+            elif what == "started":
+                run = next(runs, None)
+                starts += [run[0] - placed] if run else []
+            elif what == "evict":
+                told = at
+                leaves += [run[1] - at] if run else []
+            elif what == "exited" and run:
+                ends.append(at - run[1])
+                run = None
+    mean = lambda v: round(sum(v) / len(v), 3) if v else 0  # noqa: E731
+    return {"start_s": mean(starts), "end_s": mean(ends), "leave_s": mean(leaves)}
+
+
+def under_stoker(folder, day, nodes, policy):
+    ground = Ground(folder, day, nodes, "batch_sched_delay=0,sched_min_interval=2000", "RequeueExitHold=86")
+    ids = {}
+    with ground.cluster as c:
+        config = f"engine: slurm\nslurm: {{conf: {c.conf}, partitions: [main]}}\npolicy: {json.dumps(policy)}\n"
+        with live.Daemon(f"{folder}/stoker", gpus=None, config=config) as d:
+
+            def send(batch):
+                answer = d.post("/v1/jobs", {"jobs": [spec(ground, j) for j in batch]})
+                ids.update(zip(answer.get("ids", [answer["id"]]), (j.id for j in batch)))
+
+            late = live_through("stoker", day, ground.log, send)
+            happened = list(events(d, len(day.jobs)))
+    return ground.log, {"sent_late": late, "overheads": overheads(ground.log, ids, happened)}
