@@ -154,7 +154,7 @@ def live_through(name, day, log, send):
 class Ground:
     """A cluster, and where its jobs write."""
 
-    def __init__(self, folder, day, nodes, scheduler, extra):
+    def __init__(self, folder, day, nodes, scheduler, extra, plugins=False):
         os.makedirs(f"{folder}/had", exist_ok=True)
         self.folder, self.day = folder, day
         self.script = f"{folder}/job.sh"
@@ -162,7 +162,7 @@ class Ground:
             f.write(SCRIPT)
         self.log = Log(day, f"{folder}/log")
         open(self.log.path, "w", encoding="ascii").close()
-        self.cluster = slurm.Cluster(f"{folder}/slurm", nodes=nodes, scheduler=scheduler, extra=extra)
+        self.cluster = slurm.Cluster(f"{folder}/slurm", nodes=nodes, scheduler=scheduler, extra=extra, plugins=plugins)
 
     def args(self, job):
         return [self.log.path, f"{self.folder}/had", str(job.id), str(round(job.work_s * 1e6))]
@@ -248,8 +248,8 @@ def overheads(log, ids, happened):
     return {"start_s": mean(starts), "end_s": mean(ends), "leave_s": mean(leaves)}
 
 
-def under_stoker(folder, day, nodes, policy):
-    ground = Ground(folder, day, nodes, "batch_sched_delay=0,sched_min_interval=2000", "RequeueExitHold=86")
+def under_stoker(folder, day, nodes, policy, plugins=True):
+    ground = Ground(folder, day, nodes, "batch_sched_delay=0,sched_min_interval=2000", "RequeueExitHold=86", plugins)
     ids = {}
     with ground.cluster as c:
         config = f"engine: slurm\nslurm: {{conf: {c.conf}, partitions: [main]}}\npolicy: {json.dumps(policy)}\n"

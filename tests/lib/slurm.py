@@ -164,14 +164,17 @@ class Cluster:
 
     def down(self):
         self.run("scancel", "-u", "root", check=False)
+        for _ in range(50):  # what they leave running nobody ends later
+            if not self.run("squeue", "-h", "-t", "R,CG", check=False).stdout:
+                break
+            time.sleep(0.1)
+        pids = []
         for path in self.pids():
-            try:
-                with open(path) as f:
-                    pid = int(f.read())
-                os.kill(pid, signal.SIGTERM)
-                for _ in range(100):
-                    os.kill(pid, 0)
-                    time.sleep(0.05)
-                os.kill(pid, signal.SIGKILL)
-            except (OSError, ValueError):
-                pass
+            with contextlib.suppress(OSError, ValueError), open(path) as f:
+                pids.append(int(f.read()))
+        for sig, tries in ((signal.SIGTERM, 100), (signal.SIGKILL, 20)):
+            for pid in pids:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, sig)
+            while (pids := [pid for pid in pids if os.path.exists(f"/proc/{pid}")]) and (tries := tries - 1):
+                time.sleep(0.05)

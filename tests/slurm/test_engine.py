@@ -115,6 +115,24 @@ def test_a_job_gives_way_saves_and_goes_on(daemon, tmp_path):
     assert daemon.wait(low)["cause"] == "completed"
 
 
+def test_a_job_that_dies_of_its_signal_is_run_again(daemon, tmp_path):
+    """It had not set its trap yet. For Slurm that job is over: it is sent once more, and how the first ended is not its end."""
+    low = daemon.submit(script="echo start >> begun\nwhile [ ! -e done ]; do sleep 0.1; done\n", gpus=8, tasks=1, tier="best-effort",
+                        signal={"signal": "USR1", "seconds": 30, "who": "batch"}, workdir=str(tmp_path))
+    others = [daemon.submit(command=SLEEP, gpus=8, workdir=str(tmp_path)) for _ in range(3)]
+    for n in [low, *others]:
+        daemon.until(n, "running")
+    wait_for(lambda: os.path.exists(tmp_path / "begun"))
+    first = daemon.job(low)["slurm"]["job"]
+    high = daemon.submit(command=["/bin/true"], gpus=8, tier="critical", priority=1000, workdir=str(tmp_path))
+    assert daemon.wait(high)["cause"] == "completed"
+    wait_for(lambda: read(tmp_path / "begun") == "start\nstart\n")
+    job = daemon.until(low, "running")
+    assert job["preemptions"] == 1 and job["slurm"]["job"] != first
+    (tmp_path / "done").touch()
+    assert daemon.wait(low)["cause"] == "completed"
+
+
 def test_others_are_seen_and_left_alone(daemon, cluster, tmp_path):
     foreign = cluster.run("sbatch", "--parsable", "-w", "n1", "--gres=gpu:6", "-o", "/dev/null", "--wrap", "sleep 1000").stdout.strip()
     wait_for(lambda: sum(g["state"] != "free" for g in daemon.get("/v1/gpus")["gpus"]) == 6 or

@@ -42,7 +42,19 @@ struct sim {
     uint32_t cap_mark_pos;
 };
 
-enum { P_LATE, P_STEPS, P_SPREAD, P_MIX, P_LEAVE, P_CHECKPOINT, P_SAVE, P_WINDOW, P_TOLD, P_LIMIT, P_START };
+enum {
+    P_LATE,
+    P_STEPS,
+    P_SPREAD,
+    P_MIX,
+    P_LEAVE,
+    P_CHECKPOINT,
+    P_SAVE,
+    P_WINDOW,
+    P_TOLD,
+    P_LIMIT,
+    P_START
+};
 const struct stk_param stk_sim_params[] = {
     [P_LATE] =
         {"sim.late_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,

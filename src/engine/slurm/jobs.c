@@ -133,10 +133,13 @@ static void is_back(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *
 static void look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
 {
     enum stk_cause cause = cause_of(job);
+    uint32_t slurm = (uint32_t)json_integer_value(json_object_get(job, "job"));
 
     if (j->where == STK_S_ENDED || j->where == STK_S_UNSENT || j->where == STK_S_ASKED)
         return;
-    j->slurm = (uint32_t)json_integer_value(json_object_get(job, "job"));
+    if (j->slurm && j->slurm != slurm)
+        return; /* how an earlier launch of it ended, that Slurm still remembers */
+    j->slurm = slurm;
     if (cause != STK_CAUSE_NONE) {
         if (!json_is_true(json_object_get(job, "completing")))
             ended(m, j, job, cause);
