@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // daemon.mjs - a real daemon for the tests of the dashboard, with a state folder of its own.
 //
-//     const d = await Daemon.start({ gpus: 4, config: "..." }); // gpus: "20x8" for 20 machines
+//     const d = await Daemon.start({ gpus: 4, config: "..." }); // gpus: "20x8" for 20 machines; bin: other programs
 //     const id = await d.submit({ command: ["/bin/sleep", "60"], gpus: 1 });
 //     await d.close();      // its jobs too
 import { spawn } from "node:child_process";
@@ -12,7 +12,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
-const BUILD = process.env.STOKER ? dirname(process.env.STOKER) : join(ROOT, "build");
+export const BUILD = process.env.STOKER ? dirname(process.env.STOKER) : join(ROOT, "build");
 
 export class Daemon {
     static async start(options = {}) {
@@ -30,7 +30,7 @@ export class Daemon {
     run() {
         const args = ["--state", join(this.folder, "state"), "--socket", this.socket, "--listen", `127.0.0.1:${this.port}`, "--config", join(this.folder, "stoker.yaml")];
         if (this.options.gpus !== undefined) args.push("--virtual-gpus", String(this.options.gpus));
-        this.process = spawn(join(BUILD, "stokerd"), args, { cwd: this.folder, env: { ...process.env, ...this.options.env }, stdio: ["ignore", "pipe", "pipe"] });
+        this.process = spawn(join(this.options.bin ?? BUILD, "stokerd"), args, { cwd: this.folder, env: { ...process.env, ...this.options.env }, stdio: ["ignore", "pipe", "pipe"] });
         this.errors = "";
         this.process.stderr.on("data", (x) => (this.errors += x));
         return new Promise((resolve, reject) => {

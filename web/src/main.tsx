@@ -9,11 +9,13 @@ import { clockSeconds, span } from "./lib/format";
 import { link } from "./lib/live";
 import { useTick } from "./lib/store";
 import { askLogin, begin, session, unreachable } from "./lib/world";
+import { BaselinesPage } from "./pages/baselines";
 import { ClusterPage } from "./pages/cluster";
 import { JobPage } from "./pages/job";
 import { QueuePage } from "./pages/queue";
 import { TenantsPage } from "./pages/tenants";
 import { UsagePage } from "./pages/usage";
+import { WhatIfPage } from "./pages/whatif";
 import { dark, setTheme, theme } from "./theme";
 import { Asking, Empty, Toasts } from "./ui";
 
@@ -24,6 +26,8 @@ const PAGES: Page[] = [
     { path: "queue", title: "Queue", page: QueuePage },
     { path: "tenants", title: "Tenants", page: TenantsPage },
     { path: "usage", title: "Usage", page: UsagePage },
+    { path: "whatif", title: "What if", page: WhatIfPage },
+    { path: "baselines", title: "Baselines", page: BaselinesPage },
     { path: "job", title: "Job", page: JobPage, hidden: true },
 ];
 

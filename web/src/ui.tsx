@@ -51,6 +51,11 @@ export function Bar(p: { parts: { at: number; colour?: string; class?: string }[
     );
 }
 
+/** How a number has changed: by how much, and in a word whether that is good. */
+export function Delta(p: { of: { text: string; tone: string; word: string } | null }) {
+    return p.of ? <span class={`delta ${p.of.tone}`}>{p.of.text}{p.of.word && <small>{p.of.word}</small>}</span> : null;
+}
+
 export function JobLink(p: { job: { id: number; array_id?: number | null; array_index?: number | null }; children?: ComponentChildren }) {
     return <a href={`#/job/${p.job.id}`}>{p.children ?? jobName(p.job, p.job.id)}</a>;
 }

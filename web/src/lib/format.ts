@@ -70,3 +70,32 @@ export function place(j: { node?: string | null; gpu_indices?: number[]; pieces?
     if (new Set(list).size < list.length) return `${j.node} and others`;
     return `${j.node ?? ""}${list.length ? ` ${ranges(list)}` : ""}`;
 }
+
+/** A length of time in one number, to be put beside another: 45 s, 12.5 min, 4.1 h, 3.2 d. */
+export function duration(s: number): string {
+    const n = (x: number, unit: string) => `${x < 10 && x > 0 ? x.toFixed(1) : Math.round(x)} ${unit}`;
+    if (s < 100) return n(s, "s");
+    if (s < 5400) return n(s / 60, "min");
+    return s < 172800 ? n(s / 3600, "h") : n(s / 86400, "d");
+}
+
+/** A part of all, with a digit where it matters: 4.2 %, 61 %. */
+export function share(x: number): string {
+    return x > 0 && x < 0.1 ? `${(x * 100).toFixed(1)} %` : percent(x);
+}
+
+/** A day, with the time when it is not midnight and the year when it is not this one. */
+export function day(t: number): string {
+    const d = new Date(t * 1000), date = d.toLocaleDateString("en-GB", { day: "numeric", month: "short", ...(d.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" }) });
+    return d.getHours() || d.getMinutes() ? `${date} ${d.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })}` : date;
+}
+
+/** Seconds since 1970 as an input of a date and time has them, and back; NaN when it is none. */
+export function toInput(t: number): string {
+    const d = new Date(t * 1000), two = (x: number) => String(x).padStart(2, "0");
+    return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}T${two(d.getHours())}:${two(d.getMinutes())}`;
+}
+
+export function fromInput(text: string): number {
+    return new Date(text).getTime() / 1000;
+}

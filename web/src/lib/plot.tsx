@@ -36,29 +36,50 @@ function stamp(t: number, range: number): string {
     return d.toLocaleTimeString("en-GB", range < 600 ? {} : { hour: "2-digit", minute: "2-digit" });
 }
 
-function options(width: number, height: number, lines: Line[], unit: string, max: number | undefined, least: number): uPlot.Options {
+/** Labels that say the same as the one before them are left out. */
+function unlike(list: string[]): string[] {
+    return list.map((x, i) => (x === list[i - 1] ? "" : x));
+}
+
+/** As many digits as tell the ticks apart. */
+function digits(step: number): number {
+    let n = 0;
+    while (n < 4 && Math.abs(step * 10 ** n - Math.round(step * 10 ** n)) > 1e-6) n++;
+    return n;
+}
+
+/** A line of one or two points would not be seen. */
+function few(u: uPlot, i: number): boolean {
+    return (u.data[i] as (number | null)[]).filter((x) => x !== null && x !== undefined).length < 3;
+}
+
+function options(width: number, height: number, lines: Line[], unit: string, max: number | undefined, least: number, onSelect?: (from: number, to: number) => void): uPlot.Options {
     const css = getComputedStyle(document.documentElement), v = (n: string) => css.getPropertyValue(n).trim(), font = `11px ${getComputedStyle(document.body).fontFamily}`;
     const axis = { stroke: v("--dim"), font, grid: { stroke: v("--line"), width: 1 }, ticks: { show: false } };
     return {
-        width, height, cursor: { y: false, points: { size: 6 } }, legend: { show: lines.length > 1 && lines.length <= 16, live: false, markers: { fill: (_u, i) => lines[i - 1]?.colour ?? "transparent", width: 0 } }, padding: [8, 28, 0, 0],
+        width, height, cursor: { y: false, points: { size: 6 }, ...(onSelect && { drag: { x: true, y: false, setScale: false } }) },
+        hooks: onSelect && { setSelect: [(u) => u.select.width > 4 && onSelect(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"))] },
+        legend: { show: lines.length > 1 && lines.length <= 16, live: false, markers: { fill: (_u, i) => lines[i - 1]?.colour ?? "transparent", width: 0 } }, padding: [8, 28, 0, 0],
         scales: { y: { range: (_u, _a, b) => [0, max ?? Math.max(least, (b ?? 1) * 1.1)] } },
-        axes: [{ ...axis, size: 24, values: (_u, list) => list.map((t) => stamp(t, list[list.length - 1] - list[0])) },
-            { ...axis, size: (_u, list) => 14 + 6.2 * Math.max(2, ...(list ?? []).map((x) => x.length)), values: (_u, list, _i, _s, step) => list.map((x) => `${x >= 10000 ? `${x / 1000}k` : x.toFixed(Math.max(0, Math.min(4, -Math.floor(Math.log10(step) + 1e-9))))}${unit}`) }],
+        axes: [{ ...axis, size: 24, values: (_u, list) => unlike(list.map((t) => stamp(t, list[list.length - 1] - list[0]))) },
+            { ...axis, size: (_u, list) => 14 + 6.2 * Math.max(2, ...(list ?? []).map((x) => x.length)), values: (_u, list, _i, _s, step) => list.map((x) => `${x >= 10000 ? `${x / 1000}k` : x.toFixed(digits(step))}${unit}`) }],
         series: [{ value: (_u, t) => (t === null ? "" : new Date(t * 1000).toLocaleTimeString("en-GB")) },
-            ...lines.map((l): uPlot.Series => ({ label: l.label, stroke: l.colour, width: 1.5, dash: l.dash ? [4, 4] : undefined, fill: l.fill ? `${l.colour}22` : undefined, points: { show: false }, spanGaps: false,
+            ...lines.map((l): uPlot.Series => ({ label: l.label, stroke: l.colour, width: 1.5, dash: l.dash ? [4, 4] : undefined, fill: l.fill ? `${l.colour}22` : undefined, points: { show: few, size: 5, fill: l.colour }, spanGaps: false,
                 paths: l.step ? uPlot.paths.stepped?.({ align: 1 }) : undefined, value: (_u, x) => (x === null ? "" : `${Math.round(x * 100) / 100}${unit}`) }))],
     };
 }
 
-export function Plot(p: { label: string; at: number[]; lines: Line[]; unit?: string; max?: number; least?: number; height?: number }) {
-    const ref = useRef<HTMLDivElement>(null), plot = useRef<uPlot | null>(null);
+/** onSelect: a stretch of time was drawn over with the mouse. */
+export function Plot(p: { label: string; at: number[]; lines: Line[]; unit?: string; max?: number; least?: number; height?: number; onSelect?(from: number, to: number): void }) {
+    const ref = useRef<HTMLDivElement>(null), plot = useRef<uPlot | null>(null), selected = useRef(p.onSelect);
+    selected.current = p.onSelect;
     theme.use();
     const shape = `${p.lines.map((l) => l.label + l.colour).join()}${theme.value}${document.documentElement.dataset.theme}${p.unit}`;
     useEffect(() => {
         const el = ref.current as HTMLDivElement;
         const make = () => {
             plot.current?.destroy();
-            plot.current = el.clientWidth ? new uPlot(options(el.clientWidth, p.height ?? 150, p.lines, p.unit ?? "", p.max, p.least ?? 1e-9), [p.at, ...p.lines.map((l) => l.values)] as uPlot.AlignedData, el) : null;
+            plot.current = el.clientWidth ? new uPlot(options(el.clientWidth, p.height ?? 150, p.lines, p.unit ?? "", p.max, p.least ?? 1e-9, p.onSelect && ((a, b) => selected.current?.(a, b))), [p.at, ...p.lines.map((l) => l.values)] as uPlot.AlignedData, el) : null;
         };
         make();
         const watch = new ResizeObserver(() => (plot.current && el.clientWidth ? plot.current.setSize({ width: el.clientWidth, height: p.height ?? 150 }) : make()));
