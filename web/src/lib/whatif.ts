@@ -98,7 +98,7 @@ export interface Change { text: string; tone: "good" | "bad" | "same"; word: str
 export function change(a: number | null | undefined, b: number | null | undefined, better: number): Change | null {
     if (a === null || a === undefined || b === null || b === undefined) return null;
     const part = a === 0 ? (b === 0 ? 0 : Infinity) : (b - a) / Math.abs(a);
-    if (Math.abs(part) < 0.005) return { text: "same", tone: "same", word: "" };
+    if (Math.abs(part) < 0.01) return { text: "same", tone: "same", word: "" };
     const arrow = b > a ? "▲" : "▼", good = better !== 0 && Math.sign(b - a) === better;
     const text = !isFinite(part) || part > 9 ? (a > 0 ? `${arrow} × ${b / a < 1000 ? Math.round(b / a) : "1000+"}` : arrow) : `${arrow} ${Math.abs(part) < 0.095 ? (Math.abs(part) * 100).toFixed(1) : Math.round(Math.abs(part) * 100)} %`;
     return { text, tone: better === 0 ? "same" : good ? "good" : "bad", word: better === 0 ? "" : good ? "better" : "worse" };

@@ -26,7 +26,7 @@ function refused(e: unknown): string {
 
 interface Row { label: string; hint?: string; better: 1 | -1 | 0; of(f: Figures): number | null; show(x: number): string }
 
-const days = (f: Figures) => Math.max(1e-9, (f.until - f.since) / 86400), number = (x: number) => amount(Math.round(x * 100) / 100);
+const days = (f: Figures) => Math.max(1e-9, (f.until - f.since) / 86400), number = (x: number) => amount(x >= 100 ? Math.round(x) : Math.round(x * 100) / 100);
 
 const ROWS: { group: string; rows: Row[] }[] = [
     { group: "throughput", rows: [
@@ -87,7 +87,7 @@ function TimeLine(p: { c: Compared; notes: Note[] }) {
     const marks: { left: number; first: number; last: number }[] = [];
     p.notes.forEach((n, i) => { // those that would lie over each other are one
         const left = at(n.at), last = marks[marks.length - 1];
-        if (last && left - last.left < 3) last.last = i + 1;
+        if (last && left - last.left < 6) last.last = i + 1;
         else marks.push({ left, first: i + 1, last: i + 1 });
     });
     return (
