@@ -105,7 +105,7 @@ describe("what if", { timeout: 300000 }, () => {
         await b.page.getByRole("combobox", { name: "policy" }).selectOption("easy");
         await b.page.getByRole("button", { name: "Run", exact: true }).click();
         await answered();
-        const table = b.page.locator("table.variants");
+        const table = b.page.getByRole("region", { name: "Variants" }).locator("table");
         await table.getByRole("row", { name: /^policy easy this one/ }).waitFor();
         assert.equal(await table.locator("tbody tr").count(), 3);
         await table.getByRole("row", { name: /^no limit for vision .*\(best\)/ }).waitFor();

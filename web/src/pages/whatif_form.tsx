@@ -127,7 +127,7 @@ function PolicyPart(p: { d: Draft }) {
     return (
         <>
             <label class="block">policy <select value={d.policy.bundle ?? ""} onChange={(e) => set("bundle", e.currentTarget.value)}><option value="">{d.from === "file" ? `as here now (${all.present})` : "as it was"}</option>{all.bundles.map((b) => <option value={b.name}>{b.name}</option>)}</select></label>
-            <p class="note">{bundle?.help ?? d.from === "file" ? "What happened is compared with the policy of this daemon." : "Order, backfill, placement and preemption as they were."}</p>
+            <p class="note">{bundle?.help ?? (d.from === "file" ? "What happened is compared with the policy of this daemon." : "Order, backfill, placement and preemption as they were.")}</p>
             <details open={single > 0 || undefined}><summary>Single choices and parameters{single ? ` (${single})` : ""}</summary>
                 <div class="grid2">{KINDS.map(([k, hint]) => <label class="block" title={all[k].find((x) => x.name === d.policy[k])?.help}><span>{k} <small>{hint}</small></span><select value={d.policy[k] ?? ""} onChange={(e) => set(k, e.currentTarget.value)}><option value="">{bundle ? bundle[k] : "as it was"}</option>{all[k].map((x) => <option value={x.name}>{x.name}</option>)}</select></label>)}</div>
                 <Params d={d} all={all} />
