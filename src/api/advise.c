@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* advise.c - what could be better, each with the numbers it follows from. Nothing is said that was
  * not measured, and nothing about less than a GPU-hour. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #define WORTH 1.0      /* GPU-hours */
 #define NIGHT_END 7    /* o'clock; night begins at midnight */
 #define NIGHT_FREE 0.5 /* share of GPUs that nobody has, at night */
+#define SERVICE_AT 0.6 /* how busy the GPUs of a service may be in the mean: there are peaks */
 
 struct out {
     const struct stk_api *a;
@@ -65,6 +67,47 @@ static const char *name_of(const struct stk_spent_kind *k)
     return k->name[0] ? k->name : "(no name)";
 }
 
+/* Something that answers whoever asks, and has no end: of that kind, or of the class of such. */
+static bool is_service(const struct out *o, const struct stk_spent_kind *k)
+{
+    json_t *spec;
+    const char *class;
+    bool is;
+
+    if (k->kind == STK_KIND_SERVICE)
+        return true;
+    spec = stk_live_spec(o->a->cfg.live, k->spec);
+    class = json_string_value(json_object_get(spec, "class"));
+    is = class && strcmp(class, "inference") == 0;
+    json_decref(spec);
+    return is;
+}
+
+static void shrink(struct out *o, const struct stk_spent_kind *k, double util, const char *evidence)
+{
+    const double need = ceil(k->gpus * util / SERVICE_AT), to = need < 1 ? 1 : need;
+    char text[320];
+
+    if (to >= k->gpus)
+        return;
+    (void)snprintf(text, sizeof(text),
+                   "service \"%.60s\" of %.40s could shrink from %g GPUs to %g: they would be at "
+                   "work %.0f%% of the time",
+                   name_of(k), k->user, k->gpus, to, 100 * util * k->gpus / to);
+    say(o, "service_shrink", text, evidence, k->measured_h * (1 - to / k->gpus), k->last);
+}
+
+static void show_evidence(const struct stk_spent_kind *k, double util, char *buf, size_t size)
+{
+    char memory[64] = "";
+
+    if (k->mem_mib > 0)
+        (void)snprintf(memory, sizeof(memory), ", at most %.1f GiB of GPU memory",
+                       k->mem_mib / 1024);
+    (void)snprintf(buf, size, "%u job%s, %.1f GPU-hours, GPUs at work %.0f%% of the time%s",
+                   k->jobs, k->jobs == 1 ? "" : "s", k->measured_h, util * 100, memory);
+}
+
 static void look_kind(struct out *o, const struct stk_spent_kind *k)
 {
     double util = k->measured_h > 0 ? k->active_h / k->measured_h : 1;
@@ -73,9 +116,7 @@ static void look_kind(struct out *o, const struct stk_spent_kind *k)
 
     if (k->measured_h < WORTH || (util >= STK_POOR_BELOW && k->idle_gpus <= 0))
         return;
-    (void)snprintf(evidence, sizeof(evidence),
-                   "%u job%s, %.1f GPU-hours, GPUs at work %.0f%% of the time", k->jobs,
-                   k->jobs == 1 ? "" : "s", k->measured_h, util * 100);
+    show_evidence(k, util, evidence, sizeof(evidence));
     if (util < STK_IDLE_BELOW) {
         (void)snprintf(text, sizeof(text), "\"%.60s\" of %.40s has GPUs and does not use them",
                        name_of(k), k->user);
@@ -85,10 +126,8 @@ static void look_kind(struct out *o, const struct stk_spent_kind *k)
                        "\"%.60s\" of %.40s asks for %g GPUs and uses %g: ask for %g", name_of(k),
                        k->user, k->gpus, k->gpus - k->idle_gpus, k->gpus - k->idle_gpus);
         say(o, "fewer_gpus", text, evidence, k->measured_h * k->idle_gpus / k->gpus, k->last);
-    } else if (k->kind == STK_KIND_SERVICE && k->gpus > 1) {
-        (void)snprintf(text, sizeof(text), "service \"%.60s\" of %.40s could shrink from %g GPUs",
-                       name_of(k), k->user, k->gpus);
-        say(o, "service_shrink", text, evidence, idle_h / 2, k->last);
+    } else if (k->gpus > 1 && is_service(o, k)) {
+        shrink(o, k, util, evidence);
     } else if (k->gpus <= 1) {
         (void)snprintf(text, sizeof(text),
                        "\"%.60s\" of %.40s could share a GPU with others (--gpus %g)", name_of(k),

@@ -14,6 +14,14 @@ double stk_spent_money(const struct stk_api *a, double gpu_h, double kwh)
     return gpu_h * (double)a->cost.gpu_hour / 1e6 + (kwh > 0 ? kwh * (double)a->cost.kwh / 1e6 : 0);
 }
 
+json_t *stk_spent_price(const struct stk_api *a)
+{
+    return json_pack("{s:o,s:o,s:s}", "gpu_hour",
+                     a->cost.gpu_hour ? json_real((double)a->cost.gpu_hour / 1e6) : json_null(),
+                     "kwh", a->cost.kwh ? json_real((double)a->cost.kwh / 1e6) : json_null(),
+                     "currency", a->cost.currency ? a->cost.currency : "");
+}
+
 json_t *stk_spent_number(double v)
 {
     return v < 0 ? json_null() : json_real(round(v * 1e6) / 1e6);

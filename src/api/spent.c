@@ -94,23 +94,6 @@ static void add_top(struct stk_spent_row *rows, uint32_t *n, const struct stk_sp
     rows[at] = *row;
 }
 
-static void add_biggest(struct stk_spent *s, stk_job_number number, double gpu_h)
-{
-    uint32_t least = 0;
-
-    if (s->n_biggest < STK_SPENT_TOP) {
-        s->biggest[s->n_biggest] = number;
-        s->biggest_h[s->n_biggest++] = gpu_h;
-        return;
-    }
-    for (uint32_t i = 1; i < s->n_biggest; i++)
-        least = s->biggest_h[i] < s->biggest_h[least] ? i : least;
-    if (s->biggest_h[least] < gpu_h) {
-        s->biggest[least] = number;
-        s->biggest_h[least] = gpu_h;
-    }
-}
-
 static void add_to(struct stk_spent_group *g, const struct stk_record *r,
                    const struct stk_spent_job *j, double wait)
 {
@@ -140,6 +123,7 @@ static void add_kind(struct stk_spent *s, const struct stk_record *r, const stru
     k->mem_mib = j->mem_mib > k->mem_mib ? j->mem_mib : k->mem_mib;
     if (r->number >= k->last) {
         k->last = r->number;
+        k->spec = r->spec;
         k->gpus = j->gpus;
         k->idle_gpus = j->idle;
     }
@@ -158,6 +142,8 @@ static void add_rows(struct stk_spent *s, const struct stk_record *r, const stru
     row.value = j->util >= 0 ? j->gpu_h * (1 - j->util) : 0;
     if (row.value > 0)
         add_top(s->waste, &s->n_waste, &row);
+    row.value = j->gpu_h;
+    add_top(s->biggest, &s->n_biggest, &row);
 }
 
 /* What share of its time lies in the period. */
@@ -192,7 +178,6 @@ static void add_job(struct look *w, const struct stk_record *r, stk_time run)
         add_to(g, r, &j, wait);
     add_kind(s, r, &j);
     add_rows(s, r, &j, wait);
-    add_biggest(s, r->number, j.gpu_h);
 }
 
 static int on_record(void *ctx, const struct stk_record *r)

@@ -30,6 +30,7 @@ json_t *stk_spent_show(struct stk_api *a, const struct stk_spent_job *j);
 /* ... of one that has run for so long; nothing in lists without detail, or without GPUs. */
 void stk_spent_set(const struct stk_show *v, json_t *o, const struct stk_record *rec, stk_time run);
 double stk_spent_money(const struct stk_api *a, double gpu_h, double kwh); /* -1: not known */
+json_t *stk_spent_price(const struct stk_api *a); /* {"gpu_hour", "kwh", "currency"} */
 json_t *stk_spent_number(double v); /* null where it is negative */
 
 /* ---- a period (spent.c) ---- */
@@ -58,6 +59,7 @@ struct stk_spent_kind { /* jobs of one user with one name: often the same again 
     uint32_t jobs;
     double gpus, gpu_h, measured_h, active_h, idle_gpus, mem_mib; /* gpus, idle_gpus: of the last */
     stk_job_number last;
+    int64_t spec; /* of the last */
 };
 
 struct stk_spent_row { /* a job that stands out */
@@ -75,8 +77,7 @@ struct stk_spent {
     uint32_t n_kinds, table[STK_SPENT_TABLE];
     struct stk_spent_row wait[STK_SPENT_TOP], waste[STK_SPENT_TOP];
     uint32_t n_wait, n_waste;
-    stk_job_number biggest[STK_SPENT_TOP]; /* by GPU-hours */
-    double biggest_h[STK_SPENT_TOP];
+    struct stk_spent_row biggest[STK_SPENT_TOP]; /* by GPU-hours */
     uint32_t n_biggest;
     bool truncated;
     uint32_t n_jobs;

@@ -96,12 +96,7 @@ static json_t *show(const struct stk_api *a, struct stk_spent *s, const struct s
                           stk_show_time(s->until), "by", words[by], "host", c->nodes[0].name,
                           "policy", c->policy, "truncated", s->truncated);
 
-    (void)json_object_set_new(
-        o, "price",
-        json_pack("{s:o,s:o,s:o}", "gpu_hour",
-                  a->cost.gpu_hour ? json_real((double)a->cost.gpu_hour / 1e6) : json_null(), "kwh",
-                  a->cost.kwh ? json_real((double)a->cost.kwh / 1e6) : json_null(), "currency",
-                  json_string(a->cost.currency ? a->cost.currency : "")));
+    (void)json_object_set_new(o, "price", stk_spent_price(a));
     (void)json_object_set_new(o, "cluster", show_whole(a, h));
     (void)json_object_set_new(o, "all", stk_spent_show_group(a, &s->all));
     (void)json_object_set_new(o, "groups", show_groups(a, s));

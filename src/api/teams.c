@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/show.h"
+#include "api/spent.h"
 #include "core/account.h"
 #include "core/means.h"
 #include "core/share.h"
@@ -157,7 +158,7 @@ void stk_do_tenants(void *ctx, struct stk_request *r)
         (void)json_array_append_new(list, o);
     }
     free(n);
-    out = json_pack("{s:o}", "tenants", list);
+    out = json_pack("{s:o,s:o}", "tenants", list, "price", stk_spent_price(a));
     stk_show_lending(a, list, out);
     stk_request_json(r, 200, out);
 }

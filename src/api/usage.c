@@ -10,6 +10,9 @@
 #include "series/series.h"
 
 #define DAY (INT64_C(86400) * STK_SECOND)
+#define KEPT (401 * DAY)
+#define PART (100 * DAY) /* read at once */
+#define POINTS 2000      /* of the steps of a job */
 
 static double or_zero(float v)
 {
@@ -47,8 +50,9 @@ static void add_point(struct stk_spent_heat *h, const struct stk_series_result *
         h->kwh = (h->kwh < 0 ? 0 : h->kwh) + (double)power * hours / 1000;
 }
 
-int stk_spent_heat(struct stk_api *a, stk_time since, stk_time until, struct stk_spent_heat *ret,
-                   struct stk_err *err)
+/* As much as one answer may have. */
+static int add_part(struct stk_api *a, stk_time since, stk_time until, struct stk_spent_heat *h,
+                    struct stk_err *err)
 {
     struct stk_series_query q = {.kind = STK_SERIES_CLUSTER,
                                  .since = since,
@@ -58,13 +62,29 @@ int stk_spent_heat(struct stk_api *a, stk_time since, stk_time until, struct stk
     struct stk_series_result r = {0};
     int rc = stk_series_fit(a->series, &q, 1, err);
 
-    *ret = (struct stk_spent_heat){.kwh = -1};
     rc = rc < 0 ? rc : stk_series_read(a->series, stk_live_store(a->cfg.live), &q, &r, err);
     for (uint32_t i = 0; rc == 0 && i < r.points; i++)
-        add_point(ret, &r, i);
+        add_point(h, &r, i);
+    free(r.value);
+    return rc;
+}
+
+int stk_spent_heat(struct stk_api *a, stk_time since, stk_time until, struct stk_spent_heat *ret,
+                   struct stk_err *err)
+{
+    const stk_time now = stk_api_now(a), kept = now - KEPT;
+    int rc = 0;
+
+    *ret = (struct stk_spent_heat){.kwh = -1};
+    if (until <= since)
+        return stk_err_set(err, -EINVAL, "until must be after since");
+    since = since < kept ? kept : since;
+    since -= since % STK_SERIES_QUARTER; /* parts meet */
+    until = until < now + STK_SERIES_QUARTER ? until : now + STK_SERIES_QUARTER;
+    for (stk_time at = since; at < until && rc == 0; at += PART)
+        rc = add_part(a, at, at + PART < until ? at + PART : until, ret, err);
     if (ret->all.n > 0)
         ret->waiting /= ret->all.n;
-    free(r.value);
     return rc;
 }
 
@@ -93,7 +113,7 @@ static double throughput(struct stk_api *a, stk_job_number number, stk_time sinc
                                  .id = (int64_t)number,
                                  .since = since,
                                  .until = until,
-                                 .step = STK_SERIES_MINUTE,
+                                 .step = (until - since) / POINTS,
                                  .now = stk_api_now(a)};
     struct stk_series_result r = {0};
     double first = -1, last = -1, gpu_h = 0;
@@ -121,12 +141,14 @@ static json_t *show_throughput(struct stk_api *a, const struct stk_spent *s)
     json_t *list = json_array();
 
     for (uint32_t i = 0; i < s->n_biggest; i++) {
-        double v = throughput(a, s->biggest[i], s->since, s->until);
+        const struct stk_spent_row *w = &s->biggest[i];
+        double v = throughput(a, w->number, s->since, s->until);
 
         if (v > 0)
-            (void)json_array_append_new(list, json_pack("{s:I,s:s,s:o}", "job",
-                                                        (json_int_t)s->biggest[i], "unit", "steps",
-                                                        "per_gpu_hour", stk_spent_number(v)));
+            (void)json_array_append_new(
+                list, json_pack("{s:I,s:s,s:s,s:s,s:o}", "job", (json_int_t)w->number, "name",
+                                w->name, "user", w->user, "unit", "steps", "per_gpu_hour",
+                                stk_spent_number(v)));
     }
     return list;
 }
@@ -157,10 +179,12 @@ void stk_do_usage(void *ctx, struct stk_request *r)
     for (uint32_t i = 0; i < s->n_groups; i++)
         (void)json_array_append_new(groups, stk_spent_show_group(a, &s->group[i]));
     stk_request_json(r, 200,
-                     json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:b}", "since",
+                     json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o}", "since",
                                json_real((double)s->since / 1e6), "until",
                                json_real((double)s->until / 1e6), "cells", show_cells(&h),
                                "tenants", groups, "recommendations", stk_spent_advise(a, s, &h),
-                               "throughput", show_throughput(a, s), "truncated", s->truncated));
+                               "throughput", show_throughput(a, s), "truncated", s->truncated,
+                               "currency",
+                               a->cost.currency ? json_string(a->cost.currency) : json_null()));
     stk_spent_free(s);
 }

@@ -3,12 +3,11 @@
 import getpass
 import json
 import re
-import sqlite3
-import struct
 import subprocess
 import time
 
 import jsonschema
+import past
 import pytest
 from daemon import STOKER, Daemon
 
@@ -48,41 +47,16 @@ def stoker(daemon, *words):
     return subprocess.run([str(STOKER), "--socket", str(daemon.socket), *words], capture_output=True, text=True, timeout=60)
 
 
-FIELDS = 13  # of the whole, in the order of src/series/fields.c
-
-
-def invent(daemon, days=14):
+def invent(daemon):
     """Two weeks of measurements and jobs: 4 GPUs, busy by day, idle at night; written while the daemon is down."""
+    for words in ({}, {"class": "inference"}):
+        daemon.wait(daemon.submit(command=["/bin/true"], gpus=0, tenant="speech", **words))
     assert daemon.stop() == 0
-    now = int(time.time())
-    quarter = 900
-    db = sqlite3.connect(daemon.state / "stoker.db")
-    begin = now - now % quarter - days * 86400
-    for at in range(begin, now - now % quarter, quarter):
-        hour = time.localtime(at).tm_hour
-        busy = 4.0 if 8 <= hour < 20 else 0.5
-        values = [4.0, busy, busy / 2, 0, 1, 0, 0, 1, 60, 1, 0, 1000.0, busy / 8]
-        db.execute("INSERT OR REPLACE INTO series VALUES (3, 2, 0, ?, ?)", (at * 10**6, struct.pack(f"<BBHHH{FIELDS}f", 1, FIELDS, 1, 1, quarter, *values)))
-    spec = db.execute("SELECT max(id) FROM spec").fetchone()[0]
-    assert spec
-    n = 100000
-    jobs = [("train", "vision <b>", 4, 3600 * 40, 1.0, 0.9, 4, 0), ("<script>alert(1)</script>", "vision <b>", 4, 3600 * 20, 1.0, 0.2, 1, 3),
-            ("notebook", "speech", 1, 3600 * 30, 1.0, 0.1, 1, 0), ("forgotten", "speech", 2, 3600 * 50, 1.0, 0.0, 0, 2)]
-    for i, (name, tenant, gpus, seconds, seen, util, used, idle) in enumerate(jobs):
-        end = now - 86400 - i * 3600
-        db.execute("INSERT INTO job (number, uid, gid, user, name, kind, array, array_index, submitted, first_started, started, ended, cause, code, gpus, tasks, restarts,"
-                   " preemptions, served, spec, comment, note, stdout, stderr, gpu_milli, queue, tenant) VALUES (?,0,0,'root',?,0,0,0,?,?,?,?,1,0,?,1,0,0,?,?,'','','','',0,'standard',?)",
-                   (n + i, name, (end - seconds - 600 * (i + 1)) * 10**6, (end - seconds) * 10**6, (end - seconds) * 10**6, end * 10**6, gpus, seconds * 10**6, spec, tenant))
-        active = [seconds * util * gpus / max(used, 1) if g < used else 0.0 for g in range(gpus)] + [0.0] * (64 - gpus)
-        had = [float(seconds)] * gpus + [0.0] * (64 - gpus)
-        db.execute("INSERT INTO usage VALUES (?,?,?,?,?,?,?,?,?)", (n + i, seconds, seconds * gpus, seconds * gpus * util, 3.6e6 * gpus, seconds, 1000, 100, struct.pack("<128f", *active, *had)))
-    db.commit()
-    db.close()
+    past.invent(daemon.state, ["vision <b>", "speech"])
     daemon.start()
 
 
 def test_a_period_in_numbers_on_the_terminal_as_json_and_as_a_page(daemon, tmp_path):
-    daemon.wait(daemon.submit(command=["/bin/true"], gpus=0, tenant="speech"))
     invent(daemon)
     r = valid(daemon, "Summary", daemon.get(f"/v1/report?since={int(time.time()) - 14 * 86400}"))
     c = r["cluster"]
@@ -96,7 +70,10 @@ def test_a_period_in_numbers_on_the_terminal_as_json_and_as_a_page(daemon, tmp_p
     assert [w["id"] for w in r["waits"]][:2] == [100003, 100002]
     assert r["waste"][0]["name"] == "forgotten" and r["waste"][0]["idle_gpu_hours"] == pytest.approx(100)
     kinds = {x["kind"]: x for x in r["recommendations"]}
-    assert set(kinds) == {"idle_nights", "idle_jobs", "fewer_gpus", "share_gpu"}
+    assert set(kinds) == {"idle_nights", "idle_jobs", "fewer_gpus", "share_gpu", "service_shrink"}
+    assert "chat-api" in kinds["service_shrink"]["text"] and "from 4 GPUs to 1" in kinds["service_shrink"]["text"] and "15% of the time" in kinds["service_shrink"]["evidence"]
+    assert kinds["service_shrink"]["gpu_hours"] == pytest.approx(30) and kinds["service_shrink"]["jobs"] == [100004]
+    assert "notebook" in kinds["share_gpu"]["text"] and "--gpus 0.25" in kinds["share_gpu"]["text"] and "9.0 GiB of GPU memory" in kinds["share_gpu"]["evidence"]
     assert "ask for 1" in kinds["fewer_gpus"]["text"] and kinds["fewer_gpus"]["jobs"] == [100001] and kinds["fewer_gpus"]["gpu_hours"] == pytest.approx(60)
     assert "%" in kinds["idle_nights"]["evidence"] and kinds["idle_nights"]["gpu_hours"] > 100
     assert all(x["money"] == pytest.approx(x["gpu_hours"] * 2.5, abs=0.01) for x in r["recommendations"])
@@ -117,7 +94,6 @@ def test_a_period_in_numbers_on_the_terminal_as_json_and_as_a_page(daemon, tmp_p
 
 
 def test_use_by_hour_and_weekday(daemon):
-    daemon.wait(daemon.submit(command=["/bin/true"], gpus=0, tenant="speech"))
     invent(daemon)
     u = valid(daemon, "Usage", daemon.get("/v1/usage?days=14"))
     cells = {(c["weekday"], c["hour"]): c for c in u["cells"]}
@@ -125,7 +101,10 @@ def test_use_by_hour_and_weekday(daemon):
     for (_, hour), c in cells.items():
         assert c["allocated"] == pytest.approx(1.0 if 8 <= hour < 20 else 0.125, abs=0.2) and 0 < c["hours"] <= 3
     assert {t["name"] for t in u["tenants"]} >= {"speech", "vision <b>"}
-    assert {x["kind"] for x in u["recommendations"]} >= {"idle_nights", "fewer_gpus"}
+    assert {x["kind"] for x in u["recommendations"]} == {"idle_nights", "idle_jobs", "fewer_gpus", "share_gpu", "service_shrink"}
+    assert [(t["job"], t["name"], t["unit"]) for t in u["throughput"]] == [(100000, "train", "steps")] and u["throughput"][0]["per_gpu_hour"] == pytest.approx(250, rel=0.02)
+    year = valid(daemon, "Usage", daemon.get("/v1/usage?days=400"))  # more than one answer of measurements can have
+    assert sum(c["hours"] for c in year["cells"]) == pytest.approx(14 * 24, rel=0.01) and year["throughput"][0]["per_gpu_hour"] == pytest.approx(250, rel=0.05)
     assert daemon.client().get("/v1/usage?days=4000").status == 400
 
 

@@ -47,7 +47,7 @@ export interface Tenant { name: string; parent: string | null; leaf: boolean; us
     used: number; borrowed: number; due: number; waiting: number; jobs_running: number; jobs_waiting: number }
 
 export interface Lending { from: string; to: string; gpu_type: string | null; gpus: number }
-export interface Tenants { tenants: Tenant[]; lending?: Lending[]; lending_cut?: boolean }
+export interface Tenants { tenants: Tenant[]; price?: { gpu_hour: number | null; currency: string }; lending?: Lending[]; lending_cut?: boolean }
 
 export class Refusal extends Error {
     constructor(public status: number, public code: string, message: string) {

@@ -30,6 +30,10 @@ export function amount(n: number): string {
     return Number.isInteger(n) ? n.toLocaleString("en-US") : n.toLocaleString("en-US", { maximumFractionDigits: n < 10 ? 2 : 1 });
 }
 
+export function money(n: number, currency?: string | null): string {
+    return `${n.toLocaleString("en-US", { minimumFractionDigits: n < 1000 ? 2 : 0, maximumFractionDigits: n < 1000 ? 2 : 0 })}${currency ? ` ${currency}` : ""}`;
+}
+
 export function percent(x: number): string {
     return `${Math.round(x * 100)} %`;
 }

@@ -32,7 +32,7 @@ export function known<T extends { at: number[]; lines: Line[] }>(p: T): T {
 /** As much of a time as tells the ticks apart. */
 function stamp(t: number, range: number): string {
     const d = new Date(t * 1000);
-    if (range > 3 * 86400) return d.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+    if (range > 36 * 3600 && d.getHours() === 0) return d.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
     return d.toLocaleTimeString("en-GB", range < 600 ? {} : { hour: "2-digit", minute: "2-digit" });
 }
 

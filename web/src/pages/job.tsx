@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { act, Verb } from "../lib/act";
 import { get, Job, Why } from "../lib/api";
 import { nth } from "../lib/colour";
-import { amount, clock, clockSeconds, full, gib, jobName, percent, place, plural, span } from "../lib/format";
+import { amount, clock, clockSeconds, full, gib, jobName, money, percent, place, plural, span } from "../lib/format";
 import type { Event } from "../lib/live";
 import { column, hasData, known, Line, Plot, Series, times } from "../lib/plot";
 import { verb } from "../lib/sentences";
@@ -166,7 +166,7 @@ function Cost(p: { job: Job }) {
         <Panel title="Cost and use">
             <dl class="facts">
                 <div><dt>GPU-hours</dt><dd>{hours > 0 && hours < 0.01 ? hours.toFixed(4) : amount(Math.round(hours * 100) / 100)}</dd></div>
-                {e?.money !== null && e?.money !== undefined && <div><dt>money</dt><dd>{amount(Math.round(e.money * 100) / 100)} {e.currency ?? ""}</dd></div>}
+                {e?.money !== null && e?.money !== undefined && <div><dt>money</dt><dd>{money(e.money, e.currency)}</dd></div>}
                 {e?.kwh !== null && e?.kwh !== undefined && <div><dt>energy</dt><dd>{amount(Math.round(e.kwh * 100) / 100)} kWh</dd></div>}
                 {e?.util !== null && e?.util !== undefined && <div><dt>GPUs busy</dt><dd>{percent(e.util)}</dd></div>}
                 {!!e?.gpus_idle && <div><dt>idle</dt><dd>{e.gpus_idle} of {plural(j.gpus, "GPU")}</dd></div>}

@@ -2,9 +2,9 @@
 // tenants.tsx - who shares the GPUs: what each is sure of, may have, has and should have; over time; and
 // who lends to whom.
 import { useMemo, useState } from "preact/hooks";
-import { get, Lending, Tenant } from "../lib/api";
+import { get, Lending, Tenant, Tenants } from "../lib/api";
 import { nameColour } from "../lib/colour";
-import { amount, percent, plural, span } from "../lib/format";
+import { amount, money, percent, plural, span } from "../lib/format";
 import { column, hasData, known, Plot, Series, times } from "../lib/plot";
 import { Source } from "../lib/store";
 import { askLogin, now, tenants, you } from "../lib/world";
@@ -73,20 +73,30 @@ function Lent(p: { lending: Lending[] | undefined; list: Tenant[] }) {
     );
 }
 
+type What = "used" | "active" | "due" | "waiting" | "wait_s";
+const WHAT: Record<What, { name: string; label: string; unit: string; scale: number }> = {
+    used: { name: "Used", label: "GPUs used", unit: "", scale: 1 }, active: { name: "At work", label: "GPUs at work", unit: "", scale: 1 }, due: { name: "Fair share", label: "fair share, in GPUs", unit: "", scale: 1 },
+    waiting: { name: "Asked for", label: "GPUs asked for and not given", unit: "", scale: 1 }, wait_s: { name: "Waits", label: "what those that started had waited, mean", unit: " min", scale: 1 / 60 },
+};
+
 function OverTime(p: { source: Source<Series>; list: Tenant[]; chosen: string | null; range: string; onRange(r: string): void }) {
-    const s = p.source.use(), made = useMemo(() => {
+    const [what, setWhat] = useKept<What>("tenants.what", "used"), s = p.source.use(), made = useMemo(() => {
         if (!s?.series.length) return null;
         const of = (i: number) => String(s.series[i].name), n = column(s, 0, "used").length, at = times(s, n), leaf = new Set(p.list.filter((t) => t.leaf).map((t) => t.name));
         if (p.chosen) {
             const i = s.series.findIndex((x) => x.name === p.chosen);
             if (i < 0) return null;
+            const mine = nameColour(p.chosen), other = (c: string, or: string) => (c === mine ? or : c); // no two lines alike
             const line = (name: string, label: string, colour: string, more = {}) => ({ label, colour, values: column(s, i, name), ...more });
-            return known({ at, label: `${p.chosen}: GPUs`, lines: [line("used", "used", nameColour(p.chosen), { fill: true }), line("active", "at work", "#e07b39"), line("guarantee", "guarantee", "#6f86a8", { dash: true }), line("limit", "limit", "#d1575b", { dash: true }), line("due", "fair share", "#3f9c6b", { dash: true }), line("waiting", "asked for", "#c9a227")].filter((l) => hasData(l.values)) });
+            return known({ at, label: `${p.chosen}: GPUs`, lines: [line("used", "used", nameColour(p.chosen), { fill: true }), line("active", "at work", other("#e07b39", "#3b82c4")), line("guarantee", "guarantee", "#6f86a8", { dash: true }), line("limit", "limit", "#d1575b", { dash: true }), line("due", "fair share", other("#3f9c6b", "#7a6bd1"), { dash: true }), line("waiting", "asked for", other("#c9a227", "#3aa6b0"))].filter((l) => hasData(l.values)) });
         }
-        return known({ at, label: "GPUs used", lines: s.series.map((_, i) => i).filter((i) => leaf.has(of(i)) && hasData(column(s, i, "used"))).slice(0, 10).map((i) => ({ label: of(i), colour: nameColour(of(i)), values: column(s, i, "used") })) });
-    }, [s, p.chosen, p.list]);
+        const w = WHAT[what], values = (i: number) => column(s, i, what).map((x) => (x === null ? null : x * w.scale));
+        return known({ at, label: w.label, unit: w.unit, lines: s.series.map((_, i) => i).filter((i) => leaf.has(of(i)) && hasData(values(i))).slice(0, 10).map((i) => ({ label: of(i), colour: nameColour(of(i)), values: values(i) })) });
+    }, [s, p.chosen, p.list, what]);
     return (
-        <Panel title={p.chosen ? `${p.chosen} over time` : "Use over time"} note={p.chosen ? "guarantee, limit and fair share beside it" : "choose a tenant above for more"} actions={<Choice label="How long" value={p.range} of={Object.keys(SPANS).map((k) => [k, k])} onChange={p.onRange} />}>
+        <Panel title={p.chosen ? `${p.chosen} over time` : "Use over time"} note={p.chosen ? "guarantee, limit and fair share beside it" : "choose a tenant above for more"} actions={<>
+            {!p.chosen && <Choice label="What" value={what} of={Object.entries(WHAT).map(([k, w]) => [k as What, w.name])} onChange={setWhat} />}
+            <Choice label="How long" value={p.range} of={Object.keys(SPANS).map((k) => [k, k])} onChange={p.onRange} /></>}>
             {made?.lines.length ? <Plot {...made} height={220} /> : <p class="note">{p.source.error.value?.message ?? "Nothing has been measured yet."}</p>}
         </Panel>
     );
@@ -109,7 +119,7 @@ function meanWaits(s: Series | null): Map<string, number> {
     return out;
 }
 
-function Waste(p: { source: Source<Series>; list: Tenant[] }) {
+function Waste(p: { source: Source<Series>; list: Tenant[]; price: Tenants["price"] }) {
     const s = p.source.data.value, rows = useMemo(() => {
         const leaf = new Set(p.list.filter((t) => t.leaf).map((t) => t.name)), out: { name: string; hours: number; idle: number }[] = [];
         s?.series.forEach((x, i) => {
@@ -126,10 +136,12 @@ function Waste(p: { source: Source<Series>; list: Tenant[] }) {
         });
         return out.sort((a, b) => b.idle - a.idle);
     }, [s, p.list]);
+    const hour = p.price?.gpu_hour;
     return (
         <Panel title="Waste" note="GPU-hours given and not used">
             {rows.length === 0 ? <p class="note">Nothing has been measured yet.</p>
-                : <ul class="rows">{rows.slice(0, 8).map((r) => <li><div><span><i class="dot" style={{ background: nameColour(r.name) }} />{r.name}</span><span><strong>{amount(Math.round(r.idle * 100) / 100)}</strong> of {amount(Math.round(r.hours * 100) / 100)} ({percent(r.idle / r.hours)})</span></div></li>)}</ul>}
+                : <ul class="rows">{rows.slice(0, 8).map((r) => <li><div><span><i class="dot" style={{ background: nameColour(r.name) }} />{r.name}</span><span><strong>{amount(Math.round(r.idle * 100) / 100)}</strong> of {amount(Math.round(r.hours * 100) / 100)} ({percent(r.idle / r.hours)}){hour ? <>, <strong>{money(r.idle * hour, p.price?.currency)}</strong></> : ""}</span></div></li>)}</ul>}
+            {rows.length > 0 && !hour && <p class="note">In money when the configuration says what a GPU-hour costs: <code>cost:</code>.</p>}
         </Panel>
     );
 }
@@ -155,7 +167,7 @@ function Logged() {
             <div class="stack">
                 <Panel title="Now" note={list.length ? "bar: used, hatched where beyond the guarantee; frame: guarantee; line: fair share" : undefined}>{list.length ? <Table list={list} chosen={chosen} onChoose={setChosen} waits={meanWaits(source.data.value)} /> : <Empty title="Everybody is one tenant here">The configuration can name tenants with guarantees and limits: <code>tenants:</code>.</Empty>}</Panel>
                 <OverTime source={source} list={list} chosen={chosen} range={range} onRange={setRange} />
-                <div class="two"><Lent lending={data.lending} list={list} /><Waste source={source} list={list} /></div>
+                <div class="two"><Lent lending={data.lending} list={list} /><Waste source={source} list={list} price={data.price} /></div>
             </div>
         </>
     );

@@ -3,16 +3,16 @@
 import { useMemo } from "preact/hooks";
 import { get } from "../lib/api";
 import { heat } from "../lib/colour";
-import { amount, percent, span } from "../lib/format";
+import { amount, money, percent, span } from "../lib/format";
 import { Source } from "../lib/store";
 import { askLogin, you } from "../lib/world";
 import { Choice, Empty, JobLink, Panel, Stat, useKept } from "../ui";
 import { dark, theme } from "../theme";
 
 interface Hour { weekday: number; hour: number; allocated: number | null; active: number | null }
-interface Usage { cells: Hour[]; tenants?: { name: string; gpu_hours: number; idle_gpu_hours?: number | null; money?: number | null; wait_p50_s?: number | null; wait_p90_s?: number | null; jobs?: number }[];
+interface Usage { cells: Hour[]; tenants?: { name: string; gpu_hours: number; idle_gpu_hours?: number | null; money?: number | null; idle_money?: number | null; wait_p50_s?: number | null; wait_p90_s?: number | null; jobs?: number }[];
     recommendations?: { kind: string; text: string; evidence?: string | null; gpu_hours?: number | null; money?: number | null; jobs?: number[] }[];
-    throughput?: { job: number; unit: string; per_gpu_hour: number }[]; currency?: string | null }
+    throughput?: { job: number; name?: string; user?: string; unit: string; per_gpu_hour: number }[]; currency?: string | null }
 
 const DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
@@ -63,7 +63,7 @@ function Logged() {
                 <Panel title="What could be better">
                     {u.recommendations?.length ? (
                         <ul class="advices">{u.recommendations.map((r) => (
-                            <li><p><strong>{r.text}</strong>{r.gpu_hours ? <span class="state s-waiting">{amount(Math.round(r.gpu_hours))} GPU-hours</span> : null}</p>
+                            <li><p><strong>{r.text}</strong>{r.gpu_hours ? <span class="state s-waiting">{amount(Math.round(r.gpu_hours))} GPU-hours{r.money ? `, ${money(r.money, u.currency)}` : ""}</span> : null}</p>
                                 {r.evidence && <p class="note">{r.evidence}</p>}
                                 {!!r.jobs?.length && <p class="note inline">{r.jobs.slice(0, 8).map((id, i) => <>{i > 0 && ", "}<JobLink job={{ id }}>job {id}</JobLink></>)}</p>}</li>
                         ))}</ul>
@@ -72,13 +72,13 @@ function Logged() {
                 {!!u.tenants?.length && (
                     <Panel title="By tenant">
                         <div class="wide" tabIndex={0} role="region" aria-label="By tenant"><table>
-                            <thead><tr><th scope="col">tenant</th><th scope="col" class="n">jobs</th><th scope="col" class="n">GPU-hours</th><th scope="col" class="n">not used</th>{u.tenants.some((t) => t.money) && <th scope="col" class="n">money</th>}<th scope="col" class="n">wait, half</th><th scope="col" class="n">wait, nine of ten</th></tr></thead>
+                            <thead><tr><th scope="col">tenant</th><th scope="col" class="n">jobs</th><th scope="col" class="n">GPU-hours</th><th scope="col" class="n">not used</th>{u.tenants.some((t) => t.money) && <><th scope="col" class="n">money</th><th scope="col" class="n">of it wasted</th></>}<th scope="col" class="n">wait, half</th><th scope="col" class="n">wait, nine of ten</th></tr></thead>
                             <tbody>{u.tenants.map((t) => <tr><td>{t.name}</td><td class="n">{t.jobs !== undefined ? amount(t.jobs) : ""}</td><td class="n">{amount(Math.round(t.gpu_hours * 100) / 100)}</td><td class="n">{t.idle_gpu_hours !== null && t.idle_gpu_hours !== undefined ? amount(Math.round(t.idle_gpu_hours * 100) / 100) : ""}</td>
-                                {u.tenants?.some((x) => x.money) && <td class="n">{t.money ? `${amount(Math.round(t.money * 100) / 100)} ${u.currency ?? ""}` : ""}</td>}<td class="n">{t.wait_p50_s !== null && t.wait_p50_s !== undefined ? span(t.wait_p50_s) : ""}</td><td class="n">{t.wait_p90_s !== null && t.wait_p90_s !== undefined ? span(t.wait_p90_s) : ""}</td></tr>)}</tbody>
+                                {u.tenants?.some((x) => x.money) && <><td class="n">{t.money ? money(t.money, u.currency) : ""}</td><td class="n">{t.idle_money ? money(t.idle_money, u.currency) : ""}</td></>}<td class="n">{t.wait_p50_s !== null && t.wait_p50_s !== undefined ? span(t.wait_p50_s) : ""}</td><td class="n">{t.wait_p90_s !== null && t.wait_p90_s !== undefined ? span(t.wait_p90_s) : ""}</td></tr>)}</tbody>
                         </table></div>
                     </Panel>
                 )}
-                {!!u.throughput?.length && <Panel title="Progress per GPU-hour" note="of jobs that report it"><ul class="rows">{u.throughput.map((t) => <li><div><span><JobLink job={{ id: t.job }}>job {t.job}</JobLink></span><strong>{amount(Math.round(t.per_gpu_hour * 100) / 100)} {t.unit}</strong></div></li>)}</ul></Panel>}
+                {!!u.throughput?.length && <Panel title="Progress per GPU-hour" note="of jobs that report it"><ul class="rows">{u.throughput.map((t) => <li><div><span><JobLink job={{ id: t.job }}>{t.name || `job ${t.job}`}</JobLink>{t.user ? <small class="note"> job {t.job} of {t.user}</small> : ""}</span><strong>{amount(Math.round(t.per_gpu_hour * 100) / 100)} {t.unit}</strong></div></li>)}</ul></Panel>}
             </div>
         </>
     );
