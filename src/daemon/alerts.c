@@ -288,6 +288,13 @@ static void subject_of(const struct stk_watchman *w, const json_t *list, char *b
                        json_array_size(list));
 }
 
+/* That something is being sent is written down first, so that it is not sent again after a kill;
+ * unless nothing can be: that must be said all the same. */
+static bool wait_to_send(struct stk_watchman *w)
+{
+    return keep(w) == -EAGAIN && w->d->retry_ms == 0;
+}
+
 static void send_news(struct stk_watchman *w)
 {
     const struct stk_config *c = &w->d->config;
@@ -300,7 +307,7 @@ static void send_news(struct stk_watchman *w)
         !stk_alerts_untold(&w->a))
         return;
     list = stk_alerts_send(&w->a);
-    if (!list || keep(w) == -EAGAIN || (!m.command && !m.webhook)) {
+    if (!list || wait_to_send(w) || (!m.command && !m.webhook)) {
         stk_alerts_sent(&w->a, list && !m.command && !m.webhook);
         json_decref(list);
         return;

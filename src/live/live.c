@@ -9,6 +9,8 @@
 #include "sys/big.h"
 #include "sys/zones.h"
 
+#define ROOM 131072u /* bytes that must be free for the store to be well again */
+
 static void say(const struct stk_live *l, const char *line)
 {
     if (l->cfg.log)
@@ -95,8 +97,8 @@ static int undo(struct stk_live *l, int rc, struct stk_err *err)
     return rc;
 }
 
-/* Whether writing works again is found out by writing: as much as a request may need, for a store
- * on a full disk has a little room left in its own files. */
+/* Whether writing works again is found out by writing: as much as a request may need, and some beside
+ * the store's own files, which have a little room left on a full disk. */
 static int try_to_write(struct stk_live *l, struct stk_err *err)
 {
     unsigned char some[32768];
@@ -104,6 +106,9 @@ static int try_to_write(struct stk_live *l, struct stk_err *err)
 
     if (!l->trouble)
         return 0;
+    rc = stk_store_room(l->cfg.store, ROOM, err);
+    if (rc < 0)
+        return rc;
     memset(some, 0, sizeof(some));
     memcpy(some, &l->now, sizeof(l->now)); /* not what is there already */
     rc = stk_live_begin(l, err);

@@ -173,3 +173,17 @@ int stk_dir_sync(int dir_fd, const char *name, struct stk_err *err)
         (void)close(fd);
     return rc;
 }
+
+int stk_dir_room(int dir_fd, const char *dir, uint64_t bytes, struct stk_err *err)
+{
+    int fd = openat(dir_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600), rc;
+
+    if (fd < 0 && errno != ENOSPC && errno != EDQUOT)
+        return 0; /* there are no such files here: the store itself will find out */
+    rc = fd < 0 ? errno : posix_fallocate(fd, 0, (off_t)bytes);
+    if (fd >= 0)
+        (void)close(fd);
+    if (rc != ENOSPC && rc != EDQUOT && rc != EFBIG)
+        return 0;
+    return stk_err_set(err, -ENOSPC, "%.160s: no space left (disk, quota or size limit)", dir);
+}

@@ -19,6 +19,9 @@ int stk_dir_lock(int dir_fd, const char *dir, int *ret_fd, struct stk_err *err);
 int stk_dir_file(int dir_fd, const char *name, bool tighten, uint64_t *ret_size,
                  struct stk_err *err);
 
+/* Whether a file of so many bytes could be written in it; nothing is left. 0, or -ENOSPC. */
+int stk_dir_room(int dir_fd, const char *dir, uint64_t bytes, struct stk_err *err);
+
 /* Flushes a file, or the names in a directory (of that file: 'name' NULL). */
 int stk_dir_sync(int dir_fd, const char *name, struct stk_err *err);
 

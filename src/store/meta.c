@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* meta.c - small named values: what the daemon must not forget and is no event. */
+/* meta.c - small named values: what the daemon must not forget and is no event; and the room there is. */
 #include "store/db.h"
+#include "store/dir.h"
 
 int stk_store_meta_set(struct stk_store *st, const char *name, const void *value, size_t len,
                        struct stk_err *err)
@@ -36,4 +37,9 @@ int stk_store_meta_get(struct stk_store *st, const char *name, char **ret_value,
         (void)stk_err_set(err, rc, "out of memory for a value");
     (void)sqlite3_finalize(s);
     return rc;
+}
+
+int stk_store_room(struct stk_store *st, uint64_t bytes, struct stk_err *err)
+{
+    return stk_dir_room(st->dir_fd, st->dir, bytes, err);
 }

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Alerts: built in, shown, told, sent once; the same for Prometheus; and the dashboard for Grafana."""
+import contextlib
+import errno
 import getpass
 import http.server
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -67,8 +70,9 @@ def hook():
 def make(tmp_path):
     made = []
 
-    def start(alerts, more="", **kwargs):
+    def start(alerts, more="", state=None, **kwargs):
         made.append(Daemon(tmp_path, config=f"series: {{step: 1s}}\nalerts: {{{alerts}}}\n{more}", **kwargs))
+        made[-1].state = state or made[-1].state
         return made[-1].start()
 
     yield start
@@ -201,6 +205,56 @@ def test_broken_gpus_and_foreign_processes(make, tmp_path):
     finally:
         p.kill()
         p.wait()
+
+
+def fill(disk):
+    """Not a byte is left, until the file is gone."""
+    with open(disk / "filler", "wb", buffering=0) as f:
+        for size in (65536, 4096, 1):
+            with contextlib.suppress(OSError):
+                while f.write(bytes(size)) == size:
+                    pass
+    with pytest.raises(OSError) as e, open(disk / "probe", "wb", buffering=0) as f:
+        f.write(b"x")
+    assert e.value.errno == errno.ENOSPC
+
+
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("curl"), reason="needs root to mount, and curl")
+def test_a_full_disk_is_said_once_and_when_there_is_room_again(make, hook, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=755", "none", disk], capture_output=True).returncode != 0:
+        pytest.skip("may not mount")
+    try:
+        d = make(f'store: 2s, idle: 0, webhook: "{hook.url}"', state=disk / "state", gpus=1)
+        first = d.submit(command=SPIN, gpus=1, stdout="/dev/null", workdir="/")
+        d.until(first, "running")
+        fill(disk)
+        refused = until(lambda: (a := d.client().post("/v1/jobs", {"command": ["/bin/true"], "workdir": "/"})).status == 507 and a)
+        assert "full" in refused.json["error"]["message"]
+        until(lambda: state(d, "store_trouble") == ["firing"])
+        until(lambda: hook.said() == [("store_trouble", "", "firing")])  # though nothing can be written down
+        a = alerts(d)[0]
+        assert a["severity"] == "critical" and "full" in a["text"]
+        values = prom.parse(d.web().get("/metrics").body.decode())
+        assert prom.value(values, "stoker_trouble") == 1 and prom.value(values, "stoker_alerts", alert="store_trouble") == 1
+        assert prom.value(values, "stoker_commit_failures_total") > 0
+        for _ in range(5):  # it is seen again and again, and said once
+            d.client().post("/v1/jobs", {"command": ["/bin/true"], "workdir": "/"})
+            time.sleep(1)
+        assert hook.said() == [("store_trouble", "", "firing")] and d.job(first)["state"] == "running"
+        (disk / "filler").unlink()
+        until(lambda: state(d, "store_trouble") == ["resolved"])
+        until(lambda: len(hook.said()) == 2)
+        assert hook.said()[1] == ("store_trouble", "", "resolved")
+        d.wait(d.submit(command=["/bin/true"], gpus=0, stdout="/dev/null", workdir="/"))
+        assert d.stop() == 0
+        d.start()
+        time.sleep(4)
+        assert len(hook.said()) == 2 and state(d, "store_trouble") == ["resolved"]
+        d.close()
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 # ---- for those who have Prometheus and Grafana ----

@@ -152,6 +152,8 @@ static int in_child_small_disk(struct box *b)
     if (rc)
         return rc;
     box_open(b);
+    ok(b, stk_store_room(b->st, 64 << 10, &b->err));
+    refused(b, -ENOSPC, "no space left", stk_store_room(b->st, 8 << 20, &b->err));
     begin(b);
     (void)append(b, 1);
     commit(b);
