@@ -31,7 +31,7 @@ json_t *stk_spent_show(struct stk_api *a, const struct stk_spent_job *j);
 void stk_spent_set(const struct stk_show *v, json_t *o, const struct stk_record *rec, stk_time run);
 double stk_spent_money(const struct stk_api *a, double gpu_h, double kwh); /* -1: not known */
 json_t *stk_spent_price(const struct stk_api *a); /* {"gpu_hour", "kwh", "currency"} */
-json_t *stk_spent_number(double v); /* null where it is negative */
+json_t *stk_spent_number(double v);               /* null where it is negative */
 
 /* ---- a period (spent.c) ---- */
 

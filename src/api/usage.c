@@ -145,10 +145,10 @@ static json_t *show_throughput(struct stk_api *a, const struct stk_spent *s)
         double v = throughput(a, w->number, s->since, s->until);
 
         if (v > 0)
-            (void)json_array_append_new(
-                list, json_pack("{s:I,s:s,s:s,s:s,s:o}", "job", (json_int_t)w->number, "name",
-                                w->name, "user", w->user, "unit", "steps", "per_gpu_hour",
-                                stk_spent_number(v)));
+            (void)json_array_append_new(list, json_pack("{s:I,s:s,s:s,s:s,s:o}", "job",
+                                                        (json_int_t)w->number, "name", w->name,
+                                                        "user", w->user, "unit", "steps",
+                                                        "per_gpu_hour", stk_spent_number(v)));
     }
     return list;
 }
@@ -178,13 +178,12 @@ void stk_do_usage(void *ctx, struct stk_request *r)
     }
     for (uint32_t i = 0; i < s->n_groups; i++)
         (void)json_array_append_new(groups, stk_spent_show_group(a, &s->group[i]));
-    stk_request_json(r, 200,
-                     json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o}", "since",
-                               json_real((double)s->since / 1e6), "until",
-                               json_real((double)s->until / 1e6), "cells", show_cells(&h),
-                               "tenants", groups, "recommendations", stk_spent_advise(a, s, &h),
-                               "throughput", show_throughput(a, s), "truncated", s->truncated,
-                               "currency",
-                               a->cost.currency ? json_string(a->cost.currency) : json_null()));
+    stk_request_json(
+        r, 200,
+        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o}", "since", json_real((double)s->since / 1e6),
+                  "until", json_real((double)s->until / 1e6), "cells", show_cells(&h), "tenants",
+                  groups, "recommendations", stk_spent_advise(a, s, &h), "throughput",
+                  show_throughput(a, s), "truncated", s->truncated, "currency",
+                  a->cost.currency ? json_string(a->cost.currency) : json_null()));
     stk_spent_free(s);
 }

@@ -5,11 +5,10 @@
 
 #include "cli/ask.h"
 #include "cli/baseline.h"
-#include "cli/compare.h"
 #include "cli/table.h"
 #include "cli/view.h"
 
-static const struct stk_figure figures[] = {
+const struct stk_figure stk_baseline_figures[] = {
     {"jobs", "jobs ended", STK_FIGURE_COUNT, 0},
     {"jobs_per_day", "jobs a day", STK_FIGURE_NUMBER, 1},
     {"failed", "failed", STK_FIGURE_COUNT, -1},
@@ -41,7 +40,7 @@ void stk_baseline_print(const struct stk_ask *k, const json_t *compared)
         (void)printf(" (%s)", stk_text_clean(text, sizeof(text), stk_str(b, "note"), false));
     (void)printf("\nnow:    %s to %s\n\n", stk_text_time(stk_num(p, "since", 0), a, sizeof(a)),
                  stk_text_time(stk_num(p, "until", 0), z, sizeof(z)));
-    stk_compare_print(k, figures, sides, 2, 0);
+    stk_compare_print(k, stk_baseline_figures, sides, 2, 0);
     (void)printf("\n%s\n",
                  json_array_size(notes) ? "What was changed:" : "Nothing was changed meanwhile.");
     for (size_t i = json_array_size(notes); i > 0; i--) {

@@ -4,6 +4,9 @@
 #define STK_CLI_BASELINE_H
 
 #include "cli/ask.h"
+#include "cli/compare.h"
+
+extern const struct stk_figure stk_baseline_figures[]; /* what is compared */
 
 /* The answer of /v1/baselines/NAME/compare, over the command's --since and --until; 'since' is
  * where it begins when not said, NULL: at the baseline's end. 0, or the exit code after having said

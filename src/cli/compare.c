@@ -99,6 +99,26 @@ void stk_compare_print(const struct stk_ask *k, const struct stk_figure *f,
     stk_table_free(t);
 }
 
+void stk_compare_each(const struct stk_figure *f, const json_t *was, const json_t *is,
+                      void (*fn)(void *ctx, const struct stk_compared *row), void *ctx)
+{
+    for (; f->key; f++) {
+        const double a = value(was, f->key), b = value(is, f->key);
+        const enum stk_colour c = colour(f, a, b);
+        struct stk_compared row = {.name = f->name,
+                                   .tone = c == STK_GREEN    ? 1
+                                           : c == STK_YELLOW ? -1
+                                                             : 0};
+
+        if (!isfinite(a) && !isfinite(b))
+            continue;
+        put(row.was, sizeof(row.was), f->kind, a);
+        put(row.is, sizeof(row.is), f->kind, b);
+        put_change(row.change, sizeof(row.change), f->kind, a, b);
+        fn(ctx, &row);
+    }
+}
+
 static int when(const char *text, int64_t now, int64_t *ret)
 {
     int64_t s;

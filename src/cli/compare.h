@@ -30,6 +30,15 @@ struct stk_side {
 void stk_compare_print(const struct stk_ask *k, const struct stk_figure *f,
                        const struct stk_side *sides, size_t n, size_t against);
 
+struct stk_compared { /* a row, in words */
+    const char *name;
+    char was[64], is[64], change[64];
+    int tone; /* 1: it is better now, -1: worse, 0: neither */
+};
+/* Calls 'fn' for each row of two sides that one of them knows. */
+void stk_compare_each(const struct stk_figure *f, const json_t *was, const json_t *is,
+                      void (*fn)(void *ctx, const struct stk_compared *row), void *ctx);
+
 /* --since and --until (7d: so long ago; or a time) as seconds, into 'o'; 'since': where none is
  * said, NULL: it must be. 0, or STK_EXIT_USAGE after having said so. */
 int stk_period(const struct stk_args *a, const char *since, json_t *o);

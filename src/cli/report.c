@@ -198,28 +198,41 @@ static int write_page(const struct stk_ask *k, const json_t *r, const char *path
     return stk_ask_fail(k, -errno, &err);
 }
 
-/* The same period beside a baseline: on the terminal behind the report, as JSON in it. */
+/* The same period beside a baseline: its member "against". */
 static int add_against(struct stk_ask *k, json_t *report)
 {
     const char *name = stk_arg(k->a, "against");
     json_t *compared = NULL;
     int rc = name ? stk_baseline_compare(k, name, "7d", &compared) : STK_EXIT_OK;
 
-    if (rc != STK_EXIT_OK || !name)
-        return rc;
+    if (compared)
+        (void)json_object_set_new(report, "against", compared);
+    return rc;
+}
+
+/* Wherever it is wanted. */
+static int show(const struct stk_ask *k, const json_t *report)
+{
+    const json_t *against = json_object_get(report, "against");
+    const char *html = stk_arg(k->a, "html");
+    int rc;
+
+    if (html)
+        return write_page(k, report, html);
     if (k->json) {
-        (void)json_object_set(report, "against", compared);
-    } else {
-        (void)printf("\nAgainst %.64s\n", name);
-        stk_baseline_print(k, compared);
+        stk_print_json(report);
+        return STK_EXIT_OK;
     }
-    json_decref(compared);
+    rc = print(k, report);
+    if (against && rc == STK_EXIT_OK) {
+        (void)printf("\nAgainst %.64s\n", stk_arg(k->a, "against"));
+        stk_baseline_print(k, against);
+    }
     return rc;
 }
 
 static int run_report(const struct stk_args *a)
 {
-    const char *html = stk_arg(a, "html");
     char path[256] = "/v1/report";
     json_t *reply = NULL;
     struct stk_ask k;
@@ -227,8 +240,6 @@ static int run_report(const struct stk_args *a)
 
     if (a->n_words > 0)
         return stk_misused(a, "it takes no words");
-    if (html && stk_arg(a, "against"))
-        return stk_misused(a, "--against is for the terminal and --json: leave out --html");
     rc = stk_query_time(a, "since", path, sizeof(path));
     rc = rc != STK_EXIT_OK ? rc : stk_query_time(a, "until", path, sizeof(path));
     rc = rc != STK_EXIT_OK ? rc : stk_ask_open(&k, a);
@@ -236,14 +247,8 @@ static int run_report(const struct stk_args *a)
         return rc;
     stk_query(path, sizeof(path), "by", stk_arg(a, "by"));
     rc = stk_ask_get(&k, &reply, "%s", path);
-    if (rc == STK_EXIT_OK && html)
-        rc = write_page(&k, reply, html);
-    else if (rc == STK_EXIT_OK && !k.json)
-        rc = print(&k, reply);
-    if (rc == STK_EXIT_OK)
-        rc = add_against(&k, reply);
-    if (rc == STK_EXIT_OK && k.json && !html)
-        stk_print_json(reply);
+    rc = rc == STK_EXIT_OK ? add_against(&k, reply) : rc;
+    rc = rc == STK_EXIT_OK ? show(&k, reply) : rc;
     json_decref(reply);
     stk_ask_close(&k);
     return rc;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "cli/ask.h"
+#include "cli/baseline.h"
 #include "cli/report.h"
 #include "cli/view.h"
 
@@ -23,7 +24,7 @@ static const char head[] =
     ".tiles{display:grid;grid-template-columns:repeat(4,1fr);gap:12px}\n"
     ".tile{border:1px solid #dfe3ea;border-radius:8px;padding:12px 14px;break-inside:avoid}\n"
     ".tile b{display:block;font-size:24px;font-weight:650;letter-spacing:-.02em;"
-    "font-variant-numeric:tabular-nums}\n"
+    "font-variant-numeric:tabular-nums;white-space:nowrap}\n"
     ".tile span{color:#5b6675;font-size:12.5px}\n"
     ".bar{height:18px;border-radius:5px;background:#e9ecf1;overflow:hidden;display:flex;"
     "margin:14px 0 6px;-webkit-print-color-adjust:exact;print-color-adjust:exact}\n"
@@ -37,12 +38,16 @@ static const char head[] =
     "td{border-bottom:1px solid #edf0f4;padding:5px 8px;vertical-align:top}\n"
     "tr{break-inside:avoid}.n{text-align:right;font-variant-numeric:tabular-nums;"
     "white-space:nowrap}\n"
+    ".better{color:#1a7f4b;font-weight:600}.worse{color:#b25000;font-weight:600}\n"
     ".rec{border-left:3px solid #2f6fde;padding:2px 0 2px 12px;margin:0 0 12px;"
-    "break-inside:avoid}.rec p{margin:0}.rec .why{color:#5b6675;font-size:13px}\n"
+    "break-inside:avoid}.rec p{margin:0;font-weight:600}.rec .why{color:#5b6675;font-weight:400;"
+    "font-size:.93em}.keep{break-inside:avoid}\n"
     "footer{margin-top:34px;color:#5b6675;font-size:12px;border-top:1px solid #dfe3ea;"
     "padding-top:8px}\n"
     "@media(max-width:640px){.tiles{grid-template-columns:repeat(2,1fr)}.wide{display:none}}\n"
-    "@media print{body{padding:0;max-width:none;font-size:12px}}\n"
+    "@media print{body{padding:0;max-width:none;font-size:11.5px}table{font-size:11px}"
+    "td,th{padding:3px 6px}h2{margin-top:20px}.tile{padding:8px 10px}.tile b{font-size:18px}"
+    ".tile span{font-size:11px}}\n"
     "</style></head><body>\n";
 
 static void put(FILE *f, const char *s)
@@ -108,7 +113,7 @@ static void put_top(FILE *f, const json_t *r)
     tile(f, stk_report_share(c, "active", a, sizeof(a)), "of GPU time used");
     (void)snprintf(text, sizeof(text), "%s GPU-h",
                    stk_report_number(c, "idle_gpu_hours", a, sizeof(a)));
-    tile(f, text, "given to jobs and not used");
+    tile(f, text, "given and not used");
     tile(f, stk_num(all, "money", -1) >= 0 ? stk_report_money(r, all, "money", a, sizeof(a)) : "",
          "cost of all jobs");
     tile(f, stk_report_number(all, "gpu_hours", a, sizeof(a)), "GPU-hours of jobs");
@@ -167,7 +172,7 @@ static void put_jobs(FILE *f, const json_t *r, const json_t *list, bool waits)
     if (json_array_size(list) == 0)
         return;
     (void)fprintf(f,
-                  "<h2>%s</h2><table><tr><th>job</th><th>name</th><th>user</th>"
+                  "<div class=\"keep\"><h2>%s</h2><table><tr><th>job</th><th>name</th><th>user</th>"
                   "<th class=\"n\">GPUs</th><th class=\"n\">%s</th><th class=\"n\">%s</th>"
                   "%s</tr>\n",
                   waits ? "Longest waits" : "Most GPU time not used",
@@ -192,7 +197,7 @@ static void put_jobs(FILE *f, const json_t *r, const json_t *list, bool waits)
             cell(f, false, stk_str(j, "advice"));
         (void)fputs("</tr>\n", f);
     }
-    (void)fputs("</table>\n", f);
+    (void)fputs("</table></div>\n", f);
 }
 
 static void put_advice(FILE *f, const json_t *r)
@@ -220,6 +225,71 @@ static void put_advice(FILE *f, const json_t *r)
     }
 }
 
+static void put_compared(void *ctx, const struct stk_compared *row)
+{
+    static const char *const tones[] = {"n worse", "n", "n better"};
+    FILE *f = ctx;
+
+    (void)fputs("<tr>", f);
+    cell(f, false, row->name);
+    cell(f, true, row->was);
+    cell(f, true, row->is);
+    (void)fprintf(f, "<td class=\"%s\">", tones[row->tone + 1]);
+    put(f, row->change);
+    (void)fputs("</td></tr>\n", f);
+}
+
+static void put_changes(FILE *f, const json_t *notes)
+{
+    char at[64];
+
+    (void)fprintf(f, "<h2>%s</h2>\n",
+                  json_array_size(notes) ? "What was changed" : "Nothing was changed meanwhile");
+    if (json_array_size(notes) == 0)
+        return;
+    (void)fputs("<table><tr><th>when</th><th>what</th><th></th><th>by</th></tr>\n", f);
+    for (size_t i = json_array_size(notes); i > 0; i--) {
+        const json_t *n = json_array_get(notes, i - 1);
+
+        (void)fputs("<tr>", f);
+        cell(f, false, day(stk_num(n, "at", 0), at, sizeof(at)));
+        cell(f, false, stk_str(n, "kind"));
+        cell(f, false, stk_str(n, "text"));
+        cell(f, false, stk_str(n, "user"));
+        (void)fputs("</tr>\n", f);
+    }
+    (void)fputs("</table>\n", f);
+}
+
+/* The period beside a baseline. */
+static void put_against(FILE *f, const json_t *compared)
+{
+    const json_t *b = json_object_get(compared, "baseline"),
+                 *p = json_object_get(compared, "period");
+    char from[64], to[64];
+
+    if (!compared)
+        return;
+    (void)fputs("<div class=\"keep\"><h2>Against ", f);
+    put(f, stk_str(b, "name"));
+    (void)fprintf(f, "</h2><p class=\"sub\">before: %s",
+                  day(stk_num(b, "since", 0), from, sizeof(from)));
+    (void)fprintf(f, " to %s", day(stk_num(b, "until", 0), to, sizeof(to)));
+    if (*stk_str(b, "note")) {
+        (void)fputs(" (", f);
+        put(f, stk_str(b, "note"));
+        (void)fputs(")", f);
+    }
+    (void)fprintf(f, "; now: %s", day(stk_num(p, "since", 0), from, sizeof(from)));
+    (void)fprintf(f, " to %s</p>\n", day(stk_num(p, "until", 0), to, sizeof(to)));
+    (void)fputs("<table><tr><th></th><th class=\"n\">before</th><th class=\"n\">now</th>"
+                "<th class=\"n\">change</th></tr>\n",
+                f);
+    stk_compare_each(stk_baseline_figures, json_object_get(b, "figures"), p, put_compared, f);
+    (void)fputs("</table></div>\n", f);
+    put_changes(f, json_object_get(compared, "notes"));
+}
+
 static void put_foot(FILE *f, const json_t *r)
 {
     const json_t *c = json_object_get(r, "cluster"), *price = json_object_get(r, "price");
@@ -244,6 +314,7 @@ void stk_report_page(FILE *f, const json_t *r)
 {
     (void)fputs(head, f);
     put_top(f, r);
+    put_against(f, json_object_get(r, "against"));
     put_groups(f, r);
     put_advice(f, r);
     put_jobs(f, r, json_object_get(r, "waste"), false);

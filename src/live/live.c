@@ -97,8 +97,8 @@ static int undo(struct stk_live *l, int rc, struct stk_err *err)
     return rc;
 }
 
-/* Whether writing works again is found out by writing: as much as a request may need, and some beside
- * the store's own files, which have a little room left on a full disk. */
+/* Whether writing works again is found out by writing: as much as a request may need, and some
+ * beside the store's own files, which have a little room left on a full disk. */
 static int try_to_write(struct stk_live *l, struct stk_err *err)
 {
     unsigned char some[32768];

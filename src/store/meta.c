@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* meta.c - small named values: what the daemon must not forget and is no event; and the room there is. */
+/* meta.c - small named values: what the daemon must not forget and is no event; and the room there
+ * is. */
 #include "store/db.h"
 #include "store/dir.h"
 

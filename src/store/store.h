@@ -332,8 +332,8 @@ int stk_store_usage_add(struct stk_store *st, stk_job_number number, const struc
 int stk_store_usage_get(struct stk_store *st, stk_job_number number, struct stk_usage *ret,
                         struct stk_err *err);
 
-/* Whether there is room for so many bytes beside the store's own files, which may have a little left
- * when the disk has none. 0, or -ENOSPC. */
+/* Whether there is room for so many bytes beside the store's own files, which may have a little
+ * left when the disk has none. 0, or -ENOSPC. */
 int stk_store_room(struct stk_store *st, uint64_t bytes, struct stk_err *err);
 
 /* ---- named values ---- */

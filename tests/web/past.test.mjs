@@ -4,10 +4,10 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { open, VIEWS } from "./browser.mjs";
+import { open, SHOTS, VIEWS } from "./browser.mjs";
 import { Daemon, ROOT } from "./daemon.mjs";
 
-const SLEEP = ["/bin/sleep", "1000"];
+const STOKER = process.env.STOKER ?? join(ROOT, "build/stoker"), SLEEP = ["/bin/sleep", "1000"];
 const CONFIG = `policy: {preempt: reclaim}
 cost: {gpu_hour: 2.5, currency: EUR}
 tenants:
@@ -87,6 +87,30 @@ describe("with a past", { timeout: 300000 }, () => {
         await b.page.getByRole("row", { name: /vision/ }).getByRole("img", { name: /uses 3 GPUs; guarantee 1;/ }).waitFor();
         await clean();
         await b.shot("tenant-past-light", { fullPage: true });
+    });
+
+    it("the report beside a baseline: a page that prints well", async () => {
+        const stoker = (...words) => execFileSync(STOKER, words, { env: { ...process.env, STOKER_SOCKET: d.socket } }).toString(), page = join(d.folder, "week.html");
+        stoker("baseline", "add", "before", "--since", "14d", "--until", "7d", "--note", "the old <driver>");
+        stoker("baseline", "note", "a new driver & more");
+        stoker("report", "--since", "7d", "--against", "before", "--html", page);
+        const v = await open({ ...VIEWS.light, viewport: { width: 900, height: 1200 } });
+        try {
+            await v.page.goto(`file://${page}`);
+            await v.page.getByRole("heading", { name: "Against before" }).waitFor();
+            await v.page.getByRole("row", { name: /wait, mean/ }).waitFor();
+            await v.page.getByRole("row", { name: /a new driver & more/ }).waitFor();
+            await v.page.getByText("could shrink from 4 GPUs to 1").waitFor();
+            assert.deepEqual(v.asked.filter((u) => !u.startsWith("file:")), [], "it loads nothing");
+            await v.shot("report", { fullPage: true });
+            const wide = await v.page.evaluate(() => document.documentElement.scrollWidth);
+            assert.ok(wide <= 900, `no wider than the window: ${wide}`);
+            const pdf = (await v.page.pdf({ path: join(SHOTS, "report.pdf"), preferCSSPageSize: true })).toString("latin1");
+            assert.ok(pdf.startsWith("%PDF") && /\/Count [1-4]\b/.test(pdf), "a few pages");
+            assert.deepEqual(v.said, []);
+        } finally {
+            await v.close();
+        }
     });
 
     it("and on a phone, in the dark", async () => {
