@@ -20,16 +20,46 @@ void stk_slurm_say(json_t *take_line); /* ends the program when nobody listens a
 const char *stk_slurm_trouble(int error);
 json_t *stk_slurm_text(const char *s); /* "" for NULL; what is no UTF-8 is replaced */
 
+int64_t stk_slurm_now_ms(void);
+
+/* ---- told.c: jobs that the daemon was told of; may be called from several threads ---- */
+
+struct stk_slurm_told;
+
+struct stk_slurm_told *stk_slurm_told_new(void);
+void stk_slurm_told_free(struct stk_slurm_told *t); /* NULL is a no-op */
+/* Everything is told anew. */
+void stk_slurm_told_clear(struct stk_slurm_told *t);
+/* All jobs, or one, as of an answer that was asked for at 'asked' (ms): what is new is told. */
+void stk_slurm_told_whole(struct stk_slurm_told *t, const job_info_msg_t *m, int64_t asked);
+void stk_slurm_told_one(struct stk_slurm_told *t, const job_info_msg_t *m, int64_t asked);
+uint32_t stk_slurm_told_highest(struct stk_slurm_told *t); /* number; 0: none yet */
+
 /* ---- watch.c: what there is, told when it has changed ---- */
 
 struct stk_slurm_watch;
 
-struct stk_slurm_watch *stk_slurm_watch_new(void);
+struct stk_slurm_watch *stk_slurm_watch_new(struct stk_slurm_told *told);
 void stk_slurm_watch_free(struct stk_slurm_watch *w); /* NULL is a no-op */
-/* Asks for what is new and tells it. How long to wait before the next time, in ms. */
-int stk_slurm_watch_look(struct stk_slurm_watch *w);
+void stk_slurm_watch_soon(struct stk_slurm_watch *w); /* now, as far as that is not too dear */
 /* How often to look when all is quiet. */
 void stk_slurm_watch_every(struct stk_slurm_watch *w, int ms);
+/* A plugin says when jobs end: all of them need not be asked for so often. */
+void stk_slurm_watch_pushed(struct stk_slurm_watch *w, bool pushed);
+
+/* ---- follow.c: single jobs, until they have come to rest ---- */
+
+struct stk_slurm_follow;
+
+struct stk_slurm_follow *stk_slurm_follow_new(struct stk_slurm_told *told);
+void stk_slurm_follow_free(struct stk_slurm_follow *f); /* NULL is a no-op */
+/* It is asked for in 'pause' ms, and again. */
+void stk_slurm_follow_job(struct stk_slurm_follow *f, uint32_t id, int64_t now, int64_t pause);
+/* One has come that is not known. */
+void stk_slurm_follow_new_jobs(struct stk_slurm_follow *f, int64_t now);
+int64_t stk_slurm_follow_next(const struct stk_slurm_follow *f); /* ms: when to call ask() */
+/* Asks for one that is due, if one is. */
+void stk_slurm_follow_ask(struct stk_slurm_follow *f, int64_t now);
 
 /* ---- plugin.c: sched/stoker in slurmctld, where it is ---- */
 

@@ -10,13 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "libslurm/helper.h"
 
 #define MAX_LINE (8u << 20)
-#define MANY 64u /* released at once: Slurm would not look at all of them in a short pass */
+#define MANY 64u     /* released at once: Slurm would not look at all of them in a short pass */
+#define FOLLOW_MS 12 /* Slurm has started what was released, with sched/stoker */
+#define TICK_MS 100  /* likewise, without */
 #define MIN_MS 10
 #define MAX_MS 60000
 #define PATIENCE_S 10 /* with a slurmctld that does not answer: Slurm's own default */
@@ -27,9 +28,11 @@ struct helper {
     struct stk_slurm_watch *watch;
     char *line;
     size_t n;
+    struct stk_slurm_told *told;
+    struct stk_slurm_follow *follow;
     struct stk_slurm_plugin *plugin;
     uint32_t released; /* jobs, since a pass was asked for */
-    bool look;
+    bool pushed;       /* ends are */
 };
 
 /* How often to look, from now on. */
@@ -50,6 +53,16 @@ static bool releases(const char *op, const json_t *o)
                   (strcmp(op, "submit") == 0 && !json_is_true(json_object_get(o, "hold"))));
 }
 
+/* What was asked for has changed something: it shows soon. */
+static void follow(struct helper *h, const json_t *o)
+{
+    const json_t *id = json_object_get(o, "job");
+
+    if (json_is_integer(id) && json_integer_value(id) > 0 && json_integer_value(id) < UINT32_MAX)
+        stk_slurm_follow_job(h->follow, (uint32_t)json_integer_value(id), stk_slurm_now_ms(),
+                             stk_slurm_plugin_there(h->plugin) ? FOLLOW_MS : TICK_MS);
+}
+
 static void take_line(struct helper *h, const char *line, size_t len)
 {
     json_t *o = json_loadb(line, len, JSON_DISABLE_EOF_CHECK, NULL), *out;
@@ -62,12 +75,12 @@ static void take_line(struct helper *h, const char *line, size_t len)
     else
         out = stk_slurm_work(o);
     h->released += releases(op, o) && json_is_true(json_object_get(out, "ok"));
+    follow(h, json_object_get(out, "job") ? out : o);
     (void)json_object_set_new(out, "op", json_string("answer"));
     (void)json_object_set(out, "id",
                           json_object_get(o, "id") ? json_object_get(o, "id") : json_null());
     stk_slurm_say(out);
     json_decref(o);
-    h->look = true; /* what was asked for has changed something */
 }
 
 /* Whole lines of what has come. */
@@ -102,46 +115,47 @@ static bool read_some(struct helper *h)
     return n > 0;
 }
 
-static int64_t now_ms(void)
+static void take_word(struct helper *h, const char *word)
 {
-    struct timespec ts;
+    int64_t now = stk_slurm_now_ms();
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    if (strncmp(word, "end ", 4) == 0) {
+        stk_slurm_follow_job(h->follow, (uint32_t)strtoul(word + 4, NULL, 10), now, 0);
+        h->pushed = true;
+    } else if (strcmp(word, "new") == 0) {
+        stk_slurm_follow_new_jobs(h->follow, now);
+    } else if (strcmp(word, "look") == 0) {
+        stk_slurm_watch_soon(h->watch);
+    }
 }
 
-/* What the plugin in slurmctld knows. */
+/* What the plugins in slurmctld know. */
 static void take_words(struct helper *h)
 {
     char word[STK_SLURMCTLD_WORD];
 
-    while (stk_slurm_plugin_read(h->plugin, now_ms(), word))
-        h->look = h->look || strcmp(word, "hear") != 0;
+    while (stk_slurm_plugin_read(h->plugin, stk_slurm_now_ms(), word))
+        take_word(h, word);
+    h->pushed = h->pushed && stk_slurm_plugin_there(h->plugin);
+    stk_slurm_watch_pushed(h->watch, h->pushed);
 }
 
-static void serve(struct helper *h)
+/* False: the daemon is gone. */
+static bool turn(struct helper *h)
 {
-    int64_t next = now_ms() + stk_slurm_watch_look(h->watch);
+    int64_t now = stk_slurm_now_ms(), hear = stk_slurm_plugin_hear(h->plugin, now),
+            next = stk_slurm_follow_next(h->follow);
+    struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                          {.fd = stk_slurm_plugin_fd(h->plugin), .events = POLLIN}};
 
-    for (;;) {
-        int64_t hear = stk_slurm_plugin_hear(h->plugin, now_ms());
-        int64_t left = h->look ? 0 : (next < hear ? next : hear) - now_ms();
-        struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                              {.fd = stk_slurm_plugin_fd(h->plugin), .events = POLLIN}};
-
-        if (poll(p, 2, left > 0 ? (int)left : 0) < 0 && errno != EINTR)
-            return;
-        take_words(h);
-        if (p[0].revents) {
-            if (!read_some(h))
-                return;
-            continue; /* requests that came together are answered before we look */
-        }
-        if (h->look || now_ms() >= next) {
-            h->look = false;
-            next = now_ms() + stk_slurm_watch_look(h->watch);
-        }
-    }
+    next = next < hear ? next : hear;
+    if (poll(p, 2, next > now ? (int)(next - now) : 0) < 0 && errno != EINTR)
+        return false;
+    take_words(h);
+    if (p[0].revents && !read_some(h))
+        return false;
+    stk_slurm_follow_ask(h->follow, stk_slurm_now_ms());
+    return true;
 }
 
 static int usage(FILE *f)
@@ -153,10 +167,30 @@ static int usage(FILE *f)
     return f == stdout ? 0 : 2;
 }
 
+static bool open_all(struct helper *h)
+{
+    h->line = malloc(MAX_LINE);
+    h->plugin = stk_slurm_plugin_new();
+    h->told = stk_slurm_told_new();
+    h->follow = h->told ? stk_slurm_follow_new(h->told) : NULL;
+    h->watch = h->line && h->plugin && h->follow ? stk_slurm_watch_new(h->told) : NULL;
+    return h->watch;
+}
+
+static void close_all(struct helper *h)
+{
+    stk_slurm_watch_free(h->watch);
+    stk_slurm_follow_free(h->follow);
+    stk_slurm_plugin_free(h->plugin);
+    stk_slurm_told_free(h->told);
+    free(h->line);
+}
+
 int main(int argc, char **argv)
 {
     struct helper h = {.n = 0};
     const char *conf = NULL;
+    int rc;
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0)
@@ -177,23 +211,14 @@ int main(int argc, char **argv)
     slurm_init(conf);
     if (slurm_conf.msg_timeout > PATIENCE_S)
         slurm_conf.msg_timeout = PATIENCE_S;
-    h.watch = stk_slurm_watch_new();
-    h.plugin = stk_slurm_plugin_new();
-    h.line = malloc(MAX_LINE);
-    if (!h.watch || !h.plugin || !h.line) {
-        stk_slurm_watch_free(h.watch);
-        stk_slurm_plugin_free(h.plugin);
-        free(h.line);
-        return 1;
-    }
     stk_slurm_say(json_pack("{s:s,s:i,s:i,s:i}", "op", "hello", "major",
                             (int)SLURM_VERSION_MAJOR(slurm_api_version()), "minor",
                             (int)SLURM_VERSION_MINOR(slurm_api_version()), "micro",
                             (int)SLURM_VERSION_MICRO(slurm_api_version())));
-    serve(&h);
-    stk_slurm_watch_free(h.watch);
-    stk_slurm_plugin_free(h.plugin);
-    free(h.line);
+    rc = open_all(&h) ? 0 : 1;
+    while (rc == 0 && turn(&h))
+        ;
+    close_all(&h);
     slurm_fini();
-    return 0;
+    return rc;
 }

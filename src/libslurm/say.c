@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "libslurm/helper.h"
 
@@ -11,13 +13,21 @@ void stk_slurm_say(json_t *take_line)
 
     json_decref(take_line);
     if (!text || puts(text) < 0 || fflush(stdout) != 0)
-        exit(1);
+        _exit(1); /* the other thread may be anywhere */
     free(text);
+}
+
+int64_t stk_slurm_now_ms(void)
+{
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 const char *stk_slurm_trouble(int error)
 {
-    static char text[512];
+    static _Thread_local char text[512];
     static const struct {
         int error;
         const char *advice;

@@ -1,81 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch.c - asks slurmctld what there is, and tells the daemon what has changed.
+/* watch.c - asks slurmctld what there is, and tells the daemon what has changed: a thread of its
+ * own, so that nobody waits for a long answer.
  *
  * An answer to "anything new?" costs slurmctld next to nothing when there is not; when there is, it
- * sends all jobs. So after an answer that took long the next question waits in proportion, and only
- * jobs that look different from what was told are told.
+ * sends all jobs. So after an answer that took long the next question about jobs waits in
+ * proportion, nodes go on being asked about, and only jobs that look different from what was told
+ * are told. Where ends are pushed by a plugin, all jobs are asked for less often still.
  *
  * When slurmctld cannot be reached, that is said once; when it is back, everything is told anew
  * ("all"): what is not in that telling is gone. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/hash.h"
-#include "base/map.h"
-#include "base/mem.h"
 #include "libslurm/helper.h"
 #include "libslurm/names.h"
-#include "sys/big.h"
 
 #define EVERY_MS 250
 #define AGAIN_MS 1000 /* when slurmctld is away */
 #define SHARE 10      /* of our time at most that goes into asking: one part in so many */
-#define LINE_JOBS 500u
-
-struct known { /* a job that was told */
-    uint32_t id, seen;
-    uint64_t digest;
-};
+#define PUSHED 40     /* likewise, where ends are pushed */
+#define PUSHED_MS 1000
 
 struct stk_slurm_watch {
-    struct stk_mem mem;
-    struct stk_map by_id; /* to its place in jobs */
-    struct known *jobs;
-    uint32_t n_jobs, cap_jobs;
+    struct stk_slurm_told *told;
+    /* the thread's own */
     uint64_t *nodes; /* digests, by place in Slurm's table */
     uint32_t n_nodes;
     uint64_t partitions; /* digest of all */
     time_t jobs_at, nodes_at, parts_at;
-    uint32_t round;
+    int64_t jobs_due; /* ms */
+    bool away;
+    /* asked of it */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t news;
     int every;
-    bool away, told_all;
-    json_t *changed, *gone;
+    bool runs, ends, soon, pushed;
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec ts;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-struct stk_slurm_watch *stk_slurm_watch_new(void)
-{
-    struct stk_slurm_watch *w = calloc(1, sizeof(*w));
-
-    if (!w)
-        return NULL;
-    w->mem = stk_big_mem;
-    w->every = EVERY_MS;
-    return w;
-}
-
-void stk_slurm_watch_free(struct stk_slurm_watch *w)
-{
-    if (!w)
-        return;
-    stk_map_done(&w->by_id, &w->mem);
-    stk_mem_drop(&w->mem, &w->jobs, &w->cap_jobs, sizeof(*w->jobs));
-    free(w->nodes);
-    free(w);
-}
-
-void stk_slurm_watch_every(struct stk_slurm_watch *w, int ms)
-{
-    w->every = ms;
-}
 
 /* Nothing is new, or an answer. < 0: Slurm's error. */
 static int outcome(int rc)
@@ -216,105 +180,156 @@ static int look_nodes(struct stk_slurm_watch *w)
 
 /* ---- jobs ---- */
 
-static void flush(struct stk_slurm_watch *w, bool all, bool last)
-{
-    if (!last && json_array_size(w->changed) < LINE_JOBS)
-        return;
-    if (json_array_size(w->changed) + json_array_size(w->gone) > 0 || (all && last))
-        stk_slurm_say(json_pack("{s:s,s:b,s:b,s:O,s:O}", "op", "jobs", "all", all, "last", last,
-                                "jobs", w->changed, "gone", w->gone));
-    (void)json_array_clear(w->changed);
-    (void)json_array_clear(w->gone);
-}
-
-static void note_job(struct stk_slurm_watch *w, const slurm_job_info_t *j)
-{
-    uint64_t h = stk_slurm_job_digest(j);
-    uint32_t at = stk_map_get(&w->by_id, j->job_id);
-
-    if (at == UINT32_MAX) {
-        if (stk_mem_grow(&w->mem, &w->jobs, &w->cap_jobs, w->n_jobs + 1, sizeof(*w->jobs)) < 0 ||
-            stk_map_reserve(&w->by_id, &w->mem, w->n_jobs + 1) < 0)
-            return; /* told when there is room */
-        at = w->n_jobs++;
-        w->jobs[at] = (struct known){.id = j->job_id, .digest = ~h};
-        stk_map_put(&w->by_id, j->job_id, at);
-    }
-    w->jobs[at].seen = w->round;
-    if (w->jobs[at].digest != h)
-        (void)json_array_append_new(w->changed, stk_slurm_job(j));
-    w->jobs[at].digest = h;
-}
-
-/* Those that Slurm has forgotten: it does, some minutes after they ended, and when it lost them. */
-static void forget(struct stk_slurm_watch *w)
-{
-    for (uint32_t i = w->n_jobs; i-- > 0;) {
-        if (w->jobs[i].seen == w->round)
-            continue;
-        (void)json_array_append_new(w->gone, json_integer(w->jobs[i].id));
-        stk_map_remove(&w->by_id, w->jobs[i].id);
-        w->jobs[i] = w->jobs[--w->n_jobs];
-        if (i < w->n_jobs) {
-            stk_map_remove(&w->by_id, w->jobs[i].id);
-            stk_map_put(&w->by_id, w->jobs[i].id, i);
-        }
-    }
-}
-
-static int look_jobs(struct stk_slurm_watch *w)
+static int look_jobs(struct stk_slurm_watch *w, int64_t now)
 {
     job_info_msg_t *m = NULL;
     int rc = outcome(slurm_load_jobs(w->jobs_at, &m, SHOW_ALL | SHOW_DETAIL));
-    bool all = !w->told_all;
 
     if (rc <= 0)
         return rc;
-    w->round++;
-    w->changed = json_array();
-    w->gone = json_array();
-    for (uint32_t i = 0; i < m->record_count; i++) {
-        note_job(w, &m->job_array[i]);
-        flush(w, all, false);
-    }
+    stk_slurm_told_whole(w->told, m, now);
     w->jobs_at = m->last_update;
     slurm_free_job_info_msg(m);
-    forget(w);
-    flush(w, all, true);
-    w->told_all = true;
-    json_decref(w->changed);
-    json_decref(w->gone);
     return 1;
 }
 
-/* ---- */
+/* ---- the thread ---- */
 
-static int lost(struct stk_slurm_watch *w, int error)
+static int64_t lost(struct stk_slurm_watch *w, int error)
 {
     if (!w->away)
         stk_slurm_say(json_pack("{s:s,s:s,s:i}", "op", "away", "why", stk_slurm_trouble(error),
                                 "code", error));
     w->away = true;
-    w->told_all = false;
     w->jobs_at = w->nodes_at = w->parts_at = 0;
-    w->n_jobs = w->n_nodes = 0;
+    w->n_nodes = 0;
     w->partitions = 0;
-    stk_map_done(&w->by_id, &w->mem);
+    w->jobs_due = 0;
+    stk_slurm_told_clear(w->told);
     return AGAIN_MS;
 }
 
-int stk_slurm_watch_look(struct stk_slurm_watch *w)
+/* What was asked of the thread, as of now. */
+struct wish {
+    int every;
+    bool pushed;
+};
+
+/* Asks for what is new and tells it. How long to wait before the next time, in ms. */
+static int64_t look(struct stk_slurm_watch *w, struct wish wish)
 {
-    int64_t from = now_ms(), took;
+    int64_t from = stk_slurm_now_ms(), now = from, took;
     int rc = look_partitions(w);
 
     rc = rc < 0 ? rc : look_nodes(w);
-    rc = rc < 0 ? rc : look_jobs(w);
+    if (rc >= 0 && (from >= w->jobs_due || w->away)) {
+        now = stk_slurm_now_ms();
+        rc = look_jobs(w, now);
+        took = stk_slurm_now_ms() - now;
+        w->jobs_due = now + took * (wish.pushed ? PUSHED : SHARE);
+        if (wish.pushed && w->jobs_due < now + PUSHED_MS)
+            w->jobs_due = now + PUSHED_MS;
+    }
     if (rc < 0)
         return lost(w, -rc);
     if (w->away)
         stk_slurm_say(json_pack("{s:s}", "op", "back"));
     w->away = false;
-    took = (now_ms() - from) * SHARE;
-    return took > w->every ? (int)took : w->every;
+    took = (now - from) * SHARE; /* partitions and nodes */
+    return took > wish.every ? took : wish.every;
+}
+
+static void until(struct timespec *ts, int64_t ms)
+{
+    (void)clock_gettime(CLOCK_MONOTONIC, ts);
+    ts->tv_sec += ms / 1000;
+    ts->tv_nsec += ms % 1000 * 1000000;
+    if (ts->tv_nsec >= 1000000000) {
+        ts->tv_sec++;
+        ts->tv_nsec -= 1000000000;
+    }
+}
+
+static void *run(void *arg)
+{
+    struct stk_slurm_watch *w = arg;
+
+    (void)pthread_mutex_lock(&w->lock);
+    while (!w->ends) {
+        const struct wish wish = {w->every, w->pushed};
+        struct timespec ts;
+        int64_t wait;
+
+        w->soon = false;
+        (void)pthread_mutex_unlock(&w->lock);
+        wait = look(w, wish);
+        (void)pthread_mutex_lock(&w->lock);
+        until(&ts, wait);
+        while (!w->ends && !w->soon && pthread_cond_timedwait(&w->news, &w->lock, &ts) == 0)
+            ;
+    }
+    (void)pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+struct stk_slurm_watch *stk_slurm_watch_new(struct stk_slurm_told *told)
+{
+    struct stk_slurm_watch *w = calloc(1, sizeof(*w));
+    pthread_condattr_t attr;
+
+    if (!w)
+        return NULL;
+    w->told = told;
+    w->every = EVERY_MS;
+    (void)pthread_mutex_init(&w->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&w->news, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    w->runs = pthread_create(&w->thread, NULL, run, w) == 0;
+    if (!w->runs) {
+        stk_slurm_watch_free(w);
+        return NULL;
+    }
+    return w;
+}
+
+void stk_slurm_watch_free(struct stk_slurm_watch *w)
+{
+    if (!w)
+        return;
+    (void)pthread_mutex_lock(&w->lock);
+    w->ends = true;
+    (void)pthread_cond_signal(&w->news);
+    (void)pthread_mutex_unlock(&w->lock);
+    if (w->runs)
+        (void)pthread_join(w->thread, NULL);
+    (void)pthread_cond_destroy(&w->news);
+    (void)pthread_mutex_destroy(&w->lock);
+    free(w->nodes);
+    free(w);
+}
+
+void stk_slurm_watch_every(struct stk_slurm_watch *w, int ms)
+{
+    (void)pthread_mutex_lock(&w->lock);
+    w->every = ms;
+    w->soon = true;
+    (void)pthread_cond_signal(&w->news);
+    (void)pthread_mutex_unlock(&w->lock);
+}
+
+void stk_slurm_watch_soon(struct stk_slurm_watch *w)
+{
+    (void)pthread_mutex_lock(&w->lock);
+    w->soon = true;
+    (void)pthread_cond_signal(&w->news);
+    (void)pthread_mutex_unlock(&w->lock);
+}
+
+void stk_slurm_watch_pushed(struct stk_slurm_watch *w, bool pushed)
+{
+    (void)pthread_mutex_lock(&w->lock);
+    w->pushed = pushed;
+    (void)pthread_mutex_unlock(&w->lock);
 }

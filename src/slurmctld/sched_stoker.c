@@ -20,14 +20,13 @@
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <slurm/slurm_version.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "slurmctld/other.h"
 #include "slurmctld/where.h"
 
 #define GAP_MS 2    /* between two passes */
@@ -66,7 +65,6 @@ static struct {
     void (*schedule)(bool full);
     void *backfill; /* the other plugin */
     int (*backfill_reconfig)(void);
-    void (*backfill_fini)(void);
 } self = {.fd = -1, .wake = -1};
 
 /* ---- what others know first ---- */
@@ -252,57 +250,21 @@ static void close_socket(void)
     self.fd = self.wake = -1;
 }
 
-static void find(void *in, const char *name, void *ret_function)
-{
-    void *f = dlsym(in, name);
-
-    memcpy(ret_function, &f, sizeof(f)); /* C has no cast from an object to a function */
-}
-
-/* From the first folder of PluginDir that has it. */
-static void *open_plugin(const char *name)
-{
-    const char *dirs = slurm_conf.plugindir;
-    void *plugin = NULL;
-    char path[4096];
-
-    while (dirs && *dirs && !plugin) {
-        size_t len = strcspn(dirs, ":");
-
-        if (snprintf(path, sizeof(path), "%.*s/%s.so", (int)len, dirs, name) < (int)sizeof(path) &&
-            access(path, R_OK) == 0)
-            plugin = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        dirs += len + (dirs[len] == ':');
-    }
-    return plugin;
-}
-
-/* Of the same build of Slurm, or not at all. */
 static void start_backfill(void)
 {
-    const uint32_t *version = NULL;
-    int (*begin)(void) = NULL;
-
     if (stk_slurmctld_param(slurm_conf.sched_params, "stoker_no_backfill"))
         return;
-    self.backfill = open_plugin("sched_backfill");
-    if (self.backfill) {
-        version = dlsym(self.backfill, "plugin_version");
-        find(self.backfill, "init", &begin);
-        find(self.backfill, "fini", &self.backfill_fini);
-        find(self.backfill, "sched_p_reconfig", &self.backfill_reconfig);
-    }
-    if (version && *version == plugin_version && begin && begin() == SLURM_SUCCESS)
-        return;
-    (void)slurm_error("sched/stoker: there is no sched/backfill of this Slurm in PluginDir: "
-                      "partitions that are not stoker's are scheduled without backfill");
-    self.backfill_fini = NULL;
-    self.backfill_reconfig = NULL;
+    self.backfill = stk_other_start(slurm_conf.plugindir, "sched_backfill", plugin_version);
+    if (self.backfill)
+        stk_other_find(self.backfill, "sched_p_reconfig", &self.backfill_reconfig);
+    else
+        (void)slurm_error("sched/stoker: there is no sched/backfill of this Slurm in PluginDir: "
+                          "partitions that are not stoker's are scheduled without backfill");
 }
 
 EXPORT int init(void)
 {
-    find(RTLD_DEFAULT, "schedule", &self.schedule);
+    stk_other_find(RTLD_DEFAULT, "schedule", &self.schedule);
     if (!self.schedule)
         (void)slurm_error("sched/stoker: this slurmctld has no schedule(): released jobs start "
                           "with its own passes");
@@ -324,11 +286,9 @@ EXPORT void fini(void)
         (void)pthread_join(self.thread, NULL);
     self.runs = false;
     close_socket();
-    if (self.backfill_fini)
-        self.backfill_fini();
-    if (self.backfill)
-        (void)dlclose(self.backfill);
+    stk_other_stop(self.backfill);
     self.backfill = NULL;
+    self.backfill_reconfig = NULL;
 }
 
 EXPORT int sched_p_reconfig(void)

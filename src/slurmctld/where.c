@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -31,25 +32,46 @@ bool stk_slurmctld_param(const char *params, const char *word)
     return false;
 }
 
+bool stk_slurmctld_value(const char *params, const char *key, char *ret, size_t size)
+{
+    size_t len = 0, skip = strlen(key);
+    const char *said = entry(params, key, &len);
+
+    if (!said || len == skip || len - skip >= size)
+        return false;
+    memcpy(ret, said + skip, len - skip);
+    ret[len - skip] = '\0';
+    return true;
+}
+
+uint32_t stk_slurmctld_job(const char *text)
+{
+    static const char key[] = "JobId=";
+    const char *at = text ? strstr(text, key) : NULL, *inner = at ? strchr(at, '(') : NULL;
+    char *end = NULL;
+    unsigned long n;
+
+    if (!at)
+        return 0;
+    n = strtoul(inner ? inner + 1 : at + sizeof(key) - 1, &end, 10);
+    return *end == (inner ? ')' : '\0') && n < UINT32_MAX - 1 ? (uint32_t)n : 0;
+}
+
 int stk_slurmctld_address(const char *params, const char *folder, struct sockaddr_un *ret)
 {
-    static const char key[] = "stoker_socket=";
-    size_t len = 0;
-    const char *said = entry(params, key, &len);
     struct sockaddr_un a = {.sun_family = AF_UNIX};
+    size_t len = 0;
     int n;
 
-    if (said)
-        n = snprintf(a.sun_path, sizeof(a.sun_path), "%.*s", (int)(len - sizeof(key) + 1),
-                     said + sizeof(key) - 1);
-    else if (folder && *folder)
+    if (!entry(params, "stoker_socket=", &len)) {
+        if (!folder || !*folder)
+            return -ENOENT;
         n = snprintf(a.sun_path, sizeof(a.sun_path), "%s/stoker.sock", folder);
-    else
-        return -ENOENT;
-    if (n <= 0)
-        return -ENOENT;
-    if ((size_t)n >= sizeof(a.sun_path))
+        if (n < 0 || (size_t)n >= sizeof(a.sun_path))
+            return -ENAMETOOLONG;
+    } else if (!stk_slurmctld_value(params, "stoker_socket=", a.sun_path, sizeof(a.sun_path))) {
         return -ENAMETOOLONG;
+    }
     *ret = a;
     return 0;
 }

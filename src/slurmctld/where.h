@@ -14,6 +14,8 @@
 #define STK_SLURMCTLD_WHERE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/un.h>
 
 #define STK_SLURMCTLD_WORD 32 /* the longest datagram, with its end */
@@ -24,5 +26,11 @@ int stk_slurmctld_address(const char *params, const char *folder, struct sockadd
 
 /* Whether the list has this word. */
 bool stk_slurmctld_param(const char *params, const char *word);
+
+/* What is behind 'key' ("stoker_then=") in the list; false: nothing, or too long. */
+bool stk_slurmctld_value(const char *params, const char *key, char *ret, size_t size);
+
+/* The number of a job as Slurm prints one: "JobId=12", "JobId=12_3(15)"; NULL and others: 0. */
+uint32_t stk_slurmctld_job(const char *text);
 
 #endif

@@ -114,7 +114,7 @@ class Cluster:
         if self.plugins or self.managed is not None:
             settings["PluginDir"] = f"{OUR_PLUGINS}:{PLUGIN_DIR}"
         if self.plugins:
-            settings["SchedulerType"] = "sched/stoker"
+            settings |= {"SchedulerType": "sched/stoker", "JobCompType": "jobcomp/stoker"}
         if self.managed is not None:
             settings["JobSubmitPlugins"] = "stoker"
         lines = [f"{k}={v}" for k, v in settings.items()] + [self.extra]

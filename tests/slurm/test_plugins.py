@@ -19,8 +19,9 @@ SELDOM = "batch_sched_delay=600,sched_interval=600,bf_interval=1"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=3, gpus=4, scheduler=SELDOM, plugins=True,
-                       extra="PartitionName=other Nodes=n3 MaxTime=INFINITE State=UP") as c:
+    folder = tmp_path_factory.mktemp("slurm")
+    extra = f"PartitionName=other Nodes=n3 MaxTime=INFINITE State=UP\nJobCompParams=stoker_then=filetxt\nJobCompLoc={folder}/ends"
+    with slurm.Cluster(folder, nodes=3, gpus=4, scheduler=SELDOM, plugins=True, extra=extra) as c:
         yield c
 
 
@@ -35,7 +36,7 @@ def state(cluster, job):
 def test_what_stoker_starts_starts_at_once(cluster, tmp_path):
     config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
     with Daemon(tmp_path, gpus=None, config=config) as d:
-        jobs = [d.submit(command=["/bin/true"], gpus=1, workdir=str(tmp_path)) for _ in range(30)]
+        jobs = [d.submit(command=["/bin/true"], gpus=1, workdir=str(tmp_path)) for _ in range(60)]
         assert {d.wait(n)["cause"] for n in jobs} == {"completed"}
 
 
@@ -56,6 +57,36 @@ def test_other_partitions_are_backfilled(cluster, tmp_path):
     slurm.wait_for(lambda: state(cluster, small) == "RUNNING")
     assert state(cluster, large) == "PENDING"
     cluster.run("scancel", first, large, small)
+
+
+def test_an_end_is_pushed(cluster, tmp_path):
+    """What is asked for by itself comes a minute apart."""
+    with Helper(cluster.conf) as h:
+        h.until(lambda: h.all == 1 and h.plugin)
+        h.ask(op="every", ms=60000)
+        out = str(tmp_path / "gate")
+        os.mkfifo(out)
+        request = {"op": "submit", "script": f"#!/bin/sh\nread x < {out}\nexit 4\n", "name": "t", "workdir": "/", "stdout": "/dev/null",
+                   "env": {"PATH": "/bin"}, "uid": 0, "gid": 0}
+        job = h.ask(**request)["job"]
+        h.until(lambda: h.jobs.get(job, {}).get("state") == "running")
+        with open(out, "w", encoding="ascii") as f:
+            f.write("go\n")
+        h.until(lambda: h.jobs[job]["state"] == "failed" and not h.jobs[job]["completing"], timeout=30)
+        assert h.jobs[job]["exit_code"] == 4
+    with open(cluster.folder + "/ends", encoding="utf-8") as f:  # of the site's own plugin
+        assert f"JobId={job} " in f.read()
+
+
+def test_a_new_job_is_found_by_its_number(cluster):
+    with Helper(cluster.conf) as h:
+        h.until(lambda: h.all == 1 and h.plugin)
+        h.ask(op="every", ms=60000)
+        job = int(sbatch(cluster, "-H"))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            s.sendto(b"new", cluster.folder + "/state/stoker.sock")
+        h.until(lambda: job in h.jobs, timeout=30)
+        h.ask(op="cancel", job=job)
 
 
 def test_the_socket_is_for_root_and_slurmuser(cluster):
