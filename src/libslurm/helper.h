@@ -33,6 +33,8 @@ void stk_slurm_told_clear(struct stk_slurm_told *t);
 /* All jobs, or one, as of an answer that was asked for at 'asked' (ms): what is new is told. */
 void stk_slurm_told_whole(struct stk_slurm_told *t, const job_info_msg_t *m, int64_t asked);
 void stk_slurm_told_one(struct stk_slurm_told *t, const job_info_msg_t *m, int64_t asked);
+/* Slurm has taken it: it is said to be gone when it is not among all. */
+void stk_slurm_told_sent(struct stk_slurm_told *t, uint32_t id, int64_t now);
 uint32_t stk_slurm_told_highest(struct stk_slurm_told *t); /* number; 0: none yet */
 
 /* ---- watch.c: what there is, told when it has changed ---- */

@@ -54,13 +54,17 @@ static bool releases(const char *op, const json_t *o)
 }
 
 /* What was asked for has changed something: it shows soon. */
-static void follow(struct helper *h, const json_t *o)
+static void follow(struct helper *h, const json_t *o, bool sent)
 {
-    const json_t *id = json_object_get(o, "job");
+    json_int_t id = json_integer_value(json_object_get(o, "job"));
+    int64_t now = stk_slurm_now_ms();
 
-    if (json_is_integer(id) && json_integer_value(id) > 0 && json_integer_value(id) < UINT32_MAX)
-        stk_slurm_follow_job(h->follow, (uint32_t)json_integer_value(id), stk_slurm_now_ms(),
-                             stk_slurm_plugin_there(h->plugin) ? FOLLOW_MS : TICK_MS);
+    if (id <= 0 || id >= UINT32_MAX)
+        return;
+    if (sent)
+        stk_slurm_told_sent(h->told, (uint32_t)id, now);
+    stk_slurm_follow_job(h->follow, (uint32_t)id, now,
+                         stk_slurm_plugin_there(h->plugin) ? FOLLOW_MS : TICK_MS);
 }
 
 static void take_line(struct helper *h, const char *line, size_t len)
@@ -75,7 +79,7 @@ static void take_line(struct helper *h, const char *line, size_t len)
     else
         out = stk_slurm_work(o);
     h->released += releases(op, o) && json_is_true(json_object_get(out, "ok"));
-    follow(h, json_object_get(out, "job") ? out : o);
+    follow(h, json_object_get(out, "job") ? out : o, json_object_get(out, "job"));
     (void)json_object_set_new(out, "op", json_string("answer"));
     (void)json_object_set(out, "id",
                           json_object_get(o, "id") ? json_object_get(o, "id") : json_null());

@@ -88,18 +88,18 @@ static void flush(struct stk_slurm_told *t, bool all, bool last)
 }
 
 /* Its row, made when it is new; NULL: no memory, and it is told when there is. */
-static struct known *row(struct stk_slurm_told *t, const slurm_job_info_t *j, uint64_t digest)
+static struct known *row(struct stk_slurm_told *t, uint32_t id, uint64_t digest)
 {
-    uint32_t at = stk_map_get(&t->by_id, j->job_id);
+    uint32_t at = stk_map_get(&t->by_id, id);
 
     if (at == UINT32_MAX) {
         if (stk_mem_grow(&t->mem, &t->jobs, &t->cap_jobs, t->n_jobs + 1, sizeof(*t->jobs)) < 0 ||
             stk_map_reserve(&t->by_id, &t->mem, t->n_jobs + 1) < 0)
             return NULL;
         at = t->n_jobs++;
-        t->jobs[at] = (struct known){.id = j->job_id, .digest = ~digest};
-        stk_map_put(&t->by_id, j->job_id, at);
-        t->highest = j->job_id > t->highest ? j->job_id : t->highest;
+        t->jobs[at] = (struct known){.id = id, .digest = ~digest};
+        stk_map_put(&t->by_id, id, at);
+        t->highest = id > t->highest ? id : t->highest;
     }
     return &t->jobs[at];
 }
@@ -107,7 +107,7 @@ static struct known *row(struct stk_slurm_told *t, const slurm_job_info_t *j, ui
 static void note(struct stk_slurm_told *t, const slurm_job_info_t *j, int64_t asked, bool alone)
 {
     uint64_t h = stk_slurm_job_digest(j);
-    struct known *k = row(t, j, h);
+    struct known *k = row(t, j->job_id, h);
 
     if (!k)
         return;
@@ -119,6 +119,17 @@ static void note(struct stk_slurm_told *t, const slurm_job_info_t *j, int64_t as
     if (k->digest != h)
         (void)json_array_append_new(t->changed, stk_slurm_job(j));
     k->digest = h;
+}
+
+void stk_slurm_told_sent(struct stk_slurm_told *t, uint32_t id, int64_t now)
+{
+    struct known *k;
+
+    (void)pthread_mutex_lock(&t->lock);
+    k = t->all ? row(t, id, 0) : NULL;
+    if (k)
+        k->alone = now;
+    (void)pthread_mutex_unlock(&t->lock);
 }
 
 /* Those that Slurm has forgotten: it does, some minutes after they ended, and when it lost them. */

@@ -221,6 +221,8 @@ static int64_t look(struct stk_slurm_watch *w, struct wish wish)
     int64_t from = stk_slurm_now_ms(), now = from, took;
     int rc = look_partitions(w);
 
+    if (rc > 0)                       /* slurmctld may have been restarted since, */
+        w->jobs_at = w->jobs_due = 0; /* and calls what it has lost unchanged */
     rc = rc < 0 ? rc : look_nodes(w);
     if (rc >= 0 && (from >= w->jobs_due || w->away)) {
         now = stk_slurm_now_ms();

@@ -20,7 +20,7 @@ PROGRAM = pathlib.Path(os.environ.get("STOKER_LIBSLURM", STOKER.parent / "stoker
 class Helper:
     def __init__(self, conf, *args):
         self.command = [str(PROGRAM), "--conf", str(conf), *args]
-        self.nodes, self.partitions, self.jobs = {}, {}, {}
+        self.nodes, self.partitions, self.jobs, self.gone = {}, {}, {}, set()
         self.away, self.hello, self.all, self.told = None, None, 0, 0
         self.answers, self.number, self.plugin = {}, 0, False
         self.news = threading.Condition()
@@ -61,8 +61,9 @@ class Helper:
         elif op == "jobs":
             self.told += len(m["jobs"])
             self.jobs.update({j["job"]: j for j in m["jobs"]})
+            self.gone |= set(m["gone"])
             for job in m["gone"]:
-                del self.jobs[job]
+                self.jobs.pop(job, None)
             self.all += m["all"] and m["last"]
 
     def until(self, what, timeout=60):

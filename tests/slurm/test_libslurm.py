@@ -134,6 +134,18 @@ def test_slurmctld_dies_and_comes_back(cluster, tmp_path):
         assert sorted(h.nodes) == ["n1", "n2", "n3"]
 
 
+def test_a_job_that_is_lost_at_once_is_gone(cluster, tmp_path):
+    with Helper(cluster.conf) as h:
+        h.until(lambda: h.all == 1)
+        time.sleep(6)  # what was before is written down
+        h.ask(op="every", ms=60000)
+        job, _ = submit(h, tmp_path, "true", hold=True)
+        cluster.stop_controller()
+        cluster.start_controller()
+        h.ask(op="every", ms=50)
+        h.until(lambda: job in h.gone or h.all == 2, timeout=120)
+
+
 def test_a_configuration_that_is_not_there(tmp_path):
     with Helper(tmp_path / "no.conf") as h:
         h.until(lambda: h.away is not None)

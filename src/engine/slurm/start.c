@@ -59,6 +59,16 @@ static bool refused(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *
     return true;
 }
 
+/* Until more is told of it: that it is gone can be told, too. */
+static void see_sent(struct stk_slurm *m, const struct stk_slurm_job *j)
+{
+    json_t *o = json_pack("{s:I,s:s}", "job", (json_int_t)j->slurm, "state", "pending");
+
+    if (o)
+        (void)stk_slurm_see(m, o, j->number);
+    json_decref(o);
+}
+
 static void on_sent(struct stk_slurm_job *j, const json_t *answer)
 {
     struct stk_slurm *m = j->m;
@@ -67,6 +77,8 @@ static void on_sent(struct stk_slurm_job *j, const json_t *answer)
         return;
     if (json_is_integer(json_object_get(answer, "job")))
         j->slurm = (uint32_t)json_integer_value(json_object_get(answer, "job"));
+    if (!stk_slurm_seen(m, j->slurm))
+        see_sent(m, j);
     stk_slurm_move(j, STK_S_SENT);
     stk_slurm_job_look(m, j);
     if (j->stopping && j->where == STK_S_SENT)
