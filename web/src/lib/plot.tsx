@@ -41,6 +41,8 @@ function unlike(list: string[]): string[] {
     return list.map((x, i) => (x === list[i - 1] ? "" : x));
 }
 
+const INCRS = [-4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((e) => [1, 2, 5].map((x) => Number((x * 10 ** e).toPrecision(1)))); // no quarters: half a GPU says something, 7.5 on an axis does not
+
 /** As many digits as tell the ticks apart. */
 function digits(step: number): number {
     let n = 0;
@@ -60,9 +62,9 @@ function options(width: number, height: number, lines: Line[], unit: string, max
         width, height, cursor: { y: false, points: { size: 6 }, ...(onSelect && { drag: { x: true, y: false, setScale: false } }) },
         hooks: onSelect && { setSelect: [(u) => u.select.width > 4 && onSelect(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"))] },
         legend: { show: lines.length > 1 && lines.length <= 16, live: false, markers: { fill: (_u, i) => lines[i - 1]?.colour ?? "transparent", width: 0 } }, padding: [8, 28, 0, 0],
-        scales: { y: { range: (_u, _a, b) => [0, max ?? Math.max(least, (b ?? 1) * 1.1)] } },
+        scales: { y: { range: (_u, _a, b) => [0, max ?? Math.max(least, (b || 1) * 1.1)] } },
         axes: [{ ...axis, size: 24, values: (_u, list) => unlike(list.map((t) => stamp(t, list[list.length - 1] - list[0]))) },
-            { ...axis, size: (_u, list) => 14 + 6.2 * Math.max(2, ...(list ?? []).map((x) => x.length)), values: (_u, list, _i, _s, step) => list.map((x) => `${x >= 10000 ? `${x / 1000}k` : x.toFixed(digits(step))}${unit}`) }],
+            { ...axis, incrs: INCRS, size: (_u, list) => 14 + 6.2 * Math.max(2, ...(list ?? []).map((x) => x.length)), values: (_u, list, _i, _s, step) => list.map((x) => `${x >= 10000 ? `${x / 1000}k` : x.toFixed(digits(step))}${unit}`) }],
         series: [{ value: (_u, t) => (t === null ? "" : new Date(t * 1000).toLocaleTimeString("en-GB")) },
             ...lines.map((l): uPlot.Series => ({ label: l.label, stroke: l.colour, width: 1.5, dash: l.dash ? [4, 4] : undefined, fill: l.fill ? `${l.colour}22` : undefined, points: { show: few, size: 5, fill: l.colour }, spanGaps: false,
                 paths: l.step ? uPlot.paths.stepped?.({ align: 1 }) : undefined, value: (_u, x) => (x === null ? "" : `${Math.round(x * 100) / 100}${unit}`) }))],
