@@ -215,8 +215,9 @@ int stk_store_answers(struct stk_store *st, int64_t id, stk_answer_fn fn, void *
 {
     sqlite3_stmt *s;
     int rc = stk_db_once(st,
-                         "SELECT id, at, uid, user, state, question, result FROM answer WHERE ?1 "
-                         "IN (0, id) ORDER BY id DESC",
+                         "SELECT id, at, uid, user, state, question, CASE WHEN ?1 = 0 AND state = "
+                         "'done' THEN '' ELSE result END FROM answer WHERE ?1 IN (0, id) ORDER BY "
+                         "id DESC",
                          &s, err);
 
     if (rc < 0)

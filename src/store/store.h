@@ -399,7 +399,7 @@ typedef int (*stk_answer_fn)(void *ctx, const struct stk_answer *a);
 
 /* One of the same id is replaced. The newest STK_STORE_KEEP_ANSWERS are kept. */
 int stk_store_answer_put(struct stk_store *st, const struct stk_answer *a, struct stk_err *err);
-/* All, the latest first, or that of 'id'. */
+/* All, the latest first, without the results, which are long; or that of 'id'. */
 int stk_store_answers(struct stk_store *st, int64_t id, stk_answer_fn fn, void *ctx,
                       struct stk_err *err);
 int stk_store_answer_delete(struct stk_store *st, int64_t id, struct stk_err *err);

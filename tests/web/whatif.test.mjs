@@ -145,6 +145,11 @@ describe("what if", { timeout: 300000 }, () => {
         await b.page.getByRole("region", { name: "By tenant" }).getByRole("row", { name: /^nlp/ }).waitFor();
         await clean();
         await b.shot("whatif-imported-light", { fullPage: true });
+        await b.page.reload();
+        await answered();
+        await b.page.getByRole("button", { name: "Try another change" }).click();
+        await b.page.getByText("Drop sacct.txt here again").waitFor();
+        assert.equal(await b.page.getByLabel("machines it ran on").inputValue(), "2x8:a100");
         await go("whatif");
         const text = readFileSync(SACCT, "utf8").replace(/JobIDRaw\|JobID/, "Number|Name");
         const data = await b.page.evaluateHandle((t) => {
@@ -155,6 +160,7 @@ describe("what if", { timeout: 300000 }, () => {
         await b.page.locator(".drop").dispatchEvent("drop", { dataTransfer: data });
         await b.page.locator(".drop").getByText("dropped.txt").waitFor();
         await b.page.getByRole("button", { name: "Forget changes" }).click();
+        await b.page.getByLabel("machines it ran on").fill("");
         await b.page.getByRole("button", { name: "Run", exact: true }).click();
         await b.page.getByText("It could not be answered.").waitFor({ timeout: 60000 });
         assert.match(await b.page.locator(".refused").innerText(), /import/);

@@ -8,15 +8,16 @@ import { now } from "./world";
 
 export type Kind = "bundle" | "order" | "backfill" | "place" | "preempt";
 export interface Nodes { count: string; gpus: string; type: string } // as they were typed
-export interface Draft { from: "period" | "file"; preset: string; since: number; until: number; file: History | null; cluster: string; title: string;
+export interface Draft { from: "period" | "file"; preset: string; since: number; until: number; file: History | null; wanted: string; cluster: string; title: string;
     policy: Partial<Record<Kind, string>>; params: { name: string; value: string }[];
+    // wanted: the name of a file that was chosen once
     nodes: Record<string, string>; // by kind of machine, "8:H100": how many more, or fewer
     more: Nodes[]; quotas: Record<string, Record<string, string>> } // by tenant: limit, guarantee, weight; "": as it was
 
 export const PRESETS: [string, string, number][] = [["1", "24 h", 86400], ["7", "7 days", 7 * 86400], ["30", "30 days", 30 * 86400], ["90", "90 days", 90 * 86400]];
 
 function fresh(): Draft {
-    return { from: "period", preset: "7", since: now() - 7 * 86400, until: now(), file: null, cluster: "", title: "", policy: {}, params: [], nodes: {}, more: [], quotas: {} };
+    return { from: "period", preset: "7", since: now() - 7 * 86400, until: now(), file: null, wanted: "", cluster: "", title: "", policy: {}, params: [], nodes: {}, more: [], quotas: {} };
 }
 
 export const draft = new Cell<Draft>(fresh());
@@ -107,7 +108,7 @@ export function again(q: Question | null): void {
     }
     const nodes: Record<string, string> = {}, all = [...moreOf(c.add_nodes, 1), ...moreOf(c.remove_nodes, -1)];
     if (!q?.import) for (const m of all) if (m.type) nodes[`${m.gpus}:${m.type}`] = m.count;
-    put({ from: q?.import ? "file" : "period", preset: "own", ...(q?.since === undefined ? {} : { since: q.since, until: q.until ?? now() }), cluster: q?.import?.cluster ?? "", title: "", policy,
+    put({ from: q?.import ? "file" : "period", preset: "own", ...(q?.since === undefined ? {} : { since: q.since, until: q.until ?? now() }), wanted: q?.import?.name ?? "", cluster: q?.import?.cluster ?? "", title: "", policy,
         params: (params ?? []).map((x) => ({ name: x.slice(0, x.indexOf("=")), value: x.slice(x.indexOf("=") + 1) })), nodes, more: all.filter((m) => q?.import || !m.type), quotas });
 }
 

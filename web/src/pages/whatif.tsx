@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // whatif.tsx - would it have been better? Which past, what is to be different in it, what came of it; and
 // the questions that were asked before.
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { get, Refusal, send } from "../lib/api";
 import { clock, duration } from "../lib/format";
 import { Source } from "../lib/store";
@@ -11,7 +11,7 @@ import { ask, Bar, Empty, Panel, say } from "../ui";
 import { AskForm, tryAgain } from "./whatif_form";
 import { Answer } from "./whatif_run";
 
-const runs = new Source<Run[]>(async () => (await get<{ questions: Run[] }>("/v1/whatif")).questions, 3000);
+const runs = new Source<Run[]>(async () => (await get<{ questions: Run[] }>("/v1/whatif")).questions, 15000);
 
 async function remove(r: Run, here: boolean): Promise<void> {
     try {
@@ -112,7 +112,11 @@ export function WhatIfPage(p: { arg: string }) {
 }
 
 function Logged(p: { arg: string }) {
-    const list = runs.use() ?? [], id = /^\d+$/.test(p.arg) ? Number(p.arg) : null;
+    const list = runs.use() ?? [], busy = list.some((r) => !over(r)), id = /^\d+$/.test(p.arg) ? Number(p.arg) : null;
+    useEffect(() => {
+        const t = busy ? window.setInterval(() => runs.touch(), 2000) : 0;
+        return () => window.clearInterval(t);
+    }, [busy]);
     if (p.arg && id === null) return <Empty whole title={`“${p.arg}” is not the number of a run`}><a href="#/whatif">All runs</a></Empty>;
     return (
         <div class="split">

@@ -83,7 +83,7 @@ function FromFile(p: { d: Draft }) {
         <>
             <div class={`drop ${over ? "over" : ""}`} onDragOver={(e) => { e.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)} onDrop={(e) => { e.preventDefault(); setOver(false); void take(e.dataTransfer?.files); }}>
                 <input ref={input} id="history" class="hidden" type="file" accept=".txt,.csv,.swf,.jsonl,.log,.gz,text/*" onChange={(e) => void take(e.currentTarget.files)} aria-describedby="history-note" />
-                {d.file ? <p><strong>{d.file.name}</strong> <span class="note">{plural(d.file.rows, "row")}, {amount(Math.max(1, Math.round(d.file.bytes / 1024)))} KiB{d.file.kind ? `, looks like ${d.file.kind}` : ""}</span></p> : <p><strong>Drop a file here</strong></p>}
+                {d.file ? <p><strong>{d.file.name}</strong> <span class="note">{plural(d.file.rows, "row")}, {amount(Math.max(1, Math.round(d.file.bytes / 1024)))} KiB{d.file.kind ? `, looks like ${d.file.kind}` : ""}</span></p> : <p><strong>Drop {d.wanted ? `${d.wanted} here again` : "a file here"}</strong></p>}
                 <label class="button" for="history">{d.file ? "Choose another" : "Choose a file"}</label>
                 <p class="note" id="history-note">Output of <code>sacct --parsable2</code>, SWF, or <code>jobs.jsonl</code> of <code>stoker export</code>; gzip is fine; at most 8 MiB. It is not kept.</p>
             </div>
@@ -227,7 +227,7 @@ export function AskForm(p: { onAsked(id: number): void }) {
         <>
             <div class="head"><h1>What if</h1><span class="note">The past is replayed in the simulator: as it was, and with what you change.</span></div>
             <div class="stack">
-                <Panel title="Which past" actions={<Choice label="Which past" value={d.from} of={[["period", "Recorded here"], ["file", "From a file"]]} onChange={(from) => put({ from })} />}>
+                <Panel title="Which past" actions={<Choice label="Which past" value={d.from} of={[["period", "Recorded here"], ["file", "From a file"]]} onChange={(from) => put({ from, quotas: {} })} />}>
                     {d.from === "period" ? <Period d={d} /> : <FromFile d={d} />}
                 </Panel>
                 <div class="three"><Panel title="Another policy"><PolicyPart d={d} /></Panel><Panel title="Other machines"><MachinePart d={d} /></Panel><Panel title="Other quotas"><QuotaPart d={d} /></Panel></div>
