@@ -101,8 +101,10 @@ class Log:
         steps = []
         for job, runs in self.runs.items():
             j = self.day.by_id[job]
+            if any(end is None for _, end, _ in runs):
+                raise RuntimeError(f"job {job} was killed without a word: {runs}")
             if sum(end - start for start, end, _ in runs) < j.work_s - 0.01:
-                raise RuntimeError(f"job {job} did not do all its work")
+                raise RuntimeError(f"job {job} did not do all its work: {runs}")
             for start, end, nodes in runs:
                 if len(nodes) != j.nodes:
                     raise RuntimeError(f"job {job} ran on {len(nodes)} nodes, not on {j.nodes}")
@@ -147,7 +149,6 @@ def live_through(name, day, log, send):
                                f"such as {missing[:5]}")
         time.sleep(BATCH_S)
     log.read()
-    log.check()
     return {"mean_s": round(sum(late) / len(late), 3), "most_s": round(max(late), 3)}
 
 
@@ -195,6 +196,7 @@ def under_slurm(folder, day, nodes, extra=""):
         late = live_through("Slurm", day, ground.log, send)
         for p in pending:
             p.result()
+    ground.log.check()
     return ground.log, {"sent_late": late}
 
 
@@ -208,44 +210,45 @@ def spec(ground, j):
     return o
 
 
-def events(d, jobs):
-    """The daemon's own events of all jobs, from its stream."""
+def events(d, ids):
+    """The daemon's own events of these jobs, from its stream, until the last of them has ended."""
     connection, answer = d.client(timeout=60).open("GET", "/v1/events?after=0")
-    exits = 0
-    while exits < jobs:
+    left = set(ids)
+    while left:
         line = answer.readline()
-        if line.startswith(b"data: "):
-            e = json.loads(line[6:])
-            yield e
-            exits += e["type"] == "exited" and e.get("cause") == "completed"
+        if not line.startswith(b"data: "):
+            continue
+        e = json.loads(line[6:])
+        if e.get("job") not in ids:
+            continue
+        yield e
+        if e["type"] == "exited" and e["cause"] != "evicted":
+            if e["cause"] != "completed":
+                raise RuntimeError(f"job {ids[e['job']]} has ended, and stoker says {e['cause']}")
+            left.discard(e["job"])
     connection.close()
 
 
 def overheads(log, ids, happened):
-    """What a start, an end and giving way took beyond the job's own work: from the decision to the script's first
-    line, from its last line to the daemon's knowing, and from the decision to the script's going."""
-    placed, starts, ends, leaves, told = {}, [], [], [], {}
-    lives = {}
+    """What a start, an end and giving way took beyond the job's own work, in the mean: from the decision to the script's
+    first line, from its last line to the daemon's knowing, and from the decision that it goes until it is gone."""
+    took = {"start_s": [], "end_s": [], "leave_s": []}
+    runs = {job: iter(r) for job, r in log.runs.items()}
+    placed, told, run = {}, {}, {}
     for e in happened:
-        if e.get("job") in ids:
-            lives.setdefault(ids[e["job"]], []).append((e["type"], e["at"] - log.t0))
-    for job, life in lives.items():
-        runs = iter(log.runs[job])
-        run = None
-        for what, at in life:
-            if what == "place":
-                placed = at
-            elif what == "started":
-                run = next(runs, None)
-                starts += [run[0] - placed] if run else []
-            elif what == "evict":
-                told = at
-                leaves += [run[1] - at] if run else []
-            elif what == "exited" and run:
-                ends.append(at - run[1])
-                run = None
-    mean = lambda v: round(sum(v) / len(v), 3) if v else 0  # noqa: E731
-    return {"start_s": mean(starts), "end_s": mean(ends), "leave_s": mean(leaves)}
+        job, what, at = ids[e["job"]], e["type"], e["at"] - log.t0
+        if what == "place":
+            placed[job], run[job] = at, None
+        elif what == "started":
+            run[job] = next(runs[job], None)
+            took["start_s"] += [run[job][0] - placed[job]] if run[job] else []
+        elif what == "evict":
+            told[job] = at
+        elif what == "exited" and e["cause"] == "evicted":
+            took["leave_s"].append(at - told.get(job, at))
+        elif what == "exited" and run.get(job):
+            took["end_s"].append(at - run[job][1])
+    return {k: round(sum(v) / len(v), 3) if v else 0 for k, v in took.items()}
 
 
 def under_stoker(folder, day, nodes, policy, plugins=True):
@@ -260,5 +263,8 @@ def under_stoker(folder, day, nodes, policy, plugins=True):
                 ids.update(zip(answer.get("ids", [answer["id"]]), (j.id for j in batch)))
 
             late = live_through("stoker", day, ground.log, send)
-            happened = list(events(d, len(day.jobs)))
+            happened = list(events(d, ids))
+            with open(f"{folder}/events", "w", encoding="ascii") as f:
+                f.writelines(json.dumps({**e, "job": ids[e["job"]], "at": e["at"] - ground.log.t0}) + "\n" for e in happened)
+    ground.log.check()
     return ground.log, {"sent_late": late, "overheads": overheads(ground.log, ids, happened)}

@@ -115,6 +115,21 @@ def test_a_job_gives_way_saves_and_goes_on(daemon, tmp_path):
     assert daemon.wait(low)["cause"] == "completed"
 
 
+def test_one_that_has_just_begun_is_warned_again(daemon, tmp_path):
+    """Slurm loses signals of jobs whose script it has not started yet. This one overhears the first itself."""
+    script = ("trap 'n=$((n + 1)); [ $n = 1 ] || { echo saved; exit 86; }' USR1\necho start\n"
+              "while [ ! -e done ]; do sleep 0.1; done\n")
+    n = daemon.submit(script=script, gpus=8, tasks=1, signal={"signal": "USR1", "seconds": 20, "who": "batch"}, workdir=str(tmp_path))
+    daemon.until(n, "running")
+    out = tmp_path / f"stoker-{n}.out"
+    wait_for(lambda: os.path.exists(out) and read(out) == "start\n")
+    daemon.post(f"/v1/jobs/{n}/requeue")
+    wait_for(lambda: read(out).endswith("start\n") and len(read(out)) > 6)
+    (tmp_path / "done").touch()
+    assert daemon.wait(n)["cause"] == "completed"
+    assert read(out) == "start\nsaved\nstart\n"
+
+
 def test_a_job_that_dies_of_its_signal_is_run_again(daemon, tmp_path):
     """It had not set its trap yet. For Slurm that job is over: it is sent once more, and how the first ended is not its end."""
     low = daemon.submit(script="echo start >> begun\nwhile [ ! -e done ]; do sleep 0.1; done\n", gpus=8, tasks=1, tier="best-effort",

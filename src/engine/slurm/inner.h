@@ -30,7 +30,9 @@ struct stk_slurm_job { /* that has a lease */
     struct stk_stop stop;
     int64_t sent_at;                   /* ms: when Slurm was told to start it */
     int64_t not_before;                /* ms: when it may be */
+    int64_t began_at;                  /* ms: when it was first seen running */
     int64_t harder_at;                 /* ms: it was warned, and is stopped then; 0: not */
+    int64_t warn_at;                   /* ms: it is warned once more; 0: not */
     uint32_t at;                       /* its place in the list */
     struct stk_slurm_job *next, *prev; /* of those that time matters for */
     bool timed;
@@ -168,6 +170,7 @@ void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j);
 void stk_slurm_give_up(struct stk_slurm *m, struct stk_slurm_job *j);
 void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j);
 void stk_slurm_put_back(struct stk_slurm *m, struct stk_slurm_job *j); /* held, in Slurm's queue */
+void stk_slurm_warn(struct stk_slurm *m, struct stk_slurm_job *j);     /* its own signal */
 json_t *stk_slurm_request(const char *op, const struct stk_slurm_job *j);
 
 /* ---- slurm.c ---- */

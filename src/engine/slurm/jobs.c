@@ -66,6 +66,7 @@ static void started(struct stk_slurm *m, struct stk_slurm_job *j)
         .at = m->cfg.now(m->cfg.ctx), .type = STK_EV_STARTED, .job = j->id, .lease = j->lease};
 
     stk_slurm_move(j, STK_S_RUNNING);
+    j->began_at = stk_slurm_ms();
     if (!j->told_started)
         m->base.emit(m->base.emit_ctx, &ev);
     j->told_started = true;

@@ -97,6 +97,8 @@ void stk_slurm_ticks(struct stk_slurm *m)
             stk_slurm_give_up(m, j);
         else if (j->harder_at && now >= j->harder_at && j->where == STK_S_RUNNING)
             stk_slurm_put_back(m, j);
+        else if (j->harder_at && j->warn_at && now >= j->warn_at && j->where == STK_S_RUNNING)
+            stk_slurm_warn(m, j);
     }
     if (m->ready && !m->away && m->cfg.lives && now >= m->clean_at) {
         m->clean_at = now + CLEAN_MS;

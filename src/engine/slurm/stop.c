@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stop.c - a job is stopped: cancelled, or, to make room, warned, then requeued and held. */
+/* stop.c - a job is stopped: cancelled, or, to make room, warned, then requeued and held.
+ *
+ * For Slurm a job runs before its script does: a signal that comes in between is lost, or refused.
+ * So one that has just begun is warned again until it is some seconds old. */
 #include "engine/slurm/inner.h"
 #include "spec/words.h"
 
 #define NO_SIGNAL (-1)
+#define FRESH_MS 10000 /* its script has begun by then */
+#define WARN_MS 1000
 
 /* Signal and seconds of a warning; NO_SIGNAL: it wants none. */
 static int warning_of(const struct stk_slurm_job *j, int64_t *ret_s)
@@ -38,11 +43,19 @@ void stk_slurm_put_back(struct stk_slurm *m, struct stk_slurm_job *j)
     (void)stk_slurm_ask(m, o, NULL, NULL);
 }
 
+void stk_slurm_warn(struct stk_slurm *m, struct stk_slurm_job *j)
+{
+    int64_t seconds, now = stk_slurm_ms();
+    json_t *o = stk_slurm_request("signal", j);
+
+    (void)json_object_set_new(o, "signal", json_integer(warning_of(j, &seconds)));
+    (void)stk_slurm_ask(m, o, NULL, NULL);
+    j->warn_at = now - j->began_at < FRESH_MS ? now + WARN_MS : 0;
+}
+
 void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     int64_t seconds = 0;
-    int sig;
-    json_t *o;
 
     if (j->where == STK_S_UNSENT) {
         stk_slurm_exited(m, j, j->stop.cause, 0, "stopped before it was started");
@@ -54,13 +67,10 @@ void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j)
         (void)stk_slurm_ask(m, stk_slurm_request("cancel", j), NULL, NULL);
         return;
     }
-    sig = j->stop.kill || j->where != STK_S_RUNNING ? NO_SIGNAL : warning_of(j, &seconds);
-    if (sig == NO_SIGNAL) {
+    if (j->stop.kill || j->where != STK_S_RUNNING || warning_of(j, &seconds) == NO_SIGNAL) {
         stk_slurm_put_back(m, j);
         return;
     }
-    o = stk_slurm_request("signal", j);
-    (void)json_object_set_new(o, "signal", json_integer(sig));
-    (void)stk_slurm_ask(m, o, NULL, NULL);
+    stk_slurm_warn(m, j);
     stk_slurm_harder_at(j, stk_slurm_ms() + seconds * 1000);
 }
