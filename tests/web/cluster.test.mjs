@@ -83,12 +83,47 @@ describe("cluster", { timeout: 300000 }, () => {
 
     it("fits a phone", async () => {
         const p = await open(VIEWS.phone);
-        await p.page.goto(d.login);
-        await stat(p.page, "GPUs in use").getByText("4").waitFor();
-        assert.ok(await p.page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), "no sideways scrolling");
-        assert.deepEqual(await p.axe(), []);
-        await p.shot("cluster-phone", { fullPage: true });
-        assert.deepEqual(p.said, []);
-        await p.close();
+        try {
+            await p.page.goto(d.login);
+            await stat(p.page, "GPUs in use").getByText("4").waitFor();
+            assert.ok(await p.page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), "no sideways scrolling");
+            assert.deepEqual(await p.axe(), []);
+            await p.shot("cluster-phone", { fullPage: true });
+            assert.deepEqual(p.said, []);
+        } finally {
+            await p.close();
+        }
+    });
+});
+
+describe("several nodes", { timeout: 300000 }, () => {
+    it("one GPU, and a whole node, are drained and used again", async () => {
+        const d = await Daemon.start({ gpus: "2x4" }), b = await open();
+        try {
+            await b.page.goto(d.login);
+            await b.page.locator(".gpus canvas").focus();
+            for (let i = 0; i < 6; i++) await b.page.keyboard.press("ArrowRight"); // the first press chooses the first
+            const name = (await d.get("/v1/nodes")).nodes[1].name, chosen = b.page.locator(".chosen"), gpus = async () => (await d.get("/v1/gpus")).gpus.map((g) => g.state);
+            await chosen.getByText(name).waitFor();
+            await chosen.getByRole("button", { name: "Drain this GPU" }).click();
+            await b.page.getByText(`GPU 1 of ${name} takes no new jobs`).waitFor();
+            assert.deepEqual(await gpus(), ["free", "free", "free", "free", "free", "drained", "free", "free"]);
+            await stat(b.page, "out of use").getByText("1").waitFor();
+            await b.shot("drained");
+            await chosen.getByRole("button", { name: "Use it again" }).click();
+            await b.page.getByText(`GPU 1 of ${name} takes jobs again`).waitFor();
+            assert.deepEqual(await gpus(), Array(8).fill("free"));
+            await chosen.getByRole("button", { name: "Drain the node" }).click();
+            await b.page.getByText(`${name} takes no new jobs`).first().waitFor();
+            await chosen.getByRole("button", { name: "Use the node again" }).click(); // the page has heard of it
+            await b.page.getByText(`${name} takes jobs again`).first().waitFor();
+            await chosen.getByRole("button", { name: "Drain the node" }).waitFor();
+            assert.deepEqual(await gpus(), Array(8).fill("free"));
+            assert.deepEqual(await b.axe(), []);
+            assert.deepEqual(b.said, []);
+        } finally {
+            await b.close();
+            await d.close();
+        }
     });
 });

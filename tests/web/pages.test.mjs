@@ -161,20 +161,23 @@ describe("pages", { timeout: 300000 }, () => {
     it("refuses what is not yours, and says why", { skip: process.getuid?.() !== 0 && "needs root, to be somebody else" }, async () => {
         const made = JSON.parse(execFileSync(STOKER, ["token", "create", "--json"], { uid: 65534, gid: 65534, env: { ...process.env, HOME: "/", STOKER_SOCKET: d.socket } }).toString());
         const v = await open();
-        await v.page.goto(`${d.url}/?token=${made.token}`);
-        await v.page.getByText("nobody").waitFor();
-        await v.page.goto(`${d.url}/#/job/${big}`);
-        await v.page.getByRole("button", { name: "Cancel" }).click();
-        await v.page.getByRole("dialog").getByRole("button", { name: "Cancel it" }).click();
-        await v.page.locator(".toast.bad").waitFor();
-        assert.match(await v.page.locator(".toast.bad").innerText(), new RegExp(`Job ${big}: .*(yours|root)`));
-        await v.page.goto(`${d.url}/#/cluster`);
-        await v.page.locator(".gpus canvas").click({ position: { x: 30, y: 40 } });
-        await v.page.getByRole("heading", { name: "GPU 0" }).waitFor();
-        assert.equal(await v.page.getByRole("button", { name: /Drain/ }).count(), 0, "only operators are offered to drain");
-        assert.equal((await d.get(`/v1/jobs/${big}`)).state, "waiting");
-        await v.shot("refused");
-        await v.close();
+        try {
+            await v.page.goto(`${d.url}/?token=${made.token}`);
+            await v.page.getByText("nobody").waitFor();
+            await v.page.goto(`${d.url}/#/job/${big}`);
+            await v.page.getByRole("button", { name: "Cancel" }).click();
+            await v.page.getByRole("dialog").getByRole("button", { name: "Cancel it" }).click();
+            await v.page.locator(".toast.bad").waitFor();
+            assert.match(await v.page.locator(".toast.bad").innerText(), new RegExp(`Job ${big}: .*(yours|root)`));
+            await v.page.goto(`${d.url}/#/cluster`);
+            await v.page.locator(".gpus canvas").click({ position: { x: 30, y: 40 } });
+            await v.page.getByRole("heading", { name: "GPU 0" }).waitFor();
+            assert.equal(await v.page.getByRole("button", { name: /Drain/ }).count(), 0, "only operators are offered to drain");
+            assert.equal((await d.get(`/v1/jobs/${big}`)).state, "waiting");
+            await v.shot("refused");
+        } finally {
+            await v.close();
+        }
     });
 
     it("lets an operator drain a GPU", async () => {

@@ -27,6 +27,7 @@ export class Grid {
     private byName = new Map<string, Machine>();
     private onJob = new Map<number, Set<Machine>>();
     private dirty = new Set<Machine>();
+    private other = new Set<Machine>(); // of these not only the GPUs are others
     private meanwhile = new Set<number>(); // jobs of which something was heard while an answer was on its way
     private due = 0;
     private busy = false;
@@ -92,6 +93,7 @@ export class Grid {
         for (const name of names) {
             const m = typeof name === "string" ? this.byName.get(name) : undefined;
             if (m) this.dirty.add(m);
+            if (m && (e.type.startsWith("node_") || e.type === "gpus_off")) this.other.add(m);
         }
         if (e.job) for (const m of this.onJob.get(e.job) ?? []) this.dirty.add(m);
         if (e.job && this.busy) this.meanwhile.add(e.job);
@@ -132,11 +134,20 @@ export class Grid {
         return [...touched].sort((a, b) => a - b).map((p) => [p * PAGE, Math.min(this.total, (p + 1) * PAGE)]);
     }
 
+    /** Whether nodes are up, drained, down. */
+    private async again(list: Machine[]): Promise<void> {
+        const take = (m: Machine | undefined, n: Node | undefined) => m && n && m.name === n.name && Object.assign(m, n);
+        if (list.length > MANY) (await pages<Node>("/v1/nodes", "nodes", 100000)).rows.forEach((n) => take(this.byName.get(n.name), n));
+        else await Promise.all(list.map(async (m) => take(m, (await get<{ nodes: Node[] }>(`/v1/nodes?limit=1&after=${this.nodes.indexOf(m)}`)).nodes[0])));
+    }
+
     private async refresh(): Promise<void> {
-        const began = performance.now(), ranges = this.ranges();
+        const began = performance.now(), ranges = this.ranges(), other = [...this.other];
         this.busy = true;
         this.dirty.clear();
+        this.other.clear();
         try {
+            await this.again(other);
             const got = await Promise.all(ranges.map(([a, b]) => get<{ gpus: Gpu[] }>(`/v1/gpus?limit=${b - a}&after=${a}`)));
             got.forEach((page, i) => page.gpus.forEach((g, k) => (this.gpus[ranges[i][0] + k] = g)));
             for (const m of this.nodes) if (ranges.some(([a, b]) => m.first < b && m.first + m.gpus > a)) this.changed.add(m);

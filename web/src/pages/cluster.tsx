@@ -192,9 +192,9 @@ function GpuTable(p: { mode: Mode; only: string | null }) {
 }
 
 async function drain(g: Gpu, whole: boolean, on: boolean): Promise<void> {
-    const what = whole ? g.node : `GPU ${g.index}`;
+    const what = whole ? g.node : grid.nodes.length > 1 ? `GPU ${g.index} of ${g.node}` : `GPU ${g.index}`;
     try {
-        await send("POST", `/v1/${whole ? `nodes/${encodeURIComponent(g.node)}` : `gpus/${g.index}`}/${on ? "drain" : "resume"}`);
+        await send("POST", `/v1/${whole ? `nodes/${encodeURIComponent(g.node)}` : `gpus/${encodeURIComponent(`${g.node}:${g.index}`)}`}/${on ? "drain" : "resume"}`);
         say(on ? `${what} takes no new jobs.` : `${what} takes jobs again.`);
     } catch (e) {
         say(`${what}: ${(e as Error).message}`, true);
@@ -218,7 +218,7 @@ function Chosen(p: { gpu: Gpu; onClose(): void }) {
             <dl class="facts">{facts.map(([k, v]) => <div><dt>{k}</dt><dd>{v}</dd></div>)}</dl>
             {may("operator") && (
                 <div class="actions">
-                    {grid.nodes.length === 1 && <button type="button" onClick={() => drain(g, false, !out)}>{out ? "Use it again" : "Drain this GPU"}</button>}
+                    <button type="button" onClick={() => drain(g, false, !out)}>{out ? "Use it again" : "Drain this GPU"}</button>
                     <button type="button" onClick={() => drain(g, true, node?.state !== "drained")}>{node?.state === "drained" ? "Use the node again" : "Drain the node"}</button>
                 </div>
             )}
