@@ -70,6 +70,9 @@ describe("cluster", { timeout: 300000 }, () => {
     });
 
     it("says since when it is stale, and comes back by itself without a gap", async () => {
+        const seen = await d.submit({ name: "seen", gpus: 0, command: ["/bin/true"] });
+        await b.page.getByText(`job ${seen} has completed`).waitFor();
+        const after = () => b.asked.filter((u) => u.includes("/v1/events")).map((u) => Number(new URL(u).searchParams.get("after"))), { seq } = await d.get("/v1/health"), [began] = after();
         await d.stop();
         await b.page.getByText("stale since").waitFor();
         await b.shot("stale");
@@ -78,6 +81,7 @@ describe("cluster", { timeout: 300000 }, () => {
         await b.page.getByText("live", { exact: true }).waitFor({ timeout: 30000 });
         await b.page.getByText(`job ${id} runs`).waitFor({ timeout: 30000 });
         await stat(b.page, "GPUs in use").getByText("4").waitFor();
+        assert.ok(after().at(-1) > began && after().at(-1) <= seq, `it goes on behind what it had: ${after()} of ${seq}`);
         b.said.splice(0); // refused connections
     });
 

@@ -43,6 +43,12 @@ describe("what is measured", { timeout: 300000, skip: !existsSync(join(FAKES, "l
             await b.page.locator(".stat", { hasText: "used by others" }).getByText("1").waitFor();
             await b.page.locator(".stat", { hasText: "power" }).getByText(/W$/).waitFor();
             await b.page.locator(".stat", { hasText: "really busy" }).getByText("%").waitFor();
+            const panel = (title) => b.page.locator("section", { has: b.page.getByRole("heading", { name: title }) });
+            await panel("Free by model").getByText("5 of 8").waitFor();
+            await panel("Given out and used").getByText("38 %").waitFor(); // 3 of 8
+            await panel("Given out and used").getByText("really busy").waitFor();
+            await panel("Free in one piece").getByText("free on one node at most").waitFor();
+            await panel("Power").getByText(/W/).waitFor();
             await b.page.getByRole("region", { name: "Alerts" }).getByText("warning").first().waitFor({ timeout: 60000 });
             await b.shot("alerts");
             await b.page.getByRole("button", { name: "Table" }).click();
@@ -87,6 +93,9 @@ describe("what is measured", { timeout: 300000, skip: !existsSync(join(FAKES, "l
         await b.page.locator(".facts div", { hasText: "energy" }).getByText("kWh").waitFor();
         assert.deepEqual(await b.axe(), []);
         await b.shot("job-gpus", { fullPage: true });
+        await b.page.goto(`${d.url}/#/queue`);
+        await b.page.getByRole("row", { name: /wide/ }).getByText(/poor, 2\d % busy/).waitFor();
+        await b.page.goto(`${d.url}/#/job/${id}`);
         await d.ask("POST", `/v1/jobs/${id}/cancel`);
         await d.untilState(id, "done");
         await b.page.locator(".plot", { hasText: "Busy, each of its GPUs" }).locator("canvas").waitFor(); // kept when it has ended

@@ -44,6 +44,7 @@ describe("pages", { timeout: 300000 }, () => {
         await b.page.goto(d.login);
     });
     after(async () => {
+        assert.deepEqual(b.asked.filter((u) => !u.startsWith(d.url) && !u.startsWith("data:")), [], "no page asks anybody else");
         await b?.close();
         await d?.close();
     });
@@ -58,6 +59,27 @@ describe("pages", { timeout: 300000 }, () => {
         await b.page.getByText("What would start it now").waitFor();
         await clean();
         await b.shot("queue-light", { fullPage: true });
+    });
+
+    it("Queue: what runs, how far it is and how well it uses what it has; all of it by keyboard", async () => {
+        await d.ask("POST", `/v1/jobs/${loud}/report`, { step: 7, total: 10 });
+        await b.page.getByRole("row", { name: /train-llama/ }).getByText("7 of 10").waitFor();
+        await b.page.reload();
+        await b.page.getByRole("row", { name: /everything/ }).waitFor();
+        const met = [];
+        for (let i = 0; i < 60 && !met.includes("What would help?"); i++) {
+            await b.page.keyboard.press("Tab");
+            met.push(await b.page.evaluate(() => {
+                const e = document.activeElement, seen = getComputedStyle(e);
+                return (seen.outlineStyle === "none" && seen.boxShadow === "none" ? "not seen: " : "") + (e.getAttribute("aria-label") || e.textContent).trim();
+            }));
+        }
+        assert.equal(met[0], "To the content");
+        for (const name of ["Cluster", "Queue", "Tenants", "Usage", "Lists", "Timeline", "Ended", "Choose all", "What would help?"]) assert.ok(met.includes(name), `${name}: ${met}`);
+        assert.deepEqual(met.filter((x) => x.startsWith("not seen")), []);
+        await b.page.keyboard.press("Enter");
+        await b.page.getByText("What would start it now").waitFor();
+        await b.page.keyboard.press("Enter");
     });
 
     it("Queue: filters, and acting on several at once", async () => {
