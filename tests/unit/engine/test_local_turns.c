@@ -286,13 +286,14 @@ static void a_lone_job_is_left_alone(void **state)
 
     (void)state;
     open_turns(&w, 20);
-    seat(&w, 1, 1, counts(&w, 1, 40, ""));
+    seat(&w, 1, 1, counts(&w, 1, 0, ""));
     until(&x, 1, 30);
     turn_of(&w, 1, &t);
     assert_int_equal(t.turns, 1);
     assert_int_equal(t.sleep_ms, 0);
     assert_non_null(strstr(t.text, "nobody waits"));
-    ends(&x, 1, STK_CAUSE_OK);
+    lw_say_go(&w);
+    ends_well(&x, 1);
     lw_close(&w);
 }
 
