@@ -313,6 +313,9 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
     case STK_WHY_RESOURCE:
         say_room(s, buf, size);
         break;
+    case STK_WHY_CLOSED:
+        (void)snprintf(buf, size, "finds no machine that takes new jobs: all are drained or down");
+        break;
     case STK_WHY_TOPOLOGY:
         say_near(s, buf, size);
         break;

@@ -219,6 +219,7 @@ static int apply_node(struct stk_state *s, const struct stk_event *ev, struct st
         if (rc < 0)
             return rc;
         s->nodes[node].mask_last = ev->u.off.last;
+        s->nodes[node].closed = ev->u.off.closed;
         stk_index_gpus_off(s, node, ev->u.off.mask);
         stk_evictable_recount(s, node);
     } else {

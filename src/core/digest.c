@@ -74,6 +74,7 @@ uint64_t stk_core_digest(const struct stk_core *c)
         h = stk_hash_mix(h, (uint64_t)n->gpus_free << 1 | n->said_up);
         h = stk_hash_mix(h, n->mask_free);
         h = stk_hash_mix(h, n->mask_off);
+        h = n->closed ? stk_hash_mix(h, n->closed) : h;
         h = stk_hash_mix(h, n->cpu_free);
         h = stk_hash_mix(h, n->mem_free);
         for (uint32_t k = 0; k < s->n_resources; k++)

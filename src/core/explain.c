@@ -143,6 +143,17 @@ static bool drains(const struct stk_state *s, const struct stk_job *j, struct st
     return true;
 }
 
+static bool all_closed(const struct stk_state *s, const struct stk_pool *p)
+{
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const struct stk_node *n = &s->nodes[s->pool_nodes[p->first_node + i]];
+
+        if (n->up && !n->closed)
+            return false;
+    }
+    return true;
+}
+
 /* It does not fit: what is missing. */
 static void lacks_room(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
 {
@@ -171,6 +182,10 @@ static void lacks_room(const struct stk_state *s, const struct stk_job *j, struc
     if (r->have < r->need) {
         r->code = STK_WHY_GPUS;
         r->missing = r->need - r->have;
+        return;
+    }
+    if (sh->gpus == 0 && all_closed(s, p)) {
+        r->code = STK_WHY_CLOSED;
         return;
     }
     if (sh->demand.n_resources > 0 && sh->need <= most_free(s, &sh->demand, j->pool) &&

@@ -328,7 +328,8 @@ static bool parts_fit(const struct stk_state *s, uint32_t node, const struct stk
     return true;
 }
 
-bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_use *u)
+/* Also on a node that is closed. */
+static bool fits(const struct stk_state *s, uint32_t node, const struct stk_use *u)
 {
     const struct stk_node *n = &s->nodes[node];
 
@@ -340,6 +341,11 @@ bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_u
                rest_fits(s, node, u);
     return n->up && u->gpus <= n->gpus_free && (u->mask & ~n->mask_free) == 0 &&
            rest_fits(s, node, u);
+}
+
+bool stk_index_fits(const struct stk_state *s, uint32_t node, const struct stk_use *u)
+{
+    return (u->gpus > 0 || !s->nodes[node].closed) && fits(s, node, u);
 }
 
 /* Of whole GPUs that two may have: they are free, or the one that had them with it still has. */
@@ -364,7 +370,7 @@ bool stk_index_fits_again(const struct stk_state *s, uint32_t node, const struct
     if (u->share == STK_SHARE_PAIR && u->milli && !seats_fit(s, node, u))
         return false;
     if ((u->mask & n->mask_off) == 0)
-        return stk_index_fits(s, node, u);
+        return fits(s, node, u);
     if (n->held || (u->whole && n->n_uses > 0))
         return false;
     if (u->milli && (u->mask & n->mask_part)) /* its GPU is off, and others are still there */
@@ -579,8 +585,9 @@ bool stk_index_has_room(const struct stk_state *s, uint32_t node, const struct s
 {
     const struct stk_node *n = &s->nodes[node];
 
-    return !(w->avoid && stk_bits_test(w->avoid, node)) && stk_topo_may(s, node, w) &&
-           cpu_mem_fit(n, w->cpu_milli, w->mem_mib) && stk_resource_fits(s, node, &w->resources) &&
+    return !(w->avoid && stk_bits_test(w->avoid, node)) && (w->gpus > 0 || !n->closed) &&
+           stk_topo_may(s, node, w) && cpu_mem_fit(n, w->cpu_milli, w->mem_mib) &&
+           stk_resource_fits(s, node, &w->resources) &&
            (w->gpu_mem_mib <= n->gpu_mem_mib || n->gpu_mem_mib == 0 || w->gpus == 0) &&
            (!w->mig || stk_part_offers(s, node, w));
 }

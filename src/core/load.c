@@ -137,6 +137,7 @@ static int get_head(struct load *l)
         l->nodes[i].mask_off = stk_get_u(r, UINT64_MAX);
         l->nodes[i].mask_last = l->version > 1 ? stk_get_u(r, UINT64_MAX) : 0;
         l->nodes[i].off = l->version > 3 && stk_get_bool(r);
+        l->nodes[i].closed = l->version > 5 && stk_get_bool(r);
     }
     l->n_claims = get_count(r);
     if (stk_mem_grow(&s->mem, &l->claims, &l->cap_claims, l->n_claims, sizeof(*l->claims)) < 0)
@@ -572,6 +573,7 @@ static int set_nodes(struct load *l)
         uint64_t off = l->nodes[i].mask_off & s->nodes[i].mask_all;
 
         s->nodes[i].mask_last = l->nodes[i].mask_last & s->nodes[i].mask_all;
+        s->nodes[i].closed = l->nodes[i].closed;
         if (stk_power_known(&s->nodes[i].power))
             stk_power_set(s, i, l->nodes[i].off && s->nodes[i].n_uses == 0);
         if (off && !s->nodes[i].aggregate) {

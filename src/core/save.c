@@ -58,6 +58,7 @@ static void put_head(struct stk_bytes *b, const struct stk_state *s)
         stk_put_u(b, s->nodes[i].mask_off);
         stk_put_u(b, s->nodes[i].mask_last);
         stk_put_u(b, s->nodes[i].off);
+        stk_put_u(b, s->nodes[i].closed);
     }
     stk_put_u(b, s->n_pools);
     for (uint32_t i = 0; i < s->n_pools; i++)

@@ -88,7 +88,7 @@ static double score(const struct stk_state *s, uint32_t node, const struct stk_w
     double v;
 
     *ret_gpu = 0;
-    if (!n->up || !((w->gpu_types >> n->gpu_type) & 1) ||
+    if (!n->up || (n->closed && w->gpus == 0) || !((w->gpu_types >> n->gpu_type) & 1) ||
         (n->cpu_limited && w->cpu_milli > n->cpu_free) ||
         (w->gpus > 0 && n->gpu_mem_mib && w->gpu_mem_mib > n->gpu_mem_mib))
         return -INFINITY;

@@ -150,6 +150,7 @@ struct stk_node {
     uint64_t cpu_milli, cpu_free, mem_mib, mem_free;
     struct stk_power power;
     bool off;            /* switched off; a piece here switches it on */
+    bool closed;         /* takes no new job without GPUs */
     int64_t extra;       /* cache: GPUs of a reserved node that its reservation leaves free */
     uint32_t first_part; /* in state.parts, its first GPU's */
     uint32_t part_level; /* cache: bucket among nodes with shared GPUs; 0: it has none */

@@ -47,8 +47,9 @@ static int place(struct stk_live *l, uint32_t slot, uint64_t mask, struct stk_er
     const struct stk_node *n = &stk_core_state(l->core)->nodes[0];
     const struct stk_piece piece = {
         .gpus = (uint32_t)__builtin_popcountll(mask), .tasks = 1, .mask = mask};
-    const struct stk_event on = {
-        .at = l->now, .type = STK_EV_GPUS_OFF, .u.off = {{0}, n->mask_off & ~mask, n->mask_last}};
+    const struct stk_event on = {.at = l->now,
+                                 .type = STK_EV_GPUS_OFF,
+                                 .u.off = {{0}, n->mask_off & ~mask, n->mask_last, false}};
     const struct stk_event ev = {.at = l->now,
                                  .type = STK_EV_PLACE,
                                  .job = {slot},
@@ -56,9 +57,10 @@ static int place(struct stk_live *l, uint32_t slot, uint64_t mask, struct stk_er
                                  .u.place = {&piece, 1}};
     int rc = 0;
 
-    if (n->mask_off & mask) { /* very likely because of this process */
+    if ((n->mask_off & mask) || n->closed) { /* very likely because of this process */
         rc = stk_loop_apply(l->loop, &on, err);
         l->off[0].applied = on.u.off.mask;
+        l->off[0].closed = false;
         l->off_changed = true;
     }
     return rc < 0 ? rc : stk_loop_apply(l->loop, &ev, err);

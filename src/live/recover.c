@@ -211,6 +211,7 @@ static void load_drained(struct stk_live *l)
         free(value);
         l->off[i].applied = stk_core_state(l->core)->nodes[i].mask_off;
         l->off[i].applied_last = stk_core_state(l->core)->nodes[i].mask_last;
+        l->off[i].closed = stk_core_state(l->core)->nodes[i].closed;
     }
     l->off_changed = true;
 }

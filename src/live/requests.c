@@ -166,16 +166,20 @@ static int apply_off(struct stk_live *l, struct stk_loop *loop, stk_time now, st
     l->off_changed = false;
     for (uint32_t i = 0; rc == 0 && i < l->cfg.core.n_nodes; i++) {
         struct stk_live_off *o = &l->off[i];
+        const uint64_t all = stk_core_state(l->core)->nodes[i].mask_all;
         uint64_t mask = o->drained | o->unusable;
         const struct stk_event ev = {
-            .at = now, .type = STK_EV_GPUS_OFF, .u.off = {{i}, mask, o->last}};
+            .at = now,
+            .type = STK_EV_GPUS_OFF,
+            .u.off = {{i}, mask, o->last, all && (o->drained & all) == all}};
 
-        if (mask == o->applied && o->last == o->applied_last)
+        if (mask == o->applied && o->last == o->applied_last && ev.u.off.closed == o->closed)
             continue;
         rc = stk_loop_apply(loop, &ev, err);
         if (rc == 0) {
             o->applied = mask;
             o->applied_last = o->last;
+            o->closed = ev.u.off.closed;
         }
     }
     return rc;

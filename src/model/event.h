@@ -94,6 +94,7 @@ struct stk_event {
             stk_node_id node;
             uint64_t mask;
             uint64_t last; /* used only when no other GPU of the node is free */
+            bool closed;   /* the node takes no new job without GPUs either */
         } off;             /* GPUS_OFF: all GPUs of the node that are off from now on */
         const struct stk_booking_spec *booking; /* RESERVE */
         struct {

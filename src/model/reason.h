@@ -37,6 +37,7 @@ enum stk_reason_code {
     STK_WHY_BOOKED, /* it would use GPUs that are set aside: reservation 'booking', which is over
                        at 'until'; 'other': they are being kept free for that job */
     STK_WHY_DRAINS, /* GPUs are being kept free for it: 'have' of 'need', expected 'until' */
+    STK_WHY_CLOSED, /* it needs no GPU, and no node takes new jobs */
     STK_WHY_NEVER,  /* the nodes there are could not run it even if all were free */
     STK_WHY_MAX
 };

@@ -237,6 +237,7 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         stk_put_u(b, ev->u.off.node.i);
         stk_put_u(b, ev->u.off.mask);
         stk_put_u(b, ev->u.off.last);
+        stk_put_u(b, ev->u.off.closed);
         return 0;
     case STK_EV_SET:
         return put_set(b, ev->u.set);
@@ -570,6 +571,7 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
         ev->u.off.node.i = stk_get_u32(r);
         ev->u.off.mask = stk_get_u(r, UINT64_MAX);
         ev->u.off.last = version > 1 ? stk_get_u(r, UINT64_MAX) : 0;
+        ev->u.off.closed = version > 5 && stk_get_bool(r);
         return 0;
     case STK_EV_RESERVE:
         ev->u.booking = &w->booking;

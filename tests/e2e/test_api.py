@@ -485,8 +485,15 @@ def test_drained_gpus_take_no_jobs(daemon):
     name = daemon.get("/v1/nodes")["nodes"][0]["name"]
     daemon.post(f"/v1/nodes/{name}/drain")
     assert daemon.get("/v1/nodes")["nodes"][0]["state"] == "drained"
+    without = daemon.submit(command=["/bin/true"], gpus=0)
+    assert daemon.job(without)["state"] == "waiting"
+    why = daemon.get(f"/v1/jobs/{without}/why")
+    assert why["code"] == "closed" and "takes new jobs" in why["sentence"]
+    daemon.restart()
+    assert daemon.job(without)["state"] == "waiting"
     daemon.post(f"/v1/nodes/{name}/resume")
     daemon.until(n, "running")
+    assert daemon.wait(without)["cause"] == "completed"
     assert daemon.client().post("/v1/gpus/7/drain").status == 404
     assert daemon.client().post("/v1/nodes/nowhere/drain").status == 404
 

@@ -1056,6 +1056,7 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
         ev.u.off.node.i = odd_number(r, below(r, f->s->n_nodes));
         ev.u.off.mask = percent(r, 60) ? below(r, 256) : odd_number(r, 0);
         ev.u.off.last = percent(r, 30) ? below(r, 256) : 0;
+        ev.u.off.closed = (ev.u.off.mask & 0xf) == 0xf;
     } else if (ev.type == STK_EV_RESERVE) {
         booking = some_booking(w, f, r);
         odd_booking(f, r, &booking, pieces);

@@ -159,6 +159,7 @@ static int empty(struct play *p, struct stk_loop *loop, const struct scn_step *s
         return 0;
     off.u.off.node.i = plan.node;
     off.u.off.mask = s->nodes[plan.node].mask_all;
+    off.u.off.closed = true;
     rc = stk_loop_apply(loop, &off, err);
     for (uint32_t i = 0; i < plan.n && rc == 0; i++) {
         const struct stk_event ev = {.at = now,

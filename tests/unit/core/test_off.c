@@ -35,7 +35,8 @@ static void gpus_that_are_off_take_no_jobs(void **state)
 static void gpus_to_be_used_last_are(void **state)
 {
     struct fx *f = fx_plain();
-    const struct stk_event ev = {.at = f->now, .type = STK_EV_GPUS_OFF, .u.off = {{0}, 0, 0x33}};
+    const struct stk_event ev = {
+        .at = f->now, .type = STK_EV_GPUS_OFF, .u.off = {{0}, 0, 0x33, false}};
     uint32_t one, two, all;
 
     (void)state;

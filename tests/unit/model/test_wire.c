@@ -112,7 +112,7 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
         return a->u.node.i == b->u.node.i;
     case STK_EV_GPUS_OFF:
         return a->u.off.node.i == b->u.off.node.i && a->u.off.mask == b->u.off.mask &&
-               a->u.off.last == b->u.off.last;
+               a->u.off.last == b->u.off.last && a->u.off.closed == b->u.off.closed;
     default:
         return true;
     }
@@ -267,6 +267,7 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         ev.u.off.node.i = (uint32_t)stk_rng_next(r);
         ev.u.off.mask = stk_rng_next(r);
         ev.u.off.last = stk_rng_next(r);
+        ev.u.off.closed = stk_rng_below(r, 2);
     } else {
         ev.u.node.i = (uint32_t)stk_rng_next(r);
     }
