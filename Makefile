@@ -77,6 +77,7 @@ soak: test-plain ## long runs: 10 minutes of each fuzzer, 5000 rounds of each pr
 	@$(MAKE) asan ASAN_RUNS=1000
 	@STOKER_RUNS=1000 scripts/test-python tests/crash
 	@STOKER_SOAK=1 scripts/test-python tests/e2e/test_deb.py
+	@TIDY_NODES=225000 scripts/check-tidy
 	@echo "stoker: soak passed"
 
 fuzz: ## run each fuzzer for FUZZ_SECONDS (60)

@@ -171,6 +171,8 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
                        s->resource ? s->resource : "a resource", w->have,
                        w->have == 1 ? "is" : "are", w->missing == 0 ? ", but not together" : "",
                        outlook);
+    else if (w->code == STK_WHY_CLOSED)
+        (void)snprintf(buf, size, "finds no machine that takes new jobs: all are drained or down");
     else
         (void)snprintf(buf, size, "finds GPUs free, but not enough CPUs or memory beside them%s",
                        outlook);
@@ -310,11 +312,9 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
     case STK_WHY_GPUS:
     case STK_WHY_FRAGMENTS:
     case STK_WHY_CPU_MEM:
+    case STK_WHY_CLOSED:
     case STK_WHY_RESOURCE:
         say_room(s, buf, size);
-        break;
-    case STK_WHY_CLOSED:
-        (void)snprintf(buf, size, "finds no machine that takes new jobs: all are drained or down");
         break;
     case STK_WHY_TOPOLOGY:
         say_near(s, buf, size);

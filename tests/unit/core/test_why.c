@@ -407,6 +407,30 @@ static void gpus_are_being_kept_free(void **state)
     fx_free(f);
 }
 
+static void no_node_takes_new_jobs(void **state)
+{
+    struct stk_event ev = {.type = STK_EV_GPUS_OFF, .u.off = {.mask = 0xff, .closed = true}};
+    struct fx *f = fx_new(&(struct fx_setup){.place = "pack"});
+    uint32_t job, other;
+
+    (void)state;
+    for (uint32_t i = 0; i < f->s->n_nodes; i++) {
+        ev.u.off.node.i = i;
+        assert_int_equal(fx_apply(f, &ev), 0);
+    }
+    job = fx_submit(f, fx_job(0, 10));
+    other = fx_submit(f, fx_job(1, 10));
+    fx_turn(f);
+    assert_int_equal(why(f, job).code, STK_WHY_CLOSED);
+    assert_int_equal(why(f, other).code, STK_WHY_GPUS);
+    ev.u.off.closed = false; /* its GPUs are still off */
+    assert_int_equal(fx_apply(f, &ev), 0);
+    fx_turn(f);
+    assert_int_equal(fx_state(f, job), STK_JOB_RUNNING);
+    assert_int_equal(fx_state(f, other), STK_JOB_WAITING);
+    fx_free(f);
+}
+
 static void every_reason_was_met(void **state)
 {
     (void)state;
@@ -432,6 +456,7 @@ int main(void)
         cmocka_unit_test(its_queue_is_full),
         cmocka_unit_test(others_have_reserved),
         cmocka_unit_test(gpus_are_being_kept_free),
+        cmocka_unit_test(no_node_takes_new_jobs),
         cmocka_unit_test(every_reason_was_met),
     };
 
