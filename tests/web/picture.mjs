@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// picture.mjs - makes docs/page.png: a real daemon with real jobs, and its page.
+// picture.mjs - makes docs/page.png: a real daemon with real jobs, and its page; and docs/whatif.png: a past
+// that was imported, and what another policy and one more node would have made of it.
 //     make build && node tests/web/picture.mjs
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { open, VIEWS } from "./browser.mjs";
 import { Daemon, ROOT } from "./daemon.mjs";
@@ -30,6 +32,17 @@ try {
     for (const name of ["eval-mmlu", "ocr-sweep"]) await d.submit(job(name, "language", 1, 1, 1));
     await b.page.waitForTimeout(1500);
     await b.page.screenshot({ path: join(ROOT, "docs/page.png") });
+    await b.page.setViewportSize({ width: 1280, height: 900 });
+    const ask = (changes) => d.ask("POST", "/v1/whatif", { import: { text: readFileSync(join(ROOT, "tests/web/data/sacct.txt"), "utf8"), name: "sacct.txt", cluster: "2x8:a100" }, changes });
+    const ids = [];
+    for (const changes of [{ policy: { bundle: "easy" } }, { policy: { bundle: "fifo" } }, { policy: { bundle: "fair" }, add_nodes: "1x8:a100" }]) {
+        ids.push((await ask(changes)).id);
+        await d.until(async () => (await d.get(`/v1/whatif/${ids.at(-1)}`)).state === "done", "an answer");
+    }
+    await b.page.goto(`${d.url}/#/whatif/${ids.at(-1)}`);
+    await b.page.getByRole("region", { name: "Variants" }).waitFor();
+    await b.page.waitForTimeout(1500);
+    await b.page.screenshot({ path: join(ROOT, "docs/whatif.png") });
     await b.close();
 } finally {
     await d.close();

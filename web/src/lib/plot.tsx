@@ -63,7 +63,7 @@ function options(width: number, height: number, lines: Line[], unit: string, max
         hooks: onSelect && { setSelect: [(u) => u.select.width > 4 && onSelect(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"))] },
         legend: { show: lines.length > 1 && lines.length <= 16, live: false, markers: { fill: (_u, i) => lines[i - 1]?.colour ?? "transparent", width: 0 } }, padding: [8, 28, 0, 0],
         scales: { y: { range: (_u, _a, b) => [0, max ?? Math.max(least, (b || 1) * 1.1)] } },
-        axes: [{ ...axis, size: 24, values: (_u, list) => unlike(list.map((t) => stamp(t, list[list.length - 1] - list[0]))) },
+        axes: [{ ...axis, size: 24, space: (_u, _i, from, to) => (to - from < 600 ? 72 : 56), values: (_u, list) => unlike(list.map((t) => stamp(t, list[list.length - 1] - list[0]))) },
             { ...axis, incrs: INCRS, size: (_u, list) => 14 + 6.2 * Math.max(2, ...(list ?? []).map((x) => x.length)), values: (_u, list, _i, _s, step) => list.map((x) => `${x >= 10000 ? `${x / 1000}k` : x.toFixed(digits(step))}${unit}`) }],
         series: [{ value: (_u, t) => (t === null ? "" : new Date(t * 1000).toLocaleTimeString("en-GB")) },
             ...lines.map((l): uPlot.Series => ({ label: l.label, stroke: l.colour, width: 1.5, dash: l.dash ? [4, 4] : undefined, fill: l.fill ? `${l.colour}22` : undefined, points: { show: few, size: 5, fill: l.colour }, spanGaps: false,

@@ -87,9 +87,14 @@ export const FIGURES: Figure[] = [
     { name: "jobs", label: "jobs that ended", better: 1, show: count, of: (s) => s.finished },
 ];
 
+/** What is compared with what. A past that happened elsewhere is first of all one under another scheduler. */
+export function pairOf(r: Result, imported: boolean): [Side, Side] | null {
+    return r.after ? [r.before, r.after] : imported ? [r.recorded, r.before] : null;
+}
+
 /** With other GPUs than before, more or less of them in use is neither good nor bad. */
-export function betterOf(f: Figure, r: Result): number {
-    return f.name === "util" && r.after?.gpus !== r.before.gpus ? 0 : f.better;
+export function betterOf(f: Figure, a: Side, b: Side): number {
+    return f.name === "util" && a.gpus !== b.gpus ? 0 : f.better;
 }
 
 export interface Change { text: string; tone: "good" | "bad" | "same"; word: string }
@@ -105,20 +110,19 @@ export function change(a: number | null | undefined, b: number | null | undefine
 }
 
 /** "Mean wait 4.1 h → 1.3 h, …": what came of it, in a sentence. */
-export function sentence(r: Result): string {
+export function sentence(x: Side, y: Side): string {
     const say = (name: string) => {
-        const f = FIGURES.find((x) => x.name === name) as Figure, a = f.of(r.before), b = f.of(r.after ?? r.before);
+        const f = FIGURES.find((g) => g.name === name) as Figure, a = f.of(x), b = f.of(y);
         return a === null || a === undefined || b === null || b === undefined ? null : `${f.phrase ?? f.label} ${f.show(a)} → ${f.show(b)}`;
     };
-    const list = ["wait", "wait90", "jct", "util", "jain"].map(say).filter((x): x is string => x !== null);
-    return list.length ? `${list[0][0].toUpperCase()}${list.join(", ").slice(1)}.` : "";
+    const list = ["wait", "wait90", "jct", "util", "jain"].map(say).filter((t): t is string => t !== null);
+    return list.length ? `${list[0][0].toUpperCase()}${list.join(", ").slice(1)}.`.replace(/(\d) (s|min|h|d)\b/g, "$1\u00a0$2").replace(/(\d) %/g, "$1\u00a0%") : ""; // a number and its unit stay together
 }
 
 /** In one word, by waits and completion times. */
-export function verdict(r: Result): Change | null {
-    if (!r.after) return null;
-    if (r.after.finished < r.before.finished) return { text: "Not all jobs could run", tone: "bad", word: "" };
-    const jct = change(r.before.avg_jct_s, r.after.avg_jct_s, -1), wait = change(r.before.avg_wait_s, r.after.avg_wait_s, -1), tones = [jct?.tone, wait?.tone];
+export function verdict(a: Side, b: Side): Change {
+    if (b.finished < a.finished) return { text: "Not all jobs could run", tone: "bad", word: "" };
+    const tones = [change(a.avg_jct_s, b.avg_jct_s, -1)?.tone, change(a.avg_wait_s, b.avg_wait_s, -1)?.tone];
     if (tones.includes("good") && !tones.includes("bad")) return { text: "Better", tone: "good", word: "" };
     if (tones.includes("bad") && !tones.includes("good")) return { text: "Worse", tone: "bad", word: "" };
     return tones.includes("good") ? { text: "Mixed", tone: "same", word: "" } : { text: "No difference", tone: "same", word: "" };
