@@ -25,7 +25,7 @@ struct stk_daemon_options {
     const char *config, *state, *socket, *listen, *tls_cert, *tls_key;
     uint32_t virtual_gpus; /* STK_CONFIG_NO_GPUS: not said */
     uint32_t virtual_nodes;
-    bool insecure, verbose;
+    bool insecure, verbose, paranoid;
 };
 
 /* 0: go on; 1: done (help was asked for); -EINVAL: wrong, and said so. */

@@ -23,6 +23,8 @@ static void usage(FILE *f)
                   "  --tls-key FILE\n"
                   "  --insecure          listen beyond this machine without TLS\n"
                   "  --verbose           log more\n"
+                  "  --paranoid          check every invariant after every turn, and stop at the\n"
+                  "                      first that is broken; slow, for tests\n"
                   "  --help, --help-config, --version\n"
                   "\n"
                   "SIGTERM stops the daemon; its jobs go on and are taken over by the next one.\n"
@@ -54,7 +56,21 @@ static int set_gpus(const char *text, struct stk_daemon_options *o)
     return 0;
 }
 
-enum { CONFIG = 1, STATE, SOCKET, LISTEN, GPUS, CERT, KEY, INSECURE, VERBOSE, HELP, KEYS, VERSION };
+enum {
+    CONFIG = 1,
+    STATE,
+    SOCKET,
+    LISTEN,
+    GPUS,
+    CERT,
+    KEY,
+    INSECURE,
+    VERBOSE,
+    PARANOID,
+    HELP,
+    KEYS,
+    VERSION
+};
 
 static int take(int what, struct stk_daemon_options *o)
 {
@@ -85,6 +101,9 @@ static int take(int what, struct stk_daemon_options *o)
     case VERBOSE:
         o->verbose = true;
         return 0;
+    case PARANOID:
+        o->paranoid = true;
+        return 0;
     case HELP:
         usage(stdout);
         return 1;
@@ -111,6 +130,7 @@ int stk_daemon_options(int argc, char **argv, struct stk_daemon_options *ret)
                                           {"tls-key", required_argument, NULL, KEY},
                                           {"insecure", no_argument, NULL, INSECURE},
                                           {"verbose", no_argument, NULL, VERBOSE},
+                                          {"paranoid", no_argument, NULL, PARANOID},
                                           {"help", no_argument, NULL, HELP},
                                           {"help-config", no_argument, NULL, KEYS},
                                           {"version", no_argument, NULL, VERSION},

@@ -89,6 +89,8 @@ static void turn(struct stk_daemon *d)
     struct stk_err err = {""};
     int rc = stk_live_turn(d->live, &err);
 
+    if (d->opt.paranoid && rc == 0 && !stk_core_sound(stk_live_core(d->live), &err))
+        rc = -ENOTRECOVERABLE;
     if (rc == -ENOTRECOVERABLE) {
         stk_log(STK_LOG_ERROR, "cannot go on: %s", err.text);
         d->failed = true;

@@ -157,6 +157,20 @@ class Cluster:
     def start_controller(self):
         self.run("slurmctld", "-f", self.conf)
 
+    def wait_controller(self):
+        for _ in range(300):
+            if self.run("scontrol", "show", "config", check=False).returncode == 0:
+                return
+            time.sleep(0.1)
+        raise RuntimeError("slurmctld does not answer: see " + self.folder + "/log")
+
+    def idle(self, timeout=60):
+        """Nothing waits, runs, or is still completing."""
+        until = time.monotonic() + timeout
+        while left := self.run("squeue", "-h", "-t", "R,CG,PD").stdout.strip():
+            assert time.monotonic() < until, left
+            time.sleep(0.1)
+
     def pids(self):
         for name in os.listdir(f"{self.folder}/pid"):
             yield f"{self.folder}/pid/{name}"
