@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/state.h"
@@ -45,6 +46,37 @@ static bool on_lives(void *ctx, stk_job_number number)
     return !d->live || stk_live_entry(d->live, number) != NULL;
 }
 
+static void on_warn(void *ctx, stk_job_number number, const char *sentence)
+{
+    struct stk_daemon *d = ctx;
+
+    if (d->live)
+        stk_live_warn(d->live, number, STK_WARN_STRAY, sentence);
+}
+
+static void mark_path(const struct stk_daemon *d, char path[4200])
+{
+    (void)snprintf(path, 4200, "%s/slurm-mark", d->state);
+}
+
+/* The mark's file is as old as our last contact with Slurm. */
+static void on_contact(void *ctx)
+{
+    char path[4200];
+
+    mark_path(ctx, path);
+    (void)utimensat(AT_FDCWD, path, NULL, 0);
+}
+
+static int64_t last_contact(const struct stk_daemon *d)
+{
+    struct stat st;
+    char path[4200];
+
+    mark_path(d, path);
+    return stat(path, &st) == 0 ? (int64_t)st.st_mtime : 0;
+}
+
 /* What tells our jobs in Slurm from those of another stoker: made once, kept in the state folder.
  */
 static int read_mark(const struct stk_daemon *d, char mark[MARK_LEN + 1], struct stk_err *err)
@@ -54,7 +86,7 @@ static int read_mark(const struct stk_daemon *d, char mark[MARK_LEN + 1], struct
     ssize_t n = -1;
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%s/slurm-mark", d->state);
+    mark_path(d, path);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
         n = read(fd, mark, MARK_LEN);
@@ -130,7 +162,10 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                                    .note = on_note,
                                    .log = on_log,
                                    .off = on_off,
-                                   .lives = on_lives};
+                                   .lives = on_lives,
+                                   .warn = on_warn,
+                                   .contact = on_contact,
+                                   .contact_s = last_contact(d)};
     int rc;
 
     if (!cfg.partitions || !cfg.partitions[0])

@@ -18,6 +18,7 @@
 void stk_slurm_say(json_t *take_line); /* ends the program when nobody listens any more */
 /* What Slurm said last, in words, and what to look at where we know it. */
 const char *stk_slurm_trouble(int error);
+bool stk_slurm_unanswered(int error);  /* slurmctld may have done it, or not */
 json_t *stk_slurm_text(const char *s); /* "" for NULL; what is no UTF-8 is replaced */
 
 int64_t stk_slurm_now_ms(void);
@@ -44,6 +45,8 @@ struct stk_slurm_watch;
 struct stk_slurm_watch *stk_slurm_watch_new(struct stk_slurm_told *told);
 void stk_slurm_watch_free(struct stk_slurm_watch *w); /* NULL is a no-op */
 void stk_slurm_watch_soon(struct stk_slurm_watch *w); /* now, as far as that is not too dear */
+/* What was told may not be so: all is told anew with the next look. */
+void stk_slurm_watch_doubt(struct stk_slurm_watch *w);
 /* How often to look when all is quiet. */
 void stk_slurm_watch_every(struct stk_slurm_watch *w, int ms);
 /* A plugin says when jobs end: all of them need not be asked for so often. */
@@ -85,6 +88,14 @@ json_t *stk_slurm_job(const slurm_job_info_t *j);
 uint64_t stk_slurm_job_digest(const slurm_job_info_t *j);
 uint64_t stk_slurm_mix_text(uint64_t h, const char *s); /* NULL is "" */
 json_t *stk_slurm_show_gpus(const char *text);          /* [{"type", "count", "indices"}] */
+
+const char *stk_slurm_state_name(uint32_t state); /* "running" */
+
+/* ---- left.c, past.c: jobs that slurmctld has lost or forgotten ---- */
+
+json_t *stk_slurm_left(json_t *request); /* nodes with processes of a job */
+json_t *stk_slurm_past(json_t *request); /* what accounting says of it */
+bool stk_slurm_accounts(void);           /* there is accounting */
 
 /* ---- work.c: what the daemon asks for ---- */
 

@@ -6,7 +6,7 @@
 #include "libslurm/helper.h"
 #include "libslurm/names.h"
 
-static const char *base_state(uint32_t state)
+const char *stk_slurm_state_name(uint32_t state)
 {
     static const char *const names[] = {
         [JOB_PENDING] = "pending",     [JOB_RUNNING] = "running",     [JOB_SUSPENDED] = "suspended",
@@ -97,7 +97,7 @@ json_t *stk_slurm_job(const slurm_job_info_t *j)
     set(o, "array_job", json_integer(j->array_job_id));
     set(o, "array_task", j->array_task_id == NO_VAL ? json_null() : json_integer(j->array_task_id));
     set(o, "array_tasks", stk_slurm_text(j->array_task_str));
-    set(o, "state", json_string(base_state(j->job_state)));
+    set(o, "state", json_string(stk_slurm_state_name(j->job_state)));
     set(o, "completing", json_boolean(j->job_state & JOB_COMPLETING));
     set(o, "held", json_boolean(j->priority == 0));
     set(o, "reason", stk_slurm_text(j->state_desc));

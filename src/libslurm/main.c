@@ -49,7 +49,7 @@ static json_t *every(struct helper *h, const json_t *o)
 /* Slurm may start a job after it. */
 static bool releases(const char *op, const json_t *o)
 {
-    return op && (strcmp(op, "start") == 0 ||
+    return op && (strcmp(op, "start") == 0 || strcmp(op, "release") == 0 ||
                   (strcmp(op, "submit") == 0 && !json_is_true(json_object_get(o, "hold"))));
 }
 
@@ -83,6 +83,8 @@ static void take_line(struct helper *h, const char *line, size_t len)
     (void)json_object_set_new(out, "op", json_string("answer"));
     (void)json_object_set(out, "id",
                           json_object_get(o, "id") ? json_object_get(o, "id") : json_null());
+    if (json_is_true(json_object_get(out, "unanswered")))
+        stk_slurm_watch_doubt(h->watch);
     stk_slurm_say(out);
     json_decref(o);
 }
@@ -215,10 +217,11 @@ int main(int argc, char **argv)
     slurm_init(conf);
     if (slurm_conf.msg_timeout > PATIENCE_S)
         slurm_conf.msg_timeout = PATIENCE_S;
-    stk_slurm_say(json_pack("{s:s,s:i,s:i,s:i}", "op", "hello", "major",
+    stk_slurm_say(json_pack("{s:s,s:i,s:i,s:i,s:I,s:b}", "op", "hello", "major",
                             (int)SLURM_VERSION_MAJOR(slurm_api_version()), "minor",
                             (int)SLURM_VERSION_MINOR(slurm_api_version()), "micro",
-                            (int)SLURM_VERSION_MICRO(slurm_api_version())));
+                            (int)SLURM_VERSION_MICRO(slurm_api_version()), "remembers_s",
+                            (json_int_t)slurm_conf.min_job_age, "accounts", stk_slurm_accounts()));
     rc = open_all(&h) ? 0 : 1;
     while (rc == 0 && turn(&h))
         ;

@@ -55,6 +55,16 @@ const char *stk_slurm_trouble(int error)
     return text;
 }
 
+bool stk_slurm_unanswered(int error)
+{
+    return (error >= SLURM_COMMUNICATIONS_CONNECTION_ERROR &&
+            error <= SLURM_COMMUNICATIONS_MISSING_SOCKET_ERROR) ||
+           (error >= SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR &&
+            error <= SLURMCTLD_COMMUNICATIONS_SHUTDOWN_ERROR) ||
+           (error >= SLURM_PROTOCOL_SOCKET_IMPL_ZERO_RECV_LENGTH &&
+            error <= SLURM_PROTOCOL_SOCKET_ZERO_BYTES_SENT);
+}
+
 json_t *stk_slurm_text(const char *s)
 {
     json_t *v = json_string(s ? s : "");

@@ -38,7 +38,7 @@ struct stk_slurm_watch {
     pthread_mutex_t lock;
     pthread_cond_t news;
     int every;
-    bool runs, ends, soon, pushed;
+    bool runs, ends, soon, pushed, doubt;
 };
 
 /* Nothing is new, or an answer. < 0: Slurm's error. */
@@ -195,32 +195,41 @@ static int look_jobs(struct stk_slurm_watch *w, int64_t now)
 
 /* ---- the thread ---- */
 
+/* Everything is told anew. */
+static void forget(struct stk_slurm_watch *w)
+{
+    w->jobs_at = w->nodes_at = w->parts_at = 0;
+    w->n_nodes = 0;
+    w->partitions = 0;
+    w->jobs_due = 0;
+    stk_slurm_told_clear(w->told);
+}
+
 static int64_t lost(struct stk_slurm_watch *w, int error)
 {
     if (!w->away)
         stk_slurm_say(json_pack("{s:s,s:s,s:i}", "op", "away", "why", stk_slurm_trouble(error),
                                 "code", error));
     w->away = true;
-    w->jobs_at = w->nodes_at = w->parts_at = 0;
-    w->n_nodes = 0;
-    w->partitions = 0;
-    w->jobs_due = 0;
-    stk_slurm_told_clear(w->told);
+    forget(w);
     return AGAIN_MS;
 }
 
 /* What was asked of the thread, as of now. */
 struct wish {
     int every;
-    bool pushed;
+    bool pushed, doubt;
 };
 
 /* Asks for what is new and tells it. How long to wait before the next time, in ms. */
 static int64_t look(struct stk_slurm_watch *w, struct wish wish)
 {
     int64_t from = stk_slurm_now_ms(), now = from, took;
-    int rc = look_partitions(w);
+    int rc;
 
+    if (wish.doubt)
+        forget(w);
+    rc = look_partitions(w);
     if (rc > 0)                       /* slurmctld may have been restarted since, */
         w->jobs_at = w->jobs_due = 0; /* and calls what it has lost unchanged */
     rc = rc < 0 ? rc : look_nodes(w);
@@ -258,11 +267,11 @@ static void *run(void *arg)
 
     (void)pthread_mutex_lock(&w->lock);
     while (!w->ends) {
-        const struct wish wish = {w->every, w->pushed};
+        const struct wish wish = {w->every, w->pushed, w->doubt};
         struct timespec ts;
         int64_t wait;
 
-        w->soon = false;
+        w->soon = w->doubt = false;
         (void)pthread_mutex_unlock(&w->lock);
         wait = look(w, wish);
         (void)pthread_mutex_lock(&w->lock);
@@ -317,6 +326,14 @@ void stk_slurm_watch_every(struct stk_slurm_watch *w, int ms)
     (void)pthread_mutex_lock(&w->lock);
     w->every = ms;
     w->soon = true;
+    (void)pthread_cond_signal(&w->news);
+    (void)pthread_mutex_unlock(&w->lock);
+}
+
+void stk_slurm_watch_doubt(struct stk_slurm_watch *w)
+{
+    (void)pthread_mutex_lock(&w->lock);
+    w->doubt = w->soon = true;
     (void)pthread_cond_signal(&w->news);
     (void)pthread_mutex_unlock(&w->lock);
 }

@@ -16,7 +16,8 @@
 
 static json_t *refuse(const char *why, int code)
 {
-    return json_pack("{s:b,s:s,s:i}", "ok", 0, "why", why, "code", code);
+    return json_pack("{s:b,s:s,s:i,s:b}", "ok", 0, "why", why, "code", code, "unanswered",
+                     stk_slurm_unanswered(code));
 }
 
 /* What a call of libslurm came to. */
@@ -84,6 +85,7 @@ static void take_names(json_t *o, job_desc_msg_t *d)
     d->account = text(o, "account");
     d->qos = text(o, "qos");
     d->comment = text(o, "comment");
+    d->admin_comment = text(o, "admin_comment");
     d->work_dir = text(o, "workdir");
     d->std_out = text(o, "stdout");
     d->std_err = text(o, "stderr");
@@ -198,7 +200,21 @@ static json_t *start(json_t *o)
     take_place(o, &d);
     take_limits(o, &d);
     d.partition = text(o, "partition");
+    d.comment = text(o, "comment");
+    d.admin_comment = text(o, "admin_comment");
     d.begin_time = time(NULL); /* one that was requeued would wait two minutes */
+    d.priority = INFINITE;
+    return answer(slurm_update_job(&d));
+}
+
+/* One that waits may start: Slurm looks for a place for it, now. */
+static json_t *release(json_t *o)
+{
+    job_desc_msg_t d;
+
+    if (!job_of(o, &d))
+        return refuse("release needs job", 0);
+    d.begin_time = time(NULL);
     d.priority = INFINITE;
     return answer(slurm_update_job(&d));
 }
@@ -238,7 +254,7 @@ static json_t *requeue(json_t *o)
 {
     return number(o, "job") < 0
                ? refuse("requeue needs job", 0)
-               : answer(slurm_requeue((uint32_t)number(o, "job"), JOB_REQUEUE_HOLD));
+               : answer(slurm_requeue((uint32_t)number(o, "job"), JOB_REQUEUE_HOLD | JOB_RUNNING));
 }
 
 json_t *stk_slurm_work(json_t *request)
@@ -246,12 +262,14 @@ json_t *stk_slurm_work(json_t *request)
     static const struct {
         const char *op;
         json_t *(*work)(json_t *o);
-    } works[] = {{"submit", submit}, {"start", start},        {"update", update},
-                 {"cancel", cancel}, {"signal", send_signal}, {"requeue", requeue}};
+    } works[] = {{"submit", submit},   {"start", start},         {"update", update},
+                 {"cancel", cancel},   {"signal", send_signal},  {"requeue", requeue},
+                 {"release", release}, {"left", stk_slurm_left}, {"past", stk_slurm_past}};
     const char *op = json_string_value(json_object_get(request, "op"));
 
     for (size_t i = 0; op && i < sizeof(works) / sizeof(*works); i++)
         if (strcmp(works[i].op, op) == 0)
             return works[i].work(request);
-    return refuse("there are: submit, start, update, cancel, signal, requeue, every", 0);
+    return refuse(
+        "there are: submit, start, release, update, cancel, signal, requeue, left, past, every", 0);
 }

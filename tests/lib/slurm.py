@@ -164,6 +164,11 @@ class Cluster:
             time.sleep(0.1)
         raise RuntimeError("slurmctld does not answer: see " + self.folder + "/log")
 
+    def resume(self):
+        """Nodes that we or Slurm (it does, when it finds one of its numbers used again) have drained."""
+        for name in self.run("sinfo", "-h", "-N", "-t", "drain", "-o", "%N").stdout.split():
+            self.run("scontrol", "update", f"nodename={name}", "state=resume", check=False)
+
     def idle(self, timeout=60):
         """Nothing waits, runs, or is still completing."""
         until = time.monotonic() + timeout

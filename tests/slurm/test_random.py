@@ -5,7 +5,8 @@ stoker-libslurm are killed, one by one and together. Afterwards
 
 - every job that was acknowledged has ended, and as it should: completed, or cancelled if that was asked for;
 - none ran twice: a job that has run to its end is never started again, and no two runs of a job overlap; the jobs
-  themselves write down when they start and end;
+  themselves write down when they start and end. There is one thing that Slurm cannot know: what it started less than
+  six seconds before its controller was killed, and what ended before that was back, may be run again, by Slurm or by us;
 - the core was sound after every turn (--paranoid), and Slurm has nothing of ours left.
 
 STOKER_RUNS: how many runs (default 10). STOKER_SEED: the first seed. The runs share one cluster.
@@ -32,11 +33,15 @@ COUNTS = collections.Counter()
 # "$1": how long in tenths of a second; it says so in a file of its own when it starts and when it has come to its end.
 SCRIPT = """#!/bin/bash
 log=$PWD/job-$STOKER_JOB_ID
-trap 'echo "saved $SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0} $(date +%s%N)" >>$log; exit 86' USR1
-echo "start $SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0} $(date +%s%N)" >>$log
+say() { echo "$1 $SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0} $(date +%s.%N) $2" >>$log; }
+trap 'say saved; exit 86' USR1
+for pid in $(sed -n 's/^start .* //p' $log 2>/dev/null); do
+    grep -qs "STOKER_JOB_ID=$STOKER_JOB_ID$" <(tr '\\0' '\\n' </proc/$pid/environ) && grep -qs "$PWD" <(readlink /proc/$pid/cwd) && say overlap $pid
+done
+say start $$
 for i in $(seq $1); do sleep 0.1; done
 trap '' USR1
-echo "end $SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0} $(date +%s%N)" >>$log
+say end
 """
 
 
@@ -54,7 +59,7 @@ class Run:
         self.words, self.did = [], []
         self.keys, self.jobs, self.unsure, self.cancelled = 0, {}, {}, set()
         self.down, self.drained, self.controller = set(), set(), True
-        self.harm = False  # something was killed: a run may have been cut off
+        self.blind = []  # from when to when Slurm forgot what it did
 
     # ---- the daemons ----
 
@@ -70,12 +75,14 @@ class Run:
     def stop_controller(self):
         if self.controller:
             self.cluster.stop_controller()
+            self.blind.append([time.time() - 6, float("inf")])
         self.controller = False
 
     def start_controller(self):
         if not self.controller:
             self.cluster.start_controller()
             self.cluster.wait_controller()
+            self.blind[-1][1] = time.time() + 1
         self.controller = True
 
     def ask(self, method, path, body=None, key=None, ok=(200, 201)):
@@ -184,22 +191,32 @@ class Run:
         self.start_controller()
         for name in sorted(self.down):
             self.cluster.start_node(name)
-        for name in sorted(self.drained):
-            self.cluster.run("scontrol", "update", f"nodename={name}", "state=resume", check=False)
         self.start()
+        self.operator()
         for key in list(self.unsure):
             self.send(key)
 
+    def operator(self):
+        """Nodes that Slurm drained (it found a number of its own used twice) are resumed, and jobs of earlier runs that
+        a killed slurmctld thinks to be there again are ended."""
+        self.cluster.resume()
+        mark = (self.d.state / "slurm-mark").read_text()
+        for line in self.cluster.run("squeue", "-h", "-o", "%i %k", check=False).stdout.splitlines():
+            if mark not in line:
+                self.cluster.run("scancel", line.split()[0], check=False)
+
     def go(self):
         self.start()
+        self.operator()
         for _ in range(STEPS):
             self.step()
         self.mend()
-        until = time.monotonic() + 150
+        until = time.monotonic() + float(os.environ.get("STOKER_PATIENCE", "150"))
         while living := self.ask("GET", "/v1/jobs?limit=1000")["jobs"]:
             assert time.monotonic() < until, f"still there: {[self.d.job(j['id']) for j in living]}"
             assert self.d.alive(), self.d.errors
-            time.sleep(0.1)
+            self.operator()
+            time.sleep(0.3)
         self.check()
 
     def check(self):
@@ -215,13 +232,16 @@ class Run:
         what = f"job {number}: {lines}, {record}"
         ends = [i for i, line in enumerate(lines) if line[0] == "end"]
         starts = [line for line in lines if line[0] == "start"]
-        COUNTS["runs of jobs"] += len(starts)
+        forgotten = [i for i in ends[:-1] if any(a < float(lines[i][2]) < b for a, b in self.blind)]
+        COUNTS["starts"] += len(starts)
+        COUNTS["ends that Slurm forgot"] += len(forgotten)
+        assert "overlap" not in (line[0] for line in lines), what
         if number in self.cancelled:
             assert record["cause"] in ("cancelled", "completed"), what
         else:
-            assert record["cause"] == "completed" and len(ends) == 1, what
-        assert len(ends) <= 1 and (not ends or ends[0] == len(lines) - 1), what
-        assert len({line[1] for line in starts}) == len(starts), what
+            assert record["cause"] == "completed" and ends, what
+        assert len(ends) - len(forgotten) <= 1, what
+        assert not ends or ends[-1] == len(lines) - 1 or ends[-1] in forgotten or number in self.cancelled, what
 
 
 @pytest.fixture(scope="module")
@@ -237,7 +257,8 @@ def test_no_job_is_lost_and_none_runs_twice(seed, cluster, tmp_path):
         run.go()
     except BaseException:
         print(f"STOKER_SEED={seed} STOKER_RUNS=1: {run.did}")
-        print("\n".join((run.words + run.d.errors)[-60:]))
+        print(cluster.run("sinfo", "-N", "-o", "%N %T %E %G", check=False).stdout, cluster.run("squeue", "-a", "-o", "%i %T %N %r %k", check=False).stdout)
+        print("\n".join(line for line in (run.words + run.d.errors)[-80:] if "get_pids" not in line))
         raise
     finally:
         run.d.close()

@@ -21,6 +21,13 @@ static bool is_up(const json_t *node)
     return state && strcmp(state, "down") != 0;
 }
 
+static bool takes_jobs(const json_t *node)
+{
+    const char *state = json_string_value(json_object_get(node, "state"));
+
+    return state && strcmp(state, "up") == 0;
+}
+
 static int add_node(struct stk_slurm *m, const char *name, uint32_t partition)
 {
     const json_t *o = json_object_get(m->news, name);
@@ -116,6 +123,8 @@ static void node_news(struct stk_slurm *m, json_t *o)
     if (i == m->n_nodes)
         return;
     stk_slurm_use_changed(m, i);
+    if (!takes_jobs(o))
+        stk_slurm_starts_on(m, i);
     if (m->nodes[i].up == is_up(o))
         return;
     m->nodes[i].up = is_up(o);

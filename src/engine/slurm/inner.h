@@ -11,6 +11,7 @@ enum stk_slurm_where {
     STK_S_ASKED,  /* it was told, and has not answered */
     STK_S_SENT,   /* it has the job, and is to start it */
     STK_S_RUNNING,
+    STK_S_LOST, /* Slurm has no trace of it: are its processes still there? */
     STK_S_ENDED /* EXITED was emitted */
 };
 
@@ -33,6 +34,14 @@ struct stk_slurm_job { /* that has a lease */
     int64_t began_at;                  /* ms: when it was first seen running */
     int64_t harder_at;                 /* ms: it was warned, and is stopped then; 0: not */
     int64_t warn_at;                   /* ms: it is warned once more; 0: not */
+    int64_t again_at;                  /* ms: Slurm is asked again; 0: not */
+    int64_t lost_at;                   /* ms: since when it is lost */
+    int64_t seen_at;                   /* s, Unix: when Slurm was last there and had it; 0: never */
+    int64_t kicked_at;                 /* ms: Slurm was asked to look at it */
+    int64_t verify_at;                 /* ms: Slurm says that it runs; do its nodes? 0: not asked */
+    bool doubted;                      /* its nodes did not know it */
+    bool told_left;                    /* that its processes are left */
+    char back[200];                    /* why it goes back into the queue; "": it does not */
     uint32_t at;                       /* its place in the list */
     struct stk_slurm_job *next, *prev; /* of those that time matters for */
     bool timed;
@@ -96,8 +105,12 @@ struct stk_slurm {
     struct stk_slurm_ask *asks; /* answers come in this order */
     uint32_t first_ask, n_asks, cap_asks;
     bool running, closing, ready, away, telling;
-    int64_t again_at, clean_at;
-    char why[512]; /* why Slurm cannot be reached; "": it can */
+    int64_t again_at, clean_at, back_at; /* ms */
+    int64_t contact_s;                   /* Unix: when Slurm was last heard of; 0: never */
+    int64_t remembers_s;                 /* Slurm knows ended jobs at least so long */
+    bool accounts, adopted;
+    struct stk_map refused; /* how often Slurm has refused a job in a row, by our number */
+    char why[512];          /* why Slurm cannot be reached; "": it can */
 };
 
 int64_t stk_slurm_ms(void);
@@ -112,6 +125,8 @@ void stk_slurm_link_close(struct stk_slurm *m); /* frees m when all handles are 
 int stk_slurm_ask(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
                   stk_slurm_answer_fn fn);
 void stk_slurm_ask_cancel(struct stk_slurm *m, const json_t *job); /* of a job as told */
+/* Jobs that were made anew and of which a start is still to be answered are in STK_S_ASKED. */
+void stk_slurm_asked_again(struct stk_slurm *m);
 
 /* ---- table.c: jobs that have leases, and jobs that Slurm has; every look is O(1) ---- */
 
@@ -122,7 +137,8 @@ struct stk_slurm_job *stk_slurm_find(const struct stk_slurm *m, stk_job_number n
 struct stk_slurm_job *stk_slurm_find_lease(const struct stk_slurm *m, stk_lease_id lease);
 /* Where it is now; one that does not just run is looked at with every tick. */
 void stk_slurm_move(struct stk_slurm_job *j, enum stk_slurm_where where);
-void stk_slurm_harder_at(struct stk_slurm_job *j, int64_t ms);
+void stk_slurm_verify_at(struct stk_slurm_job *j, int64_t ms);
+void stk_slurm_stopping(struct stk_slurm_job *j, const struct stk_stop *s);
 
 /* Takes in what is told of a job, in place of what was. NULL: no memory. */
 struct stk_slurm_seen *stk_slurm_see(struct stk_slurm *m, json_t *job, stk_job_number number);
@@ -156,18 +172,37 @@ void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message);
 void stk_slurm_job_look(struct stk_slurm *m, struct stk_slurm_job *j);
 void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cause cause,
                       int32_t code, const char *sentence);
+/* It has ended, as told by slurmctld or by accounting. False: that says nothing of an end. */
+bool stk_slurm_job_ended(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job);
 /* Our number of a job with our mark; 0: it is not ours. */
 stk_job_number stk_slurm_number(const struct stk_slurm *m, const json_t *job);
+stk_lease_id stk_slurm_lease_of(const struct stk_slurm *m, const json_t *job); /* 0: none */
+json_t *stk_slurm_comment(const struct stk_slurm *m, const struct stk_slurm_job *j);
 /* In Slurm's queue, held: it was stopped to make room. NULL: it is not. */
 const json_t *stk_slurm_waits_there(const struct stk_slurm *m, stk_job_number number);
 
+/* ---- lost.c: jobs that Slurm has lost, or forgotten ---- */
+
+void stk_slurm_lost(struct stk_slurm *m, struct stk_slurm_job *j);
+/* A slurmctld that was killed may think that a job runs of which its node knows nothing: after it
+ * is back, and for a while of those that start, the nodes are asked. */
+void stk_slurm_verify(struct stk_slurm_job *j);
+void stk_slurm_verify_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now);
+void stk_slurm_lost_tick(struct stk_slurm *m, struct stk_slurm_job *j);
+
 /* ---- start.c, stop.c ---- */
+
+/* "n1,n2": its nodes, or those of them that are up; malloc'ed. */
+char *stk_slurm_node_list(const struct stk_slurm *m, const struct stk_slurm_job *j, bool up);
+/* What is to be done again of a start. */
+void stk_slurm_start_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now);
+void stk_slurm_stop_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now);
 
 #define STK_SLURM_REST_MS 1100 /* Slurm kills a job that starts again in the second it ended in */
 
+/* The node takes nothing new: what Slurm was told to start there, and has not, goes elsewhere. */
+void stk_slurm_starts_on(struct stk_slurm *m, uint32_t node);
 void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j);
-/* Slurm was told to start it, and does not: it is taken back, with Slurm's reason. */
-void stk_slurm_give_up(struct stk_slurm *m, struct stk_slurm_job *j);
 void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j);
 void stk_slurm_put_back(struct stk_slurm *m, struct stk_slurm_job *j); /* held, in Slurm's queue */
 void stk_slurm_warn(struct stk_slurm *m, struct stk_slurm_job *j);     /* its own signal */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jobs.c - what Slurm says of jobs, and what that means for ours.
  *
- * A job of ours is known by its comment: "stoker MARK NUMBER". Slurm can lose a job that it has
- * acknowledged when its controller is killed soon after; such a job is sent once more. */
+ * A job of ours is known by its comment: "stoker MARK NUMBER LEASE". Slurm uses its own numbers
+ * again when it has lost its state, and remembers ended jobs for a while, also such of an earlier
+ * lease: only what is about the lease that a job has counts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/slurm/inner.h"
 
-#define LOST_MS 120000 /* one that Slurm has no trace of so soon after was never kept */
+#define NEW_MS 1000
 
 static const char *text(const json_t *o, const char *key)
 {
@@ -23,20 +24,46 @@ static bool is(const json_t *job, const char *state)
     return strcmp(text(job, "state"), state) == 0;
 }
 
-stk_job_number stk_slurm_number(const struct stk_slurm *m, const json_t *job)
+/* Number and lease of a job with our mark; number 0: it is not ours. */
+static stk_job_number read_comment(const struct stk_slurm *m, const json_t *job,
+                                   stk_lease_id *ret_lease)
 {
     static const char word[] = "stoker ";
     const char *s = text(job, "comment");
     size_t len = strlen(m->cfg.mark);
     unsigned long number;
+    char *end;
 
+    *ret_lease = 0;
     if (strncmp(s, word, sizeof(word) - 1) != 0)
         return 0;
     s += sizeof(word) - 1;
     if (strncmp(s, m->cfg.mark, len) != 0 || s[len] != ' ')
         return 0;
-    number = strtoul(s + len + 1, NULL, 10);
+    number = strtoul(s + len + 1, &end, 10);
+    if (*end == ' ')
+        *ret_lease = (stk_lease_id)strtoul(end + 1, NULL, 10);
     return number < UINT32_MAX ? (stk_job_number)number : 0;
+}
+
+stk_job_number stk_slurm_number(const struct stk_slurm *m, const json_t *job)
+{
+    stk_lease_id lease;
+
+    return read_comment(m, job, &lease);
+}
+
+stk_lease_id stk_slurm_lease_of(const struct stk_slurm *m, const json_t *job)
+{
+    stk_lease_id lease;
+
+    (void)read_comment(m, job, &lease);
+    return lease;
+}
+
+json_t *stk_slurm_comment(const struct stk_slurm *m, const struct stk_slurm_job *j)
+{
+    return json_sprintf("stoker %s %u %u", m->cfg.mark, j->number, j->lease);
 }
 
 void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cause cause,
@@ -51,6 +78,8 @@ void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cau
 
     if (j->where == STK_S_ENDED)
         return;
+    if (j->told_left && m->cfg.warn)
+        m->cfg.warn(m->cfg.ctx, j->number, NULL);
     stk_slurm_move(j, STK_S_ENDED);
     if (s)
         s->left_at = cause == STK_CAUSE_EVICTED ? stk_slurm_ms() : 0;
@@ -70,6 +99,8 @@ static void started(struct stk_slurm *m, struct stk_slurm_job *j)
     if (!j->told_started)
         m->base.emit(m->base.emit_ctx, &ev);
     j->told_started = true;
+    j->doubted = false;
+    stk_slurm_verify(j);
     if (j->stopping)
         stk_slurm_do_stop(m, j);
 }
@@ -113,30 +144,58 @@ static void ended(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *jo
     stk_slurm_exited(m, j, cause, code, sentence);
 }
 
-/* It waits in Slurm, although we had it started. */
+bool stk_slurm_job_ended(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
+{
+    enum stk_cause cause = cause_of(job);
+
+    if (cause == STK_CAUSE_NONE)
+        return false;
+    ended(m, j, job, cause);
+    return true;
+}
+
+/* It waits in Slurm, although we had it started. It is held, and once nothing of it is left on its
+ * nodes (a slurmctld that was killed may have forgotten that it runs) it is for the core to decide.
+ */
 static void is_back(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
 {
     if (json_is_true(json_object_get(job, "completing")))
         return;
     if (!json_is_true(json_object_get(job, "held"))) { /* Slurm requeued it: it is ours to start */
-        json_t *o =
-            json_pack("{s:s,s:I,s:b}", "op", "update", "job", (json_int_t)j->slurm, "hold", 1);
+        json_t *o = stk_slurm_request("update", j);
 
+        (void)json_object_set_new(o, "hold", json_true());
         (void)stk_slurm_ask(m, o, NULL, NULL);
         return; /* until it is; or runs again, where it was */
     }
     if (j->stopping && j->stop.cause == STK_CAUSE_CANCELLED)
         return; /* that is under way */
-    stk_slurm_exited(m, j, STK_CAUSE_EVICTED, 0,
-                     j->stopping ? "" : "Slurm stopped it and put it back into its queue");
+    if (j->stopping) {
+        stk_slurm_exited(m, j, STK_CAUSE_EVICTED, 0, "");
+        return;
+    }
+    if (!j->back[0] && j->told_started)
+        (void)snprintf(j->back, sizeof(j->back), "Slurm stopped it and put it back into its queue");
+    else if (!j->back[0])
+        (void)snprintf(j->back, sizeof(j->back), "Slurm did not start it: %.150s",
+                       text(job, "reason"));
+    stk_slurm_lost(m, j);
 }
 
-static void look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
+/* Whether what is told is about this lease. */
+static bool is_about(const struct stk_slurm *m, const struct stk_slurm_job *j, const json_t *job)
+{
+    return stk_slurm_lease_of(m, job) == j->lease && j->where != STK_S_ENDED &&
+           j->where != STK_S_UNSENT && j->where != STK_S_ASKED && j->where != STK_S_LOST;
+}
+
+/* 'fresh': Slurm has said so since it was told to start the job. */
+static void look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job, bool fresh)
 {
     enum stk_cause cause = cause_of(job);
     uint32_t slurm = (uint32_t)json_integer_value(json_object_get(job, "job"));
 
-    if (j->where == STK_S_ENDED || j->where == STK_S_UNSENT || j->where == STK_S_ASKED)
+    if (!is_about(m, j, job))
         return;
     if (j->slurm && j->slurm != slurm)
         return; /* how an earlier launch of it ended, that Slurm still remembers */
@@ -147,7 +206,8 @@ static void look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job
     } else if (is(job, "running")) {
         if (j->where == STK_S_SENT)
             started(m, j);
-    } else if (is(job, "pending") && (j->where == STK_S_RUNNING || j->requeued)) {
+    } else if (is(job, "pending") && (j->where == STK_S_RUNNING || j->requeued ||
+                                      (fresh && json_is_true(json_object_get(job, "held"))))) {
         is_back(m, j, job);
     }
 }
@@ -157,7 +217,7 @@ void stk_slurm_job_look(struct stk_slurm *m, struct stk_slurm_job *j)
     const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
 
     if (s)
-        look(m, j, s->job);
+        look(m, j, s->job, false);
 }
 
 const json_t *stk_slurm_waits_there(const struct stk_slurm *m, stk_job_number number)
@@ -169,23 +229,6 @@ const json_t *stk_slurm_waits_there(const struct stk_slurm *m, stk_job_number nu
 }
 
 /* ---- news ---- */
-
-static void lost(struct stk_slurm *m, struct stk_slurm_job *j)
-{
-    if (j->where == STK_S_UNSENT || j->where == STK_S_ASKED || j->where == STK_S_ENDED)
-        return;
-    if (j->stopping) {
-        stk_slurm_exited(m, j, j->stop.cause, 0, "");
-    } else if (!j->lost_once && !j->told_started && stk_slurm_ms() - j->sent_at < LOST_MS) {
-        stk_slurm_log(m, true, "job %u: Slurm lost it; it is sent again", j->number);
-        j->lost_once = true;
-        j->slurm = 0;
-        stk_slurm_move(j, STK_S_UNSENT);
-    } else {
-        stk_slurm_exited(m, j, STK_CAUSE_UNKNOWN, 0,
-                         "Slurm has no trace of it; how it ended is not known");
-    }
-}
 
 /* Of two with our number the later one counts: Slurm had lost the first, or it had ended. Slurm
  * may use numbers again, so when they were submitted comes first. */
@@ -216,6 +259,22 @@ static void theirs_news(struct stk_slurm *m, json_t *job, uint32_t slurm)
         stk_slurm_unsee(m, s);
 }
 
+/* It runs in Slurm and has no lease that says so: somebody released it, or its end crossed its
+ * start. It is put back, or ended when nobody waits for it. */
+static void stray(struct stk_slurm *m, const struct stk_slurm_seen *s)
+{
+    if (!m->adopted || !is(s->job, "running"))
+        return;
+    stk_slurm_log(m, true, "job %u runs in Slurm (its job %u) though it was not started; it is %s",
+                  s->number, s->slurm,
+                  m->cfg.lives && m->cfg.lives(m->cfg.ctx, s->number) ? "put back" : "ended");
+    if (m->cfg.lives && m->cfg.lives(m->cfg.ctx, s->number))
+        (void)stk_slurm_ask(m, json_pack("{s:s,s:I}", "op", "requeue", "job", (json_int_t)s->slurm),
+                            NULL, NULL);
+    else
+        stk_slurm_ask_cancel(m, s->job);
+}
+
 static void job_news(struct stk_slurm *m, json_t *job)
 {
     stk_job_number number = stk_slurm_number(m, job);
@@ -235,8 +294,11 @@ static void job_news(struct stk_slurm *m, json_t *job)
     }
     if (old && old->slurm != slurm)
         drop(m, old->job);
-    if (stk_slurm_see(m, job, number) && j)
-        look(m, j, job);
+    old = stk_slurm_see(m, job, number);
+    if (old && (!j || j->where == STK_S_ENDED || j->where == STK_S_UNSENT))
+        stray(m, old);
+    else if (old)
+        look(m, j, job, true);
 }
 
 static void forget(struct stk_slurm *m, struct stk_slurm_seen *s)
@@ -246,18 +308,35 @@ static void forget(struct stk_slurm *m, struct stk_slurm_seen *s)
 
     stk_slurm_unsee(m, s);
     if (gone)
-        lost(m, j);
+        stk_slurm_lost(m, j);
+}
+
+/* Sent so lately that an answer may be older; that it is gone would be told by itself. */
+static bool is_new(const struct stk_slurm *m, stk_job_number number)
+{
+    const struct stk_slurm_job *j = number ? stk_slurm_find(m, number) : NULL;
+
+    return j && j->where == STK_S_SENT && j->slurm && stk_slurm_ms() - j->sent_at < NEW_MS;
 }
 
 /* All was told anew: what was not is gone. */
 static void told_all(struct stk_slurm *m)
 {
     for (uint32_t i = m->n_seen; i-- > 0;)
-        if (m->seen[i].round != m->round)
+        if (m->seen[i].round != m->round && !is_new(m, m->seen[i].number))
             stk_slurm_unsee(m, &m->seen[i]);
-    for (uint32_t i = 0; i < m->n_jobs; i++)
-        if (!stk_slurm_seen_of(m, m->jobs[i]->number))
-            lost(m, m->jobs[i]);
+    for (uint32_t i = 0; i < m->n_jobs; i++) {
+        struct stk_slurm_job *j = m->jobs[i];
+        const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
+
+        stk_slurm_verify(j);
+        if (!s || stk_slurm_lease_of(m, s->job) != j->lease) {
+            stk_slurm_lost(m, j);
+        } else if (j->stopping && !j->harder_at) { /* a killed slurmctld may have forgotten */
+            j->requeued = false;
+            j->again_at = 1;
+        }
+    }
 }
 
 void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message)
@@ -284,6 +363,7 @@ void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message)
         m->telling = false;
         m->away = false;
         m->why[0] = '\0';
+        m->back_at = stk_slurm_ms();
         told_all(m);
         m->ready = true;
     }

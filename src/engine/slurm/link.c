@@ -56,6 +56,12 @@ static void take_away(struct stk_slurm *m, const json_t *o)
     stk_slurm_log(m, true, "Slurm: %s", m->why);
 }
 
+static void take_hello(struct stk_slurm *m, const json_t *o)
+{
+    m->remembers_s = json_integer_value(json_object_get(o, "remembers_s"));
+    m->accounts = json_is_true(json_object_get(o, "accounts"));
+}
+
 static void take_line(struct stk_slurm *m, const char *line, size_t len)
 {
     json_t *o = json_loadb(line, len, 0, NULL);
@@ -65,6 +71,8 @@ static void take_line(struct stk_slurm *m, const char *line, size_t len)
         stk_slurm_log(m, true, "stoker-libslurm said something strange");
     else if (strcmp(op, "answer") == 0)
         take_answer(m, o);
+    else if (strcmp(op, "hello") == 0)
+        take_hello(m, o);
     else if (strcmp(op, "away") == 0)
         take_away(m, o);
     else if (strcmp(op, "nodes") == 0 || strcmp(op, "partitions") == 0)

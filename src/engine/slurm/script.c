@@ -224,14 +224,13 @@ json_t *stk_slurm_describe(const struct stk_slurm *m, const struct stk_slurm_job
                            struct stk_err *err)
 {
     json_t *spec = json_loads(j->spec ? j->spec : "{}", 0, NULL), *o = NULL;
-    char *script = NULL, comment[192];
+    char *script = NULL;
 
     if (stk_slurm_check(spec, err) == 0)
         script = script_of(j, spec, err);
     if (script) {
-        (void)snprintf(comment, sizeof(comment), "stoker %s %u", m->cfg.mark, j->number);
-        o = json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:o,s:s,s:O?}", "op", "submit", "script",
-                      script, "name", text(spec, "name"), "comment", comment, "partition",
+        o = json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:o,s:s,s:O?}", "op", "submit", "script", script,
+                      "name", text(spec, "name"), "partition",
                       m->cfg.partitions[m->nodes[j->pieces[0].node.i].partition], "uid",
                       (json_int_t)number(spec, "uid", -1), "gid",
                       (json_int_t)number(spec, "gid", -1), "env", environment(j, spec), "workdir",

@@ -8,9 +8,11 @@
 #include "engine/slurm/inner.h"
 #include "sys/big.h"
 
-#define OPEN_MS 60000  /* everything is told within */
-#define START_MS 60000 /* Slurm has started what it was told to within */
+#define OPEN_MS 60000 /* everything is told within */
+#define SETTLE_MS                                                                                  \
+    3000 /* what an earlier life may have sent shows, or its processes are gone, within */
 #define CLEAN_MS 5000
+#define REFUSED_MS 1000 /* before what Slurm refused is tried again */
 
 void stk_slurm_log(const struct stk_slurm *m, bool trouble, const char *fmt, ...)
 {
@@ -43,6 +45,8 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
         return -ENOMEM;
     seen = stk_slurm_seen_of(m, s->number);
     j->not_before = seen && seen->left_at ? seen->left_at + STK_SLURM_REST_MS : 0;
+    if (stk_map_get(&m->refused, s->number) != UINT32_MAX)
+        j->not_before = stk_slurm_ms() + REFUSED_MS;
     stk_slurm_send(m, j);
     return 0;
 }
@@ -56,8 +60,7 @@ static void stop(struct stk_engine *e, stk_time now, const struct stk_stop *s)
     if (!j || j->id.i != s->job.i || j->where == STK_S_ENDED ||
         (j->stopping && j->stop.cause == STK_CAUSE_CANCELLED && s->cause != STK_CAUSE_CANCELLED))
         return;
-    j->stopping = true;
-    j->stop = *s;
+    stk_slurm_stopping(j, s);
     stk_slurm_do_stop(m, j);
 }
 
@@ -84,49 +87,67 @@ static void clean(struct stk_slurm *m)
     }
 }
 
+static void tick_job(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now)
+{
+    stk_slurm_verify_tick(m, j, now);
+    if (j->where == STK_S_LOST)
+        stk_slurm_lost_tick(m, j);
+    else if ((j->stopping || j->requeued) && (j->where == STK_S_SENT || j->where == STK_S_RUNNING))
+        stk_slurm_stop_tick(m, j, now);
+    else if (j->where == STK_S_UNSENT || j->where == STK_S_SENT)
+        stk_slurm_start_tick(m, j, now);
+}
+
 void stk_slurm_ticks(struct stk_slurm *m)
 {
     int64_t now = stk_slurm_ms();
-    int64_t most = m->cfg.start_ms ? m->cfg.start_ms : START_MS;
 
-    for (struct stk_slurm_job *j = m->timed, *next; j && m->ready && !m->away; j = next) {
+    if (!m->ready || m->away)
+        return;
+    m->contact_s = m->cfg.now(m->cfg.ctx) / STK_SECOND;
+    for (struct stk_slurm_job *j = m->timed, *next; j; j = next) {
         next = j->next;
-        if (j->where == STK_S_UNSENT)
-            stk_slurm_send(m, j);
-        else if (j->where == STK_S_SENT && !j->requeued && now - j->sent_at > most)
-            stk_slurm_give_up(m, j);
-        else if (j->harder_at && now >= j->harder_at && j->where == STK_S_RUNNING)
-            stk_slurm_put_back(m, j);
-        else if (j->harder_at && j->warn_at && now >= j->warn_at && j->where == STK_S_RUNNING)
-            stk_slurm_warn(m, j);
+        tick_job(m, j, now);
     }
-    if (m->ready && !m->away && m->cfg.lives && now >= m->clean_at) {
-        m->clean_at = now + CLEAN_MS;
+    if (now < m->clean_at)
+        return;
+    m->clean_at = now + CLEAN_MS;
+    if (m->cfg.contact)
+        m->cfg.contact(m->cfg.ctx);
+    if (m->cfg.lives)
         clean(m);
-    }
 }
 
 /* ---- after a restart ---- */
+
+/* As far as Slurm knows it is not running. */
+static void adopt_absent(struct stk_slurm *m, struct stk_slurm_job *j, const struct stk_adopt *a)
+{
+    if (!m->adopted) /* an earlier life may have sent it */
+        j->not_before = stk_slurm_ms() + SETTLE_MS;
+    if (a->state == STK_JOB_PLACED)
+        return; /* sent with the next tick */
+    if (stk_slurm_waits_there(m, j->number) && a->state == STK_JOB_RUNNING)
+        (void)snprintf(j->back, sizeof(j->back), "Slurm put it back into its queue");
+    stk_slurm_move(j, STK_S_SENT);
+    stk_slurm_lost(m, j);
+}
 
 static void adopt_one(struct stk_slurm *m, struct stk_slurm_job *j, const struct stk_adopt *a)
 {
     const struct stk_slurm_seen *seen = stk_slurm_seen_of(m, j->number);
 
-    j->stopping = a->state == STK_JOB_STOPPING;
-    j->stop = a->stop;
-    if (!seen || stk_slurm_waits_there(m, j->number)) {
-        if (j->stopping)
-            stk_slurm_exited(m, j, a->stop.cause, 0, "");
-        else if (a->state == STK_JOB_RUNNING && seen)
-            stk_slurm_exited(m, j, STK_CAUSE_EVICTED, 0, "Slurm put it back into its queue");
-        else if (a->state == STK_JOB_RUNNING)
-            stk_slurm_exited(m, j, STK_CAUSE_UNKNOWN, 0,
-                             "Slurm has no trace of it; how it ended is not known");
-        return; /* others are sent with the next tick */
+    if (a->state == STK_JOB_STOPPING)
+        stk_slurm_stopping(j, &a->stop);
+    j->told_started = a->state != STK_JOB_PLACED;
+    if (!seen || stk_slurm_lease_of(m, seen->job) != j->lease ||
+        stk_slurm_waits_there(m, j->number)) {
+        adopt_absent(m, j, a);
+        return;
     }
-    stk_slurm_move(j, a->state == STK_JOB_RUNNING || j->stopping ? STK_S_RUNNING : STK_S_SENT);
-    j->told_started = a->state == STK_JOB_RUNNING;
+    j->slurm = seen->slurm;
     j->sent_at = stk_slurm_ms();
+    stk_slurm_move(j, j->told_started ? STK_S_RUNNING : STK_S_SENT);
     stk_slurm_job_look(m, j);
     if (j->stopping && j->where != STK_S_ENDED)
         stk_slurm_do_stop(m, j);
@@ -154,6 +175,8 @@ static int adopt(struct stk_engine *e, stk_time now, const struct stk_adopt *lis
         if (s->number && !stk_slurm_find(m, s->number) && state && strcmp(state, "running") == 0)
             stk_slurm_ask_cancel(m, s->job);
     }
+    stk_slurm_asked_again(m);
+    m->adopted = true;
     return 0;
 }
 
@@ -230,6 +253,7 @@ int stk_engine_slurm_new(const struct stk_slurm_config *cfg, struct stk_engine *
     m->base.ops = &ops;
     m->mem = stk_big_mem;
     m->cfg = *cfg;
+    m->contact_s = cfg->contact_s;
     m->cfg.program = keep(m, cfg->program, &failed);
     m->cfg.conf = keep(m, cfg->conf, &failed);
     m->cfg.mark = keep(m, cfg->mark, &failed);

@@ -30,6 +30,11 @@ struct stk_slurm_config { /* strings are copied */
     void (*off)(void *ctx, uint32_t node, uint64_t mask);
     /* The core still has this job. */
     bool (*lives)(void *ctx, stk_job_number number);
+    /* Something that people should know of a job that goes on; NULL: no more. */
+    void (*warn)(void *ctx, stk_job_number number, const char *sentence);
+    /* Slurm is there; called every few seconds, so that whoever comes after us knows until when. */
+    void (*contact)(void *ctx);
+    int64_t contact_s; /* when it was last called in an earlier life, Unix; 0: never */
 };
 
 struct stk_slurm_node {    /* in the order of the core's nodes */

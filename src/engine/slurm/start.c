@@ -4,27 +4,47 @@
  * accounting and its log go on. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/slurm/inner.h"
 
-/* "n1,n2", and how many GPUs of each. */
-static int set_place(const struct stk_slurm *m, const struct stk_slurm_job *j, json_t *o)
+#define START_MS 60000 /* Slurm has started what it was told to within */
+#define KICK_MS 2000   /* how often Slurm is asked to look at what it has not started */
+#define MOST_REFUSED 3 /* in a row */
+#define REFUSED_MS 1000
+
+char *stk_slurm_node_list(const struct stk_slurm *m, const struct stk_slurm_job *j, bool up)
 {
-    uint32_t tasks = 0;
-    bool even = true;
-    char *nodes = NULL, gres[64];
+    char *nodes = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&nodes, &size);
 
     for (uint32_t i = 0; f && i < j->n_pieces; i++) {
-        (void)fprintf(f, "%s%s", i ? "," : "", m->nodes[j->pieces[i].node.i].name);
+        const struct stk_slurm_node *n = &m->nodes[j->pieces[i].node.i];
+
+        if (!up || n->up)
+            (void)fprintf(f, "%s%s", ftell(f) > 0 ? "," : "", n->name);
+    }
+    if (!f || fclose(f) != 0) {
+        free(nodes);
+        return NULL;
+    }
+    return nodes;
+}
+
+/* Its nodes, and how many GPUs of each. */
+static int set_place(const struct stk_slurm *m, const struct stk_slurm_job *j, json_t *o)
+{
+    uint32_t tasks = 0;
+    bool even = true;
+    char *nodes = stk_slurm_node_list(m, j, false), gres[64];
+
+    if (!nodes)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
         tasks += j->pieces[i].tasks;
         even = even && j->pieces[i].gpus == j->pieces[0].gpus &&
                j->pieces[i].tasks == j->pieces[0].tasks;
-    }
-    if (!f || fclose(f) != 0 || !nodes) {
-        free(nodes);
-        return -ENOMEM;
     }
     (void)json_object_set_new(o, "nodes", json_string(nodes));
     (void)json_object_set_new(o, "n_nodes", json_integer(j->n_pieces));
@@ -42,27 +62,77 @@ static int set_place(const struct stk_slurm *m, const struct stk_slurm_job *j, j
     return 0;
 }
 
-/* < 0: Slurm could not be asked, or said no. */
-static bool refused(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *answer)
+/* The job that waits in Slurm is ended: another takes its place. */
+static void send_anew(struct stk_slurm *m, struct stk_slurm_seen *s)
 {
-    const char *why = json_string_value(json_object_get(answer, "why"));
+    stk_slurm_ask_cancel(m, s->job);
+    stk_slurm_unsee(m, s);
+}
+
+static bool same_text(const json_t *a, const json_t *b, const char *key)
+{
+    const char *s = json_string_value(json_object_get(a, key)),
+               *t = json_string_value(json_object_get(b, key));
+
+    return strcmp(s ? s : "", t ? t : "") == 0;
+}
+
+/* A job that waits in Slurm can be moved to other nodes. Another number of nodes, tasks or GPUs of
+ * each cannot be told it: Slurm keeps some of what was before, and never starts it. */
+static bool same_shape(const json_t *there, const json_t *place)
+{
+    return json_integer_value(json_object_get(there, "nodes_wanted")) ==
+               json_integer_value(json_object_get(place, "n_nodes")) &&
+           json_integer_value(json_object_get(there, "tasks")) ==
+               json_integer_value(json_object_get(place, "tasks")) &&
+           same_text(there, place, "tres_per_node") && same_text(there, place, "tres_per_task");
+}
+
+/* Slurm said no. To a start of a job that waits there: it is sent anew, and that one ended. Else
+ * the core decides anew, a few times: what Slurm refuses for good is not tried for ever. */
+static void refuse(struct stk_slurm *m, struct stk_slurm_job *j, const char *why)
+{
+    struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
+    uint32_t n = stk_map_get(&m->refused, j->number);
     char sentence[512];
 
-    if (answer && json_is_true(json_object_get(answer, "ok")))
-        return false;
-    if (!answer) { /* what Slurm has made of it shows when all is told anew */
-        stk_slurm_move(j, STK_S_SENT);
-        return true;
-    }
     (void)snprintf(sentence, sizeof(sentence), "Slurm refused it: %.400s", why ? why : "no reason");
-    stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_NOT_STARTED, 0, sentence);
+    stk_slurm_log(m, true, "job %u: %s", j->number, sentence);
+    if (s && j->slurm && j->slurm == s->slurm && !j->stopping) {
+        send_anew(m, s);
+        j->slurm = 0;
+        stk_slurm_move(j, STK_S_UNSENT);
+        return;
+    }
+    n = n == UINT32_MAX ? 1 : n + 1;
+    if (n >= MOST_REFUSED || stk_map_reserve(&m->refused, &m->mem, m->refused.n + 1) < 0) {
+        stk_map_remove(&m->refused, j->number);
+        stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_NOT_STARTED, 0, sentence);
+        return;
+    }
+    stk_map_put(&m->refused, j->number, n);
+    stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_EVICTED, 0, sentence);
+}
+
+/* True: it was not started. */
+static bool refused(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *answer)
+{
+    if (answer && json_is_true(json_object_get(answer, "ok"))) {
+        stk_map_remove(&m->refused, j->number);
+        return false;
+    }
+    if (!answer || json_is_true(json_object_get(answer, "unanswered")))
+        stk_slurm_move(j, STK_S_SENT); /* what Slurm made of it shows when all is told anew */
+    else
+        refuse(m, j, json_string_value(json_object_get(answer, "why")));
     return true;
 }
 
 /* Until more is told of it: that it is gone can be told, too. */
 static void see_sent(struct stk_slurm *m, const struct stk_slurm_job *j)
 {
-    json_t *o = json_pack("{s:I,s:s}", "job", (json_int_t)j->slurm, "state", "pending");
+    json_t *o = json_pack("{s:I,s:s,s:o}", "job", (json_int_t)j->slurm, "state", "pending",
+                          "comment", stk_slurm_comment(m, j));
 
     if (o)
         (void)stk_slurm_see(m, o, j->number);
@@ -89,35 +159,76 @@ void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     const json_t *there = stk_slurm_waits_there(m, j->number);
     struct stk_err err = {""};
-    json_t *o;
+    json_t *o = NULL;
 
     if (!m->running || m->away || stk_slurm_ms() < j->not_before)
         return;
-    if (there)
+    if (there) {
         o = json_pack("{s:s,s:O}", "op", "start", "job", json_object_get(there, "job"));
-    else
+        if (set_place(m, j, o) == 0 && !same_shape(there, o)) {
+            send_anew(m, stk_slurm_seen_of(m, j->number));
+            json_decref(o);
+            there = NULL;
+        }
+    }
+    if (!there)
         o = stk_slurm_describe(m, j, &err);
     if (!o || set_place(m, j, o) < 0) {
         json_decref(o);
         stk_slurm_exited(m, j, STK_CAUSE_NOT_STARTED, 0, err.text[0] ? err.text : "out of memory");
         return;
     }
-    if (there)
-        j->slurm = (uint32_t)json_integer_value(json_object_get(there, "job"));
-    j->sent_at = stk_slurm_ms();
+    (void)json_object_set_new(o, "comment", stk_slurm_comment(m, j));
+    (void)json_object_set_new(o, "admin_comment", stk_slurm_comment(m, j));
+    j->slurm = there ? (uint32_t)json_integer_value(json_object_get(there, "job")) : 0;
+    j->sent_at = j->kicked_at = stk_slurm_ms();
     if (stk_slurm_ask(m, o, j, on_sent) == 0)
         stk_slurm_move(j, STK_S_ASKED);
 }
 
-void stk_slurm_give_up(struct stk_slurm *m, struct stk_slurm_job *j)
+/* Slurm was told to start it, and does not: it is held there, and then the core decides anew. */
+static void give_up(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
     const char *reason = s ? json_string_value(json_object_get(s->job, "reason")) : NULL;
-    char sentence[256];
 
-    (void)snprintf(sentence, sizeof(sentence), "Slurm did not start it: %.200s",
-                   reason && *reason ? reason : "it does not say why");
-    stk_slurm_log(m, true, "job %u: %s", j->number, sentence);
+    if (!j->back[0])
+        (void)snprintf(j->back, sizeof(j->back), "Slurm did not start it: %.150s",
+                       reason && *reason ? reason : "it does not say why");
+    stk_slurm_log(m, true, "job %u: %s", j->number, j->back);
     stk_slurm_put_back(m, j);
-    stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_EVICTED, 0, sentence);
+}
+
+void stk_slurm_starts_on(struct stk_slurm *m, uint32_t node)
+{
+    for (struct stk_slurm_job *j = m->timed; j; j = j->next)
+        for (uint32_t i = 0; i < j->n_pieces; i++)
+            if (j->pieces[i].node.i == node && j->where == STK_S_SENT && !j->back[0])
+                (void)snprintf(j->back, sizeof(j->back), "%.100s takes no jobs any more",
+                               m->nodes[node].name);
+}
+
+void stk_slurm_start_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now)
+{
+    int64_t most = m->cfg.start_ms ? m->cfg.start_ms : START_MS;
+
+    if (j->where == STK_S_UNSENT) {
+        stk_slurm_send(m, j);
+    } else if (now - j->sent_at > most || j->back[0]) {
+        give_up(m, j);
+    } else if (now - j->kicked_at > KICK_MS && j->slurm) {
+        j->kicked_at = now;
+        (void)stk_slurm_ask(m, stk_slurm_request("release", j), NULL, NULL);
+    }
+}
+
+void stk_slurm_asked_again(struct stk_slurm *m)
+{
+    for (uint32_t i = m->first_ask; i < m->n_asks; i++) {
+        struct stk_slurm_job *j = stk_slurm_find(m, m->asks[i].number);
+
+        if (m->asks[i].fn == on_sent && j && j->lease == m->asks[i].lease &&
+            j->where == STK_S_UNSENT)
+            stk_slurm_move(j, STK_S_ASKED);
+    }
 }

@@ -9,6 +9,7 @@
 #define NO_SIGNAL (-1)
 #define FRESH_MS 10000 /* its script has begun by then */
 #define WARN_MS 1000
+#define AGAIN_MS 1000
 
 /* Signal and seconds of a warning; NO_SIGNAL: it wants none. */
 static int warning_of(const struct stk_slurm_job *j, int64_t *ret_s)
@@ -31,16 +32,30 @@ json_t *stk_slurm_request(const char *op, const struct stk_slurm_job *j)
     return json_pack("{s:s,s:I}", "op", op, "job", (json_int_t)j->slurm);
 }
 
+/* What could not be done is tried again: Slurm was away, or the job is just starting or ending. */
+static void on_stopped(struct stk_slurm_job *j, const json_t *answer)
+{
+    if (!answer || !json_is_true(json_object_get(answer, "ok")))
+        j->again_at = stk_slurm_ms() + AGAIN_MS;
+}
+
+static void ask(struct stk_slurm *m, struct stk_slurm_job *j, json_t *take_request)
+{
+    j->again_at = 0;
+    if (stk_slurm_ask(m, take_request, j, on_stopped) < 0)
+        j->again_at = stk_slurm_ms() + AGAIN_MS;
+}
+
 /* Out of Slurm's hands, and held there. */
 void stk_slurm_put_back(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     json_t *o = stk_slurm_request(j->where == STK_S_RUNNING ? "requeue" : "update", j);
 
-    stk_slurm_harder_at(j, 0);
+    j->harder_at = 0;
     j->requeued = true;
     if (j->where != STK_S_RUNNING)
         (void)json_object_set_new(o, "hold", json_true());
-    (void)stk_slurm_ask(m, o, NULL, NULL);
+    ask(m, j, o);
 }
 
 void stk_slurm_warn(struct stk_slurm *m, struct stk_slurm_job *j)
@@ -61,10 +76,10 @@ void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j)
         stk_slurm_exited(m, j, j->stop.cause, 0, "stopped before it was started");
         return;
     }
-    if (j->where == STK_S_ASKED || j->where == STK_S_ENDED)
+    if (j->where == STK_S_ASKED || j->where == STK_S_ENDED || j->where == STK_S_LOST)
         return; /* when the answer comes */
     if (j->stop.cause == STK_CAUSE_CANCELLED) {
-        (void)stk_slurm_ask(m, stk_slurm_request("cancel", j), NULL, NULL);
+        ask(m, j, stk_slurm_request("cancel", j));
         return;
     }
     if (j->stop.kill || j->where != STK_S_RUNNING || warning_of(j, &seconds) == NO_SIGNAL) {
@@ -72,5 +87,21 @@ void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j)
         return;
     }
     stk_slurm_warn(m, j);
-    stk_slurm_harder_at(j, stk_slurm_ms() + seconds * 1000);
+    j->harder_at = stk_slurm_ms() + seconds * 1000;
+}
+
+void stk_slurm_stop_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now)
+{
+    bool again = j->again_at && now >= j->again_at;
+
+    if (j->harder_at && now >= j->harder_at && j->where == STK_S_RUNNING) {
+        stk_slurm_put_back(m, j);
+    } else if (again && j->requeued) {
+        stk_slurm_put_back(m, j);
+    } else if (again) {
+        j->harder_at = 0;
+        stk_slurm_do_stop(m, j);
+    } else if (j->harder_at && j->warn_at && now >= j->warn_at && j->where == STK_S_RUNNING) {
+        stk_slurm_warn(m, j);
+    }
 }

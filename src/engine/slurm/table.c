@@ -27,7 +27,8 @@ struct stk_slurm_job *stk_slurm_find_lease(const struct stk_slurm *m, stk_lease_
 /* In the list of those that time matters for, or not. */
 static void sort_in(struct stk_slurm_job *j)
 {
-    bool timed = j->harder_at != 0 || j->where == STK_S_UNSENT || j->where == STK_S_SENT;
+    bool timed =
+        j->stopping || j->where == STK_S_UNSENT || j->where == STK_S_SENT || j->where == STK_S_LOST;
     struct stk_slurm *m = j->m;
 
     timed = timed && j->where != STK_S_ENDED;
@@ -58,9 +59,16 @@ void stk_slurm_move(struct stk_slurm_job *j, enum stk_slurm_where where)
     sort_in(j);
 }
 
-void stk_slurm_harder_at(struct stk_slurm_job *j, int64_t ms)
+void stk_slurm_verify_at(struct stk_slurm_job *j, int64_t ms)
 {
-    j->harder_at = ms;
+    j->verify_at = ms;
+    sort_in(j);
+}
+
+void stk_slurm_stopping(struct stk_slurm_job *j, const struct stk_stop *s)
+{
+    j->stopping = true;
+    j->stop = *s;
     sort_in(j);
 }
 
@@ -217,4 +225,5 @@ void stk_slurm_table_free(struct stk_slurm *m)
     stk_map_done(&m->by_lease, &m->mem);
     stk_map_done(&m->seen_by_slurm, &m->mem);
     stk_map_done(&m->seen_by_number, &m->mem);
+    stk_map_done(&m->refused, &m->mem);
 }
