@@ -145,10 +145,25 @@ class Cluster:
         with open(f"{self.folder}/pid/ctld") as f:
             os.kill(int(f.read()), signal.SIGKILL)
 
-    def stop_node(self, name):
-        """kill -9 of its slurmd, and Slurm is told."""
+    def processes(self, name, folder):
+        """Those of jobs on the node that were started in the folder; each after the one that watches over it."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    there = f"SLURMD_NODENAME={name}".encode() in f.read().split(b"\0")
+                if there and os.readlink(f"/proc/{pid}/cwd") == str(folder):
+                    with open(f"/proc/{pid}/stat") as f:
+                        found += [int(f.read().rsplit(")", 1)[1].split()[1]), int(pid)]
+        return [pid for pid in found if pid > 1]
+
+    def stop_node(self, name, folder=None):
+        """kill -9 of its slurmd, and of jobs' processes that were started in this folder; Slurm is told."""
         with open(f"{self.folder}/pid/{name}") as f:
             os.kill(int(f.read()), signal.SIGKILL)
+        for pid in self.processes(name, folder) if folder else []:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
         self.run("scontrol", "update", f"nodename={name}", "state=down", "reason=killed")
 
     def start_node(self, name):

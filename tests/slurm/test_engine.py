@@ -105,7 +105,7 @@ def test_a_job_gives_way_saves_and_goes_on(daemon, tmp_path):
         daemon.until(n, "running")
     first = daemon.job(low)["slurm"]["job"]
     out = tmp_path / f"stoker-{low}.out"
-    wait_for(lambda: read(out) == "start 0\n")
+    wait_for(lambda: out.exists() and read(out) == "start 0\n")
     high = daemon.submit(command=["/bin/true"], gpus=8, tier="critical", priority=1000, workdir=str(tmp_path))
     assert daemon.wait(high)["cause"] == "completed"
     job = daemon.until(low, "running")

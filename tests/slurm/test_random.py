@@ -133,7 +133,7 @@ class Run:
     def node_fails(self):
         name = f"n{self.r.randrange(1, self.cluster.nodes + 1)}"
         if self.controller and name not in self.down and len(self.down) < 2:
-            self.cluster.stop_node(name)
+            self.cluster.stop_node(name, self.work)
             self.down.add(name)
 
     def node_returns(self):
