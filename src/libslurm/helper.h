@@ -93,9 +93,9 @@ const char *stk_slurm_state_name(uint32_t state); /* "running" */
 
 /* ---- left.c, past.c: jobs that slurmctld has lost or forgotten ---- */
 
-json_t *stk_slurm_left(json_t *request); /* nodes with processes of a job */
-json_t *stk_slurm_past(json_t *request); /* what accounting says of it */
-bool stk_slurm_accounts(void);           /* there is accounting */
+json_t *stk_slurm_left(json_t *o); /* nodes with processes of a job */
+json_t *stk_slurm_past(json_t *o); /* what accounting says of it */
+bool stk_slurm_accounts(void);     /* there is accounting */
 
 /* ---- work.c: what the daemon asks for ---- */
 

@@ -93,10 +93,9 @@ void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j)
 void stk_slurm_stop_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now)
 {
     bool again = j->again_at && now >= j->again_at;
+    bool harder = j->harder_at && now >= j->harder_at && j->where == STK_S_RUNNING;
 
-    if (j->harder_at && now >= j->harder_at && j->where == STK_S_RUNNING) {
-        stk_slurm_put_back(m, j);
-    } else if (again && j->requeued) {
+    if (harder || (again && j->requeued)) {
         stk_slurm_put_back(m, j);
     } else if (again) {
         j->harder_at = 0;
