@@ -154,6 +154,7 @@ void stk_api_free(struct stk_api *a)
         return;
     stk_api_questions_free(a);
     stk_http_free(a->http);
+    stk_looks_free(a);
     uv_close((uv_handle_t *)a->tick, free_handle);
     uv_close((uv_handle_t *)a->feed_timer, free_handle);
     json_decref(a->sample);

@@ -10,6 +10,7 @@
 #define STK_API_PAGE 100u      /* rows of a list, when not said */
 #define STK_API_MAX_PAGE 1000u /* ... at most */
 
+struct stk_looks;
 struct stk_wait; /* wait.c: a request that waits for a job */
 struct stk_feed; /* events.c: a stream of events */
 struct stk_tail; /* log.c: a log that is followed */
@@ -41,6 +42,7 @@ struct stk_api {
         stk_job_number array;
         uint32_t at_once;
     } array_limit;
+    struct stk_looks *looks;        /* look.c; NULL: nobody has asked yet */
     struct stk_line *line;          /* NULL: nobody has looked yet */
     struct stk_question *questions; /* in line; only the first may run */
     int64_t last_question;          /* its id; 0: not looked up yet */
@@ -87,6 +89,7 @@ void stk_api_reply(void *ctx, int status, json_t *take_body); /* stk_reply_fn of
 
 /* metrics.c: at most so old that it does not matter. */
 const struct stk_api_reasons *stk_api_reasons(struct stk_api *a);
+void stk_looks_free(struct stk_api *a); /* look.c */
 void stk_line_free(struct stk_line *l); /* line.c; NULL is a no-op */
 
 /* events.c: an event of the journal as it is shown, a new reference; NULL: it is not shown. */

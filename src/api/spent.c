@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spent.c - the jobs of a period added up: by tenant, user or queue, and by name. A job counts with
  * the part of its time that lies in the period; what was measured of it is shared out in the same
- * way. The latest 50,000 that ended are looked at, for nobody is served meanwhile. */
+ * way. Who brings the jobs is look.c. */
 #include "api/spent.h"
 
 #include <math.h>
@@ -13,14 +13,6 @@
 #include "series/series.h"
 
 #define MAX_WAITS 50000u
-
-struct look {
-    struct stk_api *a;
-    struct stk_spent *s;
-    enum stk_spent_by by;
-    stk_job_number last;
-    uint32_t page;
-};
 
 static void copy(char *to, size_t size, const char *from)
 {
@@ -157,19 +149,18 @@ static double share_of(const struct stk_spent *s, const struct stk_record *r, st
     return b <= a ? 0 : (double)(b - a) / (double)(to - from);
 }
 
-static void add_job(struct look *w, const struct stk_record *r, stk_time run)
+void stk_spent_add(struct stk_spent *s, struct stk_api *a, const struct stk_record *r, stk_time run)
 {
-    struct stk_spent *s = w->s;
     double gpus = r->gpu_milli ? (double)r->gpus * r->gpu_milli / 1000 : (double)r->gpus;
-    double share = share_of(s, r, stk_api_now(w->a)), wait = -1;
-    const char *of = w->by == STK_BY_USER ? r->user : w->by == STK_BY_QUEUE ? r->queue : r->tenant;
+    double share = share_of(s, r, stk_api_now(a)), wait = -1;
+    const char *of = s->by == STK_BY_USER ? r->user : s->by == STK_BY_QUEUE ? r->queue : r->tenant;
     struct stk_spent_group *g = group_of(s, of ? of : "");
     struct stk_spent_job j;
 
-    stk_spent_job(w->a, r->number, gpus, run, &j);
+    stk_spent_job(a, r->number, gpus, run, &j);
     j.gpu_h *= share;
     j.kwh = j.kwh > 0 ? j.kwh * share : j.kwh;
-    j.money = stk_spent_money(w->a, j.gpu_h, j.kwh);
+    j.money = stk_spent_money(a, j.gpu_h, j.kwh);
     if (r->first_started >= s->since && r->first_started < s->until)
         wait = (double)(r->first_started - r->submitted) / 1e6;
     s->n_jobs++;
@@ -180,50 +171,9 @@ static void add_job(struct look *w, const struct stk_record *r, stk_time run)
     add_rows(s, r, &j, wait);
 }
 
-static int on_record(void *ctx, const struct stk_record *r)
-{
-    struct look *w = ctx;
-
-    w->last = r->number;
-    w->page++;
-    add_job(w, r, r->served);
-    return 0;
-}
-
-static int look_ended(struct look *w, struct stk_err *err)
-{
-    struct stk_history_query q = {.since = w->s->since, .limit = STK_STORE_MAX_PAGE};
-    int rc;
-
-    do {
-        w->page = 0;
-        rc = stk_store_history(stk_live_store(w->a->cfg.live), &q, on_record, w, err);
-        q.before = w->last;
-    } while (rc == 0 && w->page == STK_STORE_MAX_PAGE && w->s->n_jobs < STK_SPENT_JOBS);
-    w->s->truncated = w->page == STK_STORE_MAX_PAGE;
-    return rc;
-}
-
-static void look_running(struct look *w)
-{
-    const struct stk_state *s = stk_core_state(stk_live_core(w->a->cfg.live));
-    stk_time now = stk_api_now(w->a);
-
-    for (uint32_t i = 0; i < s->n_jobs; i++) {
-        const struct stk_entry *e =
-            s->jobs[i].lease ? stk_live_entry(w->a->cfg.live, s->jobs[i].number) : NULL;
-
-        if (e)
-            add_job(w, &e->rec, stk_job_served(&s->jobs[i], now));
-    }
-}
-
-int stk_spent_look(struct stk_api *a, stk_time since, stk_time until, enum stk_spent_by by,
-                   struct stk_spent **ret, struct stk_err *err)
+struct stk_spent *stk_spent_new(stk_time since, stk_time until, enum stk_spent_by by)
 {
     struct stk_spent *s = calloc(1, sizeof(*s));
-    struct look w = {.a = a, .s = s, .by = by};
-    int rc;
 
     if (s) {
         s->group = calloc(STK_SPENT_GROUPS, sizeof(*s->group));
@@ -231,17 +181,12 @@ int stk_spent_look(struct stk_api *a, stk_time since, stk_time until, enum stk_s
     }
     if (!s || !s->group || !s->kind) {
         stk_spent_free(s);
-        return stk_err_set(err, -ENOMEM, "out of memory");
+        return NULL;
     }
     s->since = since;
     s->until = until;
-    look_running(&w);
-    rc = look_ended(&w, err);
-    if (rc < 0)
-        stk_spent_free(s);
-    else
-        *ret = s;
-    return rc;
+    s->by = by;
+    return s;
 }
 
 void stk_spent_free(struct stk_spent *s)
@@ -269,7 +214,9 @@ double stk_spent_wait(struct stk_spent_group *g, double share)
 
     if (g->n_wait == 0)
         return -1;
-    qsort(g->wait, g->n_wait, sizeof(*g->wait), by_size);
+    if (g->n_sorted != g->n_wait)
+        qsort(g->wait, g->n_wait, sizeof(*g->wait), by_size);
+    g->n_sorted = g->n_wait;
     at = (uint32_t)ceil(share * g->n_wait);
     return (double)g->wait[at > 0 ? at - 1 : 0];
 }

@@ -50,7 +50,7 @@ struct stk_spent_group {
         active_h; /* measured: GPU-hours of which is known how many were used */
     double kwh;
     float *wait; /* seconds of those that started */
-    uint32_t n_wait, cap_wait;
+    uint32_t n_wait, cap_wait, n_sorted;
 };
 
 struct stk_spent_kind { /* jobs of one user with one name: often the same again and again */
@@ -71,6 +71,7 @@ struct stk_spent_row { /* a job that stands out */
 
 struct stk_spent {
     stk_time since, until;
+    enum stk_spent_by by;
     struct stk_spent_group all, *group;
     uint32_t n_groups;
     struct stk_spent_kind *kind;
@@ -83,9 +84,11 @@ struct stk_spent {
     uint32_t n_jobs;
 };
 
-int stk_spent_look(struct stk_api *a, stk_time since, stk_time until, enum stk_spent_by by,
-                   struct stk_spent **ret, struct stk_err *err);
+struct stk_spent *stk_spent_new(stk_time since, stk_time until, enum stk_spent_by by); /* or NULL */
 void stk_spent_free(struct stk_spent *s);
+/* One more job, which has run for so long. */
+void stk_spent_add(struct stk_spent *s, struct stk_api *a, const struct stk_record *r,
+                   stk_time run);
 /* Of those that started; -1: none did. Sorts. */
 double stk_spent_wait(struct stk_spent_group *g, double share);
 json_t *stk_spent_show_group(const struct stk_api *a, struct stk_spent_group *g);
@@ -101,15 +104,30 @@ struct stk_spent_heat {
     struct stk_spent_cell cell[7][24]; /* Monday first, local time */
     struct stk_spent_cell all;
     double hours;   /* measured */
-    double kwh;     /* -1: not measured */
+    double kwh;     /* < 0, as it is at first: not measured */
     double gpus;    /* at the end */
     double waiting; /* jobs, mean */
 };
-int stk_spent_heat(struct stk_api *a, stk_time since, stk_time until, struct stk_spent_heat *ret,
-                   struct stk_err *err);
+/* Adds what was measured from 'since' on, which ends with a quarter of an hour, up to 'until': so
+ * much that it takes a few milliseconds at most. Where it ends; < 0: it failed. */
+stk_time stk_spent_heat(struct stk_api *a, stk_time since, stk_time until,
+                        struct stk_spent_heat *io, struct stk_err *err);
 
 /* advise.c: [{"kind", "text", "evidence", "gpu_hours", "money", "jobs"}] */
 json_t *stk_spent_advise(const struct stk_api *a, const struct stk_spent *s,
                          const struct stk_spent_heat *h);
+
+/* ---- looking (look.c) ---- */
+
+struct stk_look;
+struct stk_look_for {
+    stk_time since, until;
+    enum stk_spent_by by;
+    uint32_t days; /* > 0: up to now, and an answer that is a little old will do */
+    /* What is answered; a new reference. */
+    json_t *(*show)(struct stk_api *a, struct stk_spent *s, const struct stk_spent_heat *h);
+};
+/* Answers the request when the period was looked at, a slice at a time. */
+void stk_look(struct stk_api *a, struct stk_request *r, const struct stk_look_for *what);
 
 #endif

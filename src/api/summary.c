@@ -87,13 +87,12 @@ static json_t *show_groups(const struct stk_api *a, struct stk_spent *s)
     return list;
 }
 
-static json_t *show(const struct stk_api *a, struct stk_spent *s, const struct stk_spent_heat *h,
-                    enum stk_spent_by by)
+static json_t *show(struct stk_api *a, struct stk_spent *s, const struct stk_spent_heat *h)
 {
     static const char *const words[] = {"tenant", "user", "queue"};
     const struct stk_live_config *c = stk_live_config(a->cfg.live);
     json_t *o = json_pack("{s:o,s:o,s:s,s:s,s:s,s:b}", "since", stk_show_time(s->since), "until",
-                          stk_show_time(s->until), "by", words[by], "host", c->nodes[0].name,
+                          stk_show_time(s->until), "by", words[s->by], "host", c->nodes[0].name,
                           "policy", c->policy, "truncated", s->truncated);
 
     (void)json_object_set_new(o, "price", stk_spent_price(a));
@@ -108,25 +107,18 @@ static json_t *show(const struct stk_api *a, struct stk_spent *s, const struct s
 
 void stk_do_summary(void *ctx, struct stk_request *r)
 {
-    struct stk_api *a = ctx;
-    uint64_t now = (uint64_t)(stk_api_now(a) / STK_SECOND) + 1, since, until;
-    struct stk_spent_heat h;
-    struct stk_spent *s = NULL;
-    struct stk_err err = {""};
-    enum stk_spent_by by;
-    int rc;
+    uint64_t now = (uint64_t)(stk_api_now(ctx) / STK_SECOND) + 1, since, until;
+    struct stk_look_for what = {.show = show};
 
-    if (read_by(r, &by) < 0 || stk_request_number(r, "since", now - WEEK, MAX_TIME, &since) < 0 ||
+    if (read_by(r, &what.by) < 0 ||
+        stk_request_number(r, "since", now - WEEK, MAX_TIME, &since) < 0 ||
         stk_request_number(r, "until", now, MAX_TIME, &until) < 0)
         return;
-    rc = stk_spent_heat(a, (stk_time)since * STK_SECOND, (stk_time)until * STK_SECOND, &h, &err);
-    rc = rc < 0 ? rc
-                : stk_spent_look(a, (stk_time)since * STK_SECOND, (stk_time)until * STK_SECOND, by,
-                                 &s, &err);
-    if (rc < 0) {
-        stk_api_fail(r, rc, &err);
+    if (until <= since) {
+        stk_request_error(r, 400, NULL, "until must be after since");
         return;
     }
-    stk_request_json(r, 200, show(a, s, &h, by));
-    stk_spent_free(s);
+    what.since = (stk_time)since * STK_SECOND;
+    what.until = (stk_time)until * STK_SECOND;
+    stk_look(ctx, r, &what);
 }

@@ -11,8 +11,8 @@
 
 #define DAY (INT64_C(86400) * STK_SECOND)
 #define KEPT (401 * DAY)
-#define PART (100 * DAY) /* read at once */
-#define POINTS 2000      /* of the steps of a job */
+#define PART (15 * DAY) /* read at once */
+#define POINTS 2000     /* of the steps of a job */
 
 static double or_zero(float v)
 {
@@ -50,42 +50,26 @@ static void add_point(struct stk_spent_heat *h, const struct stk_series_result *
         h->kwh = (h->kwh < 0 ? 0 : h->kwh) + (double)power * hours / 1000;
 }
 
-/* As much as one answer may have. */
-static int add_part(struct stk_api *a, stk_time since, stk_time until, struct stk_spent_heat *h,
-                    struct stk_err *err)
+stk_time stk_spent_heat(struct stk_api *a, stk_time since, stk_time until,
+                        struct stk_spent_heat *io, struct stk_err *err)
 {
-    struct stk_series_query q = {.kind = STK_SERIES_CLUSTER,
-                                 .since = since,
-                                 .until = until,
-                                 .step = STK_SERIES_QUARTER,
-                                 .now = stk_api_now(a)};
+    const stk_time now = stk_api_now(a), first = now - KEPT, last = now + STK_SERIES_QUARTER;
+    const stk_time from = since < first ? first - first % STK_SERIES_QUARTER : since;
+    struct stk_series_query q = {
+        .kind = STK_SERIES_CLUSTER, .since = from, .step = STK_SERIES_QUARTER, .now = now};
     struct stk_series_result r = {0};
-    int rc = stk_series_fit(a->series, &q, 1, err);
+    int rc;
 
+    q.until = until < last ? until : last;
+    if (q.until <= q.since)
+        return until;
+    q.until = q.until - q.since > PART ? q.since + PART : q.until;
+    rc = stk_series_fit(a->series, &q, 1, err);
     rc = rc < 0 ? rc : stk_series_read(a->series, stk_live_store(a->cfg.live), &q, &r, err);
     for (uint32_t i = 0; rc == 0 && i < r.points; i++)
-        add_point(h, &r, i);
+        add_point(io, &r, i);
     free(r.value);
-    return rc;
-}
-
-int stk_spent_heat(struct stk_api *a, stk_time since, stk_time until, struct stk_spent_heat *ret,
-                   struct stk_err *err)
-{
-    const stk_time now = stk_api_now(a), kept = now - KEPT;
-    int rc = 0;
-
-    *ret = (struct stk_spent_heat){.kwh = -1};
-    if (until <= since)
-        return stk_err_set(err, -EINVAL, "until must be after since");
-    since = since < kept ? kept : since;
-    since -= since % STK_SERIES_QUARTER; /* parts meet */
-    until = until < now + STK_SERIES_QUARTER ? until : now + STK_SERIES_QUARTER;
-    for (stk_time at = since; at < until && rc == 0; at += PART)
-        rc = add_part(a, at, at + PART < until ? at + PART : until, ret, err);
-    if (ret->all.n > 0)
-        ret->waiting /= ret->all.n;
-    return rc;
+    return rc < 0 ? rc : q.until;
 }
 
 static json_t *show_cells(const struct stk_spent_heat *h)
@@ -153,37 +137,32 @@ static json_t *show_throughput(struct stk_api *a, const struct stk_spent *s)
     return list;
 }
 
-void stk_do_usage(void *ctx, struct stk_request *r)
+static json_t *show(struct stk_api *a, struct stk_spent *s, const struct stk_spent_heat *h)
 {
-    struct stk_api *a = ctx;
-    stk_time now = stk_api_now(a);
-    struct stk_spent_heat h;
-    struct stk_spent *s = NULL;
-    struct stk_err err = {""};
     json_t *groups = json_array();
-    uint64_t days;
-    int rc;
 
-    if (stk_request_number(r, "days", 28, 400, &days) < 0) {
-        json_decref(groups);
-        return;
-    }
-    days = days > 0 ? days : 28;
-    rc = stk_spent_heat(a, now - (stk_time)days * DAY, now, &h, &err);
-    rc = rc < 0 ? rc : stk_spent_look(a, now - (stk_time)days * DAY, now, STK_BY_TENANT, &s, &err);
-    if (rc < 0) {
-        json_decref(groups);
-        stk_api_fail(r, rc, &err);
-        return;
-    }
     for (uint32_t i = 0; i < s->n_groups; i++)
         (void)json_array_append_new(groups, stk_spent_show_group(a, &s->group[i]));
-    stk_request_json(
-        r, 200,
-        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o}", "since", json_real((double)s->since / 1e6),
-                  "until", json_real((double)s->until / 1e6), "cells", show_cells(&h), "tenants",
-                  groups, "recommendations", stk_spent_advise(a, s, &h), "throughput",
-                  show_throughput(a, s), "truncated", s->truncated, "currency",
-                  a->cost.currency ? json_string(a->cost.currency) : json_null()));
-    stk_spent_free(s);
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o}", "since",
+                     json_real((double)s->since / 1e6), "until", json_real((double)s->until / 1e6),
+                     "cells", show_cells(h), "tenants", groups, "recommendations",
+                     stk_spent_advise(a, s, h), "throughput", show_throughput(a, s), "truncated",
+                     s->truncated, "currency",
+                     a->cost.currency ? json_string(a->cost.currency) : json_null());
+}
+
+void stk_do_usage(void *ctx, struct stk_request *r)
+{
+    stk_time now = stk_api_now(ctx);
+    uint64_t days;
+
+    if (stk_request_number(r, "days", 28, 400, &days) < 0)
+        return;
+    days = days > 0 ? days : 28;
+    stk_look(ctx, r,
+             &(struct stk_look_for){.since = now - (stk_time)days * DAY,
+                                    .until = now,
+                                    .by = STK_BY_TENANT,
+                                    .days = (uint32_t)days,
+                                    .show = show});
 }

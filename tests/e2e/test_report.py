@@ -4,6 +4,7 @@ import getpass
 import json
 import re
 import subprocess
+import threading
 import time
 
 import jsonschema
@@ -131,3 +132,33 @@ def test_what_a_job_cost_and_how_well_it_used_its_gpus(daemon):
     assert daemon.stop() == 0
     daemon.start()
     assert daemon.job(idle)["efficiency"]["gpus_idle"] == 2
+
+
+def test_a_long_look_is_cut_into_slices_and_all_who_ask_get_the_same(daemon):
+    daemon.wait(daemon.submit(command=["/bin/true"], gpus=0, tenant="speech"))
+    assert daemon.stop() == 0
+    now = int(time.time())
+    past.many(daemon.state, 3000, now)
+    daemon.start()
+    running = [daemon.submit(command=SLEEP, gpus=1, tenant="speech", name=f"now-{i}") for i in range(2)]
+    for n in running:
+        daemon.until(n, "running")
+    path = f"/v1/report?since={now - 7 * 86400}&until={now + 60}&by=user"
+    gone = subprocess.Popen(["curl", "-s", "--unix-socket", str(daemon.socket), f"http://localhost{path}"], stdout=subprocess.DEVNULL)
+    gone.kill()
+    gone.wait()
+    answers = []
+    threads = [threading.Thread(target=lambda p=p: answers.append(daemon.get(p))) for p in [path] * 6 + ["/v1/usage?days=28"] * 3]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(60)
+    assert len(answers) == 9
+    reports = [a for a in answers if "waits" in a]
+    assert len(reports) == 6 and all(r["all"]["jobs"] == 3000 + 1 + 2 and not r["truncated"] for r in reports)
+    assert sum(g["jobs"] for g in reports[0]["groups"]) == 3003 and reports[0]["all"]["gpu_hours"] == pytest.approx(3000 * 4 / 6, rel=0.01)
+    assert daemon.stop() == 0  # also while somebody asks
+    daemon.start()
+    asking = subprocess.Popen(["curl", "-s", "--unix-socket", str(daemon.socket), f"http://localhost{path}"], stdout=subprocess.DEVNULL)
+    assert daemon.stop() == 0
+    asking.wait(60)

@@ -56,6 +56,16 @@ def add_job(db, number, job, end, tenant, spec):
         row(db, JOB, number, at, [float(gpus), gpus * util, util, 40000.0, 400.0, 2.0, 900.0, steps * (at + QUARTER - begin) / 3600])
 
 
+def many(state, n, now):
+    """So many jobs of four GPUs that ran ten minutes each, within some days."""
+    db = sqlite3.connect(f"{state}/stoker.db")
+    spec = db.execute("SELECT max(id) FROM spec").fetchone()[0]
+    for i in range(n):
+        add_job(db, FIRST + n - i, (f"job-{i % 700}", 0, 0, "", 4, 600, 0.5, 4, 100, 0), now - 9 * i, "", spec)
+    db.commit()
+    db.close()
+
+
 def invent(state, tenants, days=14):
     now = int(time.time())
     db = sqlite3.connect(f"{state}/stoker.db")
