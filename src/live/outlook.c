@@ -162,29 +162,37 @@ static void keep_place(void *ctx, uint32_t i, const struct stk_piece *pieces, ui
         o->pieces[o->n_pieces++] = pieces[k];
 }
 
-static int foresee(struct stk_live *l, const struct stk_core *core, const uint32_t *jobs,
-                   uint32_t n, struct stk_expected *ret, bool keep, struct stk_err *err)
+static struct stk_forecast_config how(struct stk_live *l, const struct stk_core *core)
 {
-    struct stk_forecast_config cfg = {
-        .where = keep ? keep_place : NULL,
+    return (struct stk_forecast_config){
         .now = now_of(l),
+        .predict = l->outlook.predict,
         .kind = kind_of,
         .ctx = l,
         .limited = true,
         .draws = stk_core_state(core)->n_jobs > MANY_JOBS ? FEW_DRAWS : STK_FORECAST_DRAWS,
         .most_events = MOST_EVENTS,
         .seed = 1};
-
-    if (prepare(l) < 0)
-        return stk_err_set(err, -ENOMEM, "out of memory for a forecast");
-    cfg.predict = l->outlook.predict;
-    return stk_forecast(core, &cfg, jobs, n, ret, err);
 }
 
 int stk_live_foresee(struct stk_live *l, const struct stk_core *core, const uint32_t *jobs,
                      uint32_t n, struct stk_expected *ret, struct stk_err *err)
 {
-    return foresee(l, core, jobs, n, ret, false, err);
+    struct stk_forecast_config cfg;
+
+    if (prepare(l) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory for a forecast");
+    cfg = how(l, core);
+    return stk_forecast(core, &cfg, jobs, n, ret, err);
+}
+
+/* Of our own jobs, and where they will start. */
+static int foresee(struct stk_live *l, const uint32_t *jobs, uint32_t n, struct stk_expected *ret)
+{
+    struct stk_forecast_config cfg = how(l, l->core);
+
+    cfg.where = keep_place;
+    return stk_forecast(l->core, &cfg, jobs, n, ret, NULL);
 }
 
 static bool waits(const struct stk_job *j)
@@ -250,7 +258,7 @@ static int make(struct stk_live *l, stk_job_number asked)
         n = who_waits(l, asked, slots);
     }
     if (rc == 0 && n > 0)
-        rc = foresee(l, l->core, slots, n, when, true, NULL);
+        rc = foresee(l, slots, n, when);
     if (rc == 0 && n > 0)
         correct(l, slots, n, now_of(l), when);
     o->n = rc < 0 ? 0 : n;
