@@ -18,27 +18,13 @@
 #include "core/core.h"
 #include "core/state.h"
 #include "policy/registry.h"
+#include "sys/big.h"
 
 #define GPUS 8
 #define RACK 32
 #define ZONE 64 /* racks */
 #define BIG 1024
 #define EVERY 16 /* decisions: the plain program is asked */
-
-static void *resize(void *ctx, void *p, size_t old, size_t size)
-{
-    char *q;
-
-    (void)ctx;
-    if (size == 0) {
-        free(p);
-        return NULL;
-    }
-    q = realloc(p, size);
-    if (q && size > old)
-        memset(q + old, 0, size - old);
-    return q;
-}
 
 static double now_us(void)
 {
@@ -204,7 +190,6 @@ static void init(struct bench *b, uint32_t nodes, uint32_t decisions)
                                   .place = stk_place_find("pack"),
                                   .preempt = stk_preempt_find("none"),
                                   .admit = stk_admit_find("possible")};
-    const struct stk_mem mem = {.resize = resize};
     struct stk_params params = {0};
     struct stk_err err;
 
@@ -224,7 +209,7 @@ static void init(struct bench *b, uint32_t nodes, uint32_t decisions)
              *s; s++)
             if (!((*s)->us = calloc(decisions + 1, sizeof(double))))
                 die("out of memory");
-    if (stk_core_new(&cfg, &mem, &b->core, &err) < 0)
+    if (stk_core_new(&cfg, &stk_big_mem, &b->core, &err) < 0)
         die(err.text);
     b->s = stk_core_state(b->core);
     free(specs);

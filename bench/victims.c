@@ -22,6 +22,7 @@
 #include "core/txn.h"
 #include "core/victims.h"
 #include "policy/registry.h"
+#include "sys/big.h"
 
 #define GPUS 8
 #define RACK 32
@@ -52,21 +53,6 @@ struct bench {
     stk_time now;
     uint32_t *who, n_who; /* candidates, cheapest GPU first */
 };
-
-static void *resize(void *ctx, void *p, size_t old, size_t size)
-{
-    char *q;
-
-    (void)ctx;
-    if (size == 0) {
-        free(p);
-        return NULL;
-    }
-    q = realloc(p, size);
-    if (q && size > old)
-        memset(q + old, 0, size - old);
-    return q;
-}
 
 static double now_us(void)
 {
@@ -326,7 +312,6 @@ static void init(struct bench *b, uint32_t nodes)
                                   .place = stk_place_find("pack"),
                                   .preempt = stk_preempt_find("tier"),
                                   .admit = stk_admit_find("possible")};
-    const struct stk_mem mem = {.resize = resize};
     struct stk_params params = {0};
     struct stk_err err;
 
@@ -338,7 +323,7 @@ static void init(struct bench *b, uint32_t nodes)
         die("out of memory");
     for (uint32_t i = 0; i < nodes; i++)
         specs[i] = (struct stk_node_spec){.gpus = GPUS, .rack = 1 + i / RACK};
-    if (stk_core_new(&cfg, &mem, &b->core, &err) < 0)
+    if (stk_core_new(&cfg, &stk_big_mem, &b->core, &err) < 0)
         die(err.text);
     b->s = (struct stk_state *)(uintptr_t)stk_core_state(b->core);
     free(specs);

@@ -14,6 +14,7 @@
 int stk_index_build(struct stk_state *s, const struct stk_node_spec *specs, uint32_t n,
                     uint32_t n_pools, struct stk_err *err);
 void stk_index_memory(struct stk_state *s, struct stk_visit *v); /* core/blocks.h */
+void stk_index_file(struct stk_state *s, uint32_t node); /* into its bucket, while that is built */
 
 /* What a piece of this demand uses of that of which a task asks for so much: CPU, memory. */
 static inline uint64_t stk_use_share(const struct stk_demand *d, const struct stk_piece *p,
