@@ -2,13 +2,14 @@
 // The page What if: a question from the form to the answer, variants, imported pasts, stopping one, and
 // what is refused. stoker-whatif is the real one, behind a gate that holds it while a file is there.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { open, VIEWS } from "./browser.mjs";
-import { BUILD, Daemon } from "./daemon.mjs";
+import { BUILD, Daemon, ROOT } from "./daemon.mjs";
 
 const HERE = dirname(fileURLToPath(import.meta.url)), SACCT = join(HERE, "data/sacct.txt");
 const CONFIG = `policy: {bundle: fifo}
@@ -238,5 +239,45 @@ describe("what if", { timeout: 300000 }, () => {
                 await v.close();
             }
         }
+    });
+});
+
+describe("what if, over two weeks that were measured (tests/lib/past.py)", { timeout: 300000 }, () => {
+    let d, b;
+    before(async () => {
+        d = await Daemon.start({ gpus: 4, config: "tenants:\n  - {name: vision, users: [root]}\n  - {name: speech, users: [root]}\n" });
+        for (const words of [{}, { class: "inference" }]) await d.untilState(await d.submit({ name: "one", gpus: 0, tenant: "speech", command: ["/bin/true"], ...words }), "done");
+        await d.stop();
+        execFileSync("/usr/bin/python3", [join(ROOT, "tests/lib/past.py"), join(d.folder, "state"), "vision", "speech"]);
+        await d.run();
+        b = await open();
+        await b.page.goto(d.login);
+        await b.page.getByRole("button", { name: "Log out" }).waitFor();
+    });
+    after(async () => {
+        await b?.close();
+        await d?.close();
+    });
+
+    it("draws the load, takes the part that is drawn over, and replays it", async () => {
+        await b.page.goto(`${d.url}/#/whatif`);
+        const plot = b.page.locator(".picture .u-over"), from = b.page.getByLabel("from", { exact: true });
+        await plot.waitFor();
+        await b.page.getByText(/starts?, \d+ ends? of jobs; \d+ % of the GPUs given/).waitFor();
+        await b.shot("whatif-past-light", { fullPage: true });
+        const was = Date.parse(await from.inputValue()), box = await plot.boundingBox();
+        await b.page.mouse.move(box.x + box.width * 0.4, box.y + 40);
+        await b.page.mouse.down();
+        await b.page.mouse.move(box.x + box.width * 0.8, box.y + 40, { steps: 5 });
+        await b.page.mouse.up();
+        await b.page.waitForFunction((t) => Date.parse(document.querySelector("input[type=datetime-local]").value) > t, was + 86400000);
+        await b.page.getByRole("button", { name: "Other", pressed: true }).waitFor();
+        await b.page.getByLabel(/More, or fewer, nodes of 4/).fill("1");
+        await b.page.getByRole("button", { name: "30 days" }).click();
+        await b.page.getByRole("button", { name: "Run", exact: true }).click();
+        await b.page.locator("table.sides").waitFor({ timeout: 60000 });
+        assert.deepEqual(await b.axe(), []);
+        assert.deepEqual(b.said, []);
+        await b.shot("whatif-past-answer-light", { fullPage: true });
     });
 });

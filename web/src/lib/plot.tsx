@@ -55,7 +55,7 @@ function few(u: uPlot, i: number): boolean {
     return (u.data[i] as (number | null)[]).filter((x) => x !== null && x !== undefined).length < 3;
 }
 
-function options(width: number, height: number, lines: Line[], unit: string, max: number | undefined, least: number, onSelect?: (from: number, to: number) => void): uPlot.Options {
+function options(width: number, height: number, lines: Line[], unit: string, max: number | undefined, least: number, whole: boolean, onSelect?: (from: number, to: number) => void): uPlot.Options {
     const css = getComputedStyle(document.documentElement), v = (n: string) => css.getPropertyValue(n).trim(), font = `11px ${getComputedStyle(document.body).fontFamily}`;
     const axis = { stroke: v("--dim"), font, grid: { stroke: v("--line"), width: 1 }, ticks: { show: false } };
     return {
@@ -64,15 +64,15 @@ function options(width: number, height: number, lines: Line[], unit: string, max
         legend: { show: lines.length > 1 && lines.length <= 16, live: false, markers: { fill: (_u, i) => lines[i - 1]?.colour ?? "transparent", width: 0 } }, padding: [8, 28, 0, 0],
         scales: { y: { range: (_u, _a, b) => [0, max ?? Math.max(least, (b || 1) * 1.1)] } },
         axes: [{ ...axis, size: 24, space: (_u, _i, from, to) => (to - from < 600 ? 72 : 56), values: (_u, list) => unlike(list.map((t) => stamp(t, list[list.length - 1] - list[0]))) },
-            { ...axis, incrs: INCRS, size: (_u, list) => 14 + 6.2 * Math.max(2, ...(list ?? []).map((x) => x.length)), values: (_u, list, _i, _s, step) => list.map((x) => `${x >= 10000 ? `${x / 1000}k` : x.toFixed(digits(step))}${unit}`) }],
+            { ...axis, incrs: whole ? INCRS.filter((x) => x >= 1) : INCRS, size: (_u, list) => 14 + 6.2 * Math.max(2, ...(list ?? []).map((x) => x.length)), values: (_u, list, _i, _s, step) => list.map((x) => `${x >= 10000 ? `${x / 1000}k` : x.toFixed(digits(step))}${unit}`) }],
         series: [{ value: (_u, t) => (t === null ? "" : new Date(t * 1000).toLocaleTimeString("en-GB")) },
             ...lines.map((l): uPlot.Series => ({ label: l.label, stroke: l.colour, width: 1.5, dash: l.dash ? [4, 4] : undefined, fill: l.fill ? `${l.colour}22` : undefined, points: { show: few, size: 5, fill: l.colour }, spanGaps: false,
                 paths: l.step ? uPlot.paths.stepped?.({ align: 1 }) : undefined, value: (_u, x) => (x === null ? "" : `${Math.round(x * 100) / 100}${unit}`) }))],
     };
 }
 
-/** onSelect: a stretch of time was drawn over with the mouse. */
-export function Plot(p: { label: string; at: number[]; lines: Line[]; unit?: string; max?: number; least?: number; height?: number; onSelect?(from: number, to: number): void }) {
+/** whole: things that are counted. onSelect: a stretch of time was drawn over with the mouse. */
+export function Plot(p: { label: string; at: number[]; lines: Line[]; unit?: string; max?: number; least?: number; height?: number; whole?: boolean; onSelect?(from: number, to: number): void }) {
     const ref = useRef<HTMLDivElement>(null), plot = useRef<uPlot | null>(null), selected = useRef(p.onSelect);
     selected.current = p.onSelect;
     theme.use();
@@ -81,7 +81,7 @@ export function Plot(p: { label: string; at: number[]; lines: Line[]; unit?: str
         const el = ref.current as HTMLDivElement;
         const make = () => {
             plot.current?.destroy();
-            plot.current = el.clientWidth ? new uPlot(options(el.clientWidth, p.height ?? 150, p.lines, p.unit ?? "", p.max, p.least ?? 1e-9, p.onSelect && ((a, b) => selected.current?.(a, b))), [p.at, ...p.lines.map((l) => l.values)] as uPlot.AlignedData, el) : null;
+            plot.current = el.clientWidth ? new uPlot(options(el.clientWidth, p.height ?? 150, p.lines, p.unit ?? "", p.max, p.least ?? 1e-9, p.whole ?? false, p.onSelect && ((a, b) => selected.current?.(a, b))), [p.at, ...p.lines.map((l) => l.values)] as uPlot.AlignedData, el) : null;
         };
         make();
         const watch = new ResizeObserver(() => (plot.current && el.clientWidth ? plot.current.setSize({ width: el.clientWidth, height: p.height ?? 150 }) : make()));

@@ -42,7 +42,7 @@ function Picture(p: { since: number; until: number }) {
     if (!made) return <p class="note picture">{source.error.value?.message ?? (s ? "Nothing was measured in this period. There may be jobs all the same." : "Loading")}</p>;
     return (
         <div class="picture">
-            <Plot label="GPUs over the period" at={made.at} lines={made.lines} height={140} onSelect={(a, b) => put({ preset: "own", since: Math.floor(a), until: Math.ceil(b) })} />
+            <Plot label="GPUs over the period" at={made.at} lines={made.lines} height={140} whole onSelect={(a, b) => put({ preset: "own", since: Math.floor(a), until: Math.ceil(b) })} />
             <p class="note">{made.text}. Draw over the picture with the mouse to choose a part of it.</p>
         </div>
     );

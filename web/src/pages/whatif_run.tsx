@@ -53,7 +53,7 @@ function OverTime(p: { result: Result; imported: boolean }) {
     if (!made) return null;
     return (
         <Panel title="Over time">
-            <div class="plots"><Plot label="Jobs that wait" at={made.at} lines={made.waiting} height={190} least={2} /><Plot label="GPUs in use" at={made.at} lines={made.gpus} height={190} /></div>
+            <div class="plots"><Plot label="Jobs that wait" at={made.at} lines={made.waiting} height={190} whole /><Plot label="GPUs in use" at={made.at} lines={made.gpus} height={190} whole /></div>
         </Panel>
     );
 }
