@@ -215,6 +215,9 @@ def test_the_past_is_exported_for_the_simulator(past, tmp_path):
     assert [j["tenant"] for j in jobs] == ["vision"] * 4 and jobs[3]["after"] == [{"on": 1, "type": "afterok"}]
     runs = json.loads(subprocess.run([str(daemon_lib.STOKER), *words[1:], "--json"], capture_output=True, text=True, check=True).stdout)["runs"]
     assert [r["bundle"] for r in runs] == ["recorded", "fifo"] and runs[1]["finished"] == 4
+    q = answer(past, {"import": {"text": (folder / "jobs.jsonl").read_text(), "name": "jobs.jsonl", "cluster": "1x4"}, "changes": {"quotas": {"vision": {"limit": 2}}}})
+    assert q["state"] == "done" and q["result"]["recorded"]["finished"] == 4, q
+    assert q["result"]["after"]["avg_wait_s"] > q["result"]["before"]["avg_wait_s"]
     again = subprocess.run([str(daemon_lib.STOKER), "export", str(folder), "--state", str(past.state)], capture_output=True, text=True)
     assert again.returncode == 1 and "exists" in again.stderr
 

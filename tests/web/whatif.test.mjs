@@ -65,7 +65,7 @@ describe("what if", { timeout: 300000 }, () => {
         await b.page.getByRole("link", { name: "What if" }).click();
         await b.page.getByRole("button", { name: "24 h" }).click();
         await b.page.locator(".picture canvas").waitFor({ timeout: 60000 });
-        await b.page.getByText(/starts, \d+ ends of jobs/).waitFor();
+        await b.page.getByText(/starts?, \d+ ends? of jobs/).waitFor();
         await clean();
         await b.shot("whatif-form-light", { fullPage: true });
         await b.page.getByRole("combobox", { name: "policy" }).selectOption("teams");
