@@ -198,6 +198,7 @@ void stk_idlers_free(struct stk_idlers *w); /* NULL is a no-op; memory goes with
 /* sample.c: measurements over time. To be freed before the API and the store. */
 struct stk_series;
 int stk_sampler_new(struct stk_daemon *d, struct stk_sampler **ret, struct stk_err *err);
+int stk_sampler_nodes(struct stk_sampler *w, uint32_t n); /* so many from now on; -ENOMEM */
 struct stk_series *stk_sampler_series(struct stk_sampler *w);
 /* Adds what is not written yet; as in stk_api_config. */
 void stk_sampler_usage(void *ctx, stk_job_number number, struct stk_usage *u);

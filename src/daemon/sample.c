@@ -3,6 +3,7 @@
  * every minute what was seen is written in one transaction, and what is too old is forgotten. While
  * the disk is full, what cannot be written is lost: the daemon's memory does not grow. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/map.h"
 #include "daemon/sample.h"
@@ -124,6 +125,17 @@ static void catch_up(struct stk_sampler *w)
     stk_log(STK_LOG_WARN, "measurements: %s", err.text);
 }
 
+int stk_sampler_nodes(struct stk_sampler *w, uint32_t n)
+{
+    void *more = realloc(w->gpus, (size_t)n * STK_MAX_NODE_GPUS * sizeof(*w->gpus));
+
+    if (!more)
+        return -ENOMEM;
+    w->gpus = more;
+    memset(w->gpus, 0, (size_t)n * STK_MAX_NODE_GPUS * sizeof(*w->gpus));
+    return 0;
+}
+
 int stk_sampler_new(struct stk_daemon *d, struct stk_sampler **ret, struct stk_err *err)
 {
     struct stk_sampler *w = calloc(1, sizeof(*w));
@@ -136,10 +148,8 @@ int stk_sampler_new(struct stk_daemon *d, struct stk_sampler **ret, struct stk_e
         rc = stk_err_set(err, -EINVAL, "series.step must divide a minute: 1s, 2s, 5s, 10s, 30s");
     rc = rc < 0 ? rc : stk_series_new(step, &w->series, err);
     if (rc == 0) {
-        w->gpus =
-            calloc((size_t)stk_core_state(stk_live_core(d->live))->n_nodes * STK_MAX_NODE_GPUS,
-                   sizeof(*w->gpus));
-        rc = w->gpus ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+        rc = stk_sampler_nodes(w, stk_core_state(stk_live_core(d->live))->n_nodes);
+        rc = rc < 0 ? stk_err_set(err, rc, "out of memory") : 0;
     }
     if (rc < 0) {
         stk_series_free(w->series);

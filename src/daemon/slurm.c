@@ -120,16 +120,29 @@ static uint32_t type_row(struct stk_machine *m, const char *name)
     return i < STK_MAX_GPU_TYPES ? i : 0;
 }
 
-static int fill_machine(struct stk_daemon *d, struct stk_err *err)
+static void free_tables(struct stk_machine *m)
 {
-    struct stk_machine *m = &d->machine;
+    free(m->nodes);
+    free(m->live_nodes);
+    free(m->gpu_types);
+}
+
+/* Nodes, pools and types as the engine has them now, into tables of their own. */
+static int fill_machine(const struct stk_daemon *d, struct stk_machine *m, struct stk_err *err)
+{
     const struct stk_slurm_node *nodes = stk_slurm_nodes(d->engine, &m->n_nodes);
 
     m->nodes = calloc(m->n_nodes, sizeof(*m->nodes));
     m->live_nodes = calloc(m->n_nodes, sizeof(*m->live_nodes));
     m->gpu_types = calloc(STK_MAX_GPU_TYPES, sizeof(*m->gpu_types));
-    if (!m->nodes || !m->live_nodes || !m->gpu_types)
+    m->n_gpu_types = m->n_gpus = 0;
+    if (!m->nodes || !m->live_nodes || !m->gpu_types) {
+        free_tables(m);
+        m->nodes = NULL;
+        m->live_nodes = NULL;
+        m->gpu_types = NULL;
         return stk_err_set(err, -ENOMEM, "out of memory");
+    }
     m->pools = stk_slurm_partitions(d->engine, &m->n_pools);
     for (uint32_t i = 0; i < m->n_nodes; i++) {
         uint32_t type = type_row(m, nodes[i].gpu_type);
@@ -149,13 +162,63 @@ static int fill_machine(struct stk_daemon *d, struct stk_err *err)
     return 0;
 }
 
+/* Slurm has other nodes: the scheduler goes on with these, from the state it is in. */
+static int take_nodes(struct stk_daemon *d, struct stk_err *err)
+{
+    struct stk_live_config live = *stk_live_config(d->live);
+    struct stk_machine *before = malloc(sizeof(*before));
+    int rc;
+
+    if (!before)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    *before = d->machine;
+    rc = fill_machine(d, &d->machine, err);
+    if (rc == 0 && d->sampler && stk_sampler_nodes(d->sampler, d->machine.n_nodes) < 0)
+        rc = stk_err_set(err, -ENOMEM, "out of memory");
+    if (rc == 0 && stk_live_pending(d->live)) /* nothing may be half done */
+        rc = stk_live_turn(d->live, err);
+    if (rc == 0) {
+        live.nodes = d->machine.live_nodes;
+        live.pools = d->machine.pools;
+        live.gpu_types = d->machine.gpu_types;
+        live.n_gpu_types = d->machine.n_gpu_types;
+        stk_daemon_live_config(d, &d->setup, &d->config, &live);
+        rc = stk_live_reload(d->live, &live, err);
+    }
+    free_tables(rc < 0 ? &d->machine : before);
+    if (rc < 0)
+        d->machine = *before;
+    free(before);
+    return rc;
+}
+
+static int on_changed(void *ctx)
+{
+    struct stk_daemon *d = ctx;
+    struct stk_err err = {""}, why = {""};
+    int rc = take_nodes(d, &err);
+
+    if (rc < 0) {
+        stk_log(STK_LOG_WARN, "Slurm: other nodes: %s", err.text);
+        return rc;
+    }
+    stk_daemon_slurm_ready(d);
+    stk_log(STK_LOG_INFO, "Slurm: %u GPUs on %u nodes from now on", d->machine.n_gpus,
+            d->machine.n_nodes);
+    if (stk_live_note_config(d->live, &why) < 0)
+        stk_log(STK_LOG_WARN, "what was changed is not written down: %s", why.text);
+    return 0;
+}
+
 int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
 {
-    char program[4096], mark[MARK_LEN + 1];
+    char program[4096], rows[4200], mark[MARK_LEN + 1];
     struct stk_slurm_config cfg = {.loop = &d->loop,
                                    .program = program,
                                    .conf = d->config.slurm.conf,
                                    .mark = mark,
+                                   .rows = rows,
+                                   .changed = on_changed,
                                    .partitions = (const char *const *)d->config.slurm.partitions,
                                    .now = stk_daemon_now,
                                    .ctx = d,
@@ -168,6 +231,7 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                                    .contact_s = last_contact(d)};
     int rc;
 
+    (void)snprintf(rows, sizeof(rows), "%s/slurm-nodes", d->state);
     if (!cfg.partitions || !cfg.partitions[0])
         return stk_err_set(err, -EINVAL,
                            "slurm.partitions: which partitions are stoker's? (sinfo lists them)");
@@ -181,7 +245,7 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                            "libslurm-dev is installed");
     rc = read_mark(d, mark, err);
     rc = rc < 0 ? rc : stk_engine_slurm_new(&cfg, &d->engine, err);
-    return rc < 0 ? rc : fill_machine(d, err);
+    return rc < 0 ? rc : fill_machine(d, &d->machine, err);
 }
 
 static bool was_up(void *ctx, uint32_t node)

@@ -29,6 +29,7 @@ struct stk_slurm_watch {
     /* the thread's own */
     uint64_t *nodes; /* digests, by place in Slurm's table */
     uint32_t n_nodes;
+    uint64_t names;      /* digest of nodes' names */
     uint64_t partitions; /* digest of all */
     time_t jobs_at, nodes_at, parts_at;
     int64_t jobs_due; /* ms */
@@ -150,12 +151,16 @@ static int look_nodes(struct stk_slurm_watch *w)
 {
     node_info_msg_t *m = NULL;
     int rc = outcome(slurm_load_node(w->nodes_at, &m, SHOW_ALL | SHOW_DETAIL));
+    uint64_t names = 0;
     json_t *list;
     bool all;
 
     if (rc <= 0)
         return rc;
-    all = m->record_count != w->n_nodes;
+    for (uint32_t i = 0; i < m->record_count; i++)
+        names = stk_slurm_mix_text(names, m->node_array[i].name);
+    all = m->record_count != w->n_nodes || names != w->names;
+    w->names = names;
     if (all) {
         free(w->nodes);
         w->nodes = calloc(m->record_count + 1, sizeof(*w->nodes));

@@ -167,6 +167,19 @@ stk_time stk_live_wake(const struct stk_live *l)
     return l->cron_wake < wake ? l->cron_wake : wake;
 }
 
+/* Room for what is off on more nodes. */
+static int more_off(struct stk_live *l, uint32_t n)
+{
+    struct stk_live_off *off = realloc(l->off, n * sizeof(*off));
+
+    if (!off)
+        return -ENOMEM;
+    if (n > l->cfg.core.n_nodes)
+        memset(off + l->cfg.core.n_nodes, 0, (n - l->cfg.core.n_nodes) * sizeof(*off));
+    l->off = off;
+    return 0;
+}
+
 int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struct stk_err *err)
 {
     const struct stk_live_config before = l->cfg;
@@ -180,8 +193,14 @@ int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struc
         stk_store_rollback(l->cfg.store);
         l->in_txn = false;
     }
+    if (rc == 0 && cfg->core.n_nodes > l->cfg.core.n_nodes && more_off(l, cfg->core.n_nodes) < 0)
+        rc = stk_err_set(err, -ENOMEM, "out of memory");
     if (rc < 0)
         return rc;
+    l->cfg.nodes = cfg->nodes;
+    l->cfg.pools = cfg->pools;
+    l->cfg.gpu_types = cfg->gpu_types;
+    l->cfg.n_gpu_types = cfg->n_gpu_types;
     l->cfg.core = cfg->core;
     l->cfg.policy = cfg->policy;
     l->cfg.policy_words = cfg->policy_words;

@@ -49,11 +49,14 @@ def wait_for(what, timeout=60):
 
 class Cluster:
     def __init__(self, folder, nodes=4, gpus=8, cpus=64, mem_mib=65536,
-                 scheduler="batch_sched_delay=0,sched_min_interval=2000", extra="", plugins=False, managed=None):
-        """'plugins': our sched plugin is in slurmctld; 'managed': partitions whose jobs our job_submit plugin holds (None: it is not there)."""
+                 scheduler="batch_sched_delay=0,sched_min_interval=2000", extra="", plugins=False, managed=None,
+                 accounting=False, settings=None):
+        """'plugins': our sched plugin is in slurmctld; 'managed': partitions whose jobs our job_submit plugin holds (None: it is not there);
+        'accounting': with slurmdbd, and MariaDB behind it; 'settings': of slurm.conf, over ours."""
         self.folder = str(folder)
         self.nodes, self.gpus, self.cpus, self.mem_mib = nodes, gpus, cpus, mem_mib
         self.scheduler, self.extra, self.plugins, self.managed = scheduler, extra, plugins, managed
+        self.accounting, self.settings, self.ports = accounting, settings or {}, {}
         self.conf = f"{self.folder}/etc/slurm.conf"
         self.env = {**os.environ, "SLURM_CONF": self.conf}
 
@@ -91,14 +94,18 @@ class Cluster:
         with open(self.conf, "w") as f:
             f.write(self._conf())
 
+    def _port(self, what):
+        if what not in self.ports:
+            self.ports[what] = free_port()
+        return self.ports[what]
+
     def _conf(self):
         user = subprocess.run(["id", "-un"], text=True, capture_output=True).stdout.strip()
-        base = free_port()
         settings = {
             "ClusterName": "compare", "SlurmctldHost": f"{socket.gethostname().split('.')[0]}(127.0.0.1)",
             "SlurmUser": user, "SlurmdUser": user,
             "AuthType": "auth/munge", "AuthInfo": f"socket={self.folder}/munge/run/sock", "CredType": "cred/munge",
-            "SlurmctldPort": base, "SlurmdPort": free_port(),
+            "SlurmctldPort": self._port("ctld"), "SlurmdPort": self._port("slurmd"),
             "StateSaveLocation": f"{self.folder}/state", "SlurmdSpoolDir": f"{self.folder}/spool/%n",
             "SlurmctldPidFile": f"{self.folder}/pid/ctld", "SlurmdPidFile": f"{self.folder}/pid/%n",
             "SlurmctldLogFile": f"{self.folder}/log/ctld", "SlurmdLogFile": f"{self.folder}/log/%n",
@@ -117,9 +124,12 @@ class Cluster:
             settings |= {"SchedulerType": "sched/stoker", "JobCompType": "jobcomp/stoker"}
         if self.managed is not None:
             settings["JobSubmitPlugins"] = "stoker"
-        lines = [f"{k}={v}" for k, v in settings.items()] + [self.extra]
+        if self.accounting:
+            settings |= {"AccountingStorageType": "accounting_storage/slurmdbd", "AccountingStorageHost": "127.0.0.1",
+                         "AccountingStoragePort": self._port("dbd"), "AccountingStorageTRES": "gres/gpu"}
+        lines = [f"{k}={v}" for k, v in (settings | self.settings).items()] + [self.extra]
         for k in range(self.nodes):
-            lines.append(f"NodeName=n{k + 1} NodeHostname=n{k + 1} NodeAddr=127.0.0.1 Port={free_port()} "
+            lines.append(f"NodeName=n{k + 1} NodeHostname=n{k + 1} NodeAddr=127.0.0.1 Port={self._port(k)} "
                          f"CPUs={self.cpus} Sockets=1 CoresPerSocket={self.cpus} ThreadsPerCore=1 "
                          f"RealMemory={self.mem_mib} Gres=gpu:h100:{self.gpus} State=UNKNOWN")
         lines.append("PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO")
@@ -130,9 +140,59 @@ class Cluster:
         run = f"{self.folder}/munge/run"
         subprocess.run(["munged", "--force", f"--socket={run}/sock", f"--key-file={self.folder}/munge/key",
                         f"--log-file={run}/log", f"--pid-file={run}/pid", f"--seed-file={run}/seed"], check=True)
+        if self.accounting:
+            self._start_accounting()
         self.run("slurmctld", "-f", self.conf)
         for k in range(self.nodes):
             self.run("slurmd", "-f", self.conf, "-N", f"n{k + 1}")
+        self.wait_nodes()
+
+    def _start_accounting(self):
+        db, run = f"{self.folder}/db", f"{self.folder}/pid"
+        subprocess.run(["mariadb-install-db", "--no-defaults", f"--datadir={db}", "--user=root", "--skip-test-db"], check=True, capture_output=True)
+        self.database = subprocess.Popen(["mariadbd", "--no-defaults", f"--datadir={db}", f"--socket={db}.sock", f"--port={self._port('db')}", "--user=root",
+                                          "--bind-address=127.0.0.1", f"--pid-file={run}/db", "--innodb-buffer-pool-size=32M", f"--log-error={self.folder}/log/db"])
+        wait_for(lambda: subprocess.run(["mariadb", "--no-defaults", "-S", f"{db}.sock", "-u", "root", "-e",
+                                         "grant all on *.* to 'slurm'@'127.0.0.1' identified by 'slurm'"], capture_output=True).returncode == 0)
+        path = f"{self.folder}/etc/slurmdbd.conf"
+        user = subprocess.run(["id", "-un"], text=True, capture_output=True).stdout.strip()
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as f:
+            f.write(f"AuthType=auth/munge\nAuthInfo=socket={self.folder}/munge/run/sock\nDbdHost=localhost\nDbdAddr=127.0.0.1\nDbdPort={self._port('dbd')}\n"
+                    f"SlurmUser={user}\nLogFile={self.folder}/log/dbd\nPidFile={run}/dbd\nStorageType=accounting_storage/mysql\n"
+                    f"StorageHost=127.0.0.1\nStoragePort={self._port('db')}\nStorageUser=slurm\nStoragePass=slurm\nStorageLoc=acct\n")
+        self.start_dbd()
+
+    def start_dbd(self):
+        with open(f"{self.folder}/log/dbd.out", "a") as out:
+            self.dbd = subprocess.Popen(["slurmdbd", "-D"], env={**self.env, "SLURM_CONF": f"{self.folder}/etc/slurmdbd.conf"}, stdout=out, stderr=out)
+
+        def up():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._port("dbd")), 1):
+                return True
+        wait_for(up)
+
+    def _stop_accounting(self):
+        for process in (self.dbd, self.database):
+            process.terminate()
+            process.wait(60)
+
+    def resize(self, nodes):
+        """So many nodes from now on: slurm.conf is another, and slurmctld is started again."""
+        before, self.nodes = self.nodes, nodes
+        self._write()
+        with open(f"{self.folder}/pid/ctld") as f:
+            pid = int(f.read())
+        os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
+        for k in range(nodes, before):
+            with contextlib.suppress(OSError), open(f"{self.folder}/pid/n{k + 1}") as f:
+                os.kill(int(f.read()), signal.SIGTERM)
+        self.start_controller()
+        self.wait_controller()
+        for k in range(before, nodes):
+            self.start_node(f"n{k + 1}")
+
+    def wait_nodes(self):
         for _ in range(150):
             idle = self.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N", check=False).stdout.split()
             if len(set(idle)) >= self.nodes:
@@ -193,10 +253,18 @@ class Cluster:
 
     def pids(self):
         for name in os.listdir(f"{self.folder}/pid"):
-            yield f"{self.folder}/pid/{name}"
+            if name not in ("db", "dbd"):  # they have somebody who waits for them
+                yield f"{self.folder}/pid/{name}"
         yield f"{self.folder}/munge/run/pid"
 
     def down(self):
+        try:
+            self._down()
+        finally:
+            if self.accounting:
+                self._stop_accounting()
+
+    def _down(self):
         self.run("scancel", "-u", "root", check=False)
         for _ in range(50):  # what they leave running nobody ends later
             if not self.run("squeue", "-h", "-t", "R,CG", check=False).stdout:

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cluster.c - Slurm's nodes as the core has them. Their number is fixed for the daemon's life: a
- * node that comes later needs a restart, and is named in the log. */
+/* cluster.c - Slurm's nodes as the core has them: rows that keep their places. A node that comes
+ * gets the next row; one that goes leaves its row, which is down until a node of that name is back.
+ * So that a restart finds the same places, the rows are kept in a file.
+ *
+ * Another number of rows, or other GPUs in one, is another core, made from the state of this one:
+ * whoever owns the core is asked for it ('changed'). A node of which GPUs, CPUs, memory, type or
+ * partition are others takes nothing new until nothing of ours is there. */
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/slurm/inner.h"
 #include "model/node.h"
+
+#define AGAIN_MS 5000
 
 uint32_t stk_slurm_find_node(const struct stk_slurm *m, const char *name)
 {
@@ -28,29 +38,98 @@ static bool takes_jobs(const json_t *node)
     return state && strcmp(state, "up") == 0;
 }
 
-static int add_node(struct stk_slurm *m, const char *name, uint32_t partition)
+/* ---- rows ---- */
+
+static void *longer(void *old, uint32_t n, size_t elem)
 {
-    const json_t *o = json_object_get(m->news, name);
-    struct stk_slurm_node *n;
+    return reallocarray(old, n, elem);
+}
+
+/* One more, that the core does not know of yet. */
+static struct stk_slurm_node *add_row(struct stk_slurm *m, const char *name)
+{
+    uint32_t n = m->n_nodes;
+    struct stk_slurm_node *nodes = longer(m->nodes, n + 1, sizeof(*nodes));
+    struct stk_slurm_use *use;
+    uint32_t *changed;
+
+    m->nodes = nodes ? nodes : m->nodes;
+    use = nodes ? longer(m->use, n + 1, sizeof(*use)) : NULL;
+    m->use = use ? use : m->use;
+    changed = use ? longer(m->changed, n + 1, sizeof(*changed)) : NULL;
+    m->changed = changed ? changed : m->changed;
+    if (!changed)
+        return NULL;
+    memset(&m->use[n], 0, sizeof(m->use[n]));
+    m->nodes[n] = (struct stk_slurm_node){.name = strdup(name)};
+    if (!m->nodes[n].name || json_object_set_new(m->rows, name, json_integer(n)) < 0)
+        return NULL;
+    m->n_nodes++;
+    return &m->nodes[n];
+}
+
+static bool same(const struct stk_slurm_node *a, const struct stk_slurm_node *b)
+{
+    return a->partition == b->partition && a->gpus == b->gpus && a->cpus == b->cpus &&
+           a->mem_mib == b->mem_mib && strcmp(a->gpu_type, b->gpu_type) == 0;
+}
+
+/* What a node is, without its name. */
+static int describe(struct stk_slurm *m, const json_t *o, uint32_t partition,
+                    struct stk_slurm_node *ret)
+{
     const char *type = "";
 
-    if (!o || stk_slurm_find_node(m, name) < m->n_nodes)
-        return 0;
-    n = reallocarray(m->nodes, m->n_nodes + 1, sizeof(*n));
-    m->nodes = n ? n : m->nodes;
-    if (!n || json_object_set_new(m->rows, name, json_integer(m->n_nodes)) < 0)
+    *ret = (struct stk_slurm_node){.partition = partition,
+                                   .gpus = stk_slurm_count_gpus(json_object_get(o, "gpus"), &type),
+                                   .cpus = (uint32_t)json_integer_value(json_object_get(o, "cpus")),
+                                   .mem_mib =
+                                       (uint64_t)json_integer_value(json_object_get(o, "mem_mib"))};
+    ret->gpu_type = stk_slurm_keep(m, type ? type : "");
+    return ret->gpu_type ? 0 : -ENOMEM;
+}
+
+static void set_row(struct stk_slurm_node *n, const struct stk_slurm_node *is)
+{
+    n->partition = is->partition;
+    n->gpus = is->gpus;
+    n->cpus = is->cpus;
+    n->mem_mib = is->mem_mib;
+    n->gpu_type = is->gpu_type;
+    n->odd = false;
+}
+
+/* A node of the partition: its row is as Slurm says, or waits to be. 1: something has changed. */
+static int meet(struct stk_slurm *m, const char *name, uint32_t partition)
+{
+    const json_t *o = name ? json_object_get(m->news, name) : NULL;
+    uint32_t i = stk_slurm_find_node(m, name);
+    struct stk_slurm_node is, *n;
+
+    if (!o || (i < m->n_nodes && m->nodes[i].here))
+        return 0; /* not told yet, or also in a partition before */
+    if (describe(m, o, partition, &is) < 0)
         return -ENOMEM;
-    n = &m->nodes[m->n_nodes];
-    *n = (struct stk_slurm_node){.name = strdup(name),
-                                 .partition = partition,
-                                 .gpus = stk_slurm_count_gpus(json_object_get(o, "gpus"), &type),
-                                 .cpus = (uint32_t)json_integer_value(json_object_get(o, "cpus")),
-                                 .mem_mib =
-                                     (uint64_t)json_integer_value(json_object_get(o, "mem_mib")),
-                                 .up = is_up(o)};
-    n->gpu_type = strdup(type ? type : "");
-    m->n_nodes++;
-    return n->name && n->gpu_type ? 0 : -ENOMEM;
+    if (i < m->n_nodes) {
+        n = &m->nodes[i];
+        n->here = true;
+        if (same(n, &is))
+            return 0;
+        n->odd = m->use[i].taken != 0;
+        if (n->odd) {
+            stk_slurm_use_changed(m, i);
+            return 0;
+        }
+        set_row(n, &is);
+        return 1;
+    }
+    n = add_row(m, name);
+    if (!n)
+        return -ENOMEM;
+    set_row(n, &is);
+    n->up = is_up(o);
+    n->here = true;
+    return 1;
 }
 
 static const json_t *find_partition(const struct stk_slurm *m, const char *name)
@@ -68,36 +147,98 @@ static const json_t *find_partition(const struct stk_slurm *m, const char *name)
     return NULL;
 }
 
-int stk_slurm_cluster_make(struct stk_slurm *m, struct stk_err *err)
+/* Every node that there is has a row. 1: the core is to have another list. */
+static int meet_all(struct stk_slurm *m)
 {
-    uint32_t gpus = 0;
     const json_t *node;
+    int rc = 0, changed = 0;
     size_t i;
-    int rc = 0;
 
-    for (uint32_t k = 0; m->cfg.partitions[k] && rc == 0; k++) {
-        const json_t *p = find_partition(m, m->cfg.partitions[k]);
-
-        if (!p)
-            return stk_err_set(err, -EINVAL,
-                               "slurm.partitions: Slurm has no partition \"%s\"; sinfo lists them",
-                               m->cfg.partitions[k]);
-        json_array_foreach(json_object_get(p, "nodes"), i, node)
-        {
-            rc = rc < 0 ? rc : add_node(m, json_string_value(node), k);
-        }
-        m->n_partitions = k + 1;
-    }
     for (uint32_t k = 0; k < m->n_nodes; k++)
-        gpus += m->nodes[k].gpus;
-    m->use = calloc(m->n_nodes + 1, sizeof(*m->use));
-    m->changed = calloc(m->n_nodes + 1, sizeof(*m->changed));
-    if (rc < 0 || !m->use || !m->changed)
-        return stk_err_set(err, -ENOMEM, "out of memory");
-    for (uint32_t k = 0; k < m->n_seen; k++)
-        if (!m->seen[k].number)
-            stk_slurm_use_theirs(m, m->seen[k].job, true);
-    if (m->n_nodes == 0)
+        m->nodes[k].here = false;
+    for (uint32_t k = 0; m->cfg.partitions[k]; k++)
+        json_array_foreach(json_object_get(find_partition(m, m->cfg.partitions[k]), "nodes"), i,
+                           node)
+        {
+            rc = rc < 0 ? rc : meet(m, json_string_value(node), k);
+            changed |= rc > 0;
+        }
+    return rc < 0 ? rc : changed;
+}
+
+/* ---- the file ---- */
+
+static int save_rows(const struct stk_slurm *m)
+{
+    json_t *list = json_array();
+    char temp[4300], *text;
+    size_t len;
+    int fd, rc = -EIO;
+
+    for (uint32_t i = 0; i < m->n_nodes; i++) {
+        const struct stk_slurm_node *n = &m->nodes[i];
+
+        (void)json_array_append_new(
+            list, json_pack("{s:s,s:s,s:I,s:I,s:I,s:I}", "name", n->name, "type", n->gpu_type,
+                            "gpus", (json_int_t)n->gpus, "cpus", (json_int_t)n->cpus, "mem_mib",
+                            (json_int_t)n->mem_mib, "partition", (json_int_t)n->partition));
+    }
+    text = json_dumps(list, JSON_COMPACT);
+    json_decref(list);
+    (void)snprintf(temp, sizeof(temp), "%.4200s.new", m->cfg.rows);
+    fd = text ? open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
+    len = text ? strlen(text) : 0;
+    if (fd >= 0 && write(fd, text, len) == (ssize_t)len && fsync(fd) == 0 &&
+        rename(temp, m->cfg.rows) == 0)
+        rc = 0;
+    if (fd >= 0)
+        (void)close(fd);
+    free(text);
+    return rc;
+}
+
+/* Rows as they were; a file that is not there, or not to be read, is none. */
+static int load_rows(struct stk_slurm *m)
+{
+    json_t *list = m->cfg.rows ? json_load_file(m->cfg.rows, 0, NULL) : NULL, *o;
+    int rc = 0;
+    size_t i;
+
+    json_array_foreach(list, i, o)
+    {
+        const char *name = json_string_value(json_object_get(o, "name")),
+                   *type = json_string_value(json_object_get(o, "type"));
+        json_int_t gpus = json_integer_value(json_object_get(o, "gpus"));
+        struct stk_slurm_node *n =
+            name && stk_slurm_find_node(m, name) == m->n_nodes ? add_row(m, name) : NULL;
+
+        if (!n) {
+            rc = name ? -ENOMEM : -EINVAL;
+            break;
+        }
+        n->gpu_type = stk_slurm_keep(m, type ? type : "");
+        n->gpus = gpus > 0 && gpus <= STK_MAX_NODE_GPUS ? (uint32_t)gpus : 0;
+        n->cpus = (uint32_t)json_integer_value(json_object_get(o, "cpus"));
+        n->mem_mib = (uint64_t)json_integer_value(json_object_get(o, "mem_mib"));
+        n->partition = (uint32_t)json_integer_value(json_object_get(o, "partition"));
+        if (n->partition >= m->n_partitions)
+            n->partition = 0;
+    }
+    json_decref(list);
+    return rc;
+}
+
+/* ---- at the start ---- */
+
+static int check(const struct stk_slurm *m, struct stk_err *err)
+{
+    uint32_t gpus = 0, here = 0;
+
+    for (uint32_t k = 0; k < m->n_nodes; k++) {
+        gpus += m->nodes[k].here ? m->nodes[k].gpus : 0;
+        here += m->nodes[k].here;
+    }
+    if (here == 0)
         return stk_err_set(err, -EINVAL, "the partitions of slurm.partitions have no nodes");
     if (gpus == 0)
         return stk_err_set(
@@ -107,30 +248,122 @@ int stk_slurm_cluster_make(struct stk_slurm *m, struct stk_err *err)
     return 0;
 }
 
+int stk_slurm_cluster_make(struct stk_slurm *m, struct stk_err *err)
+{
+    int rc;
+
+    for (; m->cfg.partitions[m->n_partitions]; m->n_partitions++)
+        if (!find_partition(m, m->cfg.partitions[m->n_partitions]))
+            return stk_err_set(err, -EINVAL,
+                               "slurm.partitions: Slurm has no partition \"%s\"; sinfo lists them",
+                               m->cfg.partitions[m->n_partitions]);
+    rc = load_rows(m);
+    rc = rc < 0 ? rc : meet_all(m);
+    if (rc < 0)
+        return stk_err_set(err, rc, "%s", rc == -ENOMEM ? "out of memory" : "slurm-nodes is odd");
+    rc = check(m, err);
+    if (rc < 0)
+        return rc;
+    if (m->cfg.rows && save_rows(m) < 0)
+        return stk_err_set(err, -EIO, "cannot write %.300s", m->cfg.rows);
+    for (uint32_t k = 0; k < m->n_nodes; k++) {
+        const json_t *o = json_object_get(m->news, m->nodes[k].name);
+
+        m->nodes[k].up = m->nodes[k].here && is_up(o);
+        if (!m->nodes[k].gpus && m->nodes[k].here)
+            stk_slurm_log(m, true,
+                          "node %s has no GPUs as Slurm sees it (Gres=gpu:... in "
+                          "slurm.conf); it runs jobs without GPUs only",
+                          m->nodes[k].name);
+    }
+    m->n_core = m->n_nodes;
+    for (uint32_t k = 0; k < m->n_seen; k++)
+        if (!m->seen[k].number)
+            stk_slurm_use_theirs(m, m->seen[k].job, true);
+    return 0;
+}
+
 /* ---- news ---- */
+
+/* Up or down, as the core is to have it. */
+static void set_up(struct stk_slurm *m, uint32_t i, bool up)
+{
+    struct stk_event ev = {.u.node = {i},
+                           .at = m->cfg.now(m->cfg.ctx),
+                           .type = up ? STK_EV_NODE_UP : STK_EV_NODE_DOWN};
+
+    if (m->nodes[i].up == up)
+        return;
+    m->nodes[i].up = up;
+    if (i < m->n_core)
+        m->base.emit(m->base.emit_ctx, &ev);
+}
+
+/* What others' jobs have on nodes that had no row is counted from now on. */
+static void count_theirs(struct stk_slurm *m)
+{
+    for (uint32_t i = 0; i < m->n_nodes; i++) {
+        m->use[i].others = 0;
+        memset(m->use[i].index, 0, sizeof(m->use[i].index));
+        stk_slurm_use_changed(m, i);
+    }
+    for (uint32_t k = 0; k < m->n_seen; k++)
+        if (!m->seen[k].number)
+            stk_slurm_use_theirs(m, m->seen[k].job, true);
+}
+
+void stk_slurm_cluster_tick(struct stk_slurm *m, int64_t now)
+{
+    bool odd = false;
+    int rc;
+
+    for (uint32_t i = 0; i < m->n_nodes && !m->rows_dirty; i++)
+        odd = odd || (m->nodes[i].odd && m->use[i].taken == 0);
+    if ((!m->rows_dirty && !odd) || now < m->rows_at || !m->adopted)
+        return;
+    m->rows_dirty = false;
+    rc = meet_all(m);
+    for (uint32_t i = 0; i < m->n_nodes && rc >= 0; i++) {
+        const json_t *o = json_object_get(m->news, m->nodes[i].name);
+
+        if (i < m->n_core && m->nodes[i].up && !m->nodes[i].here)
+            stk_slurm_log(m, true, "node %s is gone from Slurm's partitions", m->nodes[i].name);
+        set_up(m, i, m->nodes[i].here && is_up(o));
+    }
+    if (rc == 0)
+        return;
+    count_theirs(m);
+    if (rc > 0 && m->cfg.rows)
+        rc = save_rows(m);
+    if (rc >= 0 && m->cfg.changed)
+        rc = m->cfg.changed(m->cfg.ctx);
+    if (rc < 0) {
+        stk_slurm_log(m, true, "Slurm has other nodes, and they cannot be taken in (%s)",
+                      strerror(-rc));
+        m->rows_dirty = true;
+        m->rows_at = now + AGAIN_MS;
+    }
+}
 
 static void node_news(struct stk_slurm *m, json_t *o)
 {
     const char *name = json_string_value(json_object_get(o, "name"));
     uint32_t i = stk_slurm_find_node(m, name);
-    struct stk_event ev = {.u.node = {i}};
+    struct stk_slurm_node is;
 
     if (!name)
         return;
-    if (m->ready && i == m->n_nodes && !json_object_get(m->news, name))
-        stk_slurm_log(m, true, "Slurm has a new node %s; a restart takes it in", name);
     (void)json_object_set(m->news, name, o);
-    if (i == m->n_nodes)
+    if (i == m->n_nodes || !m->nodes[i].here) {
+        m->rows_dirty = true;
         return;
+    }
+    if (describe(m, o, m->nodes[i].partition, &is) < 0 || !same(&m->nodes[i], &is))
+        m->rows_dirty = true;
     stk_slurm_use_changed(m, i);
     if (!takes_jobs(o))
         stk_slurm_starts_on(m, i);
-    if (m->nodes[i].up == is_up(o))
-        return;
-    m->nodes[i].up = is_up(o);
-    ev.at = m->cfg.now(m->cfg.ctx);
-    ev.type = m->nodes[i].up ? STK_EV_NODE_UP : STK_EV_NODE_DOWN;
-    m->base.emit(m->base.emit_ctx, &ev);
+    set_up(m, i, is_up(o));
 }
 
 void stk_slurm_cluster_news(struct stk_slurm *m, const json_t *message)
@@ -141,7 +374,12 @@ void stk_slurm_cluster_news(struct stk_slurm *m, const json_t *message)
     if (!list) {
         json_decref(m->partitions);
         m->partitions = json_incref(json_object_get(message, "partitions"));
+        m->rows_dirty = true;
         return;
+    }
+    if (json_is_true(json_object_get(message, "all"))) { /* some may be gone */
+        (void)json_object_clear(m->news);
+        m->rows_dirty = true;
     }
     json_array_foreach(list, i, o)
     {
@@ -152,10 +390,8 @@ void stk_slurm_cluster_news(struct stk_slurm *m, const json_t *message)
 
 void stk_slurm_cluster_free(struct stk_slurm *m)
 {
-    for (uint32_t i = 0; i < m->n_nodes; i++) {
+    for (uint32_t i = 0; i < m->n_nodes; i++)
         free(m->nodes[i].name);
-        free(m->nodes[i].gpu_type);
-    }
     free(m->nodes);
     free(m->use);
     free(m->changed);

@@ -85,6 +85,9 @@ struct stk_slurm {
     struct stk_slurm_use *use; /* by node */
     uint32_t *changed;         /* nodes of which the use is to be told */
     uint32_t n_nodes, n_changed;
+    uint32_t n_core;    /* so many of them the core has */
+    bool rows_dirty;    /* Slurm may have others */
+    int64_t rows_at;    /* ms: not before */
     json_t *rows;       /* name to node */
     json_t *news;       /* of nodes, by name */
     json_t *partitions; /* as told last */
@@ -152,6 +155,7 @@ void stk_slurm_table_free(struct stk_slurm *m);
 int stk_slurm_cluster_make(struct stk_slurm *m, struct stk_err *err);
 void stk_slurm_cluster_news(struct stk_slurm *m, const json_t *message);
 uint32_t stk_slurm_find_node(const struct stk_slurm *m, const char *name); /* n_nodes: none */
+void stk_slurm_cluster_tick(struct stk_slurm *m, int64_t now); /* takes in other nodes */
 void stk_slurm_cluster_free(struct stk_slurm *m);
 
 /* ---- use.c: GPUs that cannot be used ---- */
@@ -209,6 +213,9 @@ void stk_slurm_warn(struct stk_slurm *m, struct stk_slurm_job *j);     /* its ow
 json_t *stk_slurm_request(const char *op, const struct stk_slurm_job *j);
 
 /* ---- slurm.c ---- */
+
+const char *stk_slurm_keep(struct stk_slurm *m, const char *s); /* one copy, for our life; NULL: no
+                                                                  memory */
 
 void stk_slurm_ticks(struct stk_slurm *m);
 

@@ -109,6 +109,7 @@ void stk_slurm_ticks(struct stk_slurm *m)
         next = j->next;
         tick_job(m, j, now);
     }
+    stk_slurm_cluster_tick(m, now);
     if (now < m->clean_at)
         return;
     m->clean_at = now + CLEAN_MS;
@@ -201,17 +202,26 @@ static const struct stk_engine_ops ops = {.name = "slurm",
                                           .pump = pump,
                                           .close = close_engine};
 
+const char *stk_slurm_keep(struct stk_slurm *m, const char *s)
+{
+    char **more;
+
+    for (uint32_t i = 0; i < m->n_own; i++)
+        if (strcmp(m->own[i], s) == 0)
+            return m->own[i];
+    more = reallocarray(m->own, m->n_own + 1, sizeof(*more));
+    m->own = more ? more : m->own;
+    if (!more || !(m->own[m->n_own] = strdup(s)))
+        return NULL;
+    return m->own[m->n_own++];
+}
+
 static const char *keep(struct stk_slurm *m, const char *s, bool *failed)
 {
-    char **more = s ? reallocarray(m->own, m->n_own + 1, sizeof(*more)) : NULL;
+    const char *copy = s ? stk_slurm_keep(m, s) : NULL;
 
-    if (!s)
-        return NULL;
-    m->own = more ? more : m->own;
-    if (more && (m->own[m->n_own] = strdup(s)))
-        return m->own[m->n_own++];
-    *failed = true;
-    return NULL;
+    *failed = *failed || (s && !copy);
+    return copy;
 }
 
 static void keep_partitions(struct stk_slurm *m, const char *const *list, bool *failed)
@@ -257,6 +267,7 @@ int stk_engine_slurm_new(const struct stk_slurm_config *cfg, struct stk_engine *
     m->cfg.program = keep(m, cfg->program, &failed);
     m->cfg.conf = keep(m, cfg->conf, &failed);
     m->cfg.mark = keep(m, cfg->mark, &failed);
+    m->cfg.rows = keep(m, cfg->rows, &failed);
     keep_partitions(m, cfg->partitions, &failed);
     m->news = json_object();
     m->rows = json_object();
@@ -293,6 +304,7 @@ void stk_slurm_retell(struct stk_engine *e, bool (*was_up)(void *ctx, uint32_t n
 {
     struct stk_slurm *m = (struct stk_slurm *)e;
 
+    m->n_core = m->n_nodes;
     for (uint32_t i = 0; i < m->n_nodes; i++) {
         struct stk_event ev = {.at = m->cfg.now(m->cfg.ctx),
                                .type = m->nodes[i].up ? STK_EV_NODE_UP : STK_EV_NODE_DOWN,

@@ -19,6 +19,7 @@ struct stk_slurm_config { /* strings are copied */
     const char *conf;              /* slurm.conf; NULL: Slurm's own */
     const char *mark;              /* of this stoker, in the comments of its jobs; no spaces */
     const char *const *partitions; /* that are ours to schedule on; NULL ends them */
+    const char *rows;              /* file that keeps the nodes in order; NULL: none */
     uint32_t start_ms;             /* Slurm starts what it was told to within; 0: 60 s */
     stk_time (*now)(void *ctx);    /* Unix time, for events */
     /* Optional from here on; all are called with 'ctx'. */
@@ -30,6 +31,8 @@ struct stk_slurm_config { /* strings are copied */
     void (*off)(void *ctx, uint32_t node, uint64_t mask);
     /* The core still has this job. */
     bool (*lives)(void *ctx, stk_job_number number);
+    /* There are other nodes (stk_slurm_nodes()): the core is to have them, in the same places. */
+    int (*changed)(void *ctx);
     /* Something that people should know of a job that goes on; NULL: no more. */
     void (*warn)(void *ctx, stk_job_number number, const char *sentence);
     /* Slurm is there; called every few seconds, so that whoever comes after us knows until when. */
@@ -37,12 +40,15 @@ struct stk_slurm_config { /* strings are copied */
     int64_t contact_s; /* when it was last called in an earlier life, Unix; 0: never */
 };
 
-struct stk_slurm_node {    /* in the order of the core's nodes */
-    char *name, *gpu_type; /* type "": Slurm says none */
-    uint32_t partition;    /* row of the configuration's */
+struct stk_slurm_node { /* in the order of the core's nodes */
+    char *name;
+    const char *gpu_type; /* "": Slurm says none */
+    uint32_t partition;   /* row of the configuration's */
     uint32_t gpus, cpus;
     uint64_t mem_mib;
     bool up;
+    bool here; /* Slurm has it, in one of the partitions */
+    bool odd;  /* Slurm says that it is otherwise, and it is not empty yet */
 };
 
 /* Starts the program and waits until it has told everything. -ETIMEDOUT, -ENOENT, -EINVAL: the
@@ -54,7 +60,8 @@ int stk_engine_slurm_new(const struct stk_slurm_config *cfg, struct stk_engine *
 const char **stk_slurm_partitions(const struct stk_engine *e, uint32_t *ret_n);
 const struct stk_slurm_node *stk_slurm_nodes(const struct stk_engine *e, uint32_t *ret_n);
 
-/* Tells again which nodes are not as the core has them, and which GPUs are off. */
+/* The core has all nodes. Tells again which nodes are not as the core has them, and which GPUs are
+ * off. */
 void stk_slurm_retell(struct stk_engine *e, bool (*was_up)(void *ctx, uint32_t node), void *ctx);
 
 /* What Slurm says of a job that it has: {"job", "state", "pieces", ...}; borrowed. NULL: nothing.

@@ -108,7 +108,8 @@ static uint64_t off_of(const struct stk_slurm *m, uint32_t node)
     const json_t *o = json_object_get(m->news, m->nodes[node].name);
     const char *state = json_string_value(json_object_get(o, "state"));
 
-    if (state && (strcmp(state, "drain") == 0 || strcmp(state, "maint") == 0))
+    if (m->nodes[node].odd ||
+        (state && (strcmp(state, "drain") == 0 || strcmp(state, "maint") == 0)))
         return all_of(m->nodes[node].gpus);
     return choose(m, node);
 }
@@ -120,6 +121,8 @@ void stk_slurm_use_tell(struct stk_slurm *m)
         uint64_t off = off_of(m, node);
 
         m->use[node].changed = false;
+        if (node >= m->n_core)
+            continue; /* told when it has it */
         if (off != m->use[node].off && m->cfg.off)
             m->cfg.off(m->cfg.ctx, node, off);
         m->use[node].off = off;

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes that come to a Slurm cluster and go from it, while the daemon runs and while it does not."""
+import pytest
+import slurm
+from daemon import STOKERD, Daemon
+from libslurm import PROGRAM
+from slurm import wait_for
+
+pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
+              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
+SLEEP = ["/bin/sleep", "1000"]
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    with slurm.Cluster(tmp_path / "slurm", nodes=2, gpus=4) as c:
+        yield c
+
+
+def states(d):
+    return {n["name"]: n["state"] for n in d.get("/v1/nodes")["nodes"]}
+
+
+def test_nodes_come_and_go_while_jobs_run(cluster, tmp_path):
+    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
+    with Daemon(tmp_path / "d", gpus=None, config=config, args=["--paranoid"]) as d:
+        n = d.submit(command=SLEEP, gpus=4)
+        before = d.until(n, "running")
+        gang = d.submit(command=SLEEP, gpus=4, tasks=2)
+        assert d.job(gang)["state"] == "waiting"
+        cluster.resize(3)
+        wait_for(lambda: states(d) == {"n1": "up", "n2": "up", "n3": "up"}, 120)
+        job = d.until(gang, "running", timeout=120)
+        assert sorted(p["node"] for p in job["pieces"]) == sorted({"n1", "n2", "n3"} - {before["node"]})
+        after = d.job(n)
+        assert after["state"] == "running" and after["slurm"]["job"] == before["slurm"]["job"] and after["pieces"] == before["pieces"]
+        d.post(f"/v1/jobs/{gang}/cancel")
+        d.wait(gang)
+        # A restart finds the same nodes in the same places.
+        d.kill()
+        d.start()
+        assert [x["name"] for x in d.get("/v1/nodes")["nodes"]] == ["n1", "n2", "n3"]
+        assert d.until(n, "running")["slurm"]["job"] == before["slurm"]["job"]
+        # One goes: it is down, and stays in its place.
+        cluster.resize(2)
+        wait_for(lambda: states(d) == {"n1": "up", "n2": "up", "n3": "down"}, 120)
+        d.kill()
+        cluster.resize(4)  # and two come, one of them again, while nobody looks
+        d.start()
+        wait_for(lambda: states(d) == {"n1": "up", "n2": "up", "n3": "up", "n4": "up"}, 120)
+        assert d.until(n, "running")["pieces"] == before["pieces"]
+        d.post(f"/v1/jobs/{n}/cancel")
+        wide = d.submit(command=["/bin/true"], gpus=4, tasks=4)
+        assert d.wait(wide, timeout=120)["cause"] == "completed"
+
+
+def test_a_partition_of_other_nodes(cluster, tmp_path):
+    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
+    with Daemon(tmp_path / "d", gpus=None, config=config, args=["--paranoid"]) as d:
+        cluster.run("scontrol", "update", "partitionname=main", "nodes=n1")
+        wait_for(lambda: states(d) == {"n1": "up", "n2": "down"})
+        n = d.submit(command=SLEEP, gpus=1)
+        assert d.until(n, "running")["node"] == "n1"
+        cluster.run("scontrol", "update", "partitionname=main", "nodes=n1,n2")
+        wait_for(lambda: states(d) == {"n1": "up", "n2": "up"})
+
+
+def test_a_node_in_maintenance_gets_nothing(cluster, tmp_path):
+    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
+    with Daemon(tmp_path / "d", gpus=None, config=config, args=["--paranoid"]) as d:
+        cluster.run("scontrol", "create", "reservation", "reservationname=fix", "starttime=now", "duration=60", "users=root", "flags=maint,ignore_jobs", "nodes=n1")
+        wait_for(lambda: [n["gpus_free"] for n in d.get("/v1/nodes")["nodes"]] == [0, 4], 120)
+        n = d.submit(command=SLEEP, gpus=1)
+        assert d.until(n, "running")["node"] == "n2"
+        cluster.run("scontrol", "delete", "reservationname=fix")
+        wait_for(lambda: [n["gpus_free"] for n in d.get("/v1/nodes")["nodes"]] == [4, 3], 120)
