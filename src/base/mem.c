@@ -4,14 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-int stk_mem_grow(const struct stk_mem *mem, void *array, uint32_t *cap, uint32_t need, size_t elem)
+int stk_mem_more(const struct stk_mem *mem, void *array, uint32_t *cap, uint32_t need, size_t elem)
 {
-    uint64_t want;
+    uint64_t want = (uint64_t)*cap * 2;
     void *old, *p;
 
-    if (need <= *cap)
-        return 0;
-    want = (uint64_t)*cap * 2;
     if (want < need)
         want = need;
     if (want < 16)

@@ -14,9 +14,16 @@ struct stk_mem {
     void *ctx;
 };
 
+/* stk_mem_grow() where there is no room. */
+int stk_mem_more(const struct stk_mem *mem, void *array, uint32_t *cap, uint32_t need, size_t elem);
+
 /* Makes *array hold at least 'need' elements of 'elem' bytes, at least doubling; new elements are
  * zero. 0, or -ENOMEM with nothing changed. Costs nothing when there is room. */
-int stk_mem_grow(const struct stk_mem *mem, void *array, uint32_t *cap, uint32_t need, size_t elem);
+static inline int stk_mem_grow(const struct stk_mem *mem, void *array, uint32_t *cap, uint32_t need,
+                               size_t elem)
+{
+    return need <= *cap ? 0 : stk_mem_more(mem, array, cap, need, elem);
+}
 
 /* Frees an array grown by stk_mem_grow() and resets both words. NULL arrays are fine. */
 void stk_mem_drop(const struct stk_mem *mem, void *array, uint32_t *cap, size_t elem);
