@@ -153,9 +153,9 @@ static size_t view_gpus(const json_t *job, const json_t *gpus, char *buf, size_t
 #define VIEW_NODES 3 /* that are named; the others are counted */
 
 /* "a gpu 0-7, b gpu 0-3" */
-static size_t view_place(const json_t *job, char *buf, size_t size)
+static size_t view_place(const json_t *job, const char *key, char *buf, size_t size)
 {
-    const json_t *pieces = json_object_get(job, "pieces");
+    const json_t *pieces = json_object_get(job, key);
     size_t all = json_array_size(pieces), n = 0;
     char piece[512];
 
@@ -177,7 +177,7 @@ const char *stk_view_where(const json_t *job, char *buf, size_t size)
     size_t n;
 
     if ((strcmp(state, "running") == 0 || strcmp(state, "starting") == 0) && *node != '\0') {
-        n = view_place(job, buf, size);
+        n = view_place(job, "pieces", buf, size);
         if (json_object_get(job, "items")) {
             n += (size_t)snprintf(buf + n, size - n, ", ");
             (void)stk_view_items(job, buf + n, size - n);
@@ -268,6 +268,7 @@ const char *stk_view_start(const json_t *job, char *buf, size_t size)
 {
     const double p50 = stk_num(job, "start_p50", 0), p90 = stk_num(job, "start_p90", 0);
     char a[32], b[32];
+    size_t n;
 
     buf[0] = '\0';
     if (p50 > 0 && p90 > 0)
@@ -275,6 +276,11 @@ const char *stk_view_start(const json_t *job, char *buf, size_t size)
                        stk_text_time(p50, a, sizeof(a)), stk_text_time(p90, b, sizeof(b)));
     else if (p50 > 0)
         (void)snprintf(buf, size, "about %s", stk_text_time(p50, a, sizeof(a)));
+    n = strlen(buf);
+    if (p50 > 0 && json_array_size(json_object_get(job, "start_pieces")) > 0 && n + 16 < size) {
+        n += (size_t)snprintf(buf + n, size - n, ", probably on ");
+        (void)view_place(job, "start_pieces", buf + n, size - n);
+    }
     return buf;
 }
 

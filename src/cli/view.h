@@ -37,7 +37,8 @@ int stk_view_code(const json_t *job);
 const char *stk_text_duration(double seconds, char *buf, size_t size);
 /* "14:03:22" today, "Nov 15 14:03" else; "-" for 0. */
 const char *stk_text_time(double unix_s, char *buf, size_t size);
-/* "about 14:30, by 16:00 nine times in ten"; "": it is not known when it starts. */
+/* "about 14:30, by 16:00 nine times in ten, probably on a gpu 0-7"; "": it is not known when it
+ * starts. */
 const char *stk_view_start(const json_t *job, char *buf, size_t size);
 /* "16:00, feasible with 2:10:00 to spare"; "": it has none. */
 const char *stk_view_deadline(const json_t *job, char *buf, size_t size);

@@ -114,7 +114,7 @@ static void print_changes(const json_t *why)
 
 static void print_outlook(const json_t *why)
 {
-    char text[160];
+    char text[400];
 
     if (*stk_view_start(why, text, sizeof(text)) != '\0')
         (void)printf("It is expected to start %s.\n", text);

@@ -122,8 +122,9 @@ def test_when_a_job_will_start(why):
     job = submit(why, "--gpus", "4", "--time", "1h", "--", "sleep", "600")
     end = json.loads(why("show", busy, "--json"))["expected_end"]
     for answer in (asked(why, job), json.loads(why("show", job, "--json")), json.loads(why("queue", "--json"))["jobs"][1]):
-        assert abs(answer["start_p50"] - end) < 2 and answer["start_p90"] >= answer["start_p50"]
-    assert "It is expected to start about " in why("why", job) and "; starts about " in why("queue")
+        assert abs(answer["start_p50"] - end) < 2 and answer["start_p90"] >= answer["start_p50"] and answer["end_p50"] > answer["start_p50"]
+        assert [len(p["gpu_indices"]) for p in answer["start_pieces"]] == [4]
+    assert "It is expected to start about " in why("why", job) and "gpu 0-3." in why("why", job) and "; starts about " in why("queue")
     assert "start_p50" not in json.loads(why("show", busy, "--json"))
     for _ in range(4):      # what jobs of this user take is learned as they end
         short = submit(why, "--gpus", "1", "--time", "1h", "--", "sleep", "0.2")

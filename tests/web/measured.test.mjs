@@ -91,6 +91,7 @@ describe("what is measured", { timeout: 300000, skip: !existsSync(join(FAKES, "l
         }
         await b.page.getByText("3 of 4 GPUs idle: ask for 1").waitFor();
         await b.page.locator(".facts div", { hasText: "energy" }).getByText("kWh").waitFor();
+        await b.page.locator(".facts div", { hasText: "money" }).getByText("EUR").waitFor();
         assert.deepEqual(await b.axe(), []);
         await b.shot("job-gpus", { fullPage: true });
         await b.page.goto(`${d.url}/#/queue`);

@@ -180,6 +180,24 @@ describe("pages", { timeout: 300000 }, () => {
         }
     });
 
+    it("asks who is not logged in to log in before anything is done", async () => {
+        const v = await open();
+        try {
+            await v.page.goto(`${d.url}/#/queue`);
+            await v.page.getByLabel(`Choose job ${big}`).check();
+            await v.page.getByRole("toolbar").getByRole("button", { name: "Cancel" }).click();
+            await v.page.getByRole("dialog").getByLabel("Token").waitFor();
+            assert.equal((await d.get(`/v1/jobs/${big}`)).state, "waiting");
+            for (const hash of ["tenants", "usage", `job/${big}`]) {
+                await v.page.goto(`${d.url}/#/${hash}`);
+                await v.page.getByText(/^Log in to see/).waitFor();
+            }
+            assert.deepEqual(v.said, []);
+        } finally {
+            await v.close();
+        }
+    });
+
     it("refuses what is not yours, and says why", { skip: process.getuid?.() !== 0 && "needs root, to be somebody else" }, async () => {
         const made = JSON.parse(execFileSync(STOKER, ["token", "create", "--json"], { uid: 65534, gid: 65534, env: { ...process.env, HOME: "/", STOKER_SOCKET: d.socket } }).toString());
         const v = await open();
