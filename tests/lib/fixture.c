@@ -128,6 +128,18 @@ struct stk_core *fx_core(struct fx *f)
     return core_of(f, &f->setup);
 }
 
+void fx_org(struct stk_tenant_spec *table, uint32_t n)
+{
+    static const struct {
+        const char *name;
+        uint32_t under;
+    } all[] = {{"default", STK_NONE}, {"org", STK_NONE}, {"a", 1}, {"b", 1},
+               {"c", STK_NONE},       {"d", STK_NONE}};
+
+    for (uint32_t i = 0; i < n; i++)
+        stk_tenant_spec_init(&table[i], all[i].name, all[i].under);
+}
+
 struct fx *fx_new(const struct fx_setup *setup)
 {
     struct fx *f = calloc(1, sizeof(*f));

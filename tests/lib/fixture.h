@@ -100,6 +100,9 @@ struct fx {
 /* Aborts with the sentence unless true. */
 void fx_must(bool ok, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The first 'n' of: default; org over a and b; c; d. */
+void fx_org(struct stk_tenant_spec *table, uint32_t n);
+
 struct stk_mem fx_mem(struct fx_heap *h);
 struct fx *fx_new(const struct fx_setup *setup);
 /* One more core of the same making, on the fixture's heap. */

@@ -21,11 +21,7 @@ static struct stk_tenant_spec table[N];
 static int plant(void **state)
 {
     (void)state;
-    stk_tenant_spec_init(&table[DEFAULT], "default", STK_NONE);
-    stk_tenant_spec_init(&table[ORG], "org", STK_NONE);
-    stk_tenant_spec_init(&table[A], "a", ORG);
-    stk_tenant_spec_init(&table[B], "b", ORG);
-    stk_tenant_spec_init(&table[C], "c", STK_NONE);
+    fx_org(table, N);
     return 0;
 }
 
