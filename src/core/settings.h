@@ -54,4 +54,9 @@ int stk_settings_get(struct stk_reader *r, struct stk_core *fresh, struct stk_er
 /* Reads over what put() wrote. */
 void stk_settings_pass(struct stk_reader *r);
 
+/* For reading settings again: whether one can be, and a core without jobs in which the first n of
+ * its list hold. */
+int stk_settings_check(const struct stk_state *s, const struct stk_set *e, struct stk_err *err);
+int stk_settings_remake(struct stk_core *c, uint32_t n, struct stk_err *err);
+
 #endif
