@@ -162,6 +162,14 @@ void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *
 /* slurm.c: the daemon on a Slurm cluster. Opens the engine; nodes, pools and types are Slurm's. */
 int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err);
 void stk_daemon_slurm_ready(struct stk_daemon *d); /* the scheduler is open */
+/* slurm_jobs.c: users' own jobs; as in struct stk_slurm_config. */
+void stk_daemon_slurm_bring(void *ctx, uint32_t uid, json_t *take_job, const char *key,
+                            json_t *take_made);
+void stk_daemon_slurm_hold(void *ctx, const stk_job_number *numbers, uint32_t n, const char *why);
+void stk_daemon_slurm_changed(void *ctx, const stk_job_number *numbers, uint32_t n,
+                              const json_t *wish);
+void stk_daemon_slurm_gone(void *ctx, stk_job_number number, const char *sentence);
+void stk_daemon_slurm_missing(struct stk_daemon *d); /* those that went while we were away */
 void stk_daemon_slurm_detail(struct stk_daemon *d, stk_job_number number, json_t *job);
 
 /* What things cost, as the configuration says, to the API. */

@@ -225,6 +225,10 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                                    .note = on_note,
                                    .log = on_log,
                                    .off = on_off,
+                                   .bring = stk_daemon_slurm_bring,
+                                   .hold = stk_daemon_slurm_hold,
+                                   .wishes = stk_daemon_slurm_changed,
+                                   .gone = stk_daemon_slurm_gone,
                                    .lives = on_lives,
                                    .warn = on_warn,
                                    .contact = on_contact,
@@ -258,6 +262,8 @@ static bool was_up(void *ctx, uint32_t node)
 void stk_daemon_slurm_ready(struct stk_daemon *d)
 {
     stk_slurm_retell(d->engine, was_up, d);
+    stk_daemon_slurm_missing(d);
+    stk_slurm_open(d->engine);
 }
 
 void stk_daemon_slurm_detail(struct stk_daemon *d, stk_job_number number, json_t *job)

@@ -72,9 +72,18 @@ static void set(json_t *o, const char *key, json_t *v)
     (void)json_object_set_new(o, key, v);
 }
 
+/* "gres:gpu:4": so much of something for each. */
+static json_t *per_gpu(const char *text)
+{
+    struct stk_slurm_gres g;
+
+    return json_integer(stk_slurm_gpus(text, &g, 1) == 1 ? (json_int_t)g.count : 0);
+}
+
 static void set_request(json_t *o, const slurm_job_info_t *j)
 {
     set(o, "nodes_wanted", json_integer(j->num_nodes));
+    set(o, "max_nodes", json_integer(j->max_nodes));
     set(o, "tasks", json_integer(j->num_tasks));
     set(o, "cpus", json_integer(j->num_cpus));
     set(o, "cpus_per_task", json_integer(j->cpus_per_task == NO_VAL16 ? 1 : j->cpus_per_task));
@@ -86,6 +95,20 @@ static void set_request(json_t *o, const slurm_job_info_t *j)
     set(o, "features", stk_slurm_text(j->features));
     set(o, "req_nodes", stk_slurm_text(j->req_nodes));
     set(o, "dependency", stk_slurm_text(j->dependency));
+    set(o, "gpus_per_job", stk_slurm_show_gpus(j->tres_per_job));
+    set(o, "gpus_per_node", stk_slurm_show_gpus(j->tres_per_node));
+    set(o, "gpus_per_task", stk_slurm_show_gpus(j->tres_per_task));
+    set(o, "gpus_per_socket", stk_slurm_show_gpus(j->tres_per_socket));
+    set(o, "mem_per_gpu_mib", per_gpu(j->mem_per_tres));
+    set(o, "cpus_per_gpu", per_gpu(j->cpus_per_tres));
+    set(o, "tasks_per_node", json_integer(j->ntasks_per_node == NO_VAL16 ? 0 : j->ntasks_per_node));
+    set(o, "exclusive", json_boolean(j->shared == 0));
+    set(o, "begin", json_integer(j->eligible_time));
+    set(o, "nice", json_integer((json_int_t)j->nice - NICE_OFFSET));
+    set(o, "batch", json_boolean(j->batch_flag));
+    set(o, "het", json_boolean(j->het_job_id));
+    set(o, "reservation", stk_slurm_text(j->resv_name));
+    set(o, "exc_nodes", stk_slurm_text(j->exc_nodes));
     set(o, "time_limit_s", seconds(j->time_limit));
 }
 
@@ -97,6 +120,7 @@ json_t *stk_slurm_job(const slurm_job_info_t *j)
     set(o, "array_job", json_integer(j->array_job_id));
     set(o, "array_task", j->array_task_id == NO_VAL ? json_null() : json_integer(j->array_task_id));
     set(o, "array_tasks", stk_slurm_text(j->array_task_str));
+    set(o, "array_limit", json_integer(j->array_max_tasks == NO_VAL ? 0 : j->array_max_tasks));
     set(o, "state", json_string(stk_slurm_state_name(j->job_state)));
     set(o, "completing", json_boolean(j->job_state & JOB_COMPLETING));
     set(o, "held", json_boolean(j->priority == 0));
@@ -144,6 +168,13 @@ uint64_t stk_slurm_job_digest(const slurm_job_info_t *j)
     h = stk_hash_mix(h, (uint64_t)j->num_nodes << 32 | j->num_tasks);
     h = stk_hash_mix(h, (uint64_t)j->num_cpus << 32 | j->cpus_per_task);
     h = stk_hash_mix(h, j->pn_min_memory);
+    h = stk_hash_mix(h, (uint64_t)j->eligible_time);
+    h = stk_hash_mix(h, j->max_nodes);
+    h = stk_hash_mix(h, (uint64_t)j->nice << 32 | (uint64_t)j->ntasks_per_node << 16 | j->shared);
+    h = stk_hash_mix(h, (uint64_t)j->array_max_tasks << 32 | j->requeue);
+    h = stk_slurm_mix_text(h, j->exc_nodes);
+    h = stk_slurm_mix_text(h, j->mem_per_tres);
+    h = stk_slurm_mix_text(h, j->cpus_per_tres);
     h = stk_slurm_mix_text(h, j->nodes);
     h = stk_slurm_mix_text(h, j->partition);
     h = stk_slurm_mix_text(h, j->account);

@@ -206,6 +206,7 @@ int main(int argc, char **argv)
         else
             return usage(stderr);
     }
+    (void)setenv("SLURM_BITSTR_LEN", "0", 1); /* lists of array elements are told whole */
     if (conf && access(conf, R_OK) < 0) { /* libslurm would end the process without a word for us */
         stk_slurm_say(
             json_pack("{s:s,s:s,s:s}", "op", "away", "why", strerror(errno), "conf", conf));

@@ -184,7 +184,7 @@ static int read_one(const char *s, const char *end, struct stk_slurm_gres *g)
     size_t len;
 
     *g = (struct stk_slurm_gres){.count = 1};
-    if (stop - s > 5 && memcmp(s, "gres/", 5) == 0)
+    if (stop - s > 5 && (memcmp(s, "gres/", 5) == 0 || memcmp(s, "gres:", 5) == 0))
         s += 5;
     if (stop - s < 3 || memcmp(s, "gpu", 3) != 0 || (stop - s > 3 && s[3] != ':' && s[3] != '='))
         return 1;

@@ -181,13 +181,35 @@ static json_t *submit(json_t *o)
 
 /* ---- jobs that Slurm has ---- */
 
+/* A number, or "12_3": an element of an array. */
 static bool job_of(json_t *o, job_desc_msg_t *d)
 {
     slurm_init_job_desc_msg(d);
-    if (number(o, "job") < 0)
-        return false;
-    d->job_id = (uint32_t)number(o, "job");
-    return true;
+    d->job_id_str = text(o, "job");
+    if (number(o, "job") >= 0)
+        d->job_id = (uint32_t)number(o, "job");
+    return d->job_id_str || number(o, "job") >= 0;
+}
+
+/* What a call about elements came to: one that failed is enough. */
+static json_t *answer_elements(int rc, job_array_resp_msg_t *take_resp)
+{
+    int error = 0;
+
+    for (uint32_t i = 0; take_resp && rc == SLURM_SUCCESS && i < take_resp->job_array_count; i++)
+        error = take_resp->error_code[i] ? (int)take_resp->error_code[i] : error;
+    if (take_resp)
+        slurm_free_job_array_resp(take_resp);
+    return error ? refuse(stk_slurm_trouble(error), error) : answer(rc);
+}
+
+static json_t *change(job_desc_msg_t *d)
+{
+    job_array_resp_msg_t *resp = NULL;
+
+    if (!d->job_id_str)
+        return answer(slurm_update_job(d));
+    return answer_elements(slurm_update_job2(d, &resp), resp);
 }
 
 /* One that is held: where it runs, and that it may, in one call. */
@@ -204,7 +226,7 @@ static json_t *start(json_t *o)
     d.admin_comment = text(o, "admin_comment");
     d.begin_time = time(NULL); /* one that was requeued would wait two minutes */
     d.priority = INFINITE;
-    return answer(slurm_update_job(&d));
+    return change(&d);
 }
 
 /* One that waits may start: Slurm looks for a place for it, now. */
@@ -216,7 +238,7 @@ static json_t *release(json_t *o)
         return refuse("release needs job", 0);
     d.begin_time = time(NULL);
     d.priority = INFINITE;
-    return answer(slurm_update_job(&d));
+    return change(&d);
 }
 
 static json_t *update(json_t *o)
@@ -227,15 +249,25 @@ static json_t *update(json_t *o)
         return refuse("update needs job", 0);
     take_limits(o, &d);
     d.admin_comment = text(o, "admin_comment");
+    if (json_is_integer(json_object_get(o, "begin")))
+        d.begin_time = json_integer_value(json_object_get(o, "begin"));
     if (json_is_true(json_object_get(o, "hold")))
         d.priority = 0;
-    return answer(slurm_update_job(&d));
+    return change(&d);
+}
+
+/* The call by name does not know elements of arrays by their numbers, the other one does. */
+static json_t *send_to(json_t *o, uint16_t sig, uint16_t flags)
+{
+    if (text(o, "job"))
+        return answer(slurm_kill_job2(text(o, "job"), sig, flags, NULL));
+    return answer(slurm_kill_job((uint32_t)number(o, "job"), sig, flags));
 }
 
 static json_t *cancel(json_t *o)
 {
-    return number(o, "job") < 0 ? refuse("cancel needs job", 0)
-                                : answer(slurm_kill_job((uint32_t)number(o, "job"), SIGKILL, 0));
+    return text(o, "job") || number(o, "job") >= 0 ? send_to(o, SIGKILL, 0)
+                                                   : refuse("cancel needs job", 0);
 }
 
 /* "to": batch (the script alone) or all. */
@@ -244,14 +276,18 @@ static json_t *send_signal(json_t *o)
     const char *to = text(o, "to");
     int64_t sig = number(o, "signal");
 
-    if (number(o, "job") < 0 || sig < 1 || sig > 64)
+    if ((!text(o, "job") && number(o, "job") < 0) || sig < 1 || sig > 64)
         return refuse("signal needs job and signal", 0);
-    return answer(slurm_kill_job((uint32_t)number(o, "job"), (uint16_t)sig,
-                                 to && strcmp(to, "all") == 0 ? KILL_FULL_JOB : KILL_JOB_BATCH));
+    return send_to(o, (uint16_t)sig, to && strcmp(to, "all") == 0 ? KILL_FULL_JOB : KILL_JOB_BATCH);
 }
 
 static json_t *requeue(json_t *o)
 {
+    job_array_resp_msg_t *resp = NULL;
+
+    if (text(o, "job"))
+        return answer_elements(
+            slurm_requeue2(text(o, "job"), JOB_REQUEUE_HOLD | JOB_RUNNING, &resp), resp);
     return number(o, "job") < 0
                ? refuse("requeue needs job", 0)
                : answer(slurm_requeue((uint32_t)number(o, "job"), JOB_REQUEUE_HOLD | JOB_RUNNING));

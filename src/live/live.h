@@ -20,6 +20,8 @@
 struct stk_live;
 struct stk_teams;
 
+#define STK_NOBODY UINT32_MAX /* the uid of who is no user: the engine */
+
 enum stk_role { STK_ROLE_USER, STK_ROLE_OPERATOR, STK_ROLE_ADMIN };
 
 struct stk_who { /* who asks */
@@ -77,6 +79,7 @@ enum stk_warn {                 /* who warns, the gravest first */
                 STK_WARN_STRAY, /* it is on a GPU that it was not given */
                 STK_WARN_MEMORY,
                 STK_WARN_IDLE,
+                STK_WARN_ENGINE, /* why it does not start is for the engine to say */
                 STK_WARN_MAX
 };
 
@@ -138,6 +141,11 @@ struct stk_live_adoption {
 };
 int stk_live_adopt(struct stk_live *live, const struct stk_asker *by,
                    const struct stk_live_adoption *a);
+/* A job that 'owner' sent to the engine with its own tools becomes one of ours, an array all of its
+ * elements. 'key' is what it is known by there: a second time it gets the first answer again. The
+ * description gets "imported": take_made here; users cannot send that. */
+int stk_live_bring(struct stk_live *live, const struct stk_asker *by, const struct stk_who *owner,
+                   json_t *take_job, const char *key, json_t *take_made);
 /* Operators: GPUs that take no new jobs; kept over restarts. mask: the GPUs to change. */
 int stk_live_drain(struct stk_live *live, const struct stk_asker *by, uint32_t node, uint64_t mask,
                    bool on);

@@ -16,6 +16,7 @@ static void request_free(struct stk_live_request *r)
 {
     json_decref(r->body);
     json_decref(r->answer);
+    json_decref(r->made);
     free(r->key);
     free(r->numbers);
     free(r);
@@ -128,6 +129,25 @@ int stk_live_adopt(struct stk_live *l, const struct stk_asker *by,
     }
     r->adopt = *a;
     r->body = a->job;
+    return enqueue(l, r);
+}
+
+int stk_live_bring(struct stk_live *l, const struct stk_asker *by, const struct stk_who *owner,
+                   json_t *take_job, const char *key, json_t *take_made)
+{
+    struct stk_live_request *r = request_new(by, STK_REQ_BRING);
+    char *copy = r ? strdup(key) : NULL;
+
+    if (!copy) {
+        free(r);
+        json_decref(take_job);
+        json_decref(take_made);
+        return -ENOMEM;
+    }
+    r->adopt.owner = *owner;
+    r->body = take_job;
+    r->made = take_made;
+    r->key = copy;
     return enqueue(l, r);
 }
 
@@ -262,6 +282,8 @@ static int do_one(struct stk_live *l, struct stk_live_request *r, struct stk_err
         return stk_live_do_act(l, r, err);
     if (r->kind == STK_REQ_ADOPT)
         return stk_live_do_adopt(l, r, err);
+    if (r->kind == STK_REQ_BRING)
+        return stk_live_do_bring(l, r, err);
     if (r->kind == STK_REQ_QUOTA)
         return stk_live_do_quota(l, r, err);
     if (r->kind == STK_REQ_RESERVE)

@@ -23,7 +23,8 @@ enum stk_request_kind {
     STK_REQ_ADOPT,
     STK_REQ_QUOTA,
     STK_REQ_RESERVE,
-    STK_REQ_RULE
+    STK_REQ_RULE,
+    STK_REQ_BRING
 };
 
 struct stk_live_request {
@@ -41,6 +42,7 @@ struct stk_live_request {
     uint64_t mask;
     bool on;
     struct stk_live_adoption adopt; /* its job is the body */
+    json_t *made;                   /* bring: what it is known by there */
     stk_reply_fn reply;
     void *ctx;
     bool durable; /* what it asked for was committed */
@@ -218,6 +220,7 @@ int stk_live_note_quota(struct stk_live *l, const char *user, const char *tenant
 int stk_live_note_rule(struct stk_live *l, const char *user, const char *name, bool on,
                        struct stk_err *err);
 int stk_live_do_adopt(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
+int stk_live_do_bring(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 /* update.c: another time limit, priority or name for a job that has not started. */
 int stk_live_update(struct stk_live *l, struct stk_live_request *r, uint32_t slot,
                     struct stk_err *err);

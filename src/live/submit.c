@@ -417,7 +417,7 @@ int stk_live_submit_made(struct stk_live *l, struct stk_live_request *r,
     int64_t id = 0;
     int rc = draft_one(l, owner, &d, &why);
 
-    if (rc == 0 && check_room(l, owner, 1, &why) < 0)
+    if (rc == 0 && check_room(l, owner, d.n, &why) < 0)
         rc = stk_answer_refuse(r, 429, "queue_full", why.text);
     else if (rc < 0)
         rc = stk_answer_error(r, rc, &why);

@@ -17,7 +17,8 @@ static const char *const demand_keys[] = {
     "cpus",  "mem_mib",        "resources", "pool",      "queue",     "tenant",
     "tier",  "begin",          "deadline",  "estimate_s"};
 /* Members that the server adds. */
-static const char *const signed_keys[] = {"uid", "gid", "groups", "user", "home", "shell"};
+static const char *const signed_keys[] = {"uid",  "gid",   "groups",  "user",
+                                          "home", "shell", "imported"};
 #define COUNT(list) (sizeof(list) / sizeof(*(list)))
 
 /* null takes a member away. True: there was one of these. */
@@ -141,6 +142,22 @@ static int check_state(const struct stk_job *j, struct stk_err *err)
                        stk_job_state_name(j->state));
 }
 
+/* What its user asked the engine for is changed there. */
+static int check_imported(const json_t *body, struct stk_err *err)
+{
+    static const char *const there[] = {"gpus",  "gpu_mem_mib",    "gpu_types", "share", "mig",
+                                        "tasks", "tasks_per_node", "exclusive", "cpus",  "mem_mib",
+                                        "name",  "pool",           "begin"};
+
+    for (size_t i = 0; i < COUNT(there); i++)
+        if (json_object_get(body, there[i]))
+            return stk_err_set(err, -EPROTO,
+                               "%s: it was sent with sbatch, and is changed where it was sent: "
+                               "scontrol update",
+                               there[i]);
+    return 0;
+}
+
 int stk_live_update(struct stk_live *l, struct stk_live_request *r, uint32_t slot,
                     struct stk_err *err)
 {
@@ -154,7 +171,11 @@ int stk_live_update(struct stk_live *l, struct stk_live_request *r, uint32_t slo
     if (rc < 0)
         return rc;
     spec = stk_live_spec(l, old);
-    rc = spec ? change_spec(r->body, spec, &all, err) : stk_err_set(err, -ENOMEM, "out of memory");
+    if (json_object_get(spec, "imported") && r->who.uid != STK_NOBODY)
+        rc = check_imported(r->body, err);
+    rc = rc < 0 ? rc
+         : spec ? change_spec(r->body, spec, &all, err)
+                : stk_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0 && r->spec_of != old)
         rc = put_spec(l, r, spec, old, err);
     rc = rc < 0 ? rc : apply(l, slot, e, spec, all, err);

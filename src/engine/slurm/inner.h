@@ -26,7 +26,9 @@ struct stk_slurm_job { /* that has a lease */
     struct stk_piece *pieces;
     uint32_t n_pieces, restarts;
     char *spec;
-    uint32_t slurm; /* its number there; 0: none */
+    uint32_t slurm;    /* its number there; 0: none */
+    uint32_t imported; /* a user sent it there under this number, or that of an array; 0: we did */
+    char element[24];  /* of an array: "12_3", by which Slurm's calls know it; "": it is none */
     bool told_started, stopping, requeued, lost_once;
     struct stk_stop stop;
     int64_t sent_at;                   /* ms: when Slurm was told to start it */
@@ -45,6 +47,24 @@ struct stk_slurm_job { /* that has a lease */
     uint32_t at;                       /* its place in the list */
     struct stk_slurm_job *next, *prev; /* of those that time matters for */
     bool timed;
+};
+
+enum stk_slurm_step { /* of a job that a user has sent to Slurm */
+                      STK_I_NEW,
+                      STK_I_ASKED, /* the daemon was asked to take it */
+                      STK_I_OURS
+};
+
+struct stk_slurm_import { /* a record of such jobs: one, or elements of an array */
+    uint32_t slurm, round;
+    int64_t submitted, told_at; /* Unix time; ms: when Slurm was told something of it */
+    stk_job_number first;
+    enum stk_slurm_step step;
+    bool refused, by_user; /* by_user: the hold on it is its user's own */
+    bool again;            /* Slurm is to be told something, later */
+    uint64_t digest;       /* of what it asks for, as it was told */
+    char *tasks;           /* elements when it was taken in; NULL: it is no array */
+    json_t *job;           /* the record, while it waits; else NULL */
 };
 
 struct stk_slurm_seen { /* a job that Slurm has: ours, or another's that uses GPUs */
@@ -98,6 +118,13 @@ struct stk_slurm {
     struct stk_slurm_seen *seen;
     uint32_t n_seen, cap_seen, round;
     struct stk_map seen_by_slurm, seen_by_number; /* to places in seen */
+    /* import.c */
+    struct stk_slurm_import *imports;
+    uint32_t n_imports, cap_imports;
+    struct stk_map import_at; /* by Slurm's number */
+    stk_job_number *missing;  /* elements that have left their array's record */
+    uint32_t n_missing, cap_missing;
+    bool open, again; /* the daemon takes jobs; one has 'again' */
     /* link.c */
     uv_process_t process;
     uv_pipe_t in, out;
@@ -182,6 +209,9 @@ bool stk_slurm_job_ended(struct stk_slurm *m, struct stk_slurm_job *j, const jso
 stk_job_number stk_slurm_number(const struct stk_slurm *m, const json_t *job);
 stk_lease_id stk_slurm_lease_of(const struct stk_slurm *m, const json_t *job); /* 0: none */
 json_t *stk_slurm_comment(const struct stk_slurm *m, const struct stk_slurm_job *j);
+/* By what Slurm's calls know a job, a new reference: its number, or of an element "12_3", since by
+ * its number not all of them do. */
+json_t *stk_slurm_id(const json_t *job);
 /* In Slurm's queue, held: it was stopped to make room. NULL: it is not. */
 const json_t *stk_slurm_waits_there(const struct stk_slurm *m, stk_job_number number);
 
@@ -207,6 +237,10 @@ void stk_slurm_stop_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t n
 /* The node takes nothing new: what Slurm was told to start there, and has not, goes elsewhere. */
 void stk_slurm_starts_on(struct stk_slurm *m, uint32_t node);
 void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j);
+/* Its record, when it waits in Slurm; *ret_id, a new reference: by what it is known there. NULL: it
+ * does not wait. */
+const json_t *stk_slurm_there(const struct stk_slurm *m, const struct stk_slurm_job *j,
+                              json_t **ret_id);
 void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j);
 void stk_slurm_put_back(struct stk_slurm *m, struct stk_slurm_job *j); /* held, in Slurm's queue */
 void stk_slurm_warn(struct stk_slurm *m, struct stk_slurm_job *j);     /* its own signal */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/slurm/inner.h"
+#include "engine/slurm/import.h"
 
 #define NEW_MS 1000
 
@@ -57,13 +57,24 @@ stk_lease_id stk_slurm_lease_of(const struct stk_slurm *m, const json_t *job)
 {
     stk_lease_id lease;
 
-    (void)read_comment(m, job, &lease);
-    return lease;
+    return read_comment(m, job, &lease) ? lease : stk_slurm_import_lease(m, job);
 }
 
 json_t *stk_slurm_comment(const struct stk_slurm *m, const struct stk_slurm_job *j)
 {
     return json_sprintf("stoker %s %u %u", m->cfg.mark, j->number, j->lease);
+}
+
+json_t *stk_slurm_id(const json_t *job)
+{
+    char id[24];
+
+    if (!json_is_integer(json_object_get(job, "array_task")))
+        return json_incref(json_object_get(job, "job"));
+    (void)snprintf(id, sizeof(id), "%u_%u",
+                   (unsigned)json_integer_value(json_object_get(job, "array_job")),
+                   (unsigned)json_integer_value(json_object_get(job, "array_task")));
+    return json_string(id);
 }
 
 void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cause cause,
@@ -182,6 +193,16 @@ static void is_back(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *
     stk_slurm_lost(m, j);
 }
 
+static void note_id(struct stk_slurm_job *j, const json_t *job)
+{
+    json_t *id = stk_slurm_id(job);
+
+    j->slurm = (uint32_t)json_integer_value(json_object_get(job, "job"));
+    if (json_is_string(id))
+        (void)snprintf(j->element, sizeof(j->element), "%s", json_string_value(id));
+    json_decref(id);
+}
+
 /* Whether what is told is about this lease. */
 static bool is_about(const struct stk_slurm *m, const struct stk_slurm_job *j, const json_t *job)
 {
@@ -199,7 +220,7 @@ static void look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job
         return;
     if (j->slurm && j->slurm != slurm)
         return; /* how an earlier launch of it ended, that Slurm still remembers */
-    j->slurm = slurm;
+    note_id(j, job);
     if (cause != STK_CAUSE_NONE) {
         if (!json_is_true(json_object_get(job, "completing")))
             ended(m, j, job, cause);
@@ -244,7 +265,7 @@ static bool later(const json_t *a, const json_t *b)
 
 static void drop(struct stk_slurm *m, const json_t *job)
 {
-    if (cause_of(job) == STK_CAUSE_NONE)
+    if (cause_of(job) == STK_CAUSE_NONE && stk_slurm_number(m, job)) /* never a user's own */
         stk_slurm_ask_cancel(m, job);
 }
 
@@ -279,11 +300,15 @@ static void job_news(struct stk_slurm *m, json_t *job)
 {
     stk_job_number number = stk_slurm_number(m, job);
     json_int_t slurm = json_integer_value(json_object_get(job, "job"));
-    const struct stk_slurm_seen *old = stk_slurm_seen_of(m, number);
-    struct stk_slurm_job *j = number ? stk_slurm_find(m, number) : NULL;
+    const struct stk_slurm_seen *old;
+    struct stk_slurm_job *j;
 
     if (slurm <= 0 || slurm >= UINT32_MAX)
         return;
+    if (!number && stk_slurm_import_news(m, job, &number))
+        return;
+    old = stk_slurm_seen_of(m, number);
+    j = number ? stk_slurm_find(m, number) : NULL;
     if (!number) {
         theirs_news(m, job, (uint32_t)slurm);
         return;
@@ -337,6 +362,7 @@ static void told_all(struct stk_slurm *m)
             j->again_at = 1;
         }
     }
+    stk_slurm_import_told_all(m);
 }
 
 void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message)
@@ -358,7 +384,10 @@ void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message)
         s = stk_slurm_seen(m, (uint32_t)json_integer_value(job));
         if (s)
             forget(m, s);
+        stk_slurm_import_forget(m, (uint32_t)json_integer_value(job));
     }
+    if (json_is_true(json_object_get(message, "last")))
+        stk_slurm_import_told(m);
     if (all && json_is_true(json_object_get(message, "last"))) {
         m->telling = false;
         m->away = false;

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/slurm/inner.h"
+#include "engine/slurm/import.h"
 
 #define MAX_LINE (64u << 20)
 #define TICK_MS 200
@@ -278,12 +278,13 @@ int stk_slurm_ask(struct stk_slurm *m, json_t *take_request, const struct stk_sl
 
 void stk_slurm_ask_cancel(struct stk_slurm *m, const json_t *job)
 {
-    (void)stk_slurm_ask(
-        m, json_pack("{s:s,s:O}", "op", "cancel", "job", json_object_get(job, "job")), NULL, NULL);
+    (void)stk_slurm_ask(m, json_pack("{s:s,s:o}", "op", "cancel", "job", stk_slurm_id(job)), NULL,
+                        NULL);
 }
 
 static void free_all(struct stk_slurm *m)
 {
+    stk_slurm_import_free(m);
     stk_slurm_table_free(m);
     stk_slurm_cluster_free(m);
     for (uint32_t i = 0; i < m->n_own; i++)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/slurm/inner.h"
+#include "engine/slurm/import.h"
 #include "sys/big.h"
 
 #define OPEN_MS 60000 /* everything is told within */
@@ -85,6 +85,7 @@ static void clean(struct stk_slurm *m)
             !m->cfg.lives(m->cfg.ctx, n))
             stk_slurm_ask_cancel(m, m->seen[i].job);
     }
+    stk_slurm_import_clean(m);
 }
 
 static void tick_job(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now)
@@ -110,6 +111,7 @@ void stk_slurm_ticks(struct stk_slurm *m)
         tick_job(m, j, now);
     }
     stk_slurm_cluster_tick(m, now);
+    stk_slurm_import_tick(m);
     if (now < m->clean_at)
         return;
     m->clean_at = now + CLEAN_MS;
@@ -124,12 +126,15 @@ void stk_slurm_ticks(struct stk_slurm *m)
 /* As far as Slurm knows it is not running. */
 static void adopt_absent(struct stk_slurm *m, struct stk_slurm_job *j, const struct stk_adopt *a)
 {
+    json_t *id = NULL;
+
     if (!m->adopted) /* an earlier life may have sent it */
         j->not_before = stk_slurm_ms() + SETTLE_MS;
     if (a->state == STK_JOB_PLACED)
         return; /* sent with the next tick */
-    if (stk_slurm_waits_there(m, j->number) && a->state == STK_JOB_RUNNING)
+    if (stk_slurm_there(m, j, &id) && a->state == STK_JOB_RUNNING)
         (void)snprintf(j->back, sizeof(j->back), "Slurm put it back into its queue");
+    json_decref(id);
     stk_slurm_move(j, STK_S_SENT);
     stk_slurm_lost(m, j);
 }
@@ -173,7 +178,8 @@ static int adopt(struct stk_engine *e, stk_time now, const struct stk_adopt *lis
         const struct stk_slurm_seen *s = &m->seen[i];
         const char *state = json_string_value(json_object_get(s->job, "state"));
 
-        if (s->number && !stk_slurm_find(m, s->number) && state && strcmp(state, "running") == 0)
+        if (s->number && stk_slurm_number(m, s->job) && !stk_slurm_find(m, s->number) && state &&
+            strcmp(state, "running") == 0)
             stk_slurm_ask_cancel(m, s->job);
     }
     stk_slurm_asked_again(m);

@@ -38,6 +38,14 @@ struct stk_slurm_config { /* strings are copied */
     /* Slurm is there; called every few seconds, so that whoever comes after us knows until when. */
     void (*contact)(void *ctx);
     int64_t contact_s; /* when it was last called in an earlier life, Unix; 0: never */
+    /* A user's own job waits in one of the partitions: it is to become one of ours, once for 'key'.
+     * stk_slurm_brought() is called with what came of it. NULL: they stay Slurm's. */
+    void (*bring)(void *ctx, uint32_t uid, json_t *take_job, const char *key, json_t *take_made);
+    /* Such jobs, while they wait: Slurm holds them, and why, or (NULL) no longer does; they ask for
+     * something else; one is gone. */
+    void (*hold)(void *ctx, const stk_job_number *numbers, uint32_t n, const char *why);
+    void (*wishes)(void *ctx, const stk_job_number *numbers, uint32_t n, const json_t *wish);
+    void (*gone)(void *ctx, stk_job_number number, const char *sentence);
 };
 
 struct stk_slurm_node { /* in the order of the core's nodes */
@@ -63,6 +71,15 @@ const struct stk_slurm_node *stk_slurm_nodes(const struct stk_engine *e, uint32_
 /* The core has all nodes. Tells again which nodes are not as the core has them, and which GPUs are
  * off. */
 void stk_slurm_retell(struct stk_engine *e, bool (*was_up)(void *ctx, uint32_t node), void *ctx);
+
+/* The scheduler is open: users' own jobs may be brought. */
+void stk_slurm_open(struct stk_engine *e);
+/* What came of a job that was brought: its number, and how many elements it has; or a sentence that
+ * says why it cannot be taken. */
+void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number first,
+                       uint32_t count, const char *sentence);
+/* Slurm still has this job, which was brought and waits. */
+bool stk_slurm_has(const struct stk_engine *e, stk_job_number number, const json_t *made);
 
 /* What Slurm says of a job that it has: {"job", "state", "pieces", ...}; borrowed. NULL: nothing.
  */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/slurm/inner.h"
+#include "engine/slurm/import.h"
 
 #define START_MS 60000 /* Slurm has started what it was told to within */
 #define KICK_MS 2000   /* how often Slurm is asked to look at what it has not started */
@@ -48,6 +48,10 @@ static int set_place(const struct stk_slurm *m, const struct stk_slurm_job *j, j
     }
     (void)json_object_set_new(o, "nodes", json_string(nodes));
     (void)json_object_set_new(o, "n_nodes", json_integer(j->n_pieces));
+    if (j->imported) { /* the rest is as its user has it */
+        free(nodes);
+        return 0;
+    }
     (void)json_object_set_new(o, "tasks", json_integer(tasks));
     if (even) {
         (void)json_object_set_new(o, "tasks_per_node", json_integer(j->pieces[0].tasks));
@@ -98,7 +102,7 @@ static void refuse(struct stk_slurm *m, struct stk_slurm_job *j, const char *why
 
     (void)snprintf(sentence, sizeof(sentence), "Slurm refused it: %.400s", why ? why : "no reason");
     stk_slurm_log(m, true, "job %u: %s", j->number, sentence);
-    if (s && j->slurm && j->slurm == s->slurm && !j->stopping) {
+    if (s && j->slurm && j->slurm == s->slurm && !j->stopping && !j->imported) {
         send_anew(m, s);
         j->slurm = 0;
         stk_slurm_move(j, STK_S_UNSENT);
@@ -107,7 +111,13 @@ static void refuse(struct stk_slurm *m, struct stk_slurm_job *j, const char *why
     n = n == UINT32_MAX ? 1 : n + 1;
     if (n >= MOST_REFUSED || stk_map_reserve(&m->refused, &m->mem, m->refused.n + 1) < 0) {
         stk_map_remove(&m->refused, j->number);
-        stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_NOT_STARTED, 0, sentence);
+        stk_slurm_exited(m, j,
+                         j->stopping   ? j->stop.cause
+                         : j->imported ? STK_CAUSE_EVICTED
+                                       : STK_CAUSE_NOT_STARTED,
+                         0, sentence);
+        if (j->imported) /* it is its user's to mend or to cancel */
+            m->cfg.hold(m->cfg.ctx, &j->number, 1, sentence);
         return;
     }
     stk_map_put(&m->refused, j->number, n);
@@ -147,7 +157,7 @@ static void on_sent(struct stk_slurm_job *j, const json_t *answer)
         return;
     if (json_is_integer(json_object_get(answer, "job")))
         j->slurm = (uint32_t)json_integer_value(json_object_get(answer, "job"));
-    if (!stk_slurm_seen(m, j->slurm))
+    if (!j->imported && !stk_slurm_seen(m, j->slurm))
         see_sent(m, j);
     stk_slurm_move(j, STK_S_SENT);
     stk_slurm_job_look(m, j);
@@ -155,21 +165,61 @@ static void on_sent(struct stk_slurm_job *j, const json_t *answer)
         stk_slurm_do_stop(m, j);
 }
 
+const json_t *stk_slurm_there(const struct stk_slurm *m, const struct stk_slurm_job *j,
+                              json_t **ret_id)
+{
+    const json_t *there;
+
+    if (j->imported)
+        return stk_slurm_import_there(m, j, ret_id);
+    there = stk_slurm_waits_there(m, j->number);
+    *ret_id = json_incref(json_object_get(there, "job"));
+    return there;
+}
+
+/* A user's own job: where, and its time limit, which may have been changed here. */
+static json_t *start_theirs(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *there,
+                            json_t *take_id)
+{
+    json_t *o = json_pack("{s:s,s:o}", "op", "start", "job", take_id),
+           *spec = json_loads(j->spec, 0, NULL);
+    json_int_t limit = json_integer_value(json_object_get(spec, "time_limit_s"));
+    const char *partition = json_string_value(json_object_get(there, "partition"));
+    char mark[STK_SLURM_MARK_LEN];
+
+    stk_slurm_import_mark(m, there, j->lease, mark, sizeof(mark));
+    (void)json_object_set_new(o, "admin_comment", json_string(mark));
+    if (limit > 0 && limit != json_integer_value(json_object_get(there, "time_limit_s")))
+        (void)json_object_set_new(o, "time_limit_s", json_integer(limit));
+    if (partition && strchr(partition, ','))
+        (void)json_object_set_new(o, "partition",
+                                  json_string(m->names[m->nodes[j->pieces[0].node.i].partition]));
+    if (json_is_string(take_id))
+        (void)snprintf(j->element, sizeof(j->element), "%s", json_string_value(take_id));
+    json_decref(spec);
+    return o;
+}
+
 void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
 {
-    const json_t *there = stk_slurm_waits_there(m, j->number);
+    json_t *o = NULL, *id = NULL;
+    const json_t *there;
     struct stk_err err = {""};
-    json_t *o = NULL;
 
     if (!m->running || m->away || stk_slurm_ms() < j->not_before)
         return;
-    if (there) {
-        o = json_pack("{s:s,s:O}", "op", "start", "job", json_object_get(there, "job"));
-        if (set_place(m, j, o) == 0 && !same_shape(there, o)) {
-            send_anew(m, stk_slurm_seen_of(m, j->number));
-            json_decref(o);
-            there = NULL;
-        }
+    there = stk_slurm_there(m, j, &id);
+    if (j->imported && stk_slurm_import_stays(m, j, there)) {
+        json_decref(id);
+        return;
+    }
+    if (there)
+        o = j->imported ? start_theirs(m, j, there, id)
+                        : json_pack("{s:s,s:o}", "op", "start", "job", id);
+    if (there && !j->imported && set_place(m, j, o) == 0 && !same_shape(there, o)) {
+        send_anew(m, stk_slurm_seen_of(m, j->number));
+        json_decref(o);
+        there = NULL;
     }
     if (!there)
         o = stk_slurm_describe(m, j, &err);
@@ -178,9 +228,12 @@ void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
         stk_slurm_exited(m, j, STK_CAUSE_NOT_STARTED, 0, err.text[0] ? err.text : "out of memory");
         return;
     }
-    (void)json_object_set_new(o, "comment", stk_slurm_comment(m, j));
-    (void)json_object_set_new(o, "admin_comment", stk_slurm_comment(m, j));
-    j->slurm = there ? (uint32_t)json_integer_value(json_object_get(there, "job")) : 0;
+    if (!j->imported) {
+        (void)json_object_set_new(o, "comment", stk_slurm_comment(m, j));
+        (void)json_object_set_new(o, "admin_comment", stk_slurm_comment(m, j));
+    }
+    j->slurm =
+        there && !j->element[0] ? (uint32_t)json_integer_value(json_object_get(there, "job")) : 0;
     j->sent_at = j->kicked_at = stk_slurm_ms();
     if (stk_slurm_ask(m, o, j, on_sent) == 0)
         stk_slurm_move(j, STK_S_ASKED);

@@ -29,6 +29,8 @@ static int warning_of(const struct stk_slurm_job *j, int64_t *ret_s)
 
 json_t *stk_slurm_request(const char *op, const struct stk_slurm_job *j)
 {
+    if (j->element[0])
+        return json_pack("{s:s,s:s}", "op", op, "job", j->element);
     return json_pack("{s:s,s:I}", "op", op, "job", (json_int_t)j->slurm);
 }
 

@@ -79,6 +79,16 @@ static void job_free(struct stk_slurm_job *j)
     free(j);
 }
 
+/* Only the server puts that into a description; in a text the quotes would have backslashes. */
+static uint32_t imported(const char *spec)
+{
+    json_t *o = spec && strstr(spec, "\"imported\":{") ? json_loads(spec, 0, NULL) : NULL;
+    json_int_t n = json_integer_value(json_object_get(json_object_get(o, "imported"), "job"));
+
+    json_decref(o);
+    return n > 0 && n < UINT32_MAX ? (uint32_t)n : 0;
+}
+
 static struct stk_slurm_job *job_new(struct stk_slurm *m, const struct stk_start *s)
 {
     struct stk_slurm_job *j = calloc(1, sizeof(*j));
@@ -98,6 +108,7 @@ static struct stk_slurm_job *job_new(struct stk_slurm *m, const struct stk_start
         return NULL;
     }
     memcpy(j->pieces, s->pieces, s->n_pieces * sizeof(*j->pieces));
+    j->imported = imported(j->spec);
     return j;
 }
 

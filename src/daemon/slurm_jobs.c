@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slurm_jobs.c - users' own jobs in Slurm, as the engine tells of them: taken in for their users,
+ * held, changed and ended as they are there. Accounts and QOS mean tenants and queues where the
+ * configuration says so, or where they have the same names. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state.h"
+#include "daemon/daemon.h"
+#include "engine/slurm/slurm.h"
+#include "sys/user.h"
+
+/* What may change while a job waits. */
+static const char *const change_keys[] = {
+    "name", "time_limit_s", "begin",     "gpus",   "tasks", "tasks_per_node", "gpu_types",
+    "cpus", "mem_mib",      "exclusive", "tenant", "queue", "nice",           "pool"};
+
+static const struct stk_who engine = {
+    .uid = STK_NOBODY, .gid = STK_NOBODY, .role = STK_ROLE_ADMIN, .user = "Slurm"};
+
+static void no_reply(void *ctx, int status, json_t *take_body)
+{
+    (void)ctx;
+    if (status >= 400 && status != 409 && status != 404) {
+        char *s = json_dumps(take_body, JSON_COMPACT);
+
+        stk_log(STK_LOG_WARN, "a job of Slurm's could not be changed: %s", s ? s : "");
+        free(s);
+    }
+    json_decref(take_body);
+}
+
+static void act(struct stk_daemon *d, const char *verb, const stk_job_number *numbers, uint32_t n,
+                json_t *take_args)
+{
+    const struct stk_asker by = {.who = engine, .reply = no_reply};
+
+    (void)stk_live_act(d->live, &by, verb, numbers, n, take_args);
+}
+
+/* ---- taken in ---- */
+
+struct bringing {
+    struct stk_daemon *d;
+    json_t *made;
+};
+
+/* The elements that it had when it was taken in, should it have been before. */
+static void recall(struct stk_daemon *d, stk_job_number number, json_t *made)
+{
+    const struct stk_entry *e = stk_live_entry(d->live, number);
+    json_t *spec = e ? stk_live_spec(d->live, e->rec.spec) : NULL;
+    json_t *tasks = json_object_get(json_object_get(spec, "imported"), "tasks");
+
+    if (tasks)
+        (void)json_object_set(made, "tasks", tasks);
+    json_decref(spec);
+}
+
+static void on_reply(void *ctx, int status, json_t *take_body)
+{
+    struct bringing *b = ctx;
+    const char *why =
+        json_string_value(json_object_get(json_object_get(take_body, "error"), "message"));
+    stk_job_number first = (stk_job_number)json_integer_value(json_object_get(take_body, "id"));
+
+    if (json_is_true(json_object_get(take_body, "repeated")))
+        recall(b->d, first, b->made);
+    if (!b->d->stopping)
+        stk_slurm_brought(b->d->engine, b->made, first,
+                          (uint32_t)json_integer_value(json_object_get(take_body, "count")),
+                          status < 300 ? NULL
+                          : why        ? why
+                                       : "no reason");
+    json_decref(b->made);
+    json_decref(take_body);
+    free(b);
+}
+
+void stk_daemon_slurm_bring(void *ctx, uint32_t uid, json_t *take_job, const char *key,
+                            json_t *take_made)
+{
+    struct stk_daemon *d = ctx;
+    struct bringing *b = malloc(sizeof(*b));
+    const struct stk_asker by = {.who = engine, .reply = on_reply, .ctx = b};
+    struct stk_who owner = {.uid = uid};
+    struct stk_user u;
+
+    if (!b || stk_user_by_id(uid, &u) < 0) {
+        stk_slurm_brought(d->engine, take_made, 0, 0,
+                          b ? "its user is not known on the machine of stoker" : "out of memory");
+        free(b);
+        json_decref(take_job);
+        json_decref(take_made);
+        return;
+    }
+    owner.gid = u.gid;
+    (void)snprintf(owner.user, sizeof(owner.user), "%s", u.name);
+    *b = (struct bringing){.d = d, .made = json_incref(take_made)};
+    if (stk_live_bring(d->live, &by, &owner, take_job, key, take_made) < 0) {
+        json_decref(b->made);
+        free(b);
+    }
+}
+
+/* ---- while they wait ---- */
+
+static enum stk_job_state state_of(struct stk_daemon *d, stk_job_number number)
+{
+    const struct stk_state *s = stk_core_state(stk_live_core(d->live));
+    uint32_t slot = stk_core_find(stk_live_core(d->live), number);
+
+    return slot == STK_NONE ? STK_JOB_NONE : (enum stk_job_state)s->jobs[slot].state;
+}
+
+void stk_daemon_slurm_hold(void *ctx, const stk_job_number *numbers, uint32_t n, const char *why)
+{
+    struct stk_daemon *d = ctx;
+
+    for (uint32_t i = 0; i < n; i++) {
+        enum stk_job_state state = state_of(d, numbers[i]);
+
+        stk_live_warn(d->live, numbers[i], STK_WARN_ENGINE, why);
+        if (why && (state == STK_JOB_WAITING || state == STK_JOB_BLOCKED ||
+                    state == STK_JOB_STOPPING || state == STK_JOB_PLACED))
+            act(d, "hold", &numbers[i], 1, NULL);
+        else if (!why && state == STK_JOB_HELD)
+            act(d, "release", &numbers[i], 1, NULL);
+    }
+}
+
+void stk_daemon_slurm_gone(void *ctx, stk_job_number number, const char *sentence)
+{
+    struct stk_daemon *d = ctx;
+
+    if (!stk_live_entry(d->live, number))
+        return;
+    stk_live_note(d->live, number, sentence);
+    act(d, "cancel", &number, 1, NULL);
+}
+
+/* What is different; NULL: nothing. */
+static json_t *difference(const json_t *spec, const json_t *wish)
+{
+    json_t *args = json_object();
+    bool all = json_object_get(wish, "tasks") != NULL; /* else only what may change later, too */
+
+    for (size_t i = 0; i < sizeof(change_keys) / sizeof(*change_keys); i++) {
+        json_t *was = json_object_get(spec, change_keys[i]),
+               *is = json_object_get(wish, change_keys[i]);
+
+        if (is && !json_equal(was, is))
+            (void)json_object_set(args, change_keys[i], is);
+        else if (was && !is && (all || strcmp(change_keys[i], "time_limit_s") == 0) &&
+                 !strstr("tenant queue pool", change_keys[i]))
+            (void)json_object_set_new(args, change_keys[i], json_null());
+    }
+    if (json_object_size(args) > 0)
+        return args;
+    json_decref(args);
+    return NULL;
+}
+
+void stk_daemon_slurm_changed(void *ctx, const stk_job_number *numbers, uint32_t n,
+                              const json_t *wish)
+{
+    struct stk_daemon *d = ctx;
+    const struct stk_entry *e = n > 0 ? stk_live_entry(d->live, numbers[0]) : NULL;
+    json_t *spec = e ? stk_live_spec(d->live, e->rec.spec) : NULL;
+    json_t *args = spec ? difference(spec, wish) : NULL;
+
+    if (args)
+        act(d, "update", numbers, n, args);
+    json_decref(spec);
+}
+
+/* Those that went while we were away. */
+void stk_daemon_slurm_missing(struct stk_daemon *d)
+{
+    for (const struct stk_entry *e = stk_live_next(d->live, 0); e;
+         e = stk_live_next(d->live, e->number)) {
+        enum stk_job_state state = state_of(d, e->number);
+        json_t *spec, *made;
+
+        if (state != STK_JOB_WAITING && state != STK_JOB_BLOCKED && state != STK_JOB_HELD)
+            continue;
+        spec = stk_live_spec(d->live, e->rec.spec);
+        made = json_object_get(spec, "imported");
+        if (made && !stk_slurm_has(d->engine, e->number, made))
+            stk_daemon_slurm_gone(d, e->number, "is gone from Slurm");
+        json_decref(spec);
+    }
+}

@@ -1,0 +1,779 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import.c - jobs that users send to our partitions with sbatch become ours.
+ *
+ * Such a job waits in Slurm, held for us: by the plugin, or by us when we see it. It is described
+ * in our words (wish.c), handed to the daemon, and marked with the number it got (marks.h); from
+ * then on the core decides when it starts, and start.c says to Slurm where. Until it does, Slurm's
+ * record is its user's: what is changed there is changed here, what holds it there holds it here
+ * (the user's own hold, dependencies, which Slurm looks after), and when it is gone there it is
+ * here.
+ *
+ * An array waits in Slurm as one record, of which elements come off one by one as they are started
+ * or changed; each element is a job of ours. The mark says which elements there were at first.
+ *
+ * What the daemon was told once it is not told twice: it knows jobs by Slurm's number and the time
+ * of their submission, so a mark that was lost with one of the two daemons is made again.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "engine/slurm/import.h"
+
+#define AGAIN_MS 2000 /* Slurm is told again what it has not done by then */
+
+static const char *text(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+
+    return s ? s : "";
+}
+
+static json_int_t whole(const json_t *o, const char *key)
+{
+    return json_integer_value(json_object_get(o, key));
+}
+
+static bool yes(const json_t *o, const char *key)
+{
+    return json_is_true(json_object_get(o, key));
+}
+
+static bool pending(const json_t *job)
+{
+    return strcmp(text(job, "state"), "pending") == 0 && !yes(job, "completing");
+}
+
+/* Several elements of an array in one record. */
+static bool several(const json_t *job)
+{
+    return *text(job, "array_tasks") && !json_is_integer(json_object_get(job, "array_task"));
+}
+
+/* The row of the first of its partitions that is ours; UINT32_MAX: none is. */
+static uint32_t partition_of(const struct stk_slurm *m, const json_t *job)
+{
+    for (const char *s = text(job, "partition"); *s;) {
+        size_t n = strcspn(s, ",");
+
+        for (uint32_t i = 0; m->names[i]; i++)
+            if (strlen(m->names[i]) == n && strncmp(m->names[i], s, n) == 0)
+                return i;
+        s += n + (s[n] == ',');
+    }
+    return UINT32_MAX;
+}
+
+/* ---- the table ---- */
+
+static struct stk_slurm_import *find(const struct stk_slurm *m, json_int_t slurm)
+{
+    uint32_t at =
+        slurm > 0 && slurm < UINT32_MAX ? stk_map_get(&m->import_at, (uint32_t)slurm) : UINT32_MAX;
+
+    return at == UINT32_MAX ? NULL : &m->imports[at];
+}
+
+static void drop(struct stk_slurm *m, struct stk_slurm_import *i)
+{
+    struct stk_slurm_import *last = &m->imports[--m->n_imports];
+
+    stk_map_remove(&m->import_at, i->slurm);
+    json_decref(i->job);
+    free(i->tasks);
+    if (last == i)
+        return;
+    *i = *last;
+    stk_map_put(&m->import_at, i->slurm, (uint32_t)(i - m->imports));
+}
+
+/* NULL: no memory. */
+static struct stk_slurm_import *add(struct stk_slurm *m, const json_t *job)
+{
+    uint32_t slurm = (uint32_t)whole(job, "job");
+    struct stk_slurm_import *i = find(m, slurm);
+
+    if (i && i->submitted != whole(job, "submitted") && i->step != STK_I_OURS) {
+        drop(m, i); /* Slurm has used the number again */
+        i = NULL;
+    }
+    if (i)
+        return i;
+    if (stk_mem_grow(&m->mem, &m->imports, &m->cap_imports, m->n_imports + 1, sizeof(*i)) < 0 ||
+        stk_map_reserve(&m->import_at, &m->mem, m->n_imports + 1) < 0)
+        return NULL;
+    i = &m->imports[m->n_imports];
+    *i = (struct stk_slurm_import){.slurm = slurm, .submitted = whole(job, "submitted")};
+    stk_map_put(&m->import_at, slurm, m->n_imports++);
+    return i;
+}
+
+static void keep_record(struct stk_slurm_import *i, json_t *job)
+{
+    json_t *old = i->job;
+
+    i->job = json_incref(job);
+    json_decref(old);
+}
+
+void stk_slurm_import_free(struct stk_slurm *m)
+{
+    while (m->n_imports > 0)
+        drop(m, &m->imports[m->n_imports - 1]);
+    stk_mem_drop(&m->mem, &m->imports, &m->cap_imports, sizeof(*m->imports));
+    stk_mem_drop(&m->mem, &m->missing, &m->cap_missing, sizeof(*m->missing));
+    stk_map_done(&m->import_at, &m->mem);
+}
+
+/* ---- whose a record is ---- */
+
+/* Our mark on it, or what it would be. False: it is not ours. */
+static bool mark_of(const struct stk_slurm *m, const json_t *job, struct stk_slurm_mark *ret)
+{
+    const struct stk_slurm_import *i = find(m, whole(job, "job"));
+
+    if (stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, ret))
+        return true;
+    if (!i || i->step != STK_I_OURS || i->submitted != whole(job, "submitted"))
+        i = find(m, whole(job, "array_job"));
+    if (!i || i->step != STK_I_OURS || i->submitted != whole(job, "submitted"))
+        return false;
+    *ret = (struct stk_slurm_mark){.first = i->first};
+    if (i->tasks)
+        (void)snprintf(ret->tasks, sizeof(ret->tasks), "%s", i->tasks);
+    return true;
+}
+
+/* Our number of one element. 0: it is not ours. */
+static stk_job_number number_of(const struct stk_slurm_mark *mk, const json_t *job)
+{
+    uint32_t rank = 0;
+
+    if (mk->tasks[0] && !json_is_integer(json_object_get(job, "array_task")))
+        return 0; /* what is left of an array of which all elements have gone */
+    if (mk->tasks[0])
+        rank = stk_slurm_task_rank(mk->tasks, (uint32_t)whole(job, "array_task"));
+    return rank == UINT32_MAX ? 0 : mk->first + rank;
+}
+
+/* ---- numbers of a record ---- */
+
+struct numbers {
+    stk_job_number *list;
+    uint32_t n, cap;
+    const struct stk_slurm_mark *mark;
+};
+
+static int add_number(void *ctx, uint32_t task)
+{
+    struct numbers *l = ctx;
+    uint32_t rank = stk_slurm_task_rank(l->mark->tasks, task);
+
+    if (rank != UINT32_MAX && l->n < l->cap)
+        l->list[l->n++] = l->mark->first + rank;
+    return 0;
+}
+
+/* Of all the elements in it. The list is the caller's to free; n 0: none, or no memory. */
+static struct numbers numbers_in(const struct stk_slurm_mark *mk, const json_t *job)
+{
+    struct numbers l = {.mark = mk, .cap = 1};
+
+    if (several(job))
+        l.cap = stk_slurm_task_count(text(job, "array_tasks"));
+    l.cap = l.cap <= STK_SLURM_MAX_ELEMENTS ? l.cap : 0;
+    l.list = malloc(((size_t)l.cap + 1) * sizeof(*l.list));
+    if (!l.list)
+        return l;
+    if (several(job))
+        (void)stk_slurm_tasks(text(job, "array_tasks"), l.cap, add_number, &l);
+    else if (number_of(mk, job))
+        l.list[l.n++] = number_of(mk, job);
+    return l;
+}
+
+static void gone(struct stk_slurm *m, const struct stk_slurm_mark *mk, const json_t *job,
+                 const char *sentence)
+{
+    struct numbers l = numbers_in(mk, job);
+
+    for (uint32_t i = 0; i < l.n; i++)
+        if (!stk_slurm_find(m, l.list[i]))
+            m->cfg.gone(m->cfg.ctx, l.list[i], sentence);
+    free(l.list);
+}
+
+/* ---- telling Slurm ---- */
+
+/* Not before it has had time for what it was told last. */
+static bool may_tell(struct stk_slurm *m, struct stk_slurm_import *i)
+{
+    int64_t now = stk_slurm_ms();
+
+    if (i->told_at && now - i->told_at < AGAIN_MS) {
+        m->again = i->again = true;
+        return false;
+    }
+    i->told_at = now;
+    return true;
+}
+
+/* 'begin' 0: as it is. */
+static void comment(struct stk_slurm *m, const json_t *job, const char *words, bool hold,
+                    int64_t begin)
+{
+    json_t *o = json_pack("{s:s,s:o,s:s}", "op", "update", "job", stk_slurm_id(job),
+                          "admin_comment", words);
+
+    if (hold)
+        (void)json_object_set_new(o, "hold", json_true());
+    if (begin)
+        (void)json_object_set_new(o, "begin", json_integer(begin));
+    (void)stk_slurm_ask(m, o, NULL, NULL);
+}
+
+/* A hold that is its user's own is left to the user; so that Slurm does not start the job when it
+ * goes, it also waits for a time that never comes. */
+static void put_mark(struct stk_slurm *m, const json_t *job, const struct stk_slurm_mark *mk,
+                     bool released)
+{
+    char words[STK_SLURM_MARK_LEN];
+
+    stk_slurm_mark_write(mk, m->cfg.mark, words, sizeof(words));
+    comment(m, job, words, !mk->by_user,
+            mk->by_user ? STK_SLURM_HELD_UNTIL
+            : released  ? m->cfg.now(m->cfg.ctx) / STK_SECOND
+                        : 0);
+}
+
+static void refuse(struct stk_slurm *m, struct stk_slurm_import *i, const char *sentence)
+{
+    struct stk_slurm_claim c = {0};
+    char words[700], short_one[512];
+
+    i->step = STK_I_NEW;
+    i->refused = true;
+    (void)snprintf(short_one, sizeof(short_one), "cannot take it: %.480s", sentence);
+    (void)stk_slurm_claim_read(text(i->job, "admin_comment"), &c);
+    stk_slurm_claim_write(&c, short_one, words, sizeof(words));
+    if (strcmp(text(i->job, "admin_comment"), words) == 0)
+        return;
+    stk_slurm_log(m, true, "Slurm job %u cannot be taken: %s", i->slurm, sentence);
+    comment(m, i->job, words, true, 0);
+}
+
+/* ---- what it asks for ---- */
+
+/* Why Slurm itself holds it, in words; "": it does not. */
+static void hold_reason(const json_t *job, const struct stk_slurm_mark *mk, bool by_time, char *buf,
+                        size_t size)
+{
+    buf[0] = '\0';
+    if (*text(job, "dependency"))
+        (void)snprintf(buf, size, "waits in Slurm for other jobs: %.200s", text(job, "dependency"));
+    else if ((mk->by_user && yes(job, "held")) ||
+             (by_time && !mk->by_user && whole(job, "begin") >= STK_SLURM_HELD_UNTIL))
+        (void)snprintf(buf, size, "is held by its user in Slurm; scontrol release lets it go on");
+}
+
+static uint64_t digest_of(const json_t *wish)
+{
+    char *s = json_dumps(wish, JSON_COMPACT | JSON_SORT_KEYS);
+    uint64_t h = 1;
+
+    for (const char *p = s; p && *p; p++)
+        h = stk_hash_mix(h, (unsigned char)*p);
+    free(s);
+    return h | 1;
+}
+
+static json_t *wish_of(const struct stk_slurm *m, const json_t *job, struct stk_err *err)
+{
+    struct stk_slurm_claim c = {0};
+    struct stk_slurm_room room = {0, 0};
+    uint32_t row = partition_of(m, job);
+    json_t *wish;
+
+    for (uint32_t i = 0; i < m->n_nodes; i++)
+        if (m->nodes[i].partition == row) {
+            room.gpus = m->nodes[i].gpus > room.gpus ? m->nodes[i].gpus : room.gpus;
+            room.cpus = m->nodes[i].cpus > room.cpus ? m->nodes[i].cpus : room.cpus;
+        }
+    (void)stk_slurm_claim_read(text(job, "admin_comment"), &c);
+    wish = stk_slurm_wish(job, &room, &c, err);
+    if (wish)
+        (void)json_object_set_new(wish, "pool", json_string(m->names[row]));
+    return wish;
+}
+
+/* ---- taking it in ---- */
+
+static void ask(struct stk_slurm *m, struct stk_slurm_import *i, json_t *take_wish, bool by_user)
+{
+    struct stk_slurm_mark mk = {.by_user = by_user};
+    char reason[300], key[160];
+    json_t *made = json_pack("{s:I,s:I,s:s}", "job", (json_int_t)i->slurm, "submitted",
+                             (json_int_t)i->submitted, "tasks", i->tasks ? i->tasks : "");
+
+    hold_reason(i->job, &mk, true, reason, sizeof(reason));
+    if (reason[0])
+        (void)json_object_set_new(take_wish, "hold", json_true());
+    (void)snprintf(key, sizeof(key), "slurm %s %u %lld", m->cfg.mark, i->slurm,
+                   (long long)i->submitted);
+    i->step = STK_I_ASKED;
+    i->by_user = by_user;
+    m->cfg.bring(m->cfg.ctx, (uint32_t)whole(i->job, "uid"), take_wish, key, made);
+}
+
+/* Elements that are still in the array's own record, without how many may run at a time. */
+static bool keep_tasks(struct stk_slurm_import *i)
+{
+    const char *tasks = text(i->job, "array_tasks");
+
+    free(i->tasks);
+    i->tasks = several(i->job) ? strndup(tasks, strcspn(tasks, "%")) : NULL;
+    return !several(i->job) || i->tasks;
+}
+
+static void consider(struct stk_slurm *m, struct stk_slurm_import *i)
+{
+    struct stk_slurm_claim c = {0};
+    struct stk_err err = {""};
+    bool claimed = stk_slurm_claim_read(text(i->job, "admin_comment"), &c);
+    uint64_t digest;
+    json_t *wish;
+
+    if (!m->open || i->step != STK_I_NEW)
+        return;
+    if (!yes(i->job, "held")) {
+        char words[64];
+
+        stk_slurm_claim_write(&c, NULL, words, sizeof(words));
+        if (may_tell(m, i))
+            comment(m, i->job, words, true, 0);
+        return;
+    }
+    wish = wish_of(m, i->job, &err);
+    if (!wish || !keep_tasks(i)) {
+        json_decref(wish);
+        refuse(m, i, wish ? "out of memory" : err.text);
+        return;
+    }
+    digest = digest_of(wish);
+    if (i->refused && i->digest == digest) {
+        json_decref(wish);
+        return;
+    }
+    i->digest = digest;
+    i->refused = false;
+    ask(m, i, wish, !claimed);
+}
+
+void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number first,
+                       uint32_t count, const char *sentence)
+{
+    struct stk_slurm *m = (struct stk_slurm *)e;
+    struct stk_slurm_import *i = find(m, whole(made, "job"));
+    struct stk_slurm_mark mk = {.first = first};
+    char reason[300];
+
+    if (i && (i->submitted != whole(made, "submitted") || i->step != STK_I_ASKED))
+        i = NULL;
+    if (sentence) {
+        if (i && i->job)
+            refuse(m, i, sentence);
+        else if (i)
+            i->step = STK_I_NEW;
+        return;
+    }
+    if (!i || !i->job) { /* it is gone meanwhile */
+        for (uint32_t k = 0; k < count; k++)
+            m->cfg.gone(m->cfg.ctx, first + k, "is gone from Slurm");
+        return;
+    }
+    i->step = STK_I_OURS;
+    i->first = first;
+    (void)snprintf(mk.tasks, sizeof(mk.tasks), "%s", text(made, "tasks"));
+    free(i->tasks);
+    i->tasks = mk.tasks[0] ? strdup(mk.tasks) : NULL;
+    mk.by_user = i->by_user;
+    hold_reason(i->job, &mk, true, reason, sizeof(reason));
+    mk.held = reason[0] != '\0';
+    put_mark(m, i->job, &mk, false);
+    i->told_at = stk_slurm_ms();
+    if (!several(i->job))
+        (void)stk_slurm_see(m, i->job, first);
+    if (reason[0])
+        stk_slurm_import_holds(m, i->job, &mk, reason);
+    for (uint32_t k = 0; k < count; k++) { /* those that were placed at once */
+        struct stk_slurm_job *j = stk_slurm_find(m, first + k);
+
+        if (j && j->where == STK_S_UNSENT)
+            stk_slurm_send(m, j);
+    }
+}
+
+/* ---- while it waits ---- */
+
+void stk_slurm_import_holds(struct stk_slurm *m, const json_t *job, const struct stk_slurm_mark *mk,
+                            const char *reason)
+{
+    struct numbers l = numbers_in(mk, job);
+
+    if (l.n > 0)
+        m->cfg.hold(m->cfg.ctx, l.list, l.n, *reason ? reason : NULL);
+    free(l.list);
+}
+
+static void tell_changes(struct stk_slurm *m, struct stk_slurm_import *i,
+                         const struct stk_slurm_mark *mk)
+{
+    struct stk_err err = {""};
+    json_t *wish = mk->pinned ? json_object() : wish_of(m, i->job, &err);
+    struct numbers l;
+    uint64_t digest;
+
+    if (!wish) {
+        stk_slurm_log(m, true, "Slurm job %u was changed to what cannot be: %s", i->slurm,
+                      err.text);
+        return;
+    }
+    if (mk->pinned)
+        stk_slurm_wish_later(i->job, false, wish);
+    (void)json_object_del(wish, "array"); /* elements come off it */
+    (void)json_object_del(wish, "keep_up");
+    digest = digest_of(wish);
+    l = numbers_in(mk, i->job);
+    if (digest != i->digest && l.n > 0 && m->cfg.wishes)
+        m->cfg.wishes(m->cfg.ctx, l.list, l.n, wish);
+    i->digest = digest;
+    free(l.list);
+    json_decref(wish);
+}
+
+/* A record of ours that waits, and that the core has not placed. */
+static void waits(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_slurm_mark mk)
+{
+    bool marked = stk_slurm_mark_read(text(i->job, "admin_comment"), m->cfg.mark, &mk);
+    char reason[300];
+
+    if (!m->open)
+        return;
+    if (!yes(i->job,
+             "held")) { /* its user released it, or somebody else did: it is ours to start */
+        bool told = mk.held, released = mk.by_user;
+
+        if (!may_tell(m, i))
+            return;
+        mk.by_user = false;
+        hold_reason(i->job, &mk, !released, reason, sizeof(reason));
+        mk.held = reason[0] != '\0';
+        put_mark(m, i->job, &mk, released);
+        if (told != mk.held)
+            stk_slurm_import_holds(m, i->job, &mk, reason);
+        return;
+    }
+    hold_reason(i->job, &mk, true, reason, sizeof(reason));
+    if (reason[0] || mk.held)
+        stk_slurm_import_holds(m, i->job, &mk, reason);
+    if ((!marked && may_tell(m, i)) || mk.held != (reason[0] != '\0')) {
+        mk.held = reason[0] != '\0';
+        put_mark(m, i->job, &mk, false);
+    }
+    tell_changes(m, i, &mk);
+}
+
+/* ---- elements that are cancelled while they wait: Slurm makes no record of that ---- */
+
+struct leaving {
+    struct stk_slurm *m;
+    const struct stk_slurm_mark *mark;
+    const char *now; /* what is left in the array's record */
+};
+
+static int note_missing(void *ctx, uint32_t task)
+{
+    struct leaving *l = ctx;
+    struct stk_slurm *m = l->m;
+    uint32_t rank = stk_slurm_task_rank(l->mark->tasks, task);
+
+    if (rank == UINT32_MAX || stk_slurm_task_rank(l->now, task) != UINT32_MAX)
+        return 0;
+    if (stk_mem_grow(&m->mem, &m->missing, &m->cap_missing, m->n_missing + 1, sizeof(*m->missing)) <
+        0)
+        return -ENOMEM;
+    m->missing[m->n_missing++] = l->mark->first + rank;
+    return 0;
+}
+
+/* O(elements of the record). */
+static void compare_elements(struct stk_slurm *m, const struct stk_slurm_import *i,
+                             const json_t *job)
+{
+    const char *was = i->job ? text(i->job, "array_tasks") : "", *now = text(job, "array_tasks");
+    struct stk_slurm_mark mk;
+    struct leaving l = {.m = m, .mark = &mk, .now = now};
+    char one[16];
+
+    if (!i->job || !several(i->job) || strcmp(was, now) == 0 || !mark_of(m, i->job, &mk))
+        return;
+    if (!several(job)) {
+        (void)snprintf(one, sizeof(one), "%lld", (long long)whole(job, "array_task"));
+        l.now = one;
+    }
+    (void)stk_slurm_tasks(was, STK_SLURM_MAX_ELEMENTS, note_missing, &l);
+}
+
+void stk_slurm_import_told(struct stk_slurm *m)
+{
+    for (uint32_t k = 0; k < m->n_missing && m->open; k++)
+        if (!stk_slurm_find(m, m->missing[k]) && !stk_slurm_seen_of(m, m->missing[k]))
+            m->cfg.gone(m->cfg.ctx, m->missing[k], "was cancelled in Slurm");
+    m->n_missing = 0;
+}
+
+/* ---- news ---- */
+
+static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
+                         const struct stk_slurm_mark *mk)
+{
+    struct stk_slurm_import *i = add(m, job);
+
+    if (!i)
+        return;
+    keep_record(i, job);
+    i->round = m->round;
+    if (!ours) {
+        if (i->step == STK_I_OURS)
+            i->step = STK_I_NEW;
+        consider(m, i);
+        return;
+    }
+    i->step = STK_I_OURS;
+    i->first = mk->first;
+    i->submitted = whole(job, "submitted");
+    if (mk->tasks[0] && !i->tasks)
+        i->tasks = strdup(mk->tasks);
+    if (several(job) || !stk_slurm_find(m, number_of(mk, job)))
+        waits(m, i, *mk);
+}
+
+/* It does not wait any more, and not because we had it started. */
+static void left(struct stk_slurm *m, const json_t *job, const struct stk_slurm_mark *mk)
+{
+    const char *state = text(job, "state");
+    char sentence[200];
+
+    if (strcmp(state, "cancelled") == 0)
+        (void)snprintf(sentence, sizeof(sentence), "was cancelled in Slurm");
+    else if (strcmp(state, "running") == 0)
+        (void)snprintf(sentence, sizeof(sentence),
+                       "was started by Slurm, and not by stoker; it runs on there as others' do");
+    else
+        (void)snprintf(sentence, sizeof(sentence), "ended in Slurm: %.60s", state);
+    gone(m, mk, job, sentence);
+}
+
+bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret_number)
+{
+    struct stk_slurm_import *i = find(m, whole(job, "job"));
+    struct stk_slurm_mark mk = {0};
+    bool ours = mark_of(m, job, &mk);
+
+    *ret_number = 0;
+    if (!m->cfg.bring ||
+        (!ours && (partition_of(m, job) == UINT32_MAX || *text(job, "reservation"))))
+        return false;
+    *ret_number = ours && !several(job) ? number_of(&mk, job) : 0;
+    if (i)
+        compare_elements(m, i, job);
+    if (pending(job)) {
+        pending_news(m, job, ours, &mk);
+        return *ret_number == 0;
+    }
+    if (i)
+        i->round = m->round;
+    if (i && i->job) {
+        json_decref(i->job);
+        i->job = NULL;
+    }
+    if (!ours)
+        return false;
+    if (m->open && !(*ret_number && stk_slurm_find(m, *ret_number)) && !yes(job, "completing")) {
+        left(m, job, &mk);
+        *ret_number = 0;
+    }
+    return several(job);
+}
+
+void stk_slurm_import_forget(struct stk_slurm *m, uint32_t slurm)
+{
+    struct stk_slurm_import *i = find(m, slurm);
+    struct stk_slurm_mark mk;
+
+    if (!i)
+        return;
+    if (i->job && m->open && mark_of(m, i->job, &mk))
+        gone(m, &mk, i->job, "is gone from Slurm");
+    if (i->step != STK_I_ASKED)
+        drop(m, i);
+    else if (i->job) { /* the answer is waited for */
+        json_decref(i->job);
+        i->job = NULL;
+    }
+}
+
+void stk_slurm_import_told_all(struct stk_slurm *m)
+{
+    for (uint32_t k = m->n_imports; k-- > 0;)
+        if (m->imports[k].round != m->round)
+            stk_slurm_import_forget(m, m->imports[k].slurm);
+}
+
+void stk_slurm_import_tick(struct stk_slurm *m)
+{
+    if (!m->again)
+        return;
+    m->again = false;
+    for (uint32_t k = 0; k < m->n_imports; k++) {
+        struct stk_slurm_import *i = &m->imports[k];
+        struct stk_slurm_mark mk;
+
+        if (!i->again)
+            continue;
+        i->again = false;
+        if (i->job)
+            pending_news(m, i->job, mark_of(m, i->job, &mk), &mk);
+    }
+}
+
+void stk_slurm_import_open(struct stk_slurm *m)
+{
+    m->open = true;
+    for (uint32_t k = m->n_imports; k-- > 0;) {
+        struct stk_slurm_import *i = &m->imports[k];
+        struct stk_slurm_mark mk;
+
+        if (i->job && mark_of(m, i->job, &mk))
+            pending_news(m, i->job, true, &mk);
+        else if (i->job)
+            consider(m, i);
+    }
+    for (uint32_t k = 0; k < m->n_seen; k++) {
+        struct stk_slurm_mark mk;
+        const json_t *job = m->seen[k].job;
+
+        if (m->seen[k].number && !pending(job) && !yes(job, "completing") &&
+            !stk_slurm_find(m, m->seen[k].number) && mark_of(m, job, &mk))
+            left(m, job, &mk);
+    }
+}
+
+/* ---- by number ---- */
+
+const json_t *stk_slurm_import_there(const struct stk_slurm *m, const struct stk_slurm_job *j,
+                                     json_t **ret_id)
+{
+    const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
+    const struct stk_slurm_import *i = find(m, j->imported);
+    uint32_t task;
+    char id[40];
+
+    *ret_id = NULL;
+    if (s && pending(s->job)) {
+        *ret_id = stk_slurm_id(s->job);
+        return s->job;
+    }
+    if (!i || !i->job || !i->tasks || !several(i->job) || j->number < i->first)
+        return NULL;
+    task = stk_slurm_task_at(i->tasks, j->number - i->first);
+    if (task == UINT32_MAX || stk_slurm_task_rank(text(i->job, "array_tasks"), task) == UINT32_MAX)
+        return NULL;
+    (void)snprintf(id, sizeof(id), "%u_%u", i->slurm, task);
+    *ret_id = json_string(id);
+    return i->job;
+}
+
+void stk_slurm_import_clean(struct stk_slurm *m)
+{
+    for (uint32_t k = 0; k < m->n_imports; k++) {
+        const struct stk_slurm_import *i = &m->imports[k];
+        struct stk_slurm_mark mk;
+        struct numbers l;
+
+        if (!i->job || i->step != STK_I_OURS || !several(i->job) || !mark_of(m, i->job, &mk))
+            continue;
+        l = numbers_in(&mk, i->job);
+        for (uint32_t n = 0; n < l.n; n++) {
+            char id[40];
+
+            if (m->cfg.lives(m->cfg.ctx, l.list[n]))
+                continue;
+            (void)snprintf(id, sizeof(id), "%u_%u", i->slurm,
+                           stk_slurm_task_at(mk.tasks, l.list[n] - mk.first));
+            (void)stk_slurm_ask(m, json_pack("{s:s,s:s}", "op", "cancel", "job", id), NULL, NULL);
+        }
+        free(l.list);
+    }
+}
+
+bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *there)
+{
+    const struct stk_slurm_import *i = find(m, j->imported);
+    struct stk_slurm_mark mk;
+    char reason[300] = "";
+
+    if (i && i->step == STK_I_ASKED)
+        return true; /* until we are told its number */
+    if (!there) {
+        stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_UNKNOWN, 0,
+                         "is gone from Slurm");
+        return true;
+    }
+    if (mark_of(m, there, &mk))
+        hold_reason(there, &mk, true, reason, sizeof(reason));
+    if (!reason[0])
+        return false;
+    stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_EVICTED, 0, reason);
+    m->cfg.hold(m->cfg.ctx, &j->number, 1, reason);
+    return true;
+}
+
+bool stk_slurm_has(const struct stk_engine *e, stk_job_number number, const json_t *made)
+{
+    const struct stk_slurm *m = (const struct stk_slurm *)e;
+    json_int_t slurm = whole(made, "job");
+    const struct stk_slurm_job j = {
+        .number = number, .imported = slurm > 0 && slurm < UINT32_MAX ? (uint32_t)slurm : 0};
+    json_t *id = NULL;
+    bool has = stk_slurm_import_there(m, &j, &id) != NULL;
+
+    json_decref(id);
+    return has;
+}
+
+void stk_slurm_open(struct stk_engine *e)
+{
+    stk_slurm_import_open((struct stk_slurm *)e);
+}
+
+stk_lease_id stk_slurm_import_lease(const struct stk_slurm *m, const json_t *job)
+{
+    struct stk_slurm_mark mk;
+
+    return stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, &mk) ? mk.pinned : 0;
+}
+
+void stk_slurm_import_mark(const struct stk_slurm *m, const json_t *job, stk_lease_id lease,
+                           char *buf, size_t size)
+{
+    struct stk_slurm_mark mk;
+
+    buf[0] = '\0';
+    if (!mark_of(m, job, &mk))
+        return;
+    mk.pinned = lease;
+    mk.by_user = false;
+    stk_slurm_mark_write(&mk, m->cfg.mark, buf, size);
+}

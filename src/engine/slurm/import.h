@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import.h - jobs that users send to our partitions with sbatch become ours. */
+#ifndef STK_ENGINE_SLURM_IMPORT_H
+#define STK_ENGINE_SLURM_IMPORT_H
+
+#include "engine/slurm/inner.h"
+#include "engine/slurm/marks.h"
+#include "engine/slurm/wish.h"
+
+#define STK_SLURM_MARK_LEN (STK_SLURM_TASKS_LEN + 200)
+
+/* Takes in what is told of a job that we have not sent. True: that is all there is to it. Else it
+ * is looked at as any other, by its number of ours (*ret_number); 0: as another's. */
+bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret_number);
+void stk_slurm_import_forget(struct stk_slurm *m, uint32_t slurm); /* Slurm has */
+void stk_slurm_import_told_all(struct stk_slurm *m);
+/* All that came together was told: elements that left their array without becoming jobs are gone.
+ */
+void stk_slurm_import_told(struct stk_slurm *m);
+/* Tells Slurm what it could not be told before; from time to time. */
+void stk_slurm_import_tick(struct stk_slurm *m);
+/* The daemon takes jobs from now on. */
+void stk_slurm_import_open(struct stk_slurm *m);
+/* Cancels elements that wait in Slurm and that nobody waits for any more. */
+void stk_slurm_import_clean(struct stk_slurm *m);
+/* The record in which a job that has a lease waits, and by what Slurm knows it ("12_3": an element
+ * of an array), a new reference. NULL: it does not wait. */
+const json_t *stk_slurm_import_there(const struct stk_slurm *m, const struct stk_slurm_job *j,
+                                     json_t **ret_id);
+/* A job that was placed cannot be started: Slurm holds it, or has it no more. That was told. */
+bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *there);
+/* Its mark from now on, when we say where it runs, under this lease; and that of a record: 0, none.
+ */
+void stk_slurm_import_mark(const struct stk_slurm *m, const json_t *job, stk_lease_id lease,
+                           char *buf, size_t size);
+stk_lease_id stk_slurm_import_lease(const struct stk_slurm *m, const json_t *job);
+/* Those in the record are held, with the reason; "": they are not any more. */
+void stk_slurm_import_holds(struct stk_slurm *m, const json_t *job, const struct stk_slurm_mark *mk,
+                            const char *reason);
+void stk_slurm_import_free(struct stk_slurm *m);
+
+#endif
