@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* follow.c - jobs that are asked for alone, because something is about to happen to them: they were
  * released, stopped, or have ended. Each is asked for again, with growing pauses, until it has come
- * to rest; answers with all jobs, which come later, are the backstop. New jobs are found by their
+ * to rest, for some 15 s: on a busy machine Slurm takes seconds to clean up after a job. Answers
+ * with all jobs, which come later, are the backstop. New jobs are found by their
  * numbers, as Slurm gives them out in order. */
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,10 @@
 #include "libslurm/helper.h"
 
 #define MAX_FOLLOWED 4096u
-#define TRIES 12u
+#define TRIES 40u
 #define NEW_TRIES 5u
 #define NEW_MS 10
-#define MAX_PAUSE_MS 1000
+#define MAX_PAUSE_MS 500
 
 struct followed {
     uint32_t id, tries;
