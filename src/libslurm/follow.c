@@ -2,8 +2,8 @@
 /* follow.c - jobs that are asked for alone, because something is about to happen to them: they were
  * released, stopped, or have ended. Each is asked for again, with growing pauses, until it has come
  * to rest, for some 15 s: on a busy machine Slurm takes seconds to clean up after a job. Answers
- * with all jobs, which come later, are the backstop. New jobs are found by their
- * numbers, as Slurm gives them out in order. */
+ * with all jobs, which come later, are the backstop. New jobs are found by their numbers, as Slurm
+ * gives them out in order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,9 +113,9 @@ void stk_slurm_follow_ask(struct stk_slurm_follow *f, int64_t now)
 
     if (f->new_at && now >= f->new_at)
         ask_new(f, now);
-    while (i < f->n && f->list[i].at > now)
-        i++;
-    if (i == f->n)
+    for (uint32_t k = 1; k < f->n; k++)
+        i = f->list[k].at < f->list[i].at ? k : i; /* who is due for longest */
+    if (f->n == 0 || f->list[i].at > now)
         return;
     if (ask(f, f->list[i].id, now) <= 0 || ++f->list[i].tries > TRIES) {
         f->list[i] = f->list[--f->n];

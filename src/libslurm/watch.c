@@ -23,6 +23,7 @@
 #define SHARE 10      /* of our time at most that goes into asking: one part in so many */
 #define PUSHED 40     /* likewise, where ends are pushed */
 #define PUSHED_MS 1000
+#define SOON 4 /* likewise, when not all that happened was told */
 
 struct stk_slurm_watch {
     struct stk_slurm_told *told;
@@ -32,7 +33,7 @@ struct stk_slurm_watch {
     uint64_t names;      /* digest of nodes' names */
     uint64_t partitions; /* digest of all */
     time_t jobs_at, nodes_at, parts_at;
-    int64_t jobs_due; /* ms */
+    int64_t jobs_due, soon_due; /* ms: when all jobs are asked for; and when there is reason to */
     bool away;
     /* asked of it */
     pthread_t thread;
@@ -223,7 +224,7 @@ static int64_t lost(struct stk_slurm_watch *w, int error)
 /* What was asked of the thread, as of now. */
 struct wish {
     int every;
-    bool pushed, doubt;
+    bool pushed, doubt, soon;
 };
 
 /* Asks for what is new and tells it. How long to wait before the next time, in ms. */
@@ -238,10 +239,13 @@ static int64_t look(struct stk_slurm_watch *w, struct wish wish)
     if (rc > 0)                       /* slurmctld may have been restarted since, */
         w->jobs_at = w->jobs_due = 0; /* and calls what it has lost unchanged */
     rc = rc < 0 ? rc : look_nodes(w);
+    if (wish.soon && w->soon_due < w->jobs_due)
+        w->jobs_due = w->soon_due;
     if (rc >= 0 && (from >= w->jobs_due || w->away)) {
         now = stk_slurm_now_ms();
         rc = look_jobs(w, now);
         took = stk_slurm_now_ms() - now;
+        w->soon_due = now + took * SOON;
         w->jobs_due = now + took * (wish.pushed ? PUSHED : SHARE);
         if (wish.pushed && w->jobs_due < now + PUSHED_MS)
             w->jobs_due = now + PUSHED_MS;
@@ -272,7 +276,7 @@ static void *run(void *arg)
 
     (void)pthread_mutex_lock(&w->lock);
     while (!w->ends) {
-        const struct wish wish = {w->every, w->pushed, w->doubt};
+        const struct wish wish = {w->every, w->pushed, w->doubt, w->soon};
         struct timespec ts;
         int64_t wait;
 

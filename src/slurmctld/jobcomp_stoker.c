@@ -11,19 +11,24 @@
  *
  * As loaded by slurmctld it is under Slurm's licence (GPL); this source is ours (Apache-2.0). */
 #include <dlfcn.h>
+#include <errno.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <slurm/slurm_version.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "slurmctld/other.h"
 #include "slurmctld/where.h"
 
 #define EXPORT __attribute__((visibility("default")))
+#define SEND_US                                                                                    \
+    10000 /* a job's end waits so long at most for room in the socket: it has ten places */
 
 extern slurm_conf_t slurm_conf; /* exported by slurmctld, declared nowhere */
 extern int slurm_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -46,6 +51,7 @@ EXPORT const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
 static struct {
     int fd;
+    bool missed; /* an end could not be told */
     char *(*print)(const char *fmt, va_list ap);
     void *then; /* the other plugin */
     int (*then_location)(void);
@@ -78,7 +84,11 @@ static void start_then(void)
 
 EXPORT int init(void)
 {
-    self.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const struct timeval most = {.tv_usec = SEND_US};
+
+    self.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (self.fd >= 0)
+        (void)setsockopt(self.fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
     stk_other_find(RTLD_DEFAULT, "vxstrfmt", &self.print);
     if (!self.print)
         (void)slurm_error("jobcomp/stoker: this Slurm does not say which job has ended: stoker "
@@ -108,6 +118,14 @@ static char *__attribute__((format(printf, 1, 0))) print(const char *fmt, ...)
     return text;
 }
 
+/* False: there was no room. Nobody there is no error. */
+static bool send_word(const struct sockaddr_un *addr, const char *word)
+{
+    return sendto(self.fd, word, strlen(word), MSG_NOSIGNAL, (const struct sockaddr *)addr,
+                  sizeof(*addr)) >= 0 ||
+           (errno != EAGAIN && errno != ENOBUFS && errno != EINTR);
+}
+
 static void tell(void *job)
 {
     static const char as[] = "%pJ"; /* Slurm's own */
@@ -121,8 +139,10 @@ static void tell(void *job)
         stk_slurmctld_address(slurm_conf.sched_params, slurm_conf.state_save_location, &addr) < 0)
         return;
     (void)snprintf(word, sizeof(word), "end %u", id);
-    (void)sendto(self.fd, word, strlen(word), MSG_DONTWAIT | MSG_NOSIGNAL,
-                 (const struct sockaddr *)&addr, sizeof(addr)); /* nobody there is no error */
+    if (self.missed) /* others than this one have ended, too */
+        self.missed = !send_word(&addr, "look");
+    if (!send_word(&addr, word))
+        self.missed = true;
 }
 
 EXPORT int jobcomp_p_set_location(void)

@@ -175,7 +175,7 @@ static int take(const char *word, const struct sockaddr_un *from, socklen_t len)
         return 2;
     if (strcmp(word, "hear") == 0)
         add_hearer(from, len);
-    else if (strcmp(word, "new") == 0 || strncmp(word, "end ", 4) == 0)
+    else if (strcmp(word, "new") == 0 || strcmp(word, "look") == 0 || strncmp(word, "end ", 4) == 0)
         tell_all(word);
     return 0;
 }

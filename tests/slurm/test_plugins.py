@@ -3,6 +3,7 @@
 scheduled by Slurm as before. Slurm's own passes come ten minutes apart here, so what starts sooner
 was started by a datagram, or by backfill."""
 import os
+import signal
 import socket
 import stat
 
@@ -76,6 +77,22 @@ def test_an_end_is_pushed(cluster, tmp_path):
         assert h.jobs[job]["exit_code"] == 4
     with open(cluster.folder + "/ends", encoding="utf-8") as f:  # of the site's own plugin
         assert f"JobId={job} " in f.read()
+
+
+def test_many_ends_at_once_are_all_heard_of(cluster, tmp_path):
+    """A socket has room for ten words. What is asked for by itself comes a minute apart."""
+    with Helper(cluster.conf) as h:
+        h.until(lambda: h.all == 1 and h.plugin)
+        request = {"op": "submit", "script": "#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.2; done\n", "name": "t", "workdir": str(tmp_path),
+                   "stdout": "/dev/null", "env": {"PATH": "/bin"}, "uid": 0, "gid": 0, "cpus_per_task": 1}
+        jobs = [a["job"] for a in h.ask_all([request] * 100)]
+        h.until(lambda: all(h.jobs.get(j, {}).get("state") == "running" for j in jobs), timeout=120)
+        h.ask(op="every", ms=60000)
+        os.kill(h.process.pid, signal.SIGSTOP)  # so that it does not keep up
+        (tmp_path / "go").touch()
+        slurm.wait_for(lambda: not cluster.run("squeue", "-h", "-t", "R,CG").stdout, timeout=120)
+        os.kill(h.process.pid, signal.SIGCONT)
+        h.until(lambda: all(h.jobs[j]["state"] == "completed" and not h.jobs[j]["completing"] for j in jobs), timeout=30)
 
 
 def test_a_new_job_is_found_by_its_number(cluster):
