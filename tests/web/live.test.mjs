@@ -53,13 +53,13 @@ describe("live", { timeout: 300000 }, () => {
     });
 
     /** The time from the request to the page, again and again. */
-    async function tries(name, change) {
+    async function tries(name, change, page = b.page) {
         const took = [], plain = [];
         for (let i = 0; i < TRIES; i++) {
             await new Promise((r) => setTimeout(r, 100 + 37 * i)); // at any time of the page's own pauses
-            const frames = await twoFrames(b.page), m = await change();
+            const frames = await twoFrames(page), m = await change();
             plain.push(frames + m.answered - m.began);
-            took.push((await seen(b.page)) - m.began);
+            took.push((await seen(page)) - m.began);
         }
         console.log(`${name}: shown after ${median(took)} ms in the median, ${Math.max(...took)} ms at most (${took.join(", ")}); the request and two frames alone ${median(plain)} ms`);
         assert.ok(median(took) < BAR_MS, `${name}: ${took.join(", ")} ms, alone ${plain.join(", ")} ms`);
@@ -123,5 +123,31 @@ describe("live", { timeout: 300000 }, () => {
             return asked(async () => (await import("node:fs")).writeFileSync(flag, ""));
         });
         assert.deepEqual(b.said, []);
+    });
+
+    it("a queue of thousands, of which all takes long to load", async () => {
+        const many = await Daemon.start({ gpus: 8 }), v = await open();
+        try {
+            await many.submit({ name: "runs", gpus: 8, command: SLEEP });
+            const ids = await many.submitAll(Array.from({ length: 2000 }, (_, i) => ({ name: `wait-${i}.`, gpus: 8, command: SLEEP, time_limit_s: 3600 })));
+            await v.page.goto(many.login);
+            await v.page.goto(`${many.url}/#/queue`);
+            await v.page.getByText("2,000 jobs").waitFor();
+            let i = 0;
+            await tries("Long queue, cancelled", async () => {
+                await shows(v.page, [["td.name", `wait-${i}.`, true]], false);
+                return asked(() => many.ask("POST", `/v1/jobs/${ids[i++]}/cancel`));
+            }, v.page);
+            await v.page.getByLabel("Name, number, user or reason").fill("fresh");
+            await tries("Long queue, submitted", async () => {
+                const name = `fresh-${i++}.`;
+                await shows(v.page, [["td.name", name]], false);
+                return asked(() => many.submit({ name, gpus: 8, command: SLEEP, time_limit_s: 3600 }));
+            }, v.page);
+            assert.deepEqual(v.said, []);
+        } finally {
+            await v.close();
+            await many.close();
+        }
     });
 });

@@ -6,7 +6,7 @@
 // a change costs a small answer, however large the cluster is.
 import { Cluster, Gpu, get, Node, pages } from "./api";
 import type { Event } from "./live";
-import { Cell } from "./store";
+import { Cell, Pace } from "./store";
 
 const PAGE = 1000; // rows that the daemon gives at once
 const NEAR = 64; // ranges closer than this are asked for as one
@@ -31,6 +31,7 @@ export class Grid {
     private meanwhile = new Set<number>(); // jobs of which something was heard while an answer was on its way
     private due = 0;
     private busy = false;
+    private pace = new Pace(GAP_MS, DUTY);
     private timer: number | undefined;
     private measured: number | undefined;
     private rolling = 0;
@@ -157,7 +158,7 @@ export class Grid {
         } catch { /* the stream notices that the daemon is gone; what it missed comes again */ }
         this.meanwhile.clear();
         this.busy = false;
-        this.due = performance.now() + Math.max(GAP_MS, DUTY * (performance.now() - began));
+        this.due = this.pace.next(performance.now() - began);
         if (this.dirty.size) this.soon();
     }
 }

@@ -32,6 +32,18 @@ export class Cell<T> {
 const GAP_MS = 120; // between two loads, at least
 const DUTY = 6; // a pause is so many times as long as the load was
 
+/** What loads take: the shorter of the last two, so that a hiccup of the machine is not taken for a cost of the daemon. */
+export class Pace {
+    private before = Infinity;
+    constructor(private gapMs: number, private duty: number) {}
+    /** After a load that took so long: when the next may begin. */
+    next(took: number): number {
+        const cost = Math.min(took, this.before);
+        this.before = took;
+        return performance.now() + Math.max(this.gapMs, this.duty * cost);
+    }
+}
+
 export class Source<T> {
     readonly data = new Cell<T | null>(null);
     readonly error = new Cell<Refusal | Error | null>(null);
@@ -41,6 +53,7 @@ export class Source<T> {
     private due = 0; // when the next load may begin
     private busy = false;
     private wanted = false;
+    private pace = new Pace(GAP_MS, DUTY);
 
     /** everyMs: loaded again that often even when nothing has happened; 0: not. */
     constructor(private load: () => Promise<T>, private everyMs: number) {}
@@ -66,7 +79,7 @@ export class Source<T> {
             this.error.set(e as Error);
         }
         this.busy = false;
-        this.due = performance.now() + Math.max(GAP_MS, DUTY * (performance.now() - began));
+        this.due = this.pace.next(performance.now() - began);
         if (this.wanted) this.touch();
     }
 

@@ -3,9 +3,11 @@
 import { Cluster, get, Health, Job, pages, Refusal, Tenants } from "./api";
 import { Grid } from "./grid";
 import { Event, link, Stream } from "./live";
+import { JobList, Patches, sorted } from "./patch";
 import { Cell, Source } from "./store";
 
 const MAX_JOBS = 5000; // rows of the queue that a page holds
+const LONG = 300; // rows: with more, jobs that change are asked for one by one
 const MAX_FEED = 40;
 const POLL_MS = 2000;
 
@@ -16,8 +18,6 @@ export const unreachable = new Cell<string | null>(null);
 export const grid = new Grid();
 export const feed = new Cell<Event[]>([]); // the newest first
 export const skew = { s: 0 }; // the daemon's clock minus ours
-
-export interface JobList { running: Job[]; waiting: Job[]; more: boolean }
 
 export function now(): number {
     return Date.now() / 1000 + skew.s;
@@ -32,15 +32,13 @@ export function may(role: "operator" | "admin"): boolean {
     return r === "admin" || (role === "operator" && r === "operator");
 }
 
-const RUNS = new Set(["starting", "running", "suspended", "stopping"]);
-
 async function loadJobs(): Promise<JobList> {
     if (!you()) {
         const c = await loadCluster();
         return { running: c.running, waiting: c.waiting, more: c.jobs.total > c.running.length + c.waiting.length };
     }
-    const { rows, more } = await pages<Job>("/v1/jobs", "jobs", MAX_JOBS);
-    return { running: rows.filter((j) => RUNS.has(j.state)), waiting: rows.filter((j) => !RUNS.has(j.state)), more };
+    const began = performance.now(), { rows, more } = await pages<Job>("/v1/jobs", "jobs", MAX_JOBS);
+    return patches.over(sorted(rows, more), began);
 }
 
 async function loadCluster(): Promise<Cluster> {
@@ -50,6 +48,11 @@ async function loadCluster(): Promise<Cluster> {
 }
 
 export const jobs = new Source<JobList>(loadJobs, 5000);
+const patches = new Patches(() => jobs.data.value, (l) => jobs.data.set(l));
+
+function isLong(l: JobList | null): boolean {
+    return l !== null && l.running.length + l.waiting.length > LONG;
+}
 export const tenants = new Source<Tenants>(() => get("/v1/tenants"), 10000);
 
 /** Others that want to hear of every event: the page of a job, a timeline. */
@@ -59,6 +62,7 @@ function happened(e: Event): void {
     grid.take(e);
     if (e.type !== "set" && e.type !== "advise" && e.type !== "alert") feed.set([e, ...feed.value].slice(0, MAX_FEED));
     jobs.touch();
+    if (e.job && isLong(jobs.data.value)) patches.add(e.job);
     tenants.touch();
     for (const f of [...listeners]) f(e);
 }
