@@ -118,8 +118,8 @@ static void print_key(const struct stk_config *c, const struct stk_config_key *k
     else if (k->type == STK_CONFIG_NAMES)
         memcpy(&names, at,
                sizeof(names)); // NOLINT(bugprone-multi-level-implicit-pointer-conversion)
-    else if (k->type != STK_CONFIG_PARAMS && k->type != STK_CONFIG_AMOUNTS &&
-             k->type != STK_CONFIG_TEAMS)
+    else if (k->type != STK_CONFIG_PARAMS && k->type != STK_CONFIG_PAIRS &&
+             k->type != STK_CONFIG_AMOUNTS && k->type != STK_CONFIG_TEAMS)
         memcpy(&n, at, sizeof(n));
     if (!text && *k->def)
         text = k->def;

@@ -48,7 +48,7 @@ void stk_config_done(struct stk_config *c)
 
         if (k->type == STK_CONFIG_TEXT || k->type == STK_CONFIG_POLICY)
             free(*(char **)at);
-        else if (k->type == STK_CONFIG_NAMES)
+        else if (k->type == STK_CONFIG_NAMES || k->type == STK_CONFIG_PAIRS)
             free_list(*(char ***)at);
     }
     for (uint32_t i = 0; i < c->policy.n_params; i++)
@@ -106,6 +106,29 @@ static int read_leaf(struct reader *r, const struct stk_config_key *k, struct fy
         rc = stk_config_set(r->c, k, s, len, &why);
     }
     return rc < 0 ? bad(r, at, k->path, why.text) : 0;
+}
+
+/* Names and texts, kept as a list of "name=text". */
+static int read_texts(struct reader *r, const struct stk_config_key *k, struct fy_node *value)
+{
+    struct fy_node_pair *pair;
+    struct stk_err why = {""};
+    void *it = NULL;
+
+    while ((pair = fy_node_mapping_iterate(value, &it))) {
+        size_t name_len, len;
+        const char *name = scalar(fy_node_pair_key(pair), &name_len);
+        const char *s = scalar(fy_node_pair_value(pair), &len);
+        char *both = NULL;
+        int n = asprintf(&both, "%.*s=%.*s", (int)name_len, name, (int)len, s), rc;
+
+        rc = n < 0 ? stk_err_set(&why, -ENOMEM, "out of memory")
+                   : stk_config_add_name(r->c, k, both, (size_t)n, &why);
+        free(both);
+        if (rc < 0)
+            return bad(r, fy_node_pair_key(pair), k->path, why.text);
+    }
+    return 0;
 }
 
 typedef int (*add_fn)(struct stk_config *c, const char *name, size_t name_len, const char *s,
@@ -191,6 +214,8 @@ static int read_pair(struct reader *r, struct fy_node_pair *pair, const char *pr
         return 0;
     if (k && k->type == STK_CONFIG_PARAMS && value && fy_node_is_mapping(value))
         return read_pairs(r, k, value, stk_config_add_param);
+    if (k && k->type == STK_CONFIG_PAIRS && value && fy_node_is_mapping(value))
+        return read_texts(r, k, value);
     if (k && k->type == STK_CONFIG_AMOUNTS && value && fy_node_is_mapping(value))
         return read_pairs(r, k, value, stk_config_add_amount);
     if (k)

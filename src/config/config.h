@@ -26,6 +26,7 @@ struct stk_config {
     uint64_t engine; /* 0 local, 1 slurm */
     struct {
         char *conf, **partitions;
+        char **accounts, **qos; /* "name=value" */
     } slurm;
     struct {
         char *bundle, *order, *backfill, *place, *preempt;
@@ -105,6 +106,7 @@ enum stk_config_type {
     STK_CONFIG_NAMES,
     STK_CONFIG_POLICY, /* a name out of a registry: 'words' says of which */
     STK_CONFIG_PARAMS,
+    STK_CONFIG_PAIRS,   /* a list of "name=value" */
     STK_CONFIG_AMOUNTS, /* whole numbers by name */
     STK_CONFIG_TEAMS    /* read by src/teams */
 };

@@ -24,6 +24,10 @@ const struct stk_config_key stk_config_keys[] = {
     {"slurm.conf", STK_CONFIG_TEXT, AT(slurm.conf), NULL, 0, "Slurm's own", "slurm.conf"},
     {"slurm.partitions", STK_CONFIG_NAMES, AT(slurm.partitions), NULL, 0, "",
      "partitions whose nodes stoker schedules; each is a pool"},
+    {"slurm.accounts", STK_CONFIG_PAIRS, AT(slurm.accounts), NULL, 0, "{}",
+     "tenants of users' own jobs by their accounts, where these have other names: {vis-2024: vision}"},
+    {"slurm.qos", STK_CONFIG_PAIRS, AT(slurm.qos), NULL, 0, "{}",
+     "queue, class or priority of users' own jobs by their QOS: {high: express, low: 'class:batch', urgent: 'priority:900'}"},
     {"resources", STK_CONFIG_AMOUNTS, AT(resources), NULL, UINT32_MAX, "{}",
      "named things of this machine that jobs take so much of: {licence: 2, nvme_gib: 7000}"},
     {"hosts", STK_CONFIG_NAMES, AT(hosts), NULL, 0, "",
@@ -146,6 +150,7 @@ const char *stk_config_type_name(enum stk_config_type t)
         return "list of names";
     case STK_CONFIG_POLICY:
         return "policy";
+    case STK_CONFIG_PAIRS:
     case STK_CONFIG_PARAMS:
         return "names and values";
     case STK_CONFIG_AMOUNTS:

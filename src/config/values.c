@@ -226,6 +226,7 @@ int stk_config_set(struct stk_config *c, const struct stk_config_key *k, const c
         return stk_config_add_name(c, k, s, len, err);
     case STK_CONFIG_AMOUNTS:
         return stk_err_set(err, -EINVAL, "expected names and numbers such as {licence: 2}");
+    case STK_CONFIG_PAIRS:
     case STK_CONFIG_TEAMS: /* config.c hands them on */
     case STK_CONFIG_PARAMS:
         break;

@@ -78,6 +78,36 @@ static void on_reply(void *ctx, int status, json_t *take_body)
     free(b);
 }
 
+/* What a list of "name=value" has for it; NULL: nothing. */
+static const char *mapped(char *const *list, const json_t *job, const char *key)
+{
+    const char *name = json_string_value(json_object_get(job, key));
+    size_t len = name ? strlen(name) : 0;
+
+    for (; list && *list && len > 0; list++)
+        if (strncmp(*list, name, len) == 0 && (*list)[len] == '=')
+            return *list + len + 1;
+    return NULL;
+}
+
+/* Tenant and queue by account and QOS, as the configuration has it. */
+static void map_names(const struct stk_daemon *d, json_t *job, json_t *made)
+{
+    const char *tenant = mapped(d->config.slurm.accounts, job, "account"),
+               *qos = mapped(d->config.slurm.qos, job, "qos");
+
+    if (tenant) {
+        (void)json_object_set_new(job, "tenant", json_string(tenant));
+        (void)json_object_set_new(made, "tenant", json_string(tenant));
+    }
+    if (qos && strncmp(qos, "class:", 6) == 0)
+        (void)json_object_set_new(job, "class", json_string(qos + 6));
+    else if (qos && strncmp(qos, "priority:", 9) == 0)
+        (void)json_object_set_new(job, "priority", json_integer(strtol(qos + 9, NULL, 10)));
+    else if (qos)
+        (void)json_object_set_new(job, "queue", json_string(qos));
+}
+
 void stk_daemon_slurm_bring(void *ctx, uint32_t uid, json_t *take_job, const char *key,
                             json_t *take_made)
 {
@@ -95,6 +125,7 @@ void stk_daemon_slurm_bring(void *ctx, uint32_t uid, json_t *take_job, const cha
         json_decref(take_made);
         return;
     }
+    map_names(d, take_job, take_made);
     owner.gid = u.gid;
     (void)snprintf(owner.user, sizeof(owner.user), "%s", u.name);
     *b = (struct bringing){.d = d, .made = json_incref(take_made)};

@@ -25,7 +25,9 @@ int stk_live_do_bring(struct stk_live *l, struct stk_live_request *r, struct stk
     if (rc != -ENOENT)
         return rc;
     r->made = NULL;
+    l->trusted = json_object_get(made, "tenant") != NULL;
     rc = stk_live_submit_made(l, r, &r->adopt.owner, "imported", made, err);
+    l->trusted = false;
     if (rc != 0)
         return rc < 0 ? rc : 0;
     use.count = stk_core_state(l->core)->next_number - use.first;

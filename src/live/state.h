@@ -137,6 +137,7 @@ struct stk_live {
     const struct stk_record *submitting;
     struct stk_live_deps deps; /* of the description being taken in */
     bool making;               /* jobs: nothing is refused any more */
+    bool trusted;              /* who has named a tenant need not be a member of it */
     uint64_t effort;           /* of this request: what was looked at to take it in */
 
     struct stk_live_schedule *schedules;

@@ -43,6 +43,7 @@ static int named(const struct membership *m, const char *name, uint32_t *ret, st
 
     for (uint32_t i = 0; i < m->n && i < MAX_TEAMS; i++)
         mine |= m->of[i] == row;
+    mine |= m->l->trusted && row != STK_NONE && stk_teams_leaf(m->l->cfg.teams, row);
     if (mine) {
         *ret = row;
         return 0;

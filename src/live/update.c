@@ -106,7 +106,12 @@ static int apply(struct stk_live *l, uint32_t slot, struct stk_entry *e, const j
     struct stk_event ev = {.at = l->now, .type = STK_EV_UPDATE, .job = {slot}};
     struct stk_spec parsed = {0};
     const struct stk_demand *d = &parsed.job.demand;
-    int rc = stk_live_read(l, e->rec.uid, spec, &parsed, err);
+    int rc;
+
+    l->trusted = json_equal(json_object_get(json_object_get(spec, "imported"), "tenant"),
+                            json_object_get(spec, "tenant"));
+    rc = stk_live_read(l, e->rec.uid, spec, &parsed, err);
+    l->trusted = false;
 
     ev.lease = stk_core_state(l->core)->jobs[slot].slept;
     ev.u.update.priority = parsed.job.priority;

@@ -71,7 +71,7 @@ def sbatch(cluster, folder, script, *args):
 def show(cluster, job):
     """What Slurm says of a job; of an array, of its first record."""
     lines = cluster.run("scontrol", "-o", "show", "job", str(job)).stdout.splitlines()
-    return dict(re.findall(r"(\w+)=(.*?)(?= \w+=|$)", lines[0])) if lines else {}
+    return {k: v.strip() for k, v in re.findall(r"(\w+)=(.*?)(?= \w+=|$)", lines[0])} if lines else {}
 
 
 def ours(cluster, job, n=1):

@@ -46,7 +46,7 @@ static bool pending(const json_t *job)
 }
 
 /* Several elements of an array in one record. */
-static bool several(const json_t *job)
+bool stk_slurm_import_several(const json_t *job)
 {
     return *text(job, "array_tasks") && !json_is_integer(json_object_get(job, "array_task"));
 }
@@ -67,7 +67,7 @@ static uint32_t partition_of(const struct stk_slurm *m, const json_t *job)
 
 /* ---- the table ---- */
 
-static struct stk_slurm_import *find(const struct stk_slurm *m, json_int_t slurm)
+struct stk_slurm_import *stk_slurm_import_find(const struct stk_slurm *m, json_int_t slurm)
 {
     uint32_t at =
         slurm > 0 && slurm < UINT32_MAX ? stk_map_get(&m->import_at, (uint32_t)slurm) : UINT32_MAX;
@@ -92,7 +92,7 @@ static void drop(struct stk_slurm *m, struct stk_slurm_import *i)
 static struct stk_slurm_import *add(struct stk_slurm *m, const json_t *job)
 {
     uint32_t slurm = (uint32_t)whole(job, "job");
-    struct stk_slurm_import *i = find(m, slurm);
+    struct stk_slurm_import *i = stk_slurm_import_find(m, slurm);
 
     if (i && i->submitted != whole(job, "submitted") && i->step != STK_I_OURS) {
         drop(m, i); /* Slurm has used the number again */
@@ -129,14 +129,15 @@ void stk_slurm_import_free(struct stk_slurm *m)
 /* ---- whose a record is ---- */
 
 /* Our mark on it, or what it would be. False: it is not ours. */
-static bool mark_of(const struct stk_slurm *m, const json_t *job, struct stk_slurm_mark *ret)
+bool stk_slurm_import_mark_of(const struct stk_slurm *m, const json_t *job,
+                              struct stk_slurm_mark *ret)
 {
-    const struct stk_slurm_import *i = find(m, whole(job, "job"));
+    const struct stk_slurm_import *i = stk_slurm_import_find(m, whole(job, "job"));
 
     if (stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, ret))
         return true;
     if (!i || i->step != STK_I_OURS || i->submitted != whole(job, "submitted"))
-        i = find(m, whole(job, "array_job"));
+        i = stk_slurm_import_find(m, whole(job, "array_job"));
     if (!i || i->step != STK_I_OURS || i->submitted != whole(job, "submitted"))
         return false;
     *ret = (struct stk_slurm_mark){.first = i->first};
@@ -159,15 +160,9 @@ static stk_job_number number_of(const struct stk_slurm_mark *mk, const json_t *j
 
 /* ---- numbers of a record ---- */
 
-struct numbers {
-    stk_job_number *list;
-    uint32_t n, cap;
-    const struct stk_slurm_mark *mark;
-};
-
 static int add_number(void *ctx, uint32_t task)
 {
-    struct numbers *l = ctx;
+    struct stk_slurm_numbers *l = ctx;
     uint32_t rank = stk_slurm_task_rank(l->mark->tasks, task);
 
     if (rank != UINT32_MAX && l->n < l->cap)
@@ -176,17 +171,18 @@ static int add_number(void *ctx, uint32_t task)
 }
 
 /* Of all the elements in it. The list is the caller's to free; n 0: none, or no memory. */
-static struct numbers numbers_in(const struct stk_slurm_mark *mk, const json_t *job)
+struct stk_slurm_numbers stk_slurm_import_numbers(const struct stk_slurm_mark *mk,
+                                                  const json_t *job)
 {
-    struct numbers l = {.mark = mk, .cap = 1};
+    struct stk_slurm_numbers l = {.mark = mk, .cap = 1};
 
-    if (several(job))
+    if (stk_slurm_import_several(job))
         l.cap = stk_slurm_task_count(text(job, "array_tasks"));
     l.cap = l.cap <= STK_SLURM_MAX_ELEMENTS ? l.cap : 0;
     l.list = malloc(((size_t)l.cap + 1) * sizeof(*l.list));
     if (!l.list)
         return l;
-    if (several(job))
+    if (stk_slurm_import_several(job))
         (void)stk_slurm_tasks(text(job, "array_tasks"), l.cap, add_number, &l);
     else if (number_of(mk, job))
         l.list[l.n++] = number_of(mk, job);
@@ -196,7 +192,7 @@ static struct numbers numbers_in(const struct stk_slurm_mark *mk, const json_t *
 static void gone(struct stk_slurm *m, const struct stk_slurm_mark *mk, const json_t *job,
                  const char *sentence)
 {
-    struct numbers l = numbers_in(mk, job);
+    struct stk_slurm_numbers l = stk_slurm_import_numbers(mk, job);
 
     for (uint32_t i = 0; i < l.n; i++)
         if (!stk_slurm_find(m, l.list[i]))
@@ -266,8 +262,8 @@ static void refuse(struct stk_slurm *m, struct stk_slurm_import *i, const char *
 /* ---- what it asks for ---- */
 
 /* Why Slurm itself holds it, in words; "": it does not. */
-static void hold_reason(const json_t *job, const struct stk_slurm_mark *mk, bool by_time, char *buf,
-                        size_t size)
+void stk_slurm_import_reason(const json_t *job, const struct stk_slurm_mark *mk, bool by_time,
+                             char *buf, size_t size)
 {
     buf[0] = '\0';
     if (*text(job, "dependency"))
@@ -316,7 +312,7 @@ static void ask(struct stk_slurm *m, struct stk_slurm_import *i, json_t *take_wi
     json_t *made = json_pack("{s:I,s:I,s:s}", "job", (json_int_t)i->slurm, "submitted",
                              (json_int_t)i->submitted, "tasks", i->tasks ? i->tasks : "");
 
-    hold_reason(i->job, &mk, true, reason, sizeof(reason));
+    stk_slurm_import_reason(i->job, &mk, true, reason, sizeof(reason));
     if (reason[0])
         (void)json_object_set_new(take_wish, "hold", json_true());
     (void)snprintf(key, sizeof(key), "slurm %s %u %lld", m->cfg.mark, i->slurm,
@@ -332,8 +328,8 @@ static bool keep_tasks(struct stk_slurm_import *i)
     const char *tasks = text(i->job, "array_tasks");
 
     free(i->tasks);
-    i->tasks = several(i->job) ? strndup(tasks, strcspn(tasks, "%")) : NULL;
-    return !several(i->job) || i->tasks;
+    i->tasks = stk_slurm_import_several(i->job) ? strndup(tasks, strcspn(tasks, "%")) : NULL;
+    return !stk_slurm_import_several(i->job) || i->tasks;
 }
 
 static void consider(struct stk_slurm *m, struct stk_slurm_import *i)
@@ -374,7 +370,7 @@ void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number 
                        uint32_t count, const char *sentence)
 {
     struct stk_slurm *m = (struct stk_slurm *)e;
-    struct stk_slurm_import *i = find(m, whole(made, "job"));
+    struct stk_slurm_import *i = stk_slurm_import_find(m, whole(made, "job"));
     struct stk_slurm_mark mk = {.first = first};
     char reason[300];
 
@@ -398,11 +394,11 @@ void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number 
     free(i->tasks);
     i->tasks = mk.tasks[0] ? strdup(mk.tasks) : NULL;
     mk.by_user = i->by_user;
-    hold_reason(i->job, &mk, true, reason, sizeof(reason));
+    stk_slurm_import_reason(i->job, &mk, true, reason, sizeof(reason));
     mk.held = reason[0] != '\0';
     put_mark(m, i->job, &mk, false);
     i->told_at = stk_slurm_ms();
-    if (!several(i->job))
+    if (!stk_slurm_import_several(i->job))
         (void)stk_slurm_see(m, i->job, first);
     if (reason[0])
         stk_slurm_import_holds(m, i->job, &mk, reason);
@@ -419,7 +415,7 @@ void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number 
 void stk_slurm_import_holds(struct stk_slurm *m, const json_t *job, const struct stk_slurm_mark *mk,
                             const char *reason)
 {
-    struct numbers l = numbers_in(mk, job);
+    struct stk_slurm_numbers l = stk_slurm_import_numbers(mk, job);
 
     if (l.n > 0)
         m->cfg.hold(m->cfg.ctx, l.list, l.n, *reason ? reason : NULL);
@@ -431,7 +427,7 @@ static void tell_changes(struct stk_slurm *m, struct stk_slurm_import *i,
 {
     struct stk_err err = {""};
     json_t *wish = mk->pinned ? json_object() : wish_of(m, i->job, &err);
-    struct numbers l;
+    struct stk_slurm_numbers l;
     uint64_t digest;
 
     if (!wish) {
@@ -444,7 +440,7 @@ static void tell_changes(struct stk_slurm *m, struct stk_slurm_import *i,
     (void)json_object_del(wish, "array"); /* elements come off it */
     (void)json_object_del(wish, "keep_up");
     digest = digest_of(wish);
-    l = numbers_in(mk, i->job);
+    l = stk_slurm_import_numbers(mk, i->job);
     if (digest != i->digest && l.n > 0 && m->cfg.wishes)
         m->cfg.wishes(m->cfg.ctx, l.list, l.n, wish);
     i->digest = digest;
@@ -467,14 +463,14 @@ static void waits(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_sl
         if (!may_tell(m, i))
             return;
         mk.by_user = false;
-        hold_reason(i->job, &mk, !released, reason, sizeof(reason));
+        stk_slurm_import_reason(i->job, &mk, !released, reason, sizeof(reason));
         mk.held = reason[0] != '\0';
         put_mark(m, i->job, &mk, released);
         if (told != mk.held)
             stk_slurm_import_holds(m, i->job, &mk, reason);
         return;
     }
-    hold_reason(i->job, &mk, true, reason, sizeof(reason));
+    stk_slurm_import_reason(i->job, &mk, true, reason, sizeof(reason));
     if (reason[0] || mk.held)
         stk_slurm_import_holds(m, i->job, &mk, reason);
     if ((!marked && may_tell(m, i)) || mk.held != (reason[0] != '\0')) {
@@ -482,55 +478,6 @@ static void waits(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_sl
         put_mark(m, i->job, &mk, false);
     }
     tell_changes(m, i, &mk);
-}
-
-/* ---- elements that are cancelled while they wait: Slurm makes no record of that ---- */
-
-struct leaving {
-    struct stk_slurm *m;
-    const struct stk_slurm_mark *mark;
-    const char *now; /* what is left in the array's record */
-};
-
-static int note_missing(void *ctx, uint32_t task)
-{
-    struct leaving *l = ctx;
-    struct stk_slurm *m = l->m;
-    uint32_t rank = stk_slurm_task_rank(l->mark->tasks, task);
-
-    if (rank == UINT32_MAX || stk_slurm_task_rank(l->now, task) != UINT32_MAX)
-        return 0;
-    if (stk_mem_grow(&m->mem, &m->missing, &m->cap_missing, m->n_missing + 1, sizeof(*m->missing)) <
-        0)
-        return -ENOMEM;
-    m->missing[m->n_missing++] = l->mark->first + rank;
-    return 0;
-}
-
-/* O(elements of the record). */
-static void compare_elements(struct stk_slurm *m, const struct stk_slurm_import *i,
-                             const json_t *job)
-{
-    const char *was = i->job ? text(i->job, "array_tasks") : "", *now = text(job, "array_tasks");
-    struct stk_slurm_mark mk;
-    struct leaving l = {.m = m, .mark = &mk, .now = now};
-    char one[16];
-
-    if (!i->job || !several(i->job) || strcmp(was, now) == 0 || !mark_of(m, i->job, &mk))
-        return;
-    if (!several(job)) {
-        (void)snprintf(one, sizeof(one), "%lld", (long long)whole(job, "array_task"));
-        l.now = one;
-    }
-    (void)stk_slurm_tasks(was, STK_SLURM_MAX_ELEMENTS, note_missing, &l);
-}
-
-void stk_slurm_import_told(struct stk_slurm *m)
-{
-    for (uint32_t k = 0; k < m->n_missing && m->open; k++)
-        if (!stk_slurm_find(m, m->missing[k]) && !stk_slurm_seen_of(m, m->missing[k]))
-            m->cfg.gone(m->cfg.ctx, m->missing[k], "was cancelled in Slurm");
-    m->n_missing = 0;
 }
 
 /* ---- news ---- */
@@ -555,7 +502,7 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
     i->submitted = whole(job, "submitted");
     if (mk->tasks[0] && !i->tasks)
         i->tasks = strdup(mk->tasks);
-    if (several(job) || !stk_slurm_find(m, number_of(mk, job)))
+    if (stk_slurm_import_several(job) || !stk_slurm_find(m, number_of(mk, job)))
         waits(m, i, *mk);
 }
 
@@ -577,17 +524,17 @@ static void left(struct stk_slurm *m, const json_t *job, const struct stk_slurm_
 
 bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret_number)
 {
-    struct stk_slurm_import *i = find(m, whole(job, "job"));
+    struct stk_slurm_import *i = stk_slurm_import_find(m, whole(job, "job"));
     struct stk_slurm_mark mk = {0};
-    bool ours = mark_of(m, job, &mk);
+    bool ours = stk_slurm_import_mark_of(m, job, &mk);
 
     *ret_number = 0;
     if (!m->cfg.bring ||
         (!ours && (partition_of(m, job) == UINT32_MAX || *text(job, "reservation"))))
         return false;
-    *ret_number = ours && !several(job) ? number_of(&mk, job) : 0;
+    *ret_number = ours && !stk_slurm_import_several(job) ? number_of(&mk, job) : 0;
     if (i)
-        compare_elements(m, i, job);
+        stk_slurm_import_compare(m, i, job);
     if (pending(job)) {
         pending_news(m, job, ours, &mk);
         return *ret_number == 0;
@@ -604,17 +551,17 @@ bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret
         left(m, job, &mk);
         *ret_number = 0;
     }
-    return several(job);
+    return stk_slurm_import_several(job);
 }
 
 void stk_slurm_import_forget(struct stk_slurm *m, uint32_t slurm)
 {
-    struct stk_slurm_import *i = find(m, slurm);
+    struct stk_slurm_import *i = stk_slurm_import_find(m, slurm);
     struct stk_slurm_mark mk;
 
     if (!i)
         return;
-    if (i->job && m->open && mark_of(m, i->job, &mk))
+    if (i->job && m->open && stk_slurm_import_mark_of(m, i->job, &mk))
         gone(m, &mk, i->job, "is gone from Slurm");
     if (i->step != STK_I_ASKED)
         drop(m, i);
@@ -644,7 +591,7 @@ void stk_slurm_import_tick(struct stk_slurm *m)
             continue;
         i->again = false;
         if (i->job)
-            pending_news(m, i->job, mark_of(m, i->job, &mk), &mk);
+            pending_news(m, i->job, stk_slurm_import_mark_of(m, i->job, &mk), &mk);
     }
 }
 
@@ -655,7 +602,7 @@ void stk_slurm_import_open(struct stk_slurm *m)
         struct stk_slurm_import *i = &m->imports[k];
         struct stk_slurm_mark mk;
 
-        if (i->job && mark_of(m, i->job, &mk))
+        if (i->job && stk_slurm_import_mark_of(m, i->job, &mk))
             pending_news(m, i->job, true, &mk);
         else if (i->job)
             consider(m, i);
@@ -665,115 +612,12 @@ void stk_slurm_import_open(struct stk_slurm *m)
         const json_t *job = m->seen[k].job;
 
         if (m->seen[k].number && !pending(job) && !yes(job, "completing") &&
-            !stk_slurm_find(m, m->seen[k].number) && mark_of(m, job, &mk))
+            !stk_slurm_find(m, m->seen[k].number) && stk_slurm_import_mark_of(m, job, &mk))
             left(m, job, &mk);
     }
-}
-
-/* ---- by number ---- */
-
-const json_t *stk_slurm_import_there(const struct stk_slurm *m, const struct stk_slurm_job *j,
-                                     json_t **ret_id)
-{
-    const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
-    const struct stk_slurm_import *i = find(m, j->imported);
-    uint32_t task;
-    char id[40];
-
-    *ret_id = NULL;
-    if (s && pending(s->job)) {
-        *ret_id = stk_slurm_id(s->job);
-        return s->job;
-    }
-    if (!i || !i->job || !i->tasks || !several(i->job) || j->number < i->first)
-        return NULL;
-    task = stk_slurm_task_at(i->tasks, j->number - i->first);
-    if (task == UINT32_MAX || stk_slurm_task_rank(text(i->job, "array_tasks"), task) == UINT32_MAX)
-        return NULL;
-    (void)snprintf(id, sizeof(id), "%u_%u", i->slurm, task);
-    *ret_id = json_string(id);
-    return i->job;
-}
-
-void stk_slurm_import_clean(struct stk_slurm *m)
-{
-    for (uint32_t k = 0; k < m->n_imports; k++) {
-        const struct stk_slurm_import *i = &m->imports[k];
-        struct stk_slurm_mark mk;
-        struct numbers l;
-
-        if (!i->job || i->step != STK_I_OURS || !several(i->job) || !mark_of(m, i->job, &mk))
-            continue;
-        l = numbers_in(&mk, i->job);
-        for (uint32_t n = 0; n < l.n; n++) {
-            char id[40];
-
-            if (m->cfg.lives(m->cfg.ctx, l.list[n]))
-                continue;
-            (void)snprintf(id, sizeof(id), "%u_%u", i->slurm,
-                           stk_slurm_task_at(mk.tasks, l.list[n] - mk.first));
-            (void)stk_slurm_ask(m, json_pack("{s:s,s:s}", "op", "cancel", "job", id), NULL, NULL);
-        }
-        free(l.list);
-    }
-}
-
-bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *there)
-{
-    const struct stk_slurm_import *i = find(m, j->imported);
-    struct stk_slurm_mark mk;
-    char reason[300] = "";
-
-    if (i && i->step == STK_I_ASKED)
-        return true; /* until we are told its number */
-    if (!there) {
-        stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_UNKNOWN, 0,
-                         "is gone from Slurm");
-        return true;
-    }
-    if (mark_of(m, there, &mk))
-        hold_reason(there, &mk, true, reason, sizeof(reason));
-    if (!reason[0])
-        return false;
-    stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_EVICTED, 0, reason);
-    m->cfg.hold(m->cfg.ctx, &j->number, 1, reason);
-    return true;
-}
-
-bool stk_slurm_has(const struct stk_engine *e, stk_job_number number, const json_t *made)
-{
-    const struct stk_slurm *m = (const struct stk_slurm *)e;
-    json_int_t slurm = whole(made, "job");
-    const struct stk_slurm_job j = {
-        .number = number, .imported = slurm > 0 && slurm < UINT32_MAX ? (uint32_t)slurm : 0};
-    json_t *id = NULL;
-    bool has = stk_slurm_import_there(m, &j, &id) != NULL;
-
-    json_decref(id);
-    return has;
 }
 
 void stk_slurm_open(struct stk_engine *e)
 {
     stk_slurm_import_open((struct stk_slurm *)e);
-}
-
-stk_lease_id stk_slurm_import_lease(const struct stk_slurm *m, const json_t *job)
-{
-    struct stk_slurm_mark mk;
-
-    return stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, &mk) ? mk.pinned : 0;
-}
-
-void stk_slurm_import_mark(const struct stk_slurm *m, const json_t *job, stk_lease_id lease,
-                           char *buf, size_t size)
-{
-    struct stk_slurm_mark mk;
-
-    buf[0] = '\0';
-    if (!mark_of(m, job, &mk))
-        return;
-    mk.pinned = lease;
-    mk.by_user = false;
-    stk_slurm_mark_write(&mk, m->cfg.mark, buf, size);
 }

@@ -9,6 +9,29 @@
 
 #define STK_SLURM_MARK_LEN (STK_SLURM_TASKS_LEN + 200)
 
+struct stk_slurm_numbers {
+    stk_job_number *list;
+    uint32_t n, cap;
+    const struct stk_slurm_mark *mark;
+};
+
+/* The record by Slurm's number; NULL: there is none. */
+struct stk_slurm_import *stk_slurm_import_find(const struct stk_slurm *m, json_int_t slurm);
+/* Several elements of an array in one record. */
+bool stk_slurm_import_several(const json_t *job);
+/* Our mark on a record, or what it would be. False: it is not ours. */
+bool stk_slurm_import_mark_of(const struct stk_slurm *m, const json_t *job,
+                              struct stk_slurm_mark *ret);
+/* Ours of all the elements in it. The list is the caller's to free; n 0: none, or no memory. */
+struct stk_slurm_numbers stk_slurm_import_numbers(const struct stk_slurm_mark *mk,
+                                                  const json_t *job);
+/* Why Slurm itself holds it, in words; "": it does not. 'by_time': a begin time may be a hold. */
+void stk_slurm_import_reason(const json_t *job, const struct stk_slurm_mark *mk, bool by_time,
+                             char *buf, size_t size);
+/* Notes elements that are no longer in the array's record. O(elements of the record). */
+void stk_slurm_import_compare(struct stk_slurm *m, const struct stk_slurm_import *i,
+                              const json_t *job);
+
 /* Takes in what is told of a job that we have not sent. True: that is all there is to it. Else it
  * is looked at as any other, by its number of ours (*ret_number); 0: as another's. */
 bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret_number);

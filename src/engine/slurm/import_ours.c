@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_ours.c - users' own jobs that are ours by now: those that are placed and to be started,
+ * and elements of arrays that Slurm makes no record of. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/slurm/import.h"
+
+static const char *text(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+
+    return s ? s : "";
+}
+
+static json_int_t whole(const json_t *o, const char *key)
+{
+    return json_integer_value(json_object_get(o, key));
+}
+
+static bool pending(const json_t *job)
+{
+    return strcmp(text(job, "state"), "pending") == 0 &&
+           !json_is_true(json_object_get(job, "completing"));
+}
+
+/* ---- elements that are cancelled while they wait: Slurm makes no record of that ---- */
+
+struct leaving {
+    struct stk_slurm *m;
+    const struct stk_slurm_mark *mark;
+    const char *now; /* what is left in the array's record */
+};
+
+static int note_missing(void *ctx, uint32_t task)
+{
+    struct leaving *l = ctx;
+    struct stk_slurm *m = l->m;
+    uint32_t rank = stk_slurm_task_rank(l->mark->tasks, task);
+
+    if (rank == UINT32_MAX || stk_slurm_task_rank(l->now, task) != UINT32_MAX)
+        return 0;
+    if (stk_mem_grow(&m->mem, &m->missing, &m->cap_missing, m->n_missing + 1, sizeof(*m->missing)) <
+        0)
+        return -ENOMEM;
+    m->missing[m->n_missing++] = l->mark->first + rank;
+    return 0;
+}
+
+/* O(elements of the record). */
+void stk_slurm_import_compare(struct stk_slurm *m, const struct stk_slurm_import *i,
+                              const json_t *job)
+{
+    const char *was = i->job ? text(i->job, "array_tasks") : "", *now = text(job, "array_tasks");
+    struct stk_slurm_mark mk;
+    struct leaving l = {.m = m, .mark = &mk, .now = now};
+    char one[16];
+
+    if (!i->job || !stk_slurm_import_several(i->job) || strcmp(was, now) == 0 ||
+        !stk_slurm_import_mark_of(m, i->job, &mk))
+        return;
+    if (!stk_slurm_import_several(job)) {
+        (void)snprintf(one, sizeof(one), "%lld", (long long)whole(job, "array_task"));
+        l.now = one;
+    }
+    (void)stk_slurm_tasks(was, STK_SLURM_MAX_ELEMENTS, note_missing, &l);
+}
+
+void stk_slurm_import_told(struct stk_slurm *m)
+{
+    for (uint32_t k = 0; k < m->n_missing && m->open; k++)
+        if (!stk_slurm_find(m, m->missing[k]) && !stk_slurm_seen_of(m, m->missing[k]))
+            m->cfg.gone(m->cfg.ctx, m->missing[k], "was cancelled in Slurm");
+    m->n_missing = 0;
+}
+
+/* ---- by number ---- */
+
+const json_t *stk_slurm_import_there(const struct stk_slurm *m, const struct stk_slurm_job *j,
+                                     json_t **ret_id)
+{
+    const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
+    const struct stk_slurm_import *i = stk_slurm_import_find(m, j->imported);
+    uint32_t task;
+    char id[40];
+
+    *ret_id = NULL;
+    if (s && pending(s->job)) {
+        *ret_id = stk_slurm_id(s->job);
+        return s->job;
+    }
+    if (!i || !i->job || !i->tasks || !stk_slurm_import_several(i->job) || j->number < i->first)
+        return NULL;
+    task = stk_slurm_task_at(i->tasks, j->number - i->first);
+    if (task == UINT32_MAX || stk_slurm_task_rank(text(i->job, "array_tasks"), task) == UINT32_MAX)
+        return NULL;
+    (void)snprintf(id, sizeof(id), "%u_%u", i->slurm, task);
+    *ret_id = json_string(id);
+    return i->job;
+}
+
+void stk_slurm_import_clean(struct stk_slurm *m)
+{
+    for (uint32_t k = 0; k < m->n_imports; k++) {
+        const struct stk_slurm_import *i = &m->imports[k];
+        struct stk_slurm_mark mk;
+        struct stk_slurm_numbers l;
+
+        if (!i->job || i->step != STK_I_OURS || !stk_slurm_import_several(i->job) ||
+            !stk_slurm_import_mark_of(m, i->job, &mk))
+            continue;
+        l = stk_slurm_import_numbers(&mk, i->job);
+        for (uint32_t n = 0; n < l.n; n++) {
+            char id[40];
+
+            if (m->cfg.lives(m->cfg.ctx, l.list[n]))
+                continue;
+            (void)snprintf(id, sizeof(id), "%u_%u", i->slurm,
+                           stk_slurm_task_at(mk.tasks, l.list[n] - mk.first));
+            (void)stk_slurm_ask(m, json_pack("{s:s,s:s}", "op", "cancel", "job", id), NULL, NULL);
+        }
+        free(l.list);
+    }
+}
+
+bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *there)
+{
+    const struct stk_slurm_import *i = stk_slurm_import_find(m, j->imported);
+    struct stk_slurm_mark mk;
+    char reason[300] = "";
+
+    if (i && i->step == STK_I_ASKED)
+        return true; /* until we are told its number */
+    if (!there) {
+        stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_UNKNOWN, 0,
+                         "is gone from Slurm");
+        return true;
+    }
+    if (stk_slurm_import_mark_of(m, there, &mk))
+        stk_slurm_import_reason(there, &mk, true, reason, sizeof(reason));
+    if (!reason[0])
+        return false;
+    stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_EVICTED, 0, reason);
+    m->cfg.hold(m->cfg.ctx, &j->number, 1, reason);
+    return true;
+}
+
+bool stk_slurm_has(const struct stk_engine *e, stk_job_number number, const json_t *made)
+{
+    const struct stk_slurm *m = (const struct stk_slurm *)e;
+    json_int_t slurm = whole(made, "job");
+    const struct stk_slurm_job j = {
+        .number = number, .imported = slurm > 0 && slurm < UINT32_MAX ? (uint32_t)slurm : 0};
+    json_t *id = NULL;
+    const struct stk_slurm_import *i = stk_slurm_import_find(m, slurm);
+    bool has = stk_slurm_import_there(m, &j, &id) != NULL;
+
+    json_decref(id);
+    if (i && i->job && i->step != STK_I_OURS) /* its mark was lost, and will be made again */
+        has |= i->submitted == whole(made, "submitted");
+    return has;
+}
+
+stk_lease_id stk_slurm_import_lease(const struct stk_slurm *m, const json_t *job)
+{
+    struct stk_slurm_mark mk;
+
+    return stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, &mk) ? mk.pinned : 0;
+}
+
+void stk_slurm_import_mark(const struct stk_slurm *m, const json_t *job, stk_lease_id lease,
+                           char *buf, size_t size)
+{
+    struct stk_slurm_mark mk;
+
+    buf[0] = '\0';
+    if (!stk_slurm_import_mark_of(m, job, &mk))
+        return;
+    mk.pinned = lease;
+    mk.by_user = false;
+    stk_slurm_mark_write(&mk, m->cfg.mark, buf, size);
+}
