@@ -123,7 +123,7 @@ static const char *node_word(uint32_t state)
         state & (NODE_STATE_NO_RESPOND | NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN |
                  NODE_STATE_POWERING_UP))
         return "down";
-    if (state & NODE_STATE_MAINT)
+    if (state & (NODE_STATE_MAINT | NODE_STATE_RES)) /* a reservation of Slurm's has it */
         return "maint";
     return state & (NODE_STATE_DRAIN | NODE_STATE_FAIL) ? "drain" : "up";
 }

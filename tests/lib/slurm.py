@@ -6,6 +6,7 @@ slurmd from Debian's packages, with pretended GPUs, everything on loopback and b
         cluster.run("sinfo")
 """
 import contextlib
+import datetime
 import glob
 import os
 import shutil
@@ -50,13 +51,15 @@ def wait_for(what, timeout=60):
 class Cluster:
     def __init__(self, folder, nodes=4, gpus=8, cpus=64, mem_mib=65536,
                  scheduler="batch_sched_delay=0,sched_min_interval=2000", extra="", plugins=False, managed=None,
-                 accounting=False, settings=None):
+                 accounting=False, settings=None, gres=True):
         """'plugins': our sched plugin is in slurmctld; 'managed': partitions whose jobs our job_submit plugin holds (None: it is not there);
-        'accounting': with slurmdbd, and MariaDB behind it; 'settings': of slurm.conf, over ours."""
+        'accounting': with slurmdbd, and MariaDB behind it; 'settings': of slurm.conf, over ours;
+        'gres': whether nodes have GPUs, or which do."""
         self.folder = str(folder)
         self.nodes, self.gpus, self.cpus, self.mem_mib = nodes, gpus, cpus, mem_mib
         self.scheduler, self.extra, self.plugins, self.managed = scheduler, extra, plugins, managed
         self.accounting, self.settings, self.ports = accounting, settings or {}, {}
+        self.gres = gres
         self.conf = f"{self.folder}/etc/slurm.conf"
         self.env = {**os.environ, "SLURM_CONF": self.conf}
 
@@ -86,13 +89,17 @@ class Cluster:
             with open(os.open(key, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as f:
                 f.write(os.urandom(1024))
         with open(f"{self.folder}/etc/gres.conf", "w") as f:
-            f.write(f"AutoDetect=off\nNodeName=n[1-{self.nodes}] Name=gpu Type=h100 "
-                    f"File={self.folder}/dev/nvidia[0-{self.gpus - 1}]\n")
+            f.write("AutoDetect=off\n")
+            for name in self._with_gpus():
+                f.write(f"NodeName={name} Name=gpu Type=h100 File={self.folder}/dev/nvidia[0-{self.gpus - 1}]\n")
         if self.managed is not None:
             with open(f"{self.folder}/etc/stoker.conf", "w") as f:
                 f.write(f"Partitions={','.join(self.managed)}\n")
         with open(self.conf, "w") as f:
             f.write(self._conf())
+
+    def _with_gpus(self):
+        return [f"n{k + 1}" for k in range(self.nodes) if self.gres is True or (self.gres and f"n{k + 1}" in self.gres)]
 
     def _port(self, what):
         if what not in self.ports:
@@ -126,12 +133,13 @@ class Cluster:
             settings["JobSubmitPlugins"] = "stoker"
         if self.accounting:
             settings |= {"AccountingStorageType": "accounting_storage/slurmdbd", "AccountingStorageHost": "127.0.0.1",
-                         "AccountingStoragePort": self._port("dbd"), "AccountingStorageTRES": "gres/gpu"}
+                         "AccountingStoragePort": self._port("dbd"), "AccountingStorageTRES": "gres/gpu",
+                         "AccountingStoragePass": f"{self.folder}/munge/run/sock"}
         lines = [f"{k}={v}" for k, v in (settings | self.settings).items()] + [self.extra]
         for k in range(self.nodes):
             lines.append(f"NodeName=n{k + 1} NodeHostname=n{k + 1} NodeAddr=127.0.0.1 Port={self._port(k)} "
                          f"CPUs={self.cpus} Sockets=1 CoresPerSocket={self.cpus} ThreadsPerCore=1 "
-                         f"RealMemory={self.mem_mib} Gres=gpu:h100:{self.gpus} State=UNKNOWN")
+                         f"RealMemory={self.mem_mib} State=UNKNOWN" + (f" Gres=gpu:h100:{self.gpus}" if f"n{k + 1}" in self._with_gpus() else ""))
         lines.append("PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO")
         return "\n".join(lines) + "\n"
 
@@ -204,6 +212,12 @@ class Cluster:
         """kill -9."""
         with open(f"{self.folder}/pid/ctld") as f:
             os.kill(int(f.read()), signal.SIGKILL)
+
+    def requeued(self, job):
+        """When slurmctld requeued the job, by its log: Unix times."""
+        with open(f"{self.folder}/log/ctld") as f:
+            lines = [line for line in f if line.rstrip().endswith(f"Requeuing JobId={job}")]
+        return [datetime.datetime.fromisoformat(line[1:24]).timestamp() for line in lines]
 
     def processes(self, name, folder):
         """Those of jobs on the node that were started in the folder; each after the one that watches over it."""

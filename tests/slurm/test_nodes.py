@@ -65,10 +65,11 @@ def test_a_partition_of_other_nodes(cluster, tmp_path):
         wait_for(lambda: states(d) == {"n1": "up", "n2": "up"})
 
 
-def test_a_node_in_maintenance_gets_nothing(cluster, tmp_path):
+@pytest.mark.parametrize("flags", ["maint,ignore_jobs", "ignore_jobs"])
+def test_a_node_that_slurm_has_reserved_gets_nothing(cluster, tmp_path, flags):
     config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
     with Daemon(tmp_path / "d", gpus=None, config=config, args=["--paranoid"]) as d:
-        cluster.run("scontrol", "create", "reservation", "reservationname=fix", "starttime=now", "duration=60", "users=root", "flags=maint,ignore_jobs", "nodes=n1")
+        cluster.run("scontrol", "create", "reservation", "reservationname=fix", "starttime=now", "duration=60", "users=root", f"flags={flags}", "nodes=n1")
         wait_for(lambda: [n["gpus_free"] for n in d.get("/v1/nodes")["nodes"]] == [0, 4], 120)
         n = d.submit(command=SLEEP, gpus=1)
         assert d.until(n, "running")["node"] == "n2"

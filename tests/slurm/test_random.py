@@ -6,8 +6,8 @@ stoker-libslurm are killed, one by one and together. Afterwards
 - every job that was acknowledged has ended, and as it should: completed, or cancelled if that was asked for;
 - none ran twice: a job that has run to its end is never started again, and no two runs of a job overlap; the jobs
   themselves write down when they start and end. Some ends Slurm cannot know, and such a job is run again, by Slurm or by
-  us: those of the last seconds before its controller was killed until it was back, and those of the last moment before
-  a node failed;
+  us: those of the last seconds before its controller was killed until it was back, those of the last moment before a node
+  failed, and those of the moment in which it was told to requeue the job;
 - the core was sound after every turn (--paranoid), and Slurm has nothing of ours left.
 
 STOKER_RUNS: how many runs (default 10). STOKER_SEED: the first seed. The runs share one cluster.
@@ -229,13 +229,18 @@ class Run:
             self.check_one(number, record)
         self.cluster.idle()
 
+    def unknown(self, line):
+        """Slurm cannot know of this end: nobody was there to hear of it, or it was told to requeue the job before it heard of it."""
+        at = float(line[2])
+        return any(a < at < b for a, b in self.blind) or any(at < t < at + 2 for t in self.cluster.requeued(line[1].split(".")[0]))
+
     def check_one(self, number, record):
         path = self.work / f"job-{number}"
         lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
         what = f"job {number}: {lines}, {record}"
         ends = [i for i, line in enumerate(lines) if line[0] == "end"]
         starts = [line for line in lines if line[0] == "start"]
-        forgotten = [i for i in ends[:-1] if any(a < float(lines[i][2]) < b for a, b in self.blind)]
+        forgotten = [i for i in ends[:-1] if self.unknown(lines[i])]
         COUNTS["starts"] += len(starts)
         COUNTS["ends that Slurm forgot"] += len(forgotten)
         assert "overlap" not in (line[0] for line in lines), what

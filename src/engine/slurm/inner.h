@@ -81,6 +81,7 @@ struct stk_slurm_use {  /* of a node's GPUs */
     uint16_t index[64]; /* how many of these have the GPU with that index */
     uint64_t off;       /* told to the core */
     bool changed;
+    int64_t avoid_until; /* ms: Slurm did not start a job there; 0: not so */
 };
 
 typedef void (*stk_slurm_answer_fn)(struct stk_slurm_job *j, const json_t *answer);
@@ -194,6 +195,9 @@ void stk_slurm_use_theirs(struct stk_slurm *m, const json_t *job, bool on);
 void stk_slurm_use_changed(struct stk_slurm *m, uint32_t node);
 /* Tells the core what is off on nodes where that may have changed. O(these nodes). */
 void stk_slurm_use_tell(struct stk_slurm *m);
+/* Slurm did not start there what it was told to: others are not sent there for a while. */
+void stk_slurm_use_avoid(struct stk_slurm *m, uint32_t node);
+void stk_slurm_use_tick(struct stk_slurm *m, int64_t now);
 uint32_t stk_slurm_count_gpus(const json_t *list, const char **ret_type);
 
 /* ---- jobs.c: what Slurm says of jobs ---- */

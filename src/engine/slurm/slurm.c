@@ -115,6 +115,7 @@ void stk_slurm_ticks(struct stk_slurm *m)
     if (now < m->clean_at)
         return;
     m->clean_at = now + CLEAN_MS;
+    stk_slurm_use_tick(m, now);
     if (m->cfg.contact)
         m->cfg.contact(m->cfg.ctx);
     if (m->cfg.lives)

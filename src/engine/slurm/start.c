@@ -8,7 +8,7 @@
 
 #include "engine/slurm/import.h"
 
-#define START_MS 60000 /* Slurm has started what it was told to within */
+#define START_MS 30000 /* Slurm has started what it was told to within */
 #define KICK_MS 2000   /* how often Slurm is asked to look at what it has not started */
 #define MOST_REFUSED 3 /* in a row */
 #define REFUSED_MS 1000
@@ -141,8 +141,8 @@ static bool refused(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *
 /* Until more is told of it: that it is gone can be told, too. */
 static void see_sent(struct stk_slurm *m, const struct stk_slurm_job *j)
 {
-    json_t *o = json_pack("{s:I,s:s,s:o}", "job", (json_int_t)j->slurm, "state", "pending",
-                          "comment", stk_slurm_comment(m, j));
+    json_t *o = json_pack("{s:I,s:s,s:o,s:I}", "job", (json_int_t)j->slurm, "state", "pending",
+                          "comment", stk_slurm_comment(m, j), "submitted", (json_int_t)INT32_MAX);
 
     if (o)
         (void)stk_slurm_see(m, o, j->number);
@@ -249,6 +249,8 @@ static void give_up(struct stk_slurm *m, struct stk_slurm_job *j)
         (void)snprintf(j->back, sizeof(j->back), "Slurm did not start it: %.150s",
                        reason && *reason ? reason : "it does not say why");
     stk_slurm_log(m, true, "job %u: %s", j->number, j->back);
+    for (uint32_t i = 0; i < j->n_pieces; i++) /* elsewhere it may start */
+        stk_slurm_use_avoid(m, j->pieces[i].node.i);
     stk_slurm_put_back(m, j);
 }
 

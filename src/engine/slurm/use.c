@@ -12,6 +12,8 @@
 #include "engine/slurm/inner.h"
 #include "model/node.h"
 
+#define AVOID_MS 30000
+
 uint32_t stk_slurm_count_gpus(const json_t *list, const char **ret_type)
 {
     uint32_t n = 0;
@@ -108,10 +110,27 @@ static uint64_t off_of(const struct stk_slurm *m, uint32_t node)
     const json_t *o = json_object_get(m->news, m->nodes[node].name);
     const char *state = json_string_value(json_object_get(o, "state"));
 
-    if (m->nodes[node].odd ||
+    if (m->nodes[node].odd || m->use[node].avoid_until ||
         (state && (strcmp(state, "drain") == 0 || strcmp(state, "maint") == 0)))
         return all_of(m->nodes[node].gpus);
     return choose(m, node);
+}
+
+void stk_slurm_use_avoid(struct stk_slurm *m, uint32_t node)
+{
+    m->use[node].avoid_until = stk_slurm_ms() + AVOID_MS;
+    stk_slurm_use_changed(m, node);
+    stk_slurm_use_tell(m);
+}
+
+void stk_slurm_use_tick(struct stk_slurm *m, int64_t now)
+{
+    for (uint32_t i = 0; i < m->n_nodes; i++)
+        if (m->use[i].avoid_until && now >= m->use[i].avoid_until) {
+            m->use[i].avoid_until = 0;
+            stk_slurm_use_changed(m, i);
+        }
+    stk_slurm_use_tell(m);
 }
 
 void stk_slurm_use_tell(struct stk_slurm *m)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that slurmctld has forgotten, with accounting (a real slurmdbd on a real MariaDB) and without, and what sacct says."""
+import shutil
+import time
+
+import pytest
+import slurm
+from daemon import STOKERD, Daemon
+from libslurm import PROGRAM
+from slurm import wait_for
+
+pytestmark = [pytest.mark.skipif(not slurm.installed() or not shutil.which("slurmdbd") or not shutil.which("mariadbd"),
+                                 reason="Slurm, slurmdbd or MariaDB is not installed"),
+              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=2, gpus=4, extra="RequeueExitHold=86", accounting=True, settings={"MinJobAge": 2}) as c:
+        yield c
+
+
+@pytest.fixture
+def daemon(cluster, tmp_path):
+    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
+    with Daemon(tmp_path, gpus=None, config=config, args=["--paranoid"]) as d:
+        yield d
+
+
+def sacct(cluster, job, *fields):
+    """Of every run of the job, oldest first."""
+    text = cluster.run("sacct", "-n", "-P", "-D", "-X", "-j", str(job), "-o", ",".join(fields)).stdout
+    return [line.split("|") for line in text.splitlines()]
+
+
+def forgotten(cluster, job):
+    return cluster.run("scontrol", "show", "job", str(job), check=False).returncode != 0
+
+
+def test_an_end_that_slurmctld_forgot_is_found_in_accounting(cluster, daemon, tmp_path):
+    n = daemon.submit(command=["/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.1; done; exit 9"], gpus=1, workdir=str(tmp_path))
+    m = daemon.submit(command=["/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.1; done"], gpus=1, workdir=str(tmp_path))
+    job = daemon.until(n, "running")["slurm"]["job"]
+    other = daemon.until(m, "running")["slurm"]["job"]
+    daemon.kill()
+    (tmp_path / "go").touch()
+    wait_for(lambda: forgotten(cluster, job) and forgotten(cluster, other), 180)
+    daemon.start()
+    record = daemon.wait(n)
+    assert record["cause"] == "failed" and record["exit_code"] == 9, record
+    assert daemon.wait(m)["cause"] == "completed"
+
+
+def test_sacct_shows_what_really_ran(cluster, daemon, tmp_path):
+    script = "trap 'exit 86' USR1\necho >>started\nwhile [ ! -e done ]; do sleep 0.1; done\n"
+    low = daemon.submit(script=script, gpus=4, tier="best-effort", signal={"signal": "USR1", "seconds": 30, "who": "batch"}, workdir=str(tmp_path))
+    daemon.until(low, "running")
+    job = daemon.job(low)["slurm"]["job"]
+    wait_for((tmp_path / "started").exists)
+    other = daemon.submit(command=["/bin/sleep", "1000"], gpus=4)
+    daemon.until(other, "running")
+    high = daemon.submit(command=["/bin/true"], gpus=4, tier="critical", priority=1000)
+    assert daemon.wait(high)["cause"] == "completed"
+    record = daemon.until(low, "running")
+    assert record["preemptions"] == 1 and record["slurm"]["job"] == job
+    (tmp_path / "done").touch()
+    assert daemon.wait(low)["cause"] == "completed"
+    wait_for(lambda: [r[0] for r in sacct(cluster, job, "State")] == ["REQUEUED", "COMPLETED"])
+    rows = sacct(cluster, job, "State", "AllocTRES", "AdminComment", "ElapsedRaw")
+    assert all("gres/gpu=4" in r[1] for r in rows) and rows[-1][2].startswith("stoker ") and rows[-1][2].split()[2] == str(low)
+    daemon.post(f"/v1/jobs/{other}/cancel")
+    there = daemon.wait(other)
+    assert there["cause"] == "cancelled"
+
+
+def test_slurmdbd_is_away_and_comes_back(cluster, daemon, tmp_path):
+    n = daemon.submit(command=["/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.1; done; exit 4"], gpus=1, workdir=str(tmp_path))
+    job = daemon.until(n, "running")["slurm"]["job"]
+    daemon.kill()
+    (tmp_path / "go").touch()
+    wait_for(lambda: [r[0] for r in sacct(cluster, job, "State")] == ["FAILED"])
+    wait_for(lambda: forgotten(cluster, job), 180)
+    cluster.dbd.terminate()
+    cluster.dbd.wait(60)
+    daemon.start()
+    daemon.errors_with("accounting cannot be asked", timeout=60)
+    cluster.start_dbd()
+    assert daemon.wait(n, timeout=120)["exit_code"] == 4
+
+
+def test_without_accounting_it_is_said_that_nobody_knows(tmp_path):
+    with slurm.Cluster(tmp_path / "slurm", nodes=1, gpus=2, settings={"MinJobAge": 2}) as c:
+        config = f"engine: slurm\nslurm: {{conf: {c.conf}, partitions: [main]}}\n"
+        with Daemon(tmp_path / "d", gpus=None, config=config) as d:
+            n = d.submit(command=["/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.1; done"], gpus=1, workdir=str(tmp_path))
+            job = d.until(n, "running")["slurm"]["job"]
+            d.kill()
+            (tmp_path / "go").touch()
+            wait_for(lambda: forgotten(c, job), 180)
+            time.sleep(3)
+            d.start()
+            record = d.wait(n)
+            assert record["cause"] == "lost" and "accounting" in record["note"], record

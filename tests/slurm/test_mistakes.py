@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Slurm cluster that is not set up for stoker: every mistake is said in a sentence that says what to mend."""
+import os
+import shutil
+import subprocess
+
+import pytest
+import slurm
+from daemon import STOKERD, Daemon
+from libslurm import PROGRAM
+
+pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
+              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
+
+
+def said(conf, folder, partition="main"):
+    """What the daemon says that does not start."""
+    d = Daemon(folder, gpus=None, config=f"engine: slurm\nslurm: {{conf: {conf}, partitions: [{partition}]}}\n")
+    with pytest.raises(RuntimeError) as e:
+        d.start(timeout=100)
+    return str(e.value)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=2, gpus=4) as c:
+        yield c
+
+
+def test_there_is_no_such_partition(cluster, tmp_path):
+    assert "Slurm has no partition \"gpu\"; sinfo lists them" in said(cluster.conf, tmp_path, "gpu")
+
+
+def test_slurmctld_is_down(cluster, tmp_path):
+    cluster.stop_controller()
+    words = said(cluster.conf, tmp_path)
+    cluster.start_controller()
+    cluster.wait_controller()
+    assert "is slurmctld running" in words
+
+
+def test_munged_has_another_key(cluster, tmp_path):
+    """A munged beside the cluster's, and a slurm.conf that names it."""
+    run = tmp_path / "munge"
+    run.mkdir(mode=0o755)
+    os.chmod(tmp_path, 0o755)
+    with open(os.open(run / "key", os.O_WRONLY | os.O_CREAT, 0o600), "wb") as f:
+        f.write(os.urandom(1024))
+    subprocess.run(["munged", "--force", f"--socket={run}/sock", f"--key-file={run}/key", f"--log-file={run}/log", f"--pid-file={run}/pid",
+                    f"--seed-file={run}/seed"], check=True)
+    try:
+        with open(cluster.conf) as f:
+            text = f.read().replace(f"{cluster.folder}/munge/run/sock", f"{run}/sock")
+        (tmp_path / "slurm.conf").write_text(text)
+        assert "munged" in said(tmp_path / "slurm.conf", tmp_path / "d")
+    finally:
+        os.kill(int((run / "pid").read_text()), 15)
+
+
+def test_munged_is_not_there(cluster, tmp_path):
+    with open(cluster.conf) as f:
+        (tmp_path / "slurm.conf").write_text(f.read().replace(f"{cluster.folder}/munge/run/sock", f"{tmp_path}/nothing"))
+    assert "munged" in said(tmp_path / "slurm.conf", tmp_path / "d")
+
+
+def test_no_node_has_gpus(tmp_path):
+    with slurm.Cluster(tmp_path / "slurm", nodes=1, gpus=4, gres=False) as c:
+        assert "Gres=gpu" in said(c.conf, tmp_path / "d") and "gres.conf" in said(c.conf, tmp_path / "e")
+
+
+def test_a_node_without_gpus_is_named(tmp_path):
+    with slurm.Cluster(tmp_path / "slurm", nodes=2, gpus=4, gres=["n1"]) as c:
+        config = f"engine: slurm\nslurm: {{conf: {c.conf}, partitions: [main]}}\n"
+        with Daemon(tmp_path / "d", gpus=None, config=config) as d:
+            assert "node n2 has no GPUs" in d.errors_with("no GPUs")
+            assert d.wait(d.submit(command=["/bin/true"], gpus=4))["cause"] == "completed"
+
+
+def test_stoker_libslurm_is_missing(cluster, tmp_path):
+    """Programs find each other in their own folder."""
+    for path in STOKERD.parent.glob("stoker*"):
+        if path.is_file() and path.name != "stoker-libslurm":
+            shutil.copy(path, tmp_path)
+    folder = tmp_path / "d"
+    folder.mkdir()
+    (folder / "stoker.yaml").write_text(f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n")
+    p = subprocess.run([tmp_path / "stokerd", "--config", folder / "stoker.yaml", "--state", folder / "state", "--socket", tmp_path / "s", "--listen", "off"],
+                       text=True, capture_output=True, timeout=60)
+    assert p.returncode != 0 and "libslurm-dev" in p.stderr
