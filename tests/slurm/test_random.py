@@ -54,7 +54,7 @@ class Run:
     def __init__(self, seed, folder, cluster):
         self.r, self.cluster = random.Random(seed), cluster
         self.work = pathlib.Path(folder, "work")
-        self.work.mkdir()
+        self.work.mkdir(parents=True)
         config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
         self.d = Daemon(folder, gpus=None, config=config, args=["--paranoid"])
         self.words, self.did = [], []
@@ -258,9 +258,8 @@ def cluster(tmp_path_factory):
         yield c
 
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + RUNS))
-def test_no_job_is_lost_and_none_runs_twice(seed, cluster, tmp_path):
-    run = Run(seed, tmp_path, cluster)
+def go(seed, cluster, folder):
+    run = Run(seed, folder, cluster)
     try:
         run.go()
     except BaseException:
@@ -270,3 +269,14 @@ def test_no_job_is_lost_and_none_runs_twice(seed, cluster, tmp_path):
         raise
     finally:
         run.d.close()
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + RUNS))
+def test_no_job_is_lost_and_none_runs_twice(seed, cluster, tmp_path):
+    go(seed, cluster, tmp_path)
+
+
+@pytest.mark.skipif(not os.environ.get("STOKER_SOAK"), reason="64 nodes: with STOKER_SOAK")
+def test_64_nodes(tmp_path):
+    with slurm.Cluster(tmp_path / "slurm", nodes=64, gpus=8, extra="RequeueExitHold=86") as c:
+        go(SEED, c, tmp_path / "d")
