@@ -72,6 +72,19 @@ static void set(json_t *o, const char *key, json_t *v)
     (void)json_object_set_new(o, key, v);
 }
 
+static int add_host(void *ctx, const char *name)
+{
+    return json_array_append_new(ctx, json_string(name)) < 0 ? -ENOMEM : 0;
+}
+
+static json_t *show_hosts(const char *list)
+{
+    json_t *names = json_array();
+
+    (void)stk_slurm_hosts(list, add_host, names);
+    return names;
+}
+
 /* "gres:gpu:4": so much of something for each. */
 static json_t *per_gpu(const char *text)
 {
@@ -109,6 +122,8 @@ static void set_request(json_t *o, const slurm_job_info_t *j)
     set(o, "het", json_boolean(j->het_job_id));
     set(o, "reservation", stk_slurm_text(j->resv_name));
     set(o, "exc_nodes", stk_slurm_text(j->exc_nodes));
+    set(o, "req_hosts", show_hosts(j->req_nodes));
+    set(o, "exc_hosts", show_hosts(j->exc_nodes));
     set(o, "time_limit_s", seconds(j->time_limit));
 }
 

@@ -93,6 +93,18 @@ static bool is_adopted(struct stk_live *l, stk_job_number number)
     return adopted;
 }
 
+/* Its user sent it to the engine so that it is not started a second time. */
+static bool starts_once(struct stk_live *l, stk_job_number number)
+{
+    const struct stk_entry *e = stk_entries_find(&l->entries, number);
+    json_t *spec = e ? stk_live_spec(l, e->rec.spec) : NULL;
+    bool once =
+        json_object_get(spec, "imported") && json_is_false(json_object_get(spec, "requeue"));
+
+    json_decref(spec);
+    return once;
+}
+
 /* It makes room already, and says on its signal that it has saved: it need not be waited for. Only
  * the engine hears of it; should that be lost, the wait is longer and nothing else. */
 static int no_more_waiting(struct stk_live *l, uint32_t slot, const struct stk_job *j)
@@ -118,6 +130,11 @@ static int do_requeue(struct stk_live *l, const char *user, uint32_t slot, struc
         return stk_err_set(err, -EPROTO,
                            "it was started by hand: once stopped it could not be started again; to "
                            "end it: stoker cancel %u",
+                           j->number);
+    if (starts_once(l, j->number))
+        return stk_err_set(err, -EPROTO,
+                           "it was sent with --no-requeue, or has no script: once stopped it could "
+                           "not be started again; to end it: stoker cancel %u",
                            j->number);
     rc = apply(l, slot, STK_EV_EVICT, false, err);
     (void)snprintf(text, sizeof(text), "requeued by %s", user);

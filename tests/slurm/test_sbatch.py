@@ -252,3 +252,17 @@ def test_a_job_gives_way_and_goes_on_elsewhere(daemon, cluster, folder):
     with open(os.path.join(folder, "done"), "w", encoding="utf-8"):
         pass
     assert daemon.wait(n)["cause"] == "completed"
+
+
+def test_which_nodes_is_heeded_by_type_or_refused(daemon, cluster, folder):
+    every = sbatch(cluster, folder, "true", "--gres=gpu:1", "-N4", "-w", "n[1-4]")
+    assert daemon.wait(ours(cluster, every))["cause"] == "completed"
+    some = sbatch(cluster, folder, "true", "--gres=gpu:1", "-x", "n1")
+    wait_for(lambda: "type of GPU" in show(cluster, some).get("AdminComment", ""))
+
+
+def test_one_that_starts_once_is_not_requeued(daemon, cluster, folder):
+    n = ours(cluster, sbatch(cluster, folder, "sleep 1000", "--gres=gpu:1", "--no-requeue"))
+    daemon.until(n, "running")
+    refused = daemon.client().post(f"/v1/jobs/{n}/requeue")
+    assert refused.status == 409 and "--no-requeue" in refused.message

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "engine/slurm/allowed.h"
 #include "engine/slurm/import.h"
 
 #define AGAIN_MS 2000 /* Slurm is told again what it has not done by then */
@@ -298,6 +299,10 @@ static json_t *wish_of(const struct stk_slurm *m, const json_t *job, struct stk_
         }
     (void)stk_slurm_claim_read(text(job, "admin_comment"), &c);
     wish = stk_slurm_wish(job, &room, &c, err);
+    if (wish && stk_slurm_allow(m, job, row, wish, err) < 0) {
+        json_decref(wish);
+        return NULL;
+    }
     if (wish)
         (void)json_object_set_new(wish, "pool", json_string(m->names[row]));
     return wish;

@@ -287,10 +287,6 @@ static int refuse(const json_t *job, struct stk_err *err)
     if (json_array_size(json_object_get(job, "gpus_per_socket")) > 0)
         return stk_err_set(err, -EOPNOTSUPP,
                            "it asks for GPUs per socket; say --gpus-per-node, or --gpus");
-    if (*text(job, "req_nodes") || *text(job, "exc_nodes") || *text(job, "features"))
-        return stk_err_set(err, -EOPNOTSUPP,
-                           "it says which nodes (-w, -x, -C), and stoker chooses them; leave that "
-                           "out, or ask for a type of GPU");
     return 0;
 }
 
