@@ -16,7 +16,7 @@ SLEEP = ["/bin/sleep", "1000"]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=4, gpus=8, extra="RequeueExitHold=86") as c:
+    with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=4, gpus=8, extra="RequeueExitHold=86\nPartitionName=other Nodes=n[1-4] State=UP") as c:
         yield c
 
 
@@ -149,7 +149,7 @@ def test_a_job_that_dies_of_its_signal_is_run_again(daemon, tmp_path):
 
 
 def test_others_are_seen_and_left_alone(daemon, cluster, tmp_path):
-    foreign = cluster.run("sbatch", "--parsable", "-w", "n1", "--gres=gpu:6", "-o", "/dev/null", "--wrap", "sleep 1000").stdout.strip()
+    foreign = cluster.run("sbatch", "--parsable", "-p", "other", "-w", "n1", "--gres=gpu:6", "-o", "/dev/null", "--wrap", "sleep 1000").stdout.strip()
     wait_for(lambda: sum(g["state"] != "free" for g in daemon.get("/v1/gpus")["gpus"]) == 6 or
              [n["gpus_free"] for n in daemon.get("/v1/nodes")["nodes"]] == [2, 8, 8, 8])
     n = daemon.submit(command=SLEEP, gpus=8, tasks=3, workdir=str(tmp_path))
