@@ -25,7 +25,7 @@ struct stk_config {
     uint64_t virtual_gpus, virtual_nodes;
     uint64_t engine; /* 0 local, 1 slurm */
     struct {
-        char *conf, **partitions;
+        char *conf, *gpu_type, **partitions;
         char **accounts, **qos; /* "name=value" */
     } slurm;
     struct {

@@ -22,6 +22,8 @@ const struct stk_config_key stk_config_keys[] = {
     {"engine", STK_CONFIG_WORD, AT(engine), "local|slurm", 0, "local",
      "who runs the jobs: this machine, or the Slurm cluster that it belongs to"},
     {"slurm.conf", STK_CONFIG_TEXT, AT(slurm.conf), NULL, 0, "Slurm's own", "slurm.conf"},
+    {"slurm.gpu_type", STK_CONFIG_TEXT, AT(slurm.gpu_type), NULL, 0, "",
+     "model of the GPUs of nodes on which each GPU has a type of its own (g0, g1, ...)"},
     {"slurm.partitions", STK_CONFIG_NAMES, AT(slurm.partitions), NULL, 0, "",
      "partitions whose nodes stoker schedules; each is a pool"},
     {"slurm.accounts", STK_CONFIG_PAIRS, AT(slurm.accounts), NULL, 0, "{}",

@@ -67,7 +67,7 @@ static int check_lease(const struct stk_job *j, const struct stk_event *ev, stru
     stk_lease_id mine = j->lease == 0 && asleep_too ? j->slept : j->lease;
 
     if (ev->type != STK_EV_STARTED && ev->type != STK_EV_SUSPENDED &&
-        ev->type != STK_EV_CHECKPOINT && !asleep_too)
+        ev->type != STK_EV_CHECKPOINT && ev->type != STK_EV_SWAPPED && !asleep_too)
         return 0;
     if (mine == 0)
         return stk_err_set(err, -EPROTO, "job %u is %s and has no processes: %s is not possible",
@@ -166,6 +166,8 @@ static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk
     case STK_EV_CHECKPOINT:
         s->stakes[ev->job.i].saved = s->now;
         return 0;
+    case STK_EV_SWAPPED:
+        return stk_swap(s, ev, err);
     case STK_EV_SUBMIT:
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
@@ -284,39 +286,26 @@ static int check_event(const struct stk_state *s, const struct stk_event *ev, st
     return 0;
 }
 
-int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_err *err)
+static int apply_any(struct stk_core *c, const struct stk_event *ev, struct stk_err *err)
 {
     struct stk_state *s = &c->s;
-    stk_time before = s->now;
-    int rc = check_event(s, ev, err);
 
-    if (rc < 0)
-        return rc;
-    s->now = ev->at;
-    if (before != s->now)
-        s->lease_now = s->next_lease;
     switch (ev->type) {
     case STK_EV_SUBMIT:
-        rc = apply_submit(c, ev, err);
-        break;
+        return apply_submit(c, ev, err);
     case STK_EV_NODE_UP:
     case STK_EV_NODE_DOWN:
     case STK_EV_GPUS_OFF:
     case STK_EV_NODE_OFF:
-        rc = apply_node(s, ev, err);
-        break;
+        return apply_node(s, ev, err);
     case STK_EV_TICK:
-        rc = apply_tick(s, err);
-        break;
+        return apply_tick(s, err);
     case STK_EV_SET:
-        rc = stk_settings_set(c, ev->u.set, err);
-        break;
+        return stk_settings_set(c, ev->u.set, err);
     case STK_EV_RESERVE:
-        rc = stk_booking_add(s, ev, err);
-        break;
+        return stk_booking_add(s, ev, err);
     case STK_EV_UNRESERVE:
-        rc = stk_booking_remove(s, ev, err);
-        break;
+        return stk_booking_remove(s, ev, err);
     case STK_EV_HOLD:
     case STK_EV_RELEASE:
     case STK_EV_CANCEL:
@@ -328,10 +317,25 @@ int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_er
     case STK_EV_UPDATE:
     case STK_EV_ADVISE:
     case STK_EV_CHECKPOINT:
+    case STK_EV_SWAPPED:
     case STK_EV_TYPE_MAX:
-        rc = apply_job(s, ev, err);
-        break;
+        return apply_job(s, ev, err);
     }
+    return -EINVAL;
+}
+
+int stk_core_apply(struct stk_core *c, const struct stk_event *ev, struct stk_err *err)
+{
+    struct stk_state *s = &c->s;
+    stk_time before = s->now;
+    int rc = check_event(s, ev, err);
+
+    if (rc < 0)
+        return rc;
+    s->now = ev->at;
+    if (before != s->now)
+        s->lease_now = s->next_lease;
+    rc = apply_any(c, ev, err);
     if (rc < 0) {
         s->lease_now = before == s->now ? s->lease_now : 0;
         s->now = before;

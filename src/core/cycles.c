@@ -9,7 +9,7 @@ static bool outside(const struct stk_event *ev)
     if (ev->type == STK_EV_EVICT)
         return ev->u.evict.by_hand;
     return ev->type != STK_EV_PLACE && ev->type != STK_EV_STARTED && ev->type != STK_EV_SUSPENDED &&
-           ev->type != STK_EV_CHECKPOINT;
+           ev->type != STK_EV_CHECKPOINT && ev->type != STK_EV_SWAPPED;
 }
 
 /* Whether 'from' was given way to, through others perhaps, by 'to'. Every edge is followed once. */

@@ -39,6 +39,7 @@ static const unsigned char table[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX] = {
         [STK_EV_CANCEL]  = STOPPING,
         [STK_EV_EVICT]   = STOPPING,
         [STK_EV_STARTED] = RUNNING,
+        [STK_EV_SWAPPED] = PLACED,
         [STK_EV_EXITED]  = WAITING | DONE,
         [STK_EV_ADVISE]  = PLACED,
     },
@@ -48,6 +49,7 @@ static const unsigned char table[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX] = {
         [STK_EV_EXITED]  = WAITING | DONE,
         [STK_EV_ADVISE]  = RUNNING,
         [STK_EV_CHECKPOINT] = RUNNING,
+        [STK_EV_SWAPPED] = RUNNING,
     },
     [STK_JOB_STOPPING] = {
         [STK_EV_HOLD]    = STOPPING, /* remembered: it is held instead of queued when it is gone */
@@ -57,6 +59,7 @@ static const unsigned char table[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX] = {
         [STK_EV_EXITED]  = HELD | WAITING | DONE,
         [STK_EV_SUSPENDED] = HELD | WAITING | STOPPING, /* STOPPING: a cancel came meanwhile */
         [STK_EV_CHECKPOINT] = STOPPING,
+        [STK_EV_SWAPPED] = STOPPING,
     },
 };
 /* clang-format on */

@@ -45,8 +45,9 @@ void stk_tick(struct stk_state *s);                                             
 int stk_run_take(struct stk_state *s, const struct stk_job *j, const struct stk_piece *pieces,
                  uint32_t n, struct stk_err *err);                                       /* run.c */
 int stk_run_place(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* run.c */
-void stk_run_started(struct stk_state *s, uint32_t job);                                 /* run.c */
-void stk_run_evict(struct stk_state *s, const struct stk_event *ev);                     /* run.c */
+int stk_swap(struct stk_state *s, const struct stk_event *ev, struct stk_err *err); /* swap.c */
+void stk_run_started(struct stk_state *s, uint32_t job);                            /* run.c */
+void stk_run_evict(struct stk_state *s, const struct stk_event *ev);                /* run.c */
 
 void stk_release_suspended(struct stk_state *s, const struct stk_event *ev); /* release.c */
 /* Its processes sleep no more: they run, or are gone. Needs stk_queue_reserve() before. */

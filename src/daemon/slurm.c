@@ -220,6 +220,7 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                                    .rows = rows,
                                    .changed = on_changed,
                                    .partitions = (const char *const *)d->config.slurm.partitions,
+                                   .gpu_type = d->config.slurm.gpu_type,
                                    .now = stk_daemon_now,
                                    .ctx = d,
                                    .note = on_note,

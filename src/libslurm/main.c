@@ -130,6 +130,8 @@ static void take_word(struct helper *h, const char *word)
         h->pushed = true;
     } else if (strcmp(word, "new") == 0) {
         stk_slurm_follow_new_jobs(h->follow, now);
+        if (stk_slurm_told_highest(h->told) == 0) /* there is no number to go on from */
+            stk_slurm_watch_soon(h->watch);
     } else if (strcmp(word, "look") == 0) {
         stk_slurm_watch_soon(h->watch);
     }

@@ -212,13 +212,26 @@ static json_t *change(job_desc_msg_t *d)
     return answer_elements(slurm_update_job2(d, &resp), resp);
 }
 
-/* One that is held: where it runs, and that it may, in one call. */
+/* GPUs by type are added to those that it asked for before, unless it asks for none in between. */
+static int ask_anew(json_t *o)
+{
+    static char none[] = "";
+    job_desc_msg_t d;
+
+    (void)job_of(o, &d);
+    d.tres_per_node = d.tres_per_task = d.tres_per_job = d.tres_per_socket = none;
+    return slurm_update_job(&d);
+}
+
+/* One that is held: where it runs, and that it may, in one call; "anew": in two. */
 static json_t *start(json_t *o)
 {
     job_desc_msg_t d;
 
     if (!job_of(o, &d))
         return refuse("start needs job", 0);
+    if (json_is_true(json_object_get(o, "anew")) && ask_anew(o) != SLURM_SUCCESS)
+        return answer(SLURM_ERROR);
     take_place(o, &d);
     take_limits(o, &d);
     d.partition = text(o, "partition");

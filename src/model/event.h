@@ -38,6 +38,7 @@ enum stk_event_type {
      * operators; the latter also a decision, when its time is up or nobody used it */
     STK_EV_RESERVE,
     STK_EV_UNRESERVE,
+    STK_EV_SWAPPED, /* from the engine: it has another GPU of a node than was decided */
     STK_EV_TYPE_MAX
 };
 
@@ -54,8 +55,9 @@ struct stk_piece {
 struct stk_event {
     stk_time at;
     enum stk_event_type type;
-    stk_job_id job;     /* SUBMIT: must be stk_core_next_job() */
-    stk_lease_id lease; /* PLACE: must be stk_core_next_lease(); STARTED, EXITED, EVICT: which */
+    stk_job_id job; /* SUBMIT: must be stk_core_next_job() */
+    stk_lease_id
+        lease; /* PLACE: must be stk_core_next_lease(); STARTED, EXITED, EVICT, SWAPPED: which */
     union {
         const struct stk_job_spec *spec; /* SUBMIT */
         struct {
@@ -101,6 +103,11 @@ struct stk_event {
             uint32_t number;
             enum stk_over_why why;
         } unreserve;
+        struct {
+            stk_node_id node;
+            uint32_t had, has; /* GPUs of it: the latter in place of the former */
+            stk_job_id with;   /* whose it was, who has the other now; STK_NONE: nobody's */
+        } swap;                /* SWAPPED */
     } u;
 };
 

@@ -200,6 +200,23 @@ int stk_wire_put_booking(struct stk_bytes *b, const struct stk_booking_spec *k)
     return 0;
 }
 
+static int put_swap(struct stk_bytes *b, const struct stk_event *ev)
+{
+    stk_put_u(b, ev->u.swap.node.i);
+    stk_put_u(b, ev->u.swap.had);
+    stk_put_u(b, ev->u.swap.has);
+    stk_put_u(b, ev->u.swap.with.i);
+    return 0;
+}
+
+static int put_evict(struct stk_bytes *b, const struct stk_event *ev)
+{
+    stk_put_u(b, ev->u.evict.for_job.i);
+    stk_put_u(b, (uint64_t)ev->u.evict.suspend | (uint64_t)ev->u.evict.by_hand << 1 |
+                     (uint64_t)ev->u.evict.moved << 2 | (uint64_t)ev->u.evict.kill << 3);
+    return 0;
+}
+
 static int put_members(struct stk_bytes *b, const struct stk_event *ev)
 {
     switch (ev->type) {
@@ -209,10 +226,7 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         put_pieces(b, ev->u.place.pieces, ev->u.place.n);
         return 0;
     case STK_EV_EVICT:
-        stk_put_u(b, ev->u.evict.for_job.i);
-        stk_put_u(b, (uint64_t)ev->u.evict.suspend | (uint64_t)ev->u.evict.by_hand << 1 |
-                         (uint64_t)ev->u.evict.moved << 2 | (uint64_t)ev->u.evict.kill << 3);
-        return 0;
+        return put_evict(b, ev);
     case STK_EV_EXITED:
         if ((unsigned)ev->u.exit.cause >= STK_CAUSE_MAX)
             return -EINVAL;
@@ -247,6 +261,8 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         stk_put_u(b, ev->u.unreserve.number);
         stk_put_u(b, ev->u.unreserve.why);
         return 0;
+    case STK_EV_SWAPPED:
+        return put_swap(b, ev);
     case STK_EV_HOLD:
     case STK_EV_RELEASE:
     case STK_EV_CANCEL:
@@ -531,10 +547,31 @@ static void get_set(struct stk_reader *r, struct stk_wire *w)
     w->ev.u.set = e;
 }
 
+static int get_swap(struct stk_reader *r, struct stk_event *ev)
+{
+    ev->u.swap.node.i = stk_get_u32(r);
+    ev->u.swap.had = stk_get_u32(r);
+    ev->u.swap.has = stk_get_u32(r);
+    ev->u.swap.with.i = stk_get_u32(r);
+    return 0;
+}
+
+static int get_evict(struct stk_reader *r, struct stk_event *ev, uint64_t version)
+{
+    unsigned how;
+
+    ev->u.evict.for_job.i = stk_get_u32(r);
+    how = (unsigned)stk_get_u(r, version > 4 ? 15 : version > 3 ? 7 : 3);
+    ev->u.evict.suspend = how & 1;
+    ev->u.evict.by_hand = how & 2;
+    ev->u.evict.moved = how & 4;
+    ev->u.evict.kill = how & 8;
+    return 0;
+}
+
 static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t version)
 {
     struct stk_event *ev = &w->ev;
-    unsigned how;
 
     switch (ev->type) {
     case STK_EV_SUBMIT:
@@ -549,13 +586,7 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
     case STK_EV_UPDATE:
         return get_update(r, w, version);
     case STK_EV_EVICT:
-        ev->u.evict.for_job.i = stk_get_u32(r);
-        how = (unsigned)stk_get_u(r, version > 4 ? 15 : version > 3 ? 7 : 3);
-        ev->u.evict.suspend = how & 1;
-        ev->u.evict.by_hand = how & 2;
-        ev->u.evict.moved = how & 4;
-        ev->u.evict.kill = how & 8;
-        return 0;
+        return get_evict(r, ev, version);
     case STK_EV_EXITED:
         get_exit(r, ev, version);
         return 0;
@@ -580,6 +611,8 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
         ev->u.unreserve.number = stk_get_u32(r);
         ev->u.unreserve.why = (enum stk_over_why)stk_get_u(r, STK_OVER_MAX - 1);
         return 0;
+    case STK_EV_SWAPPED:
+        return get_swap(r, ev);
     case STK_EV_HOLD:
     case STK_EV_RELEASE:
     case STK_EV_CANCEL:

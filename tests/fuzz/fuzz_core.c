@@ -210,6 +210,11 @@ static bool wild(struct fx *f, struct input *in)
     } else if (ev.type == STK_EV_GPUS_OFF) {
         ev.u.off.node.i = b & 15;
         ev.u.off.mask = next(in);
+    } else if (ev.type == STK_EV_SWAPPED) {
+        ev.u.swap.node.i = b & 7;
+        ev.u.swap.had = b >> 3 & 7;
+        ev.u.swap.has = next(in) & 15;
+        ev.u.swap.with.i = b & 64 ? read_slot(f, in) : STK_NONE;
     } else if (ev.type == STK_EV_RESERVE) {
         booking = odd_booking(f, in, b);
         ev.u.booking = &booking;

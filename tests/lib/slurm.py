@@ -51,15 +51,15 @@ def wait_for(what, timeout=60):
 class Cluster:
     def __init__(self, folder, nodes=4, gpus=8, cpus=64, mem_mib=65536,
                  scheduler="batch_sched_delay=0,sched_min_interval=2000", extra="", plugins=False, managed=None,
-                 accounting=False, settings=None, gres=True):
-        """'plugins': our sched plugin is in slurmctld; 'managed': partitions whose jobs our job_submit plugin holds (None: it is not there);
+                 accounting=False, settings=None, gres=True, exact=False):
+        """'plugins': our sched and jobcomp plugins are in slurmctld; 'managed': partitions whose jobs our job_submit plugin holds (None: it is not there);
         'accounting': with slurmdbd, and MariaDB behind it; 'settings': of slurm.conf, over ours;
-        'gres': whether nodes have GPUs, or which do."""
+        'gres': whether nodes have GPUs, or which do; 'exact': each GPU has a type of its own, g0 and so on."""
         self.folder = str(folder)
         self.nodes, self.gpus, self.cpus, self.mem_mib = nodes, gpus, cpus, mem_mib
         self.scheduler, self.extra, self.plugins, self.managed = scheduler, extra, plugins, managed
         self.accounting, self.settings, self.ports = accounting, settings or {}, {}
-        self.gres = gres
+        self.gres, self.exact = gres, exact
         self.conf = f"{self.folder}/etc/slurm.conf"
         self.env = {**os.environ, "SLURM_CONF": self.conf}
 
@@ -91,7 +91,8 @@ class Cluster:
         with open(f"{self.folder}/etc/gres.conf", "w") as f:
             f.write("AutoDetect=off\n")
             for name in self._with_gpus():
-                f.write(f"NodeName={name} Name=gpu Type=h100 File={self.folder}/dev/nvidia[0-{self.gpus - 1}]\n")
+                for kind, which in self._kinds():
+                    f.write(f"NodeName={name} Name=gpu Type={kind} File={self.folder}/dev/nvidia{which}\n")
         if self.managed is not None:
             with open(f"{self.folder}/etc/stoker.conf", "w") as f:
                 f.write(f"Partitions={','.join(self.managed)}\n")
@@ -105,6 +106,10 @@ class Cluster:
         if what not in self.ports:
             self.ports[what] = free_port()
         return self.ports[what]
+
+    def _kinds(self):
+        """GPU types and the indices of each."""
+        return [(f"g{g}", g) for g in range(self.gpus)] if self.exact else [("h100", f"[0-{self.gpus - 1}]")]
 
     def _conf(self):
         user = subprocess.run(["id", "-un"], text=True, capture_output=True).stdout.strip()
@@ -136,10 +141,11 @@ class Cluster:
                          "AccountingStoragePort": self._port("dbd"), "AccountingStorageTRES": "gres/gpu",
                          "AccountingStoragePass": f"{self.folder}/munge/run/sock"}
         lines = [f"{k}={v}" for k, v in (settings | self.settings).items()] + [self.extra]
+        gres = ",".join(f"gpu:g{g}:1" for g in range(self.gpus)) if self.exact else f"gpu:h100:{self.gpus}"
         for k in range(self.nodes):
             lines.append(f"NodeName=n{k + 1} NodeHostname=n{k + 1} NodeAddr=127.0.0.1 Port={self._port(k)} "
                          f"CPUs={self.cpus} Sockets=1 CoresPerSocket={self.cpus} ThreadsPerCore=1 "
-                         f"RealMemory={self.mem_mib} State=UNKNOWN" + (f" Gres=gpu:h100:{self.gpus}" if f"n{k + 1}" in self._with_gpus() else ""))
+                         f"RealMemory={self.mem_mib} State=UNKNOWN" + (f" Gres={gres}" if f"n{k + 1}" in self._with_gpus() else ""))
         lines.append("PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO")
         return "\n".join(lines) + "\n"
 

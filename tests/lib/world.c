@@ -1005,6 +1005,19 @@ static void odd_set(const struct fx *f, struct stk_rng *r, struct stk_set *ret)
         memset(ret->text, 'x', sizeof(ret->text));
 }
 
+/* One of its GPUs for one that is anybody's, who may be said to be somebody else. */
+static void odd_swap(const struct fx *f, struct stk_rng *r, const struct stk_job *j,
+                     struct stk_event *ev)
+{
+    const struct stk_piece *p = j->lease ? &f->s->pieces[j->first_piece] : NULL;
+    uint32_t with = random_slot(f, r);
+
+    ev->u.swap.node.i = odd_number(r, p ? p->node.i : 0);
+    ev->u.swap.had = odd_number(r, p && p->mask ? (uint32_t)__builtin_ctzll(p->mask) : 0);
+    ev->u.swap.has = odd_number(r, below(r, 8));
+    ev->u.swap.with.i = percent(r, 50) ? STK_NONE : with;
+}
+
 bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
 {
     static const struct stk_job nobody = {.gpus = 1};
@@ -1064,6 +1077,8 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     } else if (ev.type == STK_EV_UNRESERVE) {
         ev.u.unreserve.number = odd_number(r, 1 + below(r, f->s->book.next));
         ev.u.unreserve.why = (enum stk_over_why)below(r, STK_OVER_MAX + 1);
+    } else if (ev.type == STK_EV_SWAPPED) {
+        odd_swap(f, r, j, &ev);
     }
     if (fx_apply(f, &ev) == 0)
         return true;

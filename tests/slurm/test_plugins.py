@@ -41,6 +41,29 @@ def test_what_stoker_starts_starts_at_once(cluster, tmp_path):
         assert {d.wait(n)["cause"] for n in jobs} == {"completed"}
 
 
+def test_the_books_have_the_gpus_that_slurm_chose(cluster, tmp_path):
+    """Slurm is asked for a number of GPUs here; which of them is its choice."""
+    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
+    foreign = cluster.run("sbatch", "--parsable", "-p", "other", "--gres=gpu:1", "-o", "/dev/null", "--wrap", "sleep 1000").stdout.strip()
+    slurm.wait_for(lambda: state(cluster, foreign) == "RUNNING")
+    with Daemon(tmp_path, gpus=None, config=config) as d:
+        jobs = [d.submit(command=["/bin/sleep", "1000"], gpus=g, workdir=str(tmp_path)) for g in (1, 2, 1, 1, 1, 2, 1, 2)]
+        for n in jobs[:3] + jobs[4:6]:
+            d.until(n, "running")
+            d.post(f"/v1/jobs/{n}/cancel")
+            d.wait(n)
+        jobs = [jobs[3], *jobs[6:], *(d.submit(command=["/bin/sleep", "1000"], gpus=g, workdir=str(tmp_path)) for g in (2, 1, 2))]
+        for n in jobs:
+            job = d.until(n, "running")
+            slurm.wait_for(lambda n=n: [sorted(i for g in p["gpus"] for i in g["indices"]) for p in d.job(n)["slurm"]["pieces"]]
+                           == [p["gpu_indices"] for p in d.job(n)["pieces"]])
+            assert [p["node"] for p in job["slurm"]["pieces"]] == [job["node"]]
+        for n in jobs:
+            d.post(f"/v1/jobs/{n}/cancel")
+            d.wait(n)
+    cluster.run("scancel", foreign)
+
+
 def test_more_at_once_than_a_short_pass_looks_at(cluster, tmp_path):
     with Helper(cluster.conf) as h:
         h.until(lambda: h.all == 1)

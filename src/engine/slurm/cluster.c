@@ -31,6 +31,16 @@ static bool is_up(const json_t *node)
     return state && strcmp(state, "down") != 0;
 }
 
+/* Where each GPU has a type of its own, these are no models. */
+static const char *model_of(struct stk_slurm *m, const json_t *node)
+{
+    char *model = stk_slurm_model(json_string_value(json_object_get(node, "features")));
+    const char *kept = stk_slurm_keep(m, model ? model : m->cfg.gpu_type ? m->cfg.gpu_type : "");
+
+    free(model);
+    return kept;
+}
+
 static bool takes_jobs(const json_t *node)
 {
     const char *state = json_string_value(json_object_get(node, "state"));
@@ -79,13 +89,17 @@ static int describe(struct stk_slurm *m, const json_t *o, uint32_t partition,
                     struct stk_slurm_node *ret)
 {
     const char *type = "";
+    char *word;
 
     *ret = (struct stk_slurm_node){.partition = partition,
                                    .gpus = stk_slurm_count_gpus(json_object_get(o, "gpus"), &type),
                                    .cpus = (uint32_t)json_integer_value(json_object_get(o, "cpus")),
                                    .mem_mib =
                                        (uint64_t)json_integer_value(json_object_get(o, "mem_mib"))};
-    ret->gpu_type = stk_slurm_keep(m, type ? type : "");
+    word = stk_slurm_numbered(json_object_get(o, "gpus"));
+    ret->numbered = word ? stk_slurm_keep(m, word) : NULL;
+    ret->gpu_type = word ? model_of(m, o) : stk_slurm_keep(m, type ? type : "");
+    free(word);
     return ret->gpu_type ? 0 : -ENOMEM;
 }
 
@@ -96,6 +110,7 @@ static void set_row(struct stk_slurm_node *n, const struct stk_slurm_node *is)
     n->cpus = is->cpus;
     n->mem_mib = is->mem_mib;
     n->gpu_type = is->gpu_type;
+    n->numbered = is->numbered;
     n->odd = false;
 }
 

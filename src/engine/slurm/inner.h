@@ -29,6 +29,7 @@ struct stk_slurm_job { /* that has a lease */
     uint32_t slurm;    /* its number there; 0: none */
     uint32_t imported; /* a user sent it there under this number, or that of an array; 0: we did */
     char element[24];  /* of an array: "12_3", by which Slurm's calls know it; "": it is none */
+    uint32_t before;   /* restarts it had there under an earlier number */
     bool told_started, stopping, requeued, lost_once;
     struct stk_stop stop;
     int64_t sent_at;                   /* ms: when Slurm was told to start it */
@@ -71,6 +72,8 @@ struct stk_slurm_seen { /* a job that Slurm has: ours, or another's that uses GP
     uint32_t slurm;
     stk_job_number number; /* ours; 0: another's */
     uint32_t round;        /* in which all was told */
+    uint32_t before;       /* restarts of ours under earlier numbers: it is sent anew each time */
+    uint64_t typed;        /* GPUs that it was pinned to by type, ever */
     int64_t left_at;       /* ms: ours was stopped to make room; 0: not */
     json_t *job;           /* as told last */
 };
@@ -256,6 +259,28 @@ const char *stk_slurm_keep(struct stk_slurm *m, const char *s); /* one copy, for
                                                                   memory */
 
 void stk_slurm_ticks(struct stk_slurm *m);
+
+/* ---- place.c ---- */
+
+#define STK_SLURM_WORD 32u
+
+/* Nodes and GPUs, into a request. -ENOMEM. */
+int stk_slurm_set_place(const struct stk_slurm *m, const struct stk_slurm_job *j, json_t *o);
+/* Whether Slurm runs it on the nodes that were chosen, with as many GPUs on each. */
+bool stk_slurm_is_there(const struct stk_slurm *m, const struct stk_slurm_job *j,
+                        const json_t *job);
+/* The books have the GPUs that Slurm gave it. */
+void stk_slurm_take_over(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job);
+/* GPUs that it is pinned to by type; 0: by number. */
+uint64_t stk_slurm_typed(const struct stk_slurm *m, const struct stk_slurm_job *j);
+/* It waits there, and Slurm would not start it where it is to: it is to be sent anew. */
+bool stk_slurm_stuck(const struct stk_slurm *m, const struct stk_slurm_job *j,
+                     const struct stk_slurm_seen *s);
+/* "g" for GPUs of a node as told whose types are g0, g1, ...: each of its own; NULL: they are not,
+ * or no memory. To be freed. */
+char *stk_slurm_numbered(const json_t *gpus);
+/* "h100" of features with gpu_h100; NULL: none of them says, or no memory. To be freed. */
+char *stk_slurm_model(const char *features);
 
 /* ---- script.c ---- */
 

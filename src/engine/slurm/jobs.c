@@ -203,6 +203,32 @@ static void note_id(struct stk_slurm_job *j, const json_t *job)
     json_decref(id);
 }
 
+/* It runs, and not where it was to: it goes back, and is decided anew. */
+static void misplaced(struct stk_slurm *m, struct stk_slurm_job *j)
+{
+    static const char sentence[] = "Slurm started it elsewhere, or with other GPUs, than was "
+                                   "decided: it is stopped and goes back to the queue";
+
+    stk_slurm_log(m, true, "job %u: %s", j->number, sentence);
+    if (m->cfg.note)
+        m->cfg.note(m->cfg.ctx, j->number, sentence);
+    j->stopping = true;
+    j->stop = (struct stk_stop){
+        .job = j->id, .lease = j->lease, .cause = STK_CAUSE_EVICTED, .kill = true};
+    stk_slurm_do_stop(m, j);
+}
+
+static void runs(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
+{
+    if (j->where != STK_S_SENT)
+        return;
+    started(m, j);
+    if (!stk_slurm_is_there(m, j, job) && !j->stopping)
+        misplaced(m, j);
+    else
+        stk_slurm_take_over(m, j, job);
+}
+
 /* Whether what is told is about this lease. */
 static bool is_about(const struct stk_slurm *m, const struct stk_slurm_job *j, const json_t *job)
 {
@@ -225,8 +251,7 @@ static void look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job
         if (!json_is_true(json_object_get(job, "completing")))
             ended(m, j, job, cause);
     } else if (is(job, "running")) {
-        if (j->where == STK_S_SENT)
-            started(m, j);
+        runs(m, j, job);
     } else if (is(job, "pending") && (j->where == STK_S_RUNNING || j->requeued ||
                                       (fresh && json_is_true(json_object_get(job, "held"))))) {
         is_back(m, j, job);

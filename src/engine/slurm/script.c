@@ -160,6 +160,10 @@ static json_t *environment(const struct stk_slurm_job *j, const json_t *spec)
     (void)json_object_set_new(env, "STOKER_JOB_NAME", json_string(text(spec, "name")));
     (void)snprintf(value, sizeof(value), "%lld", (long long)number(spec, "tasks", 1));
     (void)json_object_set_new(env, "STOKER_TASKS", json_string(value));
+    if (j->before > 0) { /* Slurm counts from there on when it restarts it itself */
+        (void)snprintf(value, sizeof(value), "%u", j->before);
+        (void)json_object_set_new(env, "SLURM_RESTART_COUNT", json_string(value));
+    }
     if (!json_object_get(env, "HOME"))
         (void)json_object_set_new(env, "HOME", json_string(text(spec, "home")));
     if (!json_object_get(env, "USER"))

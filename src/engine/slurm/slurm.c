@@ -275,6 +275,7 @@ int stk_engine_slurm_new(const struct stk_slurm_config *cfg, struct stk_engine *
     m->cfg.conf = keep(m, cfg->conf, &failed);
     m->cfg.mark = keep(m, cfg->mark, &failed);
     m->cfg.rows = keep(m, cfg->rows, &failed);
+    m->cfg.gpu_type = keep(m, cfg->gpu_type, &failed);
     keep_partitions(m, cfg->partitions, &failed);
     m->news = json_object();
     m->rows = json_object();

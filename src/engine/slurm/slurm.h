@@ -20,6 +20,7 @@ struct stk_slurm_config { /* strings are copied */
     const char *mark;              /* of this stoker, in the comments of its jobs; no spaces */
     const char *const *partitions; /* that are ours to schedule on; NULL ends them */
     const char *rows;              /* file that keeps the nodes in order; NULL: none */
+    const char *gpu_type;          /* of nodes whose GPUs have a type each; NULL: "gpu" */
     uint32_t start_ms;             /* Slurm starts what it was told to within; 0: 60 s */
     stk_time (*now)(void *ctx);    /* Unix time, for events */
     /* Optional from here on; all are called with 'ctx'. */
@@ -51,6 +52,7 @@ struct stk_slurm_config { /* strings are copied */
 struct stk_slurm_node { /* in the order of the core's nodes */
     char *name;
     const char *gpu_type; /* "": Slurm says none */
+    const char *numbered; /* "g": its GPUs have types g0, g1, ...; NULL: they do not */
     uint32_t partition;   /* row of the configuration's */
     uint32_t gpus, cpus;
     uint64_t mem_mib;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "engine/slurm/import.h"
 
@@ -32,43 +33,10 @@ char *stk_slurm_node_list(const struct stk_slurm *m, const struct stk_slurm_job 
     return nodes;
 }
 
-/* Its nodes, and how many GPUs of each. */
-static int set_place(const struct stk_slurm *m, const struct stk_slurm_job *j, json_t *o)
+/* The job that waits in Slurm is ended: another takes its place, and counts its restarts on. */
+static void send_anew(struct stk_slurm *m, struct stk_slurm_job *j, struct stk_slurm_seen *s)
 {
-    uint32_t tasks = 0;
-    bool even = true;
-    char *nodes = stk_slurm_node_list(m, j, false), gres[64];
-
-    if (!nodes)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < j->n_pieces; i++) {
-        tasks += j->pieces[i].tasks;
-        even = even && j->pieces[i].gpus == j->pieces[0].gpus &&
-               j->pieces[i].tasks == j->pieces[0].tasks;
-    }
-    (void)json_object_set_new(o, "nodes", json_string(nodes));
-    (void)json_object_set_new(o, "n_nodes", json_integer(j->n_pieces));
-    if (j->imported) { /* the rest is as its user has it */
-        free(nodes);
-        return 0;
-    }
-    (void)json_object_set_new(o, "tasks", json_integer(tasks));
-    if (even) {
-        (void)json_object_set_new(o, "tasks_per_node", json_integer(j->pieces[0].tasks));
-        (void)snprintf(gres, sizeof(gres), "gres:gpu:%u", j->pieces[0].gpus);
-    } else {
-        (void)snprintf(gres, sizeof(gres), "gres:gpu:%u",
-                       j->pieces[0].tasks ? j->pieces[0].gpus / j->pieces[0].tasks : 0);
-    }
-    if (j->pieces[0].gpus > 0)
-        (void)json_object_set_new(o, even ? "tres_per_node" : "tres_per_task", json_string(gres));
-    free(nodes);
-    return 0;
-}
-
-/* The job that waits in Slurm is ended: another takes its place. */
-static void send_anew(struct stk_slurm *m, struct stk_slurm_seen *s)
-{
+    j->before = s->before + (uint32_t)json_integer_value(json_object_get(s->job, "restarts"));
     stk_slurm_ask_cancel(m, s->job);
     stk_slurm_unsee(m, s);
 }
@@ -89,7 +57,8 @@ static bool same_shape(const json_t *there, const json_t *place)
                json_integer_value(json_object_get(place, "n_nodes")) &&
            json_integer_value(json_object_get(there, "tasks")) ==
                json_integer_value(json_object_get(place, "tasks")) &&
-           same_text(there, place, "tres_per_node") && same_text(there, place, "tres_per_task");
+           (json_is_true(json_object_get(place, "anew")) ||
+            (same_text(there, place, "tres_per_node") && same_text(there, place, "tres_per_task")));
 }
 
 /* Slurm said no. To a start of a job that waits there: it is sent anew, and that one ended. Else
@@ -103,7 +72,7 @@ static void refuse(struct stk_slurm *m, struct stk_slurm_job *j, const char *why
     (void)snprintf(sentence, sizeof(sentence), "Slurm refused it: %.400s", why ? why : "no reason");
     stk_slurm_log(m, true, "job %u: %s", j->number, sentence);
     if (s && j->slurm && j->slurm == s->slurm && !j->stopping && !j->imported) {
-        send_anew(m, s);
+        send_anew(m, j, s);
         j->slurm = 0;
         stk_slurm_move(j, STK_S_UNSENT);
         return;
@@ -152,6 +121,7 @@ static void see_sent(struct stk_slurm *m, const struct stk_slurm_job *j)
 static void on_sent(struct stk_slurm_job *j, const json_t *answer)
 {
     struct stk_slurm *m = j->m;
+    struct stk_slurm_seen *s;
 
     if (refused(m, j, answer))
         return;
@@ -159,6 +129,11 @@ static void on_sent(struct stk_slurm_job *j, const json_t *answer)
         j->slurm = (uint32_t)json_integer_value(json_object_get(answer, "job"));
     if (!j->imported && !stk_slurm_seen(m, j->slurm))
         see_sent(m, j);
+    s = stk_slurm_seen(m, j->slurm);
+    if (s) {
+        s->typed |= stk_slurm_typed(m, j);
+        s->before = j->before;
+    }
     stk_slurm_move(j, STK_S_SENT);
     stk_slurm_job_look(m, j);
     if (j->stopping && j->where == STK_S_SENT)
@@ -200,6 +175,16 @@ static json_t *start_theirs(struct stk_slurm *m, struct stk_slurm_job *j, const 
     return o;
 }
 
+/* The job that waits for it in Slurm can be started where it is to run. */
+static bool can_start(const struct stk_slurm *m, const struct stk_slurm_job *j, const json_t *there,
+                      const json_t *place)
+{
+    const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
+
+    return j->imported ||
+           (s && s->before == 0 && same_shape(there, place) && !stk_slurm_stuck(m, j, s));
+}
+
 void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     json_t *o = NULL, *id = NULL;
@@ -216,14 +201,14 @@ void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
     if (there)
         o = j->imported ? start_theirs(m, j, there, id)
                         : json_pack("{s:s,s:o}", "op", "start", "job", id);
-    if (there && !j->imported && set_place(m, j, o) == 0 && !same_shape(there, o)) {
-        send_anew(m, stk_slurm_seen_of(m, j->number));
+    if (there && stk_slurm_set_place(m, j, o) == 0 && !can_start(m, j, there, o)) {
+        send_anew(m, j, stk_slurm_seen_of(m, j->number));
         json_decref(o);
         there = NULL;
     }
     if (!there)
         o = stk_slurm_describe(m, j, &err);
-    if (!o || set_place(m, j, o) < 0) {
+    if (!o || stk_slurm_set_place(m, j, o) < 0) {
         json_decref(o);
         stk_slurm_exited(m, j, STK_CAUSE_NOT_STARTED, 0, err.text[0] ? err.text : "out of memory");
         return;
@@ -242,7 +227,7 @@ void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
 /* Slurm was told to start it, and does not: it is held there, and then the core decides anew. */
 static void give_up(struct stk_slurm *m, struct stk_slurm_job *j)
 {
-    const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
+    struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
     const char *reason = s ? json_string_value(json_object_get(s->job, "reason")) : NULL;
 
     if (!j->back[0])
@@ -251,6 +236,8 @@ static void give_up(struct stk_slurm *m, struct stk_slurm_job *j)
     stk_slurm_log(m, true, "job %u: %s", j->number, j->back);
     for (uint32_t i = 0; i < j->n_pieces; i++) /* elsewhere it may start */
         stk_slurm_use_avoid(m, j->pieces[i].node.i);
+    if (s && stk_slurm_typed(m, j))
+        s->typed = UINT64_MAX; /* that may be why */
     stk_slurm_put_back(m, j);
 }
 

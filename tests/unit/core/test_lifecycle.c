@@ -244,6 +244,23 @@ static int try_update(struct fx *f, uint32_t job, int variant)
     return variant == 0 ? fx_update(f, job, 0, 0) : fx_change(f, job, &spec);
 }
 
+/* Its first GPU for one that is free. */
+static int try_swap(struct fx *f, uint32_t job)
+{
+    struct stk_event ev = {.at = f->now, .type = STK_EV_SWAPPED, .job = {job}};
+
+    if (fx_state(f, job) && fx_of(f, job)->lease) {
+        const struct stk_piece *p = &f->s->pieces[fx_of(f, job)->first_piece];
+
+        ev.lease = fx_of(f, job)->lease;
+        ev.u.swap.node = p->node;
+        ev.u.swap.had = (uint32_t)__builtin_ctzll(p->mask);
+        ev.u.swap.has = (uint32_t)__builtin_ctzll(f->s->nodes[p->node.i].mask_free);
+        ev.u.swap.with.i = STK_NONE;
+    }
+    return fx_apply(f, &ev);
+}
+
 static int try_event(struct fx *f, uint32_t *job, enum stk_event_type t, int variant)
 {
     const struct stk_piece piece = {
@@ -257,6 +274,8 @@ static int try_event(struct fx *f, uint32_t *job, enum stk_event_type t, int var
         return fx_place(f, *job, &piece, 1);
     if (t == STK_EV_EXITED)
         return fx_exit(f, *job, (enum stk_cause)(variant + 1));
+    if (t == STK_EV_SWAPPED)
+        return try_swap(f, *job);
     if (t == STK_EV_SET)
         return fx_set(f, &(struct stk_set){.kind = STK_SET_PRIORITY, .value = 10});
     if (t == STK_EV_RESERVE || t == STK_EV_UNRESERVE) {
@@ -285,7 +304,9 @@ static int refusal(const struct fx *f, uint32_t job, enum stk_event_type t, int 
         return -EINVAL;
     if (t == STK_EV_SUSPENDED && j->lease && !j->suspend_wanted)
         return -EINVAL;
-    if ((t == STK_EV_SUSPENDED || t == STK_EV_STARTED || t == STK_EV_CHECKPOINT) && !j->lease)
+    if ((t == STK_EV_SUSPENDED || t == STK_EV_STARTED || t == STK_EV_CHECKPOINT ||
+         t == STK_EV_SWAPPED) &&
+        !j->lease)
         return -EPROTO;
     return (t == STK_EV_EXITED || t == STK_EV_EVICT) && !j->lease && !j->slept ? -EPROTO : 0;
 }

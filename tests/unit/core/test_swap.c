@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_swap.c - the engine took other GPUs than were decided, and the books have that. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/fixture.h"
+
+static int swap(struct fx *f, uint32_t job, uint32_t had, uint32_t has, uint32_t with)
+{
+    const struct stk_event ev = {.at = f->now,
+                                 .type = STK_EV_SWAPPED,
+                                 .job = {job},
+                                 .lease = fx_of(f, job)->lease,
+                                 .u.swap = {{0}, had, has, {with}}};
+
+    return fx_apply(f, &ev);
+}
+
+static uint64_t mask_of(const struct fx *f, uint32_t job)
+{
+    return f->s->pieces[fx_of(f, job)->first_piece].mask;
+}
+
+static uint32_t placed(struct fx *f, uint64_t mask)
+{
+    uint32_t n = (uint32_t)__builtin_popcountll(mask), job = fx_submit(f, fx_job(n, 100));
+
+    assert_int_equal(fx_place(f, job, &(struct stk_piece){{0}, n, 1, 0, mask}, 1), 0);
+    return job;
+}
+
+static void a_gpu_that_was_free_is_had_in_place_of_another(void **state)
+{
+    struct fx *f = fx_plain();
+    uint32_t job = placed(f, 0x03);
+
+    (void)state;
+    assert_int_equal(swap(f, job, 1, 6, STK_NONE), 0);
+    assert_int_equal(mask_of(f, job), 0x41);
+    assert_int_equal(f->s->nodes[0].mask_free, 0xbe);
+    assert_int_equal(f->s->nodes[0].gpus_free, 6);
+    assert_int_equal(swap(f, job, 1, 2, STK_NONE), -EINVAL); /* it does not have it any more */
+    fx_finish(f);
+}
+
+static void two_jobs_change_places(void **state)
+{
+    struct fx *f = fx_plain();
+    uint32_t a = placed(f, 0x03), b = placed(f, 0x0c);
+
+    (void)state;
+    assert_int_equal(swap(f, a, 0, 2, STK_NONE), -EINVAL); /* it is somebody's */
+    assert_int_equal(swap(f, a, 0, 2, b), 0);
+    assert_int_equal(mask_of(f, a), 0x06);
+    assert_int_equal(mask_of(f, b), 0x09);
+    assert_int_equal(swap(f, a, 1, 7, b), -EINVAL); /* it is not the other's */
+    assert_int_equal(swap(f, a, 1, 9, STK_NONE), -EINVAL);
+    assert_int_equal(f->s->nodes[0].mask_free, 0xf0);
+    fx_finish(f);
+}
+
+static void one_that_is_off_can_be_had(void **state)
+{
+    struct fx *f = fx_plain();
+    uint32_t job = placed(f, 0x01);
+
+    (void)state;
+    assert_int_equal(fx_gpus_off(f, 0, 0xf0), 0);
+    assert_int_equal(swap(f, job, 0, 7, STK_NONE), 0);
+    assert_int_equal(f->s->nodes[0].mask_free, 0x0f);
+    assert_int_equal(f->s->nodes[0].gpus_free, 4);
+    assert_int_equal(fx_exit(f, job, STK_CAUSE_OK), 0);
+    assert_int_equal(f->s->nodes[0].mask_free, 0x0f);
+    fx_finish(f);
+}
+
+static void parts_are_not_swapped(void **state)
+{
+    struct fx *f = fx_plain();
+    struct stk_job_spec half = fx_job(1, 100);
+    uint32_t job;
+
+    (void)state;
+    half.demand.gpu_milli = 500;
+    half.demand.cut = false;
+    job = fx_submit(f, half);
+    assert_int_equal(fx_decide(f), 1);
+    assert_int_equal(swap(f, job, 0, 1, STK_NONE), -EINVAL);
+    fx_finish(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_gpu_that_was_free_is_had_in_place_of_another),
+        cmocka_unit_test(two_jobs_change_places),
+        cmocka_unit_test(one_that_is_off_can_be_had),
+        cmocka_unit_test(parts_are_not_swapped),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
