@@ -14,7 +14,7 @@ SLEEP = ["/bin/sleep", "1000"]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=4, gpus=8, exact=True, plugins=True, extra="RequeueExitHold=86") as c:
+    with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=4, gpus=8, exact=True, plugins=True, extra="RequeueExitHold=86\nPartitionName=other Nodes=ALL State=UP") as c:
         yield c
 
 
@@ -77,7 +77,7 @@ def test_started_again_elsewhere_it_has_exactly_its_gpus(daemon, cluster, tmp_pa
     for round_ in range(1, 3):
         node = list(given(daemon.job(low)))[0]
         cluster.run("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
-        foreign = cluster.run("sbatch", "--parsable", "-w", ",".join(sorted({"n1", "n2", "n3", "n4"} - {node})), "-N", "3", "-n", "3",
+        foreign = cluster.run("sbatch", "--parsable", "-p", "other", "-w", ",".join(sorted({"n1", "n2", "n3", "n4"} - {node})), "-N", "3", "-n", "3",
                               "--gres=" + ",".join(f"gpu:g{i}:1" for i in range(2 * round_)), "-o", "/dev/null", "--wrap", "sleep 1000").stdout.strip()
         slurm.wait_for(lambda n=2 * round_: sum(x["gpus_free"] for x in daemon.get("/v1/nodes")["nodes"]) == 3 * (8 - n))
         slurm.wait_for(lambda: out.exists() and read(out) == lines())
@@ -95,7 +95,7 @@ def test_started_again_elsewhere_it_has_exactly_its_gpus(daemon, cluster, tmp_pa
 
 
 def test_what_others_have_is_left_alone(daemon, cluster, tmp_path):
-    foreign = cluster.run("sbatch", "--parsable", "-w", "n1", "--gres=gpu:g2:1,gpu:g5:1", "-o", "/dev/null", "--wrap", "sleep 1000").stdout.strip()
+    foreign = cluster.run("sbatch", "--parsable", "-p", "other", "-w", "n1", "--gres=gpu:g2:1,gpu:g5:1", "-o", "/dev/null", "--wrap", "sleep 1000").stdout.strip()
     slurm.wait_for(lambda: [n["gpus_free"] for n in daemon.get("/v1/nodes")["nodes"]] == [6, 8, 8, 8])
     jobs = [daemon.until(daemon.submit(command=SLEEP, gpus=8, workdir=str(tmp_path)), "running") for _ in range(3)]
     jobs.append(daemon.until(daemon.submit(command=SLEEP, gpus=6, workdir=str(tmp_path)), "running"))
