@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,8 @@ const char *stk_slurm_trouble(int error)
 
 bool stk_slurm_unanswered(int error)
 {
-    return (error >= SLURM_COMMUNICATIONS_CONNECTION_ERROR &&
+    return error == ECONNRESET || error == EPIPE || error == ETIMEDOUT || error == ECONNREFUSED ||
+           (error >= SLURM_COMMUNICATIONS_CONNECTION_ERROR &&
             error <= SLURM_COMMUNICATIONS_MISSING_SOCKET_ERROR) ||
            (error >= SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR &&
             error <= SLURMCTLD_COMMUNICATIONS_SHUTDOWN_ERROR) ||

@@ -225,6 +225,8 @@ const json_t *stk_slurm_waits_there(const struct stk_slurm *m, stk_job_number nu
 /* ---- lost.c: jobs that Slurm has lost, or forgotten ---- */
 
 void stk_slurm_lost(struct stk_slurm *m, struct stk_slurm_job *j);
+/* Slurm answered that it has no such job: it is lost. */
+bool stk_slurm_unknown(struct stk_slurm_job *j, const json_t *answer);
 /* A slurmctld that was killed may think that a job runs of which its node knows nothing: after it
  * is back, and for a while of those that start, the nodes are asked. */
 void stk_slurm_verify(struct stk_slurm_job *j);

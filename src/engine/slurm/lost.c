@@ -211,3 +211,15 @@ void stk_slurm_lost(struct stk_slurm *m, struct stk_slurm_job *j)
     j->again_at = 0;
     stk_slurm_move(j, STK_S_LOST);
 }
+
+bool stk_slurm_unknown(struct stk_slurm_job *j, const json_t *answer)
+{
+    struct stk_slurm_seen *s = stk_slurm_seen(j->m, j->slurm);
+
+    if (!json_is_true(json_object_get(answer, "unknown")))
+        return false;
+    if (s && s->number == j->number)
+        stk_slurm_unsee(j->m, s);
+    stk_slurm_lost(j->m, j);
+    return true;
+}

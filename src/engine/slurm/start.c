@@ -250,6 +250,11 @@ void stk_slurm_starts_on(struct stk_slurm *m, uint32_t node)
                                m->nodes[node].name);
 }
 
+static void on_kicked(struct stk_slurm_job *j, const json_t *answer)
+{
+    (void)stk_slurm_unknown(j, answer);
+}
+
 void stk_slurm_start_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now)
 {
     int64_t most = m->cfg.start_ms ? m->cfg.start_ms : START_MS;
@@ -260,7 +265,7 @@ void stk_slurm_start_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t 
         give_up(m, j);
     } else if (now - j->kicked_at > KICK_MS && j->slurm) {
         j->kicked_at = now;
-        (void)stk_slurm_ask(m, stk_slurm_request("release", j), NULL, NULL);
+        (void)stk_slurm_ask(m, stk_slurm_request("release", j), j, on_kicked);
     }
 }
 

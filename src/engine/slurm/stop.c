@@ -37,6 +37,8 @@ json_t *stk_slurm_request(const char *op, const struct stk_slurm_job *j)
 /* What could not be done is tried again: Slurm was away, or the job is just starting or ending. */
 static void on_stopped(struct stk_slurm_job *j, const json_t *answer)
 {
+    if (stk_slurm_unknown(j, answer))
+        return;
     if (!answer || !json_is_true(json_object_get(answer, "ok")))
         j->again_at = stk_slurm_ms() + AGAIN_MS;
 }
