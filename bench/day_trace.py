@@ -5,7 +5,7 @@ divided by the same number. For bench/slurm-day.
 A job of more GPUs than a node has is a gang of whole nodes (12 GPUs: two of six). Run times end at the
 site's longest (`longest_h`): the day has an end then. What schedulers are told is a time limit: a tenth more
 than the run time and some seconds, in whole minutes of the short day, since Slurm counts limits in minutes;
-divided by 200 that is steps of 3 h 20 min, so a job of half an hour asks for seven times what it needs."""
+divided by 200 that is steps of 3 h 20 min, so a job of 42 minutes asks for five times what it needs."""
 import csv
 import json
 import math
