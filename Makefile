@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run sample bench-slurm bench-slurm-day test test-plain test-digests test-python test-slurm test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-victims bench-venus bench-scale bench-viewers bench-teams \
+.PHONY: build help run sample bench-slurm bench-slurm-speed bench-slurm-day test test-plain test-digests test-python test-slurm test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-victims bench-venus bench-scale bench-viewers bench-teams \
 	asan fuzz fmt check check-sources clean install deb
 .NOTPARALLEL:
 
@@ -92,6 +92,9 @@ bench: build ## speed, against named references measured in the same run
 
 bench-slurm: build ## jobs and submissions a second, beside Slurm on this machine
 	@bench/slurm
+
+bench-slurm-speed: build ## Slurm as the engine: starts, decisions and jobs a second, beside Slurm alone
+	@bench/slurm-speed
 
 bench-slurm-day: build ## a day of the Philly trace on a Slurm cluster: under Slurm, under stoker, in the simulator
 	@bench/slurm-day
