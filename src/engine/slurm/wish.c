@@ -165,7 +165,7 @@ static void set_units(const json_t *job, const struct units *u, json_t *o)
 /* What lists can show of it; a name of ours has no control characters. */
 static void set_label(json_t *o, const char *key, const char *s, size_t most)
 {
-    char label[1025];
+    char label[1025] = "";
     size_t n = 0;
 
     for (; *s && n < most && n < sizeof(label) - 1; s++)
