@@ -44,14 +44,18 @@ static void print_names(char *const *names)
     (void)putchar(']');
 }
 
-/* "policy.params" is a map of its own. */
-static void print_params(const struct stk_config *c)
+/* "name=value" of each is a line of its own. */
+static void print_pairs(char *const *pairs, size_t n)
 {
-    (void)fputs(c->policy.n_params == 0 ? "{}" : "", stdout);
-    for (uint32_t i = 0; i < c->policy.n_params; i++) {
-        const char *eq = strchr(c->policy.params[i], '=');
+    (void)fputs(n == 0 ? "{}" : "", stdout);
+    for (size_t i = 0; i < n; i++) {
+        const char *eq = strchr(pairs[i], '=');
+        char name[256];
 
-        (void)printf("\n    %.*s: ", (int)(eq - c->policy.params[i]), c->policy.params[i]);
+        (void)snprintf(name, sizeof(name), "%.*s", (int)(eq - pairs[i]), pairs[i]);
+        (void)fputs("\n    ", stdout);
+        print_text(name);
+        (void)fputs(": ", stdout);
         print_text(eq + 1);
     }
 }
@@ -62,6 +66,26 @@ static void print_amounts(const struct stk_config_amounts *a)
     for (uint32_t i = 0; i < a->n; i++)
         (void)printf("%s%s: %" PRIu32, i ? ", " : "", a->names[i], a->amounts[i]);
     (void)putchar('}');
+}
+
+/* False: it is neither a list nor a map. */
+static bool print_list(const struct stk_config *c, const struct stk_config_key *k, char **names)
+{
+    size_t n = 0;
+
+    while (names && names[n])
+        n++;
+    if (k->type == STK_CONFIG_NAMES)
+        print_names(names);
+    else if (k->type == STK_CONFIG_PAIRS)
+        print_pairs(names, n);
+    else if (k->type == STK_CONFIG_PARAMS)
+        print_pairs(c->policy.params, c->policy.n_params);
+    else if (k->type == STK_CONFIG_AMOUNTS)
+        print_amounts(&c->resources);
+    else
+        return false;
+    return true;
 }
 
 /* The word at a place of "a|b|c". */
@@ -115,11 +139,11 @@ static void print_key(const struct stk_config *c, const struct stk_config_key *k
         return;
     if (texts)
         memcpy(&text, at, sizeof(text));
-    else if (k->type == STK_CONFIG_NAMES)
+    else if (k->type == STK_CONFIG_NAMES || k->type == STK_CONFIG_PAIRS)
         memcpy(&names, at,
                sizeof(names)); // NOLINT(bugprone-multi-level-implicit-pointer-conversion)
-    else if (k->type != STK_CONFIG_PARAMS && k->type != STK_CONFIG_PAIRS &&
-             k->type != STK_CONFIG_AMOUNTS && k->type != STK_CONFIG_TEAMS)
+    else if (k->type != STK_CONFIG_PARAMS && k->type != STK_CONFIG_AMOUNTS &&
+             k->type != STK_CONFIG_TEAMS)
         memcpy(&n, at, sizeof(n));
     if (!text && *k->def)
         text = k->def;
@@ -131,13 +155,7 @@ static void print_key(const struct stk_config *c, const struct stk_config_key *k
     (void)printf("%s%s: ", dot ? "  " : "", dot ? dot + 1 : k->path);
     if (texts)
         print_text(text);
-    else if (k->type == STK_CONFIG_NAMES)
-        print_names(names);
-    else if (k->type == STK_CONFIG_PARAMS)
-        print_params(c);
-    else if (k->type == STK_CONFIG_AMOUNTS)
-        print_amounts(&c->resources);
-    else
+    else if (!print_list(c, k, names))
         print_number(k, n);
     (void)putchar('\n');
 }

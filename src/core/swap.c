@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* swap.c - the engine gave a job another GPU of the node than was decided: the books take that
  * over. Whoever had that GPU there has the other one; that is put right when it is said of that
- * job, too. Whole GPUs alone; how many each has stays as it is, so nothing else changes. O(log
- * leases). */
+ * job, too. Whole GPUs alone; how many each has stays as it is, so nothing else changes. What is no
+ * longer so (the other has ended, or the GPU went to somebody else) is late news. O(log leases). */
 #include "core/backfill.h"
 #include "core/evictable.h"
 #include "core/index.h"
@@ -54,17 +54,16 @@ int stk_swap(struct stk_state *s, const struct stk_event *ev, struct stk_err *er
     struct stk_piece *mine, *other = NULL;
 
     if (node >= s->n_nodes || s->nodes[node].aggregate || ev->u.swap.had >= s->nodes[node].gpus ||
-        ev->u.swap.has >= s->nodes[node].gpus || with == job ||
-        (with != STK_NONE && !leased(s, with)))
+        ev->u.swap.has >= s->nodes[node].gpus || with == job)
         return stk_err_set(err, -EINVAL, "GPUs to be swapped that do not exist");
     had = UINT64_C(1) << ev->u.swap.had;
     has = UINT64_C(1) << ev->u.swap.has;
     mine = piece_with(s, job, node, had, has);
-    if (with != STK_NONE)
+    if (leased(s, with))
         other = piece_with(s, with, node, has, had);
     if (!mine || (with != STK_NONE && !other) ||
         (with == STK_NONE && (s->nodes[node].mask_used & has)))
-        return stk_err_set(err, -EINVAL, "job %u: GPUs %u and %u of node %u cannot be swapped",
+        return stk_err_set(err, -ESTALE, "job %u: GPUs %u and %u of node %u cannot be swapped",
                            s->jobs[job].number, ev->u.swap.had, ev->u.swap.has, node);
     if (stk_queue_reserve(s, s->jobs[job].pool) < 0 ||
         (other && stk_queue_reserve(s, s->jobs[with].pool) < 0))

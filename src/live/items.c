@@ -167,7 +167,7 @@ int stk_live_item_next(struct stk_live *l, stk_job_number number, uint32_t *ret_
 {
     const struct stk_entry *e = stk_entries_find(&l->entries, number);
     struct looking t = {.worker = (int32_t)number};
-    struct stk_live_batch *b;
+    struct stk_live_batch *b = NULL;
     int rc;
 
     rc = stk_live_items_flush(l, err); /* it may have said how its last one ended */
@@ -175,7 +175,7 @@ int stk_live_item_next(struct stk_live *l, stk_job_number number, uint32_t *ret_
         return stk_err_set(err, -ENOENT, "there is no job %u", number);
     rc = rc < 0 ? rc : find(l, stk_live_batch(&e->rec), &b, err);
     rc = rc < 0 ? rc : given_before(l, stk_live_batch(&e->rec), &t, err);
-    if (rc == 0 && !t.text)
+    if (rc == 0 && b && !t.text)
         rc = give(l, b, number, &t, err);
     if (rc < 0) {
         free(t.text);

@@ -71,7 +71,7 @@ int stk_rules_add(struct stk_rules *r, const struct stk_rule *rule, struct stk_e
     if (stk_mem_grow(&r->mem, &r->rule, &r->cap, r->n + 1, sizeof(*r->rule)) < 0 ||
         stk_mem_grow(&r->mem, &copy.set, &copy.cap_set, rule->n_set + 1, sizeof(*copy.set)) < 0)
         return no_memory(err);
-    if (rule->n_set > 0)
+    if (rule->n_set > 0 && copy.set)
         memcpy(copy.set, rule->set, rule->n_set * sizeof(*copy.set));
     r->rule[r->n++] = copy;
     return 0;

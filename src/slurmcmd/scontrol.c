@@ -247,9 +247,9 @@ static int update(struct stk_slurm *s, int argc, char **argv)
     }
     if (rc == 0 && (!ids || (json_object_size(changes) == 0 && strcmp(verb, "update") == 0)))
         rc = stk_slurm_misuse(s->name, "update needs JobId=N and what to change");
-    if (rc == 0 && json_object_size(changes) > 0)
+    if (rc == 0 && ids && json_object_size(changes) > 0)
         rc = act(s, "update", changes, 1, &ids);
-    if (rc == 0 && strcmp(verb, "hold") == 0)
+    if (rc == 0 && ids && strcmp(verb, "hold") == 0)
         rc = act(s, verb, NULL, 1, &ids);
     json_decref(changes);
     return rc;

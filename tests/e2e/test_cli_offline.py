@@ -525,6 +525,7 @@ policy:
   params: {backfill.depth: 7}
 retention: {age: 36h, size: 1536M}
 idle: {warn: 90s}
+slurm: {accounts: {vis-2024: vision, "a b": language}}
 """]:
         first.write_text(text)
         out = stoker_run("config", "show", first)
@@ -533,6 +534,7 @@ idle: {warn: 90s}
         assert stoker_run("config", "check", again).returncode == 0, stoker_run("config", "check", again)
         assert stoker_run("config", "show", again).stdout == out.stdout
     assert "age: 36h" in out.stdout and "size: 1536M" in out.stdout and 'hosts: [a.example, "b c"]' in out.stdout
+    assert "vis-2024: vision" in out.stdout
 
 
 def test_socket_and_json_may_come_before_the_command():

@@ -44,7 +44,7 @@ static void a_gpu_that_was_free_is_had_in_place_of_another(void **state)
     assert_int_equal(mask_of(f, job), 0x41);
     assert_int_equal(f->s->nodes[0].mask_free, 0xbe);
     assert_int_equal(f->s->nodes[0].gpus_free, 6);
-    assert_int_equal(swap(f, job, 1, 2, STK_NONE), -EINVAL); /* it does not have it any more */
+    assert_int_equal(swap(f, job, 1, 2, STK_NONE), -ESTALE); /* it does not have it any more */
     fx_finish(f);
 }
 
@@ -54,11 +54,11 @@ static void two_jobs_change_places(void **state)
     uint32_t a = placed(f, 0x03), b = placed(f, 0x0c);
 
     (void)state;
-    assert_int_equal(swap(f, a, 0, 2, STK_NONE), -EINVAL); /* it is somebody's */
+    assert_int_equal(swap(f, a, 0, 2, STK_NONE), -ESTALE); /* it is somebody's */
     assert_int_equal(swap(f, a, 0, 2, b), 0);
     assert_int_equal(mask_of(f, a), 0x06);
     assert_int_equal(mask_of(f, b), 0x09);
-    assert_int_equal(swap(f, a, 1, 7, b), -EINVAL); /* it is not the other's */
+    assert_int_equal(swap(f, a, 1, 7, b), -ESTALE); /* it is not the other's */
     assert_int_equal(swap(f, a, 1, 9, STK_NONE), -EINVAL);
     assert_int_equal(f->s->nodes[0].mask_free, 0xf0);
     fx_finish(f);
@@ -90,7 +90,7 @@ static void parts_are_not_swapped(void **state)
     half.demand.cut = false;
     job = fx_submit(f, half);
     assert_int_equal(fx_decide(f), 1);
-    assert_int_equal(swap(f, job, 0, 1, STK_NONE), -EINVAL);
+    assert_int_equal(swap(f, job, 0, 1, STK_NONE), -ESTALE);
     fx_finish(f);
 }
 
