@@ -124,7 +124,12 @@ static void add_kind(struct stk_spent *s, const struct stk_record *r, const stru
 static void add_rows(struct stk_spent *s, const struct stk_record *r, const struct stk_spent_job *j,
                      double wait)
 {
-    struct stk_spent_row row = {.number = r->number, .gpus = j->gpus, .value = wait, .job = *j};
+    struct stk_spent_row row = {.number = r->number,
+                                .gpus = j->gpus,
+                                .value = wait,
+                                .began = r->first_started,
+                                .ended = r->ended,
+                                .job = *j};
 
     copy(row.name, sizeof(row.name), r->name);
     copy(row.user, sizeof(row.user), r->user);

@@ -65,7 +65,8 @@ struct stk_spent_kind { /* jobs of one user with one name: often the same again 
 struct stk_spent_row { /* a job that stands out */
     stk_job_number number;
     char name[80], user[64], tenant[80];
-    double gpus, value; /* seconds waited, or GPU-hours that were not used */
+    double gpus, value;    /* seconds waited, or GPU-hours that were not used */
+    stk_time began, ended; /* 0: it runs */
     struct stk_spent_job job;
 };
 

@@ -90,14 +90,17 @@ static json_t *show_cells(const struct stk_spent_heat *h)
     return list;
 }
 
-/* Steps per GPU-hour of a job, from the steps it reported; < 0: it did not. */
-static double throughput(struct stk_api *a, stk_job_number number, stk_time since, stk_time until)
+/* Steps per GPU-hour of a job, from the steps it reported; < 0: it did not. Only its own time is
+ * read, in quarters of an hour at most: in longer ones its ends would weigh too much. */
+static double throughput(struct stk_api *a, const struct stk_spent_row *w, stk_time since,
+                         stk_time until)
 {
+    const stk_time asked = (until - since) / POINTS;
     struct stk_series_query q = {.kind = STK_SERIES_JOB,
-                                 .id = (int64_t)number,
-                                 .since = since,
-                                 .until = until,
-                                 .step = (until - since) / POINTS,
+                                 .id = (int64_t)w->number,
+                                 .since = w->began > since ? w->began : since,
+                                 .until = w->ended > 0 && w->ended < until ? w->ended : until,
+                                 .step = asked < STK_SERIES_QUARTER ? asked : STK_SERIES_QUARTER,
                                  .now = stk_api_now(a)};
     struct stk_series_result r = {0};
     double first = -1, last = -1, gpu_h = 0;
@@ -126,7 +129,7 @@ static json_t *show_throughput(struct stk_api *a, const struct stk_spent *s)
 
     for (uint32_t i = 0; i < s->n_biggest; i++) {
         const struct stk_spent_row *w = &s->biggest[i];
-        double v = throughput(a, w->number, s->since, s->until);
+        double v = throughput(a, w, s->since, s->until);
 
         if (v > 0)
             (void)json_array_append_new(list, json_pack("{s:I,s:s,s:s,s:s,s:o}", "job",
