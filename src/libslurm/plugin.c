@@ -93,35 +93,14 @@ int64_t stk_slurm_plugin_hear(struct stk_slurm_plugin *p, int64_t now)
 }
 
 /* Slurmctld runs as SlurmUser; what others on this machine send is not for us. */
-static bool may(struct msghdr *m)
-{
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        struct ucred who;
-
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
-            continue;
-        memcpy(&who, CMSG_DATA(c), sizeof(who));
-        return who.uid == 0 || who.uid == slurm_conf.slurm_user_id;
-    }
-    return false;
-}
-
 bool stk_slurm_plugin_read(struct stk_slurm_plugin *p, int64_t now, char word[STK_SLURMCTLD_WORD])
 {
-    union {
-        char bytes[CMSG_SPACE(sizeof(struct ucred))];
-        struct cmsghdr align;
-    } control;
-    struct iovec v = {.iov_base = word, .iov_len = STK_SLURMCTLD_WORD - 1};
-    struct msghdr m = {.msg_iov = &v,
-                       .msg_iovlen = 1,
-                       .msg_control = control.bytes,
-                       .msg_controllen = sizeof(control.bytes)};
-    ssize_t n = p->fd < 0 ? -1 : recvmsg(p->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    uid_t who;
 
-    if (n < 0)
+    if (p->fd < 0 || !stk_slurmctld_receive(p->fd, word, &who, NULL, NULL))
         return false;
-    word[(m.msg_flags & MSG_TRUNC) != 0 || !may(&m) ? 0 : n] = '\0';
+    if (who != 0 && who != slurm_conf.slurm_user_id)
+        word[0] = '\0';
     if (strcmp(word, "hear") == 0) {
         p->heard_at = now;
         say_there(p, true);

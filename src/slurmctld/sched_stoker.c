@@ -130,39 +130,15 @@ static void add_hearer(const struct sockaddr_un *from, socklen_t len)
 
 /* ---- datagrams ---- */
 
-static bool may(struct msghdr *m)
-{
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-        struct ucred who;
-
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
-            continue;
-        memcpy(&who, CMSG_DATA(c), sizeof(who));
-        return who.uid == 0 || who.uid == slurm_conf.slurm_user_id || who.uid == geteuid();
-    }
-    return false;
-}
-
 /* False: there is none. One that nobody may send, or that is too long, is an empty word. */
 static bool receive(char word[STK_SLURMCTLD_WORD], struct sockaddr_un *from, socklen_t *ret_len)
 {
-    union {
-        char bytes[CMSG_SPACE(sizeof(struct ucred))];
-        struct cmsghdr align;
-    } control;
-    struct iovec v = {.iov_base = word, .iov_len = STK_SLURMCTLD_WORD - 1};
-    struct msghdr m = {.msg_name = from,
-                       .msg_namelen = sizeof(*from),
-                       .msg_iov = &v,
-                       .msg_iovlen = 1,
-                       .msg_control = control.bytes,
-                       .msg_controllen = sizeof(control.bytes)};
-    ssize_t n = recvmsg(self.fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    uid_t who;
 
-    if (n < 0)
+    if (!stk_slurmctld_receive(self.fd, word, &who, from, ret_len))
         return false;
-    word[(m.msg_flags & MSG_TRUNC) != 0 || !may(&m) ? 0 : n] = '\0';
-    *ret_len = m.msg_namelen;
+    if (who != 0 && who != slurm_conf.slurm_user_id && who != geteuid())
+        word[0] = '\0';
     return true;
 }
 

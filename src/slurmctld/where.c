@@ -57,6 +57,44 @@ uint32_t stk_slurmctld_job(const char *text)
     return *end == (inner ? ')' : '\0') && n < UINT32_MAX - 1 ? (uint32_t)n : 0;
 }
 
+static uid_t sender(struct msghdr *m)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+        struct ucred who;
+
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_CREDENTIALS)
+            continue;
+        memcpy(&who, CMSG_DATA(c), sizeof(who));
+        return who.uid;
+    }
+    return (uid_t)-1;
+}
+
+bool stk_slurmctld_receive(int fd, char word[STK_SLURMCTLD_WORD], uid_t *ret_who,
+                           struct sockaddr_un *from, socklen_t *ret_len)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
+        struct cmsghdr align;
+    } control;
+    struct iovec v = {.iov_base = word, .iov_len = STK_SLURMCTLD_WORD - 1};
+    struct msghdr m = {.msg_name = from,
+                       .msg_namelen = from ? sizeof(*from) : 0,
+                       .msg_iov = &v,
+                       .msg_iovlen = 1,
+                       .msg_control = control.bytes,
+                       .msg_controllen = sizeof(control.bytes)};
+    ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+    if (n < 0)
+        return false;
+    word[(m.msg_flags & MSG_TRUNC) != 0 ? 0 : n] = '\0';
+    *ret_who = sender(&m);
+    if (ret_len)
+        *ret_len = m.msg_namelen;
+    return true;
+}
+
 int stk_slurmctld_address(const char *params, const char *folder, struct sockaddr_un *ret)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};

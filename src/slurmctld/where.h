@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
 #include <sys/un.h>
 
 #define STK_SLURMCTLD_WORD 32 /* the longest datagram, with its end */
@@ -29,6 +31,12 @@ bool stk_slurmctld_param(const char *params, const char *word);
 
 /* What is behind 'key' ("stoker_then=") in the list; false: nothing, or too long. */
 bool stk_slurmctld_value(const char *params, const char *key, char *ret, size_t size);
+
+/* A datagram of the socket 'fd', which has SO_PASSCRED; false: there is none. One that is too long
+ * is an empty word. *ret_who is the sender, (uid_t)-1 when the kernel does not say; 'from' may be
+ * NULL, else *ret_len is the length of the sender's address. */
+bool stk_slurmctld_receive(int fd, char word[STK_SLURMCTLD_WORD], uid_t *ret_who,
+                           struct sockaddr_un *from, socklen_t *ret_len);
 
 /* The number of a job as Slurm prints one: "JobId=12", "JobId=12_3(15)"; NULL and others: 0. */
 uint32_t stk_slurmctld_job(const char *text);

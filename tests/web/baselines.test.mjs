@@ -33,8 +33,7 @@ describe("baselines", { timeout: 300000 }, () => {
         d = await Daemon.start({ gpus: 4, config: CONFIG });
         await load(5);
         b = await open();
-        await b.page.goto(d.login);
-        await b.page.getByRole("button", { name: "Log out" }).waitFor();
+        await b.login(d);
     });
     after(async () => {
         await b?.close();

@@ -39,6 +39,10 @@ export async function open(view = VIEWS.light) {
             const r = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
             return r.violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.target.join(" ") + " " + (n.failureSummary ?? "")).join(" | ")}`);
         },
+        async login(d) {
+            await page.goto(d.login);
+            await page.getByRole("button", { name: "Log out" }).waitFor();
+        },
         async close() {
             await context.close();
             rmSync(profile, { recursive: true, force: true });

@@ -52,8 +52,7 @@ describe("what if", { timeout: 300000 }, () => {
         for (const id of await d.submitAll(jobs)) await d.untilState(id, "done");
         await d.until(async () => (await d.get(`/v1/series?of=cluster&since=${Math.floor(Date.now() / 1000 - 3600)}`)).series[0]?.allocated?.some((x) => x !== null), "something is measured");
         b = await open();
-        await b.page.goto(d.login);
-        await b.page.getByRole("button", { name: "Log out" }).waitFor();
+        await b.login(d);
     });
     after(async () => {
         await b?.close();
@@ -251,8 +250,7 @@ describe("what if, over two weeks that were measured (tests/lib/past.py)", { tim
         execFileSync("/usr/bin/python3", [join(ROOT, "tests/lib/past.py"), join(d.folder, "state"), "vision", "speech"]);
         await d.run();
         b = await open();
-        await b.page.goto(d.login);
-        await b.page.getByRole("button", { name: "Log out" }).waitFor();
+        await b.login(d);
     });
     after(async () => {
         await b?.close();
