@@ -49,6 +49,23 @@ describe("pages", { timeout: 300000 }, () => {
         await d?.close();
     });
 
+    it("follows a link that is clicked before the first picture of the page", async () => {
+        const v = await open();
+        try {
+            await v.page.goto(d.login);
+            await v.page.addInitScript(() => {
+                const slow = window.setTimeout;
+                window.requestAnimationFrame = (f) => slow(() => f(performance.now()), 3000); // a browser that draws late
+                window.setTimeout = (f, ms, ...more) => slow(f, ms === 100 ? 3000 : ms, ...more); // and what stands in for it
+                document.addEventListener("DOMContentLoaded", () => { location.hash = "#/tenants"; });
+            });
+            await v.page.goto(d.url);
+            await v.page.getByRole("row", { name: /^research/ }).waitFor();
+        } finally {
+            await v.close();
+        }
+    });
+
     it("Queue: who waits, why, where in line, and what would help", async () => {
         await go("queue");
         const row = b.page.getByRole("row", { name: /everything/ });

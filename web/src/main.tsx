@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // main.tsx - the frame of every page: where one is, who one is, and whether what is shown is true now.
 import { render } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import "./style.css";
 import { Alerts } from "./alerts";
 import { logIn, logOut } from "./lib/api";
@@ -38,7 +38,7 @@ function where(): { path: string; arg: string } {
 
 function useWhere(): { path: string; arg: string } {
     const [at, set] = useState(where());
-    useEffect(() => {
+    useLayoutEffect(() => { // not after the first picture: a link that is followed before it would be missed
         const f = () => {
             set(where());
             window.scrollTo(0, 0);

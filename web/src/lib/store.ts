@@ -5,7 +5,7 @@
 // A Source works only while a page shows it. It leaves the daemon alone most of the time: the pause
 // after a load is several times as long as the load took, so that a large cluster with many viewers
 // costs a bounded part of the daemon's time.
-import { useEffect, useReducer } from "preact/hooks";
+import { useEffect, useLayoutEffect, useReducer } from "preact/hooks";
 import { Refusal } from "./api";
 
 export class Cell<T> {
@@ -24,7 +24,7 @@ export class Cell<T> {
     }
     use(): T {
         const [, again] = useReducer((n: number, _: void) => n + 1, 0);
-        useEffect(() => this.follow(again as () => void), [this]);
+        useLayoutEffect(() => this.follow(again as () => void), [this]); // before anything else runs: no change is missed
         return this.value;
     }
 }
