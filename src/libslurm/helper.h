@@ -75,8 +75,9 @@ void stk_slurm_plugin_free(struct stk_slurm_plugin *p);    /* NULL is a no-op */
 int stk_slurm_plugin_fd(const struct stk_slurm_plugin *p); /* -1: none */
 bool stk_slurm_plugin_there(const struct stk_slurm_plugin *p);
 /* Jobs were released: Slurm is to look now, at its whole queue or at the top of it. */
-void stk_slurm_plugin_pass(const struct stk_slurm_plugin *p, bool all);
-/* Says that we are here, now and then; when to call it again, in ms. */
+void stk_slurm_plugin_pass(struct stk_slurm_plugin *p, bool all);
+/* Says that we are here, now and then, and what there was no room for; when to call it again, in
+ * ms. */
 int64_t stk_slurm_plugin_hear(struct stk_slurm_plugin *p, int64_t now);
 /* The next word that has come (slurmctld/where.h); false: none. */
 bool stk_slurm_plugin_read(struct stk_slurm_plugin *p, int64_t now, char word[STK_SLURMCTLD_WORD]);

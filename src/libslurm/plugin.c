@@ -14,6 +14,7 @@
 
 #define AGAIN_MS 2000 /* how often it is told that we are here: it may have been restarted */
 #define SILENT_MS 7000
+#define ROOM_MS 2 /* until a word that there was no room for is said again */
 
 extern slurm_conf_t slurm_conf; /* exported by libslurm, declared nowhere */
 
@@ -22,6 +23,7 @@ struct stk_slurm_plugin {
     struct sockaddr_un addr;
     int64_t hear_at, heard_at; /* ms; 0: never */
     bool there;
+    enum { PASS_NONE, PASS_TOP, PASS_ALL } owed; /* there was no room for it */
 };
 
 struct stk_slurm_plugin *stk_slurm_plugin_new(void)
@@ -62,16 +64,28 @@ bool stk_slurm_plugin_there(const struct stk_slurm_plugin *p)
     return p->there;
 }
 
-static void send_word(const struct stk_slurm_plugin *p, const char *word)
+/* False: there was no room. Nobody there is no error. */
+static bool send_word(const struct stk_slurm_plugin *p, const char *word)
 {
-    if (p->fd >= 0) /* nobody there is no error */
-        (void)sendto(p->fd, word, strlen(word), MSG_DONTWAIT | MSG_NOSIGNAL,
-                     (const struct sockaddr *)&p->addr, sizeof(p->addr));
+    return p->fd < 0 ||
+           sendto(p->fd, word, strlen(word), MSG_DONTWAIT | MSG_NOSIGNAL,
+                  (const struct sockaddr *)&p->addr, sizeof(p->addr)) >= 0 ||
+           (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM);
 }
 
-void stk_slurm_plugin_pass(const struct stk_slurm_plugin *p, bool all)
+static void pay(struct stk_slurm_plugin *p)
 {
-    send_word(p, all ? "pass all" : "pass");
+    if (p->owed != PASS_NONE && send_word(p, p->owed == PASS_ALL ? "pass all" : "pass"))
+        p->owed = PASS_NONE;
+}
+
+void stk_slurm_plugin_pass(struct stk_slurm_plugin *p, bool all)
+{
+    if (all)
+        p->owed = PASS_ALL;
+    else if (p->owed == PASS_NONE)
+        p->owed = PASS_TOP;
+    pay(p);
 }
 
 static void say_there(struct stk_slurm_plugin *p, bool there)
@@ -83,13 +97,14 @@ static void say_there(struct stk_slurm_plugin *p, bool there)
 
 int64_t stk_slurm_plugin_hear(struct stk_slurm_plugin *p, int64_t now)
 {
-    if (p->fd >= 0 && now >= p->hear_at) {
-        send_word(p, "hear");
+    if (now >= p->hear_at) {
+        (void)send_word(p, "hear");
         p->hear_at = now + AGAIN_MS;
     }
+    pay(p);
     if (p->there && now - p->heard_at > SILENT_MS)
         say_there(p, false);
-    return p->hear_at;
+    return p->owed == PASS_NONE ? p->hear_at : now + ROOM_MS;
 }
 
 /* Slurmctld runs as SlurmUser; what others on this machine send is not for us. */

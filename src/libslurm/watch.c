@@ -34,7 +34,7 @@ struct stk_slurm_watch {
     uint64_t partitions; /* digest of all */
     time_t jobs_at, nodes_at, parts_at;
     int64_t jobs_due, soon_due; /* ms: when all jobs are asked for; and when there is reason to */
-    bool away;
+    bool away, owed;            /* owed: there was reason to, and they were not asked for since */
     /* asked of it */
     pthread_t thread;
     pthread_mutex_t lock;
@@ -227,10 +227,31 @@ struct wish {
     bool pushed, doubt, soon;
 };
 
+/* All jobs, when their time has come. < 0: Slurm's error. */
+static int look_when_due(struct stk_slurm_watch *w, struct wish wish)
+{
+    int64_t now = stk_slurm_now_ms(), took;
+    int rc;
+
+    w->owed = w->owed || wish.soon;
+    if (w->owed && w->soon_due < w->jobs_due)
+        w->jobs_due = w->soon_due;
+    if (now < w->jobs_due && !w->away)
+        return 0;
+    w->owed = false;
+    rc = look_jobs(w, now);
+    took = stk_slurm_now_ms() - now;
+    w->soon_due = now + took * SOON;
+    w->jobs_due = now + took * (wish.pushed ? PUSHED : SHARE);
+    if (wish.pushed && w->jobs_due < now + PUSHED_MS)
+        w->jobs_due = now + PUSHED_MS;
+    return rc;
+}
+
 /* Asks for what is new and tells it. How long to wait before the next time, in ms. */
 static int64_t look(struct stk_slurm_watch *w, struct wish wish)
 {
-    int64_t from = stk_slurm_now_ms(), now = from, took;
+    int64_t from = stk_slurm_now_ms(), wait;
     int rc;
 
     if (wish.doubt)
@@ -239,24 +260,18 @@ static int64_t look(struct stk_slurm_watch *w, struct wish wish)
     if (rc > 0)                       /* slurmctld may have been restarted since, */
         w->jobs_at = w->jobs_due = 0; /* and calls what it has lost unchanged */
     rc = rc < 0 ? rc : look_nodes(w);
-    if (wish.soon && w->soon_due < w->jobs_due)
-        w->jobs_due = w->soon_due;
-    if (rc >= 0 && (from >= w->jobs_due || w->away)) {
-        now = stk_slurm_now_ms();
-        rc = look_jobs(w, now);
-        took = stk_slurm_now_ms() - now;
-        w->soon_due = now + took * SOON;
-        w->jobs_due = now + took * (wish.pushed ? PUSHED : SHARE);
-        if (wish.pushed && w->jobs_due < now + PUSHED_MS)
-            w->jobs_due = now + PUSHED_MS;
-    }
+    wait = (stk_slurm_now_ms() - from) * SHARE;
+    rc = rc < 0 ? rc : look_when_due(w, wish);
     if (rc < 0)
         return lost(w, -rc);
     if (w->away)
         stk_slurm_say(json_pack("{s:s}", "op", "back"));
     w->away = false;
-    took = (now - from) * SHARE; /* partitions and nodes */
-    return took > wish.every ? took : wish.every;
+    wait = wait > wish.every ? wait : wish.every;
+    from = stk_slurm_now_ms();
+    if (w->owed && w->jobs_due < from + wait)
+        wait = w->jobs_due > from ? w->jobs_due - from : 0;
+    return wait;
 }
 
 static void until(struct timespec *ts, int64_t ms)

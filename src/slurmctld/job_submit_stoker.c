@@ -18,13 +18,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "slurmctld/managed.h"
-#include "slurmctld/where.h"
+#include "slurmctld/teller.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -53,7 +52,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stk_managed managed;
 static struct timespec read_at; /* when the file had been changed last */
 static bool missing;
-static int out = -1;
+static struct stk_teller *teller;
 
 /* "stoker.conf" in the folder of slurm.conf. */
 static bool conf_path(char *path, size_t size)
@@ -117,16 +116,15 @@ static bool is_admin(uint32_t uid)
 
 int init(void)
 {
-    out = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    teller = stk_teller_new();
     (void)is_managed(NULL);
     return SLURM_SUCCESS;
 }
 
 int fini(void)
 {
-    if (out >= 0)
-        (void)close(out);
-    out = -1;
+    stk_teller_free(teller);
+    teller = NULL;
     return SLURM_SUCCESS;
 }
 
@@ -152,17 +150,6 @@ static void set_text(char **p, const char *text)
     *p = slurm_xstrdup(text);
 }
 
-/* To sched/stoker, where that is; else it is seen when Slurm is asked. */
-static void tell(void)
-{
-    static const char word[] = "new";
-    struct sockaddr_un a;
-
-    if (stk_slurmctld_address(slurm_conf.sched_params, slurm_conf.state_save_location, &a) == 0)
-        (void)sendto(out, word, sizeof(word) - 1, MSG_DONTWAIT | MSG_NOSIGNAL,
-                     (const struct sockaddr *)&a, sizeof(a));
-}
-
 int job_submit(job_desc_msg_t *d, uint32_t uid, char **err_msg)
 {
     char text[64] = "stoker";
@@ -182,7 +169,7 @@ int job_submit(job_desc_msg_t *d, uint32_t uid, char **err_msg)
                        d->warn_flags & KILL_JOB_BATCH ? "B" : "");
     set_text(&d->admin_comment, text);
     d->priority = 0;
-    tell();
+    stk_teller_say(teller, slurm_conf.sched_params, slurm_conf.state_save_location, "new");
     return SLURM_SUCCESS;
 }
 

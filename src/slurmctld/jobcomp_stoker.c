@@ -7,28 +7,23 @@
  * It writes no records. Where a site keeps them with another jobcomp plugin, JobCompParams=
  * stoker_then=filetxt names it: it is loaded here and gets every call. That of a job's number is
  * all that is needed of it, and Slurm's own way to print a job ("%pJ") has it: no private header of
- * Slurm's is used. The word goes to the socket of sched/stoker, which passes it on.
+ * Slurm's is used. The word goes to the socket of sched/stoker, which passes it on; a thread waits
+ * for room there, so that slurmctld, which calls with its locks held, does not.
  *
  * As loaded by slurmctld it is under Slurm's licence (GPL); this source is ours (Apache-2.0). */
 #include <dlfcn.h>
-#include <errno.h>
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <slurm/slurm_version.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #include "slurmctld/other.h"
+#include "slurmctld/teller.h"
 #include "slurmctld/where.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define SEND_US                                                                                    \
-    10000 /* a job's end waits so long at most for room in the socket: it has ten places */
 
 extern slurm_conf_t slurm_conf; /* exported by slurmctld, declared nowhere */
 extern int slurm_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -50,8 +45,7 @@ EXPORT const char plugin_type[] = "jobcomp/stoker";
 EXPORT const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
 static struct {
-    int fd;
-    bool missed; /* an end could not be told */
+    struct stk_teller *teller;
     char *(*print)(const char *fmt, va_list ap);
     void *then; /* the other plugin */
     int (*then_location)(void);
@@ -59,7 +53,7 @@ static struct {
     void *(*then_jobs)(void *condition);
     int (*then_start)(void *job, uint32_t event);
     int (*then_end)(void *job, uint32_t event);
-} self = {.fd = -1};
+} self;
 
 static void start_then(void)
 {
@@ -84,13 +78,9 @@ static void start_then(void)
 
 EXPORT int init(void)
 {
-    const struct timeval most = {.tv_usec = SEND_US};
-
-    self.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (self.fd >= 0)
-        (void)setsockopt(self.fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
+    self.teller = stk_teller_new();
     stk_other_find(RTLD_DEFAULT, "vxstrfmt", &self.print);
-    if (!self.print)
+    if (!self.print || !self.teller)
         (void)slurm_error("jobcomp/stoker: this Slurm does not say which job has ended: stoker "
                           "sees it when it looks");
     start_then();
@@ -99,9 +89,8 @@ EXPORT int init(void)
 
 EXPORT int fini(void)
 {
-    if (self.fd >= 0)
-        (void)close(self.fd);
-    self.fd = -1;
+    stk_teller_free(self.teller);
+    self.teller = NULL;
     stk_other_stop(self.then);
     self.then = NULL;
     return SLURM_SUCCESS;
@@ -118,31 +107,17 @@ static char *__attribute__((format(printf, 1, 0))) print(const char *fmt, ...)
     return text;
 }
 
-/* False: there was no room. Nobody there is no error. */
-static bool send_word(const struct sockaddr_un *addr, const char *word)
-{
-    return sendto(self.fd, word, strlen(word), MSG_NOSIGNAL, (const struct sockaddr *)addr,
-                  sizeof(*addr)) >= 0 ||
-           (errno != EAGAIN && errno != ENOBUFS && errno != EINTR);
-}
-
 static void tell(void *job)
 {
     static const char as[] = "%pJ"; /* Slurm's own */
-    struct sockaddr_un addr;
     char word[STK_SLURMCTLD_WORD];
     void *text = self.print ? print(as, job) : NULL;
     uint32_t id = stk_slurmctld_job(text);
 
     slurm_xfree(&text);
-    if (id == 0 ||
-        stk_slurmctld_address(slurm_conf.sched_params, slurm_conf.state_save_location, &addr) < 0)
-        return;
     (void)snprintf(word, sizeof(word), "end %u", id);
-    if (self.missed) /* others than this one have ended, too */
-        self.missed = !send_word(&addr, "look");
-    if (!send_word(&addr, word))
-        self.missed = true;
+    if (id > 0)
+        stk_teller_say(self.teller, slurm_conf.sched_params, slurm_conf.state_save_location, word);
 }
 
 EXPORT int jobcomp_p_set_location(void)

@@ -26,11 +26,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "slurmctld/news.h"
 #include "slurmctld/other.h"
 #include "slurmctld/where.h"
 
-#define GAP_MS 2    /* between two passes */
-#define AGAIN_MS 20 /* until those who did not keep up are told so once more */
+#define GAP_MS 2 /* between two passes */
 #define MAX_HEARERS 4u
 #define EXPORT __attribute__((visibility("default")))
 
@@ -51,8 +51,10 @@ EXPORT const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
 struct hearer {
     struct sockaddr_un addr;
-    socklen_t len; /* 0: nobody */
-    bool behind;   /* something could not be told */
+    socklen_t len;                 /* 0: nobody */
+    int fd;                        /* connected to it */
+    struct stk_news news;          /* to be told */
+    char word[STK_SLURMCTLD_WORD]; /* that there was no room for; "": none */
 };
 
 static struct {
@@ -69,63 +71,74 @@ static struct {
 
 /* ---- what others know first ---- */
 
-static void tell(struct hearer *h, const char *word)
+static void drop(struct hearer *h)
 {
-    ssize_t n;
-
-    if (h->len == 0)
-        return;
-    n = sendto(self.fd, word, strlen(word), MSG_DONTWAIT | MSG_NOSIGNAL,
-               (const struct sockaddr *)&h->addr, h->len);
-    if (n >= 0)
-        return;
-    if (errno == EAGAIN || errno == ENOBUFS)
-        h->behind = true;
-    else
-        *h = (struct hearer){.len = 0}; /* it has gone */
+    if (h->len > 0)
+        (void)close(h->fd);
+    h->len = 0;
 }
 
-static void tell_all(const char *word)
+/* As much as there is room for. True: there is more, for when there is room again. */
+static bool tell(struct hearer *h)
+{
+    while (h->len > 0 && (h->word[0] || stk_news_take(&h->news, h->word))) {
+        if (send(h->fd, h->word, strlen(h->word), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+            h->word[0] = '\0';
+        else if (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM)
+            return true;
+        else if (errno != EINTR)
+            drop(h); /* it has gone */
+    }
+    return false;
+}
+
+static void pass_on(const char *word)
 {
     for (uint32_t i = 0; i < MAX_HEARERS; i++)
-        tell(&self.hearers[i], word);
+        if (self.hearers[i].len > 0)
+            (void)stk_news_word(&self.hearers[i].news, word);
 }
 
-/* Those who did not keep up look for themselves. True: some still do not. */
-static bool tell_behind(void)
+static struct hearer *find_hearer(const struct sockaddr_un *from, socklen_t len)
 {
-    bool any = false;
-
-    for (uint32_t i = 0; i < MAX_HEARERS; i++) {
-        struct hearer *h = &self.hearers[i];
-
-        if (h->behind) {
-            h->behind = false;
-            tell(h, "look");
-        }
-        any = any || h->behind;
-    }
-    return any;
-}
-
-static void add_hearer(const struct sockaddr_un *from, socklen_t len)
-{
-    struct hearer *h = NULL;
-
-    if (len <= sizeof(sa_family_t) || len > sizeof(*from))
-        return; /* it has no address */
     for (uint32_t i = 0; i < MAX_HEARERS; i++)
         if (self.hearers[i].len == len && memcmp(&self.hearers[i].addr, from, len) == 0)
-            h = &self.hearers[i];
+            return &self.hearers[i];
+    return NULL;
+}
+
+/* One that comes looks for itself: what was before it was not told. */
+static struct hearer *new_hearer(const struct sockaddr_un *from, socklen_t len)
+{
+    struct hearer *h = NULL;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || connect(fd, (const struct sockaddr *)from, len) < 0) {
+        if (fd >= 0)
+            (void)close(fd);
+        return NULL; /* it says so again */
+    }
     for (uint32_t i = 0; i < MAX_HEARERS && !h; i++)
-        if (self.hearers[i].len == 0)
-            h = &self.hearers[i];
+        h = self.hearers[i].len == 0 ? &self.hearers[i] : NULL;
     if (!h) {
         h = &self.hearers[self.next];
         self.next = (self.next + 1) % MAX_HEARERS;
     }
-    *h = (struct hearer){.addr = *from, .len = len};
-    tell(h, "hear");
+    drop(h);
+    *h = (struct hearer){.addr = *from, .len = len, .fd = fd, .news = {.look = true}};
+    return h;
+}
+
+static void add_hearer(const struct sockaddr_un *from, socklen_t len)
+{
+    struct hearer *h;
+
+    if (len <= sizeof(sa_family_t) || len > sizeof(*from))
+        return; /* it has no address */
+    h = find_hearer(from, len);
+    h = h ? h : new_hearer(from, len);
+    if (h)
+        h->news.hear = true;
 }
 
 /* ---- datagrams ---- */
@@ -151,8 +164,8 @@ static int take(const char *word, const struct sockaddr_un *from, socklen_t len)
         return 2;
     if (strcmp(word, "hear") == 0)
         add_hearer(from, len);
-    else if (strcmp(word, "new") == 0 || strcmp(word, "look") == 0 || strncmp(word, "end ", 4) == 0)
-        tell_all(word);
+    else
+        pass_on(word);
     return 0;
 }
 
@@ -172,18 +185,26 @@ static int take_all(void)
     return want;
 }
 
+/* Tells those who hear, and waits for a word, or for room for what is left to tell. < 0: it failed.
+ */
+static int wait_here(struct pollfd p[2 + MAX_HEARERS])
+{
+    for (uint32_t i = 0; i < MAX_HEARERS; i++) {
+        struct hearer *h = &self.hearers[i];
+
+        p[2 + i] = (struct pollfd){.fd = tell(h) ? h->fd : -1, .events = POLLOUT};
+    }
+    return poll(p, 2 + MAX_HEARERS, -1) < 0 && errno != EINTR ? -1 : 0;
+}
+
 static void *listen_here(void *arg)
 {
-    struct pollfd p[2] = {{.fd = self.wake, .events = POLLIN}, {.fd = self.fd, .events = POLLIN}};
-    bool behind = false;
+    struct pollfd p[2 + MAX_HEARERS] = {{.fd = self.wake, .events = POLLIN},
+                                        {.fd = self.fd, .events = POLLIN}};
 
-    while (p[0].revents == 0) {
-        int want;
+    while (p[0].revents == 0 && wait_here(p) == 0) {
+        int want = take_all();
 
-        if (poll(p, 2, behind ? AGAIN_MS : -1) < 0 && errno != EINTR)
-            break;
-        want = take_all();
-        behind = tell_behind();
         if (want == 0 || !self.schedule)
             continue;
         self.schedule(want == 2); /* wakes Slurm's own thread */
@@ -224,6 +245,8 @@ static void close_socket(void)
     if (self.wake >= 0)
         (void)close(self.wake);
     self.fd = self.wake = -1;
+    for (uint32_t i = 0; i < MAX_HEARERS; i++)
+        drop(&self.hearers[i]);
 }
 
 static void start_backfill(void)

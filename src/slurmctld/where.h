@@ -7,7 +7,7 @@
  *   hear         the sender wants the news from now on; it is answered with "hear"
  *   new          a job was submitted        } passed on to those who hear
  *   end NUMBER   a job ended or was requeued }
- *   look         to those who hear: something was not told, because it came too fast
+ *   look         to those who hear: more has happened than was told; also to who is new
  *
  * docs/spec/slurm-plugins.md. */
 #ifndef STK_SLURMCTLD_WHERE_H

@@ -118,6 +118,23 @@ def test_many_ends_at_once_are_all_heard_of(cluster, tmp_path):
         h.until(lambda: all(h.jobs[j]["state"] == "completed" and not h.jobs[j]["completing"] for j in jobs), timeout=30)
 
 
+def test_the_last_end_is_told_though_there_was_no_room_for_it(tmp_path):
+    """The socket is ours here, and we read it when all is over: no other end comes after that."""
+    with slurm.open_folder() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind(folder + "/news")
+        own = {"PluginDir": f"{slurm.OUR_PLUGINS}:{slurm.PLUGIN_DIR}", "JobCompType": "jobcomp/stoker"}
+        with slurm.Cluster(folder, nodes=1, scheduler=f"batch_sched_delay=0,sched_min_interval=2000,stoker_socket={folder}/news", settings=own) as c:
+            array = c.run("sbatch", "--parsable", "--array=1-40", "-o", "/dev/null", "--wrap", "true").stdout.strip()
+            c.idle()
+            jobs = c.run("scontrol", "-o", "show", "job", array).stdout.splitlines()
+            ends = {int(line.split()[0].removeprefix("JobId=")) for line in jobs}
+            assert len(ends) == 40
+            s.settimeout(60)
+            while ends:
+                word = s.recv(64).decode()
+                ends = set() if word == "look" else ends - {int(word.removeprefix("end "))}
+
+
 def test_a_new_job_is_found_by_its_number(cluster):
     with Helper(cluster.conf) as h:
         h.until(lambda: h.all == 1 and h.plugin)
