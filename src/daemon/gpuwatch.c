@@ -195,7 +195,7 @@ static void judge_all(struct stk_gpuwatch *w)
         last |= (uint64_t)v.last << i;
         (void)json_array_append_new(list, stk_gpuview_show(t, i, &v, owner, w));
     }
-    stk_live_gpus_off(w->d->live, 0, off, last);
+    stk_live_gpus_off(w->d->live, 0, off, last, false);
     stk_api_take_sample(w->d->api, json_pack("{s:o}", "gpus", list));
 }
 

@@ -31,12 +31,12 @@ static void on_log(void *ctx, bool trouble, const char *line)
     stk_log(trouble ? STK_LOG_WARN : STK_LOG_INFO, "%s", line);
 }
 
-static void on_off(void *ctx, uint32_t node, uint64_t mask)
+static void on_off(void *ctx, uint32_t node, uint64_t mask, bool shut)
 {
     struct stk_daemon *d = ctx;
 
     if (d->live)
-        stk_live_gpus_off(d->live, node, mask, 0);
+        stk_live_gpus_off(d->live, node, mask, 0, shut);
 }
 
 static bool on_lives(void *ctx, stk_job_number number)

@@ -194,6 +194,21 @@ static void close_all(struct helper *h)
     free(h->line);
 }
 
+/* Where it cannot libslurm would end the process without a word for us. */
+static bool can_read(const char *conf)
+{
+    char why[4400];
+
+    if (!conf || access(conf, R_OK) == 0)
+        return true;
+    (void)snprintf(why, sizeof(why),
+                   "cannot read %.4096s: %s; slurm.conf in stoker's configuration says where "
+                   "Slurm's own is",
+                   conf, strerror(errno));
+    stk_slurm_say(json_pack("{s:s,s:s}", "op", "away", "why", why));
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     struct helper h = {.n = 0};
@@ -209,11 +224,8 @@ int main(int argc, char **argv)
             return usage(stderr);
     }
     (void)setenv("SLURM_BITSTR_LEN", "0", 1); /* lists of array elements are told whole */
-    if (conf && access(conf, R_OK) < 0) { /* libslurm would end the process without a word for us */
-        stk_slurm_say(
-            json_pack("{s:s,s:s,s:s}", "op", "away", "why", strerror(errno), "conf", conf));
+    if (!can_read(conf))
         return 1;
-    }
     if (conf)
         (void)setenv("SLURM_CONF", conf, 1);
     (void)signal(SIGPIPE, SIG_IGN);

@@ -308,13 +308,16 @@ int stk_live_do_drain(struct stk_live *l, struct stk_live_request *r, struct stk
     return keep_drained(l, r->node, err);
 }
 
-void stk_live_gpus_off(struct stk_live *l, uint32_t node, uint64_t mask, uint64_t last)
+void stk_live_gpus_off(struct stk_live *l, uint32_t node, uint64_t mask, uint64_t last, bool shut)
 {
+    struct stk_live_off *o = node < l->cfg.core.n_nodes ? &l->off[node] : NULL;
+
     l->gpus_seen = true;
-    if (node >= l->cfg.core.n_nodes || (l->off[node].unusable == mask && l->off[node].last == last))
+    if (!o || (o->unusable == mask && o->last == last && o->shut == shut))
         return;
-    l->off[node].unusable = mask;
-    l->off[node].last = last;
+    o->unusable = mask;
+    o->last = last;
+    o->shut = shut;
     l->off_changed = true;
 }
 

@@ -180,8 +180,9 @@ int stk_live_rules_test(struct stk_live *live, json_t *rule, int64_t days, json_
 bool stk_live_schedule(const struct stk_live *live, stk_job_number number, stk_time *ret_next,
                        stk_job_number *ret_last);
 /* GPUs that cannot be used for now: foreign use, faults; and those that are used only when no other
- * is free. Replaces what was said before. */
-void stk_live_gpus_off(struct stk_live *live, uint32_t node, uint64_t mask, uint64_t last);
+ * is free. 'shut': the node takes no job at all. Replaces what was said before. */
+void stk_live_gpus_off(struct stk_live *live, uint32_t node, uint64_t mask, uint64_t last,
+                       bool shut);
 uint64_t stk_live_drained(const struct stk_live *live, uint32_t node);
 /* A sentence about how a job ended; call before the engine emits its end. */
 void stk_live_note(struct stk_live *live, stk_job_number number, const char *sentence);

@@ -191,7 +191,7 @@ static int apply_off(struct stk_live *l, struct stk_loop *loop, stk_time now, st
         const struct stk_event ev = {
             .at = now,
             .type = STK_EV_GPUS_OFF,
-            .u.off = {{i}, mask, o->last, all && (o->drained & all) == all}};
+            .u.off = {{i}, mask, o->last, o->shut || (all && (o->drained & all) == all)}};
 
         if (mask == o->applied && o->last == o->applied_last && ev.u.off.closed == o->closed)
             continue;

@@ -59,7 +59,8 @@ struct stk_live_deps {
 struct stk_live_off { /* GPUs of a node that take no new jobs, and why */
     uint64_t drained, unusable, applied;
     uint64_t last, applied_last; /* used when no other is free */
-    bool closed;                 /* as applied: all of the node is drained */
+    bool shut;                   /* the engine says: no job at all */
+    bool closed;                 /* as applied: so, or all of the node is drained */
 };
 
 /* ---- batches of items ---- */

@@ -87,3 +87,14 @@ def test_stoker_libslurm_is_missing(cluster, tmp_path):
     p = subprocess.run([tmp_path / "stokerd", "--config", folder / "stoker.yaml", "--state", folder / "state", "--socket", tmp_path / "s", "--listen", "off"],
                        text=True, capture_output=True, timeout=60)
     assert p.returncode != 0 and "libslurm-dev" in p.stderr
+
+
+def test_there_is_no_slurm_conf(tmp_path):
+    words = said(tmp_path / "nothing" / "slurm.conf", tmp_path)
+    assert f"cannot read {tmp_path}/nothing/slurm.conf: No such file" in words and "slurm.conf in stoker's configuration" in words
+
+
+def test_slurm_conf_makes_no_sense(tmp_path):
+    (tmp_path / "slurm.conf").write_text("Cluster=\n")
+    words = said(tmp_path / "slurm.conf", tmp_path / "d")
+    assert "slurm.conf in stoker's configuration" in words

@@ -71,7 +71,9 @@ def test_a_node_that_slurm_has_reserved_gets_nothing(cluster, tmp_path, flags):
     with Daemon(tmp_path / "d", gpus=None, config=config, args=["--paranoid"]) as d:
         cluster.run("scontrol", "create", "reservation", "reservationname=fix", "starttime=now", "duration=60", "users=root", f"flags={flags}", "nodes=n1")
         wait_for(lambda: [n["gpus_free"] for n in d.get("/v1/nodes")["nodes"]] == [0, 4], 120)
+        bare = d.submit(command=SLEEP, gpus=0)  # before it: the first node would be its
         n = d.submit(command=SLEEP, gpus=1)
         assert d.until(n, "running")["node"] == "n2"
+        assert d.until(bare, "running")["node"] == "n2"
         cluster.run("scontrol", "delete", "reservationname=fix")
         wait_for(lambda: [n["gpus_free"] for n in d.get("/v1/nodes")["nodes"]] == [4, 3], 120)

@@ -82,8 +82,8 @@ struct stk_slurm_use {  /* of a node's GPUs */
     uint64_t taken;     /* the core's bits that our jobs have */
     uint32_t others;    /* how many GPUs others' jobs have */
     uint16_t index[64]; /* how many of these have the GPU with that index */
-    uint64_t off;       /* told to the core */
-    bool changed;
+    uint64_t off;       /* told to the core; shut: likewise */
+    bool shut, changed;
     int64_t avoid_until; /* ms: Slurm did not start a job there; 0: not so */
 };
 
@@ -139,6 +139,7 @@ struct stk_slurm {
     struct stk_slurm_ask *asks; /* answers come in this order */
     uint32_t first_ask, n_asks, cap_asks;
     bool running, closing, ready, away, telling;
+    bool heard;                          /* stoker-libslurm has found its slurm.conf */
     int64_t again_at, clean_at, back_at; /* ms */
     int64_t contact_s;                   /* Unix: when Slurm was last heard of; 0: never */
     int64_t remembers_s;                 /* Slurm knows ended jobs at least so long */

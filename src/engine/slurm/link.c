@@ -58,6 +58,7 @@ static void take_away(struct stk_slurm *m, const json_t *o)
 
 static void take_hello(struct stk_slurm *m, const json_t *o)
 {
+    m->heard = true;
     m->remembers_s = json_integer_value(json_object_get(o, "remembers_s"));
     m->accounts = json_is_true(json_object_get(o, "accounts"));
 }
@@ -148,7 +149,11 @@ static void on_end(uv_process_t *p, int64_t status, int sig)
         stk_slurm_log(m, true, "stoker-libslurm ended (exit %d, signal %d); it is started again",
                       (int)status, sig);
     if (!m->why[0])
-        (void)snprintf(m->why, sizeof(m->why), "stoker-libslurm ended");
+        (void)snprintf(m->why, sizeof(m->why), "%s",
+                       m->heard ? "stoker-libslurm ended"
+                                : "Slurm's library found no slurm.conf that it can use (what it "
+                                  "said is above); slurm.conf in stoker's configuration says "
+                                  "where it is");
     m->away = true;
     m->telling = false;
     while (m->first_ask < m->n_asks && !m->closing) {

@@ -321,7 +321,8 @@ void stk_slurm_retell(struct stk_engine *e, bool (*was_up)(void *ctx, uint32_t n
         if (was_up(ctx, i) != m->nodes[i].up)
             m->base.emit(m->base.emit_ctx, &ev);
         m->use[i].off = 0;
-        m->cfg.off(m->cfg.ctx, i, 0);
+        m->use[i].shut = false;
+        m->cfg.off(m->cfg.ctx, i, 0, false);
         stk_slurm_use_changed(m, i);
     }
     stk_slurm_use_tell(m);

@@ -27,9 +27,9 @@ struct stk_slurm_config { /* strings are copied */
     void *ctx;
     void (*note)(void *ctx, stk_job_number number, const char *sentence);
     void (*log)(void *ctx, bool trouble, const char *line);
-    /* GPUs of a node that cannot be used: it is drained, or others use them. Replaces what was
-     * said before. */
-    void (*off)(void *ctx, uint32_t node, uint64_t mask);
+    /* GPUs of a node that cannot be used: it is drained, or others use them. 'shut': it takes no
+     * job at all. Replaces what was said before. */
+    void (*off)(void *ctx, uint32_t node, uint64_t mask, bool shut);
     /* The core still has this job. */
     bool (*lives)(void *ctx, stk_job_number number);
     /* There are other nodes (stk_slurm_nodes()): the core is to have them, in the same places. */

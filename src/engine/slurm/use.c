@@ -105,15 +105,14 @@ static uint64_t choose(const struct stk_slurm *m, uint32_t node)
     return mask;
 }
 
-static uint64_t off_of(const struct stk_slurm *m, uint32_t node)
+/* It takes nothing new, with GPUs or without. */
+static bool is_shut(const struct stk_slurm *m, uint32_t node)
 {
     const json_t *o = json_object_get(m->news, m->nodes[node].name);
     const char *state = json_string_value(json_object_get(o, "state"));
 
-    if (m->nodes[node].odd || m->use[node].avoid_until ||
-        (state && (strcmp(state, "drain") == 0 || strcmp(state, "maint") == 0)))
-        return all_of(m->nodes[node].gpus);
-    return choose(m, node);
+    return m->nodes[node].odd || m->use[node].avoid_until ||
+           (state && (strcmp(state, "drain") == 0 || strcmp(state, "maint") == 0));
 }
 
 void stk_slurm_use_avoid(struct stk_slurm *m, uint32_t node)
@@ -137,13 +136,15 @@ void stk_slurm_use_tell(struct stk_slurm *m)
 {
     while (m->n_changed > 0 && m->ready) {
         uint32_t node = m->changed[--m->n_changed];
-        uint64_t off = off_of(m, node);
+        bool shut = is_shut(m, node);
+        uint64_t off = shut ? all_of(m->nodes[node].gpus) : choose(m, node);
 
         m->use[node].changed = false;
         if (node >= m->n_core)
             continue; /* told when it has it */
-        if (off != m->use[node].off && m->cfg.off)
-            m->cfg.off(m->cfg.ctx, node, off);
+        if ((off != m->use[node].off || shut != m->use[node].shut) && m->cfg.off)
+            m->cfg.off(m->cfg.ctx, node, off, shut);
         m->use[node].off = off;
+        m->use[node].shut = shut;
     }
 }
