@@ -571,36 +571,62 @@ static uint32_t queue_step(struct stk_state *s, uint32_t pool, stk_time now, str
     return 0;
 }
 
+/* Room is being made in the pool, or was: who it is for comes first, then those that moved. True:
+ * the answer is *ret_n events, and nobody else is looked at. */
+static bool promised_step(struct stk_state *s, uint32_t pool, stk_time now, struct stk_event *out,
+                          uint32_t cap, uint32_t *ret_n)
+{
+    const struct stk_pool *p = &s->pools[pool];
+
+    *ret_n = 0;
+    if (p->claim != STK_NONE) {
+        *ret_n = claimed_step(s, pool, now, out, cap);
+        if (*ret_n > 0 || p->n_stopping > 0)
+            return true; /* else the room it was promised went elsewhere: a node was lost */
+    }
+    if (s->n_moving > 0 && moved_step(s, pool, now, out)) {
+        *ret_n = 1;
+        return true; /* its claim is over */
+    }
+    return s->n_moving > 0 && stk_defrag_going(s, pool); /* what they were promised stays free */
+}
+
 static uint32_t pool_step(struct stk_state *s, uint32_t pool, stk_time now, struct stk_event *out,
                           uint32_t cap)
 {
     struct stk_pool *p = &s->pools[pool];
+    uint32_t n;
 
     if (p->n_waiting == 0)
         return 0;
     if (p->n_open > 0) {
-        uint32_t n, job = stk_fence_next(s, pool, now, &n);
+        uint32_t job = stk_fence_next(s, pool, now, &n);
 
         if (job != STK_NONE) {
             out[0] = stk_decide_place(s, now, job, n);
             return 1;
         }
     }
-    if (p->claim != STK_NONE) {
-        uint32_t n = claimed_step(s, pool, now, out, cap);
-
-        if (n > 0 || p->n_stopping > 0)
-            return n; /* else the room it was promised went elsewhere: a node was lost */
-    }
-    if (s->n_moving > 0 && moved_step(s, pool, now, out))
-        return 1; /* its claim is over */
-    if (s->n_moving > 0 && stk_defrag_going(s, pool))
-        return 0; /* what they were promised is not for others */
+    if (promised_step(s, pool, now, out, cap, &n))
+        return n;
     if (p->resv_job != STK_NONE && now >= p->resv_at)
         stk_shape_unreserve(s, pool); /* its time has come: it starts, or is promised another */
     if (s->backfill->reserve_all)
         return planned_step(s, pool, now, out);
     return queue_step(s, pool, now, out, cap);
+}
+
+/* The same where a policy decides the pool whole. */
+static uint32_t whole_step(struct stk_ask *ask)
+{
+    struct stk_state *s = ask->s;
+    uint32_t n;
+
+    if (promised_step(s, ask->pool, ask->now, ask->out, ask->cap, &n))
+        return n;
+    if (s->pools[ask->pool].n_waiting == 0 && !s->order->types) /* with types running ones move */
+        return 0;
+    return s->preempt->pass(s->preempt_st, ask);
 }
 
 /* Under a power cap the pool in which others were stopped for a job is looked at before those that
@@ -664,11 +690,7 @@ uint32_t stk_decide(struct stk_state *s, stk_time now, struct stk_event *out, ui
         struct stk_ask ask = {
             .s = s, .now = now, .pool = s->dirty[s->n_dirty - 1], .out = out, .cap = cap};
 
-        n = 0;
-        if (!s->preempt->pass)
-            n = pool_step(s, ask.pool, now, out, cap);
-        else if (s->pools[ask.pool].n_waiting > 0 || s->order->types) /* a running one may move */
-            n = s->preempt->pass(s->preempt_st, &ask);
+        n = s->preempt->pass ? whole_step(&ask) : pool_step(s, ask.pool, now, out, cap);
         if (ask.again) {
             s->pools[ask.pool].again = s->again = true;
             s->again_at = now;

@@ -387,7 +387,7 @@ bool stk_defrag_plan(struct stk_state *s, stk_time now, struct stk_defrag_plan *
 {
     bool any = false;
 
-    for (uint32_t i = 0; i < s->n_shapes && !s->preempt->pass && !s->backfill->reserve_all; i++) {
+    for (uint32_t i = 0; i < s->n_shapes && stk_defrag_goes(s->preempt, s->backfill); i++) {
         struct search x = {.s = s, .most = STK_DEFRAG_MOVES};
         const struct stk_oent *e;
 

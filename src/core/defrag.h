@@ -24,6 +24,14 @@
 #include "core/empty.h"
 #include "core/state.h"
 
+/* Whether running jobs can be moved under these policies: a plan for all that wait knows of no
+ * moves, and who decides a pool whole must ask for them. */
+static inline bool stk_defrag_goes(const struct stk_preempt_ops *preempt,
+                                   const struct stk_backfill_ops *backfill)
+{
+    return (!preempt->pass || preempt->moves) && !backfill->reserve_all;
+}
+
 /* 'job' cannot start: evictions of jobs to be moved, which make it start; 0: there are none. */
 uint32_t stk_defrag_room(const struct stk_ask *ask, uint32_t job);
 

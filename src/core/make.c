@@ -6,6 +6,7 @@
 
 #include "core/account.h"
 #include "core/booking.h"
+#include "core/defrag.h"
 #include "core/evictable.h"
 #include "core/index.h"
 #include "core/pair.h"
@@ -176,10 +177,10 @@ static int policy_init(struct stk_state *s, const struct stk_core_config *cfg, s
     s->patience = stk_params_seconds(cfg->params, &stk_core_params[P_PATIENCE]);
     s->defrag_all = stk_params_word(cfg->params, &stk_core_params[P_MOVABLE], "all");
     s->defrag = (uint32_t)stk_params_int(cfg->params, &stk_core_params[P_DEFRAG]);
-    if (s->defrag > 0 && (cfg->preempt->pass || cfg->backfill->reserve_all))
+    if (s->defrag > 0 && !stk_defrag_goes(cfg->preempt, cfg->backfill))
         return stk_err_set(err, -EINVAL,
                            "jobs do not move (defrag) with preempt %s and backfill %s; take "
-                           "preempt none or tier, and backfill none, skip or easy",
+                           "preempt none, tier or afresh, and backfill none, skip or easy",
                            cfg->preempt->name, cfg->backfill->name);
     if (cfg->preempt->pass && (s->stake_rule.min_run > 0 || s->stake_rule.per_day > 0))
         return stk_err_set(err, -EINVAL,

@@ -188,6 +188,7 @@ struct stk_preempt_ops { /* who must give way */
     /* Optional: decides a whole pool, starts and evictions, in place of the queue walk. Returns the
      * number of events; 0: nothing to do now. Such a policy sees every active job in rank order. */
     uint32_t (*pass)(const void *st, struct stk_ask *ask);
+    bool moves; /* with pass(): it has running jobs moved (core/defrag.h) where that is wanted */
     /* Optional: 'job' cannot start; evict a set of running jobs that provably makes it start. Jobs
      * that are being stopped count as gone. Asked again while the pool is claimed for the job. */
     uint32_t (*room)(const void *st, const struct stk_ask *ask, stk_job_id job);

@@ -715,7 +715,7 @@ def test_running_jobs_move_to_make_room(tmp_path):
 
 
 def test_moving_is_refused_where_a_policy_decides_pools_whole():
-    refused(*SMALL, "--bundle", "srtf", "--defrag")
+    refused(*SMALL, "--bundle", "lucid-srtf", "--defrag")
     refused(*SMALL, "--bundle", "conservative", "--defrag")
 
 

@@ -16,6 +16,7 @@ BUNDLES = {
     "srtf": [],
     "srsf": [],
     "las": [],
+    "srsf, moved": ["--bundle", "srsf", "--defrag"],
     "lucid-srtf": ["--param", "restart_s=60"],
     "tier, protected": ["--bundle", "default", "--param", "preempt.min_run_s=600", "--param", "preempt.per_day=3"],
     "tier, killed": ["--bundle", "priority", "--param", "sim.leave=kill", "--param", "sim.checkpoint_s=1800", "--param", "restart_s=60",

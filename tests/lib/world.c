@@ -2,6 +2,7 @@
 #include "lib/world.h"
 #include "core/account.h"
 #include "core/array.h"
+#include "core/defrag.h"
 #include "core/means.h"
 #include "core/place.h"
 #include "core/tenant.h"
@@ -111,8 +112,8 @@ void world_policies(struct world *w, struct stk_rng *r)
     if (stk_place_find(w->setup.place)->mate)
         (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params), "%s",
                        share[below(r, 5)]);
-    if (!stk_preempt_find(w->setup.preempt)->pass &&
-        !stk_backfill_find(w->setup.backfill)->reserve_all && percent(r, 30))
+    if (stk_defrag_goes(stk_preempt_find(w->setup.preempt), stk_backfill_find(w->setup.backfill)) &&
+        percent(r, 30))
         (void)snprintf(w->params + strlen(w->params), sizeof(w->params) - strlen(w->params), "%s",
                        " defrag.most=400 defrag.jobs=all");
     if (strcmp(w->setup.preempt, "tier") == 0) {

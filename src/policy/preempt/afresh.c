@@ -18,12 +18,17 @@
  * of GPUs, CPU or links decide, the count can choose a set that does not fit on nodes, and two jobs
  * would take turns for ever. The next event, of whatever pool, has it looked at again.
  *
+ * A job that was chosen and fits on no nodes waits while GPUs are free, in fragments; with
+ * defrag.most running jobs move for it (core/defrag.h), whatever their rank: they were chosen, too,
+ * and find room elsewhere. Without that large jobs are late, and the last ends later.
+ *
  * Cost: O(jobs chosen that rank behind the first waiting one) per instant at which anything
- * happened; nothing when nobody waits.
+ * happened; nothing when nobody waits. With moves, O(jobs) where nobody who was chosen fits.
  */
 #include "policy/registry.h"
 
 #include "core/decide.h"
+#include "core/defrag.h"
 #include "core/place.h"
 #include "core/txn.h"
 #include "core/walk.h"
@@ -276,11 +281,34 @@ static uint32_t evict(struct stk_ask *ask, uint32_t victims)
     return n;
 }
 
+#define MOVED_FOR 4 /* shapes of jobs, at each instant */
+
+/* None of the picks found its place: others move for one of them, the best-ranked that this helps.
+ */
+static uint32_t move(struct stk_ask *ask, uint32_t picks)
+{
+    struct stk_state *s = ask->s;
+    uint32_t n = 0, shapes = 0, last = STK_NONE;
+
+    if (s->defrag == 0 || s->pools[ask->pool].n_stopping > 0)
+        return 0;
+    for (uint32_t i = 0; i < picks && n == 0 && shapes < MOVED_FOR; i++) {
+        const struct stk_job *j = &s->jobs[s->list_a[i]];
+
+        if (j->shape == last)
+            continue;
+        last = j->shape;
+        shapes++;
+        n = stk_defrag_room(ask, s->list_a[i]);
+    }
+    return n;
+}
+
 static uint32_t pass(const void *st, struct stk_ask *ask)
 {
     struct stk_state *s = ask->s;
     const struct choice c = choose(s, &s->pools[ask->pool], ask->now);
-    uint32_t victims = c.victims, before;
+    uint32_t victims = c.victims, before, n;
 
     (void)st;
     ask->again = c.spared;
@@ -290,13 +318,17 @@ static uint32_t pass(const void *st, struct stk_ask *ask)
         before = victims;
         victims = victims > 0 ? needed(s, c.picks, victims) : 0;
     } while (victims < before);
-    if (victims == 0)
-        return stk_walk_place(ask, s->list_a, c.picks);
-    return evict(ask, victims);
+    if (victims > 0)
+        return evict(ask, victims);
+    n = stk_walk_place(ask, s->list_a, c.picks);
+    if (n == 0 && (n = move(ask, c.picks)) > 0)
+        ask->done = false;
+    return n;
 }
 
 const struct stk_preempt_ops stk_preempt_afresh = {
     .name = "afresh",
     .help = "at each instant the best-ranked jobs run, others give way",
     .pass = pass,
+    .moves = true,
 };

@@ -183,7 +183,7 @@ static void it_is_refused_where_it_cannot_work(void **state)
         const struct stk_order_ops *order;
         const struct stk_backfill_ops *backfill;
         const struct stk_preempt_ops *preempt;
-    } bad[] = {{&stk_order_srtf, &stk_backfill_skip, &stk_preempt_afresh},
+    } bad[] = {{&stk_order_srtf, &stk_backfill_skip, &stk_preempt_lucid},
                {&stk_order_fifo, &stk_backfill_conservative, &stk_preempt_none}};
     struct fx_heap heap = {0};
     const struct stk_mem mem = fx_mem(&heap);
