@@ -28,7 +28,7 @@ const struct stk_route stk_api_routes[] = {
     VERB("resume", "let a suspended job go on"),
     VERB("requeue", "stop it and put it back into the queue"),
     VERB("signal", "send its processes a signal"),
-    VERB("update", "change a job that has not started"),
+    VERB("update", "change a job; of one that has started, its time limit"),
     {"GET", "/v1/jobs/{id}/why", stk_do_why, STK_NEED_USER, "", NULL, "Why", NULL, 200,
      "why it waits, and what would help"},
     {"GET", "/v1/jobs/{id}/events", stk_do_job_events, STK_NEED_USER, "", NULL, "JobEvents", NULL, 200,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* update.c - "stoker update": jobs that have not started ask for something else. */
+/* update.c - "stoker update": jobs ask for something else. */
 #include "cli/act.h"
 #include "cli/describe.h"
 
@@ -62,9 +62,11 @@ static const struct stk_options groups[] = {{"options", own}, {0}};
 const struct stk_command stk_cmd_update = {
     .name = "update",
     .synopsis = "[options] JOB...",
-    .help = "change jobs that have not started",
+    .help = "change jobs; of those that have started, the time limit",
     .about = "JOB is a number (12), a range (3-7) or an array's element (12_3); an array's number\n"
              "means all of it. A job that is changed keeps its number and its time in the queue.\n"
+             "Of a job that has started only --time can be changed: its user may give it less, or\n"
+             "more where nobody has to wait for it; operators may give it more.\n"
              "\"stoker why\" says what would start a job.",
     .complete = "@jobs",
     .options = groups,

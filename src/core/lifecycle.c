@@ -42,12 +42,14 @@ static const unsigned char table[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX] = {
         [STK_EV_SWAPPED] = PLACED,
         [STK_EV_EXITED]  = WAITING | DONE,
         [STK_EV_ADVISE]  = PLACED,
+        [STK_EV_UPDATE]  = PLACED, /* how long it may run, and no more; likewise below */
     },
     [STK_JOB_RUNNING] = {
         [STK_EV_CANCEL]  = STOPPING,
         [STK_EV_EVICT]   = STOPPING,
         [STK_EV_EXITED]  = WAITING | DONE,
         [STK_EV_ADVISE]  = RUNNING,
+        [STK_EV_UPDATE]  = RUNNING,
         [STK_EV_CHECKPOINT] = RUNNING,
         [STK_EV_SWAPPED] = RUNNING,
     },
@@ -55,6 +57,7 @@ static const unsigned char table[STK_JOB_STATE_MAX][STK_EV_TYPE_MAX] = {
         [STK_EV_HOLD]    = STOPPING, /* remembered: it is held instead of queued when it is gone */
         [STK_EV_RELEASE] = STOPPING,
         [STK_EV_CANCEL]  = STOPPING, /* remembered: it ends instead of queueing again */
+        [STK_EV_UPDATE]  = STOPPING, /* for when it is queued again */
         [STK_EV_STARTED] = STOPPING, /* the news crossed the order to stop */
         [STK_EV_EXITED]  = HELD | WAITING | DONE,
         [STK_EV_SUSPENDED] = HELD | WAITING | STOPPING, /* STOPPING: a cancel came meanwhile */

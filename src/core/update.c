@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* update.c - a job that has not started is changed: another priority and estimate, or whatever else
- * it was submitted with. It keeps its number, the jobs it depends on, and its time in the queue. */
+ * it was submitted with. It keeps its number, the jobs it depends on, and its time in the queue.
+ *
+ * Of a job that has GPUs, or is being stopped, how long it is expected to run and may run is
+ * changed, and nothing else. Its expected end moves, and promises and plans of its pool are made
+ * anew: a later end may delay them. Who may do that is not for the core to say (core/delay.h has
+ * whom it would hit). */
 #include "core/account.h"
+#include "core/backfill.h"
+#include "core/booking.h"
 #include "core/budget.h"
 #include "core/defrag.h"
 #include "core/evictable.h"
+#include "core/fair.h"
 #include "core/limit.h"
+#include "core/outrun.h"
 #include "core/queue.h"
 #include "core/settings.h"
 #include "core/usage.h"
@@ -15,6 +24,48 @@ static void limit_lost(struct stk_job *j)
 {
     if (j->lost > STK_MAX_DURATION - j->estimate)
         j->lost = STK_MAX_DURATION - j->estimate;
+}
+
+/* The lease ends earlier than was expected, or later: what was promised and planned with it. */
+static void end_moved(struct stk_state *s, const struct stk_job *j, bool later)
+{
+    struct stk_pool *p = &s->pools[j->pool];
+
+    if (later)
+        stk_plan_drop(p);
+    else
+        stk_plan_gains(p);
+    p->outran |= later; /* the first in line may be late by it */
+    stk_shape_unreserve(s, j->pool);
+    if (p->n_waiting == 0)
+        return;
+    p->blocked = false;
+    if (s->ranked) /* it may have to give way now */
+        stk_fair_fell(s, j->tenant);
+    stk_shape_wake_all(s, p); /* reservations may need less than they did */
+    stk_shape_mark_dirty(s, j->pool);
+}
+
+static void run_longer(struct stk_state *s, const struct stk_event *ev)
+{
+    struct stk_job *j = &s->jobs[ev->job.i];
+    const stk_time was = j->expected_end;
+
+    s->terms[ev->job.i].asked = ev->u.update.asked;
+    if (!stk_has_gpus(j)) { /* in no tree */
+        stk_usage_live(s, j, false);
+        j->estimate = ev->u.update.estimate;
+        s->terms[ev->job.i].limit = ev->u.update.limit;
+        limit_lost(j);
+        stk_usage_live(s, j, true);
+        return;
+    }
+    stk_outrun_forget(s, ev->job.i);
+    s->terms[ev->job.i].limit = ev->u.update.limit;
+    stk_queue_expect(s, ev->job.i, ev->u.update.estimate);
+    stk_outrun_watch(s, ev->job.i);
+    if (j->expected_end != was)
+        end_moved(s, j, j->expected_end > was);
 }
 
 static int rank(struct stk_state *s, const struct stk_event *ev, struct stk_err *err)
@@ -29,6 +80,10 @@ static int rank(struct stk_state *s, const struct stk_event *ev, struct stk_err 
         return -EINVAL;
     if (stk_queue_reserve(s, j->pool) < 0)
         return stk_err_set(err, -ENOMEM, "out of memory");
+    if (j->lease || j->state == STK_JOB_STOPPING) {
+        run_longer(s, ev);
+        return 0;
+    }
     if (waits)
         stk_queue_leave(s, ev->job.i, false);
     stk_usage_live(s, j, false);
@@ -49,8 +104,8 @@ static int check(struct stk_state *s, const struct stk_job *j, const struct stk_
 {
     int rc;
 
-    if (j->slept)
-        return stk_err_set(err, -EPROTO, "job %u sleeps: what it asks for cannot be changed",
+    if (j->slept || j->lease || j->state == STK_JOB_STOPPING)
+        return stk_err_set(err, -EPROTO, "job %u has processes: what it asks for cannot be changed",
                            j->number);
     if (spec->n_deps > 0)
         return stk_err_set(err, -EINVAL, "job %u: what it depends on cannot be changed", j->number);

@@ -92,9 +92,16 @@ static void note_act(struct stk_loop *l, const struct stk_event *ev)
             l->acts[l->n_acts++] = a;
         return;
     }
-    if (ev->type != STK_EV_PLACE && ev->type != STK_EV_EVICT && ev->type != STK_EV_CANCEL)
+    if (ev->type == STK_EV_UPDATE
+            ? !l->cfg.engine->ops->update
+            : ev->type != STK_EV_PLACE && ev->type != STK_EV_EVICT && ev->type != STK_EV_CANCEL)
         return;
     j = &s->jobs[ev->job.i];
+    if (ev->type == STK_EV_UPDATE) {
+        a.number = j->number;
+        l->acts[l->n_acts++] = a;
+        return;
+    }
     if (ev->type != STK_EV_PLACE && j->state != STK_JOB_STOPPING)
         return; /* nothing runs */
     a.number = j->number;
@@ -165,7 +172,20 @@ static struct stk_start start_of(const struct stk_loop *l, uint32_t job)
                               .resume = j->slept != 0,
                               .speed = j->n_pieces ? stk_job_speed(s, j) : STK_SPEED,
                               .restarts = j->restarts,
-                              .spec = w->spec ? w->spec(l->cfg.watch_ctx, j->number) : NULL};
+                              .spec = w->spec && lease_of(j) ? w->spec(l->cfg.watch_ctx, j->number)
+                                                             : NULL};
+}
+
+/* A description has changed; the slot may be somebody else's by now. */
+static void act_update(struct stk_loop *l, stk_time now, const struct act *a)
+{
+    const struct stk_job *j = &stk_core_state(l->cfg.core)->jobs[a->job.i];
+    struct stk_start start;
+
+    if (j->number != a->number || j->state == STK_JOB_NONE || j->state == STK_JOB_DONE)
+        return;
+    start = start_of(l, a->job.i);
+    l->cfg.engine->ops->update(l->cfg.engine, now, &start);
 }
 
 /* Tells the engine of something that has been applied and is durable. */
@@ -184,6 +204,10 @@ static int act(struct stk_loop *l, stk_time now, const struct act *a, struct stk
     }
     if (a->type == STK_EV_EXITED) {
         e->ops->settle(e, a->number, a->lease);
+        return 0;
+    }
+    if (a->type == STK_EV_UPDATE) {
+        act_update(l, now, a);
         return 0;
     }
     if (a->type == STK_EV_CANCEL)

@@ -31,7 +31,8 @@ struct stk_start { /* borrowed for the call */
     bool resume;             /* its processes sleep: wake them instead of starting new ones */
     uint32_t speed;          /* in thousandths: how fast its work gets done there; 0: at speed 1 */
     uint32_t restarts;       /* how often its processes were started before */
-    const char *spec; /* live: the job's description, JSON (docs/spec/job.md); NULL in the sim */
+    const char *spec; /* live: the job's description, JSON (docs/spec/job.md); NULL in the sim, and
+                         of a job without processes */
 };
 
 struct stk_stop {
@@ -57,6 +58,10 @@ struct stk_engine_ops {
     /* Stop it; emits EXITED with this cause, or with its own when it had ended by itself, or
      * SUSPENDED. A second, harder stop (CANCELLED after EVICTED) replaces the first. */
     void (*stop)(struct stk_engine *e, stk_time now, const struct stk_stop *s);
+    /* Optional: the job's description is another. Of one that has processes (lease not 0) that is
+     * how long it may run, from their start on. An engine that does not do that says so by changing
+     * it back. */
+    void (*update)(struct stk_engine *e, stk_time now, const struct stk_start *s);
     /* Optional, before the first turn, and again whenever the core was made anew from what is
      * durable (a commit that failed, another policy): everything that should have processes. What
      * the engine has emitted since is forgotten and must be told again. Those that do

@@ -70,7 +70,8 @@ static int resolve_queue(const struct stk_live *l, struct stk_spec *s, struct st
                                       .n_queues = c->n_queues,
                                       .classes = l->cfg.teams ? l->cfg.teams->classes
                                                               : stk_default_classes,
-                                      .n_classes = l->cfg.teams ? l->cfg.teams->n_classes : 0};
+                                      .n_classes = l->cfg.teams ? l->cfg.teams->n_classes : 0,
+                                      .beyond = l->beyond};
     int pool = s->pool ? find_name(l->cfg.pools, c->n_pools, s->pool) : 0, rc;
     uint32_t of;
 

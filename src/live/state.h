@@ -139,6 +139,7 @@ struct stk_live {
     struct stk_live_deps deps; /* of the description being taken in */
     bool making;               /* jobs: nothing is refused any more */
     bool trusted;              /* who has named a tenant need not be a member of it */
+    bool beyond;               /* the time limit may be longer than its queue lets jobs run */
     uint64_t effort;           /* of this request: what was looked at to take it in */
 
     struct stk_live_schedule *schedules;
@@ -223,7 +224,11 @@ int stk_live_note_rule(struct stk_live *l, const char *user, const char *name, b
                        struct stk_err *err);
 int stk_live_do_adopt(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_bring(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
-/* update.c: another time limit, priority or name for a job that has not started. */
+/* limit.c: of a job that has started */
+int stk_live_limit_check(struct stk_live *l, const struct stk_live_request *r, uint32_t slot,
+                         stk_time was, stk_time is, struct stk_err *err);
+stk_time stk_live_limit_estimate(const struct stk_job *j, const struct stk_job_spec *spec);
+/* update.c: a job that has not started is changed; of one that has, how long it may run. */
 int stk_live_update(struct stk_live *l, struct stk_live_request *r, uint32_t slot,
                     struct stk_err *err);
 /* One job of r->body, which the server has made. > 0: refused, and answered. */

@@ -146,7 +146,7 @@ int stk_live_read(struct stk_live *l, uint32_t uid, const json_t *checked, struc
 /* A limit that its queue gave it is kept by its supervisor, as one of its own. */
 static int limit_time(struct stk_draft *d, struct stk_err *err)
 {
-    if (d->spec.time_limit == 0 || json_object_get(d->json, "time_limit_s"))
+    if (d->spec.time_limit == 0 || json_integer_value(json_object_get(d->json, "time_limit_s")) > 0)
         return 0;
     return json_object_set_new(d->json, "time_limit_s",
                                json_integer(d->spec.time_limit / STK_SECOND)) < 0

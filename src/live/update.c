@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* update.c - a job that has not started is changed. The description it will be started with is made
- * anew from the old one; jobs of one request that share a description share the new one too. What
- * the scheduler goes by is an event of the journal. */
+/* update.c - a job that has not started is changed; of one that has, how long it may run. The
+ * description it will be started with, or started with again, is made anew from the old one; jobs
+ * of one request that share a description share the new one too. What the scheduler goes by is an
+ * event of the journal. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,8 @@
 #include "live/state.h"
 
 /* What a job may still be changed in: these alone make it another place in the queue; */
-static const char *const rank_keys[] = {"time_limit_s", "priority", "nice", "class", "name"};
+static const char *const rank_keys[] = {"time_limit_s", "priority", "nice", "class",
+                                        "name"}; /* the first of one that has started, too */
 /* ... these another job, as far as the scheduler knows. */
 static const char *const demand_keys[] = {
     "gpus",  "gpu_mem_mib",    "gpu_types", "share",     "share_max", "mig",
@@ -36,6 +38,22 @@ static bool take_changes(const json_t *body, const char *const *keys, size_t n, 
             (void)json_object_set(spec, keys[i], v);
     }
     return some;
+}
+
+/* Of a job that has started how long it may run can be changed, and nothing else. */
+static int check_started(const json_t *body, const struct stk_job *j, struct stk_err *err)
+{
+    const char *key = NULL;
+
+    for (size_t i = 1; i < COUNT(rank_keys); i++)
+        key = json_object_get(body, rank_keys[i]) ? rank_keys[i] : key;
+    for (size_t i = 0; i < COUNT(demand_keys); i++)
+        key = json_object_get(body, demand_keys[i]) ? demand_keys[i] : key;
+    return key ? stk_err_set(err, -EPROTO,
+                             "%s: it has started (it is %s); of a job that has, only the time "
+                             "limit can be changed",
+                             key, j->slept ? "suspended" : stk_job_state_name(j->state))
+               : 0;
 }
 
 /* Every rule of a description, as for one that a user sends. */
@@ -100,32 +118,63 @@ static int rename_entry(struct stk_entry *e, const char *name)
     return 0;
 }
 
-static int apply(struct stk_live *l, uint32_t slot, struct stk_entry *e, const json_t *spec,
-                 bool all, struct stk_err *err)
+struct change {
+    const json_t *spec; /* as it is to be */
+    stk_time was;       /* its time limit so far; 0: none */
+    bool all;           /* not only its rank */
+    bool started;
+};
+
+/* A queue's limit of run times is not for operators, and is looked at when the limit is said. Of a
+ * job that has started the engine says what is. */
+static bool beyond(const struct stk_live_request *r, const struct change *c)
+{
+    if (r->who.uid == STK_NOBODY)
+        return c->started;
+    return r->who.role >= STK_ROLE_OPERATOR ||
+           (!json_object_get(r->body, "time_limit_s") && !json_object_get(r->body, "queue"));
+}
+
+static int read_changed(struct stk_live *l, const struct stk_live_request *r, uint32_t uid,
+                        const struct change *c, struct stk_spec *ret, struct stk_err *err)
+{
+    int rc;
+
+    l->trusted = json_equal(json_object_get(json_object_get(c->spec, "imported"), "tenant"),
+                            json_object_get(c->spec, "tenant"));
+    l->beyond = beyond(r, c);
+    rc = stk_live_read(l, uid, c->spec, ret, err);
+    l->trusted = l->beyond = false;
+    if (rc == 0 && ret->time_limit > 0 &&
+        json_integer_value(json_object_get(c->spec, "time_limit_s")) == 0)
+        rc = stk_err_set(err, -EINVAL,
+                         "time_limit_s: a job in queue %.63s needs one of at most %lld",
+                         stk_live_queue_name(l, ret->job.terms.queue),
+                         (long long)(ret->time_limit / STK_SECOND));
+    return rc;
+}
+
+static int apply(struct stk_live *l, const struct stk_live_request *r, uint32_t slot,
+                 struct stk_entry *e, const struct change *c, struct stk_err *err)
 {
     struct stk_event ev = {.at = l->now, .type = STK_EV_UPDATE, .job = {slot}};
     struct stk_spec parsed = {0};
     const struct stk_demand *d = &parsed.job.demand;
-    int rc;
+    int rc = read_changed(l, r, e->rec.uid, c, &parsed, err);
 
-    l->trusted = json_equal(json_object_get(json_object_get(spec, "imported"), "tenant"),
-                            json_object_get(spec, "tenant"));
-    rc = stk_live_read(l, e->rec.uid, spec, &parsed, err);
-    l->trusted = false;
-
+    if (rc == 0 && c->started) {
+        rc = stk_live_limit_check(l, r, slot, c->was, parsed.time_limit, err);
+        parsed.job.estimate =
+            stk_live_limit_estimate(&stk_core_state(l->core)->jobs[slot], &parsed.job);
+    }
     ev.lease = stk_core_state(l->core)->jobs[slot].slept;
     ev.u.update.priority = parsed.job.priority;
     ev.u.update.estimate = parsed.job.estimate;
     ev.u.update.asked = parsed.job.terms.asked;
     ev.u.update.limit = parsed.job.terms.limit;
-    ev.u.update.spec = all ? &parsed.job : NULL;
-    if (rc == 0 && parsed.time_limit > 0 && !json_object_get(spec, "time_limit_s"))
-        rc = stk_err_set(err, -EINVAL,
-                         "time_limit_s: a job in queue %.63s needs one of at most %lld",
-                         stk_live_queue_name(l, parsed.job.terms.queue),
-                         (long long)(parsed.time_limit / STK_SECOND));
+    ev.u.update.spec = c->all ? &parsed.job : NULL;
     rc = rc < 0 ? rc : stk_loop_apply(l->loop, &ev, err);
-    if (rc == 0 && all) {
+    if (rc == 0 && c->all) {
         e->rec.gpus = d->gpus * d->tasks;
         e->rec.gpu_milli = d->gpu_milli;
         e->rec.tasks = d->tasks;
@@ -134,17 +183,6 @@ static int apply(struct stk_live *l, uint32_t slot, struct stk_entry *e, const j
     }
     stk_spec_done(&parsed);
     return rc;
-}
-
-/* -EPROTO when it is too late for that. */
-static int check_state(const struct stk_job *j, struct stk_err *err)
-{
-    if (j->slept)
-        return stk_err_set(err, -EPROTO, "it has been started and sleeps: it cannot be changed");
-    if (j->state == STK_JOB_HELD || j->state == STK_JOB_BLOCKED || j->state == STK_JOB_WAITING)
-        return 0;
-    return stk_err_set(err, -EPROTO, "it is %s: only jobs that have not started can be changed",
-                       stk_job_state_name(j->state));
 }
 
 /* What its user asked the engine for is changed there. */
@@ -168,22 +206,23 @@ int stk_live_update(struct stk_live *l, struct stk_live_request *r, uint32_t slo
 {
     const struct stk_job *j = &stk_core_state(l->core)->jobs[slot];
     struct stk_entry *e = stk_entries_find(&l->entries, j->number);
+    struct change c = {.started = j->lease || j->slept || j->state == STK_JOB_STOPPING};
     json_t *spec = NULL;
     int64_t old = e->rec.spec;
-    bool all = false;
-    int rc = check_state(j, err);
+    int rc = c.started ? check_started(r->body, j, err) : 0;
 
     if (rc < 0)
         return rc;
-    spec = stk_live_spec(l, old);
+    c.spec = spec = stk_live_spec(l, old);
+    c.was = json_integer_value(json_object_get(spec, "time_limit_s")) * STK_SECOND;
     if (json_object_get(spec, "imported") && r->who.uid != STK_NOBODY)
         rc = check_imported(r->body, err);
     rc = rc < 0 ? rc
-         : spec ? change_spec(r->body, spec, &all, err)
+         : spec ? change_spec(r->body, spec, &c.all, err)
                 : stk_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0 && r->spec_of != old)
         rc = put_spec(l, r, spec, old, err);
-    rc = rc < 0 ? rc : apply(l, slot, e, spec, all, err);
+    rc = rc < 0 ? rc : apply(l, r, slot, e, &c, err);
     rc = rc < 0 ? rc : rename_entry(e, json_string_value(json_object_get(r->body, "name")));
     rc = rc < 0 ? rc : stk_store_job_respec(l->cfg.store, &e->rec, r->spec_made, err);
     if (rc == 0) {

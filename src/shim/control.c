@@ -144,6 +144,8 @@ static void order(struct stk_shim *s, const json_t *m)
         stk_shim_thaw(s, (uint32_t)stk_launch_int(m, "lease", 0), json_object_get(m, "gpus"));
     else if (strcmp(op, "info") == 0)
         op_info(s);
+    else if (strcmp(op, "limit") == 0)
+        stk_shim_limit(s, stk_launch_int(m, "ms", s->l.limit_ms));
     else if (strcmp(op, "item") == 0)
         stk_items_message(s, m);
     else if (strcmp(op, "items") == 0)

@@ -360,6 +360,41 @@ void stk_shim_check_over(struct stk_shim *s)
         s->step_at = stk_shim_ms() + LEFTOVER_GRACE_MS;
 }
 
+int64_t stk_shim_ran(const struct stk_shim *s)
+{
+    int64_t until = s->asleep ? s->asleep_since : stk_shim_ms();
+
+    return s->started ? until - s->started_ms - s->slept_ms : 0;
+}
+
+/* Counted from its start, without the time it has slept; while it sleeps, its time stands still. */
+static void set_limit(struct stk_shim *s)
+{
+    s->limit_at = s->warn_at = STK_SHIM_NEVER;
+    if (s->l.limit_ms <= 0)
+        return;
+    s->limit_at = s->started_ms + s->slept_ms + s->l.limit_ms;
+    if (s->l.signal)
+        s->warn_at = s->limit_at - s->l.signal_ms;
+}
+
+void stk_shim_limit(struct stk_shim *s, int64_t ms)
+{
+    if (ms == s->l.limit_ms || ms < 0)
+        return;
+    s->l.limit_ms = ms;
+    if (!s->started || s->step != STK_STEP_NONE)
+        return;
+    set_limit(s);
+    stk_shim_say_state(s, "limit", STK_SAY_FILE);
+}
+
+void stk_shim_limit_begins(struct stk_shim *s)
+{
+    if (s->step == STK_STEP_NONE)
+        set_limit(s);
+}
+
 static void over_limit(struct stk_shim *s)
 {
     s->limit_at = STK_SHIM_NEVER;

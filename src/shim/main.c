@@ -160,11 +160,7 @@ static void set_started(struct stk_shim *s)
     s->started = true;
     s->started_us = stk_shim_unix_us();
     s->started_ms = stk_shim_ms();
-    if (s->l.limit_ms > 0 && s->step == STK_STEP_NONE) {
-        s->limit_at = s->started_ms + s->l.limit_ms;
-        if (s->l.signal)
-            s->warn_at = s->limit_at - s->l.signal_ms;
-    }
+    stk_shim_limit_begins(s);
     s->log_at = s->l.log_max > 0 && !s->pty ? s->started_ms + LOG_FIRST_MS : STK_SHIM_NEVER;
     stk_shim_say_state(s, "started", STK_SAY_FILE);
     s->tell_at = s->listen_at = s->started_ms + TELL_MS;
@@ -252,14 +248,13 @@ static void turn(struct stk_shim *s)
 static void finish(struct stk_shim *s)
 {
     json_t *o = stk_shim_state(s);
-    int64_t ran = s->started ? stk_shim_ms() - s->started_ms - s->slept_ms : 0;
 
     (void)json_object_set_new(o, "ev", json_string("exited"));
     (void)json_object_set_new(o, "cause", json_string(stk_cause_name(s->end.cause)));
     (void)json_object_set_new(o, "code", json_integer(s->end.code));
     (void)json_object_set_new(o, "final", json_boolean(s->end.final));
     (void)json_object_set_new(o, "note", json_string(s->end.note));
-    (void)json_object_set_new(o, "ran_ms", json_integer(ran));
+    (void)json_object_set_new(o, "ran_ms", json_integer(stk_shim_ran(s)));
     (void)json_object_set_new(o, "ended_us", json_integer(stk_shim_unix_us()));
     stk_command_clean(s);
     if (s->pty)

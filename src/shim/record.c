@@ -109,7 +109,11 @@ json_t *stk_shim_state(const struct stk_shim *s)
     if (s->started)
         (void)json_object_set_new(o, "started", json_integer(s->started_us));
     if (s->limit_at != STK_SHIM_NEVER)
-        (void)json_object_set_new(o, "left_ms", json_integer(s->limit_at - stk_shim_ms()));
+        (void)json_object_set_new(
+            o, "left_ms",
+            json_integer(s->limit_at - (s->asleep ? s->asleep_since : stk_shim_ms())));
+    if (s->started)
+        (void)json_object_set_new(o, "ran_ms", json_integer(stk_shim_ran(s)));
     if (s->memo)
         (void)json_object_set(o, "memo", s->memo);
     add_tasks(s, o);

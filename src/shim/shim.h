@@ -200,6 +200,9 @@ void stk_near_move(struct stk_shim *s); /* its GPUs have changed: binds all proc
 void stk_shim_stop(struct stk_shim *s, enum stk_cause cause);
 void stk_shim_begin_step(struct stk_shim *s, enum stk_step step);
 void stk_shim_on_time(struct stk_shim *s, int64_t now);
+void stk_shim_limit(struct stk_shim *s, int64_t ms); /* it may run so long; 0: for ever */
+void stk_shim_limit_begins(struct stk_shim *s);      /* it runs from now on */
+int64_t stk_shim_ran(const struct stk_shim *s);      /* ms; without its sleep */
 int64_t stk_shim_next_time(const struct stk_shim *s);
 void stk_shim_reap(struct stk_shim *s);
 void stk_shim_decide(struct stk_shim *s, enum stk_cause cause, int code, const char *fmt, ...)

@@ -224,7 +224,7 @@ static int change(const char *word, json_t *changes)
     return -ENOENT;
 }
 
-/* Priority 0 is a hold. Jobs that have started cannot be changed. */
+/* Priority 0 is a hold. Of jobs that have started the time limit can be changed. */
 static int update(struct stk_slurm *s, int argc, char **argv)
 {
     json_t *changes = json_object();
@@ -237,10 +237,11 @@ static int update(struct stk_slurm *s, int argc, char **argv)
         else if (strcasecmp(argv[i], "priority=0") == 0)
             verb = "hold";
         else if ((rc = change(argv[i], changes)) == -ENOENT)
-            rc = stk_slurm_misuse(s->name,
-                                  "update %s is not supported: a job that has not started can get "
-                                  "another TimeLimit, Priority, Nice or JobName",
-                                  stk_words_show(argv[i]).text);
+            rc =
+                stk_slurm_misuse(s->name,
+                                 "update %s is not supported: a job can get another TimeLimit, and "
+                                 "before it has started another Priority, Nice or JobName",
+                                 stk_words_show(argv[i]).text);
         else if (rc < 0)
             rc = stk_slurm_misuse(s->name, "update: %s is not understood",
                                   stk_words_show(argv[i]).text);

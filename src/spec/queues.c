@@ -82,9 +82,10 @@ static int32_t nicer(const struct stk_queue_spec *q, int32_t priority, int32_t n
     return p < q->lowest ? q->lowest : p > q->most ? q->most : (int32_t)p;
 }
 
-static int limit_time(struct stk_spec *s, const struct stk_queue_spec *q, struct stk_err *err)
+static int limit_time(struct stk_spec *s, const struct stk_queue_spec *q, bool beyond,
+                      struct stk_err *err)
 {
-    if (q->job_time == 0)
+    if (q->job_time == 0 || beyond)
         return 0;
     if (s->time_limit > q->job_time)
         return stk_err_set(
@@ -115,5 +116,5 @@ int stk_spec_enqueue(struct stk_spec *s, const struct stk_spec_queues *t, struct
     s->job.priority = nicer(q, s->job.priority, s->nice);
     if (!s->tier_said)
         s->job.tier = q->tier;
-    return rc < 0 ? rc : limit_time(s, q, err);
+    return rc < 0 ? rc : limit_time(s, q, t->beyond, err);
 }

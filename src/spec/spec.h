@@ -91,6 +91,7 @@ struct stk_spec_queues { /* the tables of a site; a count of 0: what is built in
     const struct stk_queue_spec *queues;
     const struct stk_class *classes;
     uint32_t n_queues, n_classes;
+    bool beyond; /* the time limits of queues do not count */
 };
 extern const struct stk_spec_queues stk_spec_standard;
 /* What the job gets from its queue; once. -EINVAL: there is no such queue or class, or its time

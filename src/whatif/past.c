@@ -242,7 +242,10 @@ static int add_names(struct reader *x, const struct one *o, struct stk_trace_job
 static void add_rank(struct reader *x, struct stk_trace_job *j)
 {
     const struct stk_teams *teams = &x->p->world->tenants.teams;
-    struct stk_spec_queues q = {teams->queues, teams->classes, teams->n_queues, teams->n_classes};
+    struct stk_spec_queues q = {.queues = teams->queues,
+                                .classes = teams->classes,
+                                .n_queues = teams->n_queues,
+                                .n_classes = teams->n_classes};
     struct stk_spec s = x->spec; /* its own queue is to be asked once for each job */
 
     if (stk_spec_enqueue(&s, x->p->world->has_tenants ? &q : &stk_spec_standard, NULL) < 0)

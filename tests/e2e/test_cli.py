@@ -168,8 +168,8 @@ def test_a_job_that_has_not_started_can_be_changed(cli):
     job = cli.daemon.job(second)
     assert (job["name"], job["priority"], job["time_limit_s"], job["estimate_s"]) == ("urgent", 600, 7200, 7200.0)
     assert cli.daemon.job(first)["time_limit_s"] == 300
-    out = cli("update", busy, "--time", "2h")
-    assert out.returncode == 1 and "only jobs that have not started can be changed" in out.stderr
+    out = cli("update", busy, "--gpus", "2")
+    assert out.returncode == 1 and "of a job that has, only the time limit can be changed" in out.stderr
     assert cli("update", first).returncode == 2
     assert "priority" in cli("update", first, "--priority", "9999999999").stderr
     array = submit(cli, "--gpus", "4", "--array", "0-2", "--", "true")

@@ -442,6 +442,21 @@ static void engine_start(struct fx *f, const struct stk_event *place)
     note(f, at + stk_speed_time(w->left, speed_of(f, place->job.i)), ev);
 }
 
+int fx_lasts(struct fx *f, uint32_t job, stk_time in_all)
+{
+    struct stk_event ev = {.type = STK_EV_EXITED, .job = {job}, .lease = lease_of(f, job)};
+    int rc = fx_update(f, job, fx_of(f, job)->priority, in_all);
+    stk_time end = fx_of(f, job)->expected_end;
+
+    if (rc < 0 || fx_state(f, job) != STK_JOB_RUNNING)
+        return rc;
+    forget_exit(f, ev.lease, f->now);
+    ev.u.exit.cause = f->work[job].ends;
+    f->work[job].left = end > f->work[job].since ? end - f->work[job].since : 0;
+    note(f, end > f->now ? end : f->now, ev);
+    return 0;
+}
+
 static void engine_stop(struct fx *f, uint32_t job, stk_lease_id lease, enum stk_cause cause,
                         bool sleep)
 {

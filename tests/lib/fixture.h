@@ -116,7 +116,9 @@ int fx_try_submit(struct fx *f, const struct stk_job_spec *spec); /* its result 
 int fx_apply(struct fx *f, const struct stk_event *ev);           /* at ev->at; recorded when 0 */
 int fx_update(struct fx *f, uint32_t job, int32_t priority, stk_time estimate);
 int fx_change(struct fx *f, uint32_t job, const struct stk_job_spec *spec); /* all it asks for */
-int fx_job_event(struct fx *f, enum stk_event_type type, uint32_t job);     /* now, for its lease */
+/* One that runs may run so long in all, and does; its engine ends it then. */
+int fx_lasts(struct fx *f, uint32_t job, stk_time in_all);
+int fx_job_event(struct fx *f, enum stk_event_type type, uint32_t job); /* now, for its lease */
 int fx_exit(struct fx *f, uint32_t job, enum stk_cause cause);
 int fx_place(struct fx *f, uint32_t job, const struct stk_piece *pieces, uint32_t n);
 int fx_node(struct fx *f, uint32_t node, bool up);

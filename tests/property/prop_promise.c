@@ -6,9 +6,10 @@
  * made so far.
  *
  * - A promise moves later, or passes unkept, only with an excuse: since it was made some job of the
- *   pool has outrun its estimate, GPUs were lost or set aside, or a job with a better rank came.
- *   That another job has started is none. Where estimates are right and nothing of that happens
- * there is never an excuse.
+ *   pool has outrun its estimate, GPUs were lost or set aside, a job with a better rank came, or an
+ *   operator let a job that runs run longer. That another job has started is none, nor that a user
+ *   let a job run longer: that is done only where it delays nobody (core/delay.h). Where estimates
+ * are right and nothing of that happens there is never an excuse.
  * - What a reservation will need and lacks does not become more by starts: nobody who is expected
  * to run into its time takes GPUs that it needs.
  * - Estimates that were outrun grow, some fifty times at most: nothing goes on for ever, and every
@@ -21,6 +22,7 @@
 #include <string.h>
 
 #include "core/booking.h"
+#include "core/delay.h"
 #include "lib/fixture.h"
 #include "lib/prop.h"
 
@@ -39,7 +41,9 @@ struct promises {
     uint64_t lacks[STK_MAX_BOOKINGS];
     uint32_t lacks_of[STK_MAX_BOOKINGS]; /* number of the reservation */
     uint32_t n_lacks;
-    uint64_t made, moved, excused, windows; /* so far, to see that something is tested */
+    bool longer; /* an operator let a job run longer since the last turn */
+    /* so far, to see that something is tested */
+    uint64_t made, moved, excused, windows, extended, refused;
 };
 
 static bool has_gpus(const struct stk_job *j)
@@ -167,13 +171,14 @@ static void check_windows(const struct fx *f, struct promises *p, bool excuse)
 static void check(struct fx *f, void *ctx)
 {
     struct promises *p = ctx;
-    const bool late = outran(f, p), excuse = lost(f, p) || late;
+    const bool late = outran(f, p), excuse = lost(f, p) || late || p->longer;
 
     fx_sound(f);
     for (uint32_t i = 0; i < f->s->n_jobs; i++)
         check_job(f, p, i, excuse || p->fragments);
     check_windows(f, p, excuse);
     p->upto = f->n_log;
+    p->longer = false;
     p->sure = f->s->pools[0].plan_sure;
 }
 
@@ -182,7 +187,7 @@ static void check(struct fx *f, void *ctx)
 static char world[96]; /* for messages */
 
 struct worlds {
-    bool conservative, exact, windows, priority, nodes_fail;
+    bool conservative, exact, windows, priority, nodes_fail, longer;
     struct stk_node_spec nodes[MAX_NODES];
     uint32_t n_nodes, gpus;
 };
@@ -201,6 +206,7 @@ static void make(struct worlds *w, struct stk_rng *r)
     w->windows = below(r, 2);
     w->priority = below(r, 3) == 0;
     w->nodes_fail = below(r, 3) == 0;
+    w->longer = below(r, 2);
     /* a plan is one of GPUs that are counted: on one node these are the ones there are */
     w->n_nodes = w->conservative && below(r, 4) ? 1 : 1 + below(r, MAX_NODES);
     for (uint32_t i = 0; i < w->n_nodes; i++) {
@@ -233,6 +239,47 @@ static void submit(const struct worlds *w, struct fx *f, struct stk_rng *r)
         f->work[job].left = spec.terms.limit; /* it is stopped then */
 }
 
+/* Some job that runs; STK_NONE. */
+static uint32_t running(const struct fx *f, struct stk_rng *r)
+{
+    const uint32_t from = below(r, f->s->n_jobs + 1);
+
+    for (uint32_t i = 0; i < f->s->n_jobs; i++)
+        if (fx_state(f, (from + i) % f->s->n_jobs) == STK_JOB_RUNNING)
+            return (from + i) % f->s->n_jobs;
+    return STK_NONE;
+}
+
+/* A job that runs may run for another time: its user's wish, or an operator's. */
+static void change_limit(const struct worlds *w, struct fx *f, struct stk_rng *r)
+{
+    struct promises *p = f->ctx;
+    const uint32_t job = running(f, r);
+    const stk_time all = (stk_time)(1 + below(r, 90)) * STK_SECOND;
+    const bool operators = below(r, 3) == 0 || !w->exact;
+    struct stk_delay d = {0};
+    const struct stk_job *j;
+
+    if (job == STK_NONE)
+        return;
+    j = fx_of(f, job);
+    if (j->started + all < f->now)
+        return;
+    if (!operators && all > j->estimate) {
+        fx_must(
+            stk_core_delays(f->core, f->now, (stk_job_id){job}, j->estimate, all, &d, &f->err) == 0,
+            "whom it delays: %s", f->err.text);
+        p->refused += d.number || d.booking;
+        p->extended += !d.number && !d.booking;
+    }
+    if (d.number || d.booking)
+        return;
+    p->longer |= operators;
+    fx_must(fx_lasts(f, job, all) == 0, "its limit is changed: %s", f->err.text);
+    p->estimate[job] = j->estimate;
+    p->end[job] = j->expected_end;
+}
+
 static void act(const struct worlds *w, struct fx *f, struct stk_rng *r)
 {
     uint32_t what = below(r, 100);
@@ -245,6 +292,8 @@ static void act(const struct worlds *w, struct fx *f, struct stk_rng *r)
         (void)fx_node(f, below(r, w->n_nodes), below(r, 2));
     else if (!w->exact && what < 12)
         (void)fx_cancel(f, below(r, f->s->n_jobs + 1));
+    else if (w->longer && what < 40)
+        change_limit(w, f, r);
     else if (f->s->n_jobs < MAX_JOBS)
         submit(w, f, r);
 }
@@ -269,10 +318,10 @@ static void run(uint64_t seed, struct promises *p)
                                   .n_nodes = w.n_nodes,
                                   .n_pools = 1,
                                   .seed = seed});
-    (void)snprintf(world, sizeof(world), "%s%s%s%s%s, %u nodes,",
-                   w.conservative ? "conservative" : "easy", w.exact ? ", exact" : "",
-                   w.windows ? ", reservations" : "", w.priority ? ", priority" : "",
-                   w.nodes_fail ? ", nodes fail" : "", w.n_nodes);
+    (void)snprintf(
+        world, sizeof(world), "%s%s%s%s%s%s, %u nodes,", w.conservative ? "conservative" : "easy",
+        w.exact ? ", exact" : "", w.windows ? ", reservations" : "", w.priority ? ", priority" : "",
+        w.nodes_fail ? ", nodes fail" : "", w.longer ? ", limits change" : "", w.n_nodes);
     for (uint32_t i = 0; i < MAX_JOBS; i++) {
         p->at[i] = NEVER;
         p->estimate[i] = -1;
@@ -314,9 +363,13 @@ int main(void)
     prop_world = world;
     for (prop_seed = seed; prop_seed < seed + runs; prop_seed++)
         run(prop_seed, &p);
-    (void)printf("%llu promises, %llu moved later with an excuse; %llu looks at reservations\n",
+    (void)printf("%llu promises, %llu moved later with an excuse; %llu looks at reservations; "
+                 "%llu jobs were let run longer, %llu were not\n",
                  (unsigned long long)p.made, (unsigned long long)p.moved,
-                 (unsigned long long)p.windows);
-    fx_must(runs < 50 || (p.made > runs && p.moved > 0 && p.windows > runs), "something is tested");
+                 (unsigned long long)p.windows, (unsigned long long)p.extended,
+                 (unsigned long long)p.refused);
+    fx_must(runs < 50 || (p.made > runs && p.moved > 0 && p.windows > runs &&
+                          p.extended > runs / 4 && p.refused > runs / 4),
+            "something is tested");
     return 0;
 }

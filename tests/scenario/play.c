@@ -177,10 +177,10 @@ static int act(struct play *p, struct stk_loop *loop, const struct scn_step *ste
                struct stk_err *err)
 {
     static const enum stk_event_type types[] = {
-        [SCN_CANCEL] = STK_EV_CANCEL,       [SCN_HOLD] = STK_EV_HOLD,
-        [SCN_RELEASE] = STK_EV_RELEASE,     [SCN_PRIORITY] = STK_EV_UPDATE,
-        [SCN_NODE_DOWN] = STK_EV_NODE_DOWN, [SCN_NODE_UP] = STK_EV_NODE_UP,
-        [SCN_UNRESERVE] = STK_EV_UNRESERVE};
+        [SCN_CANCEL] = STK_EV_CANCEL,   [SCN_HOLD] = STK_EV_HOLD,
+        [SCN_RELEASE] = STK_EV_RELEASE, [SCN_PRIORITY] = STK_EV_UPDATE,
+        [SCN_SAYS] = STK_EV_UPDATE,     [SCN_NODE_DOWN] = STK_EV_NODE_DOWN,
+        [SCN_NODE_UP] = STK_EV_NODE_UP, [SCN_UNRESERVE] = STK_EV_UNRESERVE};
     struct stk_event ev = {.at = now, .type = types[step->verb]};
     const struct stk_state *s = stk_core_state(p->core);
 
@@ -196,9 +196,12 @@ static int act(struct play *p, struct stk_loop *loop, const struct scn_step *ste
             return stk_err_set(err, -EINVAL, "job %s is not there", p->s->job[step->job].name);
         ev.lease = s->jobs[ev.job.i].lease;
     }
-    if (step->verb == SCN_PRIORITY) {
-        ev.u.update.priority = (int32_t)step->number;
-        ev.u.update.estimate = s->jobs[ev.job.i].estimate;
+    if (step->verb == SCN_PRIORITY || step->verb == SCN_SAYS) {
+        const struct stk_job *j = &s->jobs[ev.job.i];
+        const bool says = step->verb == SCN_SAYS;
+
+        ev.u.update.priority = says ? j->priority : (int32_t)step->number;
+        ev.u.update.estimate = says ? step->time : j->estimate;
     }
     if (step->verb == SCN_NODE_DOWN || step->verb == SCN_NODE_UP) {
         if (step->number > s->n_nodes)

@@ -37,6 +37,7 @@ enum scn_verb {
     SCN_HOLD,
     SCN_RELEASE,
     SCN_PRIORITY, /* number */
+    SCN_SAYS,     /* time */
     SCN_NODE_DOWN,
     SCN_NODE_UP,
     SCN_EMPTY,     /* number: the node; 0: the best */

@@ -61,28 +61,38 @@ static int read_empty(struct parser *p)
     return add_step(p, &step);
 }
 
+/* "update JOB priority N", "update JOB says TIME". */
+static int read_update(struct parser *p)
+{
+    struct scn_step step = step_of(p, scn_is(p, 2, "says") ? SCN_SAYS : SCN_PRIORITY);
+
+    if (p->n != 4 || (step.verb == SCN_PRIORITY && !scn_is(p, 2, "priority")))
+        return scn_wrong(p, "expected \"update JOB priority N\" or \"update JOB says TIME\"");
+    if (step.verb == SCN_PRIORITY && (step.number = scn_whole(p->word[3])) < 0)
+        return scn_wrong(p, "not a priority: %.20s", p->word[3]);
+    if (step.verb == SCN_SAYS && !scn_time(p->word[3], &step.time))
+        return scn_wrong(p, "not a time: %.20s", p->word[3]);
+    return job_named(p, 1, &step.job) < 0 ? -EINVAL : add_step(p, &step);
+}
+
 int scn_read_action(struct parser *p)
 {
     static const struct {
         const char *word;
         enum scn_verb verb;
-    } all[] = {{"cancel", SCN_CANCEL},
-               {"hold", SCN_HOLD},
-               {"release", SCN_RELEASE},
-               {"update", SCN_PRIORITY}};
+    } all[] = {{"cancel", SCN_CANCEL}, {"hold", SCN_HOLD}, {"release", SCN_RELEASE}};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         struct scn_step step = step_of(p, all[i].verb);
-        bool update = all[i].verb == SCN_PRIORITY;
 
         if (!scn_is(p, 0, all[i].word))
             continue;
-        if (p->n != (update ? 4U : 2U) || (update && !scn_is(p, 2, "priority")))
-            return scn_wrong(p, "expected \"%s JOB%s\"", all[i].word, update ? " priority N" : "");
-        if (update && (step.number = scn_whole(p->word[3])) < 0)
-            return scn_wrong(p, "not a priority: %.20s", p->word[3]);
+        if (p->n != 2)
+            return scn_wrong(p, "expected \"%s JOB\"", all[i].word);
         return job_named(p, 1, &step.job) < 0 ? -EINVAL : add_step(p, &step);
     }
+    if (scn_is(p, 0, "update"))
+        return read_update(p);
     if (scn_is(p, 0, "node"))
         return read_node(p);
     if (scn_is(p, 0, "empty"))

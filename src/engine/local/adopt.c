@@ -154,6 +154,7 @@ static int take_over(struct stk_local *m, struct folder *d, const struct stk_ado
 
     if (!j || stk_local_keep_spec(j, &a->start) < 0)
         return -ENOMEM;
+    stk_local_limit_keep(j, &a->start);
     j->told_started = a->state == STK_JOB_RUNNING || a->asleep;
     j->stopping = a->state == STK_JOB_STOPPING;
     j->stop = a->stop;
@@ -223,6 +224,7 @@ void stk_local_hello(struct stk_local_job *j)
         end_stray(j);
         return;
     }
+    stk_local_limit_tell(j);
     if (j->where == STK_W_SAVING || j->where == STK_W_RESTORING)
         return; /* stoker-gpu is at work and will say how it goes on */
     if (j->where != STK_W_STOPPING)

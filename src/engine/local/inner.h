@@ -51,6 +51,7 @@ struct stk_run {
     bool begun, started, asleep, exited;
     bool limited; /* 'left' of its time at 'at' */
     stk_time left, at;
+    stk_time ran;   /* how long it had run then, without its sleep */
     stk_time slept; /* Unix time: asleep since */
     int64_t grace_ms;
     struct stk_run_task *tasks;
@@ -108,9 +109,11 @@ struct stk_local_job {
     char sentence[256];
     int64_t kill_at;   /* orphaned and being stopped: ms; 0: not told yet */
     stk_time limit_at; /* orphaned: when its time is over; 0: never */
-    int64_t again_at;  /* no room to resume it: ms when that is tried again; 0: not waiting */
-    int64_t pause_ms;  /* before that */
-    bool child;        /* the shim is a child of this process */
+    bool limit_said;   /* it may run for limit_ms (0: for ever), whatever it was started with */
+    int64_t limit_ms;
+    int64_t again_at; /* no room to resume it: ms when that is tried again; 0: not waiting */
+    int64_t pause_ms; /* before that */
+    bool child;       /* the shim is a child of this process */
     uv_pipe_t *conn;
     uv_process_t *helper; /* stoker-gpu at work for it */
     int helper_runs;      /* how often it has just died without an answer */
@@ -205,6 +208,12 @@ void stk_local_replay_item(void *ctx, const json_t *rec); /* a job: says outcome
 int stk_local_adopt(struct stk_engine *e, stk_time now, const struct stk_adopt *list, uint32_t n,
                     struct stk_err *err);
 void stk_local_hello(struct stk_local_job *j); /* an adopted shim has said where it stands */
+
+/* limit.c */
+void stk_local_update(struct stk_engine *e, stk_time now, const struct stk_start *s);
+void stk_local_limit_keep(struct stk_local_job *j, const struct stk_start *s);
+void stk_local_limit_tell(struct stk_local_job *j);   /* its shim, if that need be told */
+void stk_local_limit_orphan(struct stk_local_job *j); /* it has none any more */
 
 /* orphan.c */
 void stk_local_orphan(struct stk_local_job *j);

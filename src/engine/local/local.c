@@ -344,6 +344,7 @@ static const struct stk_engine_ops local_ops = {
     .name = "local",
     .start = start,
     .stop = stop,
+    .update = stk_local_update,
     .adopt = stk_local_adopt,
     .settle = settle,
     .pump = pump,

@@ -202,6 +202,7 @@ void stk_local_orphan(struct stk_local_job *j)
         j->final_cause = STK_CAUSE_EVICTED;
     if (j->run.limited && !asleep)
         j->limit_at = j->run.at + j->run.left;
+    stk_local_limit_orphan(j);
     (void)snprintf(j->sentence, sizeof(j->sentence),
                    "its supervisor was killed; its processes run on unwatched");
     stk_local_note(j, "its supervisor was killed; waiting until its processes are gone");
@@ -224,7 +225,9 @@ void stk_local_orphan_wake(struct stk_local_job *j)
 {
     signal_members(&j->run, SIGCONT, 0);
     j->run.asleep = false;
+    j->run.at = stk_local_now(j->m);
     if (j->run.limited)
-        j->limit_at = stk_local_now(j->m) + j->run.left;
+        j->limit_at = j->run.at + j->run.left;
+    stk_local_limit_orphan(j);
     stk_local_timer_need(j->m);
 }

@@ -80,6 +80,19 @@ static void apply_shim(struct stk_run *r, const json_t *rec)
     r->grace_ms = json_integer_value(json_object_get(rec, "grace_ms"));
 }
 
+/* Of its time; a record that says how long it has run says all there is. */
+static void apply_limit(struct stk_run *r, const json_t *rec)
+{
+    const json_t *left = json_object_get(rec, "left_ms"), *ran = json_object_get(rec, "ran_ms");
+
+    if (!left && !ran)
+        return;
+    r->limited = left != NULL;
+    r->left = json_integer_value(left) * 1000;
+    r->ran = json_integer_value(ran) * 1000;
+    r->at = json_integer_value(json_object_get(rec, "at"));
+}
+
 void stk_run_apply(struct stk_run *r, const json_t *rec)
 {
     const char *ev = json_string_value(json_object_get(rec, "ev"));
@@ -96,11 +109,7 @@ void stk_run_apply(struct stk_run *r, const json_t *rec)
     copy_path(&r->attach, json_object_get(rec, "attach"));
     if (json_object_get(rec, "started"))
         r->started = true;
-    if (json_object_get(rec, "left_ms")) {
-        r->limited = true;
-        r->left = json_integer_value(json_object_get(rec, "left_ms")) * 1000;
-        r->at = json_integer_value(json_object_get(rec, "at"));
-    }
+    apply_limit(r, rec);
     if (state)
         r->asleep = strcmp(state, "asleep") == 0;
     if (strcmp(ev, "asleep") == 0)

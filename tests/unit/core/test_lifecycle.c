@@ -298,7 +298,7 @@ static int refusal(const struct fx *f, uint32_t job, enum stk_event_type t, int 
 {
     const struct stk_job *j = fx_of(f, job);
 
-    if (t == STK_EV_UPDATE && variant > 0 && j->slept)
+    if (t == STK_EV_UPDATE && variant > 0 && (j->slept || j->lease || j->state == STK_JOB_STOPPING))
         return -EPROTO;
     if (t == STK_EV_ADVISE && !f->s->order->advised)
         return -EINVAL;
