@@ -16,7 +16,7 @@ const minute = (n) => {
     return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}T${two(d.getHours())}:${two(d.getMinutes())}`;
 };
 
-describe("baselines", { timeout: 300000 }, () => {
+describe("baselines", { timeout: 1200000 }, () => {
     let d, b;
     const clean = async () => {
         assert.deepEqual(await b.axe(), []);
@@ -24,14 +24,15 @@ describe("baselines", { timeout: 300000 }, () => {
     };
     const row = (name, page = b.page) => page.locator("table.sides").getByRole("row", { name: new RegExp(`^${name}`) });
     const load = async (n) => {
-        const ids = await d.submitAll(Array.from({ length: n }, (_, i) => ({ name: `train-${i}`, gpus: 2, tenant: "vision", command: ["/bin/sleep", "0.6"] })));
-        await d.ask("POST", `/v1/jobs/${ids[0]}/report`, { step: 300 });
+        const ids = await d.submitAll(Array.from({ length: n }, (_, i) => ({ name: `train-${i}`, gpus: 2, tenant: "vision", command: ["/bin/sleep", "1"], hold: i === 0 })));
+        await d.ask("POST", `/v1/jobs/${ids[0]}/report`, { step: 300 }); // nobody says anything of one that has ended
+        await d.ask("POST", `/v1/jobs/${ids[0]}/release`);
         for (const id of ids) await d.untilState(id, "done");
     };
 
     before(async () => {
         d = await Daemon.start({ gpus: 4, config: CONFIG });
-        await load(5);
+        await load(8);
         b = await open();
         await b.login(d);
     });
@@ -49,10 +50,10 @@ describe("baselines", { timeout: 300000 }, () => {
         await b.page.getByRole("button", { name: "Mark" }).click();
         await b.page.getByText("A name is 1 to 64 letters").waitFor();
         await b.page.getByLabel("name", { exact: true }).fill("narrow");
-        await b.page.getByRole("complementary").getByLabel("from", { exact: true }).fill(minute(-1));
+        await b.page.getByRole("complementary").getByLabel("from", { exact: true }).fill(minute(-60));
         await b.page.getByLabel("note", { exact: true }).fill("two GPUs for vision, first come");
         await b.page.getByRole("button", { name: "Mark" }).click();
-        await b.page.getByRole("heading", { name: "narrow" }).waitFor({ timeout: 60000 });
+        await b.page.getByRole("heading", { name: "narrow" }).waitFor();
         await b.page.getByLabel("name", { exact: true }).fill("narrow");
         await b.page.getByRole("button", { name: "Mark" }).click();
         await b.page.getByText("there is a baseline of this name already").waitFor();
@@ -67,7 +68,7 @@ describe("baselines", { timeout: 300000 }, () => {
         await load(6);
         await b.page.reload();
         await b.page.getByRole("heading", { name: "narrow" }).waitFor();
-        await row("wait, mean").getByText("better").waitFor({ timeout: 60000 });
+        await row("wait, mean").getByText("better").waitFor();
         assert.match(await row("wait, mean").innerText(), /s\s+[\d.]+ s\s+▼ \d+ %\s*better/);
         assert.match(await row("utilization").innerText(), /%/);
         assert.match(await row("steps per GPU-hour").innerText(), /\d/);
@@ -88,8 +89,8 @@ describe("baselines", { timeout: 300000 }, () => {
             await b.page.getByRole("button", { name, exact: true }).click();
             await asked;
         }
-        await b.page.locator(".panel").getByLabel("from", { exact: true }).first().fill("2026-01-01T00:00");
-        await b.page.getByText(/11 jobs that ended; narrow: 5 jobs/).waitFor({ timeout: 60000 });
+        await b.page.locator(".panel").getByLabel("from", { exact: true }).first().fill(minute(-7 * 24 * 60));
+        await b.page.getByText(/14 jobs that ended; narrow: 8 jobs/).waitFor();
         await clean();
     });
 
@@ -100,7 +101,7 @@ describe("baselines", { timeout: 300000 }, () => {
             await v.page.getByRole("heading", { name: "Log in to compare periods" }).waitFor();
             await v.page.goto(`${d.url}/?token=${token}`);
             await v.page.goto(`${d.url}/#/baselines`);
-            await row("wait, mean", v.page).waitFor({ timeout: 60000 });
+            await row("wait, mean", v.page).waitFor();
             for (const name of ["Mark", "Delete", "Add"]) assert.equal(await v.page.getByRole("button", { name, exact: true }).count(), 0, name);
             const status = await v.page.evaluate(async () => (await fetch("/v1/baselines", { method: "POST", body: JSON.stringify({ name: "x", since: 1 }) })).status);
             assert.equal(status, 403);
@@ -116,7 +117,7 @@ describe("baselines", { timeout: 300000 }, () => {
             try {
                 await v.page.goto(d.login);
                 await v.page.goto(`${d.url}/#/baselines/narrow`);
-                await v.page.locator(".changes").waitFor({ timeout: 60000 });
+                await v.page.locator(".changes").waitFor();
                 assert.ok(await v.page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), "no sideways scrolling");
                 assert.deepEqual(await v.axe(), [], view);
                 await v.shot(`baselines-${view}`, { fullPage: true });

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ROOT } from "./daemon.mjs";
+import { PATIENCE_MS, ROOT } from "./daemon.mjs";
 
 const require = createRequire(join(ROOT, "web/package.json"));
 const { chromium } = require("playwright-core");
@@ -23,7 +23,8 @@ export const VIEWS = {
 /** A browser with an empty profile. view: one of VIEWS. */
 export async function open(view = VIEWS.light) {
     const profile = mkdtempSync(join(tmpdir(), "stk-chromium-"));
-    const context = await chromium.launchPersistentContext(profile, { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS, headless: true, ...view });
+    const context = await chromium.launchPersistentContext(profile, { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS, headless: true, timeout: PATIENCE_MS, ...view });
+    context.setDefaultTimeout(PATIENCE_MS);
     const page = context.pages()[0] ?? (await context.newPage());
     const said = [], asked = [];
     page.on("console", (m) => ["error", "warning"].includes(m.type()) && said.push(`${m.type()}: ${m.text()}`));

@@ -14,19 +14,29 @@ import { fileURLToPath } from "node:url";
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 export const BUILD = process.env.STOKER ? dirname(process.env.STOKER) : join(ROOT, "build");
 
+/** How long what must come may take: longer than anything takes, on a machine that others use too. Only what never comes takes longer. */
+export const PATIENCE_MS = 240000;
+
+const FIRST_PORT = 18000, PORTS = 14000;
+
 export class Daemon {
     static async start(options = {}) {
         const d = new Daemon();
         d.folder = mkdtempSync(join(tmpdir(), "stk-web-"));
         d.socket = join(d.folder, "s.sock");
         d.options = options;
-        d.port = 0;
         writeFileSync(join(d.folder, "stoker.yaml"), options.config ?? "");
-        await d.run();
-        return d;
+        for (let left = 20; ; left--) {
+            d.port = FIRST_PORT + Math.floor(Math.random() * PORTS);
+            try {
+                return await d.run();
+            } catch (e) {
+                if (left === 0 || !/Address already in use/.test(e.message)) throw e;
+            }
+        }
     }
 
-    /** Starts it; after the first time on the same port, so that a browser finds it again. */
+    /** Starts it; after the first time on the same port, so that a browser finds it again: so it is none that the kernel gives to anybody who connects meanwhile. */
     run() {
         const args = ["--state", join(this.folder, "state"), "--socket", this.socket, "--listen", `127.0.0.1:${this.port}`, "--config", join(this.folder, "stoker.yaml")];
         if (this.options.gpus !== undefined) args.push("--virtual-gpus", String(this.options.gpus));
@@ -84,7 +94,7 @@ export class Daemon {
         return (await this.ask("POST", "/v1/jobs", { jobs: jobs.map((j) => ({ workdir: this.folder, ...j })) })).ids;
     }
 
-    async until(what, say = "what was waited for", ms = 60000) {
+    async until(what, say = "what was waited for", ms = PATIENCE_MS) {
         const end = Date.now() + ms;
         for (;;) {
             const x = await what();

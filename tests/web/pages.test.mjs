@@ -20,7 +20,7 @@ tenants:
 `;
 const STOKER = process.env.STOKER ?? join(ROOT, "build/stoker");
 
-describe("pages", { timeout: 300000 }, () => {
+describe("pages", { timeout: 1200000 }, () => {
     let d, b, loud, big;
     const clean = async () => {
         assert.deepEqual(await b.axe(), []);
@@ -70,7 +70,7 @@ describe("pages", { timeout: 300000 }, () => {
         await go("queue");
         const row = b.page.getByRole("row", { name: /everything/ });
         await row.getByText("needs 8 GPUs").waitFor();
-        assert.match(await row.innerText(), /\b\d+ (h|min)/, "when it is expected to start");
+        await row.locator(".when").getByText(/\b\d+ (h|min)/).waitFor(); // when it is expected to start
         await row.getByRole("button", { name: "What would help?" }).click();
         await b.page.getByText("Who has what it needs").waitFor();
         await b.page.getByText("What would start it now").waitFor();
@@ -136,7 +136,7 @@ describe("pages", { timeout: 300000 }, () => {
         writeFileSync(join(d.folder, "quiet"), "");
         await b.page.locator(".log").getByText("last words").waitFor();
         await b.page.getByText("GPU-hours").waitFor();
-        await b.page.locator(".plot canvas").first().waitFor({ timeout: 60000 }); // the first measurements
+        await b.page.locator(".plot canvas").first().waitFor(); // the first measurements
         await clean();
         await b.shot("job-light", { fullPage: true });
         await b.page.getByRole("button", { name: "Cancel" }).click();
@@ -162,7 +162,7 @@ describe("pages", { timeout: 300000 }, () => {
         await row.getByRole("button", { name: "speech" }).click();
         await b.page.getByRole("heading", { name: "speech over time" }).waitFor();
         await b.page.getByText("Who lends to whom").waitFor();
-        await b.page.locator(".plot canvas").first().waitFor({ timeout: 60000 });
+        await b.page.locator(".plot canvas").first().waitFor();
         await clean();
         await b.shot("tenants-light", { fullPage: true });
     });
@@ -170,6 +170,7 @@ describe("pages", { timeout: 300000 }, () => {
     it("Usage: when, by whom, and what could be better", async () => {
         await go("usage");
         await b.page.getByRole("heading", { name: "Hour by weekday" }).waitFor();
+        await b.page.locator(".heat tbody td").nth(7 * 24 - 1).waitFor();
         assert.equal(await b.page.locator(".heat tbody td").count(), 7 * 24);
         await b.page.getByRole("heading", { name: "What could be better" }).waitFor();
         await b.page.getByRole("button", { name: "Given" }).click();
@@ -227,7 +228,7 @@ describe("pages", { timeout: 300000 }, () => {
             await v.page.locator(".toast.bad").waitFor();
             assert.match(await v.page.locator(".toast.bad").innerText(), new RegExp(`Job ${big}: .*(yours|root)`));
             await v.page.goto(`${d.url}/#/cluster`);
-            await v.page.locator(".gpus canvas").click({ position: { x: 30, y: 40 } });
+            await v.page.getByRole("img", { name: /^8 GPUs\./ }).click({ position: { x: 30, y: 40 } });
             await v.page.getByRole("heading", { name: "GPU 0" }).waitFor();
             assert.equal(await v.page.getByRole("button", { name: /Drain/ }).count(), 0, "only operators are offered to drain");
             assert.equal((await d.get(`/v1/jobs/${big}`)).state, "waiting");
@@ -239,7 +240,7 @@ describe("pages", { timeout: 300000 }, () => {
 
     it("lets an operator drain a GPU", async () => {
         await go("cluster");
-        await b.page.locator(".gpus canvas").click({ position: { x: 30, y: 40 } });
+        await b.page.getByRole("img", { name: /^8 GPUs\./ }).click({ position: { x: 30, y: 40 } });
         await b.page.getByRole("button", { name: "Drain this GPU" }).click();
         await b.page.getByText("GPU 0 takes no new jobs").first().waitFor();
         await b.page.getByRole("button", { name: "Use it again" }).click();

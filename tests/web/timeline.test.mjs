@@ -38,7 +38,7 @@ async function show(d, b, says) {
     await b.page.locator(`${canvas}[aria-label*="${says}"]`).waitFor();
 }
 
-describe("timeline", { timeout: 300000 }, () => {
+describe("timeline", { timeout: 1200000 }, () => {
     it("has past, present and forecast on the GPUs of each node", () => world("3x4", async (d, b) => {
         const first = await d.submit({ name: "smoke", gpus: 4, tenant: "vision", command: ["/bin/true"], time_limit_s: 600 });
         await d.untilState(first, "done");
@@ -54,7 +54,7 @@ describe("timeline", { timeout: 300000 }, () => {
         assert.ok((await d.get(`/v1/jobs/${small}`)).start_pieces[0].gpu_indices.length === 2);
         await show(d, b, "1 have ended, 3 run, 2 are expected");
         const nodes = (await d.get("/v1/nodes")).nodes.map((n) => n.name), at = nodes.indexOf(on.node) * 4;
-        for (let g = 0; g < 4; g++) assert.match(await expectedOn(b.page, at + g), new RegExp(`^next .*\\(job ${next}\\) on ${on.node} ${g}: expected`));
+        for (let g = 0; g < 4; g++) await d.until(async () => new RegExp(`^next .*\\(job ${next}\\) on ${on.node} ${g}: expected`).test(await expectedOn(b.page, at + g)), `it is expected on ${on.node} ${g}`);
         assert.deepEqual(await b.axe(), []);
         await b.page.mouse.move(0, 0);
         await b.shot("timeline-nodes", { fullPage: true });
@@ -62,6 +62,15 @@ describe("timeline", { timeout: 300000 }, () => {
         await b.page.getByRole("row", { name: /next/ }).getByText(`on ${on.node} 0-3`).waitFor();
         await b.page.goto(`${d.url}/#/job/${next}`);
         await b.page.getByText(`probably on ${on.node} 0-3`).waitFor();
+    }));
+
+    it("has what happened while another page was open", () => world(2, async (d, b) => {
+        await b.login(d);
+        const id = await d.submit({ name: "meanwhile", gpus: 1, tenant: "vision", command: ["/bin/true"] });
+        await b.page.getByText(`job ${id} has completed`).waitFor();
+        await b.page.goto(`${d.url}/#/queue`);
+        await b.page.getByRole("button", { name: "Timeline" }).click();
+        await b.page.locator(`${canvas}[aria-label*="1 have ended"]`).waitFor();
     }));
 
     it("has a row for every node of a cluster, to be scrolled", () => world("40x8", async (d, b) => {
@@ -74,8 +83,7 @@ describe("timeline", { timeout: 300000 }, () => {
         const nodes = (await d.get("/v1/nodes")).nodes.map((n) => n.name), row = nodes.indexOf(j.start_pieces[1].node), lanes = b.page.locator(".lanes");
         await b.page.locator(`${canvas}[aria-label*="3 run, 1 are expected"]`).waitFor();
         await lanes.evaluate((e, y) => (e.scrollTop = y), row * ROW - 100);
-        await b.page.waitForTimeout(200);
-        assert.match(await expectedOn(b.page, row, await lanes.evaluate((e) => e.scrollTop)), new RegExp(`^afterwards .* on ${nodes[row]}: expected`));
+        await d.until(async () => new RegExp(`^afterwards .* on ${nodes[row]}: expected`).test(await expectedOn(b.page, row, await lanes.evaluate((e) => e.scrollTop))), `it is expected on ${nodes[row]}`);
         await b.page.mouse.move(0, 0);
         await b.shot("timeline-cluster", { fullPage: true });
         assert.deepEqual(await b.axe(), []);

@@ -32,14 +32,14 @@ exec ${BUILD}/stoker-whatif "$@"
 `, { mode: 0o755 });
 }
 
-describe("what if", { timeout: 300000 }, () => {
+describe("what if", { timeout: 1200000 }, () => {
     let d, b, bin;
     const clean = async () => {
         assert.deepEqual(await b.axe(), []);
         assert.deepEqual(b.said, []);
     };
     const go = (hash) => b.page.goto(`${d.url}/#/${hash}`);
-    const answered = (page = b.page) => page.locator("table.sides").waitFor({ timeout: 60000 });
+    const answered = (page = b.page) => page.locator("table.sides").waitFor();
     const row = (name, page = b.page) => page.locator("table.sides").getByRole("row", { name: new RegExp(`^${name}`) });
 
     before(async () => {
@@ -63,7 +63,7 @@ describe("what if", { timeout: 300000 }, () => {
     it("asks with another policy, more nodes and another quota, and shows both sides", async () => {
         await b.page.getByRole("link", { name: "What if" }).click();
         await b.page.getByRole("button", { name: "24 h" }).click();
-        await b.page.locator(".picture canvas").waitFor({ timeout: 60000 });
+        await b.page.locator(".picture canvas").waitFor();
         await b.page.getByText(/starts?, \d+ ends? of jobs/).waitFor();
         await clean();
         await b.shot("whatif-form-light", { fullPage: true });
@@ -89,6 +89,7 @@ describe("what if", { timeout: 300000 }, () => {
         assert.match(await row("GPUs").innerText(), /8\s+8\s+12/);
         await row("fairness \\(Jain\\)").waitFor();
         await b.page.getByRole("region", { name: "By tenant" }).getByRole("row", { name: /^vision 6/ }).waitFor();
+        await b.page.locator(".plot canvas").nth(1).waitFor();
         assert.equal(await b.page.locator(".plot canvas").count(), 2);
         await clean();
         await b.shot("whatif-answer-light", { fullPage: true });
@@ -107,6 +108,7 @@ describe("what if", { timeout: 300000 }, () => {
         await answered();
         const table = b.page.getByRole("region", { name: "Variants" }).locator("table");
         await table.getByRole("row", { name: /^policy easy this one/ }).waitFor();
+        await table.locator("tbody tr").nth(2).waitFor();
         assert.equal(await table.locator("tbody tr").count(), 3);
         await table.getByRole("row", { name: /^no limit for vision .*\(best\)/ }).waitFor();
         await clean();
@@ -169,7 +171,7 @@ describe("what if", { timeout: 300000 }, () => {
         await b.page.getByRole("button", { name: "Forget changes" }).click();
         await b.page.getByLabel("machines it ran on").fill("");
         await b.page.getByRole("button", { name: "Run", exact: true }).click();
-        await b.page.getByText("It could not be answered.").waitFor({ timeout: 60000 });
+        await b.page.getByText("It could not be answered.").waitFor();
         assert.match(await b.page.locator(".refused").innerText(), /import/);
         await clean();
     });
@@ -241,7 +243,7 @@ describe("what if", { timeout: 300000 }, () => {
     });
 });
 
-describe("what if, over two weeks that were measured (tests/lib/past.py)", { timeout: 300000 }, () => {
+describe("what if, over two weeks that were measured (tests/lib/past.py)", { timeout: 1200000 }, () => {
     let d, b;
     before(async () => {
         d = await Daemon.start({ gpus: 4, config: "tenants:\n  - {name: vision, users: [root]}\n  - {name: speech, users: [root]}\n" });
@@ -273,7 +275,7 @@ describe("what if, over two weeks that were measured (tests/lib/past.py)", { tim
         await b.page.getByLabel(/More, or fewer, nodes of 4/).fill("1");
         await b.page.getByRole("button", { name: "30 days" }).click();
         await b.page.getByRole("button", { name: "Run", exact: true }).click();
-        await b.page.locator("table.sides").waitFor({ timeout: 60000 });
+        await b.page.locator("table.sides").waitFor();
         assert.deepEqual(await b.axe(), []);
         assert.deepEqual(b.said, []);
         await b.shot("whatif-past-answer-light", { fullPage: true });

@@ -5,13 +5,14 @@
 // the nodes it touches (a job that ends: the nodes it was on); only those rows are asked for again. So
 // a change costs a small answer, however large the cluster is.
 import { Cluster, Gpu, get, Node, pages } from "./api";
-import type { Event } from "./live";
+import { type Event, link } from "./live";
 import { Cell, Pace } from "./store";
 
 const PAGE = 1000; // rows that the daemon gives at once
 const NEAR = 64; // ranges closer than this are asked for as one
 const MANY = 10; // more ranges than this: whole pages
 const GAP_MS = 100, DUTY = 3;
+const AGAIN_MS = 1000; // after an answer that did not come
 const MEASURE_MS = 2000;
 
 export interface Machine extends Node { first: number } // its first row
@@ -35,6 +36,10 @@ export class Grid {
     private timer: number | undefined;
     private measured: number | undefined;
     private rolling = 0;
+
+    constructor() {
+        link.follow(() => link.value.state === "live" && this.dirty.size && this.soon());
+    }
 
     private index(): void {
         this.onJob.clear();
@@ -143,7 +148,8 @@ export class Grid {
     }
 
     private async refresh(): Promise<void> {
-        const began = performance.now(), ranges = this.ranges(), other = [...this.other];
+        const began = performance.now(), ranges = this.ranges(), asked = [...this.dirty], other = [...this.other];
+        let failed = false;
         this.busy = true;
         this.dirty.clear();
         this.other.clear();
@@ -155,10 +161,14 @@ export class Grid {
             this.index();
             for (const j of this.meanwhile) for (const m of this.onJob.get(j) ?? []) this.dirty.add(m);
             this.version.set(this.version.value + 1);
-        } catch { /* the stream notices that the daemon is gone; what it missed comes again */ }
+        } catch { // events that were heard of do not come again: asked once more, when the stream says that the daemon is there
+            failed = true;
+            for (const m of asked) this.dirty.add(m);
+            for (const m of other) this.other.add(m);
+        }
         this.meanwhile.clear();
         this.busy = false;
-        this.due = this.pace.next(performance.now() - began);
-        if (this.dirty.size) this.soon();
+        this.due = failed ? performance.now() + AGAIN_MS : this.pace.next(performance.now() - began);
+        if (this.dirty.size && (!failed || link.value.state === "live")) this.soon();
     }
 }

@@ -3,7 +3,7 @@
 // back; what happens later is added as it comes.
 import type { Event } from "./live";
 import { Cell } from "./store";
-import { listeners, now, session } from "./world";
+import { heard, listeners, now } from "./world";
 
 export interface Stay { job: number; node: string; gpus: number[]; from: number; to: number | null; how?: string } // to: null: still there
 
@@ -14,9 +14,10 @@ export class Past {
     stays: Stay[] = [];
     private open = new Map<number, Stay[]>();
     private stop = new AbortController();
+    private news: Event[] | null = []; // what happened while the stream was read; null: it has been
 
     begin(): void {
-        const seq = session.value?.health.seq ?? 0;
+        const seq = heard();
         listeners.add(this.take);
         void this.read(Math.max(0, seq - BACK), seq);
     }
@@ -27,7 +28,8 @@ export class Past {
     }
 
     private take = (e: Event): void => {
-        if (this.add(e)) this.version.set(this.version.value + 1);
+        if (this.news) this.news.push(e);
+        else if (this.add(e)) this.version.set(this.version.value + 1);
     };
 
     private add(e: Event): boolean {
@@ -78,6 +80,8 @@ export class Past {
             await reader?.cancel();
         } catch { /* what is known is shown */ }
         window.clearTimeout(timer);
+        for (const e of this.news ?? []) if (!e.seq || e.seq > last) this.add(e);
+        this.news = null;
         this.stays = this.stays.filter((s) => (s.to ?? now()) > now() - 7 * 86400);
         this.version.set(this.version.value + 1);
     }

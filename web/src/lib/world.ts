@@ -75,7 +75,7 @@ function everything(): void {
 
 const stream = new Stream({ event: happened, gap: everything, refused: () => void begin() });
 
-let poll: number | undefined;
+let poll: number | undefined, later: number | undefined;
 
 /** Without a login: the glance, again and again. */
 async function glance(): Promise<void> {
@@ -88,32 +88,46 @@ async function glance(): Promise<void> {
     }
 }
 
+/** The last event that was heard of. */
+export function heard(): number {
+    return Math.max(stream.last, session.value?.health.seq ?? 0);
+}
+
+let begun = 0;
+
+/** Anew: at first, when somebody logs in or out, when a token is no longer good. One that was under way ends without a word. */
 export async function begin(): Promise<void> {
+    const mine = ++begun, over = () => mine !== begun;
     stream.stop();
     window.clearInterval(poll);
+    window.clearTimeout(later);
     grid.measure(false);
     try {
         const health = await get<Health>("/v1/health");
+        if (over()) return;
         skew.s = health.now - Date.now() / 1000;
         unreachable.set(null);
         session.set({ health, asked: false });
         if (!health.you) {
             await glance();
+            if (over()) return;
             poll = window.setInterval(() => document.hidden || void glance(), POLL_MS);
             return;
         }
         await grid.load();
+        if (over()) return;
         grid.measure(!health.virtual);
         stream.start(health.seq);
         jobs.touch();
         tenants.touch();
     } catch (e) {
+        if (over()) return;
         if (e instanceof Refusal && e.status === 401) { // not on this machine: nothing is seen without a login
             session.set({ health: { status: "ok", trouble: null, version: "", policy: "", now: now(), up_s: 0, seq: 0, jobs: 0, virtual: false }, asked: true });
             return;
         }
         unreachable.set((e as Error).message);
-        window.setTimeout(() => void begin(), 2000);
+        later = window.setTimeout(() => void begin(), 2000);
     }
 }
 
