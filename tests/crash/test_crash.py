@@ -23,6 +23,7 @@ import time
 
 import pytest
 from daemon import SANITIZED, STOKER, Daemon
+from patience import PATIENCE_S
 
 RUNS = int(os.environ.get("STOKER_RUNS", "50"))
 SEED = int(os.environ.get("STOKER_SEED", "1"))
@@ -184,7 +185,7 @@ class Run:
                 for _ in range(self.r.randrange(5, 25)):
                     self.step()
             except Gone:
-                self.d.process.wait(30)
+                self.d.process.wait(PATIENCE_S)
                 self.deaths += 1
             self.end_life()
         self.start(crash=False)
@@ -196,7 +197,7 @@ class Run:
 
     def finish(self):
         self.check_fixed()
-        until = time.monotonic() + 120
+        until = time.monotonic() + PATIENCE_S
         while left := self.living():
             assert time.monotonic() < until, f"jobs never ended: {left}"
             for j in left:

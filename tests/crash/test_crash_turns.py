@@ -5,18 +5,35 @@ something outside it, so also in the middle of a switch. Never do two run at onc
 STOKER_RUNS: how many runs (default 3; of a soak the hundredth part of what it says). STOKER_SEED: the first seed.
 """
 import contextlib
+import itertools
 import os
 import pathlib
 import threading
 import time
 
 import pytest
+from patience import PATIENCE_S
 from test_crash import COUNTS, Gone, Run
 from turns import counts, read, turns
 
 RUNS = max(3, int(os.environ.get("STOKER_RUNS", "3")) // 100)
 SEED = int(os.environ.get("STOKER_SEED", "1"))
 JOBS, STEPS = 3, 120
+
+
+def at_work(pid):
+    """None: it is stopped, or no more. Else what is another as soon as it has been: how often it was switched to."""
+    with contextlib.suppress(OSError):
+        words = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+        if not words["Name"].startswith("stoker") and words["State"][0] not in "TtZX":
+            return words["voluntary_ctxt_switches"], words["nonvoluntary_ctxt_switches"]
+    return None
+
+
+def at_once(one, other):
+    """True: the other was not stopped at some instant in which this one was not."""
+    before = at_work(one)
+    return before is not None and at_work(other) is not None and at_work(one) == before
 
 
 class Watch(threading.Thread):
@@ -26,22 +43,12 @@ class Watch(threading.Thread):
         super().__init__(daemon=True)
         self.d, self.over, self.looks, self.both = d, False, 0, []
 
-    def awake(self):
-        found = set()
-        for pid, job in self.d.processes().items():
-            with contextlib.suppress(OSError):
-                stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-                name, state = stat[stat.index("(") + 1:stat.rindex(")")], stat[stat.rindex(")") + 2]
-                if not name.startswith("stoker") and state not in "TtZX":
-                    found.add(job)
-        return found
-
     def run(self):
         while not self.over:
-            first = self.awake()
-            if len(first) > 1:  # not at one instant: one may have gone to sleep before the other was looked at
-                still = first & self.awake() & self.awake()
-                self.both += [sorted(still)] if len(still) > 1 else []
+            awake = {pid: job for pid, job in self.d.processes().items() if at_work(pid)}
+            for one, other in itertools.combinations(awake, 2):  # not at one instant: one may have gone to sleep before the other was looked at
+                if awake[one] != awake[other] and any(at_once(one, other) for _ in range(20)):
+                    self.both.append((awake[one], awake[other]))
             self.looks += 1
             time.sleep(0.01)
 
@@ -65,7 +72,7 @@ class Turns(Run):
 
     def come_back(self):
         if self.d.process:
-            self.d.process.wait(30)  # it is gone, and may not be buried yet
+            self.d.process.wait(PATIENCE_S)  # it is gone, and may not be buried yet
         while not self.start(crash=self.deaths < 12):
             pass
         self.deaths += 1
@@ -83,13 +90,13 @@ class Turns(Run):
         watch.start()
         try:
             self.submit_all()
-            end = time.monotonic() + 120
+            end = time.monotonic() + PATIENCE_S
             while True:
                 with contextlib.suppress(Gone):  # it may die under either question, also when all jobs have ended
                     if not self.living():
                         records = self.ended()
                         break
-                assert time.monotonic() < end, self.living()
+                assert time.monotonic() < end, self.jobs
                 if not self.d.alive():
                     self.come_back()
                 time.sleep(self.r.random() * 0.1)

@@ -9,6 +9,7 @@ import time
 
 import pytest
 from daemon import STOKER, STOKERD, Daemon
+from patience import until
 
 pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="there is no stokerd")
 
@@ -17,14 +18,6 @@ pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="there is no stoker
 def daemon(tmp_path):
     with Daemon(tmp_path, gpus=4) as d:
         yield d
-
-
-def until(what, timeout=60):
-    end = time.monotonic() + timeout
-    while not (value := what()):
-        assert time.monotonic() < end, "that never happened"
-        time.sleep(0.02)
-    return value
 
 
 def batch(daemon, items, script, **more):

@@ -3,10 +3,10 @@
 import json
 import re
 import subprocess
-import time
 
 import pytest
 from daemon import STOKER, Daemon
+from patience import until
 
 SLEEP = ["/bin/sleep", "1000"]
 
@@ -47,11 +47,9 @@ def test_who_has_saved_its_work_goes_first(daemon):
     d = daemon
     saved, other = low(d, suspend="never"), low(d, suspend="never")  # of equals the later one would go
     runs(d, saved, other)
-    before, until = d.get("/v1/health")["seq"], time.monotonic() + 60
+    before = d.get("/v1/health")["seq"]
     stoker(d, "checkpointed", env={"STOKER_JOB_ID": str(saved)})
-    while d.get("/v1/health")["seq"] == before:  # an event, and nobody else says anything
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    until(lambda: d.get("/v1/health")["seq"] != before)  # an event, and nobody else says anything
     runs(d, high(d))
     assert state(d, saved) == "waiting" and state(d, other) == "running"
 
@@ -85,10 +83,7 @@ def test_a_job_is_warned_saves_and_is_queued_again(tmp_path):
         job = d.submit(command=["/bin/sh", "-c", f"trap 'echo saved >> {marks}; exit 0' USR1; echo run $STOKER_RESTARTS >> {marks}; while :; do sleep 0.1; done"],
                        gpus=1, queue="preemptible", signal={"signal": "USR1", "seconds": 60})
         runs(d, job)
-        until = time.monotonic() + 60
-        while not marks.exists():  # its trap is set
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        until(marks.exists)  # its trap is set
         other = high(d)
         runs(d, other)
         assert state(d, job) == "waiting" and d.job(job)["preemptions"] == 1
@@ -186,10 +181,7 @@ def test_a_node_is_emptied_for_maintenance(nodes):
     assert f"node {first} would be empty" in text and re.search(r"fragmentation \d+% -> \d+%", text), text
     assert node(d, a) == first and d.job(a)["restarts"] == 0  # nothing was done
     assert f"node {first} takes no new jobs" in stoker(d, "defrag", "--empty", first)
-    until = time.monotonic() + 60
-    while first in (node(d, a), node(d, b)) or not all(state(d, j) == "running" for j in (a, b)):
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    until(lambda: first not in (node(d, a), node(d, b)) and all(state(d, j) == "running" for j in (a, b)))
     assert {m["id"]: m["to"] for m in plan["moves"]} == {j: node(d, j) for j in (a, b)}
     assert (d.job(a)["restarts"], d.job(c)["restarts"]) == (1, 0) and d.job(a)["preemptions"] == 0
     row = {n["name"]: n for n in d.get("/v1/nodes")["nodes"]}[first]

@@ -465,10 +465,10 @@ def test_a_move_names_both_gpus(world):
 @pytest.mark.parametrize("step", ["lock", "checkpoint"])
 def test_a_driver_that_hangs_in_suspend_is_told_and_locks_are_undone(world, step):
     a, b = world.process(0, 500), world.process(0, 600)
-    answer = world.ask("suspend", "--lock-timeout-ms", 50, "--timeout-ms", 300, a, b, code=1,
+    answer = world.ask("suspend", "--lock-timeout-ms", 50, "--timeout-ms", 3000, a, b, code=1,  # what does not hang has time enough
                        STOKER_FAKE_FAIL=f"{step}:{b}:hang")
     assert answer["ok"] is False
-    assert answer["why"].startswith("the driver did not answer within 0.3") or step != "checkpoint"
+    assert answer["why"].startswith("the driver did not answer within 3") or step != "checkpoint"
     assert f"({step} of process {b})" in answer["why"]
     assert world.state(b) == "running"
     if step == "lock":

@@ -4,10 +4,10 @@ import contextlib
 import json
 import os
 import subprocess
-import time
 
 import pytest
 from daemon import STOKER, STOKERD, Daemon
+from patience import until
 
 FAKES = STOKER.resolve().parent / "tests" / "lib"
 pytestmark = pytest.mark.skipif(not STOKERD.exists() or not (FAKES / "libnvidia-ml.so.1").exists(), reason="not built with tests")
@@ -34,12 +34,8 @@ class World:
     def gpu(self, index):
         return self.daemon.get("/v1/gpus")["gpus"][index]
 
-    def until_gpu(self, index, what, timeout=30):
-        end = time.monotonic() + timeout
-        while not what(g := self.gpu(index)):
-            assert time.monotonic() < end, g
-            time.sleep(0.05)
-        return g
+    def until_gpu(self, index, what):
+        return until(lambda: what(g := self.gpu(index)) and g, say=lambda: self.gpu(index))
 
 
 @pytest.fixture
@@ -196,7 +192,7 @@ def test_a_job_on_a_gpu_that_is_not_its_own_is_told_so(world):
 
 
 def test_a_gpu_that_is_well_again_is_used_again(world):
-    w = world(", quiet: 2")
+    w = world(", quiet: 15")
     with w.daemon as d:
         w.until_gpu(0, free)
         d.wait(d.submit(**fails(w, 62)))
@@ -229,7 +225,4 @@ def test_a_job_with_idle_gpus_is_warned(world):
     with w.daemon as d:
         w.until_gpu(0, free)
         n = d.submit(command=["/bin/sh", "-c", "while :; do :; done"], gpus=1, idle={"warn_s": 1, "below_pct": 50})
-        end = time.monotonic() + 30
-        while "warning" not in d.job(n):
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        until(lambda: "warning" in d.job(n))

@@ -10,6 +10,7 @@ import time
 
 import pytest
 from daemon import STOKER, STOKERD, Daemon
+from patience import until
 
 pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="there is no stokerd")
 SLEEP = ["/bin/sleep", "1000"]
@@ -19,14 +20,6 @@ SLEEP = ["/bin/sleep", "1000"]
 def daemon(tmp_path):
     with Daemon(tmp_path, gpus=2) as d:
         yield d
-
-
-def until(what, timeout=60):
-    end = time.monotonic() + timeout
-    while not (value := what()):
-        assert time.monotonic() < end, "that never happened"
-        time.sleep(0.05)
-    return value
 
 
 def state_of(daemon, number):

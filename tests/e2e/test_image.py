@@ -18,6 +18,7 @@ import time
 
 import pytest
 from daemon import STOKER, Daemon
+from patience import until
 
 PROGRAMS = ("sh", "cat", "id", "ls", "sleep", "stat", "head", "tail", "true", "env")
 UNIFIED = pathlib.Path("/sys/fs/cgroup/unified")
@@ -68,18 +69,15 @@ class Machine:
 
     def done(self, text, **job):
         number = self.sh(text, **job)
-        return self.daemon.wait(number, 120), self.daemon.log(number)
+        return self.daemon.wait(number), self.daemon.log(number)
 
     def containers(self):
         return subprocess.run([self.podman, "ps", "--all", "--noheading"], capture_output=True, text=True,
                               check=True).stdout
 
-    def log_with(self, number, text, timeout=60):
+    def log_with(self, number, text):
         self.daemon.until(number, "running")
-        end = time.monotonic() + timeout
-        while text not in (log := self.daemon.log(number)):
-            assert time.monotonic() < end, log
-            time.sleep(0.05)
+        self.daemon.log_with(number, text)
 
 
 @pytest.fixture(scope="module")
@@ -161,10 +159,7 @@ def test_cancel_ends_what_is_inside_at_once(machine, text):
     machine.daemon.post(f"/v1/jobs/{number}/cancel")
     assert machine.daemon.wait(number)["cause"] == "cancelled"
     assert machine.containers() == ""
-    end = time.monotonic() + 30  # its supervisor tells the end and is gone a moment later
-    while machine.daemon.processes() and time.monotonic() < end:
-        time.sleep(0.05)
-    assert machine.daemon.processes() == {}
+    until(lambda: not machine.daemon.processes())  # its supervisor tells the end and is gone a moment later
 
 
 def test_cancel_leaves_time_to_a_program_that_handles_sigterm(machine):
@@ -191,7 +186,7 @@ def test_cancel_while_podman_is_on_its_way(machine):
         machine.daemon.until(number, "running")
         time.sleep(pause)
         machine.daemon.post(f"/v1/jobs/{number}/cancel")
-        assert machine.daemon.wait(number, 120)["cause"] == "cancelled"
+        assert machine.daemon.wait(number)["cause"] == "cancelled"
         assert machine.containers() == ""
 
 
@@ -260,10 +255,7 @@ def test_a_killed_shim_leaves_nothing_behind(machine):
     os.kill(pid, signal.SIGKILL)
     machine.daemon.post(f"/v1/jobs/{number}/cancel")
     assert machine.daemon.wait(number)["state"] == "done"
-    end = time.monotonic() + 30
-    while machine.containers() and time.monotonic() < end:  # conmon cleans up, and nobody waits for it
-        time.sleep(0.1)
-    assert machine.containers() == ""
+    until(lambda: not machine.containers())  # conmon cleans up, and nobody waits for it
 
 
 def test_its_memory_is_limited_by_the_jobs_cgroup(machine):

@@ -6,6 +6,7 @@ import time
 
 import pytest
 from daemon import STOKER, Daemon
+from patience import until
 
 # In force at any time: it begins every midnight and lasts longer than a day.
 ALWAYS = {"name": "boost", "when": "0 0 * * *", "until": "30h", "zone": "Europe/Berlin", "then": [{"kind": "train", "priority": "+300"}]}
@@ -38,13 +39,6 @@ def cli(daemon, *words, code=0):
 
 def rule(daemon, name):
     return next((r for r in daemon.get("/v1/rules")["rules"] if r["name"] == name), None)
-
-
-def until(check, what, timeout=60):
-    end = time.monotonic() + timeout
-    while not check():
-        assert time.monotonic() < end, what
-        time.sleep(0.2)
 
 
 def priority(daemon, number):
@@ -83,16 +77,16 @@ def test_rules_of_a_file_and_conditions(tmp_path):
         job = fill(d)
         waiting = d.submit(command=["/bin/true"], gpus=1, priority=500)
         assert priority(d, waiting) == 507
-        until(lambda: rule(d, "full")["in_force"], "the condition is seen")
+        until(lambda: rule(d, "full")["in_force"], say="the condition is seen")
         d.kill()
         d.start()
         assert rule(d, "full")["in_force"], "a condition that has begun is known after a restart"
         d.post(f"/v1/jobs/{job}/cancel")
-        until(lambda: not rule(d, "full")["in_force"], "and that it is gone")
+        until(lambda: not rule(d, "full")["in_force"], say="and that it is gone")
         assert "is in the configuration" in cli(d, "rule", "rm", "full", code=1)
         path.write_text("rules: []\n")
         d.reload()
-        until(lambda: d.get("/v1/rules")["rules"] == [], "the file is read again")
+        until(lambda: d.get("/v1/rules")["rules"] == [], say="the file is read again")
         fill(d)
         assert priority(d, d.submit(command=["/bin/true"], gpus=2, priority=500)) == 500
 

@@ -6,6 +6,7 @@ import time
 import prom
 import pytest
 from daemon import STOKER, STOKERD, Daemon
+from patience import until
 
 SLEEP = ["/bin/sleep", "600"]
 ME = getpass.getuser()
@@ -32,14 +33,6 @@ def read(daemon, path="/metrics"):
     # the names of dcgm-exporter are what they are
     prom.check(text, ("snake_case", '"_total" suffix') if path == "/metrics/dcgm" else ())
     return prom.parse(text)
-
-
-def until(fn, seconds=60):
-    end = time.monotonic() + seconds
-    while not (got := fn()):
-        assert time.monotonic() < end
-        time.sleep(0.5)
-    return got
 
 
 def test_promtool_finds_nothing_and_numbers_are_right(daemon):

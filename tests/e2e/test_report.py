@@ -11,6 +11,7 @@ import jsonschema
 import past
 import pytest
 from daemon import STOKER, Daemon
+from patience import until
 
 SLEEP = ["/bin/sleep", "600"]
 SPIN = ["/bin/sh", "-c", "while :; do :; done"]
@@ -28,14 +29,6 @@ def daemon(tmp_path):
     d.start()
     yield d
     d.close()
-
-
-def until(fn, seconds=120):
-    end = time.monotonic() + seconds
-    while not (got := fn()):
-        assert time.monotonic() < end
-        time.sleep(0.5)
-    return got
 
 
 def valid(daemon, name, answer):

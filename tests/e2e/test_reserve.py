@@ -8,6 +8,7 @@ import time
 import pytest
 from daemon import Daemon
 from data import stoker_run
+from patience import until
 
 ME = pwd.getpwuid(os.getuid()).pw_name
 
@@ -34,15 +35,6 @@ def listed(d, name):
     out = cli(d, "reserve", "list", "--json")
     assert out.returncode == 0, out
     return [r for r in json.loads(out.stdout)["reservations"] if r["name"] == name][-1]
-
-
-def until(what, timeout=60):
-    end = time.monotonic() + timeout
-    while time.monotonic() < end:
-        if what():
-            return
-        time.sleep(0.2)
-    raise AssertionError("it did not happen in time")
 
 
 def submit(d, *args):
@@ -166,11 +158,12 @@ def test_for_one_job(d):
 
 
 def test_gpus_are_kept_free_for_a_gang_that_has_waited_while_others_passed_it(many):
-    """Small jobs fill all nodes; one that ends is followed by the next, until the gang has waited three seconds."""
+    """Small jobs fill all nodes, until the gang has waited three seconds: what ends then is followed by nobody."""
+    held = ["--time", "10m", "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.1; done"]
     for _ in range(3):
-        submit(many, "--gpus", "3", "--time", "10m", "--", "sleep", "8")
+        submit(many, "--gpus", "3", *held)
     gang = submit(many, "--gpus", "4", "--tasks", "3", "--time", "10m", "--", "sleep", "60")
-    passes = [submit(many, "--gpus", "1", "--time", "10m", "--", "sleep", "12") for _ in range(3)]
+    passes = [submit(many, "--gpus", "1", *held) for _ in range(3)]
     until(lambda: all(job(many, j)["state"] == "running" for j in passes))
     until(lambda: any(r.get("drain") for r in json.loads(cli(many, "reserve", "list", "--json").stdout)["reservations"]))
     kept = next(r for r in json.loads(cli(many, "reserve", "list", "--json").stdout)["reservations"] if r.get("drain"))
@@ -178,6 +171,7 @@ def test_gpus_are_kept_free_for_a_gang_that_has_waited_while_others_passed_it(ma
     assert "kept free for it" in cli(many, "why", str(gang)).stdout
     assert "has waited long" in cli(many, "reserve", "list").stdout
     late = submit(many, "--gpus", "1", "--time", "20m", "--", "sleep", "60")
+    (many.tmp / "go").touch()
     until(lambda: job(many, gang)["state"] == "running")
     assert job(many, late)["state"] == "waiting"
     assert not any(r.get("drain") for r in json.loads(cli(many, "reserve", "list", "--json").stdout)["reservations"])

@@ -9,6 +9,7 @@ import time
 
 import pytest
 from daemon import STOKER, Daemon
+from patience import until
 
 
 @pytest.fixture
@@ -17,12 +18,9 @@ def daemon(tmp_path):
         yield d
 
 
-def gone(pid, timeout=60):
+def gone(pid):
     """Waits until a process is no more."""
-    end = time.monotonic() + timeout
-    while os.path.exists(f"/proc/{pid}"):
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until(lambda: not os.path.exists(f"/proc/{pid}"))
 
 
 # ---- retries ----
@@ -41,9 +39,10 @@ def test_other_exit_codes_are_not_retried(daemon):
 # ---- times and files ----
 
 def test_a_job_that_ended_while_nobody_looked_ended_when_it_did(daemon):
-    n = daemon.submit(command=["sh", "-c", "date +%s.%N > began; sleep 0.5; date +%s.%N > ended"])
+    n = daemon.submit(command=["sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; date +%s.%N > ended"])
     pid = daemon.until(n, "running")["supervisor"]
     daemon.kill()
+    (daemon.folder / "go").touch()
     gone(pid)
     before = time.time()
     time.sleep(0.5)
@@ -149,12 +148,8 @@ def children(daemon, n):
     return sorted(j["id"] for j in every if daemon.job(j["id"])["spec"].get("schedule_id") == n)
 
 
-def until_children(daemon, n, count, timeout=150):
-    end = time.monotonic() + timeout
-    while len(children(daemon, n)) < count:
-        assert time.monotonic() < end, daemon.errors
-        time.sleep(0.2)
-    return children(daemon, n)
+def until_children(daemon, n, count):
+    return until(lambda: len(found := children(daemon, n)) >= count and found, say=lambda: daemon.errors, pause=0.2)
 
 
 def test_a_schedule_submits_jobs_by_the_clock_until_it_is_cancelled(daemon):
@@ -191,10 +186,7 @@ def test_times_that_passed_without_a_daemon_come_to_one_job(daemon):
     old_next = daemon.job(n)["schedule"]["next"]
     daemon.kill()
     daemon.start()  # the same jobs go on
-    end = time.monotonic() + 150
-    while daemon.job(n)["schedule"]["next"] == old_next:
-        assert time.monotonic() < end
-        time.sleep(0.2)
+    until(lambda: daemon.job(n)["schedule"]["next"] != old_next, pause=0.2)
     assert children(daemon, n) == first  # left out while they run
     assert daemon.job(waits)["schedule"]["last_job"] is None
 

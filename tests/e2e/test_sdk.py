@@ -158,7 +158,7 @@ time.sleep(1000)
 def test_a_job_that_is_stopped_saves_and_goes_on_where_it_was(client, submit, tmp_path):
     folder = tmp_path / "fit"
     shutil.copytree(ROOT / "examples" / "plain-python", folder)
-    job = submit(command=["/usr/bin/python3", "fit.py", "--steps", "3000", "--pause", "0.001"], workdir=folder,
+    job = submit(command=["/usr/bin/python3", "fit.py", "--steps", "8000", "--pause", "0.001"], workdir=folder,
                  retry={"error": "always", "exit_codes": [stoker.EXIT_REQUEUE]},
                  signal={"signal": "USR1", "seconds": 30})
     assert next(job.logs(follow=True)).startswith("starting at step 0")
@@ -166,7 +166,7 @@ def test_a_job_that_is_stopped_saves_and_goes_on_where_it_was(client, submit, tm
     assert job.wait(timeout=LIMIT).ok
     text = text_of(job)
     starts = [int(n) for n in re.findall(r"starting at step (\d+)", text)]
-    assert len(starts) == 2 and starts[0] == 0 < starts[1] < 3000, text
+    assert len(starts) == 2 and starts[0] == 0 < starts[1] < 8000, text
     assert job.refresh().info["restarts"] + job.info["preemptions"] >= 1
 
 

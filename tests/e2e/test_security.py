@@ -15,6 +15,7 @@ import time
 
 import pytest
 from daemon import SANITIZED, STOKERD, Daemon
+from patience import PATIENCE_S, until
 from webclient import Client
 
 pytestmark = [pytest.mark.skipif(not STOKERD.exists(), reason="there is no stokerd"),
@@ -43,7 +44,8 @@ def ask_as(uid, daemon, method, path, body=None):
     lib = daemon.short / "lib"  # the source tree need not be readable to all
     if not lib.exists():
         lib.mkdir()
-        shutil.copy(LIB + "/webclient.py", lib)
+        for name in ("webclient.py", "patience.py"):
+            shutil.copy(f"{LIB}/{name}", lib)
         lib.chmod(0o755)
     out = run_as(uid, sys.executable, "-c", ASK, str(lib), str(daemon.socket), method, path, json.dumps(body) if body is not None else "")
     assert out.returncode == 0, out.stderr
@@ -162,18 +164,14 @@ def test_nobody_gains_limits_that_the_daemon_has_not(tmp_path, yard):
     assert line.split()[3:5] == ["2000000000", "2000000000"]
 
 
-def test_who_somebody_is_cannot_be_said(daemon):
+def test_who_somebody_is_cannot_be_said(daemon, yard):
     for body in [{"uid": 0}, {"gid": 0}, {"groups": [0]}, {"user": "root"}, {"home": "/root"}, {"shell": "/bin/sh"}]:
         status, a = ask_as(OTHER, daemon, "POST", "/v1/jobs", {"command": ["/bin/true"], "workdir": "/", **body})
         assert status == 400 and "set by the server" in a["error"]["message"], a
-    n = submit_as(OTHER, daemon, command=["/bin/sh", "-c", "id -u; id -G; cat /proc/self/status | grep CapEff"], stdout="/tmp/stk-who-%j")
-    path = pathlib.Path(f"/tmp/stk-who-{n}")
-    try:
-        assert daemon.wait(n)["cause"] == "completed"
-        uid, groups, caps = path.read_text().splitlines()
-        assert (uid, groups, int(caps.split()[1], 16)) == (str(OTHER), str(OTHER), 0)
-    finally:
-        path.unlink(missing_ok=True)
+    n = submit_as(OTHER, daemon, command=["/bin/sh", "-c", "id -u; id -G; cat /proc/self/status | grep CapEff"], stdout=str(yard / "who"))
+    assert daemon.wait(n)["cause"] == "completed"
+    uid, groups, caps = (yard / "who").read_text().splitlines()
+    assert (uid, groups, int(caps.split()[1], 16)) == (str(OTHER), str(OTHER), 0)
 
 
 STEAL = """
@@ -357,10 +355,7 @@ def test_tokens_stand_for_their_user_and_end(daemon):
         assert daemon.web().ask("GET", "/v1/jobs", headers={"Authorization": header}).status == 401, header
     for way in [f"/v1/jobs?token={own['token']}", f"/v1/jobs?access_token={own['token']}"]:
         assert daemon.web().get(way).status == 401
-    end = time.monotonic() + 30
-    while daemon.web(short).get("/v1/jobs").status == 200:
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    until(lambda: daemon.web(short).get("/v1/jobs").status != 200)
     assert daemon.web(short).get("/v1/jobs").status == 401
     assert ask_as(OWNER, daemon, "DELETE", f"/v1/tokens/{own['id']}")[0] == 200
     assert daemon.web(own["token"]).get("/v1/jobs").status == 401
@@ -654,15 +649,12 @@ def test_one_user_does_not_take_every_place(daemon):
         s = daemon.client().socket()
         s.sendall(b"GET /v1/jobs/%d/wait HTTP/1.1\r\nHost: x\r\n\r\n" % n)
         held.append(s)
-    held[-1].settimeout(20)
+    held[-1].settimeout(PATIENCE_S)
     assert b" 429 " in held[-1].recv(100)
     assert ask_as(OTHER, daemon, "GET", f"/v1/jobs/{n}")[0] == 200
     for s in held:
         s.close()
-    end = time.monotonic() + 30
-    while daemon.client().get("/v1/health").status == 429:  # until it has seen that they are gone
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    until(lambda: daemon.client().get("/v1/health").status != 429)  # it has seen that they are gone
 
 
 def test_the_queue_of_a_user_has_an_end(tmp_path):

@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from daemon import Daemon
+from patience import until
 
 SPIN = ["/bin/sh", "-c", "while :; do :; done"]
 SLEEP = ["/bin/sleep", "600"]
@@ -21,15 +22,6 @@ def daemon(tmp_path):
     d.start()
     yield d
     d.close()
-
-
-def until(fn, seconds=60):
-    end = time.monotonic() + seconds
-    while True:
-        got = fn()
-        if got or time.monotonic() > end:
-            return got
-        time.sleep(0.5)
 
 
 def series(daemon, **query):
@@ -53,8 +45,8 @@ def test_jobs_gpus_tenants_and_the_whole_are_measured(daemon):
     daemon.until(busy, "running")
     daemon.until(idle, "running")
     daemon.post(f"/v1/jobs/{busy}/report", {"step": 7})
-    assert until(lambda: 7 in known(series(daemon, of="job", id=busy)["series"][0]["step"]))
-    assert until(lambda: len(known(series(daemon, of="job", id=idle)["series"][0]["cpus"])) > 2)
+    until(lambda: 7 in known(series(daemon, of="job", id=busy)["series"][0]["step"]))
+    until(lambda: len(known(series(daemon, of="job", id=idle)["series"][0]["cpus"])) > 2)
     j = series(daemon, of="job", id=busy)["series"][0]
     assert known(j["gpus"])[-1] == 2 and max(known(j["active"])) == 2 and max(known(j["cpus"])) > 0.05 and max(known(j["rss_mib"])) > 0.1
     assert known(series(daemon, of="job", id=idle)["series"][0]["active"])[-1] == 0
@@ -73,18 +65,18 @@ def test_jobs_gpus_tenants_and_the_whole_are_measured(daemon):
     whole = series(daemon, of="cluster")["series"][0]
     assert known(whole["gpus"])[-1] == 4 and known(whole["allocated"])[-1] == 3 and sum(known(whole["started"])) == 2
     daemon.client().post(f"/v1/jobs/{idle}/cancel", {})
-    assert until(lambda: sum(known(series(daemon, of="cluster")["series"][0]["ended"])) == 1)
+    until(lambda: sum(known(series(daemon, of="cluster")["series"][0]["ended"])) == 1)
 
 
 def test_a_restart_loses_nothing_and_coarser_steps_say_the_same(daemon):
     n = daemon.submit(command=SLEEP, gpus=1, tenant="speech")
     daemon.until(n, "running")
     since = int(time.time()) - 5
-    assert until(lambda: len(known(series(daemon, of="job", id=n, since=since)["series"][0]["gpus"])) > 3)
+    until(lambda: len(known(series(daemon, of="job", id=n, since=since)["series"][0]["gpus"])) > 3)
     before = len(known(series(daemon, of="job", id=n, since=since)["series"][0]["gpus"]))
     assert daemon.stop() == 0
     daemon.start()
-    assert until(lambda: len(known(series(daemon, of="job", id=n, since=since)["series"][0]["gpus"])) > before)
+    until(lambda: len(known(series(daemon, of="job", id=n, since=since)["series"][0]["gpus"])) > before)
     for step in (1, 60, 900):
         a = series(daemon, of="job", id=n, since=since, step=step)
         assert a["step_s"] == step and set(known(a["series"][0]["gpus"])) == {1}

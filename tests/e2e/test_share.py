@@ -12,6 +12,7 @@ import time
 
 import pytest
 from daemon import STOKER, STOKERD, Daemon
+from patience import until
 from test_security import submit_as
 
 FAKES = STOKER.resolve().parent / "tests" / "lib"
@@ -122,12 +123,8 @@ class World:
         path = self.dir / "mps"
         return path.read_text().splitlines() if path.exists() else []
 
-    def until_calls(self, n, timeout=30):
-        end = time.monotonic() + timeout
-        while len(self.calls()) < n:
-            assert time.monotonic() < end, self.calls()
-            time.sleep(0.05)
-        return self.calls()
+    def until_calls(self, n):
+        return until(lambda: len(calls := self.calls()) >= n and calls, say=lambda: self.calls())
 
     def control(self, gpu):
         """The control daemon of a GPU: its process."""
@@ -139,11 +136,8 @@ class World:
         (self.dir / "new").write_text("".join(f"{line}\n" for line in lines))
         (self.dir / "new").rename(self.dir / "procs")
 
-    def until_free(self, gpu=0, timeout=30):
-        end = time.monotonic() + timeout
-        while self.daemon.get("/v1/gpus")["gpus"][gpu]["state"] != "free":
-            assert time.monotonic() < end
-            time.sleep(0.05)
+    def until_free(self, gpu=0):
+        until(lambda: self.daemon.get("/v1/gpus")["gpus"][gpu]["state"] == "free")
 
 
 def alive(pid):
@@ -171,7 +165,12 @@ def world(tmp_path):
 
 
 def show_env(names):
-    return ["/bin/sh", "-c", "; ".join(f'echo "{n}=${n}"' for n in names) + "; exec sleep 1000"]
+    return ["/bin/sh", "-c", "; ".join(f'echo "{n}=${n}"' for n in names) + "; echo all; exec sleep 1000"]
+
+
+def shown(d, number):
+    """What a job of show_env() says, once it has said all."""
+    return dict(line.split("=", 1) for line in d.log_with(number, "all\n").splitlines() if "=" in line)
 
 
 def test_jobs_of_one_gpu_meet_at_one_mps(world):
@@ -186,11 +185,10 @@ def test_jobs_of_one_gpu_meet_at_one_mps(world):
     assert d.job(first)["gpu_indices"] == d.job(second)["gpu_indices"] == [0]
     pipe = d.state / "mps" / f"0-{os.getuid()}"
     assert w.calls() == [f"start gpu=GPU-00000000-0000-0000-0000-000000000000 uid={os.getuid()} pipe={pipe}"]
-    said = dict(line.split("=", 1) for line in d.log(first).splitlines())
-    assert said == {"CUDA_VISIBLE_DEVICES": "GPU-00000000-0000-0000-0000-000000000000", "CUDA_MPS_PIPE_DIRECTORY": str(pipe),
-                    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "26", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=10240M",
-                    "STOKER_GPU_SHARE": "mps", "STOKER_GPU_MILLI": "255", "STOKER_GPU_MEM_MIB": "10240"}
-    assert "STOKER_GPU_MEM_MIB=40960" in d.log(second)  # half of its memory, as nothing else was said
+    assert shown(d, first) == {"CUDA_VISIBLE_DEVICES": "GPU-00000000-0000-0000-0000-000000000000", "CUDA_MPS_PIPE_DIRECTORY": str(pipe),
+                               "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "26", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=10240M",
+                               "STOKER_GPU_SHARE": "mps", "STOKER_GPU_MILLI": "255", "STOKER_GPU_MEM_MIB": "10240"}
+    assert shown(d, second)["STOKER_GPU_MEM_MIB"] == "40960"  # half of its memory, as nothing else was said
     control = w.control(0)
     d.post("/v1/jobs/act", {"verb": "cancel", "ids": [first]})
     d.wait(first)
@@ -228,10 +226,7 @@ def test_an_mps_that_nobody_needs_after_a_restart_is_quit(world):
     d.kill()
     shims = d.processes()
     (d.folder / "go").touch()
-    end = time.monotonic() + 30
-    while any(alive(pid) for pid in shims):
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    until(lambda: not any(alive(pid) for pid in shims))
     d.start()
     assert w.until_calls(2)[1].startswith("quit")
 
@@ -242,10 +237,7 @@ def test_an_mps_that_dies_is_said_and_comes_back_for_the_next_job(world):
     n = d.submit(command=SLEEP, gpus=0.5)
     d.until(n, "running")
     os.kill(w.control(0), 9)
-    end = time.monotonic() + 30
-    while "MPS control daemon of GPU 0 has died" not in (d.job(n)["note"] or ""):
-        assert time.monotonic() < end, d.job(n)
-        time.sleep(0.05)
+    until(lambda: "MPS control daemon of GPU 0 has died" in (d.job(n)["note"] or ""), say=lambda: d.job(n))
     assert d.job(n)["state"] == "running"
     other = d.submit(command=SLEEP, gpus=0.5)
     d.until(other, "running")
@@ -269,14 +261,14 @@ def test_jobs_that_share_by_mps_are_stopped_and_not_suspended(world):
     begin = ["/bin/sh", "-c", "echo begin; exec sleep 1000"]
     low = [d.submit(command=begin, gpus=0.5, queue="preemptible", grace_s=1) for _ in range(2)]
     for n in low:
-        d.until(n, "running")
+        d.log_with(n, "begin\n")
     high = d.submit(command=SLEEP, gpus=2, tier="critical", priority=5000)
     d.until(high, "running")
     job = d.job(low[0])
     assert job["state"] == "waiting" and "stopped to make room" in job["note"]
     d.post("/v1/jobs/act", {"verb": "cancel", "ids": [high]})
     d.until(low[0], "running")
-    assert d.log(low[0]).count("begin") == 2  # anew, not from where it was
+    d.log_with(low[0], "begin\nbegin\n")  # anew, not from where it was
 
 
 def test_a_person_cannot_suspend_a_job_that_shares_by_mps(world):
@@ -387,10 +379,7 @@ def test_a_process_that_says_it_is_mps_is_that_of_its_user(users):
     mps_job(d, 1)
     with subprocess.Popen(["sleep", "60"], user=2, env={"STOKER_MPS": str(d.state / "mps" / "0-1")}) as liar:
         w.use(f"0 {liar.pid} 30 5")
-        end = time.monotonic() + 30
-        while not d.get("/v1/gpus")["gpus"][0].get("foreign"):
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        until(lambda: d.get("/v1/gpus")["gpus"][0].get("foreign"))
         liar.kill()
 
 
@@ -398,13 +387,7 @@ def test_a_process_that_says_it_is_mps_is_that_of_its_user(users):
 
 def pid_of(d, number):
     """The process of a job."""
-    end = time.monotonic() + 30
-    while True:
-        pids = [p for p, j in d.processes().items() if j == number and "shim" not in pathlib.Path(f"/proc/{p}/cmdline").read_text()]
-        if pids:
-            return pids[0]
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    return until(lambda: [p for p, j in d.processes().items() if j == number and "shim" not in pathlib.Path(f"/proc/{p}/cmdline").read_text()])[0]
 
 
 @pytest.mark.parametrize("kind", ["c", "m"])
@@ -431,10 +414,7 @@ def test_such_an_end_is_an_error_of_the_job(world):
     n = d.submit(command=SLEEP, gpus=0.5, gpu_mem_mib=1024, retry={"error": 1})
     d.until(n, "running")
     w.use(f"0 {pid_of(d, n)} 9000 10")
-    end = time.monotonic() + 30
-    while d.job(n)["restarts"] == 0:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until(lambda: d.job(n)["restarts"] > 0)
     d.until(n, "running")
 
 
@@ -447,17 +427,13 @@ def test_a_site_may_only_warn(world):
         d.until(k, "running")
     lines = [f"0 {pid_of(d, n)} 1100 10", f"1 {pid_of(d, whole)} 70000 10"]
     w.use(*lines)
-    end = time.monotonic() + 30
-    while not d.job(n).get("warning"):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until(lambda: d.job(n).get("warning"))
     assert d.job(n)["warning"] == "used 1.1 GiB of GPU memory, asked for 1 GiB" and not d.job(whole).get("warning")
+    d.errors_with("used 1.1 GiB")
     time.sleep(1)  # some more readings
     assert sum("used 1.1 GiB" in line for line in d.errors) == 1
     w.use(lines[0].replace("1100", "900"))
-    while d.job(n).get("warning"):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until(lambda: not d.job(n).get("warning"))
 
 
 def test_one_warning_does_not_take_back_another(world):
@@ -465,25 +441,16 @@ def test_one_warning_does_not_take_back_another(world):
     d = w.daemon
     n = d.submit(command=SLEEP, gpus=0.5, gpu_mem_mib=1024, idle={"warn_s": 1})
     d.until(n, "running")
-    pid, end = pid_of(d, n), time.monotonic() + 60
-
-    def until(word):
-        while word not in (d.job(n).get("warning") or ""):
-            assert time.monotonic() < end, d.job(n)
-            time.sleep(0.05)
-
-    w.use(f"0 {pid} 900 0")
-    until("no activity")
-    w.use(f"0 {pid} 1100 0")
-    until("of GPU memory")
-    w.use(f"0 {pid} 900 0")
-    until("no activity")
+    pid = pid_of(d, n)
+    for mib, word in ((900, "no activity"), (1100, "of GPU memory"), (900, "no activity")):
+        w.use(f"0 {pid} {mib} 0")
+        until(lambda word=word: word in (d.job(n).get("warning") or ""), say=lambda: d.job(n))
 
 
 # ---- MIG ----
 
 def instance(d, number):
-    return [line for line in d.log(number).splitlines() if line.startswith("CUDA_VISIBLE_DEVICES=")][0].split("=")[1]
+    return shown(d, number)["CUDA_VISIBLE_DEVICES"]
 
 
 def test_instances_that_are_there_are_given_out_each_to_one_job(world):
@@ -500,7 +467,7 @@ def test_instances_that_are_there_are_given_out_each_to_one_job(world):
     assert given == {f"MIG-00000000-0000-0000-{gpu:04}-{gi:012}" for gpu, gi in ((0, 9), (0, 10), (1, 7))}
     large = d.submit(command=show, mig="3g.40gb", share="mig")
     d.until(large, "running")
-    assert instance(d, large).endswith("-0000-000000000001") and "STOKER_GPU_SHARE=mig" in d.log(large)
+    assert instance(d, large).endswith("-0000-000000000001") and shown(d, large)["STOKER_GPU_SHARE"] == "mig"
     job = d.job(large)
     assert job["part"]["mig"] == "3g.40gb" and job["gpu_indices"] == [0]
     assert "3g.40gb of gpu 0" in cli(d, "queue")
@@ -544,8 +511,5 @@ def test_who_does_nothing_on_a_shared_gpu_is_told_from_who_works(world):
     for n in jobs:
         d.until(n, "running")
     w.use(f"0 {pid_of(d, jobs[0])} 500 0", f"0 {pid_of(d, jobs[1])} 500 60")
-    end = time.monotonic() + 60
-    while not d.job(jobs[0]).get("warning") or d.job(jobs[1]).get("warning"):  # before it was seen at work there may be one
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    until(lambda: d.job(jobs[0]).get("warning") and not d.job(jobs[1]).get("warning"))  # before it was seen at work there may be one
     assert "no activity" in d.job(jobs[0])["warning"]

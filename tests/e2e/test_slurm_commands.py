@@ -8,12 +8,12 @@ import re
 import subprocess
 import sys
 import textwrap
-import time
 
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import daemon as daemon_lib  # noqa: E402
+from patience import PATIENCE_S, until  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = daemon_lib.STOKER.parent
@@ -43,7 +43,7 @@ class Slurm:
         self.d, self.folder, self.env = d, folder, env
 
     def run(self, *words, code=0, env=None, cwd=None, **more):
-        a = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=60, check=False,
+        a = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=PATIENCE_S, check=False,
                            env={**self.env, **(env or {})}, cwd=cwd or self.folder, **more)
         assert a.returncode == code, (words, a.returncode, a.stdout, a.stderr)
         return a
@@ -59,12 +59,9 @@ class Slurm:
     def submit(self, *words, **more):
         return int(self.out("sbatch", "--parsable", *words, **more))
 
-    def until_text(self, path, text, timeout=30):
-        end = time.monotonic() + timeout
-        while not (path.exists() and text in path.read_text()):
-            assert time.monotonic() < end, f"no {text!r} in {path}: {path.read_text() if path.exists() else 'no file'}"
-            time.sleep(0.02)
-        return path.read_text()
+    def until_text(self, path, text):
+        return until(lambda: path.exists() and text in (said := path.read_text()) and said,
+                     say=lambda: f"{text!r} in {path}: {path.read_text() if path.exists() else 'no file'}")
 
     def state(self, job):
         return self.out("sacct", "-P", "-n", "-o", "State", "-j", job).split()
@@ -110,16 +107,16 @@ def test_sbatch_exports_the_environment(slurm):
 
 
 def test_sbatch_test_only_submits_nothing(slurm):
-    before = slurm.out("sacct", "-n", "-X")
+    before = slurm.out("sacct", "-n", "-X", "-S", "now-1hour")
     a = slurm.run("sbatch", "--test-only", "--gpus=1", "--wrap", "true")
     assert "would start now" in a.stderr and a.stdout == ""
     a = slurm.run("sbatch", "--test-only", "--gpus=64", "--wrap", "true", code=1)
     assert "allocation failure" in a.stderr
-    assert slurm.out("sacct", "-n", "-X") == before
+    assert slurm.out("sacct", "-n", "-X", "-S", "now-1hour") == before
 
 
 def test_unknown_flags_fail_by_name_and_nothing_is_submitted(slurm):
-    before = slurm.out("sacct", "-n")
+    before = slurm.out("sacct", "-n", "-S", "now-1hour")
     for words, said in [
         (["sbatch", "--gpux=1", "--wrap", "true"], "unknown flag --gpux; did you mean --gpus?"),
         (["sbatch", "--exclusive=user", "--wrap", "true"], "--exclusive: takes no value here"),
@@ -140,7 +137,7 @@ def test_unknown_flags_fail_by_name_and_nothing_is_submitted(slurm):
         assert a.stdout == ""
     path = slurm.script("#!/bin/sh\n#SBATCH --mem=much\n", "bad.sh")
     assert "bad.sh:2: --mem: must be a size" in slurm.run("sbatch", path, code=2).stderr
-    assert slurm.out("sacct", "-n") == before
+    assert slurm.out("sacct", "-n", "-S", "now-1hour") == before
 
 
 # ---- looking ----
@@ -277,7 +274,7 @@ def test_srun_kills_the_others_when_asked(slurm):
 
 def test_steps_side_by_side_get_different_gpus(slurm):
     job = slurm.submit("--gpus=2", "-o", "side-%j", "--wrap", """
-        for i in 1 2; do srun -n1 --gpus=1 sh -c 'echo gpu=$CUDA_VISIBLE_DEVICES; sleep 1' & done; wait""")
+        for i in 1 2; do srun -n1 --gpus=1 sh -c 'echo gpu=$CUDA_VISIBLE_DEVICES; while [ $(grep -c gpu= side-$SLURM_JOB_ID) -lt 2 ]; do sleep 0.1; done' & done; wait""")
     slurm.d.wait(job)
     assert len(set(re.findall(r"gpu=(\d+)", (slurm.folder / f"side-{job}").read_text()))) == 2
 

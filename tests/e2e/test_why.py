@@ -11,6 +11,7 @@ import time
 import pytest
 from daemon import Daemon
 from data import stoker_run
+from patience import until
 
 
 @pytest.fixture(name="why")
@@ -59,6 +60,7 @@ def test_every_change_that_is_named_starts_the_job(why):
         assert why(*shlex.split(found["command"])[1:]) == f"job {job}: changed\n"
         started(why, job)
         why("cancel", job)
+        why.daemon.wait(job)
         started(why, busy)      # it gave way, and comes back
 
 
@@ -131,10 +133,7 @@ def test_when_a_job_will_start(why):
         why("wait", short)
     why("cancel", job)
     later = submit(why, "--gpus", "1", "--time", "1h", "--begin", "now+5h", "--", "true")
-    until = time.monotonic() + 60
-    while "start_p50" not in (answer := asked(why, later)):
-        assert time.monotonic() < until, answer
-        time.sleep(0.2)
+    answer = until(lambda: "start_p50" in (a := asked(why, later)) and a)
     assert abs(answer["start_p50"] - time.time() - 5 * 3600) < 120
 
 

@@ -23,6 +23,7 @@ import tempfile
 import threading
 import time
 
+from patience import PATIENCE_S, until
 from webclient import Client
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -67,7 +68,7 @@ class Daemon:
         c += ["--config", str(self.config or "/dev/null")]  # never the machine's own
         return c + self.args
 
-    def start(self, timeout=60):
+    def start(self, timeout=PATIENCE_S):
         """Returns when the daemon says that it is ready; raises with its words when it does not."""
         assert self.process is None or self.process.poll() is not None
         self.banner, self.errors = [], []
@@ -115,7 +116,7 @@ class Daemon:
         said, self.complaints = self.complaints, []
         assert not said, "\n".join(said)
 
-    def stop(self, timeout=30):
+    def stop(self, timeout=PATIENCE_S):
         """SIGTERM; the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout)
@@ -123,7 +124,7 @@ class Daemon:
     def kill(self):
         """kill -9."""
         self.process.kill()
-        self.process.wait(30)
+        self.process.wait(PATIENCE_S)
 
     def restart(self):
         self.stop()
@@ -194,7 +195,7 @@ class Daemon:
 
     # ---- talking to it ----
 
-    def client(self, timeout=30):
+    def client(self, timeout=PATIENCE_S):
         return Client(self.socket, timeout=timeout)
 
     @property
@@ -202,7 +203,7 @@ class Daemon:
         host, port = self.url.split("//")[1].rsplit(":", 1)
         return host, int(port)
 
-    def web(self, token=None, timeout=30):
+    def web(self, token=None, timeout=PATIENCE_S):
         return Client(self.tcp, token=token, timeout=timeout)
 
     def get(self, path):
@@ -234,14 +235,14 @@ class Daemon:
     def job(self, number):
         return self.get(f"/v1/jobs/{number}")
 
-    def wait(self, number, timeout=60):
+    def wait(self, number, timeout=PATIENCE_S):
         """The job once it has ended."""
         a = self.client(timeout=timeout + 10).get(f"/v1/jobs/{number}/wait?timeout_s={timeout}")
         assert a.status == 200, a
         assert a.json["state"] == "done", a.json
         return a.json
 
-    def until(self, number, *states, timeout=60):
+    def until(self, number, *states, timeout=PATIENCE_S):
         """The job once it is in one of the states."""
         end = time.monotonic() + timeout
         while True:
@@ -257,12 +258,10 @@ class Daemon:
         assert a.status == 200, a
         return a.body.decode()
 
-    def errors_with(self, text, timeout=10):
+    def log_with(self, number, text):
+        """Waits for words in a job's output, which is all of it until then. That it runs does not mean that it has said anything yet."""
+        return until(lambda: text in (log := self.log(number)) and log, say=lambda: f"{text!r} in {self.log(number)!r}")
+
+    def errors_with(self, text):
         """Waits for a line in the daemon's log."""
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            for line in self.errors:
-                if text in line:
-                    return line
-            time.sleep(0.02)
-        raise AssertionError("no %r in %r" % (text, self.errors))
+        return until(lambda: next((line for line in self.errors if text in line), None), say=lambda: f"{text!r} in {self.errors!r}")

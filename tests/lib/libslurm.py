@@ -10,9 +10,9 @@ import os
 import pathlib
 import subprocess
 import threading
-import time
 
 from daemon import STOKER
+from patience import PATIENCE_S
 
 PROGRAM = pathlib.Path(os.environ.get("STOKER_LIBSLURM", STOKER.parent / "stoker-libslurm"))
 
@@ -33,8 +33,8 @@ class Helper:
 
     def __exit__(self, *_):
         self.process.stdin.close()
-        self.code = self.process.wait(30)
-        self.reader.join(30)
+        self.code = self.process.wait(PATIENCE_S)
+        self.reader.join(PATIENCE_S)
 
     def _read(self):
         for line in self.process.stdout:
@@ -66,7 +66,7 @@ class Helper:
                 self.jobs.pop(job, None)
             self.all += m["all"] and m["last"]
 
-    def until(self, what, timeout=60):
+    def until(self, what, timeout=PATIENCE_S):
         with self.news:
             assert self.news.wait_for(what, timeout), (self.away, self.jobs, self.nodes)
 

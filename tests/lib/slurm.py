@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import glob
 import os
+import random
 import shutil
 import signal
 import socket
@@ -17,6 +18,7 @@ import tempfile
 import time
 
 from daemon import STOKER
+from patience import PATIENCE_S, until
 
 PACKAGES = ["munge", "slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins"]
 PLUGIN_DIR = next(iter(glob.glob("/usr/lib/*/slurm-wlm")), "/usr/lib/slurm-wlm")
@@ -35,17 +37,36 @@ def open_folder():
         yield folder
 
 
+TAKEN = []  # what says that ports are ours, until this process ends
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that stays free until somebody binds it, now or after a restart: below those that the kernel gives to anybody who connects
+    (one that it chose itself may be in use a moment later), and not one of another test's. Who has one has a name in the abstract namespace."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
+        first = int(f.read().split()[0])
+    for port in random.sample(range(max(1024, first - 15000), first), 1000):
+        mine = socket.socket(socket.AF_UNIX)
+        with contextlib.suppress(OSError), socket.socket() as s:
+            mine.bind(f"\0stoker-test-port-{port}")
+            s.bind(("127.0.0.1", port))
+            TAKEN.append(mine)
+            return port
+        mine.close()
+    raise RuntimeError("no port is free")
 
 
-def wait_for(what, timeout=60):
-    deadline = time.monotonic() + timeout
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+def wait_for(what, timeout=PATIENCE_S):
+    until(what, timeout)
+
+
+def gone(pid):
+    """Whether a process has ended, buried or not."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] in "ZX"
+    except OSError:
+        return True
 
 
 class Cluster:
@@ -197,7 +218,7 @@ class Cluster:
         with open(f"{self.folder}/pid/ctld") as f:
             pid = int(f.read())
         os.kill(pid, signal.SIGTERM)
-        wait_for(lambda: not os.path.exists(f"/proc/{pid}"))
+        wait_for(lambda: gone(pid))
         for k in range(nodes, before):
             with contextlib.suppress(OSError), open(f"{self.folder}/pid/n{k + 1}") as f:
                 os.kill(int(f.read()), signal.SIGTERM)
@@ -207,17 +228,15 @@ class Cluster:
             self.start_node(f"n{k + 1}")
 
     def wait_nodes(self):
-        for _ in range(150):
-            idle = self.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N", check=False).stdout.split()
-            if len(set(idle)) >= self.nodes:
-                return
-            time.sleep(0.2)
-        raise RuntimeError("the Slurm cluster did not come up: see " + self.folder + "/log")
+        until(lambda: len(set(self.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N", check=False).stdout.split())) >= self.nodes,
+              say=f"the Slurm cluster is up: see {self.folder}/log", pause=0.2)
 
     def stop_controller(self):
         """kill -9."""
         with open(f"{self.folder}/pid/ctld") as f:
-            os.kill(int(f.read()), signal.SIGKILL)
+            pid = int(f.read())
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: gone(pid))  # what it had bound is free then
 
     def requeued(self, job):
         """When slurmctld requeued the job, by its log: Unix times."""
@@ -253,23 +272,16 @@ class Cluster:
         self.run("slurmctld", "-f", self.conf)
 
     def wait_controller(self):
-        for _ in range(300):
-            if self.run("scontrol", "show", "config", check=False).returncode == 0:
-                return
-            time.sleep(0.1)
-        raise RuntimeError("slurmctld does not answer: see " + self.folder + "/log")
+        until(lambda: self.run("scontrol", "show", "config", check=False).returncode == 0, say=f"slurmctld answers: see {self.folder}/log", pause=0.1)
 
     def resume(self):
         """Nodes that we or Slurm (it does, when it finds one of its numbers used again) have drained."""
         for name in self.run("sinfo", "-h", "-N", "-t", "drain", "-o", "%N").stdout.split():
             self.run("scontrol", "update", f"nodename={name}", "state=resume", check=False)
 
-    def idle(self, timeout=60):
+    def idle(self):
         """Nothing waits, runs, or is still completing."""
-        until = time.monotonic() + timeout
-        while left := self.run("squeue", "-h", "-t", "R,CG,PD").stdout.strip():
-            assert time.monotonic() < until, left
-            time.sleep(0.1)
+        until(lambda: not self.run("squeue", "-h", "-t", "R,CG,PD").stdout.strip(), say=lambda: self.run("squeue", "-h").stdout, pause=0.1)
 
     def pids(self):
         for name in os.listdir(f"{self.folder}/pid"):

@@ -6,19 +6,17 @@ import json
 import socket
 import struct
 import termios
-import time
+
+from patience import PATIENCE_S, until
 
 
-def until_read(sock, timeout=60):
+def until_read(sock):
     """Returns when the other side of a Unix socket has taken all that was sent."""
-    end = time.monotonic() + timeout
-    while struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, b"\0" * 4))[0] > 0:
-        assert time.monotonic() < end, "nobody reads it"
-        time.sleep(0.01)
+    until(lambda: struct.unpack("i", fcntl.ioctl(sock, termios.TIOCOUTQ, b"\0" * 4))[0] == 0, say="somebody reads it")
 
 
 class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path, timeout=30):
+    def __init__(self, path, timeout=PATIENCE_S):
         super().__init__("localhost", timeout=timeout)
         self.path = str(path)
 
@@ -48,7 +46,7 @@ class Answer:
 class Client:
     """target: path of a Unix socket, or (host, port)."""
 
-    def __init__(self, target, token=None, timeout=30):
+    def __init__(self, target, token=None, timeout=PATIENCE_S):
         self.target, self.token, self.timeout = target, token, timeout
 
     def connection(self):

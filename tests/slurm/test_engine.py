@@ -8,6 +8,7 @@ import pytest
 import slurm
 from daemon import STOKERD, Daemon
 from libslurm import PROGRAM
+from slurm import wait_for
 
 pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
               pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
@@ -40,17 +41,8 @@ def squeue(cluster):
     return {line[70:].strip(): line[:70].split() for line in lines}
 
 
-def idle(cluster, timeout=60):
-    deadline = time.monotonic() + timeout
-    while cluster.run("squeue", "-h", "-t", "R,CG,PD").stdout.strip() and time.monotonic() < deadline:
-        time.sleep(0.1)
-
-
-def wait_for(what, timeout=60):
-    deadline = time.monotonic() + timeout
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+def idle(cluster):
+    wait_for(lambda: not cluster.run("squeue", "-h", "-t", "R,CG,PD").stdout.strip())
 
 
 def read(path):
@@ -137,7 +129,7 @@ def test_a_job_that_dies_of_its_signal_is_run_again(daemon, tmp_path):
     others = [daemon.submit(command=SLEEP, gpus=8, workdir=str(tmp_path)) for _ in range(3)]
     for n in [low, *others]:
         daemon.until(n, "running")
-    wait_for(lambda: os.path.exists(tmp_path / "begun"))
+    wait_for(lambda: os.path.exists(tmp_path / "begun") and read(tmp_path / "begun") == "start\n")  # not only opened
     first = daemon.job(low)["slurm"]["job"]
     high = daemon.submit(command=["/bin/true"], gpus=8, tier="critical", priority=1000, workdir=str(tmp_path))
     assert daemon.wait(high)["cause"] == "completed"
@@ -192,11 +184,12 @@ def test_what_slurm_cannot_do_is_refused(daemon):
 
 def test_the_daemon_is_killed_and_comes_back(daemon, tmp_path):
     n = daemon.submit(command=SLEEP, gpus=8, tasks=2, workdir=str(tmp_path))
-    short = daemon.submit(command=["/bin/sh", "-c", "sleep 2; exit 5"], gpus=1, workdir=str(tmp_path))
+    short = daemon.submit(command=["/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.1; done; exit 5"], gpus=1, workdir=str(tmp_path))
     before = daemon.until(n, "running")
-    daemon.until(short, "running")
+    there = str(daemon.until(short, "running")["slurm"]["job"])
     daemon.kill()
-    time.sleep(3)
+    (tmp_path / "go").touch()
+    wait_for(lambda: there not in daemon.cluster.run("squeue", "-h", "-t", "R,CG", "-o", "%i").stdout.split())
     daemon.start()
     after = daemon.until(n, "running")
     assert after["slurm"]["job"] == before["slurm"]["job"] and after["pieces"] == before["pieces"] and after["restarts"] == 0

@@ -40,11 +40,8 @@ def read(path):
         return f.read()
 
 
-def until_text(path, text, timeout=60):
-    deadline = time.monotonic() + timeout
-    while (not os.path.exists(path) or read(path) != text) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert read(path) == text
+def until_text(path, text):
+    slurm.wait_for(lambda: os.path.exists(path) and read(path) == text)
 
 
 def test_it_says_what_there_is(helper):
