@@ -12,7 +12,8 @@ STOKER      := $(CURDIR)/build/stoker
 SETUP       ?=
 ASAN_RUNS   ?= 25
 SANITIZE    := -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized --werror
-TEST        := meson test --print-errorlogs --no-rebuild --num-processes $(shell expr $$(nproc) + 2)
+# Timeouts are there for what never ends: on a machine that others use too everything may take long.
+TEST        := meson test --print-errorlogs --no-rebuild --timeout-multiplier 5 --num-processes $(shell expr $$(nproc) + 2)
 
 export STOKER STOKER_DATA
 export PYTHONDONTWRITEBYTECODE := 1
@@ -52,7 +53,7 @@ asan: ## the C tests under AddressSanitizer and UBSan; ASAN_RUNS (25) random wor
 	@$(BOOTSTRAP) test
 	@[ -f build-asan/build.ninja ] || CC=clang meson setup build-asan $(SANITIZE) -Dtests=enabled
 	@ninja -C build-asan
-	@STOKER_RUNS=$(ASAN_RUNS) $(TEST) -C build-asan --timeout-multiplier 5 --suite unit --suite property --suite fuzz
+	@STOKER_RUNS=$(ASAN_RUNS) $(TEST) -C build-asan --timeout-multiplier 15 --suite unit --suite property --suite fuzz
 
 test-digests: build
 	@$(BOOTSTRAP) test
