@@ -100,8 +100,9 @@ static void add_detail(const struct stk_api *a, json_t *o, const struct stk_even
         set(o, "gpu_indices", stk_show_indices(ev->u.off.mask));
     } else if (ev->type == STK_EV_SWAPPED) {
         set(o, "node", json_string(node_name(a, ev->u.swap.node)));
-        set(o, "had", json_integer(ev->u.swap.had));
-        set(o, "has", json_integer(ev->u.swap.has));
+        set(o, "to", json_string(node_name(a, ev->u.swap.to)));
+        set(o, "had", stk_show_indices(ev->u.swap.had));
+        set(o, "has", stk_show_indices(ev->u.swap.has));
     }
 }
 

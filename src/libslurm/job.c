@@ -6,6 +6,19 @@
 #include "libslurm/helper.h"
 #include "libslurm/names.h"
 
+/* Exported by libslurm, declared nowhere; a later one may not have it. */
+extern char *slurm_job_reason_string(enum job_state_reason r) __attribute__((weak));
+
+/* Why it waits: what Slurm says of it, or its word for it. */
+static const char *reason_of(const slurm_job_info_t *j)
+{
+    if (j->state_desc && *j->state_desc)
+        return j->state_desc;
+    return j->state_reason != WAIT_NO_REASON && slurm_job_reason_string
+               ? slurm_job_reason_string((enum job_state_reason)j->state_reason)
+               : "";
+}
+
 const char *stk_slurm_state_name(uint32_t state)
 {
     static const char *const names[] = {
@@ -139,7 +152,7 @@ json_t *stk_slurm_job(const slurm_job_info_t *j)
     set(o, "state", json_string(stk_slurm_state_name(j->job_state)));
     set(o, "completing", json_boolean(j->job_state & JOB_COMPLETING));
     set(o, "held", json_boolean(j->priority == 0));
-    set(o, "reason", stk_slurm_text(j->state_desc));
+    set(o, "reason", stk_slurm_text(reason_of(j)));
     set(o, "name", stk_slurm_text(j->name));
     set(o, "uid", json_integer(j->user_id));
     set(o, "gid", json_integer(j->group_id));
@@ -199,7 +212,7 @@ uint64_t stk_slurm_job_digest(const slurm_job_info_t *j)
     h = stk_slurm_mix_text(h, j->admin_comment);
     h = stk_slurm_mix_text(h, j->dependency);
     h = stk_slurm_mix_text(h, j->array_task_str);
-    h = stk_slurm_mix_text(h, j->state_desc);
+    h = stk_slurm_mix_text(h, reason_of(j));
     h = stk_slurm_mix_text(h, j->req_nodes);
     h = stk_slurm_mix_text(h, j->features);
     h = stk_slurm_mix_text(h, j->tres_per_job);

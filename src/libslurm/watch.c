@@ -114,34 +114,38 @@ static int look_partitions(struct stk_slurm_watch *w)
 
 /* ---- nodes ---- */
 
-/* Whether it can run jobs, in one word. */
-static const char *node_word(uint32_t state)
+/* Whether it can run jobs, in one word. A node that has not registered since slurmctld was started
+ * answers for jobs already, and Slurm starts some there: it does not know the node's GPUs yet, and
+ * those of a job that ends before it does it never gets back. */
+static const char *node_word(const node_info_t *n)
 {
-    uint32_t base = state & NODE_STATE_BASE;
+    uint32_t state = n->node_state, base = state & NODE_STATE_BASE;
 
-    if (base == NODE_STATE_DOWN || base == NODE_STATE_UNKNOWN || base == NODE_STATE_FUTURE ||
+    if (base == NODE_STATE_DOWN || base == NODE_STATE_FUTURE ||
         state & (NODE_STATE_NO_RESPOND | NODE_STATE_POWERED_DOWN | NODE_STATE_POWERING_DOWN |
                  NODE_STATE_POWERING_UP))
         return "down";
     if (state & (NODE_STATE_MAINT | NODE_STATE_RES)) /* a reservation of Slurm's has it */
         return "maint";
-    return state & (NODE_STATE_DRAIN | NODE_STATE_FAIL) ? "drain" : "up";
+    if (state & (NODE_STATE_DRAIN | NODE_STATE_FAIL))
+        return "drain";
+    return base == NODE_STATE_UNKNOWN || n->slurmd_start_time == 0 ? "joining" : "up";
 }
 
 static json_t *show_node(const node_info_t *n)
 {
     return json_pack("{s:o,s:s,s:o,s:i,s:I,s:o,s:o,s:o}", "name", stk_slurm_text(n->name), "state",
-                     node_word(n->node_state), "why", stk_slurm_text(n->reason), "cpus",
-                     (int)n->cpus, "mem_mib", (json_int_t)n->real_memory, "gpus",
-                     stk_slurm_show_gpus(n->gres), "used", stk_slurm_show_gpus(n->gres_used),
-                     "features", stk_slurm_text(n->features));
+                     node_word(n), "why", stk_slurm_text(n->reason), "cpus", (int)n->cpus,
+                     "mem_mib", (json_int_t)n->real_memory, "gpus", stk_slurm_show_gpus(n->gres),
+                     "used", stk_slurm_show_gpus(n->gres_used), "features",
+                     stk_slurm_text(n->features));
 }
 
 static uint64_t node_digest(const node_info_t *n)
 {
     uint64_t h = stk_slurm_mix_text(n->real_memory, n->name);
 
-    h = stk_slurm_mix_text(stk_hash_mix(h, n->cpus), node_word(n->node_state));
+    h = stk_slurm_mix_text(stk_hash_mix(h, n->cpus), node_word(n));
     h = stk_slurm_mix_text(h, n->gres);
     h = stk_slurm_mix_text(h, n->gres_used);
     h = stk_slurm_mix_text(h, n->features);
@@ -153,13 +157,15 @@ static int look_nodes(struct stk_slurm_watch *w)
     node_info_msg_t *m = NULL;
     int rc = outcome(slurm_load_node(w->nodes_at, &m, SHOW_ALL | SHOW_DETAIL));
     uint64_t names = 0;
+    bool all, joining = false;
     json_t *list;
-    bool all;
 
     if (rc <= 0)
         return rc;
-    for (uint32_t i = 0; i < m->record_count; i++)
+    for (uint32_t i = 0; i < m->record_count; i++) {
         names = stk_slurm_mix_text(names, m->node_array[i].name);
+        joining = joining || strcmp(node_word(&m->node_array[i]), "joining") == 0;
+    }
     all = m->record_count != w->n_nodes || names != w->names;
     w->names = names;
     if (all) {
@@ -175,7 +181,7 @@ static int look_nodes(struct stk_slurm_watch *w)
             (void)json_array_append_new(list, show_node(&m->node_array[i]));
         w->nodes[i] = h;
     }
-    w->nodes_at = m->last_update;
+    w->nodes_at = joining ? 0 : m->last_update; /* that one registers may not count as news */
     slurm_free_node_info_msg(m);
     if (json_array_size(list) == 0)
         json_decref(list);

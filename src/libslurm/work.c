@@ -156,6 +156,8 @@ static json_t *submit(json_t *o)
     take_names(o, &d);
     take_place(o, &d);
     take_limits(o, &d);
+    if (d.num_tasks != NO_VAL) /* else it is one for each node, and the rest get no GPUs */
+        d.min_cpus = d.num_tasks * (d.cpus_per_task == NO_VAL16 ? 1u : d.cpus_per_task);
     d.script = text(o, "script");
     d.user_id = (uint32_t)number(o, "uid");
     d.group_id = (uint32_t)number(o, "gid");

@@ -38,7 +38,7 @@ enum stk_event_type {
      * operators; the latter also a decision, when its time is up or nobody used it */
     STK_EV_RESERVE,
     STK_EV_UNRESERVE,
-    STK_EV_SWAPPED, /* from the engine: it has another GPU of a node than was decided */
+    STK_EV_SWAPPED, /* from the engine: it has other GPUs of its nodes than were decided */
     STK_EV_TYPE_MAX
 };
 
@@ -104,10 +104,10 @@ struct stk_event {
             enum stk_over_why why;
         } unreserve;
         struct {
-            stk_node_id node;
-            uint32_t had, has; /* GPUs of it: the latter in place of the former */
-            stk_job_id with;   /* whose it was, who has the other now; STK_NONE: nobody's */
-        } swap;                /* SWAPPED */
+            stk_node_id node, to; /* the same, or another of its nodes */
+            uint64_t had, has;    /* GPUs of 'to' in place of as many of 'node' */
+            stk_job_id with;      /* whose they were, who has the others now; STK_NONE: nobody's */
+        } swap;                   /* SWAPPED */
     } u;
 };
 

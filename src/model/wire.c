@@ -203,6 +203,7 @@ int stk_wire_put_booking(struct stk_bytes *b, const struct stk_booking_spec *k)
 static int put_swap(struct stk_bytes *b, const struct stk_event *ev)
 {
     stk_put_u(b, ev->u.swap.node.i);
+    stk_put_u(b, ev->u.swap.to.i);
     stk_put_u(b, ev->u.swap.had);
     stk_put_u(b, ev->u.swap.has);
     stk_put_u(b, ev->u.swap.with.i);
@@ -550,8 +551,9 @@ static void get_set(struct stk_reader *r, struct stk_wire *w)
 static int get_swap(struct stk_reader *r, struct stk_event *ev)
 {
     ev->u.swap.node.i = stk_get_u32(r);
-    ev->u.swap.had = stk_get_u32(r);
-    ev->u.swap.has = stk_get_u32(r);
+    ev->u.swap.to.i = stk_get_u32(r);
+    ev->u.swap.had = stk_get_u(r, UINT64_MAX);
+    ev->u.swap.has = stk_get_u(r, UINT64_MAX);
     ev->u.swap.with.i = stk_get_u32(r);
     return 0;
 }

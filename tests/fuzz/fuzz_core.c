@@ -212,8 +212,9 @@ static bool wild(struct fx *f, struct input *in)
         ev.u.off.mask = next(in);
     } else if (ev.type == STK_EV_SWAPPED) {
         ev.u.swap.node.i = b & 7;
-        ev.u.swap.had = b >> 3 & 7;
-        ev.u.swap.has = next(in) & 15;
+        ev.u.swap.to.i = b & 128 ? next(in) & 7 : b & 7;
+        ev.u.swap.had = b & 32 ? next(in) : UINT64_C(1) << (b >> 3 & 7);
+        ev.u.swap.has = b & 32 ? next(in) : UINT64_C(1) << (next(in) & 15);
         ev.u.swap.with.i = b & 64 ? read_slot(f, in) : STK_NONE;
     } else if (ev.type == STK_EV_RESERVE) {
         booking = odd_booking(f, in, b);

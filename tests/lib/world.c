@@ -1006,16 +1006,52 @@ static void odd_set(const struct fx *f, struct stk_rng *r, struct stk_set *ret)
         memset(ret->text, 'x', sizeof(ret->text));
 }
 
+/* GPUs of 'n' in the mask, the lowest first; fewer if there are no more. */
+static uint64_t some_of(uint64_t mask, uint32_t n)
+{
+    uint64_t left = mask;
+
+    while (n-- > 0)
+        left &= left - 1;
+    return mask & ~left;
+}
+
+/* So many of its tasks lie on another of its nodes. */
+static void odd_move(const struct fx *f, struct stk_rng *r, const struct stk_job *j,
+                     struct stk_event *ev)
+{
+    const struct stk_piece *pieces = &f->s->pieces[j->first_piece], *from, *to;
+    uint32_t n, a = below(r, j->n_pieces), b = below(r, j->n_pieces);
+
+    from = &pieces[a];
+    to = &pieces[b];
+    n = from->tasks > 1 ? from->gpus / from->tasks * (1 + below(r, from->tasks - 1))
+                        : from->gpus / 2;
+    ev->u.swap.node = from->node;
+    ev->u.swap.to = to->node;
+    ev->u.swap.had = some_of(from->mask, n);
+    ev->u.swap.has = some_of(f->s->nodes[to->node.i].mask_free, n);
+    ev->u.swap.with.i = STK_NONE;
+}
+
 /* One of its GPUs for one that is anybody's, who may be said to be somebody else. */
 static void odd_swap(const struct fx *f, struct stk_rng *r, const struct stk_job *j,
                      struct stk_event *ev)
 {
     const struct stk_piece *p = j->lease ? &f->s->pieces[j->first_piece] : NULL;
-    uint32_t with = random_slot(f, r);
+    uint32_t with = random_slot(f, r), has = below(r, 8);
 
+    if (j->lease && j->n_pieces > 1 && percent(r, 80)) {
+        odd_move(f, r, j, ev);
+        return;
+    }
     ev->u.swap.node.i = odd_number(r, p ? p->node.i : 0);
-    ev->u.swap.had = odd_number(r, p && p->mask ? (uint32_t)__builtin_ctzll(p->mask) : 0);
-    ev->u.swap.has = odd_number(r, below(r, 8));
+    ev->u.swap.to = ev->u.swap.node;
+    if (percent(r, 5))
+        ev->u.swap.to.i = odd_number(r, 1);
+    ev->u.swap.had =
+        UINT64_C(1) << (odd_number(r, p && p->mask ? (uint32_t)__builtin_ctzll(p->mask) : 0) & 63);
+    ev->u.swap.has = UINT64_C(1) << (odd_number(r, has) & 63);
     ev->u.swap.with.i = percent(r, 50) ? STK_NONE : with;
 }
 

@@ -266,6 +266,8 @@ def go(seed, cluster, folder):
         run.go()
     except BaseException:
         print(f"STOKER_SEED={seed} STOKER_RUNS=1: {run.did} {run.blind}")
+        for what in ("job", "node"):
+            print(cluster.run("scontrol", "show", what, "-d", check=False).stdout)
         print(cluster.run("sinfo", "-N", "-o", "%N %T %E %G", check=False).stdout, cluster.run("squeue", "-a", "-o", "%i %T %N %r %k", check=False).stdout)
         print("\n".join(line for line in (run.words + run.d.errors)[-80:] if "get_pids" not in line))
         raise

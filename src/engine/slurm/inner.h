@@ -43,6 +43,7 @@ struct stk_slurm_job { /* that has a lease */
     int64_t kicked_at;                 /* ms: Slurm was asked to look at it */
     int64_t verify_at;                 /* ms: Slurm says that it runs; do its nodes? 0: not asked */
     bool doubted;                      /* its nodes did not know it */
+    bool judged;                       /* where it runs was looked at */
     bool told_left;                    /* that its processes are left */
     char back[200];                    /* why it goes back into the queue; "": it does not */
     uint32_t at;                       /* its place in the list */
@@ -84,7 +85,10 @@ struct stk_slurm_use {  /* of a node's GPUs */
     uint16_t index[64]; /* how many of these have the GPU with that index */
     uint64_t off;       /* told to the core; shut: likewise */
     bool shut, changed;
-    int64_t avoid_until; /* ms: Slurm did not start a job there; 0: not so */
+    int64_t avoid_until;            /* ms: Slurm did not start a job there; 0: not so */
+    uint32_t run;                   /* GPUs that jobs of ours have that run; as of the last look */
+    uint32_t lost;                  /* GPUs that Slurm has in use, and no job has */
+    uint32_t lost_seen, lost_times; /* the number that was seen last, and how often in a row */
 };
 
 typedef void (*stk_slurm_answer_fn)(struct stk_slurm_job *j, const json_t *answer);
@@ -173,6 +177,7 @@ struct stk_slurm_job *stk_slurm_find_lease(const struct stk_slurm *m, stk_lease_
 /* Where it is now; one that does not just run is looked at with every tick. */
 void stk_slurm_move(struct stk_slurm_job *j, enum stk_slurm_where where);
 void stk_slurm_verify_at(struct stk_slurm_job *j, int64_t ms);
+void stk_slurm_requeued(struct stk_slurm_job *j);
 void stk_slurm_stopping(struct stk_slurm_job *j, const struct stk_stop *s);
 
 /* Takes in what is told of a job, in place of what was. NULL: no memory. */
@@ -201,6 +206,7 @@ void stk_slurm_use_changed(struct stk_slurm *m, uint32_t node);
 void stk_slurm_use_tell(struct stk_slurm *m);
 /* Slurm did not start there what it was told to: others are not sent there for a while. */
 void stk_slurm_use_avoid(struct stk_slurm *m, uint32_t node);
+/* O(nodes, jobs with leases). */
 void stk_slurm_use_tick(struct stk_slurm *m, int64_t now);
 uint32_t stk_slurm_count_gpus(const json_t *list, const char **ret_type);
 
@@ -269,11 +275,14 @@ void stk_slurm_ticks(struct stk_slurm *m);
 
 /* Nodes and GPUs, into a request. -ENOMEM. */
 int stk_slurm_set_place(const struct stk_slurm *m, const struct stk_slurm_job *j, json_t *o);
-/* Whether Slurm runs it on the nodes that were chosen, with as many GPUs on each. */
-bool stk_slurm_is_there(const struct stk_slurm *m, const struct stk_slurm_job *j,
-                        const json_t *job);
-/* The books have the GPUs that Slurm gave it. */
-void stk_slurm_take_over(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job);
+/* Slurm knows the GPUs of all its nodes: it does not, of one that has not registered with it yet.
+ */
+bool stk_slurm_nodes_known(const struct stk_slurm *m, const struct stk_slurm_job *j);
+/* By index; 0: Slurm does not say which. */
+uint64_t stk_slurm_indices(const json_t *gpus);
+/* The books have the GPUs that Slurm gave it. False: it runs on other nodes than were chosen, or
+ * with another number of GPUs; or it has some that are another's in the books. */
+bool stk_slurm_take_over(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job);
 /* GPUs that it is pinned to by type; 0: by number. */
 uint64_t stk_slurm_typed(const struct stk_slurm *m, const struct stk_slurm_job *j);
 /* It waits there, and Slurm would not start it where it is to: it is to be sent anew. */

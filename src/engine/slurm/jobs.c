@@ -212,21 +212,33 @@ static void misplaced(struct stk_slurm *m, struct stk_slurm_job *j)
     stk_slurm_log(m, true, "job %u: %s", j->number, sentence);
     if (m->cfg.note)
         m->cfg.note(m->cfg.ctx, j->number, sentence);
-    j->stopping = true;
-    j->stop = (struct stk_stop){
-        .job = j->id, .lease = j->lease, .cause = STK_CAUSE_EVICTED, .kill = true};
+    stk_slurm_stopping(
+        j, &(struct stk_stop){
+               .job = j->id, .lease = j->lease, .cause = STK_CAUSE_EVICTED, .kill = true});
     stk_slurm_do_stop(m, j);
+}
+
+/* Where it runs, once: as soon as Slurm knows the GPUs of its nodes. */
+static void judge(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
+{
+    if (j->judged || j->stopping || !stk_slurm_nodes_known(m, j))
+        return;
+    j->judged = true;
+    if (!stk_slurm_take_over(m, j, job))
+        misplaced(m, j);
 }
 
 static void runs(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
 {
-    if (j->where != STK_S_SENT)
-        return;
-    started(m, j);
-    if (!stk_slurm_is_there(m, j, job) && !j->stopping)
-        misplaced(m, j);
-    else
-        stk_slurm_take_over(m, j, job);
+    if (j->where == STK_S_SENT && !j->stopping) { /* should it have been given up: it is not */
+        j->back[0] = '\0';
+        j->requeued = false;
+        j->again_at = 0;
+    }
+    if (j->where == STK_S_SENT)
+        started(m, j);
+    if (j->where == STK_S_RUNNING)
+        judge(m, j, job);
 }
 
 /* Whether what is told is about this lease. */

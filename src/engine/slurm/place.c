@@ -168,6 +168,12 @@ int stk_slurm_set_place(const struct stk_slurm *m, const struct stk_slurm_job *j
 
 /* ---- where it is ---- */
 
+struct stk_slurm_real { /* what it has of a node, as Slurm says */
+    struct stk_piece *piece;
+    uint32_t gpus;
+    uint64_t mask; /* 0: Slurm does not say which */
+};
+
 static struct stk_piece *piece_on(const struct stk_slurm_job *j, uint32_t node)
 {
     for (uint32_t i = 0; i < j->n_pieces; i++)
@@ -176,7 +182,7 @@ static struct stk_piece *piece_on(const struct stk_slurm_job *j, uint32_t node)
     return NULL;
 }
 
-static uint64_t indices_of(const json_t *gpus)
+uint64_t stk_slurm_indices(const json_t *gpus)
 {
     uint64_t mask = 0;
 
@@ -211,8 +217,9 @@ static void swap(struct stk_slurm *m, struct stk_slurm_job *j, struct stk_piece 
                                  .job = j->id,
                                  .lease = j->lease,
                                  .u.swap = {.node = p->node,
-                                            .had = (uint32_t)__builtin_ctzll(had),
-                                            .has = (uint32_t)__builtin_ctzll(has),
+                                            .to = p->node,
+                                            .had = had,
+                                            .has = has,
                                             .with = other ? other->id : (stk_job_id){STK_NONE}}};
 
     if (other)
@@ -224,39 +231,139 @@ static void swap(struct stk_slurm *m, struct stk_slurm_job *j, struct stk_piece 
     m->base.emit(m->base.emit_ctx, &ev);
 }
 
-void stk_slurm_take_over(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
+/* GPUs of 'from', those of 'first' before the others; 0: there are not so many. */
+static uint64_t some_of(uint64_t from, uint64_t first, uint32_t n)
 {
-    const json_t *o;
-    size_t i;
+    uint64_t mask = 0;
 
-    json_array_foreach(json_object_get(job, "pieces"), i, o)
-    {
-        struct stk_piece *p =
-            piece_on(j, stk_slurm_find_node(m, json_string_value(json_object_get(o, "node"))));
-        uint64_t real = indices_of(json_object_get(o, "gpus"));
+    for (uint64_t left = from & first; left && n > 0; n--, left &= left - 1)
+        mask |= left & -left;
+    for (uint64_t left = from & ~first; left && n > 0; n--, left &= left - 1)
+        mask |= left & -left;
+    return n > 0 ? 0 : mask;
+}
 
-        if (!p || (uint32_t)__builtin_popcountll(real) != p->gpus ||
-            (m->nodes[p->node.i].gpus < 64 && real >> m->nodes[p->node.i].gpus))
-            continue; /* Slurm does not say which */
-        while (p->mask & ~real)
-            swap(m, j, p, (p->mask & ~real) & -(p->mask & ~real),
-                 (real & ~p->mask) & -(real & ~p->mask));
+/* So many GPUs of tasks lie on another of its nodes. False: none are free there in the books. */
+static bool shift(struct stk_slurm *m, struct stk_slurm_job *j, const struct stk_slurm_real *a,
+                  const struct stk_slurm_real *b, uint32_t n)
+{
+    struct stk_slurm_use *from = &m->use[a->piece->node.i], *to = &m->use[b->piece->node.i];
+    uint32_t gpus = m->nodes[b->piece->node.i].gpus,
+             tasks = n / (a->piece->gpus / (a->piece->tasks ? a->piece->tasks : 1));
+    uint64_t all = gpus >= 64 ? UINT64_MAX : (UINT64_C(1) << gpus) - 1,
+             had = some_of(a->piece->mask, ~a->mask, n),
+             has = some_of(all & ~to->taken, b->mask, n);
+    const struct stk_event ev = {.at = m->cfg.now(m->cfg.ctx),
+                                 .type = STK_EV_SWAPPED,
+                                 .job = j->id,
+                                 .lease = j->lease,
+                                 .u.swap = {.node = a->piece->node,
+                                            .to = b->piece->node,
+                                            .had = had,
+                                            .has = has,
+                                            .with = {STK_NONE}}};
+
+    if (!had || !has || tasks >= a->piece->tasks)
+        return false;
+    from->taken &= ~had;
+    to->taken |= has;
+    a->piece->mask &= ~had;
+    b->piece->mask |= has;
+    a->piece->gpus -= n;
+    b->piece->gpus += n;
+    a->piece->tasks -= tasks;
+    b->piece->tasks += tasks;
+    stk_slurm_use_changed(m, a->piece->node.i);
+    stk_slurm_use_changed(m, b->piece->node.i);
+    m->base.emit(m->base.emit_ctx, &ev);
+    return true;
+}
+
+/* How many tasks of a gang lie on which of its nodes is Slurm's to choose where it is not the same
+ * for all. */
+static bool lay_out(struct stk_slurm *m, struct stk_slurm_job *j, const struct stk_slurm_real *r,
+                    uint32_t n)
+{
+    uint32_t a = 0, b = 0, less, more;
+
+    for (;;) {
+        while (a < n && r[a].piece->gpus <= r[a].gpus)
+            a++;
+        while (b < n && r[b].piece->gpus >= r[b].gpus)
+            b++;
+        if (a == n || b == n)
+            return a == n && b == n;
+        less = r[a].piece->gpus - r[a].gpus;
+        more = r[b].gpus - r[b].piece->gpus;
+        if (!shift(m, j, &r[a], &r[b], less < more ? less : more))
+            return false;
     }
 }
 
-bool stk_slurm_is_there(const struct stk_slurm *m, const struct stk_slurm_job *j, const json_t *job)
+/* Its pieces as Slurm has them, in the order of ours; false: they are on other nodes. */
+static bool read_real(const struct stk_slurm *m, const struct stk_slurm_job *j, const json_t *job,
+                      struct stk_slurm_real *ret)
 {
     const json_t *pieces = json_object_get(job, "pieces"), *o;
     size_t i;
 
+    if (json_array_size(pieces) != j->n_pieces)
+        return false;
     json_array_foreach(pieces, i, o)
     {
-        const struct stk_piece *p =
-            piece_on(j, stk_slurm_find_node(m, json_string_value(json_object_get(o, "node"))));
+        const json_t *gpus = json_object_get(o, "gpus");
 
-        if (!p ||
-            (!j->imported && stk_slurm_count_gpus(json_object_get(o, "gpus"), NULL) != p->gpus))
+        ret[i] = (struct stk_slurm_real){
+            .piece =
+                piece_on(j, stk_slurm_find_node(m, json_string_value(json_object_get(o, "node")))),
+            .gpus = stk_slurm_count_gpus(gpus, NULL),
+            .mask = stk_slurm_indices(gpus)};
+        if (!ret[i].piece)
             return false;
     }
-    return json_array_size(pieces) == j->n_pieces;
+    return true;
+}
+
+static void swap_all(struct stk_slurm *m, struct stk_slurm_job *j, const struct stk_slurm_real *r)
+{
+    struct stk_piece *p = r->piece;
+
+    if ((uint32_t)__builtin_popcountll(r->mask) != p->gpus ||
+        (m->nodes[p->node.i].gpus < 64 && r->mask >> m->nodes[p->node.i].gpus))
+        return; /* Slurm does not say which */
+    while (p->mask & ~r->mask)
+        swap(m, j, p, (p->mask & ~r->mask) & -(p->mask & ~r->mask),
+             (r->mask & ~p->mask) & -(r->mask & ~p->mask));
+}
+
+bool stk_slurm_take_over(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
+{
+    struct stk_slurm_real *r = calloc(j->n_pieces + 1, sizeof(*r));
+    uint32_t has = 0, had = 0;
+    bool same = r && read_real(m, j, job, r);
+
+    for (uint32_t i = 0; same && i < j->n_pieces; i++) {
+        has += r[i].gpus;
+        had += r[i].piece->gpus;
+    }
+    if (same && has == had)
+        same = lay_out(m, j, r, j->n_pieces);
+    else
+        same = same && j->imported; /* then it has what its user asked Slurm for */
+    for (uint32_t i = 0; same && i < j->n_pieces; i++)
+        swap_all(m, j, &r[i]);
+    free(r);
+    return same;
+}
+
+bool stk_slurm_nodes_known(const struct stk_slurm *m, const struct stk_slurm_job *j)
+{
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const json_t *o = json_object_get(m->news, m->nodes[j->pieces[i].node.i].name);
+        const char *state = json_string_value(json_object_get(o, "state"));
+
+        if (state && strcmp(state, "joining") == 0)
+            return false;
+    }
+    return true;
 }

@@ -153,6 +153,7 @@ static void adopt_one(struct stk_slurm *m, struct stk_slurm_job *j, const struct
         return;
     }
     j->slurm = seen->slurm;
+    j->judged = j->told_started;
     j->sent_at = stk_slurm_ms();
     stk_slurm_move(j, j->told_started ? STK_S_RUNNING : STK_S_SENT);
     stk_slurm_job_look(m, j);

@@ -21,7 +21,7 @@ struct stk_slurm_config { /* strings are copied */
     const char *const *partitions; /* that are ours to schedule on; NULL ends them */
     const char *rows;              /* file that keeps the nodes in order; NULL: none */
     const char *gpu_type;          /* of nodes whose GPUs have a type each; NULL: "gpu" */
-    uint32_t start_ms;             /* Slurm starts what it was told to within; 0: 60 s */
+    uint32_t start_ms;             /* Slurm starts what it was told to within; 0: 30 s */
     stk_time (*now)(void *ctx);    /* Unix time, for events */
     /* Optional from here on; all are called with 'ctx'. */
     void *ctx;

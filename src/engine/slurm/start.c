@@ -230,14 +230,15 @@ static void give_up(struct stk_slurm *m, struct stk_slurm_job *j)
     struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
     const char *reason = s ? json_string_value(json_object_get(s->job, "reason")) : NULL;
 
-    if (!j->back[0])
+    if (!j->back[0]) {
         (void)snprintf(j->back, sizeof(j->back), "Slurm did not start it: %.150s",
                        reason && *reason ? reason : "it does not say why");
+        for (uint32_t i = 0; i < j->n_pieces; i++) /* elsewhere it may start */
+            stk_slurm_use_avoid(m, j->pieces[i].node.i);
+        if (s && stk_slurm_typed(m, j))
+            s->typed = UINT64_MAX; /* that may be why */
+    }
     stk_slurm_log(m, true, "job %u: %s", j->number, j->back);
-    for (uint32_t i = 0; i < j->n_pieces; i++) /* elsewhere it may start */
-        stk_slurm_use_avoid(m, j->pieces[i].node.i);
-    if (s && stk_slurm_typed(m, j))
-        s->typed = UINT64_MAX; /* that may be why */
     stk_slurm_put_back(m, j);
 }
 

@@ -56,7 +56,7 @@ void stk_slurm_put_back(struct stk_slurm *m, struct stk_slurm_job *j)
     json_t *o = stk_slurm_request(j->where == STK_S_RUNNING ? "requeue" : "update", j);
 
     j->harder_at = 0;
-    j->requeued = true;
+    stk_slurm_requeued(j);
     if (j->where != STK_S_RUNNING)
         (void)json_object_set_new(o, "hold", json_true());
     ask(m, j, o);

@@ -27,11 +27,10 @@ struct stk_slurm_job *stk_slurm_find_lease(const struct stk_slurm *m, stk_lease_
 /* In the list of those that time matters for, or not. */
 static void sort_in(struct stk_slurm_job *j)
 {
-    bool timed =
-        j->stopping || j->where == STK_S_UNSENT || j->where == STK_S_SENT || j->where == STK_S_LOST;
+    bool waits = j->where == STK_S_UNSENT || j->where == STK_S_SENT || j->where == STK_S_LOST;
+    bool timed = (waits || j->stopping || j->requeued || j->verify_at) && j->where != STK_S_ENDED;
     struct stk_slurm *m = j->m;
 
-    timed = timed && j->where != STK_S_ENDED;
     if (timed == j->timed)
         return;
     j->timed = timed;
@@ -62,6 +61,12 @@ void stk_slurm_move(struct stk_slurm_job *j, enum stk_slurm_where where)
 void stk_slurm_verify_at(struct stk_slurm_job *j, int64_t ms)
 {
     j->verify_at = ms;
+    sort_in(j);
+}
+
+void stk_slurm_requeued(struct stk_slurm_job *j)
+{
+    j->requeued = true;
     sort_in(j);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* use.c - GPUs that cannot be used: those of drained nodes, and those that others' jobs have.
+/* use.c - GPUs that cannot be used: those of drained nodes, those that others' jobs have, and those
+ * that Slurm has lost count of.
  *
  * Slurm tells GPUs apart by index and chooses which a job gets; the core counts with its own bits.
  * So GPUs that others' jobs have are taken off the core's free ones by number: the same indices if
@@ -13,6 +14,7 @@
 #include "model/node.h"
 
 #define AVOID_MS 30000
+#define LOST_TIMES 3 /* looks in a row, five seconds apart */
 
 uint32_t stk_slurm_count_gpus(const json_t *list, const char **ret_type)
 {
@@ -85,18 +87,26 @@ static uint64_t all_of(uint32_t gpus)
     return gpus >= 64 ? UINT64_MAX : (UINT64_C(1) << gpus) - 1;
 }
 
-/* The core's bits that stand for what others have. */
+static const json_t *used_of(const struct stk_slurm *m, uint32_t node)
+{
+    return json_object_get(json_object_get(m->news, m->nodes[node].name), "used");
+}
+
+/* The core's bits that stand for what others have, and for what Slurm has lost count of. */
 static uint64_t choose(const struct stk_slurm *m, uint32_t node)
 {
     const struct stk_slurm_use *u = &m->use[node];
     uint64_t free = all_of(m->nodes[node].gpus) & ~u->taken, mask = 0;
+    uint32_t n = u->others + u->lost;
 
     for (uint32_t i = 0; i < 64; i++)
         mask |= (uint64_t)(u->index[i] > 0) << i;
+    if (u->lost > 0)
+        mask |= stk_slurm_indices(used_of(m, node));
     mask &= free;
-    while ((uint32_t)__builtin_popcountll(mask) > u->others)
+    while ((uint32_t)__builtin_popcountll(mask) > n)
         mask &= mask - 1;
-    for (uint64_t left = free & ~mask; left && (uint32_t)__builtin_popcountll(mask) < u->others;) {
+    for (uint64_t left = free & ~mask; left && (uint32_t)__builtin_popcountll(mask) < n;) {
         uint64_t last = UINT64_C(1) << (63 - __builtin_clzll(left));
 
         mask |= last;
@@ -112,7 +122,7 @@ static bool is_shut(const struct stk_slurm *m, uint32_t node)
     const char *state = json_string_value(json_object_get(o, "state"));
 
     return m->nodes[node].odd || m->use[node].avoid_until ||
-           (state && (strcmp(state, "drain") == 0 || strcmp(state, "maint") == 0));
+           (state && strcmp(state, "up") != 0 && strcmp(state, "down") != 0);
 }
 
 void stk_slurm_use_avoid(struct stk_slurm *m, uint32_t node)
@@ -122,13 +132,53 @@ void stk_slurm_use_avoid(struct stk_slurm *m, uint32_t node)
     stk_slurm_use_tell(m);
 }
 
-void stk_slurm_use_tick(struct stk_slurm *m, int64_t now)
+/* ---- what Slurm has lost count of ---- */
+
+static void count_running(struct stk_slurm *m)
 {
     for (uint32_t i = 0; i < m->n_nodes; i++)
+        m->use[i].run = 0;
+    for (uint32_t k = 0; k < m->n_jobs; k++) {
+        const struct stk_slurm_job *j = m->jobs[k];
+
+        for (uint32_t i = 0; i < j->n_pieces && j->where == STK_S_RUNNING; i++)
+            m->use[j->pieces[i].node.i].run += j->pieces[i].gpus;
+    }
+}
+
+/* GPUs that Slurm has in use on a node where no job has them: a slurmctld that was killed loses
+ * count. What is so for a moment only is news that have not come yet. */
+static void look_for_lost(struct stk_slurm *m, uint32_t node)
+{
+    struct stk_slurm_use *u = &m->use[node];
+    uint32_t used = stk_slurm_count_gpus(used_of(m, node), NULL), known = u->run + u->others,
+             lost = used > known ? used - known : 0;
+
+    u->lost_times = lost == u->lost_seen ? u->lost_times + 1 : 1;
+    u->lost_seen = lost;
+    if (lost == u->lost || u->lost_times < LOST_TIMES)
+        return;
+    u->lost = lost;
+    stk_slurm_use_changed(m, node);
+    if (lost > 0)
+        stk_slurm_log(m, true,
+                      "node %s: Slurm has %u GPUs in use there that no job has; they are given to "
+                      "nobody until it counts anew (scontrol reconfigure)",
+                      m->nodes[node].name, lost);
+    else
+        stk_slurm_log(m, false, "node %s: Slurm counts its GPUs right again", m->nodes[node].name);
+}
+
+void stk_slurm_use_tick(struct stk_slurm *m, int64_t now)
+{
+    count_running(m);
+    for (uint32_t i = 0; i < m->n_nodes; i++) {
+        look_for_lost(m, i);
         if (m->use[i].avoid_until && now >= m->use[i].avoid_until) {
             m->use[i].avoid_until = 0;
             stk_slurm_use_changed(m, i);
         }
+    }
     stk_slurm_use_tell(m);
 }
 

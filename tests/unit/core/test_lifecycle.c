@@ -253,9 +253,9 @@ static int try_swap(struct fx *f, uint32_t job)
         const struct stk_piece *p = &f->s->pieces[fx_of(f, job)->first_piece];
 
         ev.lease = fx_of(f, job)->lease;
-        ev.u.swap.node = p->node;
-        ev.u.swap.had = (uint32_t)__builtin_ctzll(p->mask);
-        ev.u.swap.has = (uint32_t)__builtin_ctzll(f->s->nodes[p->node.i].mask_free);
+        ev.u.swap.node = ev.u.swap.to = p->node;
+        ev.u.swap.had = p->mask & -p->mask;
+        ev.u.swap.has = f->s->nodes[p->node.i].mask_free & -f->s->nodes[p->node.i].mask_free;
         ev.u.swap.with.i = STK_NONE;
     }
     return fx_apply(f, &ev);

@@ -12,11 +12,12 @@
 
 static int swap(struct fx *f, uint32_t job, uint32_t had, uint32_t has, uint32_t with)
 {
-    const struct stk_event ev = {.at = f->now,
-                                 .type = STK_EV_SWAPPED,
-                                 .job = {job},
-                                 .lease = fx_of(f, job)->lease,
-                                 .u.swap = {{0}, had, has, {with}}};
+    const struct stk_event ev = {
+        .at = f->now,
+        .type = STK_EV_SWAPPED,
+        .job = {job},
+        .lease = fx_of(f, job)->lease,
+        .u.swap = {.had = UINT64_C(1) << had, .has = UINT64_C(1) << has, .with = {with}}};
 
     return fx_apply(f, &ev);
 }
@@ -94,6 +95,66 @@ static void parts_are_not_swapped(void **state)
     fx_finish(f);
 }
 
+/* Three tasks of two GPUs: two on node 0, one on node 1. */
+static uint32_t gang(struct fx *f)
+{
+    struct stk_job_spec spec = fx_job(2, 100);
+    uint32_t job;
+
+    spec.demand.tasks = 3;
+    spec.demand.cut = false;
+    job = fx_submit(f, spec);
+    assert_int_equal(
+        fx_place(f, job, (struct stk_piece[]){{{0}, 4, 2, 0, 0x0f}, {{1}, 2, 1, 0, 0x03}}, 2), 0);
+    return job;
+}
+
+static int shift(struct fx *f, uint32_t job, uint32_t from, uint64_t had, uint64_t has)
+{
+    const struct stk_event ev = {
+        .at = f->now,
+        .type = STK_EV_SWAPPED,
+        .job = {job},
+        .lease = fx_of(f, job)->lease,
+        .u.swap = {.node = {from}, .to = {1 - from}, .had = had, .has = has, .with = {STK_NONE}}};
+
+    return fx_apply(f, &ev);
+}
+
+static void tasks_lie_on_another_of_its_nodes(void **state)
+{
+    struct fx *f = fx_plain();
+    uint32_t job = gang(f);
+    const struct stk_piece *p = &f->s->pieces[fx_of(f, job)->first_piece];
+
+    (void)state;
+    assert_int_equal(shift(f, job, 0, 0x03, 0x30), 0);
+    assert_true(p[0].tasks == 1 && p[0].gpus == 2 && p[0].mask == 0x0c);
+    assert_true(p[1].tasks == 2 && p[1].gpus == 4 && p[1].mask == 0x33);
+    assert_int_equal(f->s->nodes[0].mask_free, 0xf3);
+    assert_int_equal(f->s->nodes[1].mask_free, 0xcc);
+    assert_int_equal(shift(f, job, 1, 0x03, 0x03), 0);
+    assert_int_equal(fx_exit(f, job, STK_CAUSE_OK), 0);
+    assert_int_equal(f->s->nodes[0].gpus_free + f->s->nodes[1].gpus_free, 16);
+    fx_finish(f);
+}
+
+static void half_a_task_does_not_nor_do_all_of_a_node(void **state)
+{
+    struct fx *f = fx_plain();
+    uint32_t job = gang(f), other = placed(f, 0x80);
+
+    (void)state;
+    (void)other;
+    assert_int_equal(shift(f, job, 0, 0x01, 0x10), -ESTALE);
+    assert_int_equal(shift(f, job, 0, 0x0f, 0xf0), -ESTALE);
+    assert_int_equal(shift(f, job, 0, 0x03, 0x10), -EINVAL);
+    assert_int_equal(shift(f, job, 0, 0x30, 0x30), -ESTALE); /* it does not have them */
+    assert_int_equal(shift(f, job, 0, 0x03, 0x03), -ESTALE); /* it has these */
+    assert_int_equal(shift(f, job, 1, 0x03, 0xc0), -ESTALE); /* all of a node, and another's */
+    fx_finish(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +162,8 @@ int main(void)
         cmocka_unit_test(two_jobs_change_places),
         cmocka_unit_test(one_that_is_off_can_be_had),
         cmocka_unit_test(parts_are_not_swapped),
+        cmocka_unit_test(tasks_lie_on_another_of_its_nodes),
+        cmocka_unit_test(half_a_task_does_not_nor_do_all_of_a_node),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

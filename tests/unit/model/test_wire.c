@@ -108,8 +108,9 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
         return a->u.unreserve.number == b->u.unreserve.number &&
                a->u.unreserve.why == b->u.unreserve.why;
     case STK_EV_SWAPPED:
-        return a->u.swap.node.i == b->u.swap.node.i && a->u.swap.had == b->u.swap.had &&
-               a->u.swap.has == b->u.swap.has && a->u.swap.with.i == b->u.swap.with.i;
+        return a->u.swap.node.i == b->u.swap.node.i && a->u.swap.to.i == b->u.swap.to.i &&
+               a->u.swap.had == b->u.swap.had && a->u.swap.has == b->u.swap.has &&
+               a->u.swap.with.i == b->u.swap.with.i;
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
         return a->u.node.i == b->u.node.i;
@@ -244,8 +245,9 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
         ev.u.unreserve.why = (enum stk_over_why)stk_rng_below(r, STK_OVER_MAX);
     } else if (type == STK_EV_SWAPPED) {
         ev.u.swap.node.i = (uint32_t)stk_rng_next(r);
-        ev.u.swap.had = (uint32_t)stk_rng_next(r);
-        ev.u.swap.has = (uint32_t)stk_rng_next(r);
+        ev.u.swap.to.i = (uint32_t)stk_rng_next(r);
+        ev.u.swap.had = stk_rng_next(r);
+        ev.u.swap.has = stk_rng_next(r);
         ev.u.swap.with.i = (uint32_t)stk_rng_next(r);
     } else if (type == STK_EV_EVICT) {
         ev.u.evict.for_job.i = stk_rng_below(r, 2) ? STK_NONE : (uint32_t)stk_rng_next(r);

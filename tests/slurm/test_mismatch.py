@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slurm does something else than was decided: it refuses a start, starts a job elsewhere or not at all, lays a gang out
+otherwise, or a node dies in between. Each is decided anew. The Slurm of these tests is played by the tests."""
+import pytest
+from daemon import STOKERD
+from fake_slurm import FakeSlurm
+from slurm import wait_for
+
+pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="not built")
+JOB = {"command": ["/bin/true"], "workdir": "/tmp"}
+
+
+@pytest.fixture
+def slurm(tmp_path):
+    with FakeSlurm(tmp_path, nodes=2, gpus=8) as s:
+        yield s
+
+
+def pieces(slurm, n):
+    return {p["node"]: p["gpu_indices"] for p in slurm.daemon.job(n)["pieces"]}
+
+
+def runs(slurm, ask, number, where):
+    slurm.answer(ask, job=number)
+    slurm.job(number, ask["comment"], pieces=where)
+
+
+def ends(slurm, n, ask, number):
+    slurm.job(number, ask["comment"], state="completed")
+    assert slurm.daemon.wait(n)["cause"] == "completed"
+
+
+def test_slurm_refuses_the_start_and_it_is_tried_again(slurm):
+    n = slurm.daemon.submit(gpus=1, **JOB)
+    for _ in range(2):
+        slurm.answer(slurm.expect("submit"), ok=False, why="Access denied", code=2, unanswered=False, unknown=False)
+    ask = slurm.expect("submit")
+    assert "Slurm refused it: Access denied" in slurm.daemon.job(n)["note"]
+    runs(slurm, ask, 7, {"n1": [0]})
+    slurm.daemon.until(n, "running")
+    ends(slurm, n, ask, 7)
+
+
+def test_what_slurm_refuses_each_time_ends_with_its_sentence(slurm):
+    n = slurm.daemon.submit(gpus=1, **JOB)
+    for _ in range(3):
+        slurm.answer(slurm.expect("submit"), ok=False, why="Access denied", code=2, unanswered=False, unknown=False)
+    job = slurm.daemon.wait(n)
+    assert job["cause"] == "not_started" and "Access denied" in job["note"]
+
+
+def test_slurm_starts_it_elsewhere(slurm):
+    n = slurm.daemon.submit(gpus=2, **JOB)
+    ask = slurm.expect("submit")
+    other = {"n1": "n2", "n2": "n1"}[ask["nodes"]]
+    runs(slurm, ask, 7, {other: [0, 1]})
+    back = slurm.expect("requeue")
+    slurm.answer(back)
+    slurm.job(7, ask["comment"], state="pending", held=True, nodes_wanted=1, tasks=1, tres_per_node="gres:gpu:2", restarts=1)
+    again = slurm.expect("start")
+    assert again["job"] == 7 and "elsewhere" in slurm.daemon.job(n)["note"]
+    slurm.answer(again)
+    slurm.job(7, again["comment"], pieces={again["nodes"]: [0, 1]}, restarts=1)
+    slurm.daemon.until(n, "running")
+    ends(slurm, n, again, 7)
+
+
+def test_a_requeue_that_slurm_does_not_do_is_asked_for_again(slurm):
+    n = slurm.daemon.submit(gpus=2, **JOB)
+    ask = slurm.expect("submit")
+    runs(slurm, ask, 7, {{"n1": "n2", "n2": "n1"}[ask["nodes"]]: [0, 1]})
+    slurm.answer(slurm.expect("requeue"), ok=False, why="Job is pending execution", code=1, unanswered=False, unknown=False)
+    slurm.answer(slurm.expect("requeue"))
+    slurm.job(7, ask["comment"], state="pending", held=True, nodes_wanted=1, tasks=1, tres_per_node="gres:gpu:2", restarts=1)
+    again = slurm.expect("start")
+    slurm.answer(again)
+    slurm.job(7, again["comment"], pieces={again["nodes"]: [0, 1]}, restarts=1)
+    ends(slurm, n, again, 7)
+
+
+@pytest.mark.parametrize("state", ["down", "drain", "joining"])
+def test_the_node_goes_between_release_and_start(slurm, state):
+    n = slurm.daemon.submit(gpus=2, **JOB)
+    ask = slurm.expect("submit")
+    slurm.answer(ask, job=7)
+    slurm.job(7, ask["comment"], state="pending", nodes_wanted=1, tasks=1, tres_per_node="gres:gpu:2")
+    slurm.nodes(state, names=[ask["nodes"]])
+    hold = slurm.expect("update")
+    assert hold["job"] == 7 and hold["hold"]
+    slurm.answer(hold)
+    slurm.job(7, ask["comment"], state="pending", held=True, nodes_wanted=1, tasks=1, tres_per_node="gres:gpu:2")
+    again = slurm.expect("start")
+    assert again["nodes"] != ask["nodes"] and "takes no jobs any more" in slurm.daemon.job(n)["note"]
+    slurm.answer(again)
+    slurm.job(7, again["comment"], pieces={again["nodes"]: [0, 1]})
+    slurm.daemon.until(n, "running")
+    slurm.nodes(names=[ask["nodes"]])  # it is not avoided for that
+    wait_for(lambda: sum(x["gpus_free"] for x in slurm.daemon.get("/v1/nodes")["nodes"]) == 14)
+    ends(slurm, n, again, 7)
+
+
+def test_one_that_starts_after_all_goes_on(slurm):
+    n = slurm.daemon.submit(gpus=2, **JOB)
+    ask = slurm.expect("submit")
+    slurm.answer(ask, job=7)
+    slurm.job(7, ask["comment"], state="pending", nodes_wanted=1, tasks=1, tres_per_node="gres:gpu:2")
+    slurm.nodes("drain", names=[ask["nodes"]])
+    hold = slurm.expect("update")
+    slurm.job(7, ask["comment"], pieces={ask["nodes"]: [0, 1]})
+    slurm.answer(hold, ok=False, why="Job is no longer pending execution", code=1, unanswered=False, unknown=False)
+    slurm.daemon.until(n, "running")
+    ends(slurm, n, ask, 7)
+    assert not any(a["op"] == "requeue" for a in list(slurm.asked.queue))
+
+
+def test_slurm_does_not_start_it(slurm):
+    """Its own reason is said, and it is tried elsewhere."""
+    n = slurm.daemon.submit(gpus=2, **JOB)
+    ask = slurm.expect("submit")
+    slurm.answer(ask, job=7)
+    waits = {"state": "pending", "nodes_wanted": 1, "tasks": 1, "tres_per_node": "gres:gpu:2", "reason": "Resources"}
+    slurm.job(7, ask["comment"], **waits)
+    slurm.answer(slurm.expect("update"))
+    slurm.job(7, ask["comment"], held=True, **waits)
+    again = slurm.expect("start")
+    assert again["nodes"] != ask["nodes"] and slurm.daemon.job(n)["note"] == "Slurm did not start it: Resources"
+    slurm.answer(again)
+    slurm.job(7, again["comment"], pieces={again["nodes"]: [0, 1]})
+    ends(slurm, n, again, 7)
+
+
+def test_a_gang_is_as_slurm_lays_it_out(slurm):
+    n = slurm.daemon.submit(gpus=4, tasks=3, script="#!/bin/sh\ntrue\n", launch="once", workdir="/tmp")
+    ask = slurm.expect("submit")
+    before = pieces(slurm, n)
+    assert sorted(map(len, before.values())) == [4, 8] and ask["tres_per_task"] == "gres:gpu:4" and ask["tasks"] == 3
+    few, many = sorted(before, key=lambda x: len(before[x]))
+    runs(slurm, ask, 7, {few: list(range(8)), many: [4, 5, 6, 7]})
+    slurm.daemon.until(n, "running")
+    wait_for(lambda: pieces(slurm, n) == {few: list(range(8)), many: [4, 5, 6, 7]})
+    ends(slurm, n, ask, 7)
+    assert [x["gpus_free"] for x in slurm.daemon.get("/v1/nodes")["nodes"]] == [8, 8]
+
+
+def test_gpus_that_slurm_has_lost_count_of_are_given_to_nobody(slurm):
+    slurm.nodes(used=6, names=["n1"])
+    wait_for(lambda: [x["gpus_free"] for x in slurm.daemon.get("/v1/nodes")["nodes"]] == [2, 8], 90)
+    assert any("node n1: Slurm has 6 GPUs in use there that no job has" in line for line in slurm.daemon.errors)
+    ask = slurm.expect("submit") if slurm.daemon.submit(gpus=8, **JOB) else None
+    assert ask["nodes"] == "n2"
+    slurm.nodes(names=["n1"])
+    wait_for(lambda: [x["gpus_free"] for x in slurm.daemon.get("/v1/nodes")["nodes"]] == [8, 0], 90)
