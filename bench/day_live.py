@@ -4,7 +4,7 @@ bench/slurm-day.
 
 Every job is the same script, whoever starts it. It sleeps as long as its work takes, and writes a line into one
 log when it begins, when it is told to go (USR1: it notes how much it has done, exits with 86, and goes on from
-there when it is started again) and when it is done. All figures are made from that log: neither scheduler is
+there when it is started again) and when it is done; work of @TIME lasts until then. All figures are made from that log: neither scheduler is
 asked how long its jobs waited."""
 import concurrent.futures
 import json
@@ -31,6 +31,7 @@ save() {
 }
 [ ! -e "$folder/$id" ] || read -r had <"$folder/$id"
 echo "$id start $begin $SLURM_JOB_NODELIST" >>"$log"
+[ "${work#@}" = "$work" ] || work=$((${work#@} - begin))
 left=$((work > had ? work - had : 0))
 printf -v left '%d.%06d' $((left / 1000000)) $((left % 1000000))
 sleep "$left" &
@@ -121,8 +122,9 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def live_through(name, day, log, send):
+def live_through(name, ground, send):
     """Sends jobs as they arrive and waits for the last end."""
+    day, log = ground.day, ground.log
     log.t0 = time.time() + 0.5
     at, told, last, news = 0, 0, 0, time.time()
     while len(log.ended) < len(day.jobs):
@@ -139,6 +141,7 @@ def live_through(name, day, log, send):
         if last - told >= PROGRESS_S:
             told = last
             run = log.running()
+            ground.busy.append(os.getloadavg()[0])
             say(f"bench: {name}: {max(now, 0):.0f} of {day.length_s:.0f} s, {at} of {len(day.jobs)} jobs submitted, "
                 f"{at - run - len(log.ended)} wait, {run} run, {len(log.ended)} have ended, {log.saves} gave way")
         if last - news > STUCK_S:
@@ -154,7 +157,7 @@ class Ground:
 
     def __init__(self, folder, day, nodes, scheduler, extra, plugins=False):
         os.makedirs(f"{folder}/had", exist_ok=True)
-        self.folder, self.day, self.accepted = folder, day, []
+        self.folder, self.day, self.accepted, self.busy = folder, day, [], []
         self.script = f"{folder}/job.sh"
         with open(self.script, "w", encoding="ascii") as f:
             f.write(SCRIPT)
@@ -171,7 +174,8 @@ class Ground:
 
     def outcome(self, **more):
         self.log.check()
-        return self.log, {"accepted_after_s": round(sum(self.accepted) / len(self.accepted), 3), **more}
+        return self.log, {"accepted_after_s": round(sum(self.accepted) / len(self.accepted), 3),
+                          "machine_load": round(sum(self.busy) / max(len(self.busy), 1), 1), **more}
 
 
 # ---- Slurm alone ----
@@ -199,7 +203,7 @@ def under_slurm(folder, day, nodes, extra=""):
             while pending and pending[0].done():
                 pending.pop(0).result()
 
-        live_through("Slurm", day, ground.log, send)
+        live_through("Slurm", ground, send)
         for p in pending:
             p.result()
     return ground.outcome()
@@ -234,9 +238,9 @@ def events(d, ids):
     connection.close()
 
 
-def overheads(log, ids, happened):
-    """What a start, an end and giving way took beyond the job's own work, in the mean: from the decision to the script's
-    first line, from its last line to the daemon's knowing, and from the decision that it goes until it is gone."""
+def delays(log, ids, happened):
+    """What each start, end and giving way took beyond the job's own work: from the decision to the script's first line,
+    from its last line to the daemon's knowing, and from the decision that it goes until it is gone."""
     took = {"start_s": [], "end_s": [], "leave_s": []}
     runs = {job: iter(r) for job, r in log.runs.items()}
     placed, told, run = {}, {}, {}
@@ -253,10 +257,16 @@ def overheads(log, ids, happened):
             took["leave_s"].append(at - told.get(job, at))
         elif what == "exited" and run.get(job):
             took["end_s"].append(at - run[job][1])
+    return took
+
+
+def overheads(took):
+    """The same in the mean of all."""
     return {k: round(sum(v) / len(v), 3) if v else 0 for k, v in took.items()}
 
 
-def under_stoker(folder, day, nodes, policy, plugins=True):
+def under_stoker(folder, day, nodes, policy, plugins=True, before=None):
+    """`before`: is called with the daemon before the day begins, and what it returns is handed on."""
     ground = Ground(folder, day, nodes, "batch_sched_delay=0,sched_min_interval=2000", "RequeueExitHold=86", plugins)
     ids = {}
     with ground.cluster as c:
@@ -269,8 +279,9 @@ def under_stoker(folder, day, nodes, policy, plugins=True):
                 for j in batch:
                     ground.accept(j)
 
-            live_through("stoker", day, ground.log, send)
+            found = before(d, ground, nodes) if before else {}
+            live_through("stoker", ground, send)
             happened = list(events(d, ids))
             with open(f"{folder}/events", "w", encoding="ascii") as f:
                 f.writelines(json.dumps({**e, "job": ids[e["job"]], "at": e["at"] - ground.log.t0}) + "\n" for e in happened)
-    return ground.outcome(overheads=overheads(ground.log, ids, happened))
+    return ground.outcome(overheads=overheads(delays(ground.log, ids, happened)), before=found)

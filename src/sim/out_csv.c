@@ -19,9 +19,14 @@ static void time_or_empty(struct stk_emit *e, stk_time us, bool known)
         stk_emit_us(e, us);
 }
 
-static void row(struct stk_emit *e, const struct stk_trace *t, const struct stk_job_result *r,
-                uint32_t i, bool power)
+struct columns { /* that are there only sometimes */
+    bool turns, power;
+};
+
+static void row(struct stk_emit *e, const struct stk_trace *t, const struct stk_run_result *run,
+                uint32_t i, struct columns has)
 {
+    const struct stk_job_result *r = &run->jobs[i];
     const struct stk_trace_job *j = &t->jobs[i];
 
     if (j->id & STK_TRACE_ID_NAME)
@@ -36,7 +41,9 @@ static void row(struct stk_emit *e, const struct stk_trace *t, const struct stk_
     stk_emit_u64(e, r->preemptions);
     comma(e);
     stk_emit_u64(e, r->nodes);
-    if (power) {
+    if (has.turns)
+        time_or_empty(e, r->done, run->turns && r->end >= 0);
+    if (has.power) {
         comma(e);
         if (r->end >= 0)
             stk_emit_real(e, r->gpu_kwh, 6);
@@ -47,21 +54,24 @@ static void row(struct stk_emit *e, const struct stk_trace *t, const struct stk_
 static int write_all(FILE *f, const struct stk_trace *t, const struct stk_run_result *runs,
                      uint32_t n_runs)
 {
+    struct columns has = {.power = n_runs > 0 && runs[0].power}; /* all have the same nodes */
     struct stk_emit e;
-    bool power = n_runs > 0 && runs[0].power; /* all runs have the same nodes */
 
+    for (uint32_t k = 0; k < n_runs; k++)
+        has.turns = has.turns || runs[k].turns;
     stk_emit_init(&e, f);
     if (n_runs > 1)
         stk_emit_text(&e, "bundle,");
     stk_emit_text(&e, "id,submit_s,first_start_s,end_s,wait_s,preemptions,nodes");
-    stk_emit_text(&e, power ? ",gpu_kwh\n" : "\n");
+    stk_emit_text(&e, has.turns ? ",done_s" : "");
+    stk_emit_text(&e, has.power ? ",gpu_kwh\n" : "\n");
     for (uint32_t k = 0; k < n_runs; k++) {
         for (uint32_t i = 0; i < t->n_jobs; i++) {
             if (n_runs > 1) {
                 stk_emit_csv(&e, runs[k].bundle);
                 comma(&e);
             }
-            row(&e, t, &runs[k].jobs[i], i, power);
+            row(&e, t, &runs[k], i, has);
         }
     }
     return stk_emit_end(&e);

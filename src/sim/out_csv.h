@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* out_csv.h - a row per job, for plots and for comparing two schedulers job by job. Columns: id,
- * submit_s, first_start_s, end_s, wait_s, preemptions, nodes; with several runs 'bundle' comes
- * first, and the runs follow one another. What never happened is an empty field. */
+ * submit_s, first_start_s, end_s, wait_s, preemptions, nodes, with sim.each_s done_s; with several
+ * runs 'bundle' comes first, and the runs follow one another. What never happened is an empty
+ * field. */
 #ifndef STK_SIM_OUT_CSV_H
 #define STK_SIM_OUT_CSV_H
 

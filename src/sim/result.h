@@ -19,6 +19,7 @@ struct stk_booked;
 struct stk_job_result {   /* index = index in trace->jobs */
     stk_time first_start; /* -1: never started */
     stk_time end;         /* -1: never ended */
+    stk_time done;        /* where 'turns': its work was */
     stk_time wait;        /* time in the system that it was not running: end - submit - time run */
     uint32_t preemptions;
     uint32_t nodes; /* most nodes it ever ran on at once */
@@ -54,6 +55,7 @@ struct stk_run_result {
     uint64_t cycles; /* times that jobs gave way to each other in a circle (core/cycles.h) */
     uint64_t migrations, migrated_gpus; /* running jobs moved to make room, and their GPUs */
     double restarts_cost_gpu_s;
+    bool turns; /* starts and ends were dealt with one after the other (sim.each_s) */
     uint32_t max_waiting;
     uint64_t events, decisions;
     struct stk_blocked blocked; /* from the first measured job on, while jobs come; if asked for */

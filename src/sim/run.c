@@ -155,6 +155,7 @@ static int drive(struct stk_running *x, const struct stk_cluster *c, const struc
     if (rc == 0) {
         x->r->decisions = stk_loop_decisions(loop);
         x->r->restarts_cost_gpu_s = stk_engine_sim_restart_cost(x->engine);
+        x->r->turns = stk_engine_sim_turns(x->engine);
         x->r->shares = setup->place->mate != NULL;
         x->r->least_speed = stk_engine_sim_least_speed(x->engine);
     }

@@ -134,6 +134,7 @@ static void watch_exit(struct stk_running *x, const struct stk_event *ev)
     x->evicted_since_end = 0;
     x->r->jobs[j->tag] = (struct stk_job_result){.first_start = l->first_start,
                                                  .end = ev->at,
+                                                 .done = stk_engine_sim_done(x->engine, ev->job),
                                                  .wait = ev->at - j->submitted - j->served,
                                                  .preemptions = j->preemptions,
                                                  .nodes = l->nodes,

@@ -15,7 +15,9 @@ struct run {                /* by job slot */
     stk_time saved; /* 'left' at its last checkpoint */
     stk_time every; /* between two of them; 0: there are none */
     bool leaving;   /* it was told to go, and saves: it ends when it is due */
-    bool careless;  /* warned, it saves nothing */
+    bool done;      /* its work is, and its end is being dealt with; since: */
+    stk_time done_at;
+    bool careless; /* warned, it saves nothing */
 };
 
 enum leave { KEEP, KILL, SIGNAL, SUSPEND };
@@ -25,6 +27,7 @@ struct sim {
     struct stk_mem mem;
     struct stk_sim_config cfg;
     stk_time late, launch;
+    stk_time each, busy; /* what one start, end or leaving keeps the cluster busy; and until when */
     struct stk_heap ends;
     uint32_t *pos;
     struct run *runs;
@@ -53,7 +56,8 @@ enum {
     P_WINDOW,
     P_TOLD,
     P_LIMIT,
-    P_START
+    P_START,
+    P_EACH
 };
 const struct stk_param stk_sim_params[] = {
     [P_LATE] =
@@ -85,6 +89,9 @@ const struct stk_param stk_sim_params[] = {
                  "and 12 hours, 1, 3, 7 and 30 days (with sim.estimate=limit and predicted)"},
     [P_START] = {"sim.start_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
                  "a job gets on so long after it was given its GPUs: what a launch takes"},
+    [P_EACH] = {"sim.each_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
+                "starts, ends and those that leave are dealt with one after the other, and each "
+                "takes so long"},
     {0},
 };
 
@@ -131,6 +138,22 @@ uint64_t stk_engine_sim_steps_left(const struct stk_engine *e, stk_job_id job, s
     return stk_pace_left(&((const struct sim *)e)->pace, job.i, now);
 }
 
+/* When the cluster has dealt with one more start, end or leaving. */
+static stk_time dealt(struct sim *m, stk_time now)
+{
+    if (m->each == 0)
+        return now;
+    m->busy = (m->busy > now ? m->busy : now) + m->each;
+    return m->busy;
+}
+
+/* From the last work until the end is due: at first only until it is dealt with, if that takes a
+ * turn. */
+static stk_time late_of(const struct sim *m)
+{
+    return m->each > 0 ? 0 : m->late;
+}
+
 static stk_time rounded(const struct sim *m, stk_time end)
 {
     if (m->cfg.round > 0 && end < STK_NEVER_TIME)
@@ -145,7 +168,8 @@ static void settle_ends(struct sim *m)
         uint32_t job = m->pace.changed[i];
         stk_time end = stk_pace_end(&m->pace, job);
 
-        stk_heap_put(&m->ends, m->pos, job, rounded(m, end == STK_NEVER_TIME ? end : end + m->late),
+        stk_heap_put(&m->ends, m->pos, job,
+                     rounded(m, end == STK_NEVER_TIME ? end : end + late_of(m)),
                      m->runs[job].lease);
     }
     m->pace.n_changed = 0;
@@ -182,9 +206,10 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
     boot = stk_sim_power_start(&m->power, now, s);
     if (boot < 0)
         return -ENOMEM;
-    boot += m->launch;
+    boot += m->launch + dealt(m, now) - now;
     r = &m->runs[s->job.i];
     r->lease = s->lease;
+    r->done = false;
     if (paced && stk_pace_start(&m->pace, now, s, boot + r->left) < 0) {
         stk_sim_power_stop(&m->power, now, s->job.i);
         return -ENOMEM;
@@ -196,7 +221,7 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
         settle_ends(m);
     else
         stk_heap_put(&m->ends, m->pos, s->job.i,
-                     rounded(m, r->started + stk_speed_time(r->left, r->speed) + m->late),
+                     rounded(m, r->started + stk_speed_time(r->left, r->speed) + late_of(m)),
                      s->lease);
     if (r->every > 0 && !paced)
         stk_heap_put(&m->marks, m->mark_pos, s->job.i, r->started + r->every, s->lease);
@@ -263,6 +288,15 @@ static void gone(struct sim *m, stk_time now, uint32_t job, const struct stk_sto
     m->base.emit(m->base.emit_ctx, &ev);
 }
 
+/* Its work is done; nobody knows yet (sim.late_s). */
+static bool over(const struct sim *m, uint32_t job, stk_time now)
+{
+    const struct run *r = &m->runs[job];
+
+    return (m->late > 0 || m->each > 0) && !stk_pace_counts(&m->pace, job) && !r->leaving &&
+           now >= r->started + stk_speed_time(r->left, r->speed);
+}
+
 static void stop(struct stk_engine *e, stk_time now, const struct stk_stop *s)
 {
     struct sim *m = (struct sim *)e;
@@ -274,6 +308,8 @@ static void stop(struct stk_engine *e, stk_time now, const struct stk_stop *s)
     r = &m->runs[job];
     if (r->leaving && s->cause == STK_CAUSE_EVICTED)
         return; /* it was told */
+    if (over(m, job, now) && way_of(m, s) != KEEP)
+        return; /* it is done, and that will be known when it is due */
     if (!r->leaving)
         r->left = left_now(m, job, now);
     if (way_of(m, s) != SIGNAL || m->save == 0) {
@@ -282,7 +318,7 @@ static void stop(struct stk_engine *e, stk_time now, const struct stk_stop *s)
     }
     r->leaving = true;
     stk_heap_remove(&m->marks, m->mark_pos, job);
-    stk_heap_put(&m->ends, m->pos, job, now + m->save, s->lease);
+    stk_heap_put(&m->ends, m->pos, job, dealt(m, now) + m->save, s->lease);
 }
 
 /* A checkpoint is done. */
@@ -299,7 +335,7 @@ static void mark(struct sim *m, stk_time now, uint32_t job)
 
 static void end(struct sim *m, stk_time now, uint32_t job)
 {
-    const struct run *r = &m->runs[job];
+    struct run *r = &m->runs[job];
     const struct stk_event ev = {.at = now,
                                  .type = STK_EV_EXITED,
                                  .job = {job},
@@ -310,6 +346,12 @@ static void end(struct sim *m, stk_time now, uint32_t job)
         const struct stk_stop s = {{job}, r->lease, STK_CAUSE_EVICTED, false, false};
 
         gone(m, now, job, &s, SIGNAL);
+        return;
+    }
+    if (m->each > 0 && !r->done) {
+        r->done = true;
+        r->done_at = now;
+        stk_heap_put(&m->ends, m->pos, job, dealt(m, now) + m->late, r->lease);
         return;
     }
     stk_heap_remove(&m->ends, m->pos, job);
@@ -419,6 +461,7 @@ int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *m
     m->cfg = *cfg;
     m->late = stk_params_seconds(cfg->params, &stk_sim_params[P_LATE]);
     m->launch = stk_params_seconds(cfg->params, &stk_sim_params[P_START]);
+    m->each = stk_params_seconds(cfg->params, &stk_sim_params[P_EACH]);
     m->save = stk_params_seconds(cfg->params, &stk_sim_params[P_SAVE]);
     m->every = stk_params_seconds(cfg->params, &stk_sim_params[P_CHECKPOINT]);
     m->leave = leave_of(cfg->params);
@@ -434,6 +477,16 @@ int stk_engine_sim_new(const struct stk_sim_config *cfg, const struct stk_mem *m
 double stk_engine_sim_least_speed(const struct stk_engine *e)
 {
     return ((const struct sim *)e)->pace.least;
+}
+
+bool stk_engine_sim_turns(const struct stk_engine *e)
+{
+    return ((const struct sim *)e)->each > 0;
+}
+
+stk_time stk_engine_sim_done(const struct stk_engine *e, stk_job_id job)
+{
+    return ((const struct sim *)e)->runs[job.i].done_at;
 }
 
 double stk_engine_sim_restart_cost(const struct stk_engine *e)

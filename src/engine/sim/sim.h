@@ -60,6 +60,11 @@ uint64_t stk_engine_sim_steps_left(const struct stk_engine *e, stk_job_id job, s
 /* The least share of its speed alone that company on its GPUs has ever left a job; 1: all of it. */
 double stk_engine_sim_least_speed(const struct stk_engine *e);
 
+/* Whether starts and ends are dealt with one after the other (sim.each_s), and then, of a job that
+ * has ended, when its work was done: its end was known later. */
+bool stk_engine_sim_turns(const struct stk_engine *e);
+stk_time stk_engine_sim_done(const struct stk_engine *e, stk_job_id job);
+
 /* GPU time paid for restarts so far, in GPU-seconds. */
 double stk_engine_sim_restart_cost(const struct stk_engine *e);
 
