@@ -1,40 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* follow.c - jobs that are asked for alone, because something is about to happen to them: they were
- * released, stopped, or have ended. Each is asked for again, with growing pauses, until it has come
- * to rest, for some 15 s: on a busy machine Slurm takes seconds to clean up after a job. Answers
- * with all jobs, which come later, are the backstop. New jobs are found by their numbers, as Slurm
- * gives them out in order. */
-#include <stdlib.h>
-#include <string.h>
+/* follow.c - which jobs are asked for alone, and when, because something is about to happen to
+ * them: they were released, stopped, or have ended. Each is asked for again, with growing pauses,
+ * until it has come to rest, for some 15 s: on a busy machine Slurm takes seconds to clean up after
+ * a job. Answers with all jobs, which come later, are the backstop.
+ *
+ * What there is a hurry with comes first: an end frees GPUs. The rest (a mark was put on a job, and
+ * shows) comes when nothing else is due, and where that is many jobs, all are asked for in one.
+ * New jobs are found by their numbers, as Slurm gives them out in order. */
+#include "libslurm/follow.h"
 
-#include "libslurm/helper.h"
+#include <stdlib.h>
 
 #define MAX_FOLLOWED 4096u
+#define MAX_SLOW 64u /* without hurry: with more of them one answer with all is cheaper */
 #define TRIES 40u
 #define NEW_TRIES 5u
 #define NEW_MS 10
 #define MAX_PAUSE_MS 500
 
-struct followed {
-    uint32_t id, tries;
-    int64_t at, pause; /* ms */
-};
-
 struct stk_slurm_follow {
-    struct stk_slurm_told *told;
-    struct followed list[MAX_FOLLOWED];
-    uint32_t n;
+    struct stk_slurm_followed list[MAX_FOLLOWED];
+    uint32_t n, n_slow;
+    bool full;      /* all are to be asked for */
     int64_t new_at; /* ms: when to look for new ones; 0: not */
     uint32_t new_tries;
+    bool new_found;
 };
 
-struct stk_slurm_follow *stk_slurm_follow_new(struct stk_slurm_told *told)
+struct stk_slurm_follow *stk_slurm_follow_new(void)
 {
-    struct stk_slurm_follow *f = calloc(1, sizeof(*f));
-
-    if (f)
-        f->told = told;
-    return f;
+    return calloc(1, sizeof(struct stk_slurm_follow));
 }
 
 void stk_slurm_follow_free(struct stk_slurm_follow *f)
@@ -42,21 +37,60 @@ void stk_slurm_follow_free(struct stk_slurm_follow *f)
     free(f);
 }
 
-void stk_slurm_follow_job(struct stk_slurm_follow *f, uint32_t id, int64_t now, int64_t pause)
+/* MAX_FOLLOWED, or less: its place, or that of a new one. */
+static uint32_t find(const struct stk_slurm_follow *f, uint32_t id)
 {
     uint32_t i = 0;
 
     while (i < f->n && f->list[i].id != id)
         i++;
-    if (i == MAX_FOLLOWED)
-        return; /* seen with all others */
-    f->n += i == f->n;
-    f->list[i] = (struct followed){.id = id, .at = now + pause, .pause = pause > 0 ? pause : 2};
+    return i;
+}
+
+static void take_out(struct stk_slurm_follow *f, uint32_t i)
+{
+    f->n_slow -= !f->list[i].hurry;
+    f->list[i] = f->list[--f->n];
+}
+
+static void drop_slow(struct stk_slurm_follow *f)
+{
+    for (uint32_t i = f->n; i-- > 0;)
+        if (!f->list[i].hurry)
+            take_out(f, i);
+    f->full = true;
+}
+
+static void put(struct stk_slurm_follow *f, struct stk_slurm_followed j)
+{
+    if (f->n == MAX_FOLLOWED) {
+        f->full = true;
+        return;
+    }
+    f->list[f->n++] = j;
+    f->n_slow += !j.hurry;
+    if (f->n_slow > MAX_SLOW)
+        drop_slow(f);
+}
+
+void stk_slurm_follow_job(struct stk_slurm_follow *f, uint32_t id, int64_t now, int64_t pause,
+                          bool hurry)
+{
+    struct stk_slurm_followed j = {
+        .id = id, .at = now + pause, .pause = pause > 0 ? pause : 2, .hurry = hurry};
+    uint32_t i = find(f, id);
+
+    if (i < f->n && f->list[i].hurry && !hurry)
+        return;
+    if (i < f->n)
+        take_out(f, i);
+    put(f, j);
 }
 
 void stk_slurm_follow_new_jobs(struct stk_slurm_follow *f, int64_t now)
 {
     f->new_tries = 0;
+    f->new_found = false;
     f->new_at = now + 1;
 }
 
@@ -69,60 +103,72 @@ int64_t stk_slurm_follow_next(const struct stk_slurm_follow *f)
     return next;
 }
 
-/* It is about to start, or to be gone. */
-static bool restless(const job_info_msg_t *m)
+bool stk_slurm_follow_full(struct stk_slurm_follow *f)
 {
-    for (uint32_t i = 0; i < m->record_count; i++) {
-        const slurm_job_info_t *j = &m->job_array[i];
-        bool waits = (j->job_state & JOB_STATE_BASE) == JOB_PENDING && j->priority != 0;
+    bool full = f->full;
 
-        if (waits || (j->job_state & JOB_COMPLETING))
-            return true;
+    f->full = false;
+    return full;
+}
+
+/* Who is due for longest; f->n: nobody. */
+static uint32_t due(const struct stk_slurm_follow *f, int64_t now, bool hurry)
+{
+    uint32_t best = f->n;
+
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->list[i].hurry == hurry && f->list[i].at <= now &&
+            (best == f->n || f->list[i].at < f->list[best].at))
+            best = i;
+    return best;
+}
+
+bool stk_slurm_follow_take(struct stk_slurm_follow *f, uint32_t highest, int64_t now,
+                           struct stk_slurm_followed *ret)
+{
+    uint32_t i = due(f, now, true);
+
+    if (i == f->n && f->new_at && now >= f->new_at) {
+        *ret = (struct stk_slurm_followed){.id = highest > 0 ? highest + 1 : 0, .is_new = true};
+        return true;
     }
-    return false;
+    i = i < f->n ? i : due(f, now, false);
+    if (i == f->n)
+        return false;
+    *ret = f->list[i];
+    take_out(f, i);
+    return true;
 }
 
-/* < 0: Slurm did not say; 0: it has come to rest; 1: ask again. */
-static int ask(struct stk_slurm_follow *f, uint32_t id, int64_t now)
+/* Slurm may be about to make it: it is asked for a few times more. A number can also be left out,
+ * and then all are asked for. */
+static void asked_new(struct stk_slurm_follow *f, int64_t now, bool found)
 {
-    job_info_msg_t *m = NULL;
-    int rc;
-
-    if (slurm_load_job(&m, id, SHOW_ALL | SHOW_DETAIL) != SLURM_SUCCESS)
-        return -1;
-    stk_slurm_told_one(f->told, m, now);
-    rc = restless(m);
-    slurm_free_job_info_msg(m);
-    return rc;
-}
-
-static void ask_new(struct stk_slurm_follow *f, int64_t now)
-{
-    uint32_t from = stk_slurm_told_highest(f->told), id = from;
-
-    while (from > 0 && id - from < MAX_FOLLOWED && ask(f, id + 1, now) >= 0)
-        id++;
-    if (id > from)
-        f->new_tries = 0;
-    f->new_at = ++f->new_tries < NEW_TRIES ? now + ((int64_t)NEW_MS << f->new_tries) : 0;
-}
-
-void stk_slurm_follow_ask(struct stk_slurm_follow *f, int64_t now)
-{
-    uint32_t i = 0;
-
-    if (f->new_at && now >= f->new_at)
-        ask_new(f, now);
-    for (uint32_t k = 1; k < f->n; k++)
-        i = f->list[k].at < f->list[i].at ? k : i; /* who is due for longest */
-    if (f->n == 0 || f->list[i].at > now)
+    f->new_found = f->new_found || found;
+    f->new_tries = found ? 0 : f->new_tries + 1;
+    f->new_at = now + (found ? 0 : (int64_t)NEW_MS << f->new_tries);
+    if (f->new_tries < NEW_TRIES)
         return;
-    if (ask(f, f->list[i].id, now) <= 0 || ++f->list[i].tries > TRIES) {
-        f->list[i] = f->list[--f->n];
+    f->new_at = 0;
+    f->full = f->full || !f->new_found;
+}
+
+void stk_slurm_follow_asked(struct stk_slurm_follow *f, struct stk_slurm_followed j, int64_t now,
+                            enum stk_slurm_rest rest)
+{
+    if (j.is_new) {
+        asked_new(f, now, rest == STK_SLURM_RESTS || rest == STK_SLURM_RESTLESS);
         return;
     }
-    f->list[i].pause += f->list[i].pause / 2 + 1;
-    if (f->list[i].pause > MAX_PAUSE_MS)
-        f->list[i].pause = MAX_PAUSE_MS;
-    f->list[i].at = now + f->list[i].pause;
+    if (rest == STK_SLURM_RESTS || rest == STK_SLURM_UNKNOWN || find(f, j.id) < f->n)
+        return; /* the last: there is a new reason to ask */
+    if (++j.tries > TRIES) {
+        f->full = f->full || rest == STK_SLURM_SILENT;
+        return;
+    }
+    j.pause += j.pause / 2 + 1;
+    if (j.pause > MAX_PAUSE_MS)
+        j.pause = MAX_PAUSE_MS;
+    j.at = now + j.pause;
+    put(f, j);
 }

@@ -36,6 +36,10 @@ void stk_slurm_told_whole(struct stk_slurm_told *t, const job_info_msg_t *m, int
 void stk_slurm_told_one(struct stk_slurm_told *t, const job_info_msg_t *m, int64_t asked);
 /* Slurm has taken it: it is said to be gone when it is not among all. */
 void stk_slurm_told_sent(struct stk_slurm_told *t, uint32_t id, int64_t now);
+/* We have changed it: what was asked for before is old. */
+void stk_slurm_told_changed(struct stk_slurm_told *t, uint32_t id, int64_t now);
+/* Jobs that ran on the node when they were told last: how many are in 'ids', 'max' at most. */
+uint32_t stk_slurm_told_on(struct stk_slurm_told *t, const char *node, uint32_t *ids, uint32_t max);
 uint32_t stk_slurm_told_highest(struct stk_slurm_told *t); /* number; 0: none yet */
 
 /* ---- watch.c: what there is, told when it has changed ---- */
@@ -43,7 +47,12 @@ uint32_t stk_slurm_told_highest(struct stk_slurm_told *t); /* number; 0: none ye
 struct stk_slurm_watch;
 
 struct stk_slurm_watch *stk_slurm_watch_new(struct stk_slurm_told *told);
-void stk_slurm_watch_free(struct stk_slurm_watch *w); /* NULL is a no-op */
+/* Its thread ends. NULL is a no-op. */
+void stk_slurm_watch_stop(struct stk_slurm_watch *w);
+void stk_slurm_watch_free(struct stk_slurm_watch *w); /* likewise, and all of it */
+/* Is called, in the watch's thread, with jobs that may have ended, as their nodes have changed. */
+typedef void (*stk_slurm_watch_fn)(void *ctx, uint32_t id);
+void stk_slurm_watch_follow(struct stk_slurm_watch *w, stk_slurm_watch_fn fn, void *ctx);
 void stk_slurm_watch_soon(struct stk_slurm_watch *w); /* now, as far as that is not too dear */
 /* What was told may not be so: all is told anew with the next look. */
 void stk_slurm_watch_doubt(struct stk_slurm_watch *w);
@@ -52,19 +61,18 @@ void stk_slurm_watch_every(struct stk_slurm_watch *w, int ms);
 /* A plugin says when jobs end: all of them need not be asked for so often. */
 void stk_slurm_watch_pushed(struct stk_slurm_watch *w, bool pushed);
 
-/* ---- follow.c: single jobs, until they have come to rest ---- */
+/* ---- hear.c: what plugins say, and single jobs, in a thread ---- */
 
-struct stk_slurm_follow;
+struct stk_slurm_hear;
 
-struct stk_slurm_follow *stk_slurm_follow_new(struct stk_slurm_told *told);
-void stk_slurm_follow_free(struct stk_slurm_follow *f); /* NULL is a no-op */
-/* It is asked for in 'pause' ms, and again. */
-void stk_slurm_follow_job(struct stk_slurm_follow *f, uint32_t id, int64_t now, int64_t pause);
-/* One has come that is not known. */
-void stk_slurm_follow_new_jobs(struct stk_slurm_follow *f, int64_t now);
-int64_t stk_slurm_follow_next(const struct stk_slurm_follow *f); /* ms: when to call ask() */
-/* Asks for one that is due, if one is. */
-void stk_slurm_follow_ask(struct stk_slurm_follow *f, int64_t now);
+struct stk_slurm_hear *stk_slurm_hear_new(struct stk_slurm_told *told,
+                                          struct stk_slurm_watch *watch);
+/* NULL is a no-op. The watch has been stopped, and is not freed yet. */
+void stk_slurm_hear_free(struct stk_slurm_hear *h);
+/* Something was asked of Slurm about it, which shows soon. */
+void stk_slurm_hear_follow(struct stk_slurm_hear *h, uint32_t id, bool hurry);
+/* Jobs were released: Slurm is to look now, at its whole queue or at the top of it. */
+void stk_slurm_hear_pass(struct stk_slurm_hear *h, bool all);
 
 /* ---- plugin.c: sched/stoker in slurmctld, where it is ---- */
 

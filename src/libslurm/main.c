@@ -5,7 +5,6 @@
  * libslurm is under the GNU GPL, and so is this program as it is linked; the daemon never loads it.
  */
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +14,7 @@
 #include "libslurm/helper.h"
 
 #define MAX_LINE (8u << 20)
-#define MANY 64u     /* released at once: Slurm would not look at all of them in a short pass */
-#define FOLLOW_MS 12 /* Slurm has started what was released, with sched/stoker */
-#define TICK_MS 100  /* likewise, without */
+#define MANY 64u /* released at once: Slurm would not look at all of them in a short pass */
 #define MIN_MS 10
 #define MAX_MS 60000
 #define PATIENCE_S 10 /* with a slurmctld that does not answer: Slurm's own default */
@@ -29,10 +26,8 @@ struct helper {
     char *line;
     size_t n;
     struct stk_slurm_told *told;
-    struct stk_slurm_follow *follow;
-    struct stk_slurm_plugin *plugin;
+    struct stk_slurm_hear *hear;
     uint32_t released; /* jobs, since a pass was asked for */
-    bool pushed;       /* ends are */
 };
 
 /* How often to look, from now on. */
@@ -53,24 +48,36 @@ static bool releases(const char *op, const json_t *o)
                   (strcmp(op, "submit") == 0 && !json_is_true(json_object_get(o, "hold"))));
 }
 
-/* What was asked for has changed something: it shows soon. */
-static void follow(struct helper *h, const json_t *o, bool sent)
+/* A number, or "12_3": those of array 12. 0: none. */
+static uint32_t job_of(const json_t *o)
 {
-    json_int_t id = json_integer_value(json_object_get(o, "job"));
-    int64_t now = stk_slurm_now_ms();
+    const json_t *v = json_object_get(o, "job");
+    json_int_t id = json_is_string(v) ? (json_int_t)strtoul(json_string_value(v), NULL, 10)
+                                      : json_integer_value(v);
 
-    if (id <= 0 || id >= UINT32_MAX)
-        return;
+    return id > 0 && id < UINT32_MAX ? (uint32_t)id : 0;
+}
+
+/* The job that this has changed, which shows soon; 0: none. */
+static uint32_t changed(struct helper *h, const char *op, const json_t *o, const json_t *out)
+{
+    bool sent = json_object_get(out, "job");
+    uint32_t id = job_of(sent ? out : o);
+
+    if (id == 0 || strcmp(op, "left") == 0)
+        return 0;
     if (sent)
-        stk_slurm_told_sent(h->told, (uint32_t)id, now);
-    stk_slurm_follow_job(h->follow, (uint32_t)id, now,
-                         stk_slurm_plugin_there(h->plugin) ? FOLLOW_MS : TICK_MS);
+        stk_slurm_told_sent(h->told, id, stk_slurm_now_ms());
+    else
+        stk_slurm_told_changed(h->told, id, stk_slurm_now_ms());
+    return id;
 }
 
 static void take_line(struct helper *h, const char *line, size_t len)
 {
     json_t *o = json_loadb(line, len, JSON_DISABLE_EOF_CHECK, NULL), *out;
     const char *op = json_string_value(json_object_get(o, "op"));
+    uint32_t id;
 
     if (!json_is_object(o))
         out = json_pack("{s:b,s:s}", "ok", 0, "why", "a line is a JSON object");
@@ -79,13 +86,15 @@ static void take_line(struct helper *h, const char *line, size_t len)
     else
         out = stk_slurm_work(o);
     h->released += releases(op, o) && json_is_true(json_object_get(out, "ok"));
-    follow(h, json_object_get(out, "job") ? out : o, json_object_get(out, "job"));
+    id = op ? changed(h, op, o, out) : 0;
     (void)json_object_set_new(out, "op", json_string("answer"));
     (void)json_object_set(out, "id",
                           json_object_get(o, "id") ? json_object_get(o, "id") : json_null());
     if (json_is_true(json_object_get(out, "unanswered")))
         stk_slurm_watch_doubt(h->watch);
     stk_slurm_say(out);
+    if (id > 0)
+        stk_slurm_hear_follow(h->hear, id, strcmp(op, "update") != 0);
     json_decref(o);
 }
 
@@ -102,7 +111,7 @@ static void take_lines(struct helper *h)
     h->n -= (size_t)(from - h->line);
     memmove(h->line, from, h->n);
     if (h->released > 0)
-        stk_slurm_plugin_pass(h->plugin, h->released > MANY);
+        stk_slurm_hear_pass(h->hear, h->released > MANY);
     h->released = 0;
 }
 
@@ -121,51 +130,6 @@ static bool read_some(struct helper *h)
     return n > 0;
 }
 
-static void take_word(struct helper *h, const char *word)
-{
-    int64_t now = stk_slurm_now_ms();
-
-    if (strncmp(word, "end ", 4) == 0) {
-        stk_slurm_follow_job(h->follow, (uint32_t)strtoul(word + 4, NULL, 10), now, 0);
-        h->pushed = true;
-    } else if (strcmp(word, "new") == 0) {
-        stk_slurm_follow_new_jobs(h->follow, now);
-        if (stk_slurm_told_highest(h->told) == 0) /* there is no number to go on from */
-            stk_slurm_watch_soon(h->watch);
-    } else if (strcmp(word, "look") == 0) {
-        stk_slurm_watch_soon(h->watch);
-    }
-}
-
-/* What the plugins in slurmctld know. */
-static void take_words(struct helper *h)
-{
-    char word[STK_SLURMCTLD_WORD];
-
-    while (stk_slurm_plugin_read(h->plugin, stk_slurm_now_ms(), word))
-        take_word(h, word);
-    h->pushed = h->pushed && stk_slurm_plugin_there(h->plugin);
-    stk_slurm_watch_pushed(h->watch, h->pushed);
-}
-
-/* False: the daemon is gone. */
-static bool turn(struct helper *h)
-{
-    int64_t now = stk_slurm_now_ms(), hear = stk_slurm_plugin_hear(h->plugin, now),
-            next = stk_slurm_follow_next(h->follow);
-    struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                          {.fd = stk_slurm_plugin_fd(h->plugin), .events = POLLIN}};
-
-    next = next < hear ? next : hear;
-    if (poll(p, 2, next > now ? (int)(next - now) : 0) < 0 && errno != EINTR)
-        return false;
-    take_words(h);
-    if (p[0].revents && !read_some(h))
-        return false;
-    stk_slurm_follow_ask(h->follow, stk_slurm_now_ms());
-    return true;
-}
-
 static int usage(FILE *f)
 {
     (void)fprintf(f, "stoker-libslurm " STK_VERSION ": what stoker needs of Slurm\n\n"
@@ -178,18 +142,17 @@ static int usage(FILE *f)
 static bool open_all(struct helper *h)
 {
     h->line = malloc(MAX_LINE);
-    h->plugin = stk_slurm_plugin_new();
     h->told = stk_slurm_told_new();
-    h->follow = h->told ? stk_slurm_follow_new(h->told) : NULL;
-    h->watch = h->line && h->plugin && h->follow ? stk_slurm_watch_new(h->told) : NULL;
-    return h->watch;
+    h->watch = h->line && h->told ? stk_slurm_watch_new(h->told) : NULL;
+    h->hear = h->watch ? stk_slurm_hear_new(h->told, h->watch) : NULL;
+    return h->hear;
 }
 
 static void close_all(struct helper *h)
 {
+    stk_slurm_watch_stop(h->watch);
+    stk_slurm_hear_free(h->hear);
     stk_slurm_watch_free(h->watch);
-    stk_slurm_follow_free(h->follow);
-    stk_slurm_plugin_free(h->plugin);
     stk_slurm_told_free(h->told);
     free(h->line);
 }
@@ -238,7 +201,7 @@ int main(int argc, char **argv)
                             (int)SLURM_VERSION_MICRO(slurm_api_version()), "remembers_s",
                             (json_int_t)slurm_conf.min_job_age, "accounts", stk_slurm_accounts()));
     rc = open_all(&h) ? 0 : 1;
-    while (rc == 0 && turn(&h))
+    while (rc == 0 && read_some(&h))
         ;
     close_all(&h);
     slurm_fini();

@@ -3,15 +3,17 @@
  * told again.
  *
  * There are two sources, in two threads: answers with all jobs, which take long, and answers about
- * one. An answer that was asked for before something newer was told does not take that back: each
- * job has the time of its last single answer, and a whole answer asked for before that passes over
- * it. */
+ * one. An answer that was asked for before something newer was told, or before the job was changed
+ * by us, does not take that back: each job has that time, and an answer asked for before passes
+ * over it. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/map.h"
 #include "base/mem.h"
 #include "libslurm/helper.h"
+#include "libslurm/names.h"
 #include "sys/big.h"
 
 #define LINE_JOBS 500u
@@ -19,7 +21,8 @@
 struct known {
     uint32_t id, seen;
     uint64_t digest;
-    int64_t alone; /* ms: when it was asked for alone, last */
+    int64_t alone; /* ms: when it was asked for alone, or changed, last */
+    char *nodes;   /* "n[1-3]", while it is there; else NULL */
 };
 
 struct stk_slurm_told {
@@ -45,10 +48,18 @@ struct stk_slurm_told *stk_slurm_told_new(void)
     return t;
 }
 
+static void drop_all(struct stk_slurm_told *t)
+{
+    for (uint32_t i = 0; i < t->n_jobs; i++)
+        free(t->jobs[i].nodes);
+    t->n_jobs = 0;
+}
+
 void stk_slurm_told_free(struct stk_slurm_told *t)
 {
     if (!t)
         return;
+    drop_all(t);
     stk_map_done(&t->by_id, &t->mem);
     stk_mem_drop(&t->mem, &t->jobs, &t->cap_jobs, sizeof(*t->jobs));
     json_decref(t->changed);
@@ -61,7 +72,8 @@ void stk_slurm_told_clear(struct stk_slurm_told *t)
 {
     (void)pthread_mutex_lock(&t->lock);
     t->all = false;
-    t->n_jobs = t->highest = 0;
+    drop_all(t);
+    t->highest = 0;
     stk_map_done(&t->by_id, &t->mem);
     (void)pthread_mutex_unlock(&t->lock);
 }
@@ -104,6 +116,11 @@ static struct known *row(struct stk_slurm_told *t, uint32_t id, uint64_t digest)
     return &t->jobs[at];
 }
 
+static bool is_there(const slurm_job_info_t *j)
+{
+    return (j->job_state & JOB_STATE_BASE) == JOB_RUNNING || (j->job_state & JOB_COMPLETING);
+}
+
 static void note(struct stk_slurm_told *t, const slurm_job_info_t *j, int64_t asked, bool alone)
 {
     uint64_t h = stk_slurm_job_digest(j);
@@ -112,13 +129,57 @@ static void note(struct stk_slurm_told *t, const slurm_job_info_t *j, int64_t as
     if (!k)
         return;
     k->seen = t->round;
-    if (!alone && k->alone >= asked)
+    if (k->alone > asked || (!alone && k->alone == asked))
         return;
     if (alone)
         k->alone = asked;
-    if (k->digest != h)
-        (void)json_array_append_new(t->changed, stk_slurm_job(j));
+    if (k->digest == h)
+        return;
     k->digest = h;
+    (void)json_array_append_new(t->changed, stk_slurm_job(j));
+    free(k->nodes);
+    k->nodes = is_there(j) && j->nodes ? strdup(j->nodes) : NULL;
+}
+
+struct looking {
+    const char *node;
+    bool found;
+};
+
+static int is_node(void *ctx, const char *name)
+{
+    struct looking *l = ctx;
+
+    l->found = l->found || strcmp(l->node, name) == 0;
+    return 0;
+}
+
+uint32_t stk_slurm_told_on(struct stk_slurm_told *t, const char *node, uint32_t *ids, uint32_t max)
+{
+    uint32_t n = 0;
+
+    (void)pthread_mutex_lock(&t->lock);
+    for (uint32_t i = 0; i < t->n_jobs && n < max; i++) {
+        struct looking l = {.node = node};
+
+        if (t->jobs[i].nodes)
+            (void)stk_slurm_hosts(t->jobs[i].nodes, is_node, &l);
+        if (l.found)
+            ids[n++] = t->jobs[i].id;
+    }
+    (void)pthread_mutex_unlock(&t->lock);
+    return n;
+}
+
+void stk_slurm_told_changed(struct stk_slurm_told *t, uint32_t id, int64_t now)
+{
+    uint32_t at;
+
+    (void)pthread_mutex_lock(&t->lock);
+    at = stk_map_get(&t->by_id, id);
+    if (at != UINT32_MAX)
+        t->jobs[at].alone = now;
+    (void)pthread_mutex_unlock(&t->lock);
 }
 
 void stk_slurm_told_sent(struct stk_slurm_told *t, uint32_t id, int64_t now)
@@ -140,6 +201,7 @@ static void forget(struct stk_slurm_told *t, int64_t asked)
             continue;
         (void)json_array_append_new(t->gone, json_integer(t->jobs[i].id));
         stk_map_remove(&t->by_id, t->jobs[i].id);
+        free(t->jobs[i].nodes);
         t->jobs[i] = t->jobs[--t->n_jobs];
         if (i < t->n_jobs) {
             stk_map_remove(&t->by_id, t->jobs[i].id);

@@ -7,6 +7,10 @@
  * proportion, nodes go on being asked about, and only jobs that look different from what was told
  * are told. Where ends are pushed by a plugin, all jobs are asked for less often still.
  *
+ * Where they are not, nodes say when one may have ended: they are few, and asking for them costs
+ * little. When one has changed, the jobs there are asked for alone, or all jobs where these are no
+ * more to ask for.
+ *
  * When slurmctld cannot be reached, that is said once; when it is back, everything is told anew
  * ("all"): what is not in that telling is gone. */
 #include <pthread.h>
@@ -18,10 +22,13 @@
 #include "libslurm/helper.h"
 #include "libslurm/names.h"
 
-#define EVERY_MS 250
+#define EVERY_MS 100
+#define CALM_MS 250   /* where ends are pushed; and how often partitions are asked about */
 #define AGAIN_MS 1000 /* when slurmctld is away */
-#define SHARE 10      /* of our time at most that goes into asking: one part in so many */
-#define PUSHED 40     /* likewise, where ends are pushed */
+#define ALONE_MS 2    /* that an answer about one job takes, at least */
+#define MAX_NEAR 256u
+#define SHARE 10  /* of our time at most that goes into asking: one part in so many */
+#define PUSHED 40 /* likewise, where ends are pushed */
 #define PUSHED_MS 1000
 #define SOON 4 /* likewise, when not all that happened was told */
 
@@ -34,13 +41,18 @@ struct stk_slurm_watch {
     uint64_t partitions; /* digest of all */
     time_t jobs_at, nodes_at, parts_at;
     int64_t jobs_due, soon_due; /* ms: when all jobs are asked for; and when there is reason to */
-    bool away, owed;            /* owed: there was reason to, and they were not asked for since */
+    int64_t parts_due;          /* ms */
+    int64_t jobs_took;          /* ms, the last time */
+    uint32_t near[MAX_NEAR], n_near; /* jobs on nodes that have changed */
+    bool away, owed; /* owed: there was reason to, and they were not asked for since */
     /* asked of it */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t news;
     int every;
     bool runs, ends, soon, pushed, doubt;
+    stk_slurm_watch_fn follow;
+    void *follow_ctx;
 };
 
 /* Nothing is new, or an answer. < 0: Slurm's error. */
@@ -177,8 +189,11 @@ static int look_nodes(struct stk_slurm_watch *w)
     for (uint32_t i = 0; i < w->n_nodes; i++) {
         uint64_t h = node_digest(&m->node_array[i]);
 
-        if (h != w->nodes[i] && m->node_array[i].name)
+        if (h != w->nodes[i] && m->node_array[i].name) {
             (void)json_array_append_new(list, show_node(&m->node_array[i]));
+            w->n_near += stk_slurm_told_on(w->told, m->node_array[i].name, w->near + w->n_near,
+                                           MAX_NEAR - w->n_near);
+        }
         w->nodes[i] = h;
     }
     w->nodes_at = joining ? 0 : m->last_update; /* that one registers may not count as news */
@@ -213,7 +228,7 @@ static void forget(struct stk_slurm_watch *w)
     w->jobs_at = w->nodes_at = w->parts_at = 0;
     w->n_nodes = 0;
     w->partitions = 0;
-    w->jobs_due = 0;
+    w->jobs_due = w->parts_due = 0;
     stk_slurm_told_clear(w->told);
 }
 
@@ -231,15 +246,29 @@ static int64_t lost(struct stk_slurm_watch *w, int error)
 struct wish {
     int every;
     bool pushed, doubt, soon;
+    stk_slurm_watch_fn follow;
+    void *follow_ctx;
 };
 
+/* Jobs on nodes that have changed may have ended. */
+static void look_near(struct stk_slurm_watch *w, const struct wish *wish)
+{
+    if (w->n_near * ALONE_MS >= w->jobs_took || w->n_near == MAX_NEAR)
+        w->owed = w->owed || w->n_near > 0;
+    else if (wish->follow)
+        for (uint32_t i = 0; i < w->n_near; i++)
+            wish->follow(wish->follow_ctx, w->near[i]);
+}
+
 /* All jobs, when their time has come. < 0: Slurm's error. */
-static int look_when_due(struct stk_slurm_watch *w, struct wish wish)
+static int look_when_due(struct stk_slurm_watch *w, const struct wish *wish)
 {
     int64_t now = stk_slurm_now_ms(), took;
     int rc;
 
-    w->owed = w->owed || wish.soon;
+    w->owed = w->owed || wish->soon;
+    if (!wish->pushed)
+        look_near(w, wish);
     if (w->owed && w->soon_due < w->jobs_due)
         w->jobs_due = w->soon_due;
     if (now < w->jobs_due && !w->away)
@@ -247,25 +276,38 @@ static int look_when_due(struct stk_slurm_watch *w, struct wish wish)
     w->owed = false;
     rc = look_jobs(w, now);
     took = stk_slurm_now_ms() - now;
+    w->jobs_took = rc > 0 ? took : w->jobs_took;
     w->soon_due = now + took * SOON;
-    w->jobs_due = now + took * (wish.pushed ? PUSHED : SHARE);
-    if (wish.pushed && w->jobs_due < now + PUSHED_MS)
+    w->jobs_due = now + took * (wish->pushed ? PUSHED : SHARE);
+    if (wish->pushed && w->jobs_due < now + PUSHED_MS)
         w->jobs_due = now + PUSHED_MS;
     return rc;
 }
 
-/* Asks for what is new and tells it. How long to wait before the next time, in ms. */
-static int64_t look(struct stk_slurm_watch *w, struct wish wish)
+static int look_around(struct stk_slurm_watch *w)
 {
-    int64_t from = stk_slurm_now_ms(), wait;
-    int rc;
+    int64_t now = stk_slurm_now_ms();
+    int rc = 0;
 
-    if (wish.doubt)
-        forget(w);
-    rc = look_partitions(w);
+    w->n_near = 0;
+    if (now >= w->parts_due) {
+        rc = look_partitions(w);
+        w->parts_due = now + CALM_MS;
+    }
     if (rc > 0)                       /* slurmctld may have been restarted since, */
         w->jobs_at = w->jobs_due = 0; /* and calls what it has lost unchanged */
-    rc = rc < 0 ? rc : look_nodes(w);
+    return rc < 0 ? rc : look_nodes(w);
+}
+
+/* Asks for what is new and tells it. How long to wait before the next time, in ms. */
+static int64_t look(struct stk_slurm_watch *w, const struct wish *wish)
+{
+    int64_t from = stk_slurm_now_ms(), wait, least = wish->every;
+    int rc;
+
+    if (wish->doubt)
+        forget(w);
+    rc = look_around(w);
     wait = (stk_slurm_now_ms() - from) * SHARE;
     rc = rc < 0 ? rc : look_when_due(w, wish);
     if (rc < 0)
@@ -273,7 +315,8 @@ static int64_t look(struct stk_slurm_watch *w, struct wish wish)
     if (w->away)
         stk_slurm_say(json_pack("{s:s}", "op", "back"));
     w->away = false;
-    wait = wait > wish.every ? wait : wish.every;
+    least = wish->pushed && least < CALM_MS ? CALM_MS : least;
+    wait = wait > least ? wait : least;
     from = stk_slurm_now_ms();
     if (w->owed && w->jobs_due < from + wait)
         wait = w->jobs_due > from ? w->jobs_due - from : 0;
@@ -297,13 +340,18 @@ static void *run(void *arg)
 
     (void)pthread_mutex_lock(&w->lock);
     while (!w->ends) {
-        const struct wish wish = {w->every, w->pushed, w->doubt, w->soon};
+        const struct wish wish = {.every = w->every,
+                                  .pushed = w->pushed,
+                                  .doubt = w->doubt,
+                                  .soon = w->soon,
+                                  .follow = w->follow,
+                                  .follow_ctx = w->follow_ctx};
         struct timespec ts;
         int64_t wait;
 
         w->soon = w->doubt = false;
         (void)pthread_mutex_unlock(&w->lock);
-        wait = look(w, wish);
+        wait = look(w, &wish);
         (void)pthread_mutex_lock(&w->lock);
         until(&ts, wait);
         while (!w->ends && !w->soon && pthread_cond_timedwait(&w->news, &w->lock, &ts) == 0)
@@ -335,16 +383,23 @@ struct stk_slurm_watch *stk_slurm_watch_new(struct stk_slurm_told *told)
     return w;
 }
 
-void stk_slurm_watch_free(struct stk_slurm_watch *w)
+void stk_slurm_watch_stop(struct stk_slurm_watch *w)
 {
-    if (!w)
+    if (!w || !w->runs)
         return;
     (void)pthread_mutex_lock(&w->lock);
     w->ends = true;
     (void)pthread_cond_signal(&w->news);
     (void)pthread_mutex_unlock(&w->lock);
-    if (w->runs)
-        (void)pthread_join(w->thread, NULL);
+    (void)pthread_join(w->thread, NULL);
+    w->runs = false;
+}
+
+void stk_slurm_watch_free(struct stk_slurm_watch *w)
+{
+    if (!w)
+        return;
+    stk_slurm_watch_stop(w);
     (void)pthread_cond_destroy(&w->news);
     (void)pthread_mutex_destroy(&w->lock);
     free(w->nodes);
@@ -357,6 +412,14 @@ void stk_slurm_watch_every(struct stk_slurm_watch *w, int ms)
     w->every = ms;
     w->soon = true;
     (void)pthread_cond_signal(&w->news);
+    (void)pthread_mutex_unlock(&w->lock);
+}
+
+void stk_slurm_watch_follow(struct stk_slurm_watch *w, stk_slurm_watch_fn fn, void *ctx)
+{
+    (void)pthread_mutex_lock(&w->lock);
+    w->follow = fn;
+    w->follow_ctx = ctx;
     (void)pthread_mutex_unlock(&w->lock);
 }
 

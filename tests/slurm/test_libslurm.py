@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """stoker-libslurm and a whole Slurm cluster on this machine: nodes of pretended GPUs, real daemons."""
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -135,9 +136,11 @@ def test_a_job_that_is_lost_at_once_is_gone(cluster, tmp_path):
     with Helper(cluster.conf) as h:
         h.until(lambda: h.all == 1)
         time.sleep(6)  # what was before is written down
+        shutil.copytree(cluster.folder + "/state", tmp_path / "state", ignore=shutil.ignore_patterns("*.sock"))
         h.ask(op="every", ms=60000)
         job, _ = submit(h, tmp_path, "true", hold=True)
         cluster.stop_controller()
+        shutil.copytree(tmp_path / "state", cluster.folder + "/state", dirs_exist_ok=True)  # it may have been quick
         cluster.start_controller()
         h.ask(op="every", ms=50)
         h.until(lambda: job in h.gone or h.all == 2, timeout=120)
