@@ -253,7 +253,7 @@ struct wish {
 /* Jobs on nodes that have changed may have ended. */
 static void look_near(struct stk_slurm_watch *w, const struct wish *wish)
 {
-    if (w->n_near * ALONE_MS >= w->jobs_took || w->n_near == MAX_NEAR)
+    if ((int64_t)w->n_near * ALONE_MS >= w->jobs_took || w->n_near == MAX_NEAR)
         w->owed = w->owed || w->n_near > 0;
     else if (wish->follow)
         for (uint32_t i = 0; i < w->n_near; i++)

@@ -227,7 +227,10 @@ static void comment(struct stk_slurm *m, const json_t *job, const char *words, b
         (void)json_object_set_new(o, "hold", json_true());
     if (begin)
         (void)json_object_set_new(o, "begin", json_integer(begin));
-    (void)stk_slurm_ask(m, o, NULL, NULL);
+    if (hold && !json_is_true(json_object_get(job, "held"))) /* before Slurm starts it */
+        (void)stk_slurm_ask(m, o, NULL, NULL);
+    else
+        stk_slurm_ask_later(m, o);
 }
 
 /* A hold that is its user's own is left to the user; so that Slurm does not start the job when it

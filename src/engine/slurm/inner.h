@@ -98,6 +98,12 @@ struct stk_slurm_ask { /* a request without an answer yet */
     stk_job_number number; /* 0: of no job */
     stk_lease_id lease;
     stk_slurm_answer_fn fn;
+    bool later; /* it is one of those that could wait */
+};
+
+struct stk_slurm_later {
+    uint32_t job; /* Slurm's number; that of an array for an element */
+    json_t *request;
 };
 
 struct stk_slurm {
@@ -142,6 +148,8 @@ struct stk_slurm {
     uint32_t next_id, open_handles;
     struct stk_slurm_ask *asks; /* answers come in this order */
     uint32_t first_ask, n_asks, cap_asks;
+    struct stk_slurm_later *later;
+    uint32_t first_later, n_later, cap_later, n_under_way;
     bool running, closing, ready, away, telling;
     bool heard;                          /* stoker-libslurm has found its slurm.conf */
     int64_t again_at, clean_at, back_at; /* ms */
@@ -163,9 +171,20 @@ void stk_slurm_link_close(struct stk_slurm *m); /* frees m when all handles are 
 /* 'fn' gets NULL for an answer when the program ended first. */
 int stk_slurm_ask(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
                   stk_slurm_answer_fn fn);
+/* The same, whatever waits about the same job; 'later': see later.c. */
+int stk_slurm_ask_now(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
+                      stk_slurm_answer_fn fn, bool later);
 void stk_slurm_ask_cancel(struct stk_slurm *m, const json_t *job); /* of a job as told */
 /* Jobs that were made anew and of which a start is still to be answered are in STK_S_ASKED. */
 void stk_slurm_asked_again(struct stk_slurm *m);
+
+/* ---- later.c: requests that can wait ---- */
+
+void stk_slurm_ask_later(struct stk_slurm *m, json_t *take_request);
+/* What waits about the job of this request is asked for. */
+void stk_slurm_later_first(struct stk_slurm *m, const json_t *request);
+void stk_slurm_later_answered(struct stk_slurm *m);
+void stk_slurm_later_drop(struct stk_slurm *m); /* all of them */
 
 /* ---- table.c: jobs that have leases, and jobs that Slurm has; every look is O(1) ---- */
 

@@ -39,6 +39,8 @@ static void take_answer(struct stk_slurm *m, const json_t *o)
     while (m->first_ask < m->n_asks) {
         struct stk_slurm_ask a = m->asks[m->first_ask++];
 
+        if (a.later)
+            stk_slurm_later_answered(m);
         answered(m, &a, a.id == id ? o : NULL);
         if (a.id == id)
             break;
@@ -162,6 +164,7 @@ static void on_end(uv_process_t *p, int64_t status, int sig)
         answered(m, &a, NULL);
     }
     m->first_ask = m->n_asks = 0;
+    stk_slurm_later_drop(m); /* what they were to do is found missing when all is told anew */
     m->open_handles = 3;
     uv_close((uv_handle_t *)&m->in, on_closed);
     uv_close((uv_handle_t *)&m->out, on_closed);
@@ -254,8 +257,18 @@ static char *line_of(const json_t *o)
 int stk_slurm_ask(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
                   stk_slurm_answer_fn fn)
 {
-    struct stk_slurm_ask a = {
-        .id = ++m->next_id, .number = j ? j->number : 0, .lease = j ? j->lease : 0, .fn = fn};
+    stk_slurm_later_first(m, take_request);
+    return stk_slurm_ask_now(m, take_request, j, fn, false);
+}
+
+int stk_slurm_ask_now(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
+                      stk_slurm_answer_fn fn, bool later)
+{
+    struct stk_slurm_ask a = {.id = ++m->next_id,
+                              .number = j ? j->number : 0,
+                              .lease = j ? j->lease : 0,
+                              .fn = fn,
+                              .later = later};
     uv_write_t *w = calloc(1, sizeof(*w));
     char *text = NULL;
     uv_buf_t buf;
@@ -297,7 +310,9 @@ static void free_all(struct stk_slurm *m)
     free(m->own);
     free(m->names);
     free(m->line);
+    stk_slurm_later_drop(m);
     stk_mem_drop(&m->mem, &m->asks, &m->cap_asks, sizeof(*m->asks));
+    stk_mem_drop(&m->mem, &m->later, &m->cap_later, sizeof(*m->later));
     free(m);
 }
 

@@ -134,6 +134,7 @@ static void on_sent(struct stk_slurm_job *j, const json_t *answer)
         s->typed |= stk_slurm_typed(m, j);
         s->before = j->before;
     }
+    j->sent_at = j->kicked_at = stk_slurm_ms(); /* it has waited for other requests */
     stk_slurm_move(j, STK_S_SENT);
     stk_slurm_job_look(m, j);
     if (j->stopping && j->where == STK_S_SENT)
