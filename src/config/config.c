@@ -108,49 +108,28 @@ static int read_leaf(struct reader *r, const struct stk_config_key *k, struct fy
     return rc < 0 ? bad(r, at, k->path, why.text) : 0;
 }
 
-/* Names and texts, kept as a list of "name=text". */
-static int read_texts(struct reader *r, const struct stk_config_key *k, struct fy_node *value)
+/* Names and values. */
+static int read_pairs(struct reader *r, const struct stk_config_key *k, struct fy_node *value)
 {
     struct fy_node_pair *pair;
     struct stk_err why = {""};
     void *it = NULL;
 
     while ((pair = fy_node_mapping_iterate(value, &it))) {
-        size_t name_len, len;
-        const char *name = scalar(fy_node_pair_key(pair), &name_len);
-        const char *s = scalar(fy_node_pair_value(pair), &len);
-        char *both = NULL;
-        int n = asprintf(&both, "%.*s=%.*s", (int)name_len, name, (int)len, s), rc;
+        struct stk_config_pair p;
 
-        rc = n < 0 ? stk_err_set(&why, -ENOMEM, "out of memory")
-                   : stk_config_add_name(r->c, k, both, (size_t)n, &why);
-        free(both);
-        if (rc < 0)
+        p.name = scalar(fy_node_pair_key(pair), &p.name_len);
+        p.s = scalar(fy_node_pair_value(pair), &p.len);
+        if (stk_config_add_pair(r->c, k, &p, &why) < 0)
             return bad(r, fy_node_pair_key(pair), k->path, why.text);
     }
     return 0;
 }
 
-typedef int (*add_fn)(struct stk_config *c, const char *name, size_t name_len, const char *s,
-                      size_t len, struct stk_err *err);
-
-/* Names and values. */
-static int read_pairs(struct reader *r, const struct stk_config_key *k, struct fy_node *value,
-                      add_fn add)
+static bool has_pairs(const struct stk_config_key *k)
 {
-    struct fy_node_pair *pair;
-    struct stk_err why = {""};
-    void *it = NULL;
-
-    while ((pair = fy_node_mapping_iterate(value, &it))) {
-        size_t name_len, len;
-        const char *name = scalar(fy_node_pair_key(pair), &name_len);
-        const char *s = scalar(fy_node_pair_value(pair), &len);
-
-        if (add(r->c, name, name_len, s, len, &why) < 0)
-            return bad(r, fy_node_pair_key(pair), k->path, why.text);
-    }
-    return 0;
+    return k->type == STK_CONFIG_PARAMS || k->type == STK_CONFIG_PAIRS ||
+           k->type == STK_CONFIG_AMOUNTS;
 }
 
 /* Whether some key lies below 'path'. */
@@ -212,12 +191,8 @@ static int read_pair(struct reader *r, struct fy_node_pair *pair, const char *pr
     k = find_key(path);
     if (k && k->type == STK_CONFIG_TEAMS && stk_teams_take(r->c->teams, key, value))
         return 0;
-    if (k && k->type == STK_CONFIG_PARAMS && value && fy_node_is_mapping(value))
-        return read_pairs(r, k, value, stk_config_add_param);
-    if (k && k->type == STK_CONFIG_PAIRS && value && fy_node_is_mapping(value))
-        return read_texts(r, k, value);
-    if (k && k->type == STK_CONFIG_AMOUNTS && value && fy_node_is_mapping(value))
-        return read_pairs(r, k, value, stk_config_add_amount);
+    if (k && has_pairs(k) && value && fy_node_is_mapping(value))
+        return read_pairs(r, k, value);
     if (k)
         return read_leaf(r, k, key, value);
     if (!is_group(path) || len == 0 || depth >= MAX_DEPTH)

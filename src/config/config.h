@@ -132,9 +132,12 @@ int stk_config_set(struct stk_config *c, const struct stk_config_key *k, const c
                    struct stk_err *err);
 int stk_config_add_name(struct stk_config *c, const struct stk_config_key *k, const char *s,
                         size_t len, struct stk_err *err);
-int stk_config_add_amount(struct stk_config *c, const char *name, size_t name_len, const char *s,
-                          size_t len, struct stk_err *err);
-int stk_config_add_param(struct stk_config *c, const char *name, size_t name_len, const char *s,
-                         size_t len, struct stk_err *err);
+/* A name and its value, of keys that have such: neither need be NUL terminated. */
+struct stk_config_pair {
+    const char *name, *s;
+    size_t name_len, len;
+};
+int stk_config_add_pair(struct stk_config *c, const struct stk_config_key *k,
+                        const struct stk_config_pair *p, struct stk_err *err);
 
 #endif

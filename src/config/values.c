@@ -255,51 +255,73 @@ int stk_config_add_name(struct stk_config *c, const struct stk_config_key *k, co
     return list[n] ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
 }
 
-int stk_config_add_amount(struct stk_config *c, const char *name, size_t name_len, const char *s,
-                          size_t len, struct stk_err *err)
+static int add_amount(struct stk_config_amounts *a, const struct stk_config_pair *p,
+                      struct stk_err *err)
 {
-    struct stk_config_amounts *a = &c->resources;
     uint64_t v = 0;
     char unit = '\0';
 
-    if (!stk_resource_name_ok(name, name_len))
+    if (!stk_resource_name_ok(p->name, p->name_len))
         return stk_err_set(err, -EINVAL, "a name is 1 to %d letters, digits, _ - or .",
                            STK_MAX_RESOURCE_NAME - 1);
-    if (read_number(s, len, &v, &unit) < 0 || unit != '\0' || v > UINT32_MAX)
+    if (read_number(p->s, p->len, &v, &unit) < 0 || unit != '\0' || v > UINT32_MAX)
         return stk_err_set(err, -EINVAL, "%.*s: expected a whole number (at most %u)",
-                           (int)name_len, name, UINT32_MAX);
+                           (int)p->name_len, p->name, UINT32_MAX);
     if (a->n == STK_MAX_RESOURCES)
         return stk_err_set(err, -E2BIG, "more than %d names", STK_MAX_RESOURCES);
-    a->names[a->n] = copy(name, name_len);
+    a->names[a->n] = copy(p->name, p->name_len);
     if (!a->names[a->n])
         return stk_err_set(err, -ENOMEM, "out of memory");
     a->amounts[a->n++] = (uint32_t)v;
     return 0;
 }
 
-int stk_config_add_param(struct stk_config *c, const char *name, size_t name_len, const char *s,
-                         size_t len, struct stk_err *err)
+static int add_param(struct stk_config *c, const struct stk_config_pair *p, struct stk_err *err)
 {
     struct stk_params scratch = {0};
     const struct stk_param *decl;
     char text[STK_MAX_PARAM_TEXT + 80];
 
-    if (name_len > 64 || len >= STK_MAX_PARAM_TEXT)
+    if (p->name_len > 64 || p->len >= STK_MAX_PARAM_TEXT)
         return stk_err_set(err, -EINVAL, "the name or its value is too long");
     if (c->policy.n_params >= STK_MAX_PARAMS)
         return stk_err_set(err, -E2BIG, "more than %d parameters", STK_MAX_PARAMS);
-    (void)snprintf(text, sizeof(text), "%.*s", (int)name_len, name);
+    (void)snprintf(text, sizeof(text), "%.*s", (int)p->name_len, p->name);
     decl = stk_param_find(text, NULL);
     if (!decl)
         return stk_err_set(err, -EINVAL,
                            "there is no parameter \"%s\" (stoker sim --list shows all)", text);
-    (void)snprintf(text, sizeof(text), "%.*s", (int)len, s);
+    (void)snprintf(text, sizeof(text), "%.*s", (int)p->len, p->s);
     if (stk_params_set(&scratch, decl, text, err) < 0)
         return -EINVAL;
-    (void)snprintf(text, sizeof(text), "%.*s=%.*s", (int)name_len, name, (int)len, s);
+    (void)snprintf(text, sizeof(text), "%.*s=%.*s", (int)p->name_len, p->name, (int)p->len, p->s);
     c->policy.params[c->policy.n_params] = copy(text, strlen(text));
     if (!c->policy.params[c->policy.n_params])
         return stk_err_set(err, -ENOMEM, "out of memory");
     c->policy.n_params++;
     return 0;
+}
+
+/* Kept as a list of "name=text". */
+static int add_text(struct stk_config *c, const struct stk_config_key *k,
+                    const struct stk_config_pair *p, struct stk_err *err)
+{
+    char *both = NULL;
+    int n = asprintf(&both, "%.*s=%.*s", (int)p->name_len, p->name, (int)p->len, p->s), rc;
+
+    if (n < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory");
+    rc = stk_config_add_name(c, k, both, (size_t)n, err);
+    free(both);
+    return rc;
+}
+
+int stk_config_add_pair(struct stk_config *c, const struct stk_config_key *k,
+                        const struct stk_config_pair *p, struct stk_err *err)
+{
+    if (k->type == STK_CONFIG_PARAMS)
+        return add_param(c, p, err);
+    if (k->type == STK_CONFIG_AMOUNTS)
+        return add_amount(&c->resources, p, err);
+    return add_text(c, k, p, err);
 }

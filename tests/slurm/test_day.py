@@ -27,7 +27,7 @@ def trace(folder):
 def test_a_day_in_small(tmp_path):
     trace(tmp_path)
     done = subprocess.run([BENCH, "--nodes", "4", "--hours", "0-0.2", "--keep", tmp_path / "kept"], text=True, capture_output=True,
-                          env={**os.environ, "STOKER_DATA": str(tmp_path)}, timeout=300)
+                          env={**os.environ, "STOKER_DATA": str(tmp_path)}, timeout=1800)
     assert done.returncode in (0, 1) and done.stdout, done.stderr  # 1: a bar was missed
     result = json.loads(done.stdout)
     assert result["jobs"] == 23 and "1 larger than the cluster" in done.stderr

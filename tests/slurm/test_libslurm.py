@@ -143,7 +143,7 @@ def test_a_job_that_is_lost_at_once_is_gone(cluster, tmp_path):
         shutil.copytree(tmp_path / "state", cluster.folder + "/state", dirs_exist_ok=True)  # it may have been quick
         cluster.start_controller()
         h.ask(op="every", ms=50)
-        h.until(lambda: job in h.gone or h.all == 2, timeout=120)
+        h.until(lambda: job in h.gone or h.all == 2)
 
 
 def test_a_configuration_that_is_not_there(tmp_path):

@@ -129,11 +129,11 @@ static void time_asleep_is_not_counted(void **state)
 
     (void)state;
     lw_open(&w);
-    lw_start_on(&w, 1, 5, lw_sh(&w, COUNTS, "\"time_limit_s\":3"), 3, 1, 0);
+    lw_start_on(&w, 1, 5, lw_sh(&w, COUNTS, "\"time_limit_s\":8"), 3, 1, 0);
     (void)lw_wait(&w, 1, STK_EV_STARTED);
     lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
     (void)lw_wait(&w, 1, STK_EV_SUSPENDED);
-    lw_spin(&w, 3500);
+    lw_spin(&w, 8500);
     assert_false(lw_has(&w, 1, STK_EV_EXITED));
     before = steps(&w);
     lw_resume(&w, 1, 6, 3);
