@@ -50,10 +50,10 @@ def job(d, number):
 def test_in_its_window_only_those_who_name_it_get_the_gpus(d):
     reserve(d, "demo", "--gpus", "3", "--for", "1h")
     assert listed(d, "demo")["state"] == "open"
-    other = submit(d, "--gpus", "2", "--time", "10m", "--", "sleep", "60")
+    other = submit(d, "--gpus", "2", "--time", "10m", "--", "sleep", "600")
     why = cli(d, "why", str(other)).stdout
     assert "reserved" in why and "demo" in why, why
-    mine = submit(d, "--gpus", "3", "--time", "10m", "--reservation", "demo", "--", "sleep", "60")
+    mine = submit(d, "--gpus", "3", "--time", "10m", "--reservation", "demo", "--", "sleep", "600")
     until(lambda: job(d, mine)["state"] == "running")
     assert job(d, other)["state"] == "waiting"
     assert listed(d, "demo")["gpus_used"] == 3
@@ -67,7 +67,7 @@ def test_a_job_that_would_run_into_it_waits_and_a_short_one_does_not(d):
     reserve(d, "night", "--gpus", "4", "--for", "1h", "--start", "now+1h", "--user", ME)
     listing = cli(d, "reserve", "list")
     assert "night" in listing.stdout and "pending" in listing.stdout, listing
-    short = submit(d, "--gpus", "1", "--time", "5m", "--", "sleep", "60")
+    short = submit(d, "--gpus", "1", "--time", "5m", "--", "sleep", "600")
     until(lambda: job(d, short)["state"] == "running")
 
 
@@ -122,7 +122,7 @@ def test_exact_nodes_and_some_of_their_gpus(many):
     assert made["gpus"] == 5
     shown = listed(many, "repair")
     assert shown["on"] == [{"node": second, "gpus": 4}, {"node": third, "gpus": 1}] and shown["gpus_held"] == 5, shown
-    jobs = [submit(many, "--gpus", "1", "--time", "10m", "--", "sleep", "60") for _ in range(8)]
+    jobs = [submit(many, "--gpus", "1", "--time", "10m", "--", "sleep", "600") for _ in range(8)]
     until(lambda: sum(job(many, j)["state"] == "running" for j in jobs) == 7)
     waiting = [j for j in jobs if job(many, j)["state"] == "waiting"]
     assert "repair" in cli(many, "why", str(waiting[0])).stdout
@@ -143,10 +143,10 @@ def test_exact_nodes_and_some_of_their_gpus(many):
 
 
 def test_for_one_job(d):
-    full = submit(d, "--gpus", "4", "--time", "10m", "--", "sleep", "60")
+    full = submit(d, "--gpus", "4", "--time", "10m", "--", "sleep", "600")
     until(lambda: job(d, full)["state"] == "running")
-    mine = submit(d, "--gpus", "2", "--time", "10m", "--", "sleep", "60")
-    submit(d, "--gpus", "4", "--time", "10m", "--", "sleep", "60")
+    mine = submit(d, "--gpus", "2", "--time", "10m", "--", "sleep", "600")
+    submit(d, "--gpus", "4", "--time", "10m", "--", "sleep", "600")
     reserve(d, "his", "--gpus", "2", "--for", "1h", "--job", str(mine))
     cli(d, "cancel", str(full))
     until(lambda: job(d, mine)["state"] == "running")
@@ -162,7 +162,7 @@ def test_gpus_are_kept_free_for_a_gang_that_has_waited_while_others_passed_it(ma
     held = ["--time", "10m", "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.1; done"]
     for _ in range(3):
         submit(many, "--gpus", "3", *held)
-    gang = submit(many, "--gpus", "4", "--tasks", "3", "--time", "10m", "--", "sleep", "60")
+    gang = submit(many, "--gpus", "4", "--tasks", "3", "--time", "10m", "--", "sleep", "600")
     passes = [submit(many, "--gpus", "1", *held) for _ in range(3)]
     until(lambda: all(job(many, j)["state"] == "running" for j in passes))
     until(lambda: any(r.get("drain") for r in json.loads(cli(many, "reserve", "list", "--json").stdout)["reservations"]))
@@ -170,7 +170,7 @@ def test_gpus_are_kept_free_for_a_gang_that_has_waited_while_others_passed_it(ma
     assert kept["job"] == gang and kept["gpus"] == 12 and len(kept["on"]) == 3
     assert "kept free for it" in cli(many, "why", str(gang)).stdout
     assert "has waited long" in cli(many, "reserve", "list").stdout
-    late = submit(many, "--gpus", "1", "--time", "20m", "--", "sleep", "60")
+    late = submit(many, "--gpus", "1", "--time", "20m", "--", "sleep", "600")
     (many.tmp / "go").touch()
     until(lambda: job(many, gang)["state"] == "running")
     assert job(many, late)["state"] == "waiting"
@@ -180,7 +180,7 @@ def test_gpus_are_kept_free_for_a_gang_that_has_waited_while_others_passed_it(ma
 def test_sbatch_scripts_name_it_too(d):
     reserve(d, "lab", "--gpus", "4", "--for", "1h")
     script = d.tmp / "job.sh"
-    script.write_text("#!/bin/bash\n#SBATCH --gpus=2 --time=10 --reservation=lab\nsleep 60\n")
+    script.write_text("#!/bin/bash\n#SBATCH --gpus=2 --time=10 --reservation=lab\nsleep 600\n")
     mine = submit(d, str(script))
     until(lambda: job(d, mine)["state"] == "running")
     assert listed(d, "lab")["gpus_used"] == 2

@@ -144,7 +144,7 @@ def test_unknown_flags_fail_by_name_and_nothing_is_submitted(slurm):
 
 
 def test_squeue_and_sacct_as_tools_call_them(slurm):
-    job = slurm.submit("--comment", "a=1,b", "-J", "bk", "--gpus=1", "--wrap", "sleep 60")
+    job = slurm.submit("--comment", "a=1,b", "-J", "bk", "--gpus=1", "--wrap", "sleep 600")
     slurm.d.until(job, "running")
     assert slurm.out("squeue", "--name=bk", "--noheader", "--format=%k,%A") == f"a=1,b,{job}\n"
     assert slurm.out("squeue", "-h", "-j", job, "-o", "%i %t %T %D %P").split() == [str(job), "R", "RUNNING", "1", "default"]
@@ -185,7 +185,7 @@ def test_what_sacct_prints_can_be_simulated(slurm, tmp_path):
 def test_states_in_slurms_words(slurm):
     slurm.d.wait(ok := slurm.submit("--wrap", "true"))
     slurm.d.wait(bad := slurm.submit("--wrap", "exit 3"))
-    slurm.d.wait(late := slurm.submit("--time=0:01", "--wrap", "sleep 60"))
+    slurm.d.wait(late := slurm.submit("--time=0:01", "--wrap", "sleep 600"))
     held = slurm.submit("-H", "--wrap", "true")
     after = slurm.submit("-d", f"afterok:{held}", "--wrap", "true")
     rows = slurm.out("sacct", "-nPX", "-o", "JobID,State,ExitCode", "-j", f"{ok},{bad},{late},{held}").splitlines()
@@ -225,7 +225,7 @@ def test_update_of_a_job_that_waits(slurm):
 
 
 def test_elements_of_an_array(slurm):
-    job = slurm.submit("--array=1,3-4%2", "-o", "arr-%A_%a", "--wrap", "sleep 60")
+    job = slurm.submit("--array=1,3-4%2", "-o", "arr-%A_%a", "--wrap", "sleep 600")
     slurm.d.until(job, "running")
     rows = slurm.out("squeue", "-h", "-j", job, "-o", "%i %K %F").split("\n")[:-1]
     assert rows == [f"{job}_1 1 {job}", f"{job}_3 3 {job}", f"{job}_4 4 {job}"]
@@ -312,7 +312,7 @@ def test_requeue_from_inside_appends_and_counts(slurm):
 
 
 def test_hold_release_suspend_resume(slurm):
-    job = slurm.submit("-H", "--wrap", "sleep 60")
+    job = slurm.submit("-H", "--wrap", "sleep 600")
     slurm.run("scontrol", "release", job)
     slurm.d.until(job, "running")
     assert "running" in slurm.run("scontrol", "hold", job, code=1).stderr

@@ -35,7 +35,7 @@ export async function open(view = VIEWS.light) {
         page, said, asked, context,
         shot: (name, options = {}) => page.screenshot({ path: join(SHOTS, `${name}.png`), ...options }),
         async axe() {
-            await page.evaluate(() => Promise.race([Promise.allSettled(document.getAnimations().map((a) => a.finished)), new Promise((r) => setTimeout(r, 1000))])); // colours on their way are no colours yet
+            await page.evaluate(() => Promise.allSettled(document.getAnimations().filter((a) => a.effect.getComputedTiming().endTime !== Infinity).map((a) => a.finished))); // colours on their way are no colours yet
             await page.evaluate(axe); // not as a script of the page: its policy allows none
             const r = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
             return r.violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.target.join(" ") + " " + (n.failureSummary ?? "")).join(" | ")}`);
