@@ -169,6 +169,7 @@ void stk_daemon_slurm_hold(void *ctx, const stk_job_number *numbers, uint32_t n,
 void stk_daemon_slurm_changed(void *ctx, const stk_job_number *numbers, uint32_t n,
                               const json_t *wish);
 void stk_daemon_slurm_gone(void *ctx, stk_job_number number, const char *sentence);
+int64_t stk_daemon_slurm_limit(void *ctx, stk_job_number number);
 void stk_daemon_slurm_missing(struct stk_daemon *d); /* those that went while we were away */
 void stk_daemon_slurm_detail(struct stk_daemon *d, stk_job_number number, json_t *job);
 

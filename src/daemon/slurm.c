@@ -230,6 +230,7 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                                    .hold = stk_daemon_slurm_hold,
                                    .wishes = stk_daemon_slurm_changed,
                                    .gone = stk_daemon_slurm_gone,
+                                   .limit = stk_daemon_slurm_limit,
                                    .lives = on_lives,
                                    .warn = on_warn,
                                    .contact = on_contact,

@@ -206,6 +206,17 @@ void stk_daemon_slurm_changed(void *ctx, const stk_job_number *numbers, uint32_t
     json_decref(spec);
 }
 
+int64_t stk_daemon_slurm_limit(void *ctx, stk_job_number number)
+{
+    struct stk_daemon *d = ctx;
+    const struct stk_entry *e = stk_live_entry(d->live, number);
+    json_t *spec = e ? stk_live_spec(d->live, e->rec.spec) : NULL;
+    int64_t s = json_integer_value(json_object_get(spec, "time_limit_s"));
+
+    json_decref(spec);
+    return s;
+}
+
 /* Those that went while we were away. */
 void stk_daemon_slurm_missing(struct stk_daemon *d)
 {

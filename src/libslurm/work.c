@@ -70,6 +70,8 @@ static void take_limits(json_t *o, job_desc_msg_t *d)
 {
     int64_t limit = number(o, "time_limit_s");
 
+    if (json_is_null(json_object_get(o, "time_limit_s")))
+        d->time_limit = INFINITE;
     if (limit > 0)
         d->time_limit = (uint32_t)((limit + 59) / 60);
     if (number(o, "cpus_per_task") > 0)

@@ -32,21 +32,24 @@ struct stk_slurm_job { /* that has a lease */
     uint32_t before;   /* restarts it had there under an earlier number */
     bool told_started, stopping, requeued, lost_once;
     struct stk_stop stop;
-    int64_t sent_at;                   /* ms: when Slurm was told to start it */
-    int64_t not_before;                /* ms: when it may be */
-    int64_t began_at;                  /* ms: when it was first seen running */
-    int64_t harder_at;                 /* ms: it was warned, and is stopped then; 0: not */
-    int64_t warn_at;                   /* ms: it is warned once more; 0: not */
-    int64_t again_at;                  /* ms: Slurm is asked again; 0: not */
-    int64_t lost_at;                   /* ms: since when it is lost */
-    int64_t seen_at;                   /* s, Unix: when Slurm was last there and had it; 0: never */
-    int64_t kicked_at;                 /* ms: Slurm was asked to look at it */
-    int64_t verify_at;                 /* ms: Slurm says that it runs; do its nodes? 0: not asked */
-    bool doubted;                      /* its nodes did not know it */
-    bool judged;                       /* where it runs was looked at */
-    bool told_left;                    /* that its processes are left */
-    char back[200];                    /* why it goes back into the queue; "": it does not */
-    uint32_t at;                       /* its place in the list */
+    int64_t sent_at;              /* ms: when Slurm was told to start it */
+    int64_t not_before;           /* ms: when it may be */
+    int64_t began_at;             /* ms: when it was first seen running */
+    int64_t harder_at;            /* ms: it was warned, and is stopped then; 0: not */
+    int64_t warn_at;              /* ms: it is warned once more; 0: not */
+    int64_t again_at;             /* ms: Slurm is asked again; 0: not */
+    int64_t lost_at;              /* ms: since when it is lost */
+    int64_t seen_at;              /* s, Unix: when Slurm was last there and had it; 0: never */
+    int64_t kicked_at;            /* ms: Slurm was asked to look at it */
+    int64_t verify_at;            /* ms: Slurm says that it runs; do its nodes? 0: not asked */
+    bool doubted;                 /* its nodes did not know it */
+    bool judged;                  /* where it runs was looked at */
+    bool told_left;               /* that its processes are left */
+    int64_t limit_s, limit_at;    /* time limit, 0: none; ms: Slurm's record is looked at then */
+    bool limit_tell, limit_asked; /* it is to be told to Slurm; it was, without an answer yet */
+    bool limit_due, limit_warned; /* a tick is to look at it; people were told of a refusal */
+    char back[200];               /* why it goes back into the queue; "": it does not */
+    uint32_t at;                  /* its place in the list */
     struct stk_slurm_job *next, *prev; /* of those that time matters for */
     bool timed;
 };
@@ -197,6 +200,7 @@ struct stk_slurm_job *stk_slurm_find_lease(const struct stk_slurm *m, stk_lease_
 void stk_slurm_move(struct stk_slurm_job *j, enum stk_slurm_where where);
 void stk_slurm_verify_at(struct stk_slurm_job *j, int64_t ms);
 void stk_slurm_requeued(struct stk_slurm_job *j);
+void stk_slurm_limit_due(struct stk_slurm_job *j, bool due);
 void stk_slurm_stopping(struct stk_slurm_job *j, const struct stk_stop *s);
 
 /* Takes in what is told of a job, in place of what was. NULL: no memory. */
@@ -258,6 +262,16 @@ bool stk_slurm_unknown(struct stk_slurm_job *j, const json_t *answer);
 void stk_slurm_verify(struct stk_slurm_job *j);
 void stk_slurm_verify_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now);
 void stk_slurm_lost_tick(struct stk_slurm *m, struct stk_slurm_job *j);
+
+/* ---- limit.c: time limits ---- */
+
+void stk_slurm_update(struct stk_engine *e, stk_time now, const struct stk_start *s);
+void stk_slurm_limit_keep(struct stk_slurm_job *j); /* what its description says */
+/* Into the request that starts it in Slurm, where it waits with another. */
+void stk_slurm_limit_start(const struct stk_slurm_job *j, const json_t *job, json_t *o);
+/* What Slurm says of one that runs. */
+void stk_slurm_limit_look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job);
+void stk_slurm_limit_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now);
 
 /* ---- start.c, stop.c ---- */
 

@@ -264,6 +264,7 @@ static void look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job
             ended(m, j, job, cause);
     } else if (is(job, "running")) {
         runs(m, j, job);
+        stk_slurm_limit_look(m, j, job);
     } else if (is(job, "pending") && (j->where == STK_S_RUNNING || j->requeued ||
                                       (fresh && json_is_true(json_object_get(job, "held"))))) {
         is_back(m, j, job);

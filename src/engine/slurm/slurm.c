@@ -91,6 +91,7 @@ static void clean(struct stk_slurm *m)
 static void tick_job(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now)
 {
     stk_slurm_verify_tick(m, j, now);
+    stk_slurm_limit_tick(m, j, now);
     if (j->where == STK_S_LOST)
         stk_slurm_lost_tick(m, j);
     else if ((j->stopping || j->requeued) && (j->where == STK_S_SENT || j->where == STK_S_RUNNING))
@@ -205,6 +206,7 @@ static void close_engine(struct stk_engine *e)
 static const struct stk_engine_ops ops = {.name = "slurm",
                                           .start = start,
                                           .stop = stop,
+                                          .update = stk_slurm_update,
                                           .adopt = adopt,
                                           .settle = settle,
                                           .pump = pump,

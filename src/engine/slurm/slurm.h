@@ -43,10 +43,13 @@ struct stk_slurm_config { /* strings are copied */
      * stk_slurm_brought() is called with what came of it. NULL: they stay Slurm's. */
     void (*bring)(void *ctx, uint32_t uid, json_t *take_job, const char *key, json_t *take_made);
     /* Such jobs, while they wait: Slurm holds them, and why, or (NULL) no longer does; they ask for
-     * something else; one is gone. */
+     * something else (also, of any job that runs: time_limit_s alone, or nothing: it has none any
+     * more); one is gone. */
     void (*hold)(void *ctx, const stk_job_number *numbers, uint32_t n, const char *why);
     void (*wishes)(void *ctx, const stk_job_number *numbers, uint32_t n, const json_t *wish);
     void (*gone)(void *ctx, stk_job_number number, const char *sentence);
+    /* The time limit of a job of ours, in seconds; 0: none. */
+    int64_t (*limit)(void *ctx, stk_job_number number);
 };
 
 struct stk_slurm_node { /* in the order of the core's nodes */

@@ -153,26 +153,21 @@ const json_t *stk_slurm_there(const struct stk_slurm *m, const struct stk_slurm_
     return there;
 }
 
-/* A user's own job: where, and its time limit, which may have been changed here. */
+/* A user's own job. */
 static json_t *start_theirs(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *there,
                             json_t *take_id)
 {
-    json_t *o = json_pack("{s:s,s:o}", "op", "start", "job", take_id),
-           *spec = json_loads(j->spec, 0, NULL);
-    json_int_t limit = json_integer_value(json_object_get(spec, "time_limit_s"));
+    json_t *o = json_pack("{s:s,s:o}", "op", "start", "job", take_id);
     const char *partition = json_string_value(json_object_get(there, "partition"));
     char mark[STK_SLURM_MARK_LEN];
 
     stk_slurm_import_mark(m, there, j->lease, mark, sizeof(mark));
     (void)json_object_set_new(o, "admin_comment", json_string(mark));
-    if (limit > 0 && limit != json_integer_value(json_object_get(there, "time_limit_s")))
-        (void)json_object_set_new(o, "time_limit_s", json_integer(limit));
     if (partition && strchr(partition, ','))
         (void)json_object_set_new(o, "partition",
                                   json_string(m->names[m->nodes[j->pieces[0].node.i].partition]));
     if (json_is_string(take_id))
         (void)snprintf(j->element, sizeof(j->element), "%s", json_string_value(take_id));
-    json_decref(spec);
     return o;
 }
 
@@ -202,6 +197,8 @@ void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
     if (there)
         o = j->imported ? start_theirs(m, j, there, id)
                         : json_pack("{s:s,s:o}", "op", "start", "job", id);
+    if (there)
+        stk_slurm_limit_start(j, there, o);
     if (there && stk_slurm_set_place(m, j, o) == 0 && !can_start(m, j, there, o)) {
         send_anew(m, j, stk_slurm_seen_of(m, j->number));
         json_decref(o);

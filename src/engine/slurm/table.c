@@ -28,7 +28,8 @@ struct stk_slurm_job *stk_slurm_find_lease(const struct stk_slurm *m, stk_lease_
 static void sort_in(struct stk_slurm_job *j)
 {
     bool waits = j->where == STK_S_UNSENT || j->where == STK_S_SENT || j->where == STK_S_LOST;
-    bool timed = (waits || j->stopping || j->requeued || j->verify_at) && j->where != STK_S_ENDED;
+    bool timed = (waits || j->stopping || j->requeued || j->verify_at || j->limit_due) &&
+                 j->where != STK_S_ENDED;
     struct stk_slurm *m = j->m;
 
     if (timed == j->timed)
@@ -67,6 +68,12 @@ void stk_slurm_verify_at(struct stk_slurm_job *j, int64_t ms)
 void stk_slurm_requeued(struct stk_slurm_job *j)
 {
     j->requeued = true;
+    sort_in(j);
+}
+
+void stk_slurm_limit_due(struct stk_slurm_job *j, bool due)
+{
+    j->limit_due = due;
     sort_in(j);
 }
 
@@ -114,6 +121,7 @@ static struct stk_slurm_job *job_new(struct stk_slurm *m, const struct stk_start
     }
     memcpy(j->pieces, s->pieces, s->n_pieces * sizeof(*j->pieces));
     j->imported = imported(j->spec);
+    stk_slurm_limit_keep(j);
     return j;
 }
 
