@@ -32,15 +32,16 @@ static json_t *show_node(const struct stk_owners *v, uint32_t i)
         busy += v->owner[(size_t)i * STK_MAX_NODE_GPUS + g] != 0;
     drained = (uint32_t)__builtin_popcountll(stk_live_drained(v->api->cfg.live, i));
     return json_pack(
-        "{s:s,s:s,s:s,s:o,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "name", cfg->nodes[i].name,
+        "{s:s,s:s,s:s,s:o,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o}", "name", cfg->nodes[i].name,
         "state",
         !n->up                              ? "down"
         : n->gpus > 0 && drained >= n->gpus ? "drained"
                                             : "up",
         "pool", cfg->pools[n->pool], "rack",
         cfg->nodes[i].rack ? json_integer(cfg->nodes[i].rack) : json_null(), "gpu_type",
-        cfg->nodes[i].gpu_type, "gpus", (json_int_t)n->gpus, "gpus_busy", (json_int_t)busy,
-        "gpus_free", (json_int_t)n->gpus_free, "gpus_drained", (json_int_t)drained, "cpus",
+        cfg->nodes[i].gpu_type, "features", cfg->nodes[i].features ? cfg->nodes[i].features : "",
+        "gpus", (json_int_t)n->gpus, "gpus_busy", (json_int_t)busy, "gpus_free",
+        (json_int_t)n->gpus_free, "gpus_drained", (json_int_t)drained, "cpus",
         n->cpu_limited ? json_real((double)n->cpu_milli / 1000) : json_null(), "cpus_free",
         n->cpu_limited ? json_real((double)n->cpu_free / 1000) : json_null(), "mem_mib",
         n->mem_limited ? json_integer((json_int_t)n->mem_mib) : json_null(), "mem_free_mib",

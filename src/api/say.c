@@ -160,6 +160,12 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
     else if (w->code == STK_WHY_GPUS)
         (void)snprintf(buf, size, "needs %" PRIu64 " GPU%s and %" PRIu64 " %s free%s%s", w->need,
                        plural(w->need), w->have, w->have == 1 ? "is" : "are", off, outlook);
+    else if (w->code == STK_WHY_NODES)
+        (void)snprintf(buf, size,
+                       "needs %" PRIu64 " GPU%s, and on the %u node%s it may use %" PRIu64
+                       " %s free%s",
+                       w->need, plural(w->need), w->nodes, plural(w->nodes), w->have,
+                       w->have == 1 ? "is" : "are", outlook);
     else if (w->code == STK_WHY_FRAGMENTS)
         (void)snprintf(buf, size,
                        "finds enough GPUs free, but not together: at most %" PRIu64
@@ -312,6 +318,7 @@ void stk_say_why(const struct stk_say *s, char *buf, size_t size)
     case STK_WHY_GPUS:
     case STK_WHY_FRAGMENTS:
     case STK_WHY_CPU_MEM:
+    case STK_WHY_NODES:
     case STK_WHY_CLOSED:
     case STK_WHY_RESOURCE:
         say_room(s, buf, size);

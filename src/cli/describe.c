@@ -28,6 +28,7 @@ static const struct {
     {"tasks-per-node", "tasks_per_node", WHOLE},
     {"topology", "topology", TEXT},
     {"prefer", "prefer", TEXT},
+    {"constraint", "constraint", TEXT},
     {"exclusive", "exclusive", YES},
     {"cpus", "cpus", REAL},
     {"mem", "mem_mib", SIZE},
@@ -154,7 +155,8 @@ static bool taken_away(size_t row, const char *s)
 
     return strcmp(s, "none") == 0 &&
            (kind == WHOLE || kind == SIZE || kind == TIME ||
-            strcmp(rows[row].key, "topology") == 0 || strcmp(rows[row].key, "prefer") == 0);
+            strcmp(rows[row].key, "topology") == 0 || strcmp(rows[row].key, "constraint") == 0 ||
+            strcmp(rows[row].key, "prefer") == 0);
 }
 
 static int simple_options(const struct stk_args *a, bool changes, json_t *spec, struct stk_err *err)
@@ -277,6 +279,26 @@ static int resources(const struct stk_args *a, json_t *spec, struct stk_err *err
     return rc;
 }
 
+/* Nodes by name. */
+static int node_names(const struct stk_args *a, const char *option, json_t *spec,
+                      struct stk_err *err)
+{
+    json_t *list = json_array();
+    struct stk_err why = {""};
+    const char *s;
+    int at = 0, rc = 0;
+
+    while (rc == 0 && (s = stk_arg_next(a, option, &at)) != NULL) {
+        rc = stk_words_nodes(s, list, &why);
+        if (rc < 0)
+            (void)stk_err_set(err, rc, "--%s %.200s", option, why.text);
+    }
+    if (rc == 0 && json_array_size(list) > 0)
+        (void)json_object_set(spec, option, list);
+    json_decref(list);
+    return rc;
+}
+
 static int depends(const struct stk_args *a, json_t *spec, struct stk_err *err)
 {
     static const char *const names[] = {"after", "depends"};
@@ -385,6 +407,8 @@ static int languages(const struct stk_args *a, json_t *spec, struct stk_err *err
     rc = rc < 0 ? rc : keep_up(a, spec, err);
     rc = rc < 0 ? rc : gpu_types(a, spec, err);
     rc = rc < 0 ? rc : resources(a, spec, err);
+    rc = rc < 0 ? rc : node_names(a, "nodelist", spec, err);
+    rc = rc < 0 ? rc : node_names(a, "exclude", spec, err);
     if (rc == 0 && array && (rc = stk_words_array(array, &v, err)) == 0)
         (void)json_object_set_new(spec, "array", v);
     if (rc == 0 && signal && (rc = stk_words_signal_ahead(signal, &v, err)) == 0)
@@ -428,7 +452,14 @@ int stk_describe(const struct stk_args *a, bool shell, json_t **ret_spec, struct
 int stk_describe_changes(const struct stk_args *a, json_t *changes, struct stk_err *err)
 {
     const char *types = stk_arg(a, "gpu-type"), *exclusive = stk_arg(a, "exclusive");
+    static const char *const lists[] = {"nodelist", "exclude"};
     int rc = simple_options(a, true, changes, err);
+
+    for (int i = 0; i < 2 && rc == 0; i++)
+        if (stk_arg(a, lists[i]) && strcmp(stk_arg(a, lists[i]), "none") == 0)
+            (void)json_object_set_new(changes, lists[i], json_null());
+        else
+            rc = node_names(a, lists[i], changes, err);
 
     if (types && strcmp(types, "any") == 0)
         (void)json_object_set_new(changes, "gpu_types", json_null());

@@ -176,7 +176,7 @@ static void choose_rest(struct stk_state *s, struct stk_pool *p, const struct se
     }
 }
 
-/* ---- jobs with wishes of topology ---- */
+/* ---- jobs with wishes of topology, or of nodes ---- */
 
 /* The leases that end at one time are given back. Returns that time; STK_NEVER_TIME: none ends. */
 static stk_time give_next(struct stk_state *s, struct stk_ocursor *c)
@@ -272,7 +272,7 @@ static void reserve(struct stk_state *s, uint32_t job, stk_time now)
         reserve_pinned(s, j, now);
         return;
     }
-    if (stk_demand_near(&s->shapes[j->shape].demand)) {
+    if (stk_demand_near(&s->shapes[j->shape].demand) || s->shapes[j->shape].demand.nodes) {
         reserve_gang(s, j, now);
         return;
     }

@@ -14,6 +14,7 @@
 #include "core/outrun.h"
 #include "core/power.h"
 #include "core/queue.h"
+#include "core/sets.h"
 #include "core/settings.h"
 #include "core/share.h"
 #include "core/verbs.h"
@@ -169,6 +170,7 @@ static int apply_job(struct stk_state *s, const struct stk_event *ev, struct stk
     case STK_EV_SWAPPED:
         return stk_swap(s, ev, err);
     case STK_EV_SUBMIT:
+    case STK_EV_NODES:
     case STK_EV_NODE_DOWN:
     case STK_EV_NODE_UP:
     case STK_EV_GPUS_OFF:
@@ -276,8 +278,8 @@ static int check_event(const struct stk_state *s, const struct stk_event *ev, st
                            (long long)ev->at);
     if (ev->type == STK_EV_SUBMIT || ev->type == STK_EV_TICK || ev->type == STK_EV_NODE_UP ||
         ev->type == STK_EV_NODE_DOWN || ev->type == STK_EV_GPUS_OFF ||
-        ev->type == STK_EV_NODE_OFF || ev->type == STK_EV_SET || ev->type == STK_EV_RESERVE ||
-        ev->type == STK_EV_UNRESERVE)
+        ev->type == STK_EV_NODE_OFF || ev->type == STK_EV_NODES || ev->type == STK_EV_SET ||
+        ev->type == STK_EV_RESERVE || ev->type == STK_EV_UNRESERVE)
         return 0;
     from = ev->job.i < s->n_jobs ? (enum stk_job_state)s->jobs[ev->job.i].state : STK_JOB_NONE;
     if (stk_lifecycle_next(from, ev->type) == 0)
@@ -302,6 +304,8 @@ static int apply_any(struct stk_core *c, const struct stk_event *ev, struct stk_
         return apply_tick(s, err);
     case STK_EV_SET:
         return stk_settings_set(c, ev->u.set, err);
+    case STK_EV_NODES:
+        return stk_sets_define(s, ev->u.nodes, err);
     case STK_EV_RESERVE:
         return stk_booking_add(s, ev, err);
     case STK_EV_UNRESERVE:

@@ -6,6 +6,7 @@
 #include "core/index.h"
 #include "core/part.h"
 #include "core/place.h"
+#include "core/sets.h"
 #include "core/stake.h"
 #include "core/txn.h"
 
@@ -92,8 +93,8 @@ static int helps(const struct stk_state *s, const struct stk_demand *d, const st
     const struct stk_use u = stk_use_of(&s->shapes[v->shape].demand, p);
     uint32_t freed = freed_by(s, &s->shapes[v->shape].demand, p);
 
-    if (!n->up || !((d->gpu_types >> n->gpu_type) & 1) || (need->whole && n->n_uses > 2) ||
-        (n->cpu_limited && n->cpu_free + u.cpu < need->cpu) ||
+    if (!n->up || !((d->gpu_types >> n->gpu_type) & 1) || !stk_sets_allow(s, d, p->node.i) ||
+        (need->whole && n->n_uses > 2) || (n->cpu_limited && n->cpu_free + u.cpu < need->cpu) ||
         (n->mem_limited && n->mem_free + u.mem < need->mem) ||
         (n->gpu_mem_mib && d->gpu_mem_mib > n->gpu_mem_mib))
         return 0;
@@ -141,7 +142,8 @@ static uint32_t least_help(const struct stk_state *s, const struct stk_demand *d
 {
     uint32_t most = 0;
 
-    if (!n->up || !((d->gpu_types >> n->gpu_type) & 1))
+    if (!n->up || !((d->gpu_types >> n->gpu_type) & 1) ||
+        !stk_sets_allow(s, d, (uint32_t)(n - s->nodes)))
         return UINT32_MAX;
     if (n->gpus_free > 0)
         return 0;

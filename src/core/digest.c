@@ -7,6 +7,7 @@
 #include "core/budget.h"
 #include "core/core.h"
 #include "core/means.h"
+#include "core/sets.h"
 #include "core/settings.h"
 #include "core/stake.h"
 #include "core/state.h"
@@ -97,5 +98,5 @@ uint64_t stk_core_digest(const struct stk_core *c)
         h = stk_hash_mix(h, s->n_moved);
     if (s->seen)
         h = mix_seen(h, s->seen);
-    return stk_booking_digest(s, h);
+    return stk_booking_digest(s, stk_sets_digest(s, h));
 }

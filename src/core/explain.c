@@ -12,6 +12,7 @@
 #include "core/place.h"
 #include "core/power.h"
 #include "core/resource.h"
+#include "core/sets.h"
 #include "core/speed.h"
 #include "core/verbs.h"
 #include "model/reason.h"
@@ -21,7 +22,15 @@ static uint32_t most_free(const struct stk_state *s, const struct stk_demand *d,
     const struct stk_pool *p = &s->pools[pool];
     uint32_t most = 0;
 
-    for (uint32_t i = 0; i < p->n_groups; i++) {
+    for (uint32_t i = 0; d->nodes && i < p->n_nodes; i++) {
+        const uint32_t node = s->pool_nodes[p->first_node + i];
+        const struct stk_node *n = &s->nodes[node];
+
+        if (n->up && n->gpus_free > most && (d->gpu_types >> n->gpu_type & 1) &&
+            stk_sets_allow(s, d, node))
+            most = n->gpus_free;
+    }
+    for (uint32_t i = 0; !d->nodes && i < p->n_groups; i++) {
         const struct stk_group *g = &s->groups[p->first_group + i];
         uint32_t b;
 
@@ -154,6 +163,23 @@ static bool all_closed(const struct stk_state *s, const struct stk_pool *p)
     return true;
 }
 
+/* Too few GPUs are free on the nodes that it may use. */
+static bool lacks_nodes(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
+{
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
+    uint64_t have;
+
+    if (!d->nodes)
+        return false;
+    have = stk_sets_free(s, d, j->pool, &r->nodes);
+    if (have >= r->need)
+        return false;
+    r->code = STK_WHY_NODES;
+    r->have = have;
+    r->missing = r->need - have;
+    return true;
+}
+
 /* It does not fit: what is missing. */
 static void lacks_room(const struct stk_state *s, const struct stk_job *j, struct stk_reason *r)
 {
@@ -179,6 +205,8 @@ static void lacks_room(const struct stk_state *s, const struct stk_job *j, struc
         r->code = STK_WHY_NEVER;
         return;
     }
+    if (lacks_nodes(s, j, r))
+        return;
     if (r->have < r->need) {
         r->code = STK_WHY_GPUS;
         r->missing = r->need - r->have;

@@ -16,6 +16,7 @@
 #include "core/lane.h"
 #include "core/pair.h"
 #include "core/score.h"
+#include "core/sets.h"
 #include "core/settings.h"
 #include "core/tenant.h"
 #include "core/usage.h"
@@ -104,6 +105,7 @@ static void all_blocks(struct stk_state *s, struct stk_visit *v)
     stk_accounts_memory(s, v);
     stk_booking_memory(s, v);
     stk_index_memory(s, v);
+    stk_sets_memory(s, v);
     stk_settings_memory(s, v);
     STK_BLOCK(v, s->mix, 1);
     STK_BLOCK(v, s->tags, (s->n_nodes + (size_t)1) * STK_TAGS);

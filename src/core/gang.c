@@ -19,6 +19,7 @@
 #include "core/index.h"
 #include "core/place.h"
 #include "core/resource.h"
+#include "core/sets.h"
 
 struct gang {
     struct stk_state *s;
@@ -57,7 +58,8 @@ static uint32_t units_on(const struct gang *q, uint32_t node)
     uint64_t tasks = q->gpus ? n->gpus_free / q->gpus : q->tasks, units;
 
     if (n->held || (n->closed && q->gpus == 0) || s->node_stamp[node] == s->stamp ||
-        (q->avoid && stk_bits_test(q->avoid, node)) || (q->d->exclusive && n->n_uses > 0) ||
+        (q->avoid && stk_bits_test(q->avoid, node)) || !stk_sets_allow(s, q->d, node) ||
+        (q->d->exclusive && n->n_uses > 0) ||
         (q->gpus && n->gpu_mem_mib && q->d->gpu_mem_mib > n->gpu_mem_mib))
         return 0;
     if (n->cpu_limited && q->cpu)

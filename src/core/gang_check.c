@@ -5,6 +5,7 @@
 
 #include "core/index.h"
 #include "core/place.h"
+#include "core/sets.h"
 
 static bool in_domain(const struct stk_state *s, uint32_t node)
 {
@@ -235,7 +236,7 @@ uint64_t stk_gang_most_free(const struct stk_state *s, const struct stk_demand *
         const struct stk_node *n = &s->nodes[node];
         uint64_t *at = &room[tier == STK_TIERS ? node : stk_topo_id(s, node, tier)], one = 0;
 
-        if (!n->up || !((d->gpu_types >> n->gpu_type) & 1))
+        if (!n->up || !((d->gpu_types >> n->gpu_type) & 1) || !stk_sets_allow(s, d, node))
             continue;
         *at += n->gpus_free;
         for (uint32_t k = 1; level == STK_AT_LINK && !in_domain(s, node) && k <= n->gpus_free; k++)

@@ -340,7 +340,8 @@ bool stk_index_has_room(const struct stk_state *s, uint32_t node, const struct s
 {
     const struct stk_node *n = &s->nodes[node];
 
-    return !(w->avoid && stk_bits_test(w->avoid, node)) && (w->gpus > 0 || !n->closed) &&
+    return !(w->avoid && stk_bits_test(w->avoid, node)) &&
+           (!w->only || stk_bits_test(w->only, node)) && (w->gpus > 0 || !n->closed) &&
            stk_topo_may(s, node, w) && cpu_mem_fit(n, w->cpu_milli, w->mem_mib) &&
            stk_resource_fits(s, node, &w->resources) &&
            (w->gpu_mem_mib <= n->gpu_mem_mib || n->gpu_mem_mib == 0 || w->gpus == 0) &&

@@ -145,6 +145,8 @@ static int settle_job(struct stk_loading *l, uint32_t job)
         rc = stk_err_set(l->err, -ENODEV, "job %u is in pool %u, which no longer exists", j->number,
                          j->pool);
     rc = rc < 0 ? rc : check_pin(l, j, &v->demand);
+    if (rc == 0 && v->demand.nodes > s->n_sets)
+        rc = stk_loading_bad(l, "a set of nodes");
     if (rc == 0 && (stk_queue_reserve(s, j->pool) < 0 || stk_account_reserve(s) < 0))
         rc = stk_loading_no_memory(l);
     if (rc < 0)

@@ -9,6 +9,7 @@
 #include "core/loading.h"
 #include "core/resource.h"
 #include "core/save.h"
+#include "core/sets.h"
 #include "core/settings.h"
 #include "core/stake.h"
 #include "core/tenant.h"
@@ -198,6 +199,7 @@ static int get_live(struct stk_loading *l, uint32_t job)
     int rc;
 
     stk_wire_get_demand(r, &v->demand, l->version);
+    v->demand.nodes = l->version > 5 ? (uint16_t)stk_get_u(r, STK_MAX_NODE_SETS) : 0;
     if (r->bad || stk_demand_check(&v->demand, l->err) < 0 ||
         v->demand.gpus * v->demand.tasks != j->gpus)
         return stk_loading_bad(l, "what a job asks for");
@@ -307,6 +309,8 @@ static int get_rest(struct stk_loading *l)
         return stk_loading_no_memory(l);
     if (l->version > 4 && stk_usage_get(&l->r, l->s, l->tenants, l->n_tenants) < 0)
         return stk_loading_bad(l, "what tenants have had");
+    if (stk_sets_get(&l->r, l->s, l->version) < 0)
+        return stk_loading_no_memory(l);
     if (l->r.bad || l->r.at != l->r.end)
         return stk_loading_bad(l, l->r.bad ? "it is cut short" : "something is left over");
     return 0;

@@ -5,6 +5,7 @@
 
 #include "core/blocks.h"
 #include "core/index.h"
+#include "core/sets.h"
 #include "core/shape.h"
 
 static size_t mates_size(const struct stk_state *s)
@@ -226,7 +227,8 @@ static bool has_room(const struct stk_state *s, const struct search *q, const st
         const struct stk_use u = stk_use_of(q->d, p);
 
         if (!((q->d->gpu_types >> s->nodes[p->node.i].gpu_type) & 1) ||
-            (q->avoid && stk_bits_test(q->avoid, p->node.i)) || !stk_index_fits(s, p->node.i, &u))
+            (q->avoid && stk_bits_test(q->avoid, p->node.i)) ||
+            !stk_sets_allow(s, q->d, p->node.i) || !stk_index_fits(s, p->node.i, &u))
             return false;
     }
     return true;

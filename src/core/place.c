@@ -9,15 +9,35 @@
 #include "core/power.h"
 #include "core/resource.h"
 #include "core/score.h"
+#include "core/sets.h"
 #include "core/shape.h"
 #include "core/speed.h"
 #include "core/txn.h"
 
+/* Of the nodes of its set. O(nodes of the pool). */
+static uint32_t largest_in_set(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
+{
+    const struct stk_pool *p = &s->pools[pool];
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        const uint32_t node = s->pool_nodes[p->first_node + i];
+        const struct stk_node *n = &s->nodes[node];
+
+        if ((d->gpu_types >> n->gpu_type & 1) && n->gpus > most && stk_sets_allow(s, d, node))
+            most = n->gpus;
+    }
+    return most;
+}
+
+/* At most so many; of a demand that is cut, exactly. */
 static uint32_t largest_node(const struct stk_state *s, const struct stk_demand *d, uint32_t pool)
 {
     const struct stk_pool *p = &s->pools[pool];
     uint32_t most = 0;
 
+    if (d->nodes && d->cut)
+        return largest_in_set(s, d, pool);
     for (uint32_t i = 0; i < p->n_groups; i++) {
         const struct stk_group *g = &s->groups[p->first_group + i];
 
@@ -72,8 +92,8 @@ static void settle(struct stk_state *s, const struct stk_demand *d, uint32_t at,
     stk_txn_take(s, node, &u);
 }
 
-static struct stk_want want_of(const struct stk_demand *d, uint32_t pool, uint32_t gpus,
-                               uint32_t tasks, const uint64_t *avoid)
+static struct stk_want want_of(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                               uint32_t gpus, uint32_t tasks, const uint64_t *avoid)
 {
     const struct stk_piece piece = {.gpus = gpus, .tasks = tasks};
     struct stk_want w = {.pool = pool,
@@ -82,6 +102,7 @@ static struct stk_want want_of(const struct stk_demand *d, uint32_t pool, uint32
                          .cpu_milli = stk_use_share(d, &piece, d->cpu_milli),
                          .mem_mib = stk_use_share(d, &piece, d->mem_mib),
                          .avoid = avoid,
+                         .only = stk_sets_of(s, d),
                          .gpu_mem_mib = d->gpu_mem_mib,
                          .gpu_milli = d->gpu_milli,
                          .share = d->share,
@@ -117,7 +138,7 @@ static bool place_cut(struct stk_state *s, const struct stk_demand *d, uint32_t 
     if (count_pieces(s, d, pool, size, whole) < whole)
         return false;
     while (n < whole) {
-        const struct stk_want w = want_of(d, pool, size, 1, avoid);
+        const struct stk_want w = want_of(s, d, pool, size, 1, avoid);
         uint32_t node = pick(s, &w, &gpu);
 
         if (node == STK_NONE)
@@ -125,7 +146,7 @@ static bool place_cut(struct stk_state *s, const struct stk_demand *d, uint32_t 
         settle(s, d, n++, node, size, 1);
     }
     if (rest > 0) {
-        const struct stk_want w = want_of(d, pool, rest, 1, avoid);
+        const struct stk_want w = want_of(s, d, pool, rest, 1, avoid);
         uint32_t node = s->place->score_rest ? pick(s, &w, &gpu) : s->place->pick_rest(s, &w);
 
         if (node == STK_NONE)
@@ -159,7 +180,7 @@ static bool place_tasks(struct stk_state *s, const struct stk_demand *d, uint32_
         uint32_t t = left < most ? left : most, node = STK_NONE, gpu;
 
         for (; t > 0 && node == STK_NONE; t -= node == STK_NONE) {
-            const struct stk_want w = want_of(d, pool, t * d->gpus, t, avoid);
+            const struct stk_want w = want_of(s, d, pool, t * d->gpus, t, avoid);
 
             node = pick(s, &w, &gpu);
         }
@@ -272,7 +293,7 @@ static bool parts_in_tier(struct stk_state *s, const struct stk_demand *d, struc
 static bool place_parts_near(struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                              const uint64_t *avoid, uint32_t *ret_n)
 {
-    const struct stk_want w = want_of(d, pool, 1, 1, avoid);
+    const struct stk_want w = want_of(s, d, pool, 1, 1, avoid);
     enum stk_level level = stk_gang_first(s, d), last = stk_gang_last(d);
     uint32_t tried = UINT32_MAX;
 
@@ -314,7 +335,7 @@ static bool try_types(struct stk_state *s, const struct stk_demand *d, uint32_t 
         return stk_gang_try(s, d, pool, avoid, ret_n);
     if (!d->gpu_milli && d->tasks == 1 &&
         d->gpus <= s->pools[pool].max_gpus) { /* the common case */
-        const struct stk_want w = want_of(d, pool, d->gpus, 1, avoid);
+        const struct stk_want w = want_of(s, d, pool, d->gpus, 1, avoid);
         uint32_t gpu, node = pick(s, &w, &gpu);
 
         if (node != STK_NONE) {
@@ -330,7 +351,7 @@ static bool try_types(struct stk_state *s, const struct stk_demand *d, uint32_t 
     if (d->gpu_milli)
         ok = stk_demand_near(d) || (s->place->near && d->tasks > 1)
                  ? place_parts_near(s, d, pool, avoid, ret_n)
-                 : place_parts(s, d, want_of(d, pool, 1, 1, avoid), ret_n);
+                 : place_parts(s, d, want_of(s, d, pool, 1, 1, avoid), ret_n);
     else
         ok = d->cut ? place_cut(s, d, pool, avoid, ret_n) : place_tasks(s, d, pool, avoid, ret_n);
     stk_txn_rollback(s, mark);
@@ -428,6 +449,9 @@ bool stk_place_try(struct stk_state *s, uint32_t shape, const uint64_t *avoid, u
     stk_txn_mark mark;
     bool ok;
 
+    if (s->shapes[shape].demand.nodes && !s->shapes[shape].demand.holders &&
+        !stk_sets_room(s, shape))
+        return false;
     if (s->pools[s->shapes[shape].pool].n_booked == 0 || s->book.raised)
         return try_shape(s, shape, avoid, ret_n);
     mark = stk_txn_begin(s);

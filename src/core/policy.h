@@ -92,6 +92,7 @@ struct stk_want {
     uint32_t gpus;
     uint64_t cpu_milli, mem_mib;
     const uint64_t *avoid; /* bit per node that must not be used; may be NULL */
+    const uint64_t *only;  /* bit per node that may be used; NULL: all */
     uint32_t gpu_mem_mib;  /* on each GPU */
     uint16_t gpu_milli;    /* 0: whole GPUs; else gpus is 1 */
     uint8_t share, share_max;

@@ -8,6 +8,7 @@
 #include "core/gang.h"
 #include "core/part.h"
 #include "core/resource.h"
+#include "core/sets.h"
 #include "core/shape.h"
 
 uint64_t stk_place_holds(const struct stk_state *s, const struct stk_demand *d, uint32_t node,
@@ -18,7 +19,7 @@ uint64_t stk_place_holds(const struct stk_state *s, const struct stk_demand *d, 
     const struct stk_use u = stk_use_of(d, &one);
     uint64_t fit = gpus ? n->gpus / gpus : d->tasks;
 
-    if (!((d->gpu_types >> n->gpu_type) & 1) ||
+    if (!((d->gpu_types >> n->gpu_type) & 1) || !stk_sets_allow(s, d, node) ||
         (gpus && n->gpu_mem_mib && d->gpu_mem_mib > n->gpu_mem_mib))
         return 0;
     if (d->mig && !n->aggregate) /* where GPUs are only counted, an instance is one */
@@ -104,7 +105,8 @@ static uint64_t instances_of(const struct stk_state *s, const struct stk_demand 
     uint64_t n = 0;
 
     for (uint32_t i = 0; i < s->n_nodes; i++)
-        if (s->nodes[i].pool == pool && (d->gpu_types >> s->nodes[i].gpu_type & 1))
+        if (s->nodes[i].pool == pool && (d->gpu_types >> s->nodes[i].gpu_type & 1) &&
+            stk_sets_allow(s, d, i))
             n += stk_part_instances(&s->nodes[i], d->mig);
     return n;
 }
@@ -163,7 +165,7 @@ static uint64_t largest_place(const struct stk_state *s, const struct stk_demand
         uint32_t node = s->pool_nodes[p->first_node + i];
         uint32_t place = tier == STK_TIERS ? node : stk_topo_id(s, node, tier);
 
-        if ((d->gpu_types >> s->nodes[node].gpu_type) & 1)
+        if (((d->gpu_types >> s->nodes[node].gpu_type) & 1) && stk_sets_allow(s, d, node))
             sum[place] += s->nodes[node].gpus;
         most = sum[place] > most ? sum[place] : most;
     }
@@ -206,6 +208,26 @@ static int possible_near(const struct stk_state *s, const struct stk_demand *d, 
                        d->level_required ? "one" : "all nodes", (unsigned long long)most);
 }
 
+/* Where all nodes would do and those of its set do not, that is what is said. */
+static int possible_in_set(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
+                           struct stk_err *err)
+{
+    struct stk_demand all = *d;
+    uint32_t nodes;
+
+    all.nodes = 0;
+    (void)stk_sets_free(s, d, pool, &nodes);
+    if (nodes == 0)
+        return stk_err_set(
+            err, -ERANGE, "no node of its pool is left by the nodes and features that it asks for");
+    if (possible(s, d, pool, NULL) == 0 || possible(s, &all, pool, NULL) < 0)
+        return 0;
+    return stk_err_set(err, -ERANGE,
+                       "what it asks for does not fit on the %u node%s that the nodes and features "
+                       "it asks for leave, even if all of that is free",
+                       nodes, nodes == 1 ? "" : "s");
+}
+
 int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,
                        struct stk_err *err)
 {
@@ -213,7 +235,8 @@ int stk_place_possible(const struct stk_state *s, const struct stk_demand *d, ui
     int rc;
 
     here.gpu_types = stk_shape_types(s, d, pool);
-    rc = possible(s, &here, pool, err);
+    rc = d->nodes ? possible_in_set(s, &here, pool, err) : 0;
+    rc = rc < 0 ? rc : possible(s, &here, pool, err);
     if (rc == 0 && stk_demand_near(&here) && !s->pools[pool].aggregate && !here.pin)
         rc = possible_near(s, &here, pool, err);
     return rc;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/blocks.h"
+#include "core/sets.h"
 #include "model/reason.h"
 
 static int check(const struct stk_state *s, const struct stk_node_spec *specs, struct stk_err *err)
@@ -100,7 +101,7 @@ uint64_t stk_resource_times(const struct stk_state *s, uint32_t *have, uint32_t 
 
 static bool may_use(const struct stk_state *s, const struct stk_demand *d, uint32_t node)
 {
-    return d->gpu_types >> s->nodes[node].gpu_type & 1;
+    return (d->gpu_types >> s->nodes[node].gpu_type & 1) && stk_sets_allow(s, d, node);
 }
 
 uint32_t stk_resource_never(const struct stk_state *s, const struct stk_demand *d, uint32_t pool,

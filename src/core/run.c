@@ -10,6 +10,7 @@
 #include "core/pair.h"
 #include "core/power.h"
 #include "core/queue.h"
+#include "core/sets.h"
 #include "core/txn.h"
 #include "core/victims.h"
 #include "core/walk.h"
@@ -149,9 +150,17 @@ static int take(struct stk_state *s, const struct stk_job *j, const struct stk_e
                 struct stk_err *err)
 {
     const struct stk_piece *pieces = ev->u.place.pieces;
+    const struct stk_demand *d = &s->shapes[j->shape].demand;
     stk_txn_mark mark = stk_txn_begin(s);
-    int rc;
+    int rc = 0;
 
+    /* later they may be others, and a job that sleeps wakes where it is */
+    for (uint32_t i = 0; i < ev->u.place.n && rc == 0 && !d->pin; i++)
+        if (pieces[i].node.i < s->n_nodes && !stk_sets_allow(s, d, pieces[i].node.i))
+            rc = stk_err_set(err, -EINVAL, "job %u may not use node %u", j->number,
+                             pieces[i].node.i);
+    if (rc < 0)
+        return rc;
     if (s->book.n == 0)
         return stk_run_take(s, j, pieces, ev->u.place.n, err);
     stk_booking_let(s, j, pieces, ev->u.place.n);

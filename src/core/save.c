@@ -17,6 +17,7 @@
 #include "core/booking.h"
 #include "core/budget.h"
 #include "core/resource.h"
+#include "core/sets.h"
 #include "core/settings.h"
 #include "core/stake.h"
 #include "core/tenant.h"
@@ -192,6 +193,7 @@ static void put_live(struct stk_bytes *b, const struct stk_state *s, uint32_t jo
     uint32_t timer = s->timer_pos[job];
 
     stk_wire_put_demand(b, d);
+    stk_put_u(b, d->nodes);
     stk_put_u(b, j->lease);
     stk_put_u(b, j->slept);
     if (j->slept) {
@@ -267,6 +269,7 @@ int stk_core_save(const struct stk_core *core, struct stk_bytes *out, struct stk
     stk_budgets_put(out, s);
     stk_booking_put(out, s);
     stk_usage_put(out, s);
+    stk_sets_put(out, s);
     if (out->failed)
         return stk_err_set(err, out->failed, "out of memory for the state of %u jobs", s->n_jobs);
     return 0;

@@ -264,7 +264,8 @@ static bool may_use(const struct stk_state *s, uint32_t node, const struct stk_w
 {
     const struct stk_node *n = &s->nodes[node];
 
-    return !(w->avoid && stk_bits_test(w->avoid, node)) && stk_topo_may(s, node, w) &&
+    return !(w->avoid && stk_bits_test(w->avoid, node)) &&
+           (!w->only || stk_bits_test(w->only, node)) && stk_topo_may(s, node, w) &&
            (!n->mem_limited || w->mem_mib <= n->mem_free) &&
            stk_resource_fits(s, node, &w->resources);
 }

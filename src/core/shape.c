@@ -39,6 +39,8 @@ static uint32_t shape_hash(const struct stk_demand *d, uint32_t pool, const stru
         h = stk_hash_mix(h, (uint64_t)d->level_required << 24 | (uint64_t)d->level_preferred << 16 |
                                 (uint64_t)d->group_level << 8 | d->exclusive);
     }
+    if (d->nodes)
+        h = stk_hash_mix(h, d->nodes);
     if (d->row || d->slo_milli)
         h = stk_hash_mix(h, (uint64_t)d->row << 16 | d->slo_milli);
     if (u->tenant)
@@ -77,8 +79,8 @@ static bool same_demand(const struct stk_demand *a, const struct stk_demand *b)
            a->level_preferred == b->level_preferred && a->exclusive == b->exclusive &&
            a->per_node == b->per_node && a->group == b->group && a->group_level == b->group_level &&
            a->pin == b->pin && a->pin_mask == b->pin_mask && a->pin_slot == b->pin_slot &&
-           a->row == b->row && a->slo_milli == b->slo_milli && a->holders == b->holders &&
-           same_lists(a, b);
+           a->row == b->row && a->nodes == b->nodes && a->slo_milli == b->slo_milli &&
+           a->holders == b->holders && same_lists(a, b);
 }
 
 bool stk_shape_same(const struct stk_state *s, uint32_t a, uint32_t b)
@@ -136,8 +138,8 @@ static uint32_t piece_need(const struct stk_state *s, const struct stk_demand *d
 {
     uint32_t whole, size, rest, need, most = s->pools[pool].max_gpus;
 
-    if (d->gpu_milli || (d->cut && d->n_speeds))
-        return 0; /* it may fit beside others; or be cut in other ways on other types */
+    if (d->gpu_milli || (d->cut && (d->n_speeds || d->nodes)))
+        return 0; /* it may fit beside others; or be cut in other ways on other types or nodes */
     stk_place_cut(s, d, pool, &whole, &size, &rest);
     need = d->pin ? d->gpus * d->tasks : whole > 0 ? (rest > 0 ? rest : size) : d->gpus;
     if (!d->pin && whole == 0)

@@ -14,6 +14,7 @@
 #include "core/fair.h"
 #include "core/lane.h"
 #include "core/pair.h"
+#include "core/sets.h"
 #include "core/tenant.h"
 
 void stk_shape_mark_dirty(struct stk_state *s, uint32_t pool)
@@ -141,6 +142,18 @@ static uint32_t next_parked(const struct stk_state *s, const struct stk_pool *p,
     list = at ? list_of(p, &s->shapes[at - 1]) + 1 : list;
     list = stk_bits_next(&p->park_layout, s->words + p->park_used, list);
     return list == UINT32_MAX ? 0 : s->counts[p->park_head + list];
+}
+
+/* Those of some lists that may use the node get ready. */
+static void wake_on(struct stk_state *s, struct stk_pool *p, uint32_t from, uint32_t to,
+                    uint32_t node)
+{
+    for (; (from = stk_bits_next(&p->park_layout, s->words + p->park_used, from)) <= to; from++)
+        for (uint32_t at = s->counts[p->park_head + from], next; at; at = next) {
+            next = s->shapes[at - 1].park_next;
+            if (stk_sets_allow(s, &s->shapes[at - 1].demand, node))
+                stk_shape_ready(s, at - 1);
+        }
 }
 
 /* Those of some lists get ready. */
@@ -290,14 +303,15 @@ void stk_shape_wake(struct stk_state *s, uint32_t node)
         p->blocked = false;
         stk_shape_mark_dirty(s, n->pool);
     }
-    wake_lists(s, p, 0, n->gpus_free);
-    wake_lists(s, p, first_behind(p), first_behind(p) + n->gpus_free);
+    wake_on(s, p, 0, n->gpus_free, node);
+    wake_on(s, p, first_behind(p), first_behind(p) + n->gpus_free, node);
     /* on a reserved node only what the reservation leaves is of use, but to whom it is for */
     for (uint32_t at = p->resv_parked; at != 0;) {
         uint32_t shape = at - 1;
 
         at = s->shapes[shape].park_next;
         if (s->shapes[shape].need <= n->gpus_free &&
+            stk_sets_allow(s, &s->shapes[shape].demand, node) &&
             (!reserved || shape == head || n->extra >= (int64_t)s->shapes[shape].need))
             stk_shape_ready(s, shape);
     }

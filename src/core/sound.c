@@ -36,6 +36,8 @@ static bool sleep_sound(const struct stk_state *s, const struct stk_job *j, stru
     const struct stk_demand *d = &s->shapes[j->shape].demand;
     const struct stk_node *n;
 
+    if (d->nodes > s->n_sets)
+        return BAD("job %u names set of nodes %u of %u", j->number, d->nodes, s->n_sets);
     if ((d->pin != 0) != (j->slept != 0))
         return BAD("job %u: lease %u slept under, node %u pinned to", j->number, j->slept, d->pin);
     if (!j->slept)

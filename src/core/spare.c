@@ -11,6 +11,7 @@
 #include "core/part.h"
 #include "core/place.h"
 #include "core/power.h"
+#include "core/sets.h"
 #include "core/txn.h"
 #include "model/mig.h"
 
@@ -22,7 +23,7 @@ static bool spare_on(struct stk_state *s, const struct stk_shape *sh, uint32_t n
     struct stk_piece piece = {.node = {node}, .gpus = d->gpus, .tasks = 1};
     struct stk_use u;
 
-    if (d->pin && d->pin - 1 != node)
+    if (d->pin ? d->pin - 1 != node : !stk_sets_allow(s, d, node))
         return false;
     if (d->pin)
         piece = stk_place_pin(d);

@@ -527,7 +527,9 @@ struct stk_state {
     size_t n_words;
     uint32_t *counts;
     size_t n_counts;
-    uint64_t *avoid; /* cache: nodes with a reservation */
+    uint64_t *avoid;    /* cache: nodes with a reservation */
+    uint64_t *set_bits; /* core/sets.h: a row per set */
+    uint32_t n_sets, cap_set_bits;
     /* caches (core/evictable.h), both NULL where they are not kept */
     uint32_t *evictable;       /* n_levels per node: GPUs that are free or held by lower levels */
     uint32_t *evictable_nodes; /* nodes by that; for each level laid out like 'counts' */

@@ -142,6 +142,8 @@ static int check_spec(const struct stk_state *s, const struct stk_job_spec *j, s
             return stk_err_set(err, -ENOENT, "depends on job %u, which is not known (any more)",
                                j->deps[i].on);
     }
+    if (j->demand.nodes > s->n_sets)
+        return stk_err_set(err, -EINVAL, "there is no set of nodes %u here", j->demand.nodes);
     if (j->demand.n_resources > s->n_resources)
         return stk_err_set(err, -EINVAL, "there is no resource %u here", j->demand.n_resources - 1);
     return stk_demand_check(&j->demand, err);

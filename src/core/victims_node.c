@@ -8,6 +8,7 @@
 
 #include "core/index.h"
 #include "core/place.h"
+#include "core/sets.h"
 
 #define TRIES 8 /* nodes that are tried */
 #define MOST STK_VICTIM_MOST
@@ -240,7 +241,7 @@ bool stk_victims_of_use(const struct stk_victim_search *x, uint32_t node)
 {
     const struct stk_node *n = &x->s->nodes[node];
 
-    if (x->d->pin && x->d->pin - 1 != node)
+    if (x->d->pin ? x->d->pin - 1 != node : !stk_sets_allow(x->s, x->d, node))
         return false;
     return n->up && !n->aggregate && n->gpus <= MOST && (x->d->gpu_types >> n->gpu_type & 1) &&
            !(n->gpu_mem_mib && x->d->gpu_mem_mib > n->gpu_mem_mib);

@@ -234,7 +234,8 @@ static void name_nodes(struct stk_machine *m)
 
         if (m->names)
             (void)snprintf(name, NODE_NAME, "%.200s-%04u", m->name, i + 1);
-        m->live_nodes[i] = (struct stk_live_node){name, m->gpu_type, m->nodes[i].rack};
+        m->live_nodes[i] =
+            (struct stk_live_node){.name = name, .gpu_type = m->gpu_type, .rack = m->nodes[i].rack};
     }
 }
 

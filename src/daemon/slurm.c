@@ -154,7 +154,9 @@ static int fill_machine(const struct stk_daemon *d, struct stk_machine *m, struc
             .cpu_milli = nodes[i].cpus < 1000000 ? nodes[i].cpus * 1000 : 0,
             .mem_mib = nodes[i].mem_mib < UINT32_MAX ? (uint32_t)nodes[i].mem_mib : 0};
         m->live_nodes[i] =
-            (struct stk_live_node){.name = nodes[i].name, .gpu_type = m->gpu_types[type]};
+            (struct stk_live_node){.name = nodes[i].name,
+                                   .gpu_type = m->gpu_types[type],
+                                   .features = nodes[i].features ? nodes[i].features : ""};
         m->n_gpus += nodes[i].gpus;
     }
     (void)snprintf(m->no_mps, sizeof(m->no_mps), "Slurm runs the jobs, and gives whole GPUs");

@@ -13,8 +13,9 @@
 
 /* What may change while a job waits. */
 static const char *const change_keys[] = {
-    "name", "time_limit_s", "begin",     "gpus",   "tasks", "tasks_per_node", "gpu_types",
-    "cpus", "mem_mib",      "exclusive", "tenant", "queue", "nice",           "pool"};
+    "nodelist",  "exclude", "constraint",     "name",      "time_limit_s", "begin",
+    "gpus",      "tasks",   "tasks_per_node", "gpu_types", "cpus",         "mem_mib",
+    "exclusive", "tenant",  "queue",          "nice",      "pool"};
 
 static const struct stk_who engine = {
     .uid = STK_NOBODY, .gid = STK_NOBODY, .role = STK_ROLE_ADMIN, .user = "Slurm"};

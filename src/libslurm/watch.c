@@ -144,13 +144,19 @@ static const char *node_word(const node_info_t *n)
     return base == NODE_STATE_UNKNOWN || n->slurmd_start_time == 0 ? "joining" : "up";
 }
 
+/* Features that it has now, of those that it could have. */
+static const char *active(const node_info_t *n)
+{
+    return n->features_act ? n->features_act : n->features;
+}
+
 static json_t *show_node(const node_info_t *n)
 {
     return json_pack("{s:o,s:s,s:o,s:i,s:I,s:o,s:o,s:o}", "name", stk_slurm_text(n->name), "state",
                      node_word(n), "why", stk_slurm_text(n->reason), "cpus", (int)n->cpus,
                      "mem_mib", (json_int_t)n->real_memory, "gpus", stk_slurm_show_gpus(n->gres),
                      "used", stk_slurm_show_gpus(n->gres_used), "features",
-                     stk_slurm_text(n->features));
+                     stk_slurm_text(active(n)));
 }
 
 static uint64_t node_digest(const node_info_t *n)
@@ -160,7 +166,7 @@ static uint64_t node_digest(const node_info_t *n)
     h = stk_slurm_mix_text(stk_hash_mix(h, n->cpus), node_word(n));
     h = stk_slurm_mix_text(h, n->gres);
     h = stk_slurm_mix_text(h, n->gres_used);
-    h = stk_slurm_mix_text(h, n->features);
+    h = stk_slurm_mix_text(h, active(n));
     return stk_slurm_mix_text(h, n->reason);
 }
 

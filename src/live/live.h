@@ -34,6 +34,7 @@ struct stk_live_node { /* by the core's node number */
     const char *name;
     const char *gpu_type; /* "virtual", "NVIDIA H200" */
     uint32_t rack;        /* 0: not known */
+    const char *features; /* "a,b"; NULL: none are known, and its type is one */
 };
 
 struct stk_live_limits {

@@ -93,9 +93,11 @@ static int resolve_queue(const struct stk_live *l, struct stk_spec *s, struct st
     return 0;
 }
 
-int stk_live_resolve(const struct stk_live *l, struct stk_spec *s, struct stk_err *err)
+int stk_live_resolve(struct stk_live *l, struct stk_spec *s, struct stk_err *err)
 {
     if (resolve_queue(l, s, err) < 0)
         return -EINVAL;
-    return resolve_types(l, s, err) < 0 ? -EINVAL : resolve_resources(l, s, err);
+    if (resolve_types(l, s, err) < 0 || resolve_resources(l, s, err) < 0)
+        return -EINVAL;
+    return stk_live_set_of(l, s, err);
 }

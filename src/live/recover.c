@@ -14,8 +14,9 @@ static stk_time no_time(void *ctx)
 {
     const struct stk_live *l = ctx;
 
-    return l->first || l->off_changed || l->n_saved > 0 || l->defrag || l->cron_wake <= l->now ||
-                   l->rules_wake <= l->now || stk_live_waiting_due(l, l->now)
+    return l->first || l->off_changed || l->sets.look || l->n_saved > 0 || l->defrag ||
+                   l->cron_wake <= l->now || l->rules_wake <= l->now ||
+                   stk_live_waiting_due(l, l->now)
                ? 0
                : STK_NEVER_TIME;
 }
@@ -49,6 +50,7 @@ void stk_live_drop(struct stk_live *l)
     stk_live_items_forget(l);
     stk_live_cron_forget(l);
     stk_live_rules_forget(l);
+    stk_live_sets_forget(l);
     l->n_waiting = 0; /* the engine reports them again */
     l->loop = NULL;
     l->core = NULL;
@@ -302,6 +304,7 @@ int stk_live_recover(struct stk_live *l, struct stk_err *err)
     rc = rc < 0 ? rc : stk_store_live(l->cfg.store, load_entry, l, err);
     rc = rc < 0 ? rc : check_entries(l, err);
     rc = rc < 0 ? rc : stk_live_cron_load(l, err);
+    rc = rc < 0 ? rc : stk_live_sets_load(l, err);
     rc = rc < 0 ? rc : make(l, err);
     if (rc < 0)
         return rc;

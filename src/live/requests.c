@@ -296,7 +296,7 @@ static int do_one(struct stk_live *l, struct stk_live_request *r, struct stk_err
 int stk_live_feed(void *ctx, struct stk_loop *loop, stk_time now, struct stk_err *err)
 {
     struct stk_live *l = ctx;
-    int rc = 0;
+    int rc = l->sets.look ? stk_live_sets_renew(l, err) : 0;
 
     while (l->first && rc == 0) {
         struct stk_live_request *r = l->first;

@@ -110,6 +110,12 @@ struct stk_live_outlook {            /* outlook.c */
     stk_job_number said; /* the last job of which a first forecast was made */
 };
 
+struct stk_live_sets {              /* sets.c */
+    char *words[STK_MAX_NODE_SETS]; /* of each number - 1; NULL: it is free */
+    uint32_t used;                  /* when they were last counted */
+    bool look;                      /* nodes may be others */
+};
+
 struct stk_live {
     struct stk_live_config cfg;
     struct stk_mem mem;
@@ -159,6 +165,7 @@ struct stk_live {
     struct stk_live_items items;
     json_t *reservations; /* reserve.c: an array */
     bool reserve_look;    /* one that repeats may have no window */
+    struct stk_live_sets sets;
     struct stk_live_outlook outlook;
     struct stk_live_counts counts;
     unsigned char *wire;
@@ -276,7 +283,14 @@ void stk_live_count_start(struct stk_live *l, const struct stk_job *j, stk_time 
 double stk_live_seconds(void); /* of a clock that only goes on */
 
 /* names.c: names of pools, GPU types and resources to numbers, in the description's demand. */
-int stk_live_resolve(const struct stk_live *l, struct stk_spec *s, struct stk_err *err);
+int stk_live_resolve(struct stk_live *l, struct stk_spec *s, struct stk_err *err);
+
+/* sets.c: the core's set of nodes that the description means. Where there is none yet it is made:
+ * inside a turn. */
+int stk_live_set_of(struct stk_live *l, struct stk_spec *s, struct stk_err *err);
+int stk_live_sets_load(struct stk_live *l, struct stk_err *err);
+int stk_live_sets_renew(struct stk_live *l, struct stk_err *err); /* the nodes are others */
+void stk_live_sets_forget(struct stk_live *l);
 
 /* teams.c: whose job it is; the core's tables by name. */
 int stk_live_tenant(const struct stk_live *l, const struct stk_user *u, struct stk_spec *s,

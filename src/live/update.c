@@ -14,10 +14,10 @@ static const char *const rank_keys[] = {"time_limit_s", "priority", "nice", "cla
                                         "name"}; /* the first of one that has started, too */
 /* ... these another job, as far as the scheduler knows. */
 static const char *const demand_keys[] = {
-    "gpus",  "gpu_mem_mib",    "gpu_types", "share",     "share_max", "mig",
-    "tasks", "tasks_per_node", "topology",  "prefer",    "group",     "exclusive",
-    "cpus",  "mem_mib",        "resources", "pool",      "queue",     "tenant",
-    "tier",  "begin",          "deadline",  "estimate_s"};
+    "gpus",           "gpu_mem_mib", "gpu_types", "share",     "share_max", "mig",      "tasks",
+    "tasks_per_node", "topology",    "prefer",    "group",     "exclusive", "nodelist", "exclude",
+    "constraint",     "cpus",        "mem_mib",   "resources", "pool",      "queue",    "tenant",
+    "tier",           "begin",       "deadline",  "estimate_s"};
 /* Members that the server adds. */
 static const char *const signed_keys[] = {"uid",  "gid",   "groups",  "user",
                                           "home", "shell", "imported"};
@@ -188,9 +188,10 @@ static int apply(struct stk_live *l, const struct stk_live_request *r, uint32_t 
 /* What its user asked the engine for is changed there. */
 static int check_imported(const json_t *body, struct stk_err *err)
 {
-    static const char *const there[] = {"gpus",  "gpu_mem_mib",    "gpu_types", "share", "mig",
-                                        "tasks", "tasks_per_node", "exclusive", "cpus",  "mem_mib",
-                                        "name",  "pool",           "begin"};
+    static const char *const there[] = {"nodelist",    "exclude",        "constraint", "gpus",
+                                        "gpu_mem_mib", "gpu_types",      "share",      "mig",
+                                        "tasks",       "tasks_per_node", "exclusive",  "cpus",
+                                        "mem_mib",     "name",           "pool",       "begin"};
 
     for (size_t i = 0; i < COUNT(there); i++)
         if (json_object_get(body, there[i]))

@@ -25,6 +25,8 @@
  * exclusive job shares no node with another: all there is on its nodes is blocked while it has
  * them, though it counts as using the GPUs it asked for.
  *
+ * A job may be confined to a set of nodes, which has a number (nodes.h).
+ *
  * Named resources are counted like CPU and memory, under numbers that the cluster gives them; a
  * node that does not have one has 0 of it. A job may say how fast it is on the GPU types it
  * accepts: its run time is that at speed 1, and it takes the fastest that has room.
@@ -87,6 +89,7 @@ struct stk_demand {
     uint8_t pin_slot;    /* of a MIG instance; see pin */
     uint16_t mig;        /* 0: no MIG instance; else its profile, and gpu_milli is its milli */
     uint16_t slo_milli;  /* company must leave it so many thousandths of its speed; 0: no wish */
+    uint16_t nodes;      /* only on those of this set (nodes.h); 0: on any */
     uint32_t row;        /* its kind in the table of speeds (speed.h), + 1; 0: not known */
     uint8_t n_resources; /* those after so many are 0 */
     uint8_t n_speeds;

@@ -14,7 +14,7 @@ const char *stk_event_type_name(enum stk_event_type t)
         [STK_EV_ADVISE] = "advise",     [STK_EV_NODE_OFF] = "node_off",
         [STK_EV_SET] = "set",           [STK_EV_CHECKPOINT] = "checkpoint",
         [STK_EV_RESERVE] = "reserve",   [STK_EV_UNRESERVE] = "unreserve",
-        [STK_EV_SWAPPED] = "swapped",
+        [STK_EV_SWAPPED] = "swapped",   [STK_EV_NODES] = "nodes",
     };
 
     return t < STK_EV_TYPE_MAX ? names[t] : "?";

@@ -7,6 +7,7 @@
 #include "model/booking.h"
 #include "model/id.h"
 #include "model/job.h"
+#include "model/nodes.h"
 #include "model/set.h"
 #include "model/time.h"
 
@@ -39,6 +40,7 @@ enum stk_event_type {
     STK_EV_RESERVE,
     STK_EV_UNRESERVE,
     STK_EV_SWAPPED, /* from the engine: it has other GPUs of its nodes than were decided */
+    STK_EV_NODES,   /* from whoever knows their names: a set of nodes (model/nodes.h) is these */
     STK_EV_TYPE_MAX
 };
 
@@ -99,6 +101,7 @@ struct stk_event {
             bool closed;   /* the node takes no new job without GPUs either */
         } off;             /* GPUS_OFF: all GPUs of the node that are off from now on */
         const struct stk_booking_spec *booking; /* RESERVE */
+        const struct stk_node_set *nodes;       /* NODES */
         struct {
             uint32_t number;
             enum stk_over_why why;

@@ -16,6 +16,7 @@ const char *stk_reason_name(enum stk_reason_code c)
         [STK_WHY_POWER] = "power",       [STK_WHY_LIMIT] = "limit",
         [STK_WHY_QUEUE] = "queue_limit", [STK_WHY_BOOKED] = "booked",
         [STK_WHY_DRAINS] = "draining",   [STK_WHY_CLOSED] = "closed",
+        [STK_WHY_NODES] = "nodes",
     };
 
     return (unsigned)c < STK_WHY_MAX ? names[c] : "?";

@@ -38,6 +38,7 @@ enum stk_reason_code {
                        at 'until'; 'other': they are being kept free for that job */
     STK_WHY_DRAINS, /* GPUs are being kept free for it: 'have' of 'need', expected 'until' */
     STK_WHY_CLOSED, /* it needs no GPU, and no node takes new jobs */
+    STK_WHY_NODES,  /* the 'nodes' nodes it may use have 'have' GPUs free, 'missing' too few */
     STK_WHY_NEVER,  /* the nodes there are could not run it even if all were free */
     STK_WHY_MAX
 };
@@ -62,6 +63,7 @@ struct stk_reason {
     uint64_t off;                 /* GPUs of the pool that take no new jobs */
     stk_job_number other;         /* 0: none */
     uint32_t booking;             /* see STK_WHY_BOOKED */
+    uint32_t nodes;               /* see STK_WHY_NODES */
     stk_time until;               /* 0: not known */
     enum stk_level level;         /* see STK_WHY_TOPOLOGY */
 };

@@ -10,6 +10,7 @@
 #define LEAST_PIECE 4
 #define LEAST_DEP 2
 #define LEAST_NODE 2
+#define LEAST_RANGE 2
 
 size_t stk_wire_bound(const struct stk_event *ev)
 {
@@ -21,6 +22,8 @@ size_t stk_wire_bound(const struct stk_event *ev)
         n += (size_t)ev->u.place.n * 5 * STK_MAX_VARINT;
     if (ev->type == STK_EV_RESERVE)
         n += (size_t)ev->u.booking->n_nodes * 2 * STK_MAX_VARINT;
+    if (ev->type == STK_EV_NODES)
+        n += (size_t)ev->u.nodes->n * 2 * STK_MAX_VARINT;
     return n;
 }
 
@@ -125,6 +128,7 @@ static int put_spec(struct stk_bytes *b, const struct stk_job_spec *j)
         stk_put_u(b, j->deps[i].whole);
     }
     stk_wire_put_terms(b, &j->terms);
+    stk_put_u(b, j->demand.nodes);
     return 0;
 }
 
@@ -210,6 +214,17 @@ static int put_swap(struct stk_bytes *b, const struct stk_event *ev)
     return 0;
 }
 
+static int put_nodes(struct stk_bytes *b, const struct stk_node_set *set)
+{
+    stk_put_u(b, set->number);
+    stk_put_u(b, set->n);
+    for (uint32_t i = 0; i < set->n; i++) {
+        stk_put_u(b, set->range[i].first);
+        stk_put_u(b, set->range[i].last);
+    }
+    return 0;
+}
+
 static int put_evict(struct stk_bytes *b, const struct stk_event *ev)
 {
     stk_put_u(b, ev->u.evict.for_job.i);
@@ -264,6 +279,8 @@ static int put_members(struct stk_bytes *b, const struct stk_event *ev)
         return 0;
     case STK_EV_SWAPPED:
         return put_swap(b, ev);
+    case STK_EV_NODES:
+        return put_nodes(b, ev->u.nodes);
     case STK_EV_HOLD:
     case STK_EV_RELEASE:
     case STK_EV_CANCEL:
@@ -309,6 +326,7 @@ void stk_wire_done(struct stk_wire *w)
     if (!w->mem.resize)
         return;
     stk_mem_drop(&w->mem, &w->deps, &w->cap_deps, sizeof(*w->deps));
+    stk_mem_drop(&w->mem, &w->ranges, &w->cap_ranges, sizeof(*w->ranges));
     stk_mem_drop(&w->mem, &w->pieces, &w->cap_pieces, sizeof(*w->pieces));
 }
 
@@ -432,6 +450,7 @@ static int get_spec(struct stk_reader *r, struct stk_wire *w, uint64_t version)
         w->deps[i].whole = version > 1 && stk_get_bool(r);
     }
     stk_wire_get_terms(r, &j->terms, version);
+    j->demand.nodes = version > 5 ? (uint16_t)stk_get_u(r, STK_MAX_NODE_SETS) : 0;
     j->deps = w->deps;
     return 0;
 }
@@ -558,6 +577,21 @@ static int get_swap(struct stk_reader *r, struct stk_event *ev)
     return 0;
 }
 
+static int get_nodes(struct stk_reader *r, struct stk_wire *w)
+{
+    w->nodes = (struct stk_node_set){.number = stk_get_u32(r)};
+    w->nodes.n = get_count(r, UINT32_MAX, LEAST_RANGE);
+    if (stk_mem_grow(&w->mem, &w->ranges, &w->cap_ranges, w->nodes.n, sizeof(*w->ranges)) < 0)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < w->nodes.n; i++) {
+        w->ranges[i].first = stk_get_u32(r);
+        w->ranges[i].last = stk_get_u32(r);
+    }
+    w->nodes.range = w->ranges;
+    w->ev.u.nodes = &w->nodes;
+    return 0;
+}
+
 static int get_evict(struct stk_reader *r, struct stk_event *ev, uint64_t version)
 {
     unsigned how;
@@ -615,6 +649,8 @@ static int get_members(struct stk_reader *r, struct stk_wire *w, uint64_t versio
         return 0;
     case STK_EV_SWAPPED:
         return get_swap(r, ev);
+    case STK_EV_NODES:
+        return get_nodes(r, w);
     case STK_EV_HOLD:
     case STK_EV_RELEASE:
     case STK_EV_CANCEL:

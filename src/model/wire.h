@@ -36,7 +36,9 @@ struct stk_wire {
     struct stk_dep *deps;
     struct stk_piece *pieces;
     struct stk_booking_spec booking;
-    uint32_t cap_deps, cap_pieces;
+    struct stk_node_set nodes;
+    struct stk_node_range *ranges;
+    uint32_t cap_deps, cap_pieces, cap_ranges;
     struct stk_mem mem;
 };
 

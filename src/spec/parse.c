@@ -231,6 +231,21 @@ static int read_gpu_types(const json_t *o, struct stk_spec *s)
     return 0;
 }
 
+/* Members in order, so that what is the same is the same text. */
+static int read_where(const json_t *o, struct stk_spec *s)
+{
+    static const char *const keys[] = {"nodelist", "exclude", "constraint"};
+    json_t *where = json_object();
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+        if (json_object_get(o, keys[i]))
+            (void)json_object_set(where, keys[i], json_object_get(o, keys[i]));
+    s->where =
+        json_object_size(where) > 0 ? json_dumps(where, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    json_decref(where);
+    return json_object_get(o, "nodelist") && !s->where ? -ENOMEM : 0;
+}
+
 static void read_resources(const json_t *o, struct stk_spec *s)
 {
     json_t *all = json_object_get(o, "resources");
@@ -305,6 +320,8 @@ int stk_spec_parse(const json_t *checked, struct stk_spec *ret, struct stk_err *
         rc = read_depends(checked, &s);
     if (rc == 0)
         rc = read_gpu_types(checked, &s);
+    if (rc == 0)
+        rc = read_where(checked, &s);
     if (rc < 0) {
         stk_spec_done(&s);
         return stk_err_set(err, rc, "out of memory");
@@ -321,6 +338,7 @@ void stk_spec_done(struct stk_spec *s)
     free(s->deps);
     free(s->gpu_types);
     free(s->gpu_speeds);
+    free(s->where);
     json_decref(s->source);
     *s = (struct stk_spec){0};
 }

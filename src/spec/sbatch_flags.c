@@ -11,6 +11,7 @@
 #include "model/demand.h"
 #include "model/job.h"
 #include "model/mig.h"
+#include "model/where.h"
 #include "spec/words.h"
 
 static int put(struct stk_sbatch *s, const char *key, json_t *take_value, struct stk_err *err)
@@ -304,25 +305,25 @@ static int set_gres(struct stk_sbatch *s, const struct stk_flag *f, const char *
     return gpu_words(s, f, v[3] == ':' ? v + 4 : "1", err);
 }
 
-/* On GPU machines features name the kind of GPU: "a100|h100". */
+/* "a100|h100", "(a100|h100)&nvme". */
 static int set_constraint(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
                           struct stk_err *err)
 {
-    int rc = 0;
+    if (stk_where_meets(v, NULL, NULL, err) < 0)
+        return -EINVAL;
+    (void)json_object_set_new(s->job, f->text, json_string(v));
+    return 0;
+}
 
-    (void)f;
-    if (*v == '\0' || strpbrk(v, "&,()[]*!"))
-        return stk_err_set(err, -EINVAL,
-                           "only kinds of GPU joined by | can be asked for, got \"%s\"",
-                           stk_words_show(v).text);
-    (void)json_object_del(s->job, "gpu_types");
-    while (rc == 0 && *v != '\0') {
-        size_t n = strcspn(v, "|");
+static int set_node_names(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
+                          struct stk_err *err)
+{
+    json_t *list = json_array();
+    int rc = stk_words_nodes(v, list, err);
 
-        if (n > 0)
-            rc = add_gpu_type(s, v, n, err);
-        v += n + (v[n] == '|');
-    }
+    if (rc == 0)
+        (void)json_object_set(s->job, f->text, list);
+    json_decref(list);
     return rc;
 }
 
@@ -443,7 +444,7 @@ static int ignore(struct stk_sbatch *s, const struct stk_flag *f, const char *v,
 #define AT(m) offsetof(struct stk_sbatch, m)
 
 static const char hint[] = "a wish about placement; it is not looked at";
-static const char which[] = "jobs cannot choose their machine; -p chooses a pool";
+static const char which[] = "-w, -x and -C say which nodes, -p which pool";
 static const char later[] = "there is nothing like it here";
 
 /* clang-format off */
@@ -486,7 +487,7 @@ const struct stk_flag stk_flags[] = {
     {"begin", 'b', YES, BS, NULL, set_when, "begin", 0},
     {"deadline", 0, YES, BS, NULL, set_when, "deadline", 0},
     {"hold", 'H', NO, BS, NULL, set_key_true, "hold", 0},
-    {"constraint", 'C', YES, BS, "SBATCH_CONSTRAINT", set_constraint, NULL, 0},
+    {"constraint", 'C', YES, BS, "SBATCH_CONSTRAINT", set_constraint, "constraint", 0},
     {"export", 0, YES, BS, "SBATCH_EXPORT", set_string, NULL, AT(export)},
     {"wrap", 0, YES, B, NULL, set_string, NULL, AT(wrap)},
     {"parsable", 0, NO, B, NULL, set_true, NULL, AT(parsable)},
@@ -509,9 +510,9 @@ const struct stk_flag stk_flags[] = {
     {"contiguous", 0, NO, BS, NULL, note, hint, 0},
     {"switches", 0, YES, BS, NULL, set_switches, NULL, 0},
     {"exclusive", 0, MAY, B, "SBATCH_EXCLUSIVE", set_exclusive, "exclusive", 0},
-    {"nodelist", 'w', YES, BS, NULL, refuse, which, 0},
+    {"nodelist", 'w', YES, BS, NULL, set_node_names, "nodelist", 0},
     {"nodefile", 'F', YES, B, NULL, refuse, which, 0},
-    {"exclude", 'x', YES, BS, NULL, refuse, which, 0},
+    {"exclude", 'x', YES, BS, NULL, set_node_names, "exclude", 0},
     {"reservation", 0, YES, BS, "SBATCH_RESERVATION", set_label, "reservation", 0},
     {"licenses", 'L', YES, BS, NULL, set_licenses, "resources", 0},
     {"clusters", 'M', YES, BS, "SBATCH_CLUSTERS", refuse, "there is one cluster", 0},

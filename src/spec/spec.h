@@ -59,6 +59,8 @@ struct stk_spec {
     const char **gpu_types;               /* none: any */
     uint32_t *gpu_speeds;                 /* of each, thousandths */
     uint32_t n_gpu_types;
+    char *where; /* "nodelist", "exclude" and "constraint" as an object, in one form; NULL: none
+                    of them. The demand's set of nodes is the caller's */
     const char *resources[STK_MAX_RESOURCES]; /* names, and how much of each per task */
     uint32_t amounts[STK_MAX_RESOURCES], n_resources;
     uint32_t *indices; /* ascending; none: not an array */

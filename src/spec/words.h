@@ -44,6 +44,9 @@ int stk_words_time(const char *s, int64_t now_s, int64_t *ret_s);
 /* "0-9%2", "1,3,5-9:2": the description's "array" object. Indices are sorted, each once. */
 int stk_words_array(const char *s, json_t **ret_array, struct stk_err *err);
 
+/* "n[1-4],m7": names of nodes, with commas between them that are not in brackets. */
+int stk_words_nodes(const char *s, json_t *list, struct stk_err *err);
+
 /* "afterok:12:13,afterany:14_3,singleton": appends to 'depends' (the description's list) and sets
  * *ret_singleton, which is otherwise left alone. A bare "12" means afterok:12. */
 int stk_words_depend(const char *s, json_t *depends, bool *ret_singleton, struct stk_err *err);

@@ -210,6 +210,22 @@ static int read_dependency(char *word, json_t *depends, bool *singleton, struct 
     return rc;
 }
 
+int stk_words_nodes(const char *s, json_t *list, struct stk_err *err)
+{
+    while (*s != '\0') {
+        size_t n = 0;
+
+        for (bool in = false; s[n] != '\0' && (in || s[n] != ','); n++)
+            in = s[n] == '[' || (in && s[n] != ']');
+        if (n > 0 && json_array_append_new(list, json_stringn(s, n)) < 0)
+            return stk_err_set(err, -EINVAL, "is not text in UTF-8");
+        s += n + (s[n] == ',');
+    }
+    return json_array_size(list) > 0
+               ? 0
+               : stk_err_set(err, -EINVAL, "must be names of nodes such as n7 or n[1-4,7]");
+}
+
 int stk_words_depend(const char *s, json_t *depends, bool *ret_singleton, struct stk_err *err)
 {
     char *copy, *save = NULL, *word;

@@ -72,3 +72,30 @@ def test_numbers_that_are_wrong_are_refused(tmp_path):
     for text in ("x8", "8x", "0x8", "4x65", "5000x8", "4x8x2", "many"):
         p = subprocess.run([STOKER, "serve", "--virtual-gpus", text, "--state", str(tmp_path)], capture_output=True, text=True)
         assert p.returncode == 2 and "--virtual-gpus takes" in p.stderr, text
+
+
+def test_jobs_name_nodes_they_may_and_may_not_have(tmp_path):
+    with Daemon(tmp_path, gpus="3x2", args=["--paranoid"]) as d:
+        names = [n["name"] for n in d.get("/v1/nodes")["nodes"]]
+        first = d.submit(command=SLEEP, gpus=2, nodelist=[names[1]])
+        assert d.until(first, "running")["node"] == names[1]
+        stem = names[0][:-1]
+        other = d.submit(command=SLEEP, gpus=2, tasks=2, nodelist=[f"{stem[:-3]}[0001-0003]"], exclude=[names[1]])
+        assert sorted(p["node"] for p in d.until(other, "running")["pieces"]) == [names[0], names[2]]
+        waits = d.submit(command=["/bin/true"], gpus=2, nodelist=[names[1]])
+        assert "on the 1 node it may use 0 are free" in cli(d, "why", str(waits))
+        d.kill()
+        d.start()
+        assert d.get(f"/v1/jobs/{waits}/why")["code"] == "nodes"
+        cli(d, "update", str(waits), "--nodelist", names[0])
+        d.post(f"/v1/jobs/{first}/cancel")
+        d.wait(first)
+        assert d.job(waits)["state"] == "waiting"  # that is not its node any more
+        cli(d, "update", str(waits), "--nodelist", "none")
+        assert d.wait(waits)["cause"] == "completed"
+        assert "there is no node \"nowhere\"" in cli(d, "submit", "--socket", d.socket, "--gpus", "1", "-w", "nowhere", "--", "/bin/true", ok=False)
+        assert "parentheses" in cli(d, "submit", "--socket", d.socket, "--gpus", "1", "-C", "a&b|c", "--", "/bin/true", ok=False)
+        assert "no node of its pool" in cli(d, "submit", "--socket", d.socket, "--gpus", "1", "-C", "fast", "--", "/bin/true", ok=False)
+        assert "1 node" in cli(d, "submit", "--socket", d.socket, "--gpus", "2", "-n", "2", "-w", names[0], "--", "/bin/true", ok=False)
+        done = d.submit(command=["/bin/true"], gpus=1, constraint="virtual")  # the kind of GPU is a feature here
+        assert d.wait(done)["cause"] == "completed"

@@ -180,6 +180,8 @@ static bool wild(struct fx *f, struct input *in)
     struct stk_job_spec spec = fx_job(b & 31, 5);
     struct stk_booking_spec booking;
     struct stk_set set;
+    struct stk_node_range range = {0, 0};
+    struct stk_node_set nodes = {.range = &range};
 
     ev.job.i = slot;
     ev.lease = b & 1 ? b : slot < f->s->n_jobs ? f->s->jobs[slot].lease : 0;
@@ -210,6 +212,12 @@ static bool wild(struct fx *f, struct input *in)
     } else if (ev.type == STK_EV_GPUS_OFF) {
         ev.u.off.node.i = b & 15;
         ev.u.off.mask = next(in);
+    } else if (ev.type == STK_EV_NODES) {
+        range.first = b & 7;
+        range.last = b >> 3 & 15;
+        nodes.number = next(in) & 7;
+        nodes.n = b >> 7;
+        ev.u.nodes = &nodes;
     } else if (ev.type == STK_EV_SWAPPED) {
         ev.u.swap.node.i = b & 7;
         ev.u.swap.to.i = b & 128 ? next(in) & 7 : b & 7;

@@ -160,6 +160,7 @@ void fx_free(struct fx *f)
     for (uint32_t i = 0; i < f->n_log; i++) {
         free(f->log[i].deps);
         free(f->log[i].pieces);
+        free(f->log[i].ranges);
     }
     free(f->log);
     free(f->notes);
@@ -200,6 +201,9 @@ static void record(struct fx *f, const struct stk_event *ev)
     } else if (ev->type == STK_EV_RESERVE) {
         r->booking = *ev->u.booking;
         r->pieces = copy(r->booking.nodes, r->booking.n_nodes * sizeof(*r->pieces));
+    } else if (ev->type == STK_EV_NODES) {
+        r->nodes = *ev->u.nodes;
+        r->ranges = copy(r->nodes.range, r->nodes.n * sizeof(*r->ranges));
     }
 }
 
@@ -343,6 +347,19 @@ struct stk_booking_spec fx_booking(uint32_t gpus, int64_t start_s, int64_t end_s
                                      .gpus = gpus,
                                      .start = start_s * STK_SECOND,
                                      .end = end_s * STK_SECOND};
+}
+
+int fx_nodes(struct fx *f, uint32_t number, uint64_t mask)
+{
+    struct stk_node_range range[64];
+    struct stk_node_set set = {.number = number, .range = range};
+    const struct stk_event ev = {
+        .at = f->now, .type = STK_EV_NODES, .job = {STK_NONE}, .u.nodes = &set};
+
+    for (uint32_t i = 0; i < 64; i++)
+        if (mask >> i & 1)
+            range[set.n++] = (struct stk_node_range){i, i};
+    return fx_apply(f, &ev);
 }
 
 int fx_reserve(struct fx *f, struct stk_booking_spec spec)
@@ -732,6 +749,9 @@ static void replay(struct fx *f, struct stk_core *core, uint32_t from, uint32_t 
             if (r->booking.nodes)
                 r->booking.nodes = r->pieces;
             ev.u.booking = &r->booking;
+        } else if (ev.type == STK_EV_NODES) {
+            r->nodes.range = r->ranges;
+            ev.u.nodes = &r->nodes;
         }
         fx_must(stk_core_apply(core, &ev, &f->err) == 0, "replay of event %u: %s", i, f->err.text);
     }

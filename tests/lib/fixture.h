@@ -66,6 +66,8 @@ struct fx_record { /* an accepted event, with all it points to */
     struct stk_dep *deps;
     struct stk_piece *pieces;
     struct stk_booking_spec booking;
+    struct stk_node_set nodes;
+    struct stk_node_range *ranges;
 };
 
 struct fx_work {    /* by job slot */
@@ -129,6 +131,8 @@ int fx_set(struct fx *f, const struct stk_set *set);
 struct stk_booking_spec fx_booking(uint32_t gpus, int64_t start_s, int64_t end_s);
 int fx_reserve(struct fx *f, struct stk_booking_spec spec); /* its number is filled in */
 int fx_unreserve(struct fx *f, uint32_t number);
+/* The set of nodes is those of the mask. */
+int fx_nodes(struct fx *f, uint32_t number, uint64_t mask);
 int fx_cancel(struct fx *f, uint32_t job); /* and the engine stops it */
 /* A person suspends it: it gives way and is held; the engine puts it to sleep, or ends it. */
 int fx_suspend(struct fx *f, uint32_t job);

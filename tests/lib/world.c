@@ -458,6 +458,11 @@ void world_cluster(struct world *w, struct stk_rng *r)
     some_tenants(w, r);
     some_queues(w, r);
     some_bookings(w, r);
+    {
+        struct stk_rng side = *r;
+
+        w->sets = percent(&side, 30);
+    }
 }
 
 void world_power(struct world *w, struct stk_rng *r)
@@ -700,6 +705,11 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
         spec.terms.user = below(&side, 4);
         spec.terms.reservation = percent(&side, 50) ? below(&side, 4) : 0;
     }
+    if (w->sets && f->s->n_sets > 0) {
+        struct stk_rng side = *r; /* worlds without stay what they were */
+
+        d->nodes = (uint16_t)(percent(&side, 30) ? 1 + below(&side, f->s->n_sets) : 0);
+    }
     if (w->topology || w->exclusive) {
         struct stk_rng side = *r; /* worlds without stay what they were */
 
@@ -711,13 +721,30 @@ struct stk_job_spec world_job(const struct world *w, const struct fx *f, struct 
     return spec;
 }
 
+/* There are three of them, which become others now and then. */
+static void some_set(const struct world *w, struct fx *f, const struct stk_rng *r)
+{
+    struct stk_rng side = *r;
+    uint32_t number = 1 + below(&side, 3);
+    uint64_t mask = stk_rng_next(&side);
+
+    if (f->s->n_sets < 3 || percent(&side, 3))
+        (void)fx_nodes(f, f->s->n_sets < 3 ? f->s->n_sets + 1 : number,
+                       mask & ((UINT64_C(1) << w->setup.n_nodes) - 1));
+}
+
 void world_submit(const struct world *w, struct fx *f, struct stk_rng *r)
 {
     struct stk_dep deps[4];
-    const struct stk_job_spec spec = world_job(w, f, r, deps);
-    uint32_t job = stk_core_next_job(f->core).i;
-    int64_t off = w->exact ? 100 : 10 + (int64_t)below(r, 240); /* percent of the estimate */
+    struct stk_job_spec spec;
+    uint32_t job;
+    int64_t off; /* percent of the estimate */
 
+    if (w->sets)
+        some_set(w, f, r);
+    spec = world_job(w, f, r, deps);
+    job = stk_core_next_job(f->core).i;
+    off = w->exact ? 100 : 10 + (int64_t)below(r, 240);
     if (fx_try_submit(f, &spec) < 0)
         return;
     f->work[job].left = spec.estimate / 100 * off;
@@ -812,6 +839,8 @@ void world_calm(struct fx *f)
     for (uint32_t i = 0; i < f->s->n_nodes; i++)
         if (f->s->nodes[i].mask_off)
             fx_must(fx_gpus_off(f, i, 0) == 0, "GPUs on");
+    for (uint32_t i = 1; i <= f->s->n_sets; i++)
+        fx_must(fx_nodes(f, i, (UINT64_C(1) << f->s->n_nodes) - 1) == 0, "any node");
     for (uint32_t i = 0; i < f->s->n_jobs; i++)
         if (fx_state(f, i) == STK_JOB_HELD || fx_of(f, i)->hold_wanted)
             (void)fx_job_event(f, STK_EV_RELEASE, i);
@@ -1061,6 +1090,8 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     struct stk_dep deps[4];
     struct stk_job_spec spec = world_job(w, f, r, deps);
     struct stk_piece pieces[3];
+    struct stk_node_range range = {0, 0};
+    struct stk_node_set nodes = {.range = &range};
     struct stk_set set;
     struct stk_booking_spec booking;
     uint32_t slot = random_slot(f, r);
@@ -1114,6 +1145,12 @@ bool world_hostile(const struct world *w, struct fx *f, struct stk_rng *r)
     } else if (ev.type == STK_EV_UNRESERVE) {
         ev.u.unreserve.number = odd_number(r, 1 + below(r, f->s->book.next));
         ev.u.unreserve.why = (enum stk_over_why)below(r, STK_OVER_MAX + 1);
+    } else if (ev.type == STK_EV_NODES) {
+        nodes.number = odd_number(r, 1 + below(r, 4));
+        nodes.n = below(r, 2);
+        range.first = odd_number(r, below(r, f->s->n_nodes));
+        range.last = odd_number(r, below(r, f->s->n_nodes));
+        ev.u.nodes = &nodes;
     } else if (ev.type == STK_EV_SWAPPED) {
         odd_swap(f, r, j, &ev);
     }

@@ -30,6 +30,7 @@ struct world {
     bool queued;    /* ... and wait in queues with limits */
     bool terms;     /* ... and are in groups that must stay up, and the like */
     bool booked;    /* ... and GPUs are reserved for some of them */
+    bool sets;      /* ... and are confined to sets of nodes, which change */
     bool exact;     /* estimates are right */
 };
 

@@ -264,11 +264,36 @@ def test_a_job_gives_way_and_goes_on_elsewhere(daemon, cluster, folder):
     assert daemon.wait(n)["cause"] == "completed"
 
 
-def test_which_nodes_is_heeded_by_type_or_refused(daemon, cluster, folder):
+def test_which_nodes_is_heeded(daemon, cluster, folder):
     every = sbatch(cluster, folder, "true", "--gres=gpu:1", "-N4", "-w", "n[1-4]")
     assert daemon.wait(ours(cluster, every))["cause"] == "completed"
-    some = sbatch(cluster, folder, "true", "--gres=gpu:1", "-x", "n1")
-    wait_for(lambda: "type of GPU" in show(cluster, some).get("AdminComment", ""))
+    there = ours(cluster, sbatch(cluster, folder, "sleep 1000", "--gres=gpu:8", "-w", "n3"))
+    assert daemon.until(there, "running")["node"] == "n3"
+    waits = ours(cluster, sbatch(cluster, folder, "true", "--gres=gpu:8", "-w", "n3"))
+    why = daemon.get(f"/v1/jobs/{waits}/why")
+    assert why["code"] == "nodes" and "on the 1 node it may use 0 are free" in why["sentence"]
+    other = ours(cluster, sbatch(cluster, folder, "sleep 1000", "--gres=gpu:8", "-N3", "-x", "n3"))
+    assert sorted(p["node"] for p in daemon.until(other, "running")["pieces"]) == ["n1", "n2", "n4"]
+    daemon.post(f"/v1/jobs/{there}/cancel")
+    assert daemon.wait(waits)["cause"] == "completed"
+
+
+def test_features_are_heeded_and_may_change(daemon, cluster, folder):
+    for name, features in (("n1", "old"), ("n2", "old,nvme"), ("n3", "new"), ("n4", "new,nvme")):
+        cluster.run("scontrol", "update", f"nodename={name}", f"availablefeatures={features}", f"activefeatures={features}")
+    wait_for(lambda: [n["features"] for n in daemon.get("/v1/nodes")["nodes"]] == ["old", "old,nvme", "new", "new,nvme"])
+    both = ours(cluster, sbatch(cluster, folder, "sleep 1000", "--gres=gpu:8", "-C", "new&nvme"))
+    assert daemon.until(both, "running")["node"] == "n4"
+    either = ours(cluster, sbatch(cluster, folder, "sleep 1000", "--gres=gpu:8", "-N2", "-C", "old|nvme"))
+    assert sorted(p["node"] for p in daemon.until(either, "running")["pieces"]) == ["n1", "n2"]
+    waits = ours(cluster, sbatch(cluster, folder, "true", "--gres=gpu:8", "-C", "nvme"))
+    assert daemon.get(f"/v1/jobs/{waits}/why")["code"] == "nodes"
+    cluster.run("scontrol", "update", "nodename=n3", "availablefeatures=new,nvme", "activefeatures=new,nvme")
+    assert daemon.wait(waits, timeout=120)["cause"] == "completed"
+    mixed = sbatch(cluster, folder, "true", "--gres=gpu:1", "-C", "[old*1&new*1]", "-N2")
+    wait_for(lambda: "constraint cannot be taken" in show(cluster, mixed).get("AdminComment", ""))
+    for name in ("n1", "n2", "n3", "n4"):
+        cluster.run("scontrol", "update", f"nodename={name}", "availablefeatures=", "activefeatures=")
 
 
 def test_one_that_starts_once_is_not_requeued(daemon, cluster, folder):

@@ -1,43 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allowed.c - on which nodes a user's own job may run.
- *
- * We tell nodes apart by their type of GPU. A job that rules out nodes so that of each type all or
- * none are left gets those types; most constraints name a type in other words. What divides nodes
- * of one type cannot be taken. */
+/* allowed.c - on which nodes a user's own job may run: its -w, -x and -C are those of our own
+ * descriptions. In a constraint our words and Slurm's mean the same, but for numbers of nodes by
+ * feature, which cannot be taken. */
 #include "engine/slurm/allowed.h"
 
+#include <stdio.h>
 #include <string.h>
 
-static bool has_word(const char *list, const char *word, size_t len)
-{
-    while (*list) {
-        size_t n = strcspn(list, ",");
-
-        if (n == len && strncmp(list, word, n) == 0)
-            return true;
-        list += n + (list[n] == ',');
-    }
-    return false;
-}
-
-int stk_slurm_meets(const char *constraint, const char *features)
-{
-    bool all = strpbrk(constraint, "&,") != NULL, one = strchr(constraint, '|') != NULL;
-    bool met = !one;
-
-    if ((all && one) || strpbrk(constraint, "[]()*"))
-        return -EINVAL;
-    while (*constraint) {
-        size_t n = strcspn(constraint, "&,|");
-        bool has = has_word(features, constraint, n);
-
-        if (n == 0)
-            return -EINVAL;
-        met = one ? met || has : met && has;
-        constraint += n + (constraint[n] != '\0');
-    }
-    return met;
-}
+#include "model/where.h"
 
 static const char *text(const json_t *o, const char *key)
 {
@@ -46,82 +16,46 @@ static const char *text(const json_t *o, const char *key)
     return s ? s : "";
 }
 
-static bool among(const json_t *list, const char *name)
+/* Those of the names that are ours; others cannot be meant by anything that we decide. */
+static json_t *ours(const struct stk_slurm *m, const json_t *list)
 {
-    for (size_t i = 0; i < json_array_size(list); i++)
-        if (strcmp(json_string_value(json_array_get(list, i)), name) == 0)
-            return true;
-    return false;
-}
+    json_t *out = json_array(), *name;
+    size_t i;
 
-/* 1, 0, -EINVAL. */
-static int may(const struct stk_slurm *m, const json_t *job, const char *node)
-{
-    const json_t *only = json_object_get(job, "req_hosts");
-
-    if (among(json_object_get(job, "exc_hosts"), node) ||
-        (json_array_size(only) > 0 && !among(only, node)))
-        return 0;
-    return stk_slurm_meets(text(job, "features"), text(json_object_get(m->news, node), "features"));
-}
-
-/* Types of which all nodes are allowed; *ret_part: one of which some are. NULL: not understood. */
-static json_t *types_of(const struct stk_slurm *m, const json_t *job, uint32_t partition,
-                        bool *ret_part, bool *ret_all)
-{
-    json_t *yes = json_object(), *no = json_object(), *list = json_array();
-    const char *type;
-    json_t *v;
-
-    *ret_part = false;
-    for (uint32_t i = 0; i < m->n_nodes; i++) {
-        int rc = m->nodes[i].partition == partition ? may(m, job, m->nodes[i].name) : -1;
-
-        if (rc < 0 && m->nodes[i].partition == partition) {
-            json_decref(list);
-            list = NULL;
-            break;
-        }
-        if (rc >= 0)
-            (void)json_object_set_new(
-                rc ? yes : no, *m->nodes[i].gpu_type ? m->nodes[i].gpu_type : "gpu", json_true());
-    }
-    json_object_foreach(yes, type, v)
+    json_array_foreach(list, i, name)
     {
-        *ret_part |= json_object_get(no, type) != NULL;
-        if (list)
-            (void)json_array_append_new(list, json_string(type));
+        if (stk_slurm_find_node(m, json_string_value(name)) < m->n_nodes)
+            (void)json_array_append(out, name);
     }
-    *ret_all = json_object_size(no) == 0;
-    json_decref(yes);
-    json_decref(no);
-    return list;
+    return out;
 }
 
-int stk_slurm_allow(const struct stk_slurm *m, const json_t *job, uint32_t partition, json_t *wish,
-                    struct stk_err *err)
+static void set_list(const struct stk_slurm *m, const json_t *job, const char *from, json_t *wish,
+                     const char *to)
 {
-    json_t *named = json_array_get(json_object_get(wish, "gpu_types"), 0), *types;
-    size_t only = json_array_size(json_object_get(job, "req_hosts"));
-    bool part = false, all = false;
-    int rc = 0;
+    json_t *list = ours(m, json_object_get(job, from));
 
-    if (!*text(job, "req_nodes") && !*text(job, "exc_nodes") && !*text(job, "features"))
-        return 0;
-    types = types_of(m, job, partition, &part, &all);
-    if (!types)
-        rc = stk_err_set(err, -EOPNOTSUPP,
-                         "its constraint \"%.80s\" is more than names with & or | between them",
-                         text(job, "features"));
-    else if (json_array_size(types) == 0 || (named && !among(types, json_string_value(named))))
-        rc = stk_err_set(err, -EOPNOTSUPP, "no node of the partition is left by its -w, -x and -C");
-    else if (part ||
-             (only && (json_int_t)only != json_integer_value(json_object_get(wish, "tasks"))))
-        rc = stk_err_set(err, -EOPNOTSUPP,
-                         "its -w, -x or -C leaves some nodes of a type of GPU and not others, and "
-                         "stoker tells nodes apart by type; leave it out, or ask for a type");
-    else if (!all && !named)
-        (void)json_object_set(wish, "gpu_types", types);
-    json_decref(types);
-    return rc;
+    if (json_array_size(list) > 0)
+        (void)json_object_set(wish, to, list);
+    json_decref(list);
+}
+
+int stk_slurm_allow(const struct stk_slurm *m, const json_t *job, json_t *wish, struct stk_err *err)
+{
+    size_t only = json_array_size(json_object_get(job, "req_hosts"));
+    const char *constraint = text(job, "features");
+    struct stk_err why = {""};
+
+    if (only && (json_int_t)only != json_integer_value(json_object_get(wish, "tasks")))
+        return stk_err_set(err, -EOPNOTSUPP,
+                           "its -w names %zu node%s and it asks for %lld; name as many, or none",
+                           only, only == 1 ? "" : "s",
+                           (long long)json_integer_value(json_object_get(wish, "tasks")));
+    if (*constraint && stk_where_meets(constraint, NULL, NULL, &why) < 0)
+        return stk_err_set(err, -EOPNOTSUPP, "its constraint cannot be taken: %.200s", why.text);
+    if (*constraint)
+        (void)json_object_set_new(wish, "constraint", json_string(constraint));
+    set_list(m, job, "req_hosts", wish, "nodelist");
+    set_list(m, job, "exc_hosts", wish, "exclude");
+    return 0;
 }

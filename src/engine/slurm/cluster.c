@@ -88,7 +88,7 @@ static bool same(const struct stk_slurm_node *a, const struct stk_slurm_node *b)
 static int describe(struct stk_slurm *m, const json_t *o, uint32_t partition,
                     struct stk_slurm_node *ret)
 {
-    const char *type = "";
+    const char *type = "", *features = json_string_value(json_object_get(o, "features"));
     char *word;
 
     *ret = (struct stk_slurm_node){.partition = partition,
@@ -99,8 +99,9 @@ static int describe(struct stk_slurm *m, const json_t *o, uint32_t partition,
     word = stk_slurm_numbered(json_object_get(o, "gpus"));
     ret->numbered = word ? stk_slurm_keep(m, word) : NULL;
     ret->gpu_type = word ? model_of(m, o) : stk_slurm_keep(m, type ? type : "");
+    ret->features = stk_slurm_keep(m, features ? features : "");
     free(word);
-    return ret->gpu_type ? 0 : -ENOMEM;
+    return ret->gpu_type && ret->features ? 0 : -ENOMEM;
 }
 
 static void set_row(struct stk_slurm_node *n, const struct stk_slurm_node *is)
@@ -111,6 +112,7 @@ static void set_row(struct stk_slurm_node *n, const struct stk_slurm_node *is)
     n->mem_mib = is->mem_mib;
     n->gpu_type = is->gpu_type;
     n->numbered = is->numbered;
+    n->features = is->features;
     n->odd = false;
 }
 
@@ -128,8 +130,12 @@ static int meet(struct stk_slurm *m, const char *name, uint32_t partition)
     if (i < m->n_nodes) {
         n = &m->nodes[i];
         n->here = true;
-        if (same(n, &is))
+        if (same(n, &is) && n->features == is.features)
             return 0;
+        if (same(n, &is)) { /* what runs there may stay */
+            n->features = is.features;
+            return 1;
+        }
         n->odd = m->use[i].taken != 0;
         if (n->odd) {
             stk_slurm_use_changed(m, i);
@@ -232,6 +238,7 @@ static int load_rows(struct stk_slurm *m)
             break;
         }
         n->gpu_type = stk_slurm_keep(m, type ? type : "");
+        n->features = "";
         n->gpus = gpus > 0 && gpus <= STK_MAX_NODE_GPUS ? (uint32_t)gpus : 0;
         n->cpus = (uint32_t)json_integer_value(json_object_get(o, "cpus"));
         n->mem_mib = (uint64_t)json_integer_value(json_object_get(o, "mem_mib"));
@@ -373,7 +380,8 @@ static void node_news(struct stk_slurm *m, json_t *o)
         m->rows_dirty = true;
         return;
     }
-    if (describe(m, o, m->nodes[i].partition, &is) < 0 || !same(&m->nodes[i], &is))
+    if (describe(m, o, m->nodes[i].partition, &is) < 0 || !same(&m->nodes[i], &is) ||
+        m->nodes[i].features != is.features)
         m->rows_dirty = true;
     stk_slurm_use_changed(m, i);
     if (!takes_jobs(o))

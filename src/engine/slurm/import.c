@@ -302,7 +302,7 @@ static json_t *wish_of(const struct stk_slurm *m, const json_t *job, struct stk_
         }
     (void)stk_slurm_claim_read(text(job, "admin_comment"), &c);
     wish = stk_slurm_wish(job, &room, &c, err);
-    if (wish && stk_slurm_allow(m, job, row, wish, err) < 0) {
+    if (wish && stk_slurm_allow(m, job, wish, err) < 0) {
         json_decref(wish);
         return NULL;
     }

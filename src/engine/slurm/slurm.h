@@ -55,6 +55,7 @@ struct stk_slurm_config { /* strings are copied */
 struct stk_slurm_node { /* in the order of the core's nodes */
     char *name;
     const char *gpu_type; /* "": Slurm says none */
+    const char *features; /* "a,b" */
     const char *numbered; /* "g": its GPUs have types g0, g1, ...; NULL: they do not */
     uint32_t partition;   /* row of the configuration's */
     uint32_t gpus, cpus;

@@ -276,6 +276,8 @@ static int try_event(struct fx *f, uint32_t *job, enum stk_event_type t, int var
         return fx_exit(f, *job, (enum stk_cause)(variant + 1));
     if (t == STK_EV_SWAPPED)
         return try_swap(f, *job);
+    if (t == STK_EV_NODES)
+        return fx_nodes(f, 1, 1);
     if (t == STK_EV_SET)
         return fx_set(f, &(struct stk_set){.kind = STK_SET_PRIORITY, .value = 10});
     if (t == STK_EV_RESERVE || t == STK_EV_UNRESERVE) {
@@ -290,7 +292,7 @@ static bool names_a_job(enum stk_event_type t)
 {
     return t != STK_EV_NODE_DOWN && t != STK_EV_NODE_UP && t != STK_EV_NODE_OFF &&
            t != STK_EV_GPUS_OFF && t != STK_EV_TICK && t != STK_EV_SET && t != STK_EV_RESERVE &&
-           t != STK_EV_UNRESERVE;
+           t != STK_EV_NODES && t != STK_EV_UNRESERVE;
 }
 
 /* What the table allows only to a job whose processes sleep, or that was told to sleep. */

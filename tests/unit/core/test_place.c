@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/place.h"
+#include "core/sets.h"
 #include "core/shape.h"
 #include "lib/world.h"
 
@@ -61,8 +62,8 @@ static uint32_t plain_pick(const struct fx *f, const struct stk_demand *d, uint3
 
         for (uint32_t k = 0; k < n_not; k++)
             taken |= not [k] == i;
-        if (taken || n->pool != pool || !room_on(n, d, gpus, cpu, mem) ||
-            !resources_on(f, i, d, gpus, tasks))
+        if (taken || n->pool != pool || !stk_sets_allow(f->s, d, i) ||
+            !room_on(n, d, gpus, cpu, mem) || !resources_on(f, i, d, gpus, tasks))
             continue;
         if (best == STK_NONE || (rule == PACK && n->gpus_free < f->s->nodes[best].gpus_free) ||
             (rule == SPREAD && n->gpus_free > f->s->nodes[best].gpus_free))

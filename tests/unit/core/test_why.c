@@ -431,6 +431,26 @@ static void no_node_takes_new_jobs(void **state)
     fx_free(f);
 }
 
+static void its_nodes_are_in_use(void **state)
+{
+    struct fx *f = fx_new(&(struct fx_setup){.place = "pack"});
+    struct stk_job_spec spec = fx_job(8, 10);
+    struct stk_reason r;
+    uint32_t job;
+
+    (void)state;
+    assert_int_equal(fx_nodes(f, 1, 0x2), 0);
+    spec.demand.nodes = 1;
+    (void)fx_submit(f, spec);
+    job = fx_submit(f, spec);
+    fx_turn(f);
+    r = why(f, job);
+    assert_int_equal(r.code, STK_WHY_NODES);
+    assert_int_equal(r.nodes, 1);
+    assert_int_equal(r.missing, 8);
+    fx_free(f);
+}
+
 static void every_reason_was_met(void **state)
 {
     (void)state;
@@ -457,6 +477,7 @@ int main(void)
         cmocka_unit_test(others_have_reserved),
         cmocka_unit_test(gpus_are_being_kept_free),
         cmocka_unit_test(no_node_takes_new_jobs),
+        cmocka_unit_test(its_nodes_are_in_use),
         cmocka_unit_test(every_reason_was_met),
     };
 

@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "engine/slurm/allowed.h"
 #include "engine/slurm/wish.h"
 #include "spec/spec.h"
 
@@ -98,29 +97,12 @@ static void names_files_and_arrays_are_ours(void **state)
     json_decref(w);
 }
 
-static void constraints_are_names_of_which_all_or_one_are_met(void **state)
-{
-    (void)state;
-    assert_int_equal(stk_slurm_meets("", "a,b"), 1);
-    assert_int_equal(stk_slurm_meets("a", "a,b"), 1);
-    assert_int_equal(stk_slurm_meets("a&b", "a,b"), 1);
-    assert_int_equal(stk_slurm_meets("a,c", "a,b"), 0);
-    assert_int_equal(stk_slurm_meets("c|b", "a,b"), 1);
-    assert_int_equal(stk_slurm_meets("c|d", "a,b"), 0);
-    assert_int_equal(stk_slurm_meets("a", "ab"), 0);
-    assert_int_equal(stk_slurm_meets("a&b|c", "a"), -EINVAL);
-    assert_int_equal(stk_slurm_meets("[a|b]", "a"), -EINVAL);
-    assert_int_equal(stk_slurm_meets("a*2", "a"), -EINVAL);
-    assert_int_equal(stk_slurm_meets("a&&b", "a,b"), -EINVAL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpus_are_counted_per_node_per_task_and_in_all),
         cmocka_unit_test(what_cannot_be_has_a_sentence),
         cmocka_unit_test(names_files_and_arrays_are_ours),
-        cmocka_unit_test(constraints_are_names_of_which_all_or_one_are_met),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

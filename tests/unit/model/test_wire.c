@@ -107,6 +107,10 @@ static bool same_members(const struct stk_event *a, const struct stk_event *b)
     case STK_EV_UNRESERVE:
         return a->u.unreserve.number == b->u.unreserve.number &&
                a->u.unreserve.why == b->u.unreserve.why;
+    case STK_EV_NODES:
+        return a->u.nodes->number == b->u.nodes->number && a->u.nodes->n == b->u.nodes->n &&
+               memcmp(a->u.nodes->range, b->u.nodes->range,
+                      a->u.nodes->n * sizeof(*a->u.nodes->range)) == 0;
     case STK_EV_SWAPPED:
         return a->u.swap.node.i == b->u.swap.node.i && a->u.swap.to.i == b->u.swap.to.i &&
                a->u.swap.had == b->u.swap.had && a->u.swap.has == b->u.swap.has &&
@@ -243,6 +247,17 @@ static struct stk_event random_event(struct stk_rng *r, enum stk_event_type type
     } else if (type == STK_EV_UNRESERVE) {
         ev.u.unreserve.number = (uint32_t)stk_rng_next(r);
         ev.u.unreserve.why = (enum stk_over_why)stk_rng_below(r, STK_OVER_MAX);
+    } else if (type == STK_EV_NODES) {
+        static struct stk_node_range range[3];
+        static struct stk_node_set nodes;
+
+        for (uint32_t i = 0; i < 3; i++) {
+            range[i].first = (uint32_t)stk_rng_next(r);
+            range[i].last = (uint32_t)stk_rng_next(r);
+        }
+        nodes = (struct stk_node_set){(uint32_t)stk_rng_next(r), 0, range};
+        nodes.n = (uint32_t)stk_rng_below(r, 4);
+        ev.u.nodes = &nodes;
     } else if (type == STK_EV_SWAPPED) {
         ev.u.swap.node.i = (uint32_t)stk_rng_next(r);
         ev.u.swap.to.i = (uint32_t)stk_rng_next(r);
@@ -431,7 +446,7 @@ static void version_3_is_still_read(void **state)
     stk_wire_done(&w);
 }
 
-/* It had no terms, and no mark that there are none. */
+/* It had no terms, and no mark that there are none, and no set of nodes. */
 static void version_4_is_still_read(void **state)
 {
     struct stk_job_spec spec = fx_job(2, 1);
@@ -446,7 +461,7 @@ static void version_4_is_still_read(void **state)
     stk_wire_init(&w, &mem);
     assert_int_equal(stk_wire_put(&ev, buf, sizeof(buf), &len), 0);
     buf[0] = 4;
-    assert_int_equal(stk_wire_get(buf, len - 1, &w, NULL), 0);
+    assert_int_equal(stk_wire_get(buf, len - 2, &w, NULL), 0);
     assert_true(same_spec(&w.spec, &spec));
     assert_false(stk_terms_any(&w.spec.terms));
     stk_wire_done(&w);
@@ -474,7 +489,7 @@ static void version_5_is_still_read(void **state)
     spec.terms.movable = true;
     assert_int_equal(stk_wire_put(&ev, buf, sizeof(buf), &len), 0);
     buf[0] = 5;
-    assert_int_equal(stk_wire_get(buf, len - 2, &w, NULL), 0); /* the last two numbers are new */
+    assert_int_equal(stk_wire_get(buf, len - 3, &w, NULL), 0); /* the last three are new */
     assert_true(same_spec(&w.spec, &spec));
     stk_wire_done(&w);
 }

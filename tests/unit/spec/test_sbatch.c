@@ -91,7 +91,9 @@ static void flags_become_keys(void **state)
     expect("#SBATCH -N1 -n4 --gpus-per-task=2", "{\"gpus\":2,\"tasks\":4,\"tasks_per_node\":4}");
     expect("#SBATCH --exclusive --switches=1@10:00", "{\"exclusive\":true,\"topology\":\"rack\"}");
     expect("#SBATCH --gpus=2 --constraint='a100|h100'",
-           "{\"gpus\":2,\"gpu_types\":[\"a100\",\"h100\"]}");
+           "{\"gpus\":2,\"constraint\":\"a100|h100\"}");
+    expect("#SBATCH -w 'n[1-4],m7' -x n9",
+           "{\"nodelist\":[\"n[1-4]\",\"m7\"],\"exclude\":[\"n9\"]}");
     expect("#SBATCH --mem=64G -n 4", "{\"tasks\":4,\"mem_mib\":16384}");
     expect("#SBATCH --mem-per-cpu=4G -c 4", "{\"cpus\":4,\"mem_mib\":16384}");
     expect("#SBATCH --mem-per-gpu=10G --gpus=2 --cpus-per-gpu=6",
@@ -153,9 +155,11 @@ static void refusals_name_line_and_flag(void **state)
          "job.sh:2: --mem: must be a size such as 32G or 4000M, got \"many\""},
         {"#SBATCH -n 0", "job.sh:2: -n: must be a whole number from 1 to 65536, got \"0\""},
         {"#SBATCH -N 1-x", "job.sh:2: -N: must be a number of nodes such as 2 or 2-4, got \"1-x\""},
-        {"#SBATCH --nodelist=n1",
-         "job.sh:2: --nodelist: is not supported: jobs cannot choose their machine; -p chooses a "
-         "pool"},
+        {"#SBATCH --nodefile=n1",
+         "job.sh:2: --nodefile: is not supported: -w, -x and -C say which nodes, -p which pool"},
+        {"#SBATCH --constraint=a&b|c",
+         "job.sh:2: --constraint: at \"|c\": where & and | are mixed parentheses must say what "
+         "belongs together"},
         {"#SBATCH --gpus=3 -N 2", "job.sh: 3 GPUs cannot be shared evenly by 2 tasks"},
         {"#SBATCH -J a/b", "job.sh: name: must not hold '/', got \"a/b\""},
         {"#SBATCH -o %q", "job.sh:2: -o: does not know %q; there are %j %A %a %x %t %N %u %%"},
