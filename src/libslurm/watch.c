@@ -25,9 +25,10 @@
 #define EVERY_MS 100
 #define CALM_MS 250   /* where ends are pushed; and how often partitions are asked about */
 #define AGAIN_MS 1000 /* when slurmctld is away */
-#define ALONE_MS 2    /* that an answer about one job takes, at least */
+#define ALONE 50u     /* so many more in an answer with all cost as much as asking for one alone */
 #define MAX_NEAR 256u
-#define SHARE 10  /* of our time at most that goes into asking: one part in so many */
+#define SHARE 10  /* of our time at most that goes into asking for jobs: one part in so many */
+#define AROUND 4  /* likewise, for nodes and partitions */
 #define PUSHED 40 /* likewise, where ends are pushed */
 #define PUSHED_MS 1000
 #define SOON 4 /* likewise, when not all that happened was told */
@@ -42,7 +43,7 @@ struct stk_slurm_watch {
     time_t jobs_at, nodes_at, parts_at;
     int64_t jobs_due, soon_due; /* ms: when all jobs are asked for; and when there is reason to */
     int64_t parts_due;          /* ms */
-    int64_t jobs_took;          /* ms, the last time */
+    uint32_t n_jobs;            /* in the last answer with all */
     uint32_t near[MAX_NEAR], n_near; /* jobs on nodes that have changed */
     bool away, owed; /* owed: there was reason to, and they were not asked for since */
     /* asked of it */
@@ -222,6 +223,7 @@ static int look_jobs(struct stk_slurm_watch *w, int64_t now)
         return rc;
     stk_slurm_told_whole(w->told, m, now);
     w->jobs_at = m->last_update;
+    w->n_jobs = m->record_count;
     slurm_free_job_info_msg(m);
     return 1;
 }
@@ -259,7 +261,7 @@ struct wish {
 /* Jobs on nodes that have changed may have ended. */
 static void look_near(struct stk_slurm_watch *w, const struct wish *wish)
 {
-    if ((int64_t)w->n_near * ALONE_MS >= w->jobs_took || w->n_near == MAX_NEAR)
+    if (w->n_near * ALONE >= w->n_jobs || w->n_near == MAX_NEAR)
         w->owed = w->owed || w->n_near > 0;
     else if (wish->follow)
         for (uint32_t i = 0; i < w->n_near; i++)
@@ -282,7 +284,6 @@ static int look_when_due(struct stk_slurm_watch *w, const struct wish *wish)
     w->owed = false;
     rc = look_jobs(w, now);
     took = stk_slurm_now_ms() - now;
-    w->jobs_took = rc > 0 ? took : w->jobs_took;
     w->soon_due = now + took * SOON;
     w->jobs_due = now + took * (wish->pushed ? PUSHED : SHARE);
     if (wish->pushed && w->jobs_due < now + PUSHED_MS)
@@ -314,7 +315,7 @@ static int64_t look(struct stk_slurm_watch *w, const struct wish *wish)
     if (wish->doubt)
         forget(w);
     rc = look_around(w);
-    wait = (stk_slurm_now_ms() - from) * SHARE;
+    wait = (stk_slurm_now_ms() - from) * AROUND;
     rc = rc < 0 ? rc : look_when_due(w, wish);
     if (rc < 0)
         return lost(w, -rc);

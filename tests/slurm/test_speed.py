@@ -19,4 +19,4 @@ def test_the_benchmark_runs():
     p = subprocess.run([BENCH, "--small"], capture_output=True, text=True, timeout=900)
     assert p.returncode == 0, p.stderr[-3000:]
     rows = json.loads(p.stdout)["rows"]
-    assert len(rows) == 11 and all(r.get("p50_ms", 0) > 0 or r.get("per_s", 0) > 0 for r in rows)
+    assert len(rows) == 13 and all(r.get("p50_ms", 0) > 0 or r.get("per_s", 0) > 0 for r in rows)
