@@ -4,7 +4,8 @@ bench/slurm-day.
 
 First some jobs one by one: what a launch takes (sim.start_s) and until an end is known (sim.late_s) when nothing else
 happens. Then a burst: many are decided at once, and all end at once. They are dealt with one after the other, so in the mean
-of n each waits for (n + 1) / 2 turns (sim.each_s). Then jobs of whole nodes give way to as many others (sim.save_s).
+of n each waits for (n + 1) / 2 turns (sim.each_s). Then jobs of whole nodes give way to as many others (sim.save_s); one
+that leaves is dealt with twice, so it waits for n + 1 turns.
 Nothing of the day is used."""
 import json
 import os
@@ -82,7 +83,7 @@ def measure(d, ground, nodes):
     leaving.run(nodes)
     leaving.send(nodes, 8, SHORT_S, "1000000")
     left = leaving.delays()["leave_s"]
-    save_s = max(mean(left) - each * (len(left) + 1) / 2, 0)
+    save_s = max(mean(left) - each * (len(left) + 1), 0)
     found = {"start_s": start_s, "late_s": late_s, "save_s": save_s, "each_s": each}
     with open(f"{ground.folder}/before/found", "w", encoding="ascii") as f:
         json.dump({**found, "alone": alone, "burst": took, "leave_s": left}, f)

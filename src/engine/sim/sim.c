@@ -27,7 +27,7 @@ struct sim {
     struct stk_mem mem;
     struct stk_sim_config cfg;
     stk_time late, launch;
-    stk_time each, busy; /* what one start, end or leaving keeps the cluster busy; and until when */
+    stk_time each, busy; /* what one start or end keeps the cluster busy; and until when */
     struct stk_heap ends;
     uint32_t *pos;
     struct run *runs;
@@ -90,8 +90,8 @@ const struct stk_param stk_sim_params[] = {
     [P_START] = {"sim.start_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
                  "a job gets on so long after it was given its GPUs: what a launch takes"},
     [P_EACH] = {"sim.each_s", STK_PARAM_SECONDS, "0", 0, 86400, NULL,
-                "starts, ends and those that leave are dealt with one after the other, and each "
-                "takes so long"},
+                "starts and ends are dealt with one after the other, and each takes so long; one "
+                "that leaves is dealt with when it is told to and when it is gone"},
     {0},
 };
 
@@ -138,7 +138,7 @@ uint64_t stk_engine_sim_steps_left(const struct stk_engine *e, stk_job_id job, s
     return stk_pace_left(&((const struct sim *)e)->pace, job.i, now);
 }
 
-/* When the cluster has dealt with one more start, end or leaving. */
+/* When the cluster has dealt with one more. */
 static stk_time dealt(struct sim *m, stk_time now)
 {
     if (m->each == 0)
@@ -312,7 +312,7 @@ static void stop(struct stk_engine *e, stk_time now, const struct stk_stop *s)
         return; /* it is done, and that will be known when it is due */
     if (!r->leaving)
         r->left = left_now(m, job, now);
-    if (way_of(m, s) != SIGNAL || m->save == 0) {
+    if (way_of(m, s) != SIGNAL || (m->save == 0 && m->each == 0)) {
         gone(m, now, job, s, way_of(m, s));
         return;
     }
@@ -342,16 +342,16 @@ static void end(struct sim *m, stk_time now, uint32_t job)
                                  .lease = r->lease,
                                  .u.exit = {.cause = r->ends}};
 
+    if (m->each > 0 && !r->done) {
+        r->done = true;
+        r->done_at = now;
+        stk_heap_put(&m->ends, m->pos, job, dealt(m, now) + (r->leaving ? 0 : m->late), r->lease);
+        return;
+    }
     if (r->leaving) {
         const struct stk_stop s = {{job}, r->lease, STK_CAUSE_EVICTED, false, false};
 
         gone(m, now, job, &s, SIGNAL);
-        return;
-    }
-    if (m->each > 0 && !r->done) {
-        r->done = true;
-        r->done_at = now;
-        stk_heap_put(&m->ends, m->pos, job, dealt(m, now) + m->late, r->lease);
         return;
     }
     stk_heap_remove(&m->ends, m->pos, job);
