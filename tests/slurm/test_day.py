@@ -31,7 +31,7 @@ def test_a_day_in_small(tmp_path):
     assert done.returncode in (0, 1) and done.stdout, done.stderr  # 1: a bar was missed
     result = json.loads(done.stdout)
     assert result["jobs"] == 23 and "1 larger than the cluster" in done.stderr
-    assert set(result["rows"]) >= {"Slurm", "stoker", "simulator", "simulator, in the mean"}
+    assert set(result["rows"]) >= {"Slurm", "stoker", "simulator", "simulator, before"}
     assert set(result["rows"]["stoker"]["before"]) == {"start_s", "late_s", "save_s", "each_s"}
     for row in result["rows"].values():
         assert row["avg_jct_s"] > row["avg_wait_s"] >= 0 and 0 < row["utilization"] <= 1
