@@ -25,6 +25,9 @@ struct stk_api_config { /* borrowed for life */
     json_t *topology;   /* how this machine is built, for /v1/topology; may be NULL */
     /* Optional: adds what the engine knows of a job that has not ended ("pids", "attach"). */
     void (*detail)(void *ctx, stk_job_number number, json_t *job);
+    /* Optional: accounts and QOS of the engine's own, and what they mean here; NULL: it has none.
+     */
+    json_t *(*groups)(void *ctx);
     /* Optional: where it stands among those who share its GPU in turns; NULL: it does not. */
     json_t *(*turn)(void *ctx, stk_job_number number);
     /* Optional: turns that were given, and the time that went into switching. */

@@ -147,6 +147,7 @@ void stk_do_tenants(void *ctx, struct stk_request *r)
     uint32_t n_mine = stk_live_teams_of(a->cfg.live, stk_request_who(r)->uid, mine, MAX_TEAMS);
     struct tally *n = count_jobs(s);
     json_t *list = json_array(), *out;
+    json_t *groups = a->cfg.groups ? a->cfg.groups(a->cfg.ctx) : NULL;
 
     for (uint32_t i = 0; n && i < s->n_tenants; i++) {
         json_t *o = show_tenant(a, n, i);
@@ -160,6 +161,7 @@ void stk_do_tenants(void *ctx, struct stk_request *r)
     free(n);
     out = json_pack("{s:o,s:o}", "tenants", list, "price", stk_spent_price(a));
     stk_show_lending(a, list, out);
+    set(out, "slurm", groups ? groups : json_null());
     stk_request_json(r, 200, out);
 }
 

@@ -153,6 +153,22 @@ static int print_lending(const struct stk_ask *k, const json_t *list)
     return print_table(k, t);
 }
 
+/* "Slurm's account vis-2024: tenant vision". */
+static void print_means(const json_t *list, const char *what, const char *key)
+{
+    char name[256], to[256];
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *o = json_array_get(list, i);
+        const bool means = json_is_string(json_object_get(o, key));
+
+        (void)printf("Slurm's %s %s: %s%s%s\n", what,
+                     stk_text_clean(name, sizeof(name), stk_str(o, "name"), false),
+                     means ? key : "means nothing here", means ? " " : "",
+                     means ? stk_text_clean(to, sizeof(to), stk_str(o, key), false) : "");
+    }
+}
+
 static int print_tenants(const struct stk_ask *k, const json_t *body)
 {
     const json_t *lending = json_object_get(body, "lending");
@@ -178,6 +194,7 @@ static int print_tenants(const struct stk_ask *k, const json_t *body)
 
 static int run_tenants(const struct stk_args *a)
 {
+    const json_t *slurm;
     json_t *body = NULL;
     struct stk_ask k;
     int rc;
@@ -192,6 +209,11 @@ static int run_tenants(const struct stk_args *a)
         stk_print_json(body);
     else if (rc == STK_EXIT_OK)
         rc = print_tenants(&k, body);
+    slurm = json_object_get(body, "slurm");
+    if (rc == STK_EXIT_OK && !k.json) {
+        print_means(json_object_get(slurm, "accounts"), "account", "tenant");
+        print_means(json_object_get(slurm, "qos"), "QOS", "queue");
+    }
     json_decref(body);
     stk_ask_close(&k);
     return rc;

@@ -171,6 +171,12 @@ void stk_daemon_slurm_changed(void *ctx, const stk_job_number *numbers, uint32_t
 void stk_daemon_slurm_gone(void *ctx, stk_job_number number, const char *sentence);
 int64_t stk_daemon_slurm_limit(void *ctx, stk_job_number number);
 void stk_daemon_slurm_missing(struct stk_daemon *d); /* those that went while we were away */
+void stk_daemon_slurm_booked(void *ctx, const json_t *list); /* slurm_booked.c */
+/* slurm_groups.c: Slurm's accounts and QOS, and what they mean here; NULL: they are not known. */
+void stk_daemon_slurm_groups(void *ctx, const json_t *groups);
+json_t *stk_daemon_slurm_means(struct stk_daemon *d);
+/* What a list of "name=value" has for it; NULL: nothing. */
+const char *stk_daemon_slurm_mapped(char *const *list, const char *name);
 void stk_daemon_slurm_detail(struct stk_daemon *d, stk_job_number number, json_t *job);
 
 /* What things cost, as the configuration says, to the API. */

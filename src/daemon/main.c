@@ -96,6 +96,11 @@ static void on_http_log(void *ctx, const char *line)
     stk_log(STK_LOG_DEBUG, "http: %s", line);
 }
 
+static json_t *on_groups(void *ctx)
+{
+    return stk_daemon_slurm_means(ctx);
+}
+
 /* What the engine knows of a job, for its owner. */
 static void on_detail(void *ctx, stk_job_number number, json_t *job)
 {
@@ -283,6 +288,7 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
                                        .gpus = d->machine.shown,
                                        .topology = d->machine.topo.shown,
                                        .detail = on_detail,
+                                       .groups = on_groups,
                                        .turn = on_turn,
                                        .turns = on_turns,
                                        .adopt = stk_daemon_adopt,

@@ -233,6 +233,8 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                                    .wishes = stk_daemon_slurm_changed,
                                    .gone = stk_daemon_slurm_gone,
                                    .limit = stk_daemon_slurm_limit,
+                                   .groups = stk_daemon_slurm_groups,
+                                   .booked = stk_daemon_slurm_booked,
                                    .lives = on_lives,
                                    .warn = on_warn,
                                    .contact = on_contact,

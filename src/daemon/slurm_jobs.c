@@ -79,16 +79,9 @@ static void on_reply(void *ctx, int status, json_t *take_body)
     free(b);
 }
 
-/* What a list of "name=value" has for it; NULL: nothing. */
 static const char *mapped(char *const *list, const json_t *job, const char *key)
 {
-    const char *name = json_string_value(json_object_get(job, key));
-    size_t len = name ? strlen(name) : 0;
-
-    for (; list && *list && len > 0; list++)
-        if (strncmp(*list, name, len) == 0 && (*list)[len] == '=')
-            return *list + len + 1;
-    return NULL;
+    return stk_daemon_slurm_mapped(list, json_string_value(json_object_get(job, key)));
 }
 
 /* Tenant and queue by account and QOS, as the configuration has it. */

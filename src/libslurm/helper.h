@@ -103,8 +103,12 @@ const char *stk_slurm_state_name(uint32_t state); /* "running" */
 /* ---- left.c, past.c: jobs that slurmctld has lost or forgotten ---- */
 
 json_t *stk_slurm_left(json_t *o); /* nodes with processes of a job */
-json_t *stk_slurm_past(json_t *o); /* what accounting says of it */
-bool stk_slurm_accounts(void);     /* there is accounting */
+/* Tells all reservations when one has changed since. 1: it was told, 0: nothing is new; < 0:
+ * Slurm's error. */
+int stk_slurm_look_reservations(time_t *io_at);
+json_t *stk_slurm_show_groups(json_t *o); /* accounts and QOS */
+json_t *stk_slurm_past(json_t *o);        /* what accounting says of it */
+bool stk_slurm_accounts(void);            /* there is accounting */
 
 /* ---- work.c: what the daemon asks for ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* past.c - how a job ended that slurmctld has forgotten: its accounting knows, where there is one
- * (slurmdbd). Our jobs are known there by their administrator's comment. */
+ * (slurmdbd). Our jobs are known there by their administrator's comment; users' own, which have
+ * more in it, by whose it is and the lease. */
 #include <slurm/slurmdb.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,14 +19,34 @@ bool stk_slurm_accounts(void)
            strcmp(slurm_conf.accounting_storage_type, "accounting_storage/slurmdbd") == 0;
 }
 
+struct wanted {
+    const char *comment, *begins, *lease; /* the latter two: NULL, or those of a user's own job */
+};
+
+/* "stoker MARK NUMBER FLAGSpLEASE ...": by its beginning and the end of its fourth word. */
+static bool is_wanted(const char *comment, const struct wanted *w)
+{
+    size_t n, pin;
+    const char *s;
+
+    if (!comment || strcmp(comment, w->comment) == 0 || !w->begins || !w->lease)
+        return comment && strcmp(comment, w->comment) == 0;
+    if (strncmp(comment, w->begins, strlen(w->begins)) != 0)
+        return false;
+    s = strchr(comment + strlen(w->begins), ' ');
+    n = s ? strcspn(++s, " ") : 0;
+    pin = strlen(w->lease);
+    return n > pin && s[n - pin - 1] == 'p' && strncmp(s + n - pin, w->lease, pin) == 0;
+}
+
 /* Of several records (it was requeued) the last one counts. */
-static const slurmdb_job_rec_t *find(List jobs, const char *comment)
+static const slurmdb_job_rec_t *find(List jobs, const struct wanted *w)
 {
     ListIterator it = slurm_list_iterator_create(jobs);
     const slurmdb_job_rec_t *j, *best = NULL;
 
     while ((j = slurm_list_next(it)))
-        if (j->admin_comment && strcmp(j->admin_comment, comment) == 0 &&
+        if (is_wanted(j->admin_comment, w) &&
             (!best || j->submit > best->submit ||
              (j->submit == best->submit && j->db_index > best->db_index)))
             best = j;
@@ -66,7 +87,9 @@ static List ask(void *db, const char *uid, time_t since)
 
 json_t *stk_slurm_past(json_t *o)
 {
-    const char *comment = json_string_value(json_object_get(o, "comment"));
+    const struct wanted w = {json_string_value(json_object_get(o, "comment")),
+                             json_string_value(json_object_get(o, "begins")),
+                             json_string_value(json_object_get(o, "lease"))};
     json_int_t since = json_integer_value(json_object_get(o, "since"));
     const slurmdb_job_rec_t *found;
     uint16_t flags = 0;
@@ -75,7 +98,7 @@ json_t *stk_slurm_past(json_t *o)
     void *db;
     List jobs;
 
-    if (!comment || !json_is_integer(json_object_get(o, "uid")) || since <= 0)
+    if (!w.comment || !json_is_integer(json_object_get(o, "uid")) || since <= 0)
         return json_pack("{s:b,s:s}", "ok", 0, "why", "past needs comment, uid and since");
     if (!stk_slurm_accounts())
         return json_pack("{s:b,s:s}", "ok", 0, "why", "Slurm has no accounting here (slurmdbd)");
@@ -85,7 +108,7 @@ json_t *stk_slurm_past(json_t *o)
     (void)snprintf(uid, sizeof(uid), "%lld",
                    (long long)json_integer_value(json_object_get(o, "uid")));
     jobs = ask(db, uid, (time_t)since - EARLIER_S);
-    found = jobs ? find(jobs, comment) : NULL;
+    found = jobs ? find(jobs, &w) : NULL;
     if (!jobs)
         out = json_pack("{s:b,s:s}", "ok", 0, "why", "slurmdbd does not answer");
     else

@@ -40,7 +40,7 @@ struct stk_slurm_watch {
     uint32_t n_nodes;
     uint64_t names;      /* digest of nodes' names */
     uint64_t partitions; /* digest of all */
-    time_t jobs_at, nodes_at, parts_at;
+    time_t jobs_at, nodes_at, parts_at, books_at;
     int64_t jobs_due, soon_due; /* ms: when all jobs are asked for; and when there is reason to */
     int64_t parts_due;          /* ms */
     uint32_t n_jobs;            /* in the last answer with all */
@@ -233,7 +233,7 @@ static int look_jobs(struct stk_slurm_watch *w, int64_t now)
 /* Everything is told anew. */
 static void forget(struct stk_slurm_watch *w)
 {
-    w->jobs_at = w->nodes_at = w->parts_at = 0;
+    w->jobs_at = w->nodes_at = w->parts_at = w->books_at = 0;
     w->n_nodes = 0;
     w->partitions = 0;
     w->jobs_due = w->parts_due = 0;
@@ -294,15 +294,17 @@ static int look_when_due(struct stk_slurm_watch *w, const struct wish *wish)
 static int look_around(struct stk_slurm_watch *w)
 {
     int64_t now = stk_slurm_now_ms();
-    int rc = 0;
+    int rc = 0, books = 0;
 
     w->n_near = 0;
     if (now >= w->parts_due) {
         rc = look_partitions(w);
+        books = rc < 0 ? rc : stk_slurm_look_reservations(&w->books_at);
         w->parts_due = now + CALM_MS;
     }
     if (rc > 0)                       /* slurmctld may have been restarted since, */
         w->jobs_at = w->jobs_due = 0; /* and calls what it has lost unchanged */
+    rc = books < 0 ? books : rc;
     return rc < 0 ? rc : look_nodes(w);
 }
 

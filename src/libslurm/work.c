@@ -315,14 +315,17 @@ json_t *stk_slurm_work(json_t *request)
     static const struct {
         const char *op;
         json_t *(*work)(json_t *o);
-    } works[] = {{"submit", submit},   {"start", start},         {"update", update},
-                 {"cancel", cancel},   {"signal", send_signal},  {"requeue", requeue},
-                 {"release", release}, {"left", stk_slurm_left}, {"past", stk_slurm_past}};
+    } works[] = {{"submit", submit},       {"start", start},
+                 {"update", update},       {"cancel", cancel},
+                 {"signal", send_signal},  {"requeue", requeue},
+                 {"release", release},     {"left", stk_slurm_left},
+                 {"past", stk_slurm_past}, {"groups", stk_slurm_show_groups}};
     const char *op = json_string_value(json_object_get(request, "op"));
 
     for (size_t i = 0; op && i < sizeof(works) / sizeof(*works); i++)
         if (strcmp(works[i].op, op) == 0)
             return works[i].work(request);
-    return refuse(
-        "there are: submit, start, release, update, cancel, signal, requeue, left, past, every", 0);
+    return refuse("there are: submit, start, release, update, cancel, signal, requeue, left, past, "
+                  "groups, every",
+                  0);
 }

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that slurmctld has forgotten, with accounting (a real slurmdbd on a real MariaDB) and without, and what sacct says."""
 import shutil
+import subprocess
 import time
 
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
+from daemon import STOKER, STOKERD, Daemon
 from libslurm import PROGRAM
 from slurm import wait_for
 
@@ -51,6 +52,45 @@ def test_an_end_that_slurmctld_forgot_is_found_in_accounting(cluster, daemon, tm
     assert daemon.wait(m)["cause"] == "completed"
 
 
+def test_an_end_of_a_users_own_job_is_found_there_too(cluster, daemon, tmp_path):
+    """One of its own, and an element of an array."""
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.1; done\nexit ${SLURM_ARRAY_TASK_ID:-7}\n")
+    where = ["--parsable", "--hold", "-D", str(tmp_path), "--gres=gpu:1"]
+    jobs = [cluster.run("sbatch", *where, *more, str(script)).stdout.strip() for more in ([], ["--array=3-4"])]
+    for job in jobs:  # held by their user until stoker has them, so that Slurm is not quicker
+        cluster.run("scontrol", "hold", job)
+    wait_for(lambda: len(daemon.jobs()) == 3)
+    for job in jobs:
+        cluster.run("scontrol", "release", job)
+    numbers = sorted(j["id"] for j in daemon.jobs())
+    for n in numbers:
+        daemon.until(n, "running")
+    daemon.kill()
+    (tmp_path / "go").touch()
+    wait_for(lambda: all(forgotten(cluster, job) for job in jobs), 180)
+    daemon.start()
+    assert [daemon.wait(n)["exit_code"] for n in (numbers[0], f"{numbers[1]}_3", numbers[2])] == [7, 3, 4]
+
+
+def test_accounts_and_qos_are_read_and_shown_with_what_they_mean(cluster, tmp_path):
+    cluster.run("sacctmgr", "-i", "add", "account", "vision", "vis-2024", "spare")
+    cluster.run("sacctmgr", "-i", "add", "qos", "express", "high")
+    config = (f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main], accounts: {{vis-2024: vision}}, qos: {{high: express}}}}\n"
+              "tenants:\n  - {name: vision, users: [root]}\n")
+    with Daemon(tmp_path, gpus=None, config=config) as d:
+        wait_for(lambda: d.get("/v1/tenants")["slurm"])
+        means = d.get("/v1/tenants")["slurm"]
+        accounts = {a["name"]: a["tenant"] for a in means["accounts"]}
+        assert accounts["vision"] == accounts["vis-2024"] == "vision" and accounts["spare"] is None
+        qos = {q["name"]: q["queue"] for q in means["qos"]}
+        assert qos["express"] == qos["high"] == "express" and qos["normal"] is None
+        said = d.errors_with("accounts and")
+        assert "spare" in said and "vis-2024" not in said and "normal" in said
+        shown = subprocess.run([STOKER, "tenants", "--socket", d.socket], text=True, capture_output=True, check=True).stdout
+        assert "Slurm's account vis-2024: tenant vision" in shown and "Slurm's QOS normal: means nothing here" in shown
+
+
 def test_sacct_shows_what_really_ran(cluster, daemon, tmp_path):
     script = "trap 'exit 86' USR1\necho >>started\nwhile [ ! -e done ]; do sleep 0.1; done\n"
     low = daemon.submit(script=script, gpus=4, tier="best-effort", signal={"signal": "USR1", "seconds": 30, "who": "batch"}, workdir=str(tmp_path))
@@ -92,6 +132,8 @@ def test_without_accounting_it_is_said_that_nobody_knows(tmp_path):
     with slurm.Cluster(tmp_path / "slurm", nodes=1, gpus=2, settings={"MinJobAge": 2}) as c:
         config = f"engine: slurm\nslurm: {{conf: {c.conf}, partitions: [main]}}\n"
         with Daemon(tmp_path / "d", gpus=None, config=config) as d:
+            d.errors_with("Slurm keeps no accounting")
+            assert d.get("/v1/tenants")["slurm"] is None
             n = d.submit(command=["/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.1; done"], gpus=1, workdir=str(tmp_path))
             job = d.until(n, "running")["slurm"]["job"]
             d.kill()

@@ -77,3 +77,29 @@ def test_a_node_that_slurm_has_reserved_gets_nothing(cluster, tmp_path, flags):
         assert d.until(bare, "running")["node"] == "n2"
         cluster.run("scontrol", "delete", "reservationname=fix")
         wait_for(lambda: [n["gpus_free"] for n in d.get("/v1/nodes")["nodes"]] == [4, 3], 120)
+
+
+def test_nothing_is_started_that_would_run_into_a_reservation_of_slurms(cluster, tmp_path):
+    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
+
+    def ours():
+        return [(r["name"], r["nodes"], r["for_s"]) for r in d.get("/v1/reservations")["reservations"] if r["state"] in ("pending", "open")]
+
+    with Daemon(tmp_path / "d", gpus=None, config=config, args=["--paranoid"]) as d:
+        cluster.run("scontrol", "create", "reservation", "reservationname=fix", "starttime=now+2hours", "duration=60", "users=root", "nodes=n1")
+        wait_for(lambda: ours() == [("slurm:fix", ["n1"], 3600)], 120)
+        long = d.submit(command=SLEEP, gpus=4, time_limit_s=4 * 3600)
+        assert d.until(long, "running")["node"] == "n2"
+        waits = d.submit(command=SLEEP, gpus=4, time_limit_s=4 * 3600)
+        why = d.get(f"/v1/jobs/{waits}/why")
+        assert why["code"] == "booked" and "slurm:fix" in why["sentence"], why
+        short = d.submit(command=SLEEP, gpus=2, time_limit_s=1800)
+        assert d.until(short, "running")["node"] == "n1"
+        d.kill()
+        cluster.run("scontrol", "update", "reservationname=fix", "duration=90")
+        d.start()  # it hears what has changed meanwhile
+        wait_for(lambda: ours() == [("slurm:fix", ["n1"], 5400)], 120)
+        cluster.run("scontrol", "delete", "reservationname=fix")
+        wait_for(lambda: not ours(), 120)
+        d.post(f"/v1/jobs/{short}/cancel")
+        assert d.until(waits, "running")["node"] == "n1"

@@ -159,6 +159,11 @@ struct stk_slurm {
     int64_t contact_s;                   /* Unix: when Slurm was last heard of; 0: never */
     int64_t remembers_s;                 /* Slurm knows ended jobs at least so long */
     bool accounts, adopted;
+    json_t *booked;         /* reservations as told last */
+    bool booked_news;       /* they are to be told on */
+    json_t *groups;         /* accounts and QOS; null: told that there is no slurmdbd */
+    int64_t groups_at;      /* ms: when they are asked for */
+    uint32_t groups_ask;    /* the request that did; 0: none */
     struct stk_map refused; /* how often Slurm has refused a job in a row, by our number */
     char why[512];          /* why Slurm cannot be reached; "": it can */
 };
@@ -294,6 +299,11 @@ void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j);
 void stk_slurm_put_back(struct stk_slurm *m, struct stk_slurm_job *j); /* held, in Slurm's queue */
 void stk_slurm_warn(struct stk_slurm *m, struct stk_slurm_job *j);     /* its own signal */
 json_t *stk_slurm_request(const char *op, const struct stk_slurm_job *j);
+
+/* ---- groups.c: accounts and QOS ---- */
+
+void stk_slurm_groups_tick(struct stk_slurm *m, int64_t now);
+void stk_slurm_groups_answer(struct stk_slurm *m, const json_t *answer);
 
 /* ---- slurm.c ---- */
 

@@ -36,6 +36,8 @@ static void take_answer(struct stk_slurm *m, const json_t *o)
 {
     json_int_t id = json_integer_value(json_object_get(o, "id"));
 
+    if (id == m->groups_ask)
+        stk_slurm_groups_answer(m, o);
     while (m->first_ask < m->n_asks) {
         struct stk_slurm_ask a = m->asks[m->first_ask++];
 
@@ -65,6 +67,13 @@ static void take_hello(struct stk_slurm *m, const json_t *o)
     m->accounts = json_is_true(json_object_get(o, "accounts"));
 }
 
+static void take_booked(struct stk_slurm *m, const json_t *o)
+{
+    json_decref(m->booked);
+    m->booked = json_incref(json_object_get(o, "reservations"));
+    m->booked_news = true; /* the scheduler may not be open yet */
+}
+
 static void take_line(struct stk_slurm *m, const char *line, size_t len)
 {
     json_t *o = json_loadb(line, len, 0, NULL);
@@ -80,6 +89,8 @@ static void take_line(struct stk_slurm *m, const char *line, size_t len)
         take_away(m, o);
     else if (strcmp(op, "nodes") == 0 || strcmp(op, "partitions") == 0)
         stk_slurm_cluster_news(m, o);
+    else if (strcmp(op, "reservations") == 0)
+        take_booked(m, o);
     else if (strcmp(op, "jobs") == 0)
         stk_slurm_jobs_news(m, o);
     else if (strcmp(op, "plugin") == 0)
@@ -303,6 +314,8 @@ void stk_slurm_ask_cancel(struct stk_slurm *m, const json_t *job)
 static void free_all(struct stk_slurm *m)
 {
     stk_slurm_import_free(m);
+    json_decref(m->groups);
+    json_decref(m->booked);
     stk_slurm_table_free(m);
     stk_slurm_cluster_free(m);
     for (uint32_t i = 0; i < m->n_own; i++)

@@ -84,6 +84,10 @@ static void ask_past(struct stk_slurm *m, struct stk_slurm_job *j)
                           (json_int_t)(j->seen_at > 0 ? j->seen_at : 1));
 
     json_decref(spec);
+    if (j->imported) {
+        (void)json_object_set_new(o, "begins", json_sprintf("stoker %s ", m->cfg.mark));
+        (void)json_object_set_new(o, "lease", json_sprintf("%u", j->lease));
+    }
     j->again_at = INT64_MAX;
     if (stk_slurm_ask(m, o, j, on_past) < 0)
         j->again_at = stk_slurm_ms() + ASK_MS;

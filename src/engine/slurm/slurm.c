@@ -112,10 +112,15 @@ void stk_slurm_ticks(struct stk_slurm *m)
         tick_job(m, j, now);
     }
     stk_slurm_cluster_tick(m, now);
+    if (m->booked_news && m->open && m->cfg.booked) {
+        m->booked_news = false;
+        m->cfg.booked(m->cfg.ctx, m->booked);
+    }
     stk_slurm_import_tick(m);
     if (now < m->clean_at)
         return;
     m->clean_at = now + CLEAN_MS;
+    stk_slurm_groups_tick(m, now);
     stk_slurm_use_tick(m, now);
     if (m->cfg.contact)
         m->cfg.contact(m->cfg.ctx);

@@ -50,7 +50,16 @@ struct stk_slurm_config { /* strings are copied */
     void (*gone)(void *ctx, stk_job_number number, const char *sentence);
     /* The time limit of a job of ours, in seconds; 0: none. */
     int64_t (*limit)(void *ctx, stk_job_number number);
+    /* Slurm's reservations are these: [{"name", "start", "end", "nodes"}]. */
+    void (*booked)(void *ctx, const json_t *list);
+    /* There are other accounts and QOS (stk_slurm_groups()); NULL: there is no slurmdbd, told once.
+     */
+    void (*groups)(void *ctx, const json_t *groups);
 };
+
+/* Accounts and QOS as accounting has them: {"accounts": [{"name", ...}], "qos": [...]}; borrowed.
+ * NULL: there is no slurmdbd, or it has not been heard of. */
+const json_t *stk_slurm_groups(const struct stk_engine *e);
 
 struct stk_slurm_node { /* in the order of the core's nodes */
     char *name;

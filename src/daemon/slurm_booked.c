@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slurm_booked.c - Slurm's reservations that have not begun: reservations of ours, of the same
+ * nodes and time, so that nothing is started there that would run into them; Slurm would not start
+ * it. When one begins its nodes take nothing (the engine says so), whatever becomes of ours.
+ *
+ * Ours has the name "slurm:NAME", or "slurm:NAME@POOL" where it has nodes of several pools. What
+ * Slurm changes or deletes is made anew or removed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/state.h"
+#include "daemon/daemon.h"
+#include "engine/slurm/slurm.h"
+
+static const struct stk_who root = {.role = STK_ROLE_ADMIN, .user = "root"};
+
+static json_int_t whole(const json_t *o, const char *key)
+{
+    return json_integer_value(json_object_get(o, key));
+}
+
+static const char *text(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+
+    return s ? s : "";
+}
+
+static void on_reply(void *ctx, int status, json_t *take_body)
+{
+    const char *why =
+        json_string_value(json_object_get(json_object_get(take_body, "error"), "message"));
+
+    (void)ctx;
+    if (status >= 400)
+        stk_log(STK_LOG_WARN, "a reservation of Slurm's is not heeded: %s", why ? why : "?");
+    json_decref(take_body);
+}
+
+static void ask(struct stk_daemon *d, bool on, json_t *take_body)
+{
+    const struct stk_asker by = {.who = root, .reply = on_reply};
+
+    (void)stk_live_reserve(d->live, &by, on, take_body);
+}
+
+/* Its nodes with GPUs in the pool; NULL: none. */
+static json_t *nodes_in(const struct stk_daemon *d, const json_t *r, uint32_t pool)
+{
+    const struct stk_machine *m = &d->machine;
+    json_t *out = json_array(), *name;
+    size_t i;
+
+    json_array_foreach(json_object_get(r, "nodes"), i, name)
+    {
+        for (uint32_t k = 0; k < m->n_nodes; k++)
+            if (m->nodes[k].pool.i == pool && m->nodes[k].gpus > 0 &&
+                strcmp(m->live_nodes[k].name, json_string_value(name)) == 0)
+                (void)json_array_append(out, name);
+    }
+    if (json_array_size(out) > 0)
+        return out;
+    json_decref(out);
+    return NULL;
+}
+
+/* What we want to have: by name. */
+static json_t *wanted(const struct stk_daemon *d, const json_t *list, int64_t now_s)
+{
+    json_t *out = json_object(), *r;
+    size_t i;
+
+    json_array_foreach(list, i, r)
+    {
+        bool first = true;
+
+        for (uint32_t p = 0; p < d->machine.n_pools && whole(r, "end") > now_s; p++) {
+            json_t *nodes = nodes_in(d, r, p);
+            char name[61];
+
+            if (!nodes)
+                continue;
+            (void)snprintf(name, sizeof(name), "slurm:%.38s%s%.14s", text(r, "name"),
+                           first ? "" : "@", first ? "" : d->machine.pools[p]);
+            first = false;
+            (void)json_object_set_new(out, name,
+                                      json_pack("{s:s,s:o,s:I,s:I,s:b}", "name", name, "nodes",
+                                                nodes, "start", whole(r, "start"), "for_s",
+                                                whole(r, "end") - whole(r, "start"), "slurm", 1));
+        }
+    }
+    return out;
+}
+
+static bool same(const json_t *is, const json_t *want)
+{
+    return want && whole(is, "start") == whole(want, "start") &&
+           whole(is, "for_s") == whole(want, "for_s") &&
+           json_equal(json_object_get(is, "nodes"), json_object_get(want, "nodes"));
+}
+
+void stk_daemon_slurm_booked(void *ctx, const json_t *list)
+{
+    struct stk_daemon *d = ctx;
+    const int64_t now_s = d->live ? stk_daemon_now(d) / STK_SECOND : 0;
+    json_t *want, *o;
+    const char *name;
+    size_t i;
+
+    if (!d->live)
+        return;
+    want = wanted(d, list, now_s);
+    json_array_foreach(stk_live_reservations(d->live), i, o)
+    {
+        const json_t *w = json_object_get(want, text(o, "name"));
+
+        if (!json_is_true(json_object_get(o, "slurm")) || whole(o, "window") == 0)
+            continue;
+        if (!same(o, w))
+            ask(d, false, json_pack("{s:I}", "id", whole(o, "id")));
+        else
+            (void)json_object_del(want, text(o, "name"));
+    }
+    json_object_foreach(want, name, o)
+    {
+        if (whole(o, "start") > now_s) /* those that have begun are seen by their nodes */
+            ask(d, true, json_incref(o));
+    }
+    json_decref(want);
+}
