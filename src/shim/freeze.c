@@ -56,6 +56,11 @@ static void answer(struct stk_shim *s, const char *word, const char *why)
         s->nap_end = lseek(STK_SHIM_FD_RUN, 0, SEEK_END);
 }
 
+static bool is_ending(const struct stk_shim *s)
+{
+    return s->step != STK_STEP_NONE || s->live == 0;
+}
+
 void stk_shim_freeze(struct stk_shim *s, uint32_t lease, json_t *memo)
 {
     struct stk_proc *list;
@@ -65,7 +70,7 @@ void stk_shim_freeze(struct stk_shim *s, uint32_t lease, json_t *memo)
         answer(s, "asleep", NULL);
         return;
     }
-    if (s->step != STK_STEP_NONE || s->live == 0 || stk_shim_members(s, &list, &n) < 0) {
+    if (is_ending(s) || stk_shim_members(s, &list, &n) < 0) {
         answer(s, "awake", "it is ending");
         return;
     }
@@ -100,6 +105,13 @@ static bool stopped(const struct stk_shim *s, const struct stk_proc *p, int64_t 
            (p->state == 'D' && now >= s->freeze_until - GIVE_UP_MS + DEEP_MS);
 }
 
+static void stay_awake(struct stk_shim *s, const char *why)
+{
+    s->freezing = false;
+    stk_shim_wake(s);
+    answer(s, "awake", why);
+}
+
 void stk_shim_freeze_more(struct stk_shim *s, int64_t now)
 {
     struct stk_proc *list;
@@ -107,7 +119,13 @@ void stk_shim_freeze_more(struct stk_shim *s, int64_t now)
     size_t n;
 
     s->freeze_at = STK_SHIM_NEVER;
-    if (!s->freezing || stk_shim_members(s, &list, &n) < 0)
+    if (!s->freezing)
+        return;
+    if (is_ending(s)) {
+        stay_awake(s, "it is ending");
+        return;
+    }
+    if (stk_shim_members(s, &list, &n) < 0)
         return;
     for (size_t i = 0; i < n; i++)
         if (!stopped(s, &list[i], now)) {
@@ -119,12 +137,13 @@ void stk_shim_freeze_more(struct stk_shim *s, int64_t now)
         s->freeze_at = now + AGAIN_MS;
         return;
     }
-    s->freezing = false;
-    if (again) {
-        stk_shim_wake(s);
-        answer(s, "awake", "some of its processes did not stop");
+    if (!again)
+        stk_shim_reap(s); /* what was not there to be stopped may have ended */
+    if (again || is_ending(s)) {
+        stay_awake(s, again ? "some of its processes did not stop" : "it is ending");
         return;
     }
+    s->freezing = false;
     s->asleep = true;
     s->asleep_since = now;
     answer(s, "asleep", NULL);

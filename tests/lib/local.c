@@ -169,6 +169,7 @@ void lw_gpu_helper(struct lw *w, const char *body)
 void lw_open(struct lw *w)
 {
     *w = (struct lw){.uid = geteuid() == 0 ? 65534 : geteuid()};
+    (void)signal(SIGPIPE, SIG_IGN); /* as the daemon does: supervisors may be gone when told */
     assert_int_equal(uv_loop_init(&w->loop), 0);
     (void)snprintf(w->dir, sizeof(w->dir), "/tmp/stoker-test-XXXXXX");
     assert_non_null(mkdtemp(w->dir));

@@ -122,6 +122,36 @@ static void a_sleeping_job_can_be_cancelled(void **state)
     end(&w, 5);
 }
 
+static bool sleeps_or_is_over(void *ctx)
+{
+    const struct lw *w = ctx;
+
+    return lw_has(w, 1, STK_EV_SUSPENDED) || lw_has(w, 1, STK_EV_EXITED);
+}
+
+/* It is told to sleep at about the time of its end: one or the other, not both. */
+static void one_that_has_ended_is_not_said_to_sleep(void **state)
+{
+    for (int round = 0; round < 60; round++) {
+        struct lw w;
+
+        (void)state;
+        lw_open(&w);
+        lw_start(&w, 1, 5, lw_sh(&w, "exec sleep 0.02", ""));
+        (void)lw_wait(&w, 1, STK_EV_STARTED);
+        lw_spin(&w, round % 20);
+        lw_stop(&w, 1, 5, STK_CAUSE_EVICTED, true);
+        assert_true(lw_until(&w, sleeps_or_is_over, &w));
+        if (lw_has(&w, 1, STK_EV_SUSPENDED)) {
+            lw_spin(&w, 30);
+            assert_false(lw_has(&w, 1, STK_EV_EXITED));
+            lw_resume(&w, 1, 6, 0);
+        }
+        (void)lw_wait(&w, 1, STK_EV_EXITED);
+        lw_close(&w);
+    }
+}
+
 static void time_asleep_is_not_counted(void **state)
 {
     struct lw w;
@@ -530,6 +560,7 @@ int main(void)
         cmocka_unit_test(no_step_is_lost_or_done_twice),
         cmocka_unit_test(a_job_that_must_not_sleep_is_stopped),
         cmocka_unit_test(a_sleeping_job_can_be_cancelled),
+        cmocka_unit_test(one_that_has_ended_is_not_said_to_sleep),
         cmocka_unit_test(time_asleep_is_not_counted),
         cmocka_unit_test(a_process_that_was_stopped_before_stays_stopped),
         cmocka_unit_test(a_sleeping_job_survives_a_restart),
