@@ -3,6 +3,7 @@
  * and reservations open and close, and the adviser speaks once a round. A job that is refused ends
  * the run, or is left out where whoever runs it says so. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "hetero/hetero.h"
 #include "sim/running.h"
@@ -95,6 +96,55 @@ static int book(const struct stk_running *x, uint32_t i, struct stk_terms *terms
                : 0;
 }
 
+#define MAX_RANGES 256
+
+/* "0-3,7": ranges of node numbers, in order. How many; < 0: they are not. */
+static int read_ranges(const char *s, struct stk_node_range *ret)
+{
+    int n = 0;
+
+    while (*s) {
+        char *end;
+        unsigned long from = strtoul(s, &end, 10), to = from;
+
+        if (end == s || n == MAX_RANGES)
+            return -EINVAL;
+        if (*end == '-') {
+            s = end + 1;
+            to = strtoul(s, &end, 10);
+        }
+        if (end == s || (*end && *end != ',') || from > UINT32_MAX || to > UINT32_MAX)
+            return -EINVAL;
+        ret[n++] = (struct stk_node_range){(uint32_t)from, (uint32_t)to};
+        s = end + (*end == ',');
+    }
+    return n;
+}
+
+/* The core's set of the nodes that it names; sets are numbered as the lists of the trace. */
+static int confine(struct stk_running *x, struct stk_loop *loop, const struct stk_trace_job *j,
+                   struct stk_demand *d, struct stk_err *err)
+{
+    const uint32_t number = j->extra ? x->t->extras[j->extra - 1].nodes : 0;
+
+    while (x->s->n_sets < number) {
+        const char *list = stk_names_get(&x->t->node_lists, x->s->n_sets);
+        struct stk_node_range range[MAX_RANGES];
+        struct stk_node_set set = {.number = x->s->n_sets + 1, .range = range};
+        const struct stk_event ev = {
+            .at = j->submit, .type = STK_EV_NODES, .job = {STK_NONE}, .u.nodes = &set};
+        int n = read_ranges(list, range);
+
+        set.n = n > 0 ? (uint32_t)n : 0;
+        if (n < 0 || stk_loop_apply(loop, &ev, err) < 0)
+            return stk_err_set(err, -EINVAL,
+                               "nodelist \"%.60s\" is not numbers of nodes in order, 0 to %u", list,
+                               x->s->n_nodes - 1);
+    }
+    d->nodes = (uint16_t)number;
+    return 0;
+}
+
 static int submit(struct stk_running *x, struct stk_loop *loop, uint32_t i, struct stk_err *err)
 {
     const struct stk_trace_job *j = &x->t->jobs[i];
@@ -119,6 +169,8 @@ static int submit(struct stk_running *x, struct stk_loop *loop, uint32_t i, stru
     stk_trace_terms(x->t, j, x->signals, &spec.terms);
     if (book(x, i, &spec.terms, err) < 0)
         return -ENOENT;
+    if (confine(x, loop, j, &spec.demand, err) < 0)
+        return -EINVAL;
     stk_sim_estimate_set(&x->told, j, &spec);
     if (stk_running_steps(x, j)) /* measured */
         spec.demand.n_speeds = 0;

@@ -80,6 +80,7 @@ void stk_trace_done(struct stk_trace *t)
     stk_names_done(&t->users);
     stk_names_done(&t->keep_groups);
     stk_names_done(&t->reservations);
+    stk_names_done(&t->node_lists);
     stk_speed_table_free(t->speeds);
     *t = (struct stk_trace){0};
 }

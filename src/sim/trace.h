@@ -76,6 +76,7 @@ struct stk_trace_extra {                  /* of the few jobs that have them */
     uint32_t keep_group; /* in trace->keep_groups, + 1: of these so many stay up; 0: none */
     uint32_t keep_min;   /* so many */
     uint32_t reservation;   /* in trace->reservations, + 1; 0: it names none */
+    uint32_t nodes;         /* in trace->node_lists, + 1; 0: any */
     bool movable, no_sleep; /* as in stk_terms */
     bool no_save;           /* warned, it does not save */
 };
@@ -93,7 +94,7 @@ struct stk_trace {
     struct stk_trace_extra *extras;
     uint32_t n_extras, cap_extras;
     struct stk_names ids, tenants, groups, gpu_types, types_texts, resources, queues, users,
-        keep_groups, reservations;
+        keep_groups, reservations, node_lists;
     uint32_t n_skipped;             /* malformed lines left out (--lenient) */
     struct stk_err first_skip;      /* what was wrong with the first of them, with file:line */
     struct stk_speed_table *speeds; /* measured, of its jobs (sim/speeds.h); NULL: none */

@@ -14,17 +14,20 @@
  * See: trace_write.c, which writes this format.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/mig.h"
+#include "model/nodes.h"
 #include "model/topology.h"
 #include "sim/demand.h"
 #include "sim/speeds.h"
 #include "sim/trace_formats.h"
 #include "sim/trace_keys.h"
 
-#define MOST_UP 1000000 /* jobs of a group that may have to stay up */
+#define MAX_NODELIST 1000 /* bytes */
+#define MOST_UP 1000000   /* jobs of a group that may have to stay up */
 #define AT(m) offsetof(struct stk_line_reader, j.m)
 #define EXTRA(m) offsetof(struct stk_line_reader, x.m)
 
@@ -235,6 +238,26 @@ static int read_reservation(struct stk_line_reader *r, const struct stk_line_key
     return rc;
 }
 
+/* "0-3,7": numbers of nodes; or 7. */
+static int read_nodelist(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
+{
+    const char *s = json_string_value(v);
+    char one[24];
+    int rc;
+
+    if (json_is_integer(v)) {
+        (void)snprintf(one, sizeof(one), "%lld", (long long)json_integer_value(v));
+        s = one;
+    }
+
+    if (!s || !*s || s[strspn(s, "0123456789,-")] != '\0' || strlen(s) > MAX_NODELIST)
+        return stk_line_wrong(r, k, "numbers of nodes such as \"0-3,7\"", v);
+    rc = stk_lines_name(r->in, &r->t->node_lists, STK_MAX_NODE_SETS,
+                        (struct stk_field){s, (uint32_t)strlen(s)}, NULL, &r->x.nodes);
+    r->x.nodes += rc == 0;
+    return rc;
+}
+
 /* {"group": NAME, "min": NUMBER}: of the jobs of this group so many stay up. */
 static int read_keep_up(struct stk_line_reader *r, const struct stk_line_key *k, json_t *v)
 {
@@ -357,6 +380,7 @@ static const struct stk_line_key keys[] = {
     {"queue", read_place, AT(queue), 0, NULL, false},
     {"user", read_place, AT(user), 0, NULL, false},
     {"reservation", read_reservation, 0, 0, NULL, false},
+    {"nodelist", read_nodelist, 0, 0, NULL, false},
     {"array", stk_line_read_array, 0, 0, NULL, false},
     {"after", stk_line_read_after, 0, 0, NULL, false},
 };

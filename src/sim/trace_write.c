@@ -119,6 +119,8 @@ static void put_terms(struct stk_emit *e, const struct stk_trace *t, const struc
     stk_emit_text(e, x->movable ? ",\"movable\":true" : "");
     stk_emit_text(e, x->no_sleep ? ",\"suspend\":\"never\"" : "");
     stk_emit_text(e, x->no_save ? ",\"saves\":false" : "");
+    if (x->nodes)
+        put_text(e, "nodelist", stk_names_get(&t->node_lists, x->nodes - 1));
     if (x->reservation)
         put_text(e, "reservation", stk_names_get(&t->reservations, x->reservation - 1));
     if (!x->keep_group)

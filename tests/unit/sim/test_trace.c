@@ -327,7 +327,7 @@ static const char everything[] =
     "\"checkpoint_s\":0.000001,\"movable\":true,\"suspend\":\"never\",\"saves\":false,"
     "\"keep_up\":{\"group\":\"web <1>\",\"min\":1000000}}\n"
     "{\"id\":9,\"submit_s\":0,\"duration_s\":9,\"suspend\":\"auto\",\"saves\":true,"
-    "\"keep_up\":{\"group\":\"web <1>\"}}\n"
+    "\"nodelist\":\"0-3,7\",\"keep_up\":{\"group\":\"web <1>\"}}\n"
     "{\"id\":2,\"submit_s\":0,\"duration_s\":0,\"gpu_milli\":250,\"gpu_mem_mib\":1000}\n"
     "{\"id\":3,\"submit_s\":0,\"duration_s\":0,\"mig\":\"3g.40gb\",\"tasks\":2}\n"
     "{\"id\":6,\"submit_s\":0,\"duration_s\":0,\"gpus\":4,\"share_max\":2,\"slo\":0.9}\n"

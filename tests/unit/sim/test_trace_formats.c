@@ -445,6 +445,8 @@ static const struct {
     {"jsonl", "", JSON("\"gpu_milli\":500,\"exclusive\":true"), GOOD_JSON,
      "parts of GPUs may ask for one node, rack, zone or region, but not for links, subgroups, "
      "tasks per node or whole nodes"},
+    {"jsonl", "", JSON("\"nodelist\":\"n1\""), GOOD_JSON,
+     "\"nodelist\" must be numbers of nodes such as \"0-3,7\", got \"n1\""},
     {"jsonl", "", JSON("\"share_max\":3"), GOOD_JSON, "\"share_max\" of whole GPUs must be 2"},
     {"jsonl", "", JSON("\"slo\":1.5"), GOOD_JSON,
      "\"slo\" must be a share of its speed (0 to 1), got 1.5"},
