@@ -79,9 +79,9 @@ struct reader {
     uint32_t depth;
 };
 
-static char lower(char c)
+static int lower(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
 /* Whether a name of so many bytes is part of the text, whatever its case. */
@@ -152,7 +152,7 @@ static int one(struct reader *r)
 static int any(struct reader *r)
 {
     int rc = one(r);
-    char sign = rc >= 0 ? *r->at : '\0';
+    int sign = rc >= 0 ? *r->at : 0;
 
     sign = sign == ',' ? '&' : sign;
     while (rc >= 0 && (*r->at == '&' || *r->at == ',' || *r->at == '|')) {

@@ -46,12 +46,6 @@ static bool pending(const json_t *job)
     return strcmp(text(job, "state"), "pending") == 0 && !yes(job, "completing");
 }
 
-/* Several elements of an array in one record. */
-bool stk_slurm_import_several(const json_t *job)
-{
-    return *text(job, "array_tasks") && !json_is_integer(json_object_get(job, "array_task"));
-}
-
 /* The row of the first of its partitions that is ours; UINT32_MAX: none is. */
 static uint32_t partition_of(const struct stk_slurm *m, const json_t *job)
 {
@@ -64,130 +58,6 @@ static uint32_t partition_of(const struct stk_slurm *m, const json_t *job)
         s += n + (s[n] == ',');
     }
     return UINT32_MAX;
-}
-
-/* ---- the table ---- */
-
-struct stk_slurm_import *stk_slurm_import_find(const struct stk_slurm *m, json_int_t slurm)
-{
-    uint32_t at =
-        slurm > 0 && slurm < UINT32_MAX ? stk_map_get(&m->import_at, (uint32_t)slurm) : UINT32_MAX;
-
-    return at == UINT32_MAX ? NULL : &m->imports[at];
-}
-
-static void drop(struct stk_slurm *m, struct stk_slurm_import *i)
-{
-    struct stk_slurm_import *last = &m->imports[--m->n_imports];
-
-    stk_map_remove(&m->import_at, i->slurm);
-    json_decref(i->job);
-    free(i->tasks);
-    if (last == i)
-        return;
-    *i = *last;
-    stk_map_put(&m->import_at, i->slurm, (uint32_t)(i - m->imports));
-}
-
-/* NULL: no memory. */
-static struct stk_slurm_import *add(struct stk_slurm *m, const json_t *job)
-{
-    uint32_t slurm = (uint32_t)whole(job, "job");
-    struct stk_slurm_import *i = stk_slurm_import_find(m, slurm);
-
-    if (i && i->submitted != whole(job, "submitted") && i->step != STK_I_OURS) {
-        drop(m, i); /* Slurm has used the number again */
-        i = NULL;
-    }
-    if (i)
-        return i;
-    if (stk_mem_grow(&m->mem, &m->imports, &m->cap_imports, m->n_imports + 1, sizeof(*i)) < 0 ||
-        stk_map_reserve(&m->import_at, &m->mem, m->n_imports + 1) < 0)
-        return NULL;
-    i = &m->imports[m->n_imports];
-    *i = (struct stk_slurm_import){.slurm = slurm, .submitted = whole(job, "submitted")};
-    stk_map_put(&m->import_at, slurm, m->n_imports++);
-    return i;
-}
-
-static void keep_record(struct stk_slurm_import *i, json_t *job)
-{
-    json_t *old = i->job;
-
-    i->job = json_incref(job);
-    json_decref(old);
-}
-
-void stk_slurm_import_free(struct stk_slurm *m)
-{
-    while (m->n_imports > 0)
-        drop(m, &m->imports[m->n_imports - 1]);
-    stk_mem_drop(&m->mem, &m->imports, &m->cap_imports, sizeof(*m->imports));
-    stk_mem_drop(&m->mem, &m->missing, &m->cap_missing, sizeof(*m->missing));
-    stk_map_done(&m->import_at, &m->mem);
-}
-
-/* ---- whose a record is ---- */
-
-/* Our mark on it, or what it would be. False: it is not ours. */
-bool stk_slurm_import_mark_of(const struct stk_slurm *m, const json_t *job,
-                              struct stk_slurm_mark *ret)
-{
-    const struct stk_slurm_import *i = stk_slurm_import_find(m, whole(job, "job"));
-
-    if (stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, ret))
-        return true;
-    if (!i || i->step != STK_I_OURS || i->submitted != whole(job, "submitted"))
-        i = stk_slurm_import_find(m, whole(job, "array_job"));
-    if (!i || i->step != STK_I_OURS || i->submitted != whole(job, "submitted"))
-        return false;
-    *ret = (struct stk_slurm_mark){.first = i->first};
-    if (i->tasks)
-        (void)snprintf(ret->tasks, sizeof(ret->tasks), "%s", i->tasks);
-    return true;
-}
-
-/* Our number of one element. 0: it is not ours. */
-static stk_job_number number_of(const struct stk_slurm_mark *mk, const json_t *job)
-{
-    uint32_t rank = 0;
-
-    if (mk->tasks[0] && !json_is_integer(json_object_get(job, "array_task")))
-        return 0; /* what is left of an array of which all elements have gone */
-    if (mk->tasks[0])
-        rank = stk_slurm_task_rank(mk->tasks, (uint32_t)whole(job, "array_task"));
-    return rank == UINT32_MAX ? 0 : mk->first + rank;
-}
-
-/* ---- numbers of a record ---- */
-
-static int add_number(void *ctx, uint32_t task)
-{
-    struct stk_slurm_numbers *l = ctx;
-    uint32_t rank = stk_slurm_task_rank(l->mark->tasks, task);
-
-    if (rank != UINT32_MAX && l->n < l->cap)
-        l->list[l->n++] = l->mark->first + rank;
-    return 0;
-}
-
-/* Of all the elements in it. The list is the caller's to free; n 0: none, or no memory. */
-struct stk_slurm_numbers stk_slurm_import_numbers(const struct stk_slurm_mark *mk,
-                                                  const json_t *job)
-{
-    struct stk_slurm_numbers l = {.mark = mk, .cap = 1};
-
-    if (stk_slurm_import_several(job))
-        l.cap = stk_slurm_task_count(text(job, "array_tasks"));
-    l.cap = l.cap <= STK_SLURM_MAX_ELEMENTS ? l.cap : 0;
-    l.list = malloc(((size_t)l.cap + 1) * sizeof(*l.list));
-    if (!l.list)
-        return l;
-    if (stk_slurm_import_several(job))
-        (void)stk_slurm_tasks(text(job, "array_tasks"), l.cap, add_number, &l);
-    else if (number_of(mk, job))
-        l.list[l.n++] = number_of(mk, job);
-    return l;
 }
 
 static void gone(struct stk_slurm *m, const struct stk_slurm_mark *mk, const json_t *job,
@@ -493,11 +363,11 @@ static void waits(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_sl
 static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
                          const struct stk_slurm_mark *mk)
 {
-    struct stk_slurm_import *i = add(m, job);
+    struct stk_slurm_import *i = stk_slurm_import_add(m, job);
 
     if (!i)
         return;
-    keep_record(i, job);
+    stk_slurm_import_keep(i, job);
     i->round = m->round;
     if (!ours) {
         if (i->step == STK_I_OURS)
@@ -510,7 +380,7 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
     i->submitted = whole(job, "submitted");
     if (mk->tasks[0] && !i->tasks)
         i->tasks = strdup(mk->tasks);
-    if (stk_slurm_import_several(job) || !stk_slurm_find(m, number_of(mk, job)))
+    if (stk_slurm_import_several(job) || !stk_slurm_find(m, stk_slurm_import_number(mk, job)))
         waits(m, i, *mk);
 }
 
@@ -540,7 +410,7 @@ bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret
     if (!m->cfg.bring ||
         (!ours && (partition_of(m, job) == UINT32_MAX || *text(job, "reservation"))))
         return false;
-    *ret_number = ours && !stk_slurm_import_several(job) ? number_of(&mk, job) : 0;
+    *ret_number = ours && !stk_slurm_import_several(job) ? stk_slurm_import_number(&mk, job) : 0;
     if (i)
         stk_slurm_import_compare(m, i, job);
     if (pending(job)) {
@@ -572,7 +442,7 @@ void stk_slurm_import_forget(struct stk_slurm *m, uint32_t slurm)
     if (i->job && m->open && stk_slurm_import_mark_of(m, i->job, &mk))
         gone(m, &mk, i->job, "is gone from Slurm");
     if (i->step != STK_I_ASKED)
-        drop(m, i);
+        stk_slurm_import_drop(m, i);
     else if (i->job) { /* the answer is waited for */
         json_decref(i->job);
         i->job = NULL;

@@ -17,6 +17,12 @@ struct stk_slurm_numbers {
 
 /* The record by Slurm's number; NULL: there is none. */
 struct stk_slurm_import *stk_slurm_import_find(const struct stk_slurm *m, json_int_t slurm);
+/* ... or a new one; one under a number that Slurm has used again is dropped. NULL: no memory. */
+struct stk_slurm_import *stk_slurm_import_add(struct stk_slurm *m, const json_t *job);
+void stk_slurm_import_drop(struct stk_slurm *m, struct stk_slurm_import *i);
+void stk_slurm_import_keep(struct stk_slurm_import *i, json_t *job); /* what is told of it; NULL */
+/* Our number of one element. 0: it is not ours. */
+stk_job_number stk_slurm_import_number(const struct stk_slurm_mark *mk, const json_t *job);
 /* Several elements of an array in one record. */
 bool stk_slurm_import_several(const json_t *job);
 /* Our mark on a record, or what it would be. False: it is not ours. */
