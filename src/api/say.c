@@ -145,6 +145,27 @@ static bool lacks_part(const struct stk_say *s)
            (s->why.code == STK_WHY_GPUS || s->why.code == STK_WHY_FRAGMENTS);
 }
 
+/* Whole GPUs are short: everywhere, together, or on the nodes that it may use. */
+static void say_gpus(const struct stk_reason *w, const char *off, const char *outlook, char *buf,
+                     size_t size)
+{
+    if (w->code == STK_WHY_GPUS)
+        (void)snprintf(buf, size, "needs %" PRIu64 " GPU%s and %" PRIu64 " %s free%s%s", w->need,
+                       plural(w->need), w->have, w->have == 1 ? "is" : "are", off, outlook);
+    else if (w->code == STK_WHY_NODES)
+        (void)snprintf(buf, size,
+                       "needs %" PRIu64 " GPU%s, and on the %u node%s it may use %" PRIu64
+                       " %s free%s",
+                       w->need, plural(w->need), w->nodes, plural(w->nodes), w->have,
+                       w->have == 1 ? "is" : "are", outlook);
+    else
+        (void)snprintf(buf, size,
+                       "finds enough GPUs free, but not together: at most %" PRIu64
+                       " on one node, and %" PRIu64 " %s needed there%s",
+                       w->have, w->have + w->missing, w->have + w->missing == 1 ? "is" : "are",
+                       outlook);
+}
+
 static void say_room(const struct stk_say *s, char *buf, size_t size)
 {
     const struct stk_reason *w = &s->why;
@@ -157,21 +178,8 @@ static void say_room(const struct stk_say *s, char *buf, size_t size)
                        s->off ? ")" : "");
     if (lacks_part(s))
         say_part(s, (const char *[]){off, outlook}, buf, size);
-    else if (w->code == STK_WHY_GPUS)
-        (void)snprintf(buf, size, "needs %" PRIu64 " GPU%s and %" PRIu64 " %s free%s%s", w->need,
-                       plural(w->need), w->have, w->have == 1 ? "is" : "are", off, outlook);
-    else if (w->code == STK_WHY_NODES)
-        (void)snprintf(buf, size,
-                       "needs %" PRIu64 " GPU%s, and on the %u node%s it may use %" PRIu64
-                       " %s free%s",
-                       w->need, plural(w->need), w->nodes, plural(w->nodes), w->have,
-                       w->have == 1 ? "is" : "are", outlook);
-    else if (w->code == STK_WHY_FRAGMENTS)
-        (void)snprintf(buf, size,
-                       "finds enough GPUs free, but not together: at most %" PRIu64
-                       " on one node, and %" PRIu64 " %s needed there%s",
-                       w->have, w->have + w->missing, w->have + w->missing == 1 ? "is" : "are",
-                       outlook);
+    else if (w->code == STK_WHY_GPUS || w->code == STK_WHY_NODES || w->code == STK_WHY_FRAGMENTS)
+        say_gpus(w, off, outlook, buf, size);
     else if (w->code == STK_WHY_RESOURCE)
         (void)snprintf(buf, size, "needs %" PRIu64 " of %s and %" PRIu64 " %s free%s%s", w->need,
                        s->resource ? s->resource : "a resource", w->have,

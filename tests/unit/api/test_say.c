@@ -30,6 +30,8 @@ static void missing_gpus_are_counted(void **state)
                            .tasks = 1,
                            .now = NOW},
          "needs 4 GPUs and 2 are free", "");
+    says(&(struct stk_say){.why = {STK_WHY_NODES, .need = 4, .have = 1, .missing = 3, .nodes = 2}},
+         "needs 4 GPUs, and on the 2 nodes it may use 1 is free", "");
     says(&(struct stk_say){.why = {STK_WHY_GPUS, .need = 1, .have = 0, .missing = 1, .off = 3},
                            .tasks = 1,
                            .now = NOW,
