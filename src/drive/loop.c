@@ -146,6 +146,8 @@ static int drain(struct stk_loop *l, stk_time now, struct stk_err *err)
 
         if (rc < 0 && !(rc == -ESTALE && l->cfg.watch->commit))
             return rc; /* live, late news about an older lease is no reason to stop */
+        if (rc < 0 && l->inbox[i].type == STK_EV_SWAPPED && l->cfg.engine->ops->refused)
+            l->cfg.engine->ops->refused(l->cfg.engine, &l->inbox[i]);
     }
     l->n_inbox = 0;
     return l->failed ? stk_err_set(err, l->failed, "out of memory for events") : 0;

@@ -71,6 +71,8 @@ struct stk_engine_ops {
                  struct stk_err *err);
     /* Optional: the job's EXITED is durable; what was kept for it may go. */
     void (*settle)(struct stk_engine *e, stk_job_number number, stk_lease_id lease);
+    /* Optional: a SWAPPED of its was late news (-ESTALE): the books are as they were. */
+    void (*refused)(struct stk_engine *e, const struct stk_event *ev);
     /* Emits what has happened up to now. */
     void (*pump)(struct stk_engine *e, stk_time now);
     /* Virtual time only: when something will happen by itself; STK_NEVER_TIME: not. */

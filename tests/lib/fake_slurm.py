@@ -49,6 +49,7 @@ class FakeSlurm:
         self.server.bind(str(self.short / "s"))
         self.server.listen(4)
         self.asked, self.pipe = queue.Queue(), None
+        self.there = []  # jobs that a daemon finds
         threading.Thread(target=self._serve, daemon=True).start()
         self.daemon = Daemon(folder, gpus=None, config="engine: slurm\nslurm: {partitions: [main]}\n" + config, args=["--paranoid"],
                              env={"FAKE_SLURM": str(self.short / "s")})
@@ -75,7 +76,7 @@ class FakeSlurm:
             self.say(op="hello", major=22, minor=5, micro=8, remembers_s=300, accounts=False)
             self.say(op="partitions", partitions=[{"name": "main", "up": True, "default": True, "nodes": self.names, "max_time_s": None, "default_time_s": None}])
             self.nodes(all_of_them=True)
-            self.say(op="jobs", all=True, last=True, jobs=[], gone=[])
+            self.say(op="jobs", all=True, last=True, jobs=self.there, gone=[])
 
     def _read(self, pipe):
         for line in pipe.makefile():
@@ -100,9 +101,12 @@ class FakeSlurm:
     def answer(self, ask, ok=True, **more):
         self.say(op="answer", id=ask["id"], ok=ok, **more)
 
-    def job(self, number, comment, state="running", pieces=None, **more):
+    def describe(self, number, comment, state="running", pieces=None, **more):
         """What Slurm says of a job: its state, and the GPUs it has of each node."""
         where = [{"node": n, "gpus": gpus(len(i), i)} for n, i in (pieces or {}).items()]
-        job = {"job": number, "state": state, "comment": comment, "admin_comment": comment, "completing": False, "held": False, "reason": "", "pieces": where,
-               "submitted": 1, "started": int(state != "pending"), "ended": 0, "exit_code": 0, "signal": 0, "restarts": 0, "uid": 0, "partition": "main", **more}
-        self.say(op="jobs", all=False, last=True, jobs=[job], gone=[])
+        return {"job": number, "state": state, "comment": comment, "admin_comment": comment, "completing": False, "held": False, "reason": "", "pieces": where,
+                "submitted": 1, "started": int(state != "pending"), "ended": 0, "exit_code": 0, "signal": 0, "restarts": 0, "uid": 0, "partition": "main", **more}
+
+    def job(self, number, comment, all_of_them=False, **more):
+        """Says it; 'all_of_them': Slurm is back, and has no others."""
+        self.say(op="jobs", all=all_of_them, last=True, jobs=[self.describe(number, comment, **more)], gone=[])

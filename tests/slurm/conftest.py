@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Says at the end how much was tried in random runs."""
 import pytest
-from test_random import COUNTS
+from slurm_random import COUNTS
 
 
 def pytest_sessionfinish(session):

@@ -169,3 +169,15 @@ def test_lines_that_are_wrong_are_answered(helper):
 def test_help():
     p = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True)
     assert "usage: stoker-libslurm" in p.stdout
+
+
+def test_a_slurmctld_that_was_restarted_unseen_is_told_anew(helper, cluster):
+    """What it says to run may not: it was killed and was back before anybody asked it anything."""
+    helper.process.send_signal(signal.SIGSTOP)
+    cluster.stop_controller()
+    cluster.start_controller()
+    cluster.wait_controller()
+    helper.process.send_signal(signal.SIGCONT)
+    helper.until(lambda: helper.all == 2)
+    helper.until(lambda: all(n["state"] == "up" for n in helper.nodes.values()))
+    assert helper.away is None

@@ -150,3 +150,37 @@ def test_gpus_that_slurm_has_lost_count_of_are_given_to_nobody(slurm):
     assert ask["nodes"] == "n2"
     slurm.nodes(names=["n1"])
     wait_for(lambda: [x["gpus_free"] for x in slurm.daemon.get("/v1/nodes")["nodes"]] == [8, 0], 90)
+
+
+def test_a_job_that_no_node_knows_is_put_back(slurm):
+    """slurmctld was killed, and thinks that a job runs which has ended."""
+    n = slurm.daemon.submit(gpus=2, **JOB)
+    ask = slurm.expect("submit")
+    runs(slurm, ask, 7, {ask["nodes"]: [0, 1]})
+    slurm.daemon.until(n, "running")
+    slurm.job(7, ask["comment"], pieces={ask["nodes"]: [0, 1]}, all_of_them=True)
+    slurm.answer(slurm.expect("left"), nodes=[], steps=[ask["nodes"]])  # its end is about to be told
+    for _ in range(2):
+        slurm.answer(slurm.expect("left"), nodes=[], steps=[])
+    slurm.answer(slurm.expect("requeue"))
+    slurm.job(7, ask["comment"], state="pending", held=True, nodes_wanted=1, tasks=1, tres_per_node="gres:gpu:2", restarts=1)
+    again = slurm.expect("start")
+    slurm.answer(again)
+    slurm.job(7, again["comment"], pieces={again["nodes"]: [0, 1]}, restarts=1)
+    ends(slurm, n, again, 7)
+
+
+def test_a_daemon_that_comes_back_takes_over_the_gpus_that_slurm_chose(slurm):
+    """Each of two has the GPU that is the other's in the books."""
+    jobs = [slurm.daemon.submit(gpus=1, **JOB) for _ in range(2)]
+    asks = [slurm.expect("submit") for _ in range(2)]
+    slurm.answer(asks[0], job=7)
+    slurm.answer(asks[1], job=8)
+    before = [pieces(slurm, n) for n in jobs]
+    assert asks[0]["nodes"] == asks[1]["nodes"] and before[0] != before[1]
+    slurm.daemon.kill()
+    slurm.there = [slurm.describe(7, asks[0]["comment"], pieces=before[1]), slurm.describe(8, asks[1]["comment"], pieces=before[0])]
+    slurm.daemon.start()
+    wait_for(lambda: [pieces(slurm, n) for n in jobs] == before[::-1])
+    for n, ask, number in zip(jobs, asks, (7, 8)):
+        ends(slurm, n, ask, number)

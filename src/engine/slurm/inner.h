@@ -44,6 +44,8 @@ struct stk_slurm_job { /* that has a lease */
     int64_t verify_at;            /* ms: Slurm says that it runs; do its nodes? 0: not asked */
     bool doubted;                 /* its nodes did not know it */
     bool judged;                  /* where it runs was looked at */
+    uint32_t judged_again;        /* how often that was to be done anew */
+    int64_t judge_at;             /* ms: not before */
     bool told_left;               /* that its processes are left */
     int64_t limit_s, limit_at;    /* time limit, 0: none; ms: Slurm's record is looked at then */
     bool limit_tell, limit_asked; /* it is to be told to Slurm; it was, without an answer yet */
@@ -206,6 +208,7 @@ void stk_slurm_move(struct stk_slurm_job *j, enum stk_slurm_where where);
 void stk_slurm_verify_at(struct stk_slurm_job *j, int64_t ms);
 void stk_slurm_requeued(struct stk_slurm_job *j);
 void stk_slurm_limit_due(struct stk_slurm_job *j, bool due);
+void stk_slurm_judged(struct stk_slurm_job *j, bool judged);
 void stk_slurm_stopping(struct stk_slurm_job *j, const struct stk_stop *s);
 
 /* Takes in what is told of a job, in place of what was. NULL: no memory. */
@@ -326,6 +329,8 @@ uint64_t stk_slurm_indices(const json_t *gpus);
 /* The books have the GPUs that Slurm gave it. False: it runs on other nodes than were chosen, or
  * with another number of GPUs; or it has some that are another's in the books. */
 bool stk_slurm_take_over(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job);
+/* The books did not take that over: it is tried again a little later. */
+void stk_slurm_not_taken(struct stk_slurm *m, const struct stk_event *ev);
 /* GPUs that it is pinned to by type; 0: by number. */
 uint64_t stk_slurm_typed(const struct stk_slurm *m, const struct stk_slurm_job *j);
 /* It waits there, and Slurm would not start it where it is to: it is to be sent anew. */

@@ -223,7 +223,7 @@ static void judge(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *jo
 {
     if (j->judged || j->stopping || !stk_slurm_nodes_known(m, j))
         return;
-    j->judged = true;
+    stk_slurm_judged(j, true);
     if (!stk_slurm_take_over(m, j, job))
         misplaced(m, j);
 }

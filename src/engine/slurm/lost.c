@@ -161,6 +161,11 @@ static void on_verified(struct stk_slurm_job *j, const json_t *answer)
         return;
     if (json_array_size(json_object_get(answer, "nodes")) > 0)
         return;
+    if (json_array_size(json_object_get(answer, "steps")) > 0) { /* its end is still to be told */
+        j->doubted = false;
+        stk_slurm_verify_at(j, stk_slurm_ms() + VERIFY_MS);
+        return;
+    }
     if (!j->doubted) { /* it may just have ended */
         j->doubted = true;
         stk_slurm_verify_at(j, stk_slurm_ms() + VERIFY_MS);

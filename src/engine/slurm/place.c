@@ -11,6 +11,9 @@
 
 #include "engine/slurm/inner.h"
 
+#define AGAIN_MS 500
+#define MOST_AGAIN 20u
+
 /* Each type has one GPU, and they are a word and the numbers from 0 on; *ret_len is of the word. */
 static bool numbered(const json_t *gpus, size_t *ret_len)
 {
@@ -354,6 +357,59 @@ bool stk_slurm_take_over(struct stk_slurm *m, struct stk_slurm_job *j, const jso
         swap_all(m, j, &r[i]);
     free(r);
     return same;
+}
+
+/* What our jobs have of a node, from scratch. O(jobs with leases). */
+static void count_taken(struct stk_slurm *m, uint32_t node)
+{
+    uint64_t taken = 0;
+
+    for (uint32_t i = 0; i < m->n_jobs; i++) {
+        const struct stk_piece *p =
+            m->jobs[i]->where == STK_S_ENDED ? NULL : piece_on(m->jobs[i], node);
+
+        taken |= p ? p->mask : 0;
+    }
+    m->use[node].taken = taken;
+    stk_slurm_use_changed(m, node);
+}
+
+static struct stk_slurm_job *find_id(const struct stk_slurm *m, stk_job_id id)
+{
+    for (uint32_t i = 0; i < m->n_jobs; i++)
+        if (m->jobs[i]->id.i == id.i)
+            return m->jobs[i];
+    return NULL;
+}
+
+void stk_slurm_not_taken(struct stk_slurm *m, const struct stk_event *ev)
+{
+    struct stk_slurm_job *j = stk_slurm_find_lease(m, ev->lease), *with;
+    uint32_t from = ev->u.swap.node.i, to = ev->u.swap.to.i,
+             n = (uint32_t)__builtin_popcountll(ev->u.swap.had);
+    struct stk_piece *a = j ? piece_on(j, from) : NULL, *b = j ? piece_on(j, to) : NULL, *other;
+
+    if (!a || !b || j->where == STK_S_ENDED)
+        return;
+    with = find_id(m, ev->u.swap.with);
+    other = with ? piece_on(with, from) : NULL;
+    a->mask ^= ev->u.swap.had;
+    b->mask ^= ev->u.swap.has;
+    if (other)
+        other->mask ^= ev->u.swap.had | ev->u.swap.has;
+    if (a != b) {
+        uint32_t tasks = n / (b->gpus / (b->tasks ? b->tasks : 1));
+
+        a->gpus += n;
+        b->gpus -= n;
+        a->tasks += tasks;
+        b->tasks -= tasks;
+    }
+    count_taken(m, from);
+    count_taken(m, to);
+    j->judge_at = stk_slurm_ms() + AGAIN_MS;
+    if (j->where == STK_S_RUNNING && j->judged_again++ < MOST_AGAIN)
+        stk_slurm_judged(j, false);
 }
 
 bool stk_slurm_nodes_known(const struct stk_slurm *m, const struct stk_slurm_job *j)

@@ -73,6 +73,11 @@ static void settle(struct stk_engine *e, stk_job_number number, stk_lease_id lea
         stk_slurm_remove(m, j);
 }
 
+static void refused(struct stk_engine *e, const struct stk_event *ev)
+{
+    stk_slurm_not_taken((struct stk_slurm *)e, ev);
+}
+
 /* ---- time ---- */
 
 /* Jobs that are held in Slurm and that nobody waits for any more. */
@@ -92,6 +97,8 @@ static void tick_job(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now)
 {
     stk_slurm_verify_tick(m, j, now);
     stk_slurm_limit_tick(m, j, now);
+    if (j->where == STK_S_RUNNING && !j->judged && now >= j->judge_at)
+        stk_slurm_job_look(m, j);
     if (j->where == STK_S_LOST)
         stk_slurm_lost_tick(m, j);
     else if ((j->stopping || j->requeued) && (j->where == STK_S_SENT || j->where == STK_S_RUNNING))
@@ -159,7 +166,7 @@ static void adopt_one(struct stk_slurm *m, struct stk_slurm_job *j, const struct
         return;
     }
     j->slurm = seen->slurm;
-    j->judged = j->told_started;
+    stk_slurm_judged(j, j->told_started);
     j->sent_at = stk_slurm_ms();
     stk_slurm_move(j, j->told_started ? STK_S_RUNNING : STK_S_SENT);
     stk_slurm_job_look(m, j);
@@ -214,6 +221,7 @@ static const struct stk_engine_ops ops = {.name = "slurm",
                                           .update = stk_slurm_update,
                                           .adopt = adopt,
                                           .settle = settle,
+                                          .refused = refused,
                                           .pump = pump,
                                           .close = close_engine};
 

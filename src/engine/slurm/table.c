@@ -28,8 +28,8 @@ struct stk_slurm_job *stk_slurm_find_lease(const struct stk_slurm *m, stk_lease_
 static void sort_in(struct stk_slurm_job *j)
 {
     bool waits = j->where == STK_S_UNSENT || j->where == STK_S_SENT || j->where == STK_S_LOST;
-    bool timed = (waits || j->stopping || j->requeued || j->verify_at || j->limit_due) &&
-                 j->where != STK_S_ENDED;
+    bool soon = j->stopping || j->requeued || j->verify_at || j->limit_due || !j->judged;
+    bool timed = (waits || soon) && j->where != STK_S_ENDED;
     struct stk_slurm *m = j->m;
 
     if (timed == j->timed)
@@ -62,6 +62,12 @@ void stk_slurm_move(struct stk_slurm_job *j, enum stk_slurm_where where)
 void stk_slurm_verify_at(struct stk_slurm_job *j, int64_t ms)
 {
     j->verify_at = ms;
+    sort_in(j);
+}
+
+void stk_slurm_judged(struct stk_slurm_job *j, bool judged)
+{
+    j->judged = judged;
     sort_in(j);
 }
 

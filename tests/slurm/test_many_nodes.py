@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A random run (tests/lib/slurm_random.py) on 64 nodes of 8 GPUs."""
+import slurm
+from slurm_random import SEED, go
+from test_random import pytestmark  # noqa: F401  the same
+
+
+def test_64_nodes(tmp_path):
+    with slurm.Cluster(tmp_path / "slurm", nodes=64, gpus=8, extra="RequeueExitHold=86") as c:
+        go(SEED, c, tmp_path / "d")
