@@ -284,10 +284,10 @@ class Run:
         """Slurm does not know that this run has come to its end, after which there is another."""
         job, begin, at, until = end[1].split(".")[0], float(start[2]), float(end[2]), float(following[2])
         heard = [t for t in self.slurmctld.said("_job_complete:", job) if at - 0.01 < t < until]
-        begun = [t for t in self.slurmctld.said("(Allocate|Started)", job) if t < begin + 0.01]
-        if (begun and self.slurmctld.forgot(begun[-1])) or (heard and self.slurmctld.forgot(heard[0])):
+        begun = max((t for t in self.slurmctld.said("(Allocate|Started)", job) if t < begin + 0.01), default=begin)
+        if self.slurmctld.forgot(begun) or (heard and self.slurmctld.forgot(heard[0])):
             return True
-        failed = any(begin < b and (not heard or heard[0] > a) for a, b in self.failed)
+        failed = any(begun < b and (not heard or heard[0] > a) for a, b in self.failed)
         return failed or any(at - 0.01 < t < until for t in self.slurmctld.said("Requeuing", job))
 
     def check_one(self, name, may_not, record):
