@@ -303,28 +303,27 @@ static bool lay_out(struct stk_slurm *m, struct stk_slurm_job *j, const struct s
     }
 }
 
-/* Its pieces as Slurm has them, in the order of ours; false: they are on other nodes. */
+/* Its pieces as Slurm has them; false: they are on other nodes. */
 static bool read_real(const struct stk_slurm *m, const struct stk_slurm_job *j, const json_t *job,
                       struct stk_slurm_real *ret)
 {
     const json_t *pieces = json_object_get(job, "pieces"), *o;
     size_t i;
 
-    if (json_array_size(pieces) != j->n_pieces)
-        return false;
+    for (uint32_t k = 0; k < j->n_pieces; k++)
+        ret[k].piece = &j->pieces[k];
     json_array_foreach(pieces, i, o)
     {
         const json_t *gpus = json_object_get(o, "gpus");
+        const struct stk_piece *p =
+            piece_on(j, stk_slurm_find_node(m, json_string_value(json_object_get(o, "node"))));
 
-        ret[i] = (struct stk_slurm_real){
-            .piece =
-                piece_on(j, stk_slurm_find_node(m, json_string_value(json_object_get(o, "node")))),
-            .gpus = stk_slurm_count_gpus(gpus, NULL),
-            .mask = stk_slurm_indices(gpus)};
-        if (!ret[i].piece)
+        if (!p)
             return false;
+        ret[p - j->pieces].gpus = stk_slurm_count_gpus(gpus, NULL);
+        ret[p - j->pieces].mask = stk_slurm_indices(gpus);
     }
-    return true;
+    return json_array_size(pieces) == j->n_pieces;
 }
 
 static void swap_all(struct stk_slurm *m, struct stk_slurm_job *j, const struct stk_slurm_real *r)
@@ -347,7 +346,7 @@ bool stk_slurm_take_over(struct stk_slurm *m, struct stk_slurm_job *j, const jso
 
     for (uint32_t i = 0; same && i < j->n_pieces; i++) {
         has += r[i].gpus;
-        had += r[i].piece->gpus;
+        had += j->pieces[i].gpus;
     }
     if (same && has == had)
         same = lay_out(m, j, r, j->n_pieces);
