@@ -184,3 +184,40 @@ def test_a_daemon_that_comes_back_takes_over_the_gpus_that_slurm_chose(slurm):
     wait_for(lambda: [pieces(slurm, n) for n in jobs] == before[::-1])
     for n, ask, number in zip(jobs, asks, (7, 8)):
         ends(slurm, n, ask, number)
+
+
+def put_back(slurm):
+    """A job that was sent and is held again, before it ran; its number, and the request."""
+    n = slurm.daemon.submit(gpus=8, **JOB)
+    ask = slurm.expect("submit")
+    slurm.answer(ask, job=7)
+    slurm.job(7, ask["comment"], state="pending", nodes_wanted=1, tasks=1, tres_per_node="gres:gpu:8")
+    slurm.nodes("drain")
+    slurm.answer(slurm.expect("update"))
+    slurm.job(7, ask["comment"], state="pending", held=True, nodes_wanted=1, tasks=1, tres_per_node="gres:gpu:8")
+    slurm.answer(slurm.expect("left"), nodes=[], steps=[])
+    slurm.daemon.until(n, "waiting")
+    return n, ask
+
+
+def test_a_slurmctld_that_forgot_a_hold_is_told_again(slurm):
+    n, ask = put_back(slurm)
+    waits = {"state": "pending", "nodes_wanted": 1, "tasks": 1, "tres_per_node": "gres:gpu:8"}
+    slurm.job(7, ask["comment"], all_of_them=True, **waits)
+    hold = slurm.expect("update")
+    assert hold["job"] == 7 and hold["hold"]
+    slurm.nodes()
+    slurm.answer(slurm.expect("update"))  # it is not sent anew meanwhile
+    slurm.job(7, ask["comment"], held=True, **waits)
+    again = slurm.expect("start")
+    slurm.answer(again)
+    slurm.job(7, again["comment"], pieces={again["nodes"]: list(range(8))})
+    ends(slurm, n, again, 7)
+
+
+def test_one_that_ran_meanwhile_is_not_run_again(slurm):
+    n, ask = put_back(slurm)
+    slurm.job(7, ask["comment"], state="completed", all_of_them=True)
+    slurm.nodes()
+    assert slurm.daemon.wait(n)["cause"] == "completed"
+    assert not any(a["op"] in ("submit", "start") for a in list(slurm.asked.queue))

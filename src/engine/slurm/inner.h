@@ -257,6 +257,9 @@ json_t *stk_slurm_comment(const struct stk_slurm *m, const struct stk_slurm_job 
 /* By what Slurm's calls know a job, a new reference: its number, or of an element "12_3", since by
  * its number not all of them do. */
 json_t *stk_slurm_id(const json_t *job);
+/* An earlier start of it is not over for Slurm, which forgot that it was put back: it is now, or,
+ * if it has run to its end meanwhile, that is its end. */
+bool stk_slurm_still_there(struct stk_slurm *m, struct stk_slurm_job *j);
 /* In Slurm's queue, held: it was stopped to make room. NULL: it is not. */
 const json_t *stk_slurm_waits_there(const struct stk_slurm *m, stk_job_number number);
 

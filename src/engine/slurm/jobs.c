@@ -318,18 +318,58 @@ static void theirs_news(struct stk_slurm *m, json_t *job, uint32_t slurm)
         stk_slurm_unsee(m, s);
 }
 
-/* It runs in Slurm and has no lease that says so: somebody released it, or its end crossed its
- * start. It is put back, or ended when nobody waits for it. */
+/* Held, in Slurm's queue. */
+static void put_away(struct stk_slurm *m, const struct stk_slurm_seen *s)
+{
+    json_t *o =
+        is(s->job, "running")
+            ? json_pack("{s:s,s:o}", "op", "requeue", "job", stk_slurm_id(s->job))
+            : json_pack("{s:s,s:o,s:b}", "op", "update", "job", stk_slurm_id(s->job), "hold", 1);
+
+    (void)stk_slurm_ask(m, o, NULL, NULL);
+}
+
+bool stk_slurm_still_there(struct stk_slurm *m, struct stk_slurm_job *j)
+{
+    const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
+    bool waits = s && is(s->job, "pending"), runs = s && is(s->job, "running"), late;
+
+    if (!s || j->imported || stk_slurm_lease_of(m, s->job) == j->lease)
+        return false;
+    if (is(s->job, "completed")) {
+        stk_slurm_log(m, true,
+                      "job %u has run to its end in Slurm (its job %u), which had forgotten that "
+                      "it was put back",
+                      j->number, s->slurm);
+        ended(m, j, s->job, STK_CAUSE_OK);
+        return true;
+    }
+    if (!runs && !(waits && !json_is_true(json_object_get(s->job, "held"))) &&
+        !json_is_true(json_object_get(s->job, "completing")))
+        return false;
+    late = stk_slurm_ms() >= j->again_at;
+    if (late && (runs || waits)) {
+        j->again_at = stk_slurm_ms() + NEW_MS;
+        put_away(m, s);
+    }
+    return true;
+}
+
+/* It runs in Slurm, or may start any moment, and has no lease that says so: somebody released it,
+ * its end crossed its start, or a slurmctld that was killed forgot that it was put back. It is, or
+ * is ended when nobody waits for it. */
 static void stray(struct stk_slurm *m, const struct stk_slurm_seen *s)
 {
+    if (m->adopted && is(s->job, "pending") && stk_slurm_number(m, s->job) &&
+        !json_is_true(json_object_get(s->job, "held")))
+        put_away(m, s);
     if (!m->adopted || !is(s->job, "running"))
         return;
     stk_slurm_log(m, true, "job %u runs in Slurm (its job %u) though it was not started; it is %s",
                   s->number, s->slurm,
                   m->cfg.lives && m->cfg.lives(m->cfg.ctx, s->number) ? "put back" : "ended");
     if (m->cfg.lives && m->cfg.lives(m->cfg.ctx, s->number))
-        (void)stk_slurm_ask(m, json_pack("{s:s,s:I}", "op", "requeue", "job", (json_int_t)s->slurm),
-                            NULL, NULL);
+        put_away(m, s);
     else
         stk_slurm_ask_cancel(m, s->job);
 }

@@ -187,7 +187,7 @@ void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
     const json_t *there;
     struct stk_err err = {""};
 
-    if (!m->running || m->away || stk_slurm_ms() < j->not_before)
+    if (!m->running || m->away || stk_slurm_ms() < j->not_before || stk_slurm_still_there(m, j))
         return;
     there = stk_slurm_there(m, j, &id);
     if (j->imported && stk_slurm_import_stays(m, j, there)) {
