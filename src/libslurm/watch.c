@@ -302,7 +302,8 @@ static int look_around(struct stk_slurm_watch *w)
         books = rc < 0 ? rc : stk_slurm_look_reservations(&w->books_at);
         w->parts_due = now + CALM_MS;
     }
-    if (rc > 0) { /* slurmctld may have been restarted so quickly that it was not missed: it calls */
+    if (rc >
+        0) { /* slurmctld may have been restarted so quickly that it was not missed: it calls */
         w->jobs_at = w->jobs_due = 0; /* what it has lost unchanged, and its jobs may not run */
         stk_slurm_told_clear(w->told);
     }
