@@ -241,7 +241,8 @@ def test_other_tables_after_a_crash_and_by_a_reload(teams):
 
 def test_a_machine_without_tenants_says_so(tmp_path):
     with Daemon(tmp_path, gpus=1) as d:
-        assert d.get("/v1/tenants") == {"tenants": [], "lending": [], "lending_cut": False, "price": {"currency": "", "gpu_hour": None, "kwh": None}}
+        assert d.get("/v1/tenants") == {"tenants": [], "lending": [], "lending_cut": False, "price": {"currency": "", "gpu_hour": None, "kwh": None},
+                                         "slurm": None}
         assert "there are no tenants here" in stoker(d, "tenants")
         assert [q["name"] for q in d.get("/v1/quota")["queues"]] == ["standard", "express", "batch", "preemptible", "reserved"]
         assert "there are no tenants here" in refused(d, tenant="vision")
