@@ -233,3 +233,68 @@ int stk_slurm_gpus(const char *list, struct stk_slurm_gres *ret, uint32_t max)
     }
     return (int)n;
 }
+
+/* ---- what a script asks for ---- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* What follows "--signal=" or "--signal " in the rest of a line, up to a blank. */
+static bool signal_of(const char *s, const char *end, char *buf, size_t size)
+{
+    static const char flag[] = "--signal";
+    const size_t len = sizeof(flag) - 1;
+    bool found = false;
+
+    while (s < end) {
+        const char *word = s;
+        size_t n = 0;
+
+        while (s < end && !is_blank(*s))
+            s++;
+        if ((size_t)(s - word) >= len && strncmp(word, flag, len) == 0) {
+            if ((size_t)(s - word) > len && word[len] == '=')
+                word += len + 1;
+            else if ((size_t)(s - word) > len)
+                word = s; /* another one that begins so */
+            else
+                for (word = s; word < end && is_blank(*word);)
+                    word++;
+            while (word + n < end && !is_blank(word[n]))
+                n++;
+            s = word + n > s ? word + n : s;
+            if (n > 0 && n < size) {
+                memcpy(buf, word, n);
+                buf[n] = '\0';
+                found = true;
+            }
+        }
+        while (s < end && is_blank(*s))
+            s++;
+    }
+    return found;
+}
+
+/* Slurm reads up to the first line that is a command. */
+bool stk_slurm_script_signal(const char *script, char *buf, size_t size)
+{
+    static const char word[] = "#SBATCH";
+    bool found = false;
+
+    while (*script) {
+        const char *end = script + strcspn(script, "\r\n"), *s = script;
+
+        while (s < end && is_blank(*s))
+            s++;
+        if (s < end && *s != '#')
+            break;
+        if (s == script && (size_t)(end - s) >= sizeof(word) - 1 &&
+            strncmp(s, word, sizeof(word) - 1) == 0)
+            found |= signal_of(s + sizeof(word) - 1 + strspn(s + sizeof(word) - 1, " \t"), end, buf,
+                               size);
+        script = end + (*end != '\0');
+    }
+    return found;
+}

@@ -29,4 +29,8 @@ struct stk_slurm_gres {
  * which are written; -EINVAL. NULL and "(null)" are empty lists. */
 int stk_slurm_gpus(const char *list, struct stk_slurm_gres *ret, uint32_t max);
 
+/* "B:USR1@60": what the #SBATCH lines of a script have for --signal; of several the last counts.
+ * False: nothing, or nothing that could be one. */
+bool stk_slurm_script_signal(const char *script, char *buf, size_t size);
+
 #endif

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "libslurm/helper.h"
+#include "libslurm/names.h"
 
 #define MAX_ENV 65536u
 #define FIRST 0xfffffff0u /* priority: before whatever waits in Slurm for other partitions */
@@ -310,6 +311,23 @@ static json_t *requeue(json_t *o)
                : answer(slurm_requeue((uint32_t)number(o, "job"), JOB_REQUEUE_HOLD | JOB_RUNNING));
 }
 
+/* What Slurm does not tell of a job is in its script, where it is there. */
+static json_t *script(json_t *o)
+{
+    char *text = NULL, found[64] = "";
+    size_t size = 0;
+    FILE *f = number(o, "job") >= 0 ? open_memstream(&text, &size) : NULL;
+    json_t *out;
+
+    if (!f)
+        return refuse("script needs job", 0);
+    out = answer(slurm_job_batch_script(f, (uint32_t)number(o, "job")));
+    if (fclose(f) == 0 && text && stk_slurm_script_signal(text, found, sizeof(found)))
+        (void)json_object_set_new(out, "signal", stk_slurm_text(found));
+    free(text);
+    return out;
+}
+
 json_t *stk_slurm_work(json_t *request)
 {
     static const struct {
@@ -319,13 +337,14 @@ json_t *stk_slurm_work(json_t *request)
                  {"update", update},       {"cancel", cancel},
                  {"signal", send_signal},  {"requeue", requeue},
                  {"release", release},     {"left", stk_slurm_left},
-                 {"past", stk_slurm_past}, {"groups", stk_slurm_show_groups}};
+                 {"past", stk_slurm_past}, {"groups", stk_slurm_show_groups},
+                 {"script", script}};
     const char *op = json_string_value(json_object_get(request, "op"));
 
     for (size_t i = 0; op && i < sizeof(works) / sizeof(*works); i++)
         if (strcmp(works[i].op, op) == 0)
             return works[i].work(request);
     return refuse("there are: submit, start, release, update, cancel, signal, requeue, left, past, "
-                  "groups, every",
+                  "groups, script, every",
                   0);
 }

@@ -176,8 +176,10 @@ static json_t *wish_of(const struct stk_slurm *m, const json_t *job, struct stk_
         json_decref(wish);
         return NULL;
     }
-    if (wish)
+    if (wish) {
         (void)json_object_set_new(wish, "pool", json_string(m->names[row]));
+        stk_slurm_import_signal(stk_slurm_import_find(m, whole(job, "job")), wish);
+    }
     return wish;
 }
 
@@ -223,11 +225,15 @@ static void consider(struct stk_slurm *m, struct stk_slurm_import *i)
     if (!yes(i->job, "held")) {
         char words[64];
 
+        i->bare = true;
         stk_slurm_claim_write(&c, NULL, words, sizeof(words));
         if (may_tell(m, i))
             comment(m, i->job, words, true, 0);
         return;
     }
+    i->bare |= !claimed;
+    if (!stk_slurm_import_script(m, i))
+        return;
     wish = wish_of(m, i->job, &err);
     if (!wish || !keep_tasks(i)) {
         json_decref(wish);

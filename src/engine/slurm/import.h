@@ -68,4 +68,9 @@ void stk_slurm_import_holds(struct stk_slurm *m, const json_t *job, const struct
                             const char *reason);
 void stk_slurm_import_free(struct stk_slurm *m);
 
+/* import_script.c: whether all is known that it asks for; if not, it is looked at again when it is.
+ */
+bool stk_slurm_import_script(struct stk_slurm *m, struct stk_slurm_import *i);
+void stk_slurm_import_signal(const struct stk_slurm_import *i, json_t *wish);
+
 #endif

@@ -71,7 +71,10 @@ struct stk_slurm_import { /* a record of such jobs: one, or elements of an array
     bool again;            /* Slurm is to be told something, later */
     uint64_t digest;       /* of what it asks for, as it was told */
     char *tasks;           /* elements when it was taken in; NULL: it is no array */
-    json_t *job;           /* the record, while it waits; else NULL */
+    bool bare;             /* no plugin has held it: what its script says is asked for */
+    bool script_asked, script_known;
+    char signal[64]; /* its script's --signal; "": none */
+    json_t *job;     /* the record, while it waits; else NULL */
 };
 
 struct stk_slurm_seen { /* a job that Slurm has: ours, or another's that uses GPUs */
@@ -97,13 +100,16 @@ struct stk_slurm_use {  /* of a node's GPUs */
 };
 
 typedef void (*stk_slurm_answer_fn)(struct stk_slurm_job *j, const json_t *answer);
+typedef void (*stk_slurm_heard_fn)(struct stk_slurm *m, uint32_t slurm, const json_t *answer);
 
 struct stk_slurm_ask { /* a request without an answer yet */
     uint32_t id;
     stk_job_number number; /* 0: of no job */
     stk_lease_id lease;
     stk_slurm_answer_fn fn;
-    bool later; /* it is one of those that could wait */
+    bool later;     /* it is one of those that could wait */
+    uint32_t slurm; /* number there, of one that is not ours yet */
+    stk_slurm_heard_fn heard;
 };
 
 struct stk_slurm_later {
@@ -184,6 +190,9 @@ int stk_slurm_ask(struct stk_slurm *m, json_t *take_request, const struct stk_sl
 /* The same, whatever waits about the same job; 'later': see later.c. */
 int stk_slurm_ask_now(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
                       stk_slurm_answer_fn fn, bool later);
+/* About a job that is not ours yet. */
+int stk_slurm_ask_of(struct stk_slurm *m, json_t *take_request, uint32_t slurm,
+                     stk_slurm_heard_fn heard);
 void stk_slurm_ask_cancel(struct stk_slurm *m, const json_t *job); /* of a job as told */
 /* Jobs that were made anew and of which a start is still to be answered are in STK_S_ASKED. */
 void stk_slurm_asked_again(struct stk_slurm *m);

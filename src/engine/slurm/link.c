@@ -29,6 +29,8 @@ static void answered(struct stk_slurm *m, const struct stk_slurm_ask *a, const j
 
     if (a->fn && j && j->lease == a->lease)
         a->fn(j, answer);
+    if (a->heard)
+        a->heard(m, a->slurm, answer);
 }
 
 /* Answers come in the order of the requests. */
@@ -303,6 +305,18 @@ int stk_slurm_ask_now(struct stk_slurm *m, json_t *take_request, const struct st
         return -EAGAIN;
     }
     return 0;
+}
+
+int stk_slurm_ask_of(struct stk_slurm *m, json_t *take_request, uint32_t slurm,
+                     stk_slurm_heard_fn heard)
+{
+    int rc = stk_slurm_ask(m, take_request, NULL, NULL);
+
+    if (rc == 0) {
+        m->asks[m->n_asks - 1].slurm = slurm;
+        m->asks[m->n_asks - 1].heard = heard;
+    }
+    return rc;
 }
 
 void stk_slurm_ask_cancel(struct stk_slurm *m, const json_t *job)

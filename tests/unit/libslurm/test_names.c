@@ -107,12 +107,35 @@ static void gpus_are_read(void **state)
     assert_int_equal(stk_slurm_gpus("gpu:99999999999", g, 4), -EINVAL);
 }
 
+static void says(const char *script, const char *want)
+{
+    char buf[64] = "";
+
+    assert_true(stk_slurm_script_signal(script, buf, sizeof(buf)) == (*want != '\0'));
+    assert_string_equal(buf, want);
+}
+
+static void a_scripts_own_signal_is_read(void **state)
+{
+    (void)state;
+    says("#!/bin/bash\n#SBATCH --signal=B:USR1@60\nsleep 1\n", "B:USR1@60");
+    says("#!/bin/bash\n\n# why\n#SBATCH -t 10 --signal USR2 -N1\n#SBATCH -n 2", "USR2");
+    says("#SBATCH --signal=1\n#SBATCH\t--signal=2@5\r\n", "2@5"); /* the last */
+    says("#!/bin/bash\necho\n#SBATCH --signal=1\n", "");          /* too late */
+    says("#SBATCH --signals=1\n##SBATCH --signal=2\n #SBATCH --signal=3\n#sbatch --signal=4", "");
+    says("#SBATCH --signal=\n#SBATCH --signal\n#SBATCH", "");
+    says("#SBATCH --comment=--signal=9", "");
+    says("#SBATCH --signal=0123456789012345678901234567890123456789012345678901234567890123", "");
+    says("", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_of_hosts_are_spelt_out),
         cmocka_unit_test(what_is_no_list_is_refused),
         cmocka_unit_test(gpus_are_read),
+        cmocka_unit_test(a_scripts_own_signal_is_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
