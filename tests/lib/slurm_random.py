@@ -270,7 +270,8 @@ class Run:
 
     def check(self):
         records = self.d.history()
-        names = {n: record["name"] for n, record in records.items() if n not in self.jobs}
+        brought = [n for n in records if n not in self.jobs]
+        names = {n: records[n]["name"] for n in brought if self.d.job(n)["workdir"] == str(self.work)}  # others are of earlier runs
         assert set(self.jobs) <= set(records), f"lost: {set(self.jobs) - set(records)}"
         assert set(names.values()) <= set(self.tags) and len(set(names.values())) == len(names), f"nobody sent: {names}"
         for number in self.jobs:
