@@ -25,10 +25,10 @@ int stk_slurm_look_reservations(time_t *io_at)
 {
     reserve_info_msg_t *m = NULL;
     json_t *list;
-    int error;
 
     if (slurm_load_reservations(*io_at, &m) != SLURM_SUCCESS) {
-        error = slurm_get_errno();
+        int error = slurm_get_errno();
+
         return error == SLURM_NO_CHANGE_IN_DATA ? 0 : -error;
     }
     *io_at = m->last_update;

@@ -120,7 +120,6 @@ static int any(struct reader *r);
 /* A name, or a constraint in parentheses. */
 static int one(struct reader *r)
 {
-    size_t n;
     int rc;
 
     while (*r->at == ' ')
@@ -135,7 +134,8 @@ static int one(struct reader *r)
         r->depth--;
         r->at += rc >= 0;
     } else {
-        n = strcspn(r->at, "&|,()[]*? ");
+        size_t n = strcspn(r->at, "&|,()[]*? ");
+
         if (n == 0 || strchr("[*?", r->at[n] ? r->at[n] : '.'))
             return wrong(r, "names of features with & or | between them are understood, and "
                             "parentheses; not [], * and ?");
