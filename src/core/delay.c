@@ -109,17 +109,17 @@ static void compare(const struct stk_state *s, const struct stk_state *then, uin
     compare_bookings(s, then, ret);
 }
 
-int stk_core_delays(const struct stk_core *core, stk_time now, stk_job_id job, stk_time was,
-                    stk_time longest, struct stk_delay *ret, struct stk_err *err)
+int stk_core_delays(const struct stk_core *core, stk_time now, const struct stk_longer *l,
+                    struct stk_delay *ret, struct stk_err *err)
 {
     struct stk_ahead a, b;
-    int rc = look(&a, core, now, job, was, err);
+    int rc = look(&a, core, now, l->job, l->was, err);
 
     *ret = (struct stk_delay){0};
     if (rc == 0) {
-        rc = look(&b, core, now, job, longest, err);
+        rc = look(&b, core, now, l->job, l->longest, err);
         if (rc == 0)
-            compare(a.s, b.s, job.i, ret);
+            compare(a.s, b.s, l->job.i, ret);
         stk_ahead_done(&b);
     }
     stk_ahead_done(&a);

@@ -19,8 +19,13 @@ struct stk_delay {
     stk_time at;           /* when it was to start */
 };
 
-/* The job has GPUs, runs for 'was' at most now, and would for 'longest'. 0, -EINVAL, -ENOMEM. */
-int stk_core_delays(const struct stk_core *core, stk_time now, stk_job_id job, stk_time was,
-                    stk_time longest, struct stk_delay *ret, struct stk_err *err);
+struct stk_longer {
+    stk_job_id job;        /* it has GPUs */
+    stk_time was, longest; /* how long it may run now, and would */
+};
+
+/* 0, -EINVAL, -ENOMEM. */
+int stk_core_delays(const struct stk_core *core, stk_time now, const struct stk_longer *l,
+                    struct stk_delay *ret, struct stk_err *err);
 
 #endif

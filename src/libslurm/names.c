@@ -241,38 +241,42 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* What follows "--signal=" or "--signal " in the rest of a line, up to a blank. */
-static bool signal_of(const char *s, const char *end, char *buf, size_t size)
+static const char *skip(const char *s, const char *end, bool blanks)
+{
+    while (s < end && is_blank(*s) == blanks)
+        s++;
+    return s;
+}
+
+/* The value of --signal, where the word is that: behind '=', or the next word. NULL: it is another.
+ */
+static const char *value_of(const char *word, const char *stop, const char *end)
 {
     static const char flag[] = "--signal";
-    const size_t len = sizeof(flag) - 1;
+    const size_t len = sizeof(flag) - 1, n = (size_t)(stop - word);
+
+    if (n < len || strncmp(word, flag, len) != 0)
+        return NULL;
+    if (n == len)
+        return skip(stop, end, true);
+    return word[len] == '=' ? word + len + 1 : NULL;
+}
+
+/* Of the rest of a line. */
+static bool signal_of(const char *s, const char *end, char *buf, size_t size)
+{
     bool found = false;
 
-    while (s < end) {
-        const char *word = s;
-        size_t n = 0;
+    for (s = skip(s, end, true); s < end; s = skip(s, end, true)) {
+        const char *stop = skip(s, end, false), *value = value_of(s, stop, end);
+        size_t n = value ? (size_t)(skip(value, end, false) - value) : 0;
 
-        while (s < end && !is_blank(*s))
-            s++;
-        if ((size_t)(s - word) >= len && strncmp(word, flag, len) == 0) {
-            if ((size_t)(s - word) > len && word[len] == '=')
-                word += len + 1;
-            else if ((size_t)(s - word) > len)
-                word = s; /* another one that begins so */
-            else
-                for (word = s; word < end && is_blank(*word);)
-                    word++;
-            while (word + n < end && !is_blank(word[n]))
-                n++;
-            s = word + n > s ? word + n : s;
-            if (n > 0 && n < size) {
-                memcpy(buf, word, n);
-                buf[n] = '\0';
-                found = true;
-            }
-        }
-        while (s < end && is_blank(*s))
-            s++;
+        s = value ? value + n : stop;
+        if (n == 0 || n >= size)
+            continue;
+        memcpy(buf, value, n);
+        buf[n] = '\0';
+        found = true;
     }
     return found;
 }
@@ -292,8 +296,7 @@ bool stk_slurm_script_signal(const char *script, char *buf, size_t size)
             break;
         if (s == script && (size_t)(end - s) >= sizeof(word) - 1 &&
             strncmp(s, word, sizeof(word) - 1) == 0)
-            found |= signal_of(s + sizeof(word) - 1 + strspn(s + sizeof(word) - 1, " \t"), end, buf,
-                               size);
+            found |= signal_of(s + sizeof(word) - 1, end, buf, size);
         script = end + (*end != '\0');
     }
     return found;

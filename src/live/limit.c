@@ -63,8 +63,10 @@ int stk_live_limit_check(struct stk_live *l, const struct stk_live_request *r, u
     }
     if (r->who.role >= STK_ROLE_OPERATOR || !has_gpus || was == 0 || (is > 0 && is <= was))
         return 0;
-    rc = stk_core_delays(l->core, l->now, (stk_job_id){slot}, was, is > 0 ? is : STK_MAX_DURATION,
-                         &d, err);
+    rc = stk_core_delays(
+        l->core, l->now,
+        &(struct stk_longer){{slot}, .was = was, .longest = is > 0 ? is : STK_MAX_DURATION}, &d,
+        err);
     return rc < 0 ? rc : d.number || d.booking ? refuse_delay(l, &d, err) : 0;
 }
 

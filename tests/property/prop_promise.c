@@ -266,9 +266,9 @@ static void change_limit(const struct worlds *w, struct fx *f, struct stk_rng *r
     if (j->started + all < f->now)
         return;
     if (!operators && all > j->estimate) {
-        fx_must(
-            stk_core_delays(f->core, f->now, (stk_job_id){job}, j->estimate, all, &d, &f->err) == 0,
-            "whom it delays: %s", f->err.text);
+        fx_must(stk_core_delays(f->core, f->now, &(struct stk_longer){{job}, j->estimate, all}, &d,
+                                &f->err) == 0,
+                "whom it delays: %s", f->err.text);
         p->refused += d.number || d.booking;
         p->extended += !d.number && !d.booking;
     }

@@ -31,8 +31,10 @@ static struct stk_delay delays(struct fx *f, uint32_t job, int64_t was, int64_t 
     struct stk_delay d;
     uint64_t before = stk_core_digest(f->core);
 
-    assert_int_equal(
-        stk_core_delays(f->core, f->now, (stk_job_id){job}, was * S, seconds * S, &d, &f->err), 0);
+    assert_int_equal(stk_core_delays(f->core, f->now,
+                                     &(struct stk_longer){{job}, was * S, seconds * S}, &d,
+                                     &f->err),
+                     0);
     assert_int_equal(stk_core_digest(f->core), before);
     return d;
 }
