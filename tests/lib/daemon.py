@@ -259,8 +259,13 @@ class Daemon:
         return a.body.decode()
 
     def log_with(self, number, text):
-        """Waits for words in a job's output, which is all of it until then. That it runs does not mean that it has said anything yet."""
-        return until(lambda: text in (log := self.log(number)) and log, say=lambda: f"{text!r} in {self.log(number)!r}")
+        """Waits for words in a job's output, which is all of it until then. That it runs does not mean that it has said anything yet, nor that
+        there is a file for what it says."""
+        def said():
+            a = self.client().get(f"/v1/jobs/{number}/log")
+            assert a.status == 200 or (a.status == 404 and b"no output yet" in a.body), a
+            return a.body.decode() if a.status == 200 else ""
+        return until(lambda: text in (log := said()) and log, say=lambda: f"{text!r} in {said()!r}")
 
     def errors_with(self, text):
         """Waits for a line in the daemon's log."""
