@@ -49,13 +49,6 @@ class Box:
         assert job["cause"] == "completed", log
         return log
 
-    def log_with(self, number, text, timeout=180):
-        end = time.monotonic() + timeout
-        self.daemon.until(number, "running")
-        while text not in (log := self.daemon.log(number)):
-            assert time.monotonic() < end, log
-            time.sleep(0.2)
-
 
 @pytest.fixture
 def box(tmp_path):
@@ -70,7 +63,7 @@ def numbers(pattern, log):
 def test_lightning_resumes_where_its_own_slurm_support_saved(box):
     """USR1 goes to the tasks of srun; Lightning's handler saves, calls scontrol requeue and is started again."""
     number = box.submit("lightning", "slurm.sbatch", STEPS="200", PAUSE="0.05")
-    box.log_with(number, "step 20\n")
+    box.daemon.log_with(number, "step 20\n")
     subprocess.run(["scancel", "--signal=USR1", str(number)], env=box.env, check=True)
     log = box.done(number)
     assert log.count("rank 0 of 2 starts at step 0\n") == log.count("rank 1 of 2 starts at step 0\n") == 1
@@ -84,7 +77,7 @@ def test_lightning_resumes_where_its_own_slurm_support_saved(box):
 def test_lightning_gives_way_to_a_more_urgent_job(box):
     """The same when the daemon needs the GPUs and may not suspend it: the signal comes by itself."""
     number = box.submit("lightning", "--queue", "batch", "--no-suspend", "slurm.sbatch", STEPS="200", PAUSE="0.05")
-    box.log_with(number, "step 20\n")
+    box.daemon.log_with(number, "step 20\n")
     urgent = box.submit("lightning", "--gpus", "4", "--queue", "express", "--", "sleep", "1")
     assert box.daemon.wait(urgent, 200)["cause"] == "completed"
     log = box.done(number)
@@ -107,7 +100,7 @@ def test_the_lightning_callback_goes_on_where_it_was(box):
 
 def test_a_gang_of_ddp_goes_on_where_it_was(box):
     number = box.submit("pytorch", "gang.yaml")
-    box.log_with(number, "rank 0 on cpu starts at step 0")
+    box.daemon.log_with(number, "rank 0 on cpu starts at step 0")
     time.sleep(2)
     box.stoker("pytorch", "requeue", str(number))
     log = box.done(number)
