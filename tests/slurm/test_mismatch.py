@@ -30,6 +30,16 @@ def ends(slurm, n, ask, number):
     assert slurm.daemon.wait(n)["cause"] == "completed"
 
 
+def comes_back(slurm, n, ask):
+    """Job 7 of two GPUs is requeued, held, started again and ends."""
+    slurm.answer(slurm.expect("requeue"))
+    slurm.job(7, ask["comment"], state="pending", held=True, nodes_wanted=1, tasks=1, tres_per_node="gres:gpu:2", restarts=1)
+    again = slurm.expect("start")
+    slurm.answer(again)
+    slurm.job(7, again["comment"], pieces={again["nodes"]: [0, 1]}, restarts=1)
+    ends(slurm, n, again, 7)
+
+
 def test_slurm_refuses_the_start_and_it_is_tried_again(slurm):
     n = slurm.daemon.submit(gpus=1, **JOB)
     for _ in range(2):
@@ -70,12 +80,7 @@ def test_a_requeue_that_slurm_does_not_do_is_asked_for_again(slurm):
     ask = slurm.expect("submit")
     runs(slurm, ask, 7, {{"n1": "n2", "n2": "n1"}[ask["nodes"]]: [0, 1]})
     slurm.answer(slurm.expect("requeue"), ok=False, why="Job is pending execution", code=1, unanswered=False, unknown=False)
-    slurm.answer(slurm.expect("requeue"))
-    slurm.job(7, ask["comment"], state="pending", held=True, nodes_wanted=1, tasks=1, tres_per_node="gres:gpu:2", restarts=1)
-    again = slurm.expect("start")
-    slurm.answer(again)
-    slurm.job(7, again["comment"], pieces={again["nodes"]: [0, 1]}, restarts=1)
-    ends(slurm, n, again, 7)
+    comes_back(slurm, n, ask)
 
 
 @pytest.mark.parametrize("state", ["down", "drain", "joining"])
@@ -162,12 +167,7 @@ def test_a_job_that_no_node_knows_is_put_back(slurm):
     slurm.answer(slurm.expect("left"), nodes=[], steps=[ask["nodes"]])  # its end is about to be told
     for _ in range(2):
         slurm.answer(slurm.expect("left"), nodes=[], steps=[])
-    slurm.answer(slurm.expect("requeue"))
-    slurm.job(7, ask["comment"], state="pending", held=True, nodes_wanted=1, tasks=1, tres_per_node="gres:gpu:2", restarts=1)
-    again = slurm.expect("start")
-    slurm.answer(again)
-    slurm.job(7, again["comment"], pieces={again["nodes"]: [0, 1]}, restarts=1)
-    ends(slurm, n, again, 7)
+    comes_back(slurm, n, ask)
 
 
 def test_a_daemon_that_comes_back_takes_over_the_gpus_that_slurm_chose(slurm):

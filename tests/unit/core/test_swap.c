@@ -10,16 +10,22 @@
 
 #include "lib/fixture.h"
 
+/* 'ev' says what was swapped. */
+static int swapped(struct fx *f, uint32_t job, struct stk_event ev)
+{
+    ev.at = f->now;
+    ev.type = STK_EV_SWAPPED;
+    ev.job.i = job;
+    ev.lease = fx_of(f, job)->lease;
+    return fx_apply(f, &ev);
+}
+
 static int swap(struct fx *f, uint32_t job, uint32_t had, uint32_t has, uint32_t with)
 {
-    const struct stk_event ev = {
-        .at = f->now,
-        .type = STK_EV_SWAPPED,
-        .job = {job},
-        .lease = fx_of(f, job)->lease,
-        .u.swap = {.had = UINT64_C(1) << had, .has = UINT64_C(1) << has, .with = {with}}};
-
-    return fx_apply(f, &ev);
+    return swapped(
+        f, job,
+        (struct stk_event){
+            .u.swap = {.had = UINT64_C(1) << had, .has = UINT64_C(1) << has, .with = {with}}});
 }
 
 static uint64_t mask_of(const struct fx *f, uint32_t job)
@@ -111,14 +117,11 @@ static uint32_t gang(struct fx *f)
 
 static int shift(struct fx *f, uint32_t job, uint32_t from, uint64_t had, uint64_t has)
 {
-    const struct stk_event ev = {
-        .at = f->now,
-        .type = STK_EV_SWAPPED,
-        .job = {job},
-        .lease = fx_of(f, job)->lease,
-        .u.swap = {.node = {from}, .to = {1 - from}, .had = had, .has = has, .with = {STK_NONE}}};
-
-    return fx_apply(f, &ev);
+    return swapped(
+        f, job,
+        (struct stk_event){
+            .u.swap = {
+                .node = {from}, .to = {1 - from}, .had = had, .has = has, .with = {STK_NONE}}});
 }
 
 static void tasks_lie_on_another_of_its_nodes(void **state)

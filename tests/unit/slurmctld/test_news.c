@@ -87,19 +87,27 @@ static void strange_words_are_none(void **state)
     assert_next(&n, NULL);
 }
 
+/* A socket that words are told to, in a folder that is made from 'folder'. */
+static int hearer(char *folder, struct sockaddr_un *ret_addr)
+{
+    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(stk_slurmctld_address(NULL, folder, ret_addr), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)ret_addr, sizeof(*ret_addr)), 0);
+    return fd;
+}
+
 /* The kernel keeps about ten datagrams for a socket. */
 static void what_there_was_no_room_for_comes_when_there_is(void **state)
 {
     char folder[] = "/tmp/stoker-news-XXXXXX", got[STK_SLURMCTLD_WORD], word[STK_SLURMCTLD_WORD];
     struct stk_teller *t = stk_teller_new();
     struct sockaddr_un addr;
-    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    int fd = hearer(folder, &addr);
 
     (void)state;
     assert_non_null(t);
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(stk_slurmctld_address(NULL, folder, &addr), 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
     for (uint32_t i = 1; i <= 100; i++) {
         (void)snprintf(word, sizeof(word), "end %u", i);
         stk_teller_say(t, NULL, folder, word);
@@ -124,13 +132,10 @@ static void a_teller_ends_though_nobody_reads(void **state)
     char folder[] = "/tmp/stoker-news-XXXXXX";
     struct stk_teller *t = stk_teller_new();
     struct sockaddr_un addr;
-    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    int fd = hearer(folder, &addr);
 
     (void)state;
     assert_non_null(t);
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(stk_slurmctld_address(NULL, folder, &addr), 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
     for (uint32_t i = 1; i <= 1000; i++)
         stk_teller_say(t, NULL, folder, "end 5");
     stk_teller_free(t);
