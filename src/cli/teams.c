@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/span.h"
 #include "cli/ask.h"
 #include "cli/table.h"
 
@@ -267,10 +268,7 @@ static void quota_row(struct stk_table *t, const json_t *o)
     stk_table_cell(t, STK_PLAIN, "%lld", (long long)stk_int(o, "priority", 0));
     stk_table_cell(t, STK_PLAIN, "%s", stk_str(o, "tier"));
     stk_table_cell(t, STK_PLAIN, "%s", amount(job, "gpus", text, sizeof(text)));
-    if (seconds > 0)
-        (void)snprintf(text, sizeof(text), "%lld:%02lld:%02lld", (long long)(seconds / 3600),
-                       (long long)(seconds / 60 % 60), (long long)(seconds % 60));
-    stk_table_cell(t, STK_PLAIN, "%s", seconds > 0 ? text : "-");
+    stk_table_cell(t, STK_PLAIN, "%s", stk_span(seconds > 0 ? seconds : -1, text, sizeof(text)));
     for (size_t i = 0; i < 3; i++) {
         use_cell(t, o, of[i], "gpus");
         use_cell(t, o, of[i], "jobs");

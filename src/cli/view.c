@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/span.h"
 #include "cli/ask.h"
 
 static const char *const live_states[] = {"held",    "blocked",   "waiting",  "starting",
@@ -220,19 +221,7 @@ int stk_view_code(const json_t *job)
 
 const char *stk_text_duration(double seconds, char *buf, size_t size)
 {
-    int64_t s = seconds < 0 || seconds > 1e12 ? -1 : (int64_t)seconds;
-
-    if (s < 0)
-        (void)snprintf(buf, size, "-");
-    else if (s >= 86400)
-        (void)snprintf(buf, size, "%lld-%02d:%02d:%02d", (long long)(s / 86400),
-                       (int)(s / 3600 % 24), (int)(s / 60 % 60), (int)(s % 60));
-    else if (s >= 3600)
-        (void)snprintf(buf, size, "%d:%02d:%02d", (int)(s / 3600), (int)(s / 60 % 60),
-                       (int)(s % 60));
-    else
-        (void)snprintf(buf, size, "%d:%02d", (int)(s / 60), (int)(s % 60));
-    return buf;
+    return stk_span(seconds < 0 || seconds > 1e12 ? -1 : (int64_t)seconds, buf, size);
 }
 
 const char *stk_text_time(double unix_s, char *buf, size_t size)

@@ -45,50 +45,52 @@ static void ask(struct stk_daemon *d, bool on, json_t *take_body)
     (void)stk_live_reserve(d->live, &by, on, take_body);
 }
 
-/* Its nodes with GPUs in the pool; NULL: none. */
-static json_t *nodes_in(const struct stk_daemon *d, const json_t *r, uint32_t pool)
+/* Its nodes with GPUs, by pool, in the order of pools and nodes. */
+static json_t *nodes_by_pool(const struct stk_machine *m, const json_t *r)
 {
-    const struct stk_machine *m = &d->machine;
-    json_t *out = json_array(), *name;
+    json_t *names = json_object(), *pools = json_array(), *name;
     size_t i;
 
+    for (uint32_t p = 0; p < m->n_pools; p++)
+        (void)json_array_append_new(pools, json_array());
     json_array_foreach(json_object_get(r, "nodes"), i, name)
     {
-        for (uint32_t k = 0; k < m->n_nodes; k++)
-            if (m->nodes[k].pool.i == pool && m->nodes[k].gpus > 0 &&
-                strcmp(m->live_nodes[k].name, json_string_value(name)) == 0)
-                (void)json_array_append(out, name);
+        (void)json_object_set_new(names, json_string_value(name), json_true());
     }
-    if (json_array_size(out) > 0)
-        return out;
-    json_decref(out);
-    return NULL;
+    for (uint32_t k = 0; k < m->n_nodes; k++)
+        if (m->nodes[k].gpus > 0 && json_object_get(names, m->live_nodes[k].name))
+            (void)json_array_append_new(json_array_get(pools, m->nodes[k].pool.i),
+                                        json_string(m->live_nodes[k].name));
+    json_decref(names);
+    return pools;
 }
 
 /* What we want to have: by name. */
-static json_t *wanted(const struct stk_daemon *d, const json_t *list, int64_t now_s)
+static json_t *wanted(const struct stk_machine *m, const json_t *list, int64_t now_s)
 {
-    json_t *out = json_object(), *r;
-    size_t i;
+    json_t *out = json_object(), *r, *nodes;
+    size_t i, p;
 
     json_array_foreach(list, i, r)
     {
+        json_t *pools = whole(r, "end") > now_s ? nodes_by_pool(m, r) : NULL;
         bool first = true;
 
-        for (uint32_t p = 0; p < d->machine.n_pools && whole(r, "end") > now_s; p++) {
-            json_t *nodes = nodes_in(d, r, p);
+        json_array_foreach(pools, p, nodes)
+        {
             char name[61];
 
-            if (!nodes)
+            if (json_array_size(nodes) == 0)
                 continue;
             (void)snprintf(name, sizeof(name), "slurm:%.38s%s%.14s", text(r, "name"),
-                           first ? "" : "@", first ? "" : d->machine.pools[p]);
+                           first ? "" : "@", first ? "" : m->pools[p]);
             first = false;
             (void)json_object_set_new(out, name,
-                                      json_pack("{s:s,s:o,s:I,s:I,s:b}", "name", name, "nodes",
+                                      json_pack("{s:s,s:O,s:I,s:I,s:b}", "name", name, "nodes",
                                                 nodes, "start", whole(r, "start"), "for_s",
                                                 whole(r, "end") - whole(r, "start"), "slurm", 1));
         }
+        json_decref(pools);
     }
     return out;
 }
@@ -110,7 +112,7 @@ void stk_daemon_slurm_booked(void *ctx, const json_t *list)
 
     if (!d->live)
         return;
-    want = wanted(d, list, now_s);
+    want = wanted(&d->machine, list, now_s);
     json_array_foreach(stk_live_reservations(d->live), i, o)
     {
         const json_t *w = json_object_get(want, text(o, "name"));

@@ -5,19 +5,10 @@
  * words for that. Longer: its user may as far as nobody who was promised a start, and no
  * reservation, has to wait for it (core/delay.h); operators may in any case. What the engine says
  * is so already, whoever did it there. */
-#include <stdio.h>
-
+#include "base/span.h"
 #include "core/delay.h"
 #include "core/state.h"
 #include "live/state.h"
-
-/* "1:30:00" */
-static void say_span(stk_time t, char *buf, size_t size)
-{
-    const long long s = t / STK_SECOND;
-
-    (void)snprintf(buf, size, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
-}
 
 /* How long its processes have run; of ones that slept and were started anew before, at least. */
 static stk_time ran(const struct stk_job *j, stk_time now)
@@ -55,7 +46,7 @@ int stk_live_limit_check(struct stk_live *l, const struct stk_live_request *r, u
     if (r->who.uid == STK_NOBODY)
         return 0;
     if (is > 0 && is <= ran(j, l->now)) {
-        say_span(ran(j, l->now), text, sizeof(text));
+        (void)stk_span(ran(j, l->now) / STK_SECOND, text, sizeof(text));
         return stk_err_set(err, -EINVAL,
                            "time_limit_s: it has run for %s already; to end it now: stoker cancel "
                            "%u",

@@ -112,7 +112,10 @@ static bool has(const char *features, const char *name, size_t n)
 
 static int wrong(const struct reader *r, const char *what)
 {
-    return stk_err_set(r->err, -EINVAL, "at \"%.40s\": %s", r->at, what);
+    const char *quote = *r->at ? "\"" : "";
+
+    return stk_err_set(r->err, -EINVAL, "at %s%.40s%s: %s", quote, *r->at ? r->at : "the end",
+                       quote, what);
 }
 
 static int any(struct reader *r);

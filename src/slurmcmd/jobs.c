@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/span.h"
 #include "slurmcmd/slurm.h"
 #include "spec/words.h"
 
@@ -237,17 +238,10 @@ const char *stk_slurm_id(const json_t *job, char *buf, size_t size)
 
 const char *stk_slurm_span(int64_t seconds, bool whole, char *buf, size_t size)
 {
-    long long day = seconds / 86400, hour = seconds / 3600 % 24, minute = seconds / 60 % 60;
-    long long second = seconds % 60;
-
-    if (day > 0)
-        (void)snprintf(buf, size, "%lld-%02lld:%02lld:%02lld", day, hour, minute, second);
-    else if (whole)
-        (void)snprintf(buf, size, "%02lld:%02lld:%02lld", hour, minute, second);
-    else if (hour > 0)
-        (void)snprintf(buf, size, "%lld:%02lld:%02lld", hour, minute, second);
-    else
-        (void)snprintf(buf, size, "%lld:%02lld", minute, second);
+    if (!whole || seconds < 0 || seconds >= 86400)
+        return stk_span(seconds, buf, size);
+    (void)snprintf(buf, size, "%02d:%02d:%02d", (int)(seconds / 3600), (int)(seconds / 60 % 60),
+                   (int)(seconds % 60));
     return buf;
 }
 

@@ -67,6 +67,10 @@ static void what_makes_no_sense_has_a_sentence(void **state)
         assert_int_equal(stk_where_meets(bad[i], "a,b", NULL, &err), -EINVAL);
         assert_true(err.text[0]);
     }
+    assert_int_equal(stk_where_meets("(a", "a", NULL, &err), -EINVAL);
+    assert_string_equal(err.text, "at the end: a parenthesis is not closed");
+    assert_int_equal(stk_where_meets("a)b", "a", NULL, &err), -EINVAL);
+    assert_string_equal(err.text, "at \")b\": this is left over");
     memset(deep, '(', sizeof(deep));
     deep[sizeof(deep) - 1] = '\0';
     assert_int_equal(stk_where_meets(deep, "a", NULL, &err), -EINVAL);
