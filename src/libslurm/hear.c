@@ -15,6 +15,7 @@
 
 #define FOLLOW_MS 12 /* Slurm has started what was released, with sched/stoker */
 #define TICK_MS 100  /* likewise, without */
+#define WORDS 64u    /* that are read at a time: there may be no end of them */
 
 struct stk_slurm_hear {
     struct stk_slurm_told *told;
@@ -44,6 +45,8 @@ static void take_word(struct stk_slurm_hear *h, const char *word)
     if (strncmp(word, "end ", 4) == 0) {
         stk_slurm_follow_job(h->follow, (uint32_t)strtoul(word + 4, NULL, 10), now, 0, true);
         h->pushed = true;
+    } else if (strcmp(word, "hear") == 0) {
+        stk_slurm_plugin_heard(h->plugin, now);
     } else if (strcmp(word, "new") == 0) {
         stk_slurm_follow_new_jobs(h->follow, now);
     } else if (strcmp(word, "look") == 0) {
@@ -51,12 +54,20 @@ static void take_word(struct stk_slurm_hear *h, const char *word)
     }
 }
 
-static void take_words(struct stk_slurm_hear *h)
+/* Those that have come; how many. The lock is not held: who asks for something does not wait. */
+static uint32_t read_words(const struct stk_slurm_hear *h, char words[][STK_SLURMCTLD_WORD])
 {
-    char word[STK_SLURMCTLD_WORD];
+    uint32_t n = 0;
 
-    while (stk_slurm_plugin_read(h->plugin, stk_slurm_now_ms(), word))
-        take_word(h, word);
+    while (n < WORDS && stk_slurm_plugin_read(h->plugin, words[n]))
+        n++;
+    return n;
+}
+
+static void take_words(struct stk_slurm_hear *h, char words[][STK_SLURMCTLD_WORD], uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        take_word(h, words[i]);
     h->pushed = h->pushed && stk_slurm_plugin_there(h->plugin);
     stk_slurm_watch_pushed(h->watch, h->pushed);
 }
@@ -115,6 +126,8 @@ static void *run(void *arg)
     struct stk_slurm_hear *h = arg;
     struct pollfd p[2] = {{.fd = h->wake, .events = POLLIN},
                           {.fd = stk_slurm_plugin_fd(h->plugin), .events = POLLIN}};
+    char words[WORDS][STK_SLURMCTLD_WORD];
+    uint32_t n_words;
     uint64_t n;
 
     (void)pthread_mutex_lock(&h->lock);
@@ -127,8 +140,9 @@ static void *run(void *arg)
         (void)poll(p, 2, next > now ? (int)(next - now) : 0);
         if (p[0].revents)
             (void)!read(h->wake, &n, sizeof(n));
+        n_words = read_words(h, words);
         (void)pthread_mutex_lock(&h->lock);
-        take_words(h);
+        take_words(h, words, n_words);
         ask_one(h);
     }
     (void)pthread_mutex_unlock(&h->lock);

@@ -16,10 +16,14 @@
 /* ---- say.c: lines to the daemon ---- */
 
 void stk_slurm_say(json_t *take_line); /* ends the program when nobody listens any more */
+void stk_slurm_say_line(const char *line, size_t n); /* likewise; a line with its end */
+/* What a request came to, under its id. */
+void stk_slurm_answer(const json_t *request, json_t *take_out);
 /* What Slurm said last, in words, and what to look at where we know it. */
 const char *stk_slurm_trouble(int error);
-bool stk_slurm_unanswered(int error);  /* slurmctld may have done it, or not */
-json_t *stk_slurm_text(const char *s); /* "" for NULL; what is no UTF-8 is replaced */
+bool stk_slurm_unanswered(int error);              /* slurmctld may have done it, or not */
+json_t *stk_slurm_text(const char *s);             /* "" for NULL; what is no UTF-8 is replaced */
+json_t *stk_slurm_cut(const char *s, size_t most); /* likewise, of so many bytes at most */
 
 int64_t stk_slurm_now_ms(void);
 
@@ -87,8 +91,10 @@ void stk_slurm_plugin_pass(struct stk_slurm_plugin *p, bool all);
 /* Says that we are here, now and then, and what there was no room for; when to call it again, in
  * ms. */
 int64_t stk_slurm_plugin_hear(struct stk_slurm_plugin *p, int64_t now);
-/* The next word that has come (slurmctld/where.h); false: none. */
-bool stk_slurm_plugin_read(struct stk_slurm_plugin *p, int64_t now, char word[STK_SLURMCTLD_WORD]);
+/* The next word that has come (slurmctld/where.h); false: none. Changes nothing of 'p'. */
+bool stk_slurm_plugin_read(const struct stk_slurm_plugin *p, char word[STK_SLURMCTLD_WORD]);
+/* It has answered: it is there. */
+void stk_slurm_plugin_heard(struct stk_slurm_plugin *p, int64_t now);
 
 /* ---- job.c ---- */
 
@@ -114,5 +120,14 @@ bool stk_slurm_accounts(void);            /* there is accounting */
 
 /* 'op' and its members; the answer without its id. */
 json_t *stk_slurm_work(json_t *request);
+
+/* ---- slow.c: what may take long, in a thread ---- */
+
+struct stk_slurm_slow;
+
+struct stk_slurm_slow *stk_slurm_slow_new(void);
+void stk_slurm_slow_free(struct stk_slurm_slow *s); /* NULL is a no-op */
+bool stk_slurm_is_slow(const char *op);
+void stk_slurm_slow_ask(struct stk_slurm_slow *s, json_t *take_request); /* it is answered there */
 
 #endif

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job.c - a job of Slurm's in our words. */
+/* job.c - a job of Slurm's in our words.
+ *
+ * Much of it is what its user wrote, which may be megabytes (the command has all arguments of the
+ * script in it), and is told of every job of every partition. So each text is cut: to what is of
+ * use, and where a part would mean something else to more than the daemon takes, which then
+ * refuses the job with a sentence. Lists of elements have as many as Slurm allows. */
 #include <string.h>
 
 #include "base/hash.h"
 #include "libslurm/helper.h"
 #include "libslurm/names.h"
+
+#define NAME 256u /* bytes */
+#define TEXT 1024u
+#define LONG 4096u /* a path has less */
 
 /* Exported by libslurm, declared nowhere; a later one may not have it. */
 extern char *slurm_job_reason_string(enum job_state_reason r) __attribute__((weak));
@@ -85,17 +94,32 @@ static void set(json_t *o, const char *key, json_t *v)
     (void)json_object_set_new(o, key, v);
 }
 
+struct hosts {
+    json_t *list, *seen;
+};
+
+/* Each once: Slurm keeps the list as its user wrote it. */
 static int add_host(void *ctx, const char *name)
 {
-    return json_array_append_new(ctx, json_string(name)) < 0 ? -ENOMEM : 0;
+    const struct hosts *h = ctx;
+
+    if (json_object_get(h->seen, name))
+        return 0;
+    return json_object_set_new(h->seen, name, json_true()) < 0 ||
+                   json_array_append_new(h->list, json_string(name)) < 0
+               ? -ENOMEM
+               : 0;
 }
 
-static json_t *show_hosts(const char *list)
+/* Where it may run matters while it waits. */
+static json_t *show_hosts(const slurm_job_info_t *j, const char *list)
 {
-    json_t *names = json_array();
+    struct hosts h = {json_array(), json_object()};
 
-    (void)stk_slurm_hosts(list, add_host, names);
-    return names;
+    if ((j->job_state & JOB_STATE_BASE) == JOB_PENDING)
+        (void)stk_slurm_hosts(list, add_host, &h);
+    json_decref(h.seen);
+    return h.list;
 }
 
 /* "gres:gpu:4": so much of something for each. */
@@ -115,12 +139,11 @@ static void set_request(json_t *o, const slurm_job_info_t *j)
     set(o, "cpus_per_task", json_integer(j->cpus_per_task == NO_VAL16 ? 1 : j->cpus_per_task));
     set(o, "mem_mib", json_integer((json_int_t)(j->pn_min_memory & ~MEM_PER_CPU)));
     set(o, "mem_per_cpu", json_boolean(j->pn_min_memory & MEM_PER_CPU));
-    set(o, "tres_per_job", stk_slurm_text(j->tres_per_job));
-    set(o, "tres_per_node", stk_slurm_text(j->tres_per_node));
-    set(o, "tres_per_task", stk_slurm_text(j->tres_per_task));
-    set(o, "features", stk_slurm_text(j->features));
-    set(o, "req_nodes", stk_slurm_text(j->req_nodes));
-    set(o, "dependency", stk_slurm_text(j->dependency));
+    set(o, "tres_per_job", stk_slurm_cut(j->tres_per_job, LONG));
+    set(o, "tres_per_node", stk_slurm_cut(j->tres_per_node, LONG));
+    set(o, "tres_per_task", stk_slurm_cut(j->tres_per_task, LONG));
+    set(o, "features", stk_slurm_cut(j->features, TEXT));
+    set(o, "dependency", stk_slurm_cut(j->dependency, TEXT));
     set(o, "gpus_per_job", stk_slurm_show_gpus(j->tres_per_job));
     set(o, "gpus_per_node", stk_slurm_show_gpus(j->tres_per_node));
     set(o, "gpus_per_task", stk_slurm_show_gpus(j->tres_per_task));
@@ -133,10 +156,9 @@ static void set_request(json_t *o, const slurm_job_info_t *j)
     set(o, "nice", json_integer((json_int_t)j->nice - NICE_OFFSET));
     set(o, "batch", json_boolean(j->batch_flag));
     set(o, "het", json_boolean(j->het_job_id));
-    set(o, "reservation", stk_slurm_text(j->resv_name));
-    set(o, "exc_nodes", stk_slurm_text(j->exc_nodes));
-    set(o, "req_hosts", show_hosts(j->req_nodes));
-    set(o, "exc_hosts", show_hosts(j->exc_nodes));
+    set(o, "reservation", stk_slurm_cut(j->resv_name, TEXT));
+    set(o, "req_hosts", show_hosts(j, j->req_nodes));
+    set(o, "exc_hosts", show_hosts(j, j->exc_nodes));
     set(o, "time_limit_s", seconds(j->time_limit));
 }
 
@@ -152,15 +174,15 @@ json_t *stk_slurm_job(const slurm_job_info_t *j)
     set(o, "state", json_string(stk_slurm_state_name(j->job_state)));
     set(o, "completing", json_boolean(j->job_state & JOB_COMPLETING));
     set(o, "held", json_boolean(j->priority == 0));
-    set(o, "reason", stk_slurm_text(reason_of(j)));
-    set(o, "name", stk_slurm_text(j->name));
+    set(o, "reason", stk_slurm_cut(reason_of(j), TEXT));
+    set(o, "name", stk_slurm_cut(j->name, NAME));
     set(o, "uid", json_integer(j->user_id));
     set(o, "gid", json_integer(j->group_id));
-    set(o, "partition", stk_slurm_text(j->partition));
-    set(o, "account", stk_slurm_text(j->account));
-    set(o, "qos", stk_slurm_text(j->qos));
-    set(o, "comment", stk_slurm_text(j->comment));
-    set(o, "admin_comment", stk_slurm_text(j->admin_comment));
+    set(o, "partition", stk_slurm_cut(j->partition, LONG));
+    set(o, "account", stk_slurm_cut(j->account, NAME));
+    set(o, "qos", stk_slurm_cut(j->qos, NAME));
+    set(o, "comment", stk_slurm_cut(j->comment, TEXT));
+    set(o, "admin_comment", stk_slurm_cut(j->admin_comment, LONG));
     set(o, "pieces", show_nodes(j));
     set(o, "submitted", json_integer(j->submit_time));
     set(o, "started", json_integer(j->start_time));
@@ -169,9 +191,9 @@ json_t *stk_slurm_job(const slurm_job_info_t *j)
     set(o, "signal", json_integer(j->exit_code == NO_VAL ? 0 : j->exit_code & 0x7f));
     set(o, "restarts", json_integer(j->restart_cnt));
     set(o, "requeue", json_boolean(j->requeue));
-    set(o, "workdir", stk_slurm_text(j->work_dir));
-    set(o, "stdout", stk_slurm_text(j->std_out));
-    set(o, "command", stk_slurm_text(j->command));
+    set(o, "workdir", stk_slurm_cut(j->work_dir, LONG));
+    set(o, "stdout", stk_slurm_cut(j->std_out, LONG));
+    set(o, "command", stk_slurm_cut(j->command, TEXT));
     set_request(o, j);
     return o;
 }

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "libslurm/helper.h"
+#include "sys/lines.h"
 
-#define MAX_LINE (8u << 20)
 #define MANY 64u /* released at once: Slurm would not look at all of them in a short pass */
 #define MIN_MS 10
 #define MAX_MS 60000
@@ -23,10 +23,10 @@ extern slurm_conf_t slurm_conf; /* exported by libslurm, declared nowhere */
 
 struct helper {
     struct stk_slurm_watch *watch;
-    char *line;
-    size_t n;
+    struct stk_lines lines;
     struct stk_slurm_told *told;
     struct stk_slurm_hear *hear;
+    struct stk_slurm_slow *slow;
     uint32_t released; /* jobs, since a pass was asked for */
 };
 
@@ -59,12 +59,12 @@ static uint32_t job_of(const json_t *o)
 }
 
 /* The job that this has changed, which shows soon; 0: none. */
-static uint32_t changed(struct helper *h, const char *op, const json_t *o, const json_t *out)
+static uint32_t changed(struct helper *h, const json_t *o, const json_t *out)
 {
     bool sent = json_object_get(out, "job");
     uint32_t id = job_of(sent ? out : o);
 
-    if (id == 0 || strcmp(op, "left") == 0)
+    if (id == 0)
         return 0;
     if (sent)
         stk_slurm_told_sent(h->told, id, stk_slurm_now_ms());
@@ -79,6 +79,10 @@ static void take_line(struct helper *h, const char *line, size_t len)
     const char *op = json_string_value(json_object_get(o, "op"));
     uint32_t id;
 
+    if (stk_slurm_is_slow(op)) {
+        stk_slurm_slow_ask(h->slow, o);
+        return;
+    }
     if (!json_is_object(o))
         out = json_pack("{s:b,s:s}", "ok", 0, "why", "a line is a JSON object");
     else if (op && strcmp(op, "every") == 0)
@@ -86,46 +90,50 @@ static void take_line(struct helper *h, const char *line, size_t len)
     else
         out = stk_slurm_work(o);
     h->released += releases(op, o) && json_is_true(json_object_get(out, "ok"));
-    id = op ? changed(h, op, o, out) : 0;
-    (void)json_object_set_new(out, "op", json_string("answer"));
-    (void)json_object_set(out, "id",
-                          json_object_get(o, "id") ? json_object_get(o, "id") : json_null());
+    id = op ? changed(h, o, out) : 0;
     if (json_is_true(json_object_get(out, "unanswered")))
         stk_slurm_watch_doubt(h->watch);
-    stk_slurm_say(out);
+    stk_slurm_answer(o, out);
     if (id > 0)
         stk_slurm_hear_follow(h->hear, id, strcmp(op, "update") != 0);
     json_decref(o);
 }
 
+/* One that is too long: whose request it was stands at its end. The daemon sends none. */
+static void refuse_line(void)
+{
+    stk_slurm_answer(
+        NULL, json_pack("{s:b,s:s}", "ok", 0, "why", "the line is too long; it may have 64 MiB"));
+}
+
 /* Whole lines of what has come. */
 static void take_lines(struct helper *h)
 {
-    char *from = h->line, *end;
+    enum stk_lines_what what;
+    const char *line;
+    size_t len = 0;
 
-    while ((end = memchr(from, '\n', h->n - (size_t)(from - h->line)))) {
-        if (end > from)
-            take_line(h, from, (size_t)(end - from));
-        from = end + 1;
+    while ((what = stk_lines_next(&h->lines, &line, &len)) != STK_LINES_NONE) {
+        if (what == STK_LINES_LONG)
+            refuse_line();
+        else if (len > 0)
+            take_line(h, line, len);
     }
-    h->n -= (size_t)(from - h->line);
-    memmove(h->line, from, h->n);
     if (h->released > 0)
         stk_slurm_hear_pass(h->hear, h->released > MANY);
     h->released = 0;
 }
 
-/* False: the daemon is gone, or says things that are too long. */
+/* False: the daemon is gone, or there is no memory. */
 static bool read_some(struct helper *h)
 {
-    ssize_t n;
+    size_t size = 0;
+    char *room = stk_lines_room(&h->lines, &size);
+    ssize_t n = room ? read(STDIN_FILENO, room, size) : 0;
 
-    if (h->n == MAX_LINE)
-        return false;
-    n = read(STDIN_FILENO, h->line + h->n, MAX_LINE - h->n);
     if (n < 0)
         return errno == EINTR || errno == EAGAIN;
-    h->n += (size_t)n;
+    stk_lines_filled(&h->lines, (size_t)n);
     take_lines(h);
     return n > 0;
 }
@@ -141,20 +149,21 @@ static int usage(FILE *f)
 
 static bool open_all(struct helper *h)
 {
-    h->line = malloc(MAX_LINE);
     h->told = stk_slurm_told_new();
-    h->watch = h->line && h->told ? stk_slurm_watch_new(h->told) : NULL;
+    h->watch = h->told ? stk_slurm_watch_new(h->told) : NULL;
     h->hear = h->watch ? stk_slurm_hear_new(h->told, h->watch) : NULL;
-    return h->hear;
+    h->slow = h->hear ? stk_slurm_slow_new() : NULL;
+    return h->slow;
 }
 
 static void close_all(struct helper *h)
 {
+    stk_slurm_slow_free(h->slow);
     stk_slurm_watch_stop(h->watch);
     stk_slurm_hear_free(h->hear);
     stk_slurm_watch_free(h->watch);
     stk_slurm_told_free(h->told);
-    free(h->line);
+    stk_lines_done(&h->lines);
 }
 
 /* Where it cannot libslurm would end the process without a word for us. */
@@ -174,7 +183,7 @@ static bool can_read(const char *conf)
 
 int main(int argc, char **argv)
 {
-    struct helper h = {.n = 0};
+    struct helper h = {.released = 0};
     const char *conf = NULL;
     int rc;
 

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.c - talks to sched/stoker in slurmctld, where that is loaded and runs on this machine:
  * asks for a scheduling pass, and hears what has come and ended. Where it is not, nothing is sent,
- * and nothing comes. */
+ * and nothing comes.
+ *
+ * Our own socket lies in the folder of its socket, and is SlurmUser's alone: others on the machine
+ * cannot fill it. One that a process left which was killed is removed by the next. Where it cannot
+ * lie there the kernel gives us an address, to which everybody may send; what others do is passed
+ * over. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libslurm/helper.h"
@@ -20,17 +27,100 @@ extern slurm_conf_t slurm_conf; /* exported by libslurm, declared nowhere */
 
 struct stk_slurm_plugin {
     int fd;
-    struct sockaddr_un addr;
-    int64_t hear_at, heard_at; /* ms; 0: never */
+    struct sockaddr_un addr, own; /* own.sun_path "": it has no path */
+    int64_t hear_at, heard_at;    /* ms; 0: never */
     bool there;
     enum { PASS_NONE, PASS_TOP, PASS_ALL } owed; /* there was no room for it */
 };
+
+/* ---- our own socket ---- */
+
+/* "/var/spool/slurmctld/stoker-hear-HOST-", 'size' with room for a number; false: too long. */
+static bool own_prefix(const struct stk_slurm_plugin *p, char *buf, size_t size)
+{
+    const char *slash = strrchr(p->addr.sun_path, '/');
+    char host[65] = "";
+    int n;
+
+    if (!slash || gethostname(host, sizeof(host) - 1) < 0)
+        return false;
+    host[strcspn(host, "./")] = '\0';
+    n = snprintf(buf, size, "%.*s/stoker-hear-%s-", (int)(slash - p->addr.sun_path),
+                 p->addr.sun_path, host);
+    return n > 0 && (size_t)n + sizeof("4194304.sock") <= size;
+}
+
+/* Nobody listens there any more. */
+static bool is_left(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool left;
+
+    if (strlen(path) < sizeof(a.sun_path))
+        memcpy(a.sun_path, path, strlen(path));
+    left = fd >= 0 && a.sun_path[0] && connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 &&
+           errno == ECONNREFUSED;
+    if (fd >= 0)
+        (void)close(fd);
+    return left;
+}
+
+/* What processes of ours left that were killed, on this machine. */
+static void sweep(const char *prefix)
+{
+    const char *name = strrchr(prefix, '/') + 1;
+    char folder[sizeof(((struct sockaddr_un *)0)->sun_path)], path[sizeof(folder) + 256];
+    DIR *d;
+
+    (void)snprintf(folder, sizeof(folder), "%.*s", (int)(name - prefix), prefix);
+    d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        (void)snprintf(path, sizeof(path), "%s%s", folder, e->d_name);
+        if (strncmp(e->d_name, name, strlen(name)) == 0 && is_left(path))
+            (void)unlink(path);
+    }
+    if (d)
+        (void)closedir(d);
+}
+
+/* False: it cannot lie there, or slurmctld could not write to it. */
+static bool bind_path(struct stk_slurm_plugin *p)
+{
+    uid_t me = geteuid(), slurm = slurm_conf.slurm_user_id;
+    char prefix[sizeof(p->own.sun_path)];
+
+    if ((me != 0 && me != slurm) || !own_prefix(p, prefix, sizeof(prefix)))
+        return false;
+    sweep(prefix);
+    p->own.sun_family = AF_UNIX;
+    (void)snprintf(p->own.sun_path, sizeof(p->own.sun_path), "%.90s%d.sock", prefix, (int)getpid());
+    if (fchmod(p->fd, 0600) == 0 && /* before it is there */
+        bind(p->fd, (const struct sockaddr *)&p->own, sizeof(p->own)) == 0) {
+        if (me == slurm || chown(p->own.sun_path, slurm, (gid_t)-1) == 0)
+            return true;
+        (void)unlink(p->own.sun_path);
+    }
+    p->own.sun_path[0] = '\0';
+    return false;
+}
+
+static int new_socket(void)
+{
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int on = 1;
+
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0) {
+        (void)close(fd);
+        fd = -1;
+    }
+    return fd;
+}
 
 struct stk_slurm_plugin *stk_slurm_plugin_new(void)
 {
     struct stk_slurm_plugin *p = calloc(1, sizeof(*p));
     const struct sockaddr_un any = {.sun_family = AF_UNIX};
-    const int on = 1;
 
     if (!p)
         return NULL;
@@ -38,10 +128,13 @@ struct stk_slurm_plugin *stk_slurm_plugin_new(void)
     if (stk_slurmctld_address(slurm_conf.sched_params, slurm_conf.state_save_location, &p->addr) <
         0)
         return p;
-    p->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (p->fd >= 0 && (setsockopt(p->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
-                       bind(p->fd, (const struct sockaddr *)&any, sizeof(any.sun_family)) < 0)) {
-        (void)close(p->fd); /* the kernel gives us an address that nobody else has */
+    p->fd = new_socket();
+    if (p->fd < 0 || bind_path(p))
+        return p;
+    (void)close(p->fd); /* it may be bound already */
+    p->fd = new_socket();
+    if (p->fd >= 0 && bind(p->fd, (const struct sockaddr *)&any, sizeof(any.sun_family)) < 0) {
+        (void)close(p->fd);
         p->fd = -1;
     }
     return p;
@@ -51,8 +144,12 @@ void stk_slurm_plugin_free(struct stk_slurm_plugin *p)
 {
     if (p && p->fd >= 0)
         (void)close(p->fd);
+    if (p && p->own.sun_path[0])
+        (void)unlink(p->own.sun_path);
     free(p);
 }
+
+/* ---- words ---- */
 
 int stk_slurm_plugin_fd(const struct stk_slurm_plugin *p)
 {
@@ -108,7 +205,7 @@ int64_t stk_slurm_plugin_hear(struct stk_slurm_plugin *p, int64_t now)
 }
 
 /* Slurmctld runs as SlurmUser; what others on this machine send is not for us. */
-bool stk_slurm_plugin_read(struct stk_slurm_plugin *p, int64_t now, char word[STK_SLURMCTLD_WORD])
+bool stk_slurm_plugin_read(const struct stk_slurm_plugin *p, char word[STK_SLURMCTLD_WORD])
 {
     uid_t who;
 
@@ -116,9 +213,11 @@ bool stk_slurm_plugin_read(struct stk_slurm_plugin *p, int64_t now, char word[ST
         return false;
     if (who != 0 && who != slurm_conf.slurm_user_id)
         word[0] = '\0';
-    if (strcmp(word, "hear") == 0) {
-        p->heard_at = now;
-        say_there(p, true);
-    }
     return true;
+}
+
+void stk_slurm_plugin_heard(struct stk_slurm_plugin *p, int64_t now)
+{
+    p->heard_at = now;
+    say_there(p, true);
 }

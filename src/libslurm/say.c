@@ -18,6 +18,21 @@ void stk_slurm_say(json_t *take_line)
     free(text);
 }
 
+void stk_slurm_answer(const json_t *request, json_t *take_out)
+{
+    json_t *id = json_object_get(request, "id");
+
+    (void)json_object_set_new(take_out, "op", json_string("answer"));
+    (void)json_object_set_new(take_out, "id", id ? json_incref(id) : json_null());
+    stk_slurm_say(take_out);
+}
+
+void stk_slurm_say_line(const char *line, size_t n)
+{
+    if (fwrite(line, 1, n, stdout) != n || fflush(stdout) != 0)
+        _exit(1);
+}
+
 int64_t stk_slurm_now_ms(void)
 {
     struct timespec ts;
@@ -69,6 +84,21 @@ bool stk_slurm_unanswered(int error)
             error <= SLURMCTLD_COMMUNICATIONS_SHUTDOWN_ERROR) ||
            (error >= SLURM_PROTOCOL_SOCKET_IMPL_ZERO_RECV_LENGTH &&
             error <= SLURM_PROTOCOL_SOCKET_ZERO_BYTES_SENT);
+}
+
+json_t *stk_slurm_cut(const char *s, size_t most)
+{
+    char *copy;
+    json_t *v;
+
+    if (!s || strnlen(s, most + 1) <= most)
+        return stk_slurm_text(s);
+    while (most > 0 && ((unsigned char)s[most] & 0xc0) == 0x80) /* no half of a character */
+        most--;
+    copy = strndup(s, most);
+    v = stk_slurm_text(copy);
+    free(copy);
+    return v;
 }
 
 json_t *stk_slurm_text(const char *s)

@@ -5,10 +5,15 @@
  * There are two sources, in two threads: answers with all jobs, which take long, and answers about
  * one. An answer that was asked for before something newer was told, or before the job was changed
  * by us, does not take that back: each job has that time, and an answer asked for before passes
- * over it. */
+ * over it.
+ *
+ * What is told at once may be much, and part of it is written by users: a line ends when it has so
+ * many bytes, and no text of a job is longer than it is of use (job.c). */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/map.h"
 #include "base/mem.h"
@@ -16,7 +21,12 @@
 #include "libslurm/names.h"
 #include "sys/big.h"
 
-#define LINE_JOBS 500u
+#define LINE_BYTES (1u << 20) /* a line with more of them ends, behind the job that it is at */
+
+struct text { /* that grows */
+    char *s;
+    size_t n, cap;
+};
 
 struct known {
     uint32_t id, seen;
@@ -31,9 +41,61 @@ struct stk_slurm_told {
     struct stk_map by_id; /* to its place in jobs */
     struct known *jobs;
     uint32_t n_jobs, cap_jobs, round, highest;
-    bool all;               /* all were told once */
-    json_t *changed, *gone; /* of the answer that is taken in */
+    bool all;                  /* all were told once */
+    struct text changed, gone; /* of the answer that is taken in: members of JSON arrays */
 };
+
+/* ---- lines ---- */
+
+/* Who cannot say something ends, and says it all when it is started again. */
+static void put(struct text *t, const char *s, size_t n)
+{
+    if (t->n + n > t->cap) {
+        size_t cap = 2 * (t->n + n) + 4096;
+        char *more = realloc(t->s, cap);
+
+        if (!more)
+            _exit(1);
+        t->s = more;
+        t->cap = cap;
+    }
+    memcpy(t->s + t->n, s, n);
+    t->n += n;
+}
+
+static void put_word(struct text *t, const char *s)
+{
+    put(t, s, strlen(s));
+}
+
+static void add(struct text *t, const char *s)
+{
+    if (t->n > 0)
+        put_word(t, ",");
+    put_word(t, s);
+}
+
+/* When the line is long enough, or the last one. */
+static void flush(struct stk_slurm_told *t, bool all, bool last)
+{
+    struct text line = {NULL, 0, 0};
+
+    if (!last && t->changed.n + t->gone.n < LINE_BYTES)
+        return;
+    if (t->changed.n + t->gone.n > 0 || (all && last)) {
+        put_word(&line, all ? "{\"op\":\"jobs\",\"all\":true" : "{\"op\":\"jobs\",\"all\":false");
+        put_word(&line, last ? ",\"last\":true,\"jobs\":[" : ",\"last\":false,\"jobs\":[");
+        put(&line, t->changed.s, t->changed.n);
+        put_word(&line, "],\"gone\":[");
+        put(&line, t->gone.s, t->gone.n);
+        put_word(&line, "]}\n");
+        stk_slurm_say_line(line.s, line.n);
+        free(line.s);
+    }
+    t->changed.n = t->gone.n = 0;
+}
+
+/* ---- what was told ---- */
 
 struct stk_slurm_told *stk_slurm_told_new(void)
 {
@@ -42,8 +104,6 @@ struct stk_slurm_told *stk_slurm_told_new(void)
     if (!t)
         return NULL;
     t->mem = stk_big_mem;
-    t->changed = json_array();
-    t->gone = json_array();
     (void)pthread_mutex_init(&t->lock, NULL);
     return t;
 }
@@ -62,8 +122,8 @@ void stk_slurm_told_free(struct stk_slurm_told *t)
     drop_all(t);
     stk_map_done(&t->by_id, &t->mem);
     stk_mem_drop(&t->mem, &t->jobs, &t->cap_jobs, sizeof(*t->jobs));
-    json_decref(t->changed);
-    json_decref(t->gone);
+    free(t->changed.s);
+    free(t->gone.s);
     (void)pthread_mutex_destroy(&t->lock);
     free(t);
 }
@@ -88,17 +148,6 @@ uint32_t stk_slurm_told_highest(struct stk_slurm_told *t)
     return highest;
 }
 
-static void flush(struct stk_slurm_told *t, bool all, bool last)
-{
-    if (!last && json_array_size(t->changed) < LINE_JOBS)
-        return;
-    if (json_array_size(t->changed) + json_array_size(t->gone) > 0 || (all && last))
-        stk_slurm_say(json_pack("{s:s,s:b,s:b,s:O,s:O}", "op", "jobs", "all", all, "last", last,
-                                "jobs", t->changed, "gone", t->gone));
-    (void)json_array_clear(t->changed);
-    (void)json_array_clear(t->gone);
-}
-
 /* Its row, made when it is new; NULL: no memory, and it is told when there is. */
 static struct known *row(struct stk_slurm_told *t, uint32_t id, uint64_t digest)
 {
@@ -121,6 +170,18 @@ static bool is_there(const slurm_job_info_t *j)
     return (j->job_state & JOB_STATE_BASE) == JOB_RUNNING || (j->job_state & JOB_COMPLETING);
 }
 
+static void tell(struct stk_slurm_told *t, const slurm_job_info_t *j)
+{
+    json_t *job = stk_slurm_job(j);
+    char *s = json_dumps(job, JSON_COMPACT);
+
+    if (!s)
+        _exit(1); /* there is no memory */
+    add(&t->changed, s);
+    free(s);
+    json_decref(job);
+}
+
 static void note(struct stk_slurm_told *t, const slurm_job_info_t *j, int64_t asked, bool alone)
 {
     uint64_t h = stk_slurm_job_digest(j);
@@ -136,7 +197,7 @@ static void note(struct stk_slurm_told *t, const slurm_job_info_t *j, int64_t as
     if (k->digest == h)
         return;
     k->digest = h;
-    (void)json_array_append_new(t->changed, stk_slurm_job(j));
+    tell(t, j);
     free(k->nodes);
     k->nodes = is_there(j) && j->nodes ? strdup(j->nodes) : NULL;
 }
@@ -196,10 +257,13 @@ void stk_slurm_told_sent(struct stk_slurm_told *t, uint32_t id, int64_t now)
 /* Those that Slurm has forgotten: it does, some minutes after they ended, and when it lost them. */
 static void forget(struct stk_slurm_told *t, int64_t asked)
 {
+    char number[16];
+
     for (uint32_t i = t->n_jobs; i-- > 0;) {
         if (t->jobs[i].seen == t->round || t->jobs[i].alone >= asked)
             continue;
-        (void)json_array_append_new(t->gone, json_integer(t->jobs[i].id));
+        (void)snprintf(number, sizeof(number), "%u", t->jobs[i].id);
+        add(&t->gone, number);
         stk_map_remove(&t->by_id, t->jobs[i].id);
         free(t->jobs[i].nodes);
         t->jobs[i] = t->jobs[--t->n_jobs];

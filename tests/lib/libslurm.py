@@ -23,6 +23,7 @@ class Helper:
         self.nodes, self.partitions, self.jobs, self.gone = {}, {}, {}, set()
         self.away, self.hello, self.all, self.told = None, None, 0, 0
         self.answers, self.number, self.plugin = {}, 0, False
+        self.longest = 0  # bytes of a line
         self.news = threading.Condition()
 
     def __enter__(self):
@@ -39,6 +40,7 @@ class Helper:
     def _read(self):
         for line in self.process.stdout:
             with self.news:
+                self.longest = max(self.longest, len(line.encode()))
                 self._take(json.loads(line))
                 self.news.notify_all()
 

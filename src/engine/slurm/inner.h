@@ -5,6 +5,7 @@
 
 #include "base/map.h"
 #include "engine/slurm/slurm.h"
+#include "sys/lines.h"
 
 enum stk_slurm_where {
     STK_S_UNSENT, /* Slurm is to be told */
@@ -108,6 +109,7 @@ struct stk_slurm_ask { /* a request without an answer yet */
     stk_lease_id lease;
     stk_slurm_answer_fn fn;
     bool later;     /* it is one of those that could wait */
+    bool done;      /* it was answered, before others that were asked earlier */
     uint32_t slurm; /* number there, of one that is not ours yet */
     stk_slurm_heard_fn heard;
 };
@@ -154,10 +156,9 @@ struct stk_slurm {
     uv_process_t process;
     uv_pipe_t in, out;
     uv_timer_t tick;
-    char *line;
-    size_t n_line;
+    struct stk_lines lines; /* of what it says */
     uint32_t next_id, open_handles;
-    struct stk_slurm_ask *asks; /* answers come in this order */
+    struct stk_slurm_ask *asks; /* by their numbers, which ascend */
     uint32_t first_ask, n_asks, cap_asks;
     struct stk_slurm_later *later;
     uint32_t first_later, n_later, cap_later, n_under_way;
@@ -184,7 +185,10 @@ void stk_slurm_log(const struct stk_slurm *m, bool trouble, const char *fmt, ...
 
 int stk_slurm_link_open(struct stk_slurm *m);
 void stk_slurm_link_close(struct stk_slurm *m); /* frees m when all handles are closed */
-/* 'fn' gets NULL for an answer when the program ended first. */
+/* It is not listened to any more, and is started again. */
+void stk_slurm_link_end(struct stk_slurm *m);
+/* 'fn' gets NULL for an answer when the program ended first. -EAGAIN: it cannot be asked now;
+ * -E2BIG: the request is longer than it reads, ever. */
 int stk_slurm_ask(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
                   stk_slurm_answer_fn fn);
 /* The same, whatever waits about the same job; 'later': see later.c. */
@@ -196,6 +200,12 @@ int stk_slurm_ask_of(struct stk_slurm *m, json_t *take_request, uint32_t slurm,
 void stk_slurm_ask_cancel(struct stk_slurm *m, const json_t *job); /* of a job as told */
 /* Jobs that were made anew and of which a start is still to be answered are in STK_S_ASKED. */
 void stk_slurm_asked_again(struct stk_slurm *m);
+
+/* ---- heard.c: what stoker-libslurm says ---- */
+
+void stk_slurm_heard(struct stk_slurm *m, const char *line, size_t len);
+/* It has ended: what it was asked is answered with nothing. */
+void stk_slurm_unheard(struct stk_slurm *m);
 
 /* ---- later.c: requests that can wait ---- */
 
@@ -326,6 +336,7 @@ const char *stk_slurm_keep(struct stk_slurm *m, const char *s); /* one copy, for
                                                                   memory */
 
 void stk_slurm_ticks(struct stk_slurm *m);
+void stk_slurm_free(struct stk_slurm *m); /* its program has ended */
 
 /* ---- place.c ---- */
 

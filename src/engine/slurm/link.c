@@ -11,7 +11,6 @@
 
 #include "engine/slurm/import.h"
 
-#define MAX_LINE (64u << 20)
 #define TICK_MS 200
 #define AGAIN_MS 1000
 
@@ -23,120 +22,44 @@ int64_t stk_slurm_ms(void)
     return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static void answered(struct stk_slurm *m, const struct stk_slurm_ask *a, const json_t *answer)
+void stk_slurm_link_end(struct stk_slurm *m)
 {
-    struct stk_slurm_job *j = a->number ? stk_slurm_find(m, a->number) : NULL;
-
-    if (a->fn && j && j->lease == a->lease)
-        a->fn(j, answer);
-    if (a->heard)
-        a->heard(m, a->slurm, answer);
-}
-
-/* Answers come in the order of the requests. */
-static void take_answer(struct stk_slurm *m, const json_t *o)
-{
-    json_int_t id = json_integer_value(json_object_get(o, "id"));
-
-    if (id == m->groups_ask)
-        stk_slurm_groups_answer(m, o);
-    while (m->first_ask < m->n_asks) {
-        struct stk_slurm_ask a = m->asks[m->first_ask++];
-
-        if (a.later)
-            stk_slurm_later_answered(m);
-        answered(m, &a, a.id == id ? o : NULL);
-        if (a.id == id)
-            break;
-    }
-    if (m->first_ask == m->n_asks)
-        m->first_ask = m->n_asks = 0;
-}
-
-static void take_away(struct stk_slurm *m, const json_t *o)
-{
-    const char *why = json_string_value(json_object_get(o, "why"));
-
-    m->away = true;
-    (void)snprintf(m->why, sizeof(m->why), "%s", why ? why : "it cannot be reached");
-    stk_slurm_log(m, true, "Slurm: %s", m->why);
-}
-
-static void take_hello(struct stk_slurm *m, const json_t *o)
-{
-    m->heard = true;
-    m->remembers_s = json_integer_value(json_object_get(o, "remembers_s"));
-    m->accounts = json_is_true(json_object_get(o, "accounts"));
-}
-
-static void take_booked(struct stk_slurm *m, const json_t *o)
-{
-    json_decref(m->booked);
-    m->booked = json_incref(json_object_get(o, "reservations"));
-    m->booked_news = true; /* the scheduler may not be open yet */
-}
-
-static void take_line(struct stk_slurm *m, const char *line, size_t len)
-{
-    json_t *o = json_loadb(line, len, 0, NULL);
-    const char *op = json_string_value(json_object_get(o, "op"));
-
-    if (!op)
-        stk_slurm_log(m, true, "stoker-libslurm said something strange");
-    else if (strcmp(op, "answer") == 0)
-        take_answer(m, o);
-    else if (strcmp(op, "hello") == 0)
-        take_hello(m, o);
-    else if (strcmp(op, "away") == 0)
-        take_away(m, o);
-    else if (strcmp(op, "nodes") == 0 || strcmp(op, "partitions") == 0)
-        stk_slurm_cluster_news(m, o);
-    else if (strcmp(op, "reservations") == 0)
-        take_booked(m, o);
-    else if (strcmp(op, "jobs") == 0)
-        stk_slurm_jobs_news(m, o);
-    else if (strcmp(op, "plugin") == 0)
-        stk_slurm_log(m, false, "Slurm: sched/stoker %s",
-                      json_is_true(json_object_get(o, "there")) ? "is there" : "is silent");
-    if (op && strcmp(op, "back") == 0) {
-        m->away = false;
-        m->why[0] = '\0';
-        stk_slurm_log(m, false, "Slurm is back");
-    }
-    json_decref(o);
+    (void)uv_read_stop((uv_stream_t *)&m->out);
+    if (m->running)
+        (void)uv_process_kill(&m->process, SIGKILL);
 }
 
 static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
     struct stk_slurm *m = h->data;
-    char *more = m->n_line + suggested > MAX_LINE ? NULL : realloc(m->line, m->n_line + suggested);
+    size_t size = 0;
+    char *room = stk_lines_room(&m->lines, &size);
 
-    m->line = more ? more : m->line;
-    *buf = uv_buf_init(more ? m->line + m->n_line : NULL, more ? (unsigned)suggested : 0);
+    (void)suggested;
+    *buf = uv_buf_init(room, room ? (unsigned)size : 0);
 }
 
 static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
 {
     struct stk_slurm *m = s->data;
-    char *begin = m->line, *end;
+    enum stk_lines_what what;
+    const char *line;
+    size_t len = 0;
 
     (void)buf;
-    if (n < 0) { /* also when a line has become too long */
-        (void)uv_read_stop(s);
-        if (m->running)
-            (void)uv_process_kill(&m->process, SIGKILL);
+    if (n < 0) { /* it has closed its end, or there is no memory */
+        stk_slurm_link_end(m);
         return;
     }
-    m->n_line += (size_t)n;
-    while ((end = memchr(begin, '\n', m->n_line - (size_t)(begin - m->line)))) {
-        take_line(m, begin, (size_t)(end - begin));
-        begin = end + 1;
-    }
-    m->n_line -= (size_t)(begin - m->line);
-    memmove(m->line, begin, m->n_line);
+    stk_lines_filled(&m->lines, (size_t)n);
+    while ((what = stk_lines_next(&m->lines, &line, &len)) == STK_LINES_LINE)
+        stk_slurm_heard(m, line, len);
+    if (what == STK_LINES_NONE)
+        return;
+    stk_slurm_log(m, true, "stoker-libslurm said more than %u MiB in one line, beginning with %.*s",
+                  STK_LINES_MAX >> 20, (int)len, line);
+    stk_slurm_link_end(m); /* what was in it is not said again, unless it is started again */
 }
-
-static void free_all(struct stk_slurm *m);
 
 static void on_closed(uv_handle_t *h)
 {
@@ -145,12 +68,12 @@ static void on_closed(uv_handle_t *h)
     if (--m->open_handles > 0)
         return;
     m->running = false;
-    m->n_line = 0;
+    stk_lines_clear(&m->lines);
     if (m->closing && !uv_is_closing((uv_handle_t *)&m->tick)) {
         m->open_handles = 1;
         uv_close((uv_handle_t *)&m->tick, on_closed);
     } else if (m->closing) {
-        free_all(m);
+        stk_slurm_free(m);
     } else {
         m->again_at = stk_slurm_ms() + AGAIN_MS;
     }
@@ -170,14 +93,7 @@ static void on_end(uv_process_t *p, int64_t status, int sig)
                                   "said is above); slurm.conf in stoker's configuration says "
                                   "where it is");
     m->away = true;
-    m->telling = false;
-    while (m->first_ask < m->n_asks && !m->closing) {
-        struct stk_slurm_ask a = m->asks[m->first_ask++];
-
-        answered(m, &a, NULL);
-    }
-    m->first_ask = m->n_asks = 0;
-    stk_slurm_later_drop(m); /* what they were to do is found missing when all is told anew */
+    stk_slurm_unheard(m);
     m->open_handles = 3;
     uv_close((uv_handle_t *)&m->in, on_closed);
     uv_close((uv_handle_t *)&m->out, on_closed);
@@ -203,8 +119,8 @@ static int spawn(struct stk_slurm *m)
     (void)uv_pipe_init(m->cfg.loop, &m->in, 0);
     (void)uv_pipe_init(m->cfg.loop, &m->out, 0);
     m->in.data = m->out.data = m->process.data = m;
-    m->running = true;
     rc = uv_spawn(m->cfg.loop, &m->process, &o);
+    m->running = rc == 0;
     if (rc < 0) {
         m->open_handles = 3;
         uv_close((uv_handle_t *)&m->in, on_closed);
@@ -220,7 +136,7 @@ static void on_tick(uv_timer_t *t)
 {
     struct stk_slurm *m = t->data;
 
-    if (!m->running && stk_slurm_ms() >= m->again_at && spawn(m) < 0)
+    if (!m->running && m->open_handles == 0 && stk_slurm_ms() >= m->again_at && spawn(m) < 0)
         m->again_at = stk_slurm_ms() + AGAIN_MS;
     stk_slurm_ticks(m);
 }
@@ -254,17 +170,19 @@ static int room(struct stk_slurm *m)
     return stk_mem_grow(&m->mem, &m->asks, &m->cap_asks, m->n_asks + 1, sizeof(*m->asks));
 }
 
-static char *line_of(const json_t *o)
+/* The request as a line. -E2BIG: stoker-libslurm would not read it. */
+static int line_of(const json_t *o, char **ret_text)
 {
     size_t n = json_dumpb(o, NULL, 0, JSON_COMPACT);
-    char *text = malloc(n + 2);
+    char *text = n > 0 && n <= STK_LINES_MAX ? malloc(n + 2) : NULL;
 
     if (!text)
-        return NULL;
+        return n > STK_LINES_MAX ? -E2BIG : -EAGAIN;
     (void)json_dumpb(o, text, n, JSON_COMPACT);
     text[n] = '\n';
     text[n + 1] = '\0';
-    return text;
+    *ret_text = text;
+    return 0;
 }
 
 int stk_slurm_ask(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
@@ -285,15 +203,16 @@ int stk_slurm_ask_now(struct stk_slurm *m, json_t *take_request, const struct st
     uv_write_t *w = calloc(1, sizeof(*w));
     char *text = NULL;
     uv_buf_t buf;
+    int rc = -EAGAIN;
 
     (void)json_object_set_new(take_request, "id", json_integer(a.id));
     if (w && m->running && take_request)
-        text = line_of(take_request);
+        rc = line_of(take_request, &text);
     json_decref(take_request);
-    if (!text || room(m) < 0) {
+    if (rc < 0 || room(m) < 0) {
         free(text);
         free(w);
-        return -EAGAIN;
+        return rc < 0 ? rc : -EAGAIN;
     }
     m->asks[m->n_asks++] = a;
     w->data = text;
@@ -325,24 +244,6 @@ void stk_slurm_ask_cancel(struct stk_slurm *m, const json_t *job)
                         NULL);
 }
 
-static void free_all(struct stk_slurm *m)
-{
-    stk_slurm_import_free(m);
-    json_decref(m->groups);
-    json_decref(m->booked);
-    stk_slurm_table_free(m);
-    stk_slurm_cluster_free(m);
-    for (uint32_t i = 0; i < m->n_own; i++)
-        free(m->own[i]);
-    free(m->own);
-    free(m->names);
-    free(m->line);
-    stk_slurm_later_drop(m);
-    stk_mem_drop(&m->mem, &m->asks, &m->cap_asks, sizeof(*m->asks));
-    stk_mem_drop(&m->mem, &m->later, &m->cap_later, sizeof(*m->later));
-    free(m);
-}
-
 void stk_slurm_link_close(struct stk_slurm *m)
 {
     m->closing = true;
@@ -350,7 +251,9 @@ void stk_slurm_link_close(struct stk_slurm *m)
         (void)uv_process_kill(&m->process, SIGTERM);
         return;
     }
-    if (m->open_handles == 0) {
+    if (!m->tick.loop) {
+        stk_slurm_free(m); /* nothing was opened */
+    } else if (m->open_handles == 0) {
         m->open_handles = 1;
         uv_close((uv_handle_t *)&m->tick, on_closed);
     }

@@ -157,8 +157,12 @@ static void ask_left(struct stk_slurm *m, struct stk_slurm_job *j)
 
 static void on_verified(struct stk_slurm_job *j, const json_t *answer)
 {
-    if (j->where != STK_S_RUNNING || j->requeued || !json_is_true(json_object_get(answer, "ok")))
+    if (j->where != STK_S_RUNNING || j->requeued)
         return;
+    if (!json_is_true(json_object_get(answer, "ok"))) { /* a node did not answer: that is no no */
+        stk_slurm_verify(j);
+        return;
+    }
     if (json_array_size(json_object_get(answer, "nodes")) > 0)
         return;
     if (json_array_size(json_object_get(answer, "steps")) > 0) { /* its end is still to be told */
@@ -179,12 +183,23 @@ static void on_verified(struct stk_slurm_job *j, const json_t *answer)
     stk_slurm_put_back(j->m, j);
 }
 
+/* Slurm itself sees to a job of which a node is down. */
+static bool all_up(const struct stk_slurm *m, const struct stk_slurm_job *j)
+{
+    for (uint32_t i = 0; i < j->n_pieces; i++)
+        if (!m->nodes[j->pieces[i].node.i].up)
+            return false;
+    return true;
+}
+
 static void verify(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     char *nodes = stk_slurm_node_list(m, j, true);
 
     stk_slurm_verify_at(j, 0);
-    if (nodes && *nodes && j->slurm)
+    if (!all_up(m, j))
+        stk_slurm_verify(j);
+    else if (nodes && *nodes && j->slurm)
         (void)stk_slurm_ask(
             m,
             json_pack("{s:s,s:I,s:s}", "op", "left", "job", (json_int_t)j->slurm, "nodes", nodes),

@@ -273,6 +273,24 @@ static int wait_ready(struct stk_slurm *m, struct stk_err *err)
                        m->why[0] ? m->why : "stoker-libslurm says nothing");
 }
 
+void stk_slurm_free(struct stk_slurm *m)
+{
+    stk_slurm_import_free(m);
+    json_decref(m->groups);
+    json_decref(m->booked);
+    stk_slurm_table_free(m);
+    stk_slurm_cluster_free(m);
+    for (uint32_t i = 0; i < m->n_own; i++)
+        free(m->own[i]);
+    free(m->own);
+    free(m->names);
+    stk_lines_done(&m->lines);
+    stk_slurm_later_drop(m);
+    stk_mem_drop(&m->mem, &m->asks, &m->cap_asks, sizeof(*m->asks));
+    stk_mem_drop(&m->mem, &m->later, &m->cap_later, sizeof(*m->later));
+    free(m);
+}
+
 int stk_engine_slurm_new(const struct stk_slurm_config *cfg, struct stk_engine **ret_engine,
                          struct stk_err *err)
 {

@@ -186,6 +186,7 @@ void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
     json_t *o = NULL, *id = NULL;
     const json_t *there;
     struct stk_err err = {""};
+    int rc;
 
     if (!m->running || m->away || stk_slurm_ms() < j->not_before || stk_slurm_still_there(m, j))
         return;
@@ -218,8 +219,13 @@ void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
     j->slurm =
         there && !j->element[0] ? (uint32_t)json_integer_value(json_object_get(there, "job")) : 0;
     j->sent_at = j->kicked_at = stk_slurm_ms();
-    if (stk_slurm_ask(m, o, j, on_sent) == 0)
+    rc = stk_slurm_ask(m, o, j, on_sent);
+    if (rc == 0)
         stk_slurm_move(j, STK_S_ASKED);
+    else if (rc == -E2BIG)
+        stk_slurm_exited(m, j, STK_CAUSE_NOT_STARTED, 0,
+                         "its description is too large to be sent to Slurm: keep what is long in "
+                         "files, and name these");
 }
 
 /* Slurm was told to start it, and does not: it is held there, and then the core decides anew. */
@@ -273,7 +279,7 @@ void stk_slurm_asked_again(struct stk_slurm *m)
     for (uint32_t i = m->first_ask; i < m->n_asks; i++) {
         struct stk_slurm_job *j = stk_slurm_find(m, m->asks[i].number);
 
-        if (m->asks[i].fn == on_sent && j && j->lease == m->asks[i].lease &&
+        if (m->asks[i].fn == on_sent && !m->asks[i].done && j && j->lease == m->asks[i].lease &&
             j->where == STK_S_UNSENT)
             stk_slurm_move(j, STK_S_ASKED);
     }
