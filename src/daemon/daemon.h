@@ -170,7 +170,7 @@ void stk_daemon_slurm_changed(void *ctx, const stk_job_number *numbers, uint32_t
                               const json_t *wish);
 void stk_daemon_slurm_gone(void *ctx, stk_job_number number, const char *sentence);
 int64_t stk_daemon_slurm_limit(void *ctx, stk_job_number number);
-void stk_daemon_slurm_missing(struct stk_daemon *d); /* those that went while we were away */
+void stk_daemon_slurm_missing(void *ctx); /* those that went without a word are gone */
 void stk_daemon_slurm_booked(void *ctx, const json_t *list); /* slurm_booked.c */
 /* slurm_groups.c: Slurm's accounts and QOS, and what they mean here; NULL: they are not known. */
 void stk_daemon_slurm_groups(void *ctx, const json_t *groups);

@@ -232,6 +232,7 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                                    .hold = stk_daemon_slurm_hold,
                                    .wishes = stk_daemon_slurm_changed,
                                    .gone = stk_daemon_slurm_gone,
+                                   .missing = stk_daemon_slurm_missing,
                                    .limit = stk_daemon_slurm_limit,
                                    .groups = stk_daemon_slurm_groups,
                                    .booked = stk_daemon_slurm_booked,

@@ -211,9 +211,10 @@ int64_t stk_daemon_slurm_limit(void *ctx, stk_job_number number)
     return s;
 }
 
-/* Those that went while we were away. */
-void stk_daemon_slurm_missing(struct stk_daemon *d)
+void stk_daemon_slurm_missing(void *ctx)
 {
+    struct stk_daemon *d = ctx;
+
     for (const struct stk_entry *e = stk_live_next(d->live, 0); e;
          e = stk_live_next(d->live, e->number)) {
         enum stk_job_state state = state_of(d, e->number);

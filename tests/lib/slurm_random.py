@@ -241,11 +241,16 @@ class Run:
 
     def operator(self):
         """What people do: nodes that Slurm drained (it found a number of its own used twice) are resumed, Slurm counts GPUs anew
-        where stoker says that it has lost count, and jobs of earlier runs that a killed slurmctld thinks to be there are ended."""
+        where stoker says that it has lost count, and jobs are ended that a killed slurmctld thinks to be there: where stoker says that
+        no node knows of them, and those of earlier runs."""
         self.cluster.resume()
         if any("scontrol reconfigure" in line for line in self.d.errors):
             COUNTS["lost count"] += 1
             self.cluster.run("scontrol", "reconfigure", check=False)
+        for line in self.d.errors:
+            if advice := re.search(r"until it is ended \(scancel (\d+)\)", line):
+                COUNTS["revived"] += 1
+                self.cluster.run("scancel", advice[1], check=False)
         for line in self.cluster.run("squeue", "-h", "-o", "%i %Z", check=False).stdout.splitlines():
             if line.split()[1] != str(self.work):
                 self.cluster.run("scancel", line.split()[0], check=False)

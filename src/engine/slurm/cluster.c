@@ -317,6 +317,7 @@ static void set_up(struct stk_slurm *m, uint32_t i, bool up)
     if (m->nodes[i].up == up)
         return;
     m->nodes[i].up = up;
+    m->use[i].back_at = up ? stk_slurm_ms() : 0;
     if (i < m->n_core)
         m->base.emit(m->base.emit_ctx, &ev);
 }

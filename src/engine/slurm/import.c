@@ -273,6 +273,7 @@ void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number 
         return;
     }
     i->step = STK_I_OURS;
+    i->missed = false;
     i->first = first;
     (void)snprintf(mk.tasks, sizeof(mk.tasks), "%s", text(made, "tasks"));
     free(i->tasks);
@@ -429,6 +430,7 @@ bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret
         json_decref(i->job);
         i->job = NULL;
     }
+    m->missing_one |= i && i->missed && !ours;
     if (!ours)
         return false;
     if (m->open && !(*ret_number && stk_slurm_find(m, *ret_number)) && !yes(job, "completing")) {
@@ -447,6 +449,7 @@ void stk_slurm_import_forget(struct stk_slurm *m, uint32_t slurm)
         return;
     if (i->job && m->open && stk_slurm_import_mark_of(m, i->job, &mk))
         gone(m, &mk, i->job, "is gone from Slurm");
+    m->missing_one |= i->missed;
     if (i->step != STK_I_ASKED)
         stk_slurm_import_drop(m, i);
     else if (i->job) { /* the answer is waited for */
@@ -464,6 +467,9 @@ void stk_slurm_import_told_all(struct stk_slurm *m)
 
 void stk_slurm_import_tick(struct stk_slurm *m)
 {
+    if (m->missing_one && m->open && m->cfg.missing)
+        m->cfg.missing(m->cfg.ctx);
+    m->missing_one = false;
     if (!m->again)
         return;
     m->again = false;
@@ -491,13 +497,19 @@ void stk_slurm_import_open(struct stk_slurm *m)
         else if (i->job)
             consider(m, i);
     }
-    for (uint32_t k = 0; k < m->n_seen; k++) {
+    for (uint32_t k = 0; k < m->n_seen;) {
         struct stk_slurm_mark mk;
-        const json_t *job = m->seen[k].job;
+        json_t *job = m->seen[k].job;
 
-        if (m->seen[k].number && !pending(job) && !yes(job, "completing") &&
-            !stk_slurm_find(m, m->seen[k].number) && stk_slurm_import_mark_of(m, job, &mk))
-            left(m, job, &mk);
+        k++;
+        if (!m->seen[k - 1].number || pending(job) || yes(job, "completing") ||
+            stk_slurm_find(m, m->seen[k - 1].number) || !stk_slurm_import_mark_of(m, job, &mk))
+            continue;
+        left(m, job, &mk);
+        if (strcmp(text(job, "state"), "running") == 0) { /* another is in its place now */
+            stk_slurm_revived_theirs(m, job);
+            k--;
+        }
     }
 }
 

@@ -146,19 +146,19 @@ bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const 
     return true;
 }
 
-bool stk_slurm_has(const struct stk_engine *e, stk_job_number number, const json_t *made)
+bool stk_slurm_has(struct stk_engine *e, stk_job_number number, const json_t *made)
 {
     const struct stk_slurm *m = (const struct stk_slurm *)e;
     json_int_t slurm = whole(made, "job");
     const struct stk_slurm_job j = {
         .number = number, .imported = slurm > 0 && slurm < UINT32_MAX ? (uint32_t)slurm : 0};
     json_t *id = NULL;
-    const struct stk_slurm_import *i = stk_slurm_import_find(m, slurm);
+    struct stk_slurm_import *i = stk_slurm_import_find(m, slurm);
     bool has = stk_slurm_import_there(m, &j, &id) != NULL;
 
     json_decref(id);
-    if (i && i->job && i->step != STK_I_OURS) /* its mark was lost, and will be made again */
-        has |= i->submitted == whole(made, "submitted");
+    if (i && i->job && i->step != STK_I_OURS && i->submitted == whole(made, "submitted"))
+        has = i->missed = true;
     return has;
 }
 

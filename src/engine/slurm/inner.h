@@ -70,6 +70,7 @@ struct stk_slurm_import { /* a record of such jobs: one, or elements of an array
     enum stk_slurm_step step;
     bool refused, by_user; /* by_user: the hold on it is its user's own */
     bool again;            /* Slurm is to be told something, later */
+    bool missed;           /* it is ours, and its mark was lost: it is to be marked again */
     uint64_t digest;       /* of what it asks for, as it was told */
     char *tasks;           /* elements when it was taken in; NULL: it is no array */
     bool bare;             /* no plugin has held it: what its script says is asked for */
@@ -85,6 +86,8 @@ struct stk_slurm_seen { /* a job that Slurm has: ours, or another's that uses GP
     uint32_t before;       /* restarts of ours under earlier numbers: it is sent anew each time */
     uint64_t typed;        /* GPUs that it was pinned to by type, ever */
     int64_t left_at;       /* ms: ours was stopped to make room; 0: not */
+    int64_t look_at;       /* ms: Slurm says that it runs; do its nodes? 0: not asked */
+    bool doubted;          /* they knew nothing of it */
     json_t *job;           /* as told last */
 };
 
@@ -95,6 +98,7 @@ struct stk_slurm_use {  /* of a node's GPUs */
     uint64_t off;       /* told to the core; shut: likewise */
     bool shut, changed;
     int64_t avoid_until;            /* ms: Slurm did not start a job there; 0: not so */
+    int64_t back_at;                /* ms: it was down until then; 0: it was not */
     uint32_t run;                   /* GPUs that jobs of ours have that run; as of the last look */
     uint32_t lost;                  /* GPUs that Slurm has in use, and no job has */
     uint32_t lost_seen, lost_times; /* the number that was seen last, and how often in a row */
@@ -152,6 +156,8 @@ struct stk_slurm {
     stk_job_number *missing;  /* elements that have left their array's record */
     uint32_t n_missing, cap_missing;
     bool open, again; /* the daemon takes jobs; one has 'again' */
+    bool missing_one; /* one that was 'missed' has left */
+    bool looks;       /* some of 'seen' have a 'look_at' */
     /* link.c */
     uv_process_t process;
     uv_pipe_t in, out;
@@ -302,6 +308,13 @@ void stk_slurm_limit_start(const struct stk_slurm_job *j, const json_t *job, jso
 /* What Slurm says of one that runs. */
 void stk_slurm_limit_look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job);
 void stk_slurm_limit_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now);
+
+/* ---- revived.c ---- */
+
+void stk_slurm_revived_told_all(struct stk_slurm *m);
+/* It was seen as one of ours, which it is no longer. */
+void stk_slurm_revived_theirs(struct stk_slurm *m, json_t *job);
+void stk_slurm_revived_tick(struct stk_slurm *m, int64_t now);
 
 /* ---- start.c, stop.c ---- */
 

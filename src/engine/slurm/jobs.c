@@ -332,9 +332,10 @@ static void put_away(struct stk_slurm *m, const struct stk_slurm_seen *s)
 bool stk_slurm_still_there(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
-    bool waits = s && is(s->job, "pending"), runs = s && is(s->job, "running"), late;
+    bool waits = s && is(s->job, "pending") && !j->imported, runs = s && is(s->job, "running"),
+         late;
 
-    if (!s || j->imported || stk_slurm_lease_of(m, s->job) == j->lease)
+    if (!s || stk_slurm_lease_of(m, s->job) == j->lease)
         return false;
     if (is(s->job, "completed")) {
         stk_slurm_log(m, true,
@@ -440,6 +441,7 @@ static void told_all(struct stk_slurm *m)
             j->again_at = 1;
         }
     }
+    stk_slurm_revived_told_all(m);
     stk_slurm_import_told_all(m);
 }
 

@@ -127,6 +127,7 @@ void stk_slurm_ticks(struct stk_slurm *m)
     if (now < m->clean_at)
         return;
     m->clean_at = now + CLEAN_MS;
+    stk_slurm_revived_tick(m, now);
     stk_slurm_groups_tick(m, now);
     stk_slurm_use_tick(m, now);
     if (m->cfg.contact)
@@ -169,6 +170,7 @@ static void adopt_one(struct stk_slurm *m, struct stk_slurm_job *j, const struct
     stk_slurm_judged(j, j->told_started);
     j->sent_at = stk_slurm_ms();
     stk_slurm_move(j, j->told_started ? STK_S_RUNNING : STK_S_SENT);
+    stk_slurm_verify(j);
     stk_slurm_job_look(m, j);
     if (j->stopping && j->where != STK_S_ENDED)
         stk_slurm_do_stop(m, j);

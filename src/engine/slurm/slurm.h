@@ -48,6 +48,8 @@ struct stk_slurm_config { /* strings are copied */
     void (*hold)(void *ctx, const stk_job_number *numbers, uint32_t n, const char *why);
     void (*wishes)(void *ctx, const stk_job_number *numbers, uint32_t n, const json_t *wish);
     void (*gone)(void *ctx, stk_job_number number, const char *sentence);
+    /* Some of them that wait may be gone: stk_slurm_has() is to be asked. */
+    void (*missing)(void *ctx);
     /* The time limit of a job of ours, in seconds; 0: none. */
     int64_t (*limit)(void *ctx, stk_job_number number);
     /* Slurm's reservations are these: [{"name", "start", "end", "nodes"}]. */
@@ -94,7 +96,7 @@ void stk_slurm_open(struct stk_engine *e);
 void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number first,
                        uint32_t count, const char *sentence);
 /* Slurm still has this job, which was brought and waits. */
-bool stk_slurm_has(const struct stk_engine *e, stk_job_number number, const json_t *made);
+bool stk_slurm_has(struct stk_engine *e, stk_job_number number, const json_t *made);
 
 /* What Slurm says of a job that it has: {"job", "state", "pieces", ...}; borrowed. NULL: nothing.
  */

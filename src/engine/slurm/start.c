@@ -13,6 +13,9 @@
 #define KICK_MS 2000   /* how often Slurm is asked to look at what it has not started */
 #define MOST_REFUSED 3 /* in a row */
 #define REFUSED_MS 1000
+#define LATE_MS                                                                                    \
+    12000 /* a node is back: until then Slurm may end there what it has started anew               \
+           */
 
 char *stk_slurm_node_list(const struct stk_slurm *m, const struct stk_slurm_job *j, bool up)
 {
@@ -181,6 +184,19 @@ static bool can_start(const struct stk_slurm *m, const struct stk_slurm_job *j, 
            (s && s->before == 0 && same_shape(there, place) && !stk_slurm_stuck(m, j, s));
 }
 
+/* Slurm goes on for ten seconds to tell a node that failed to end what ran there. What it starts
+ * there under the same number as soon as the node is back would be ended. True: not yet. */
+static bool too_soon(const struct stk_slurm *m, struct stk_slurm_job *j)
+{
+    for (uint32_t i = 0; i < j->n_pieces; i++) {
+        const int64_t back = m->use[j->pieces[i].node.i].back_at;
+
+        if (back && stk_slurm_ms() < back + LATE_MS && j->not_before < back + LATE_MS)
+            j->not_before = back + LATE_MS;
+    }
+    return stk_slurm_ms() < j->not_before;
+}
+
 void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     json_t *o = NULL, *id = NULL;
@@ -191,7 +207,8 @@ void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
     if (!m->running || m->away || stk_slurm_ms() < j->not_before || stk_slurm_still_there(m, j))
         return;
     there = stk_slurm_there(m, j, &id);
-    if (j->imported && stk_slurm_import_stays(m, j, there)) {
+    if ((there && j->restarts > 0 && too_soon(m, j)) ||
+        (j->imported && stk_slurm_import_stays(m, j, there))) {
         json_decref(id);
         return;
     }

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A slurmctld that was killed has forgotten something of a job: that it ended, that it was put back, our mark on it. The Slurm
+of these tests is played by the tests."""
+import time
+
+import pytest
+from daemon import STOKERD
+from fake_slurm import FakeSlurm, gpus
+from slurm import wait_for
+
+pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="not built")
+JOB = {"command": ["/bin/true"], "workdir": "/tmp"}
+
+
+@pytest.fixture
+def slurm(tmp_path):
+    with FakeSlurm(tmp_path, nodes=2, gpus=8) as s:
+        yield s
+
+
+def waits(slurm, mark="stoker", **more):
+    """What Slurm says of job 9, which a user has sent."""
+    return {**slurm.describe(9, "", state="pending", held=True, batch=True, requeue=True, tasks=1, nodes_wanted=1, max_nodes=1, gpus_per_node=gpus(2),
+                             tres_per_node="gres:gpu:2", workdir="/tmp", command="own.sh", name="own", submitted=5), "admin_comment": mark, **more}
+
+
+def say(slurm, job, all_of_them=False):
+    slurm.say(op="jobs", all=all_of_them, last=True, jobs=[job] if job else [], gone=[])
+
+
+def taken(slurm):
+    """Job 9 becomes one of ours. Its number."""
+    say(slurm, waits(slurm))
+    wait_for(lambda: slurm.daemon.client().ask("GET", "/v1/jobs").json["jobs"])
+    return slurm.daemon.client().ask("GET", "/v1/jobs").json["jobs"][0]["id"]
+
+
+def started(slurm):
+    """... and runs. Our mark on it."""
+    ask = slurm.expect("start")
+    slurm.answer(ask)
+    return ask["admin_comment"], ask["nodes"]
+
+
+def runs(slurm, mark, node, **more):
+    where = [{"node": node, "gpus": gpus(2, [0, 1])}]
+    return waits(slurm, mark, state="running", held=False, pieces=where, started=6, **more)
+
+
+def test_one_that_runs_by_slurms_word_alone_is_put_back_after_a_restart_of_ours(slurm):
+    n = slurm.daemon.submit(gpus=1, **JOB)
+    ask = slurm.expect("submit")
+    slurm.answer(ask, job=7)
+    slurm.job(7, ask["comment"], pieces={ask["nodes"]: [0]})
+    slurm.daemon.until(n, "running")
+    slurm.daemon.kill()
+    slurm.there = [slurm.describe(7, ask["comment"], pieces={ask["nodes"]: [0]})]
+    slurm.daemon.start()
+    assert slurm.expect("requeue")["job"] == 7  # its node was asked twice, and knew nothing of it
+
+
+def test_a_users_job_that_has_ended_and_runs_again_by_slurms_word_alone_is_ended(slurm):
+    n = taken(slurm)
+    mark, node = started(slurm)
+    say(slurm, runs(slurm, mark, node))
+    slurm.daemon.until(n, "running")
+    say(slurm, {**runs(slurm, mark, node), "state": "completed"})
+    assert slurm.daemon.wait(n)["cause"] == "completed"
+    say(slurm, runs(slurm, mark, node), all_of_them=True)
+    assert slurm.expect("cancel")["job"] == 9
+    assert any(f"job {n} has ended" in line and "knows nothing of it" in line for line in slurm.daemon.errors)
+
+
+def test_so_is_one_that_a_new_daemon_finds(slurm):
+    n = taken(slurm)
+    mark, node = started(slurm)
+    say(slurm, runs(slurm, mark, node))
+    slurm.daemon.until(n, "running")
+    say(slurm, {**runs(slurm, mark, node), "state": "completed"})
+    slurm.daemon.wait(n)
+    slurm.daemon.kill()
+    slurm.there = [runs(slurm, mark, node)]
+    slurm.daemon.start()
+    assert slurm.expect("cancel")["job"] == 9
+
+
+def test_of_one_that_was_never_ours_people_are_told(slurm):
+    say(slurm, {**runs(slurm, "", "n1"), "comment": "x"}, all_of_them=True)
+    for _ in range(2):
+        ask = slurm.expect("left")
+        assert (ask["job"], ask["nodes"]) == (9, "n1")
+        slurm.answer(ask, nodes=[], steps=[])
+    wait_for(lambda: any("scancel 9" in line for line in slurm.daemon.errors))
+
+
+def test_one_whose_processes_are_there_is_left_alone(slurm):
+    say(slurm, runs(slurm, "", "n1"), all_of_them=True)
+    slurm.answer(slurm.expect("left"), nodes=[], steps=["n1"])
+    slurm.answer(slurm.expect("left"), nodes=["n1"], steps=["n1"])
+    n = slurm.daemon.submit(gpus=1, **JOB)
+    slurm.expect("submit")
+    assert n and not any("scancel 9" in line for line in slurm.daemon.errors)
+
+
+def test_a_users_job_that_slurm_forgot_to_have_put_back_is_put_back(slurm):
+    n = taken(slurm)
+    mark, node = started(slurm)
+    say(slurm, runs(slurm, mark, node))
+    slurm.daemon.until(n, "running")
+    slurm.nodes("down", names=[node])
+    say(slurm, waits(slurm, mark, restarts=1))
+    again, other = started(slurm)
+    slurm.daemon.kill()  # before anything is heard of that
+    slurm.there = [runs(slurm, mark, node)]
+    slurm.daemon.start()
+    ask = slurm.expect("requeue")
+    assert ask["job"] == 9 and slurm.daemon.job(n)["state"] != "done"
+    slurm.answer(ask)
+    say(slurm, waits(slurm, mark, restarts=1))
+    again, other = started(slurm)
+    say(slurm, runs(slurm, again, other, restarts=1))
+    say(slurm, {**runs(slurm, again, other), "state": "completed"})
+    assert slurm.daemon.wait(n)["cause"] == "completed"
+
+
+def test_one_without_our_mark_that_is_cancelled_at_once_is_gone(slurm):
+    say(slurm, waits(slurm, "x"))  # its user holds it
+    slurm.answer(slurm.expect("script"))
+    wait_for(lambda: slurm.daemon.client().ask("GET", "/v1/jobs").json["jobs"])
+    n = slurm.daemon.client().ask("GET", "/v1/jobs").json["jobs"][0]["id"]
+    slurm.daemon.until(n, "held")
+    slurm.daemon.kill()
+    slurm.there = [waits(slurm, "x")]
+    slurm.daemon.start()
+    slurm.expect("script")
+    say(slurm, {**waits(slurm, "x"), "state": "cancelled"})
+    assert slurm.daemon.wait(n)["state"] == "done"
+
+
+def test_one_is_not_started_again_on_a_node_that_has_just_come_back(slurm):
+    """Slurm goes on for ten seconds to tell a node that failed to end what ran there."""
+    slurm.nodes("drained", names=["n2"])
+    n = slurm.daemon.submit(gpus=1, **JOB)
+    ask = slurm.expect("submit")
+    slurm.answer(ask, job=7)
+    slurm.job(7, ask["comment"], pieces={"n1": [0]})
+    slurm.daemon.until(n, "running")
+    slurm.nodes("down", names=["n1"])
+    slurm.job(7, ask["comment"], state="pending", held=True, nodes_wanted=1, tasks=1, tres_per_node="gres:gpu:1", restarts=1)
+    slurm.daemon.until(n, "waiting")
+    back = time.monotonic()
+    slurm.nodes("up", names=["n1"])
+    again = slurm.expect("start")
+    assert again["nodes"] == "n1" and time.monotonic() - back > 11
