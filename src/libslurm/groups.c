@@ -7,9 +7,9 @@
 
 #define MOST 10000 /* of each; more are left out */
 
-static json_t *show_accounts(List list)
+static json_t *show_accounts(struct xlist *list)
 {
-    ListIterator it = slurm_list_iterator_create(list);
+    struct listIterator *it = slurm_list_iterator_create(list);
     json_t *out = json_array();
     const slurmdb_account_rec_t *a;
 
@@ -22,9 +22,9 @@ static json_t *show_accounts(List list)
     return out;
 }
 
-static json_t *show_qos(List list)
+static json_t *show_qos(struct xlist *list)
 {
-    ListIterator it = slurm_list_iterator_create(list);
+    struct listIterator *it = slurm_list_iterator_create(list);
     json_t *out = json_array();
     const slurmdb_qos_rec_t *q;
 
@@ -42,7 +42,7 @@ json_t *stk_slurm_show_groups(json_t *o)
     slurmdb_account_cond_t accounts;
     slurmdb_qos_cond_t qos;
     uint16_t flags = 0;
-    List a, q;
+    struct xlist *a, *q;
     json_t *out;
     void *db;
 

@@ -96,7 +96,7 @@ static enum stk_slurm_rest ask(struct stk_slurm_hear *h, uint32_t id)
     if (id == 0) /* there is no number to go on from */
         return STK_SLURM_UNKNOWN;
     if (slurm_load_job(&m, id, SHOW_ALL | SHOW_DETAIL) != SLURM_SUCCESS)
-        return slurm_get_errno() == ESLURM_INVALID_JOB_ID ? STK_SLURM_UNKNOWN : STK_SLURM_SILENT;
+        return errno == ESLURM_INVALID_JOB_ID ? STK_SLURM_UNKNOWN : STK_SLURM_SILENT;
     stk_slurm_told_one(h->told, m, now);
     rests = !restless(m);
     slurm_free_job_info_msg(m);

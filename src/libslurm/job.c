@@ -5,6 +5,7 @@
  * script in it), and is told of every job of every partition. So each text is cut: to what is of
  * use, and where a part would mean something else to more than the daemon takes, which then
  * refuses the job with a sentence. Lists of elements have as many as Slurm allows. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -15,17 +16,25 @@
 #define TEXT 1024u
 #define LONG 4096u /* a path has less */
 
-/* Exported by libslurm, declared nowhere; a later one may not have it. */
-extern char *slurm_job_reason_string(enum job_state_reason r) __attribute__((weak));
+/* Exported by libslurm, declared nowhere; the second is its name in newer ones. */
+extern const char *slurm_job_reason_string(enum job_state_reason r) __attribute__((weak));
+extern const char *slurm_job_state_reason_string(enum job_state_reason r) __attribute__((weak));
+
+/* "": Slurm has no word for it. */
+static const char *word_for(enum job_state_reason r)
+{
+    if (slurm_job_state_reason_string)
+        return slurm_job_state_reason_string(r);
+    return slurm_job_reason_string ? slurm_job_reason_string(r) : "";
+}
 
 /* Why it waits: what Slurm says of it, or its word for it. */
 static const char *reason_of(const slurm_job_info_t *j)
 {
     if (j->state_desc && *j->state_desc)
         return j->state_desc;
-    return j->state_reason != WAIT_NO_REASON && slurm_job_reason_string
-               ? slurm_job_reason_string((enum job_state_reason)j->state_reason)
-               : "";
+    return j->state_reason != WAIT_NO_REASON ? word_for((enum job_state_reason)j->state_reason)
+                                             : "";
 }
 
 const char *stk_slurm_state_name(uint32_t state)
@@ -130,6 +139,19 @@ static json_t *per_gpu(const char *text)
     return json_integer(stk_slurm_gpus(text, &g, 1) == 1 ? (json_int_t)g.count : 0);
 }
 
+/* What it asks for of each, as we would ask for it. */
+static json_t *plain(const char *text)
+{
+    char *copy = text ? strndup(text, LONG) : NULL;
+    json_t *v;
+
+    if (copy)
+        stk_slurm_plain_gres(copy);
+    v = stk_slurm_text(copy);
+    free(copy);
+    return v;
+}
+
 static void set_request(json_t *o, const slurm_job_info_t *j)
 {
     set(o, "nodes_wanted", json_integer(j->num_nodes));
@@ -139,9 +161,9 @@ static void set_request(json_t *o, const slurm_job_info_t *j)
     set(o, "cpus_per_task", json_integer(j->cpus_per_task == NO_VAL16 ? 1 : j->cpus_per_task));
     set(o, "mem_mib", json_integer((json_int_t)(j->pn_min_memory & ~MEM_PER_CPU)));
     set(o, "mem_per_cpu", json_boolean(j->pn_min_memory & MEM_PER_CPU));
-    set(o, "tres_per_job", stk_slurm_cut(j->tres_per_job, LONG));
-    set(o, "tres_per_node", stk_slurm_cut(j->tres_per_node, LONG));
-    set(o, "tres_per_task", stk_slurm_cut(j->tres_per_task, LONG));
+    set(o, "tres_per_job", plain(j->tres_per_job));
+    set(o, "tres_per_node", plain(j->tres_per_node));
+    set(o, "tres_per_task", plain(j->tres_per_task));
     set(o, "features", stk_slurm_cut(j->features, TEXT));
     set(o, "dependency", stk_slurm_cut(j->dependency, TEXT));
     set(o, "gpus_per_job", stk_slurm_show_gpus(j->tres_per_job));

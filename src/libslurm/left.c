@@ -11,7 +11,7 @@
  * after some seconds. */
 static void add_nodes(json_t *list, json_t *steps, const job_step_pids_response_msg_t *r)
 {
-    ListIterator it = r->pid_list ? slurm_list_iterator_create(r->pid_list) : NULL;
+    struct listIterator *it = r->pid_list ? slurm_list_iterator_create(r->pid_list) : NULL;
     const job_step_pids_t *p;
 
     while (it && (p = slurm_list_next(it))) {

@@ -234,6 +234,31 @@ int stk_slurm_gpus(const char *list, struct stk_slurm_gres *ret, uint32_t max)
     return (int)n;
 }
 
+void stk_slurm_plain_gres(char *io_list)
+{
+    static const char word[] = "gres";
+    const size_t len = sizeof(word) - 1;
+    char *to = io_list;
+
+    for (const char *s = io_list; *s;) {
+        const char *end = entry_end(s);
+        size_t n = (size_t)(end - s);
+        bool more = *end != '\0';
+
+        if (n > len && strncmp(s, word, len) == 0 && (s[len] == '/' || s[len] == ':')) {
+            if (to > io_list)
+                *to++ = ',';
+            memmove(to, s, n);
+            to[len] = ':';
+            for (char *is = to; (is = memchr(is, '=', n - (size_t)(is - to)));)
+                *is = ':';
+            to += n;
+        }
+        s = end + more;
+    }
+    *to = '\0';
+}
+
 /* ---- what a script asks for ---- */
 
 static bool is_blank(char c)

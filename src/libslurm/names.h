@@ -29,6 +29,11 @@ struct stk_slurm_gres {
  * which are written; -EINVAL. NULL and "(null)" are empty lists. */
 int stk_slurm_gpus(const char *list, struct stk_slurm_gres *ret, uint32_t max);
 
+/* What is asked for, in the one way in which it can be compared and asked for again. Newer Slurms
+ * write "cpu=2,gres/gpu:h100=4" for what older ones have as "gres:gpu:h100:4": the latter is what
+ * is left of it. */
+void stk_slurm_plain_gres(char *io_list);
+
 /* "B:USR1@60": what the #SBATCH lines of a script have for --signal; of several the last counts.
  * False: nothing, or nothing that could be one. */
 bool stk_slurm_script_signal(const char *script, char *buf, size_t size);

@@ -40,9 +40,9 @@ static bool is_wanted(const char *comment, const struct wanted *w)
 }
 
 /* Of several records (it was requeued) the last one counts. */
-static const slurmdb_job_rec_t *find(List jobs, const struct wanted *w)
+static const slurmdb_job_rec_t *find(struct xlist *jobs, const struct wanted *w)
 {
-    ListIterator it = slurm_list_iterator_create(jobs);
+    struct listIterator *it = slurm_list_iterator_create(jobs);
     const slurmdb_job_rec_t *j, *best = NULL;
 
     while ((j = slurm_list_next(it)))
@@ -64,14 +64,14 @@ static json_t *show(const slurmdb_job_rec_t *j)
                      (json_int_t)(j->exitcode == NO_VAL ? 0 : j->exitcode & 0x7f));
 }
 
-static List ask(void *db, const char *uid, time_t since)
+static struct xlist *ask(void *db, const char *uid, time_t since)
 {
     union {
         const char *in;
         char *out;
     } u = {.in = uid};
     slurmdb_job_cond_t cond;
-    List jobs;
+    struct xlist *jobs;
 
     memset(&cond, 0, sizeof(cond));
     cond.flags = JOBCOND_FLAG_DUP | JOBCOND_FLAG_NO_STEP | JOBCOND_FLAG_NO_TRUNC;
@@ -96,7 +96,7 @@ json_t *stk_slurm_past(json_t *o)
     char uid[24];
     json_t *out;
     void *db;
-    List jobs;
+    struct xlist *jobs;
 
     if (!w.comment || !json_is_integer(json_object_get(o, "uid")) || since <= 0)
         return json_pack("{s:b,s:s}", "ok", 0, "why", "past needs comment, uid and since");

@@ -27,7 +27,7 @@ int stk_slurm_look_reservations(time_t *io_at)
     json_t *list;
 
     if (slurm_load_reservations(*io_at, &m) != SLURM_SUCCESS) {
-        int error = slurm_get_errno();
+        int error = errno;
 
         return error == SLURM_NO_CHANGE_IN_DATA ? 0 : -error;
     }

@@ -8,6 +8,9 @@
 
 #include "libslurm/helper.h"
 
+/* The first of Slurm's errors about sockets; newer ones have no name for it. */
+#define ZERO_RECEIVED (ESLURM_PROTOCOL_INCOMPLETE_PACKET - 3)
+
 void stk_slurm_say(json_t *take_line)
 {
     char *text = take_line ? json_dumps(take_line, JSON_COMPACT) : NULL;
@@ -53,7 +56,7 @@ const char *stk_slurm_trouble(int error)
         {SLURM_PROTOCOL_AUTHENTICATION_ERROR,
          "is munged running here, and does it have the cluster's key?"},
         {ESLURM_AUTH_CRED_INVALID, "is munged running here, and does it have the cluster's key?"},
-        {SLURM_PROTOCOL_SOCKET_IMPL_ZERO_RECV_LENGTH,
+        {ZERO_RECEIVED,
          "slurmctld hung up: does munged here have the cluster's key, and this machine its time?"},
         {SLURM_PROTOCOL_SOCKET_ZERO_BYTES_SENT,
          "slurmctld hung up: does munged here have the cluster's key, and this machine its time?"},
@@ -78,12 +81,8 @@ const char *stk_slurm_trouble(int error)
 bool stk_slurm_unanswered(int error)
 {
     return error == ECONNRESET || error == EPIPE || error == ETIMEDOUT || error == ECONNREFUSED ||
-           (error >= SLURM_COMMUNICATIONS_CONNECTION_ERROR &&
-            error <= SLURM_COMMUNICATIONS_MISSING_SOCKET_ERROR) ||
-           (error >= SLURMCTLD_COMMUNICATIONS_CONNECTION_ERROR &&
-            error <= SLURMCTLD_COMMUNICATIONS_SHUTDOWN_ERROR) ||
-           (error >= SLURM_PROTOCOL_SOCKET_IMPL_ZERO_RECV_LENGTH &&
-            error <= SLURM_PROTOCOL_SOCKET_ZERO_BYTES_SENT);
+           (error >= SLURM_COMMUNICATIONS_CONNECTION_ERROR && error < SLURM_NO_CHANGE_IN_DATA) ||
+           (error >= ZERO_RECEIVED && error <= SLURM_PROTOCOL_SOCKET_ZERO_BYTES_SENT);
 }
 
 json_t *stk_slurm_cut(const char *s, size_t most)

@@ -13,6 +13,7 @@
  *
  * When slurmctld cannot be reached, that is said once; when it is back, everything is told anew
  * ("all"): what is not in that telling is gone. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,7 @@ struct stk_slurm_watch {
 /* Nothing is new, or an answer. < 0: Slurm's error. */
 static int outcome(int rc)
 {
-    int error = rc == SLURM_SUCCESS ? 0 : slurm_get_errno();
+    int error = rc == SLURM_SUCCESS ? 0 : errno;
 
     return error == 0 ? 1 : error == SLURM_NO_CHANGE_IN_DATA ? 0 : -error;
 }

@@ -2,6 +2,7 @@
 /* work.c - what the daemon asks of Slurm: send a job, start one that is held on exact nodes,
  * signal, requeue, cancel, change. Each is one call of libslurm and is answered when that returns.
  */
+#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ static json_t *refuse(const char *why, int code)
 /* What a call of libslurm came to. */
 static json_t *answer(int rc)
 {
-    int error = rc == SLURM_SUCCESS ? 0 : slurm_get_errno();
+    int error = rc == SLURM_SUCCESS ? 0 : errno;
 
     return error ? refuse(stk_slurm_trouble(error), error) : json_pack("{s:b}", "ok", 1);
 }

@@ -33,5 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (stk_slurm_script_signal(text, word, sizeof(word)))
         require(*word && strlen(word) < sizeof(word), "a word of a script has a length");
     require(stk_slurm_gpus(text, g, 8) <= (int)STK_SLURM_MAX_GRES, "a bounded number of entries");
+    stk_slurm_plain_gres(text);
+    require(strlen(text) <= size, "no longer than it was");
     return 0;
 }

@@ -114,6 +114,8 @@ class Cluster:
             for name in self._with_gpus():
                 for kind, which in self._kinds():
                     f.write(f"NodeName={name} Name=gpu Type={kind} File={self.folder}/dev/nvidia{which}\n")
+        with open(f"{self.folder}/etc/cgroup.conf", "w") as f:
+            f.write("CgroupPlugin=cgroup/v1\n")  # nothing here uses cgroups, and a newer slurmd does not start where it finds none by itself
         if self.managed is not None:
             with open(f"{self.folder}/etc/stoker.conf", "w") as f:
                 f.write(f"Partitions={','.join(self.managed)}\n")

@@ -115,6 +115,29 @@ static void says(const char *script, const char *want)
     assert_string_equal(buf, want);
 }
 
+static void plain(const char *list, const char *want)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof(text), "%s", list);
+    stk_slurm_plain_gres(text);
+    assert_string_equal(text, want);
+}
+
+static void what_is_asked_for_is_written_in_one_way(void **state)
+{
+    (void)state;
+    plain("gres:gpu:h100:2,gres:gpu:a100:1", "gres:gpu:h100:2,gres:gpu:a100:1");
+    plain("gres/gpu:2", "gres:gpu:2");
+    plain("gres/gpu", "gres:gpu");
+    plain("cpu=2,gres/gpu:h100=2", "gres:gpu:h100:2");
+    plain("gres/gpu=1,license/x=2,gres/mps:5", "gres:gpu:1,gres:mps:5");
+    plain("cpu:2", "");
+    plain("gres", "");
+    plain(",,gres/", "gres:");
+    plain("", "");
+}
+
 static void a_scripts_own_signal_is_read(void **state)
 {
     (void)state;
@@ -135,6 +158,7 @@ int main(void)
         cmocka_unit_test(lists_of_hosts_are_spelt_out),
         cmocka_unit_test(what_is_no_list_is_refused),
         cmocka_unit_test(gpus_are_read),
+        cmocka_unit_test(what_is_asked_for_is_written_in_one_way),
         cmocka_unit_test(a_scripts_own_signal_is_read),
     };
 
