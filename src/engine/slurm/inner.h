@@ -378,8 +378,10 @@ char *stk_slurm_numbered(const json_t *gpus);
 /* "h100" of features with gpu_h100; NULL: none of them says, or no memory. To be freed. */
 char *stk_slurm_model(const char *features);
 
-/* ---- script.c ---- */
+/* ---- script.c, describe.c ---- */
 
+/* What Slurm is to run; malloc'ed. NULL: cannot be. */
+char *stk_slurm_script_of(const struct stk_slurm_job *j, const json_t *spec, struct stk_err *err);
 /* The request that sends it to Slurm, without where it runs; NULL: cannot be made. */
 json_t *stk_slurm_describe(const struct stk_slurm *m, const struct stk_slurm_job *j,
                            struct stk_err *err);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script.c - a description as a batch job of Slurm's. A script goes as it is; a command becomes a
- * script of one line; a gang of which each task is a process of its own is started by srun. */
+/* script.c - what Slurm runs for a description. A script goes as it is; a command becomes a script of
+ * one line; a gang of which each task is a process of its own is started by srun. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/slurm/inner.h"
-#include "sys/pattern.h"
 
 #define FIRST_PORT 15000u
 #define N_PORTS 10000u
@@ -24,28 +23,6 @@ static int64_t number(const json_t *o, const char *key, int64_t otherwise)
 
     return json_is_number(v) ? (int64_t)json_number_value(v) : otherwise;
 }
-
-int stk_slurm_check(const json_t *spec, struct stk_err *err)
-{
-    static const char *const no[] = {"interactive", "items", "image", "secrets", "mig", "adopt"};
-    double gpus = json_number_value(json_object_get(spec, "gpus"));
-
-    for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++) {
-        const json_t *v = json_object_get(spec, no[i]);
-
-        if (v && !json_is_false(v) && !json_is_null(v))
-            return stk_err_set(err, -EOPNOTSUPP,
-                               "%s: Slurm runs the jobs here, and this does not "
-                               "go with it",
-                               no[i]);
-    }
-    if (gpus > 0 && gpus < 1)
-        return stk_err_set(err, -EOPNOTSUPP,
-                           "gpus: Slurm runs the jobs here, and it gives whole GPUs");
-    return 0;
-}
-
-/* ---- the script ---- */
 
 /* For a shell: in quotes, whatever it holds. */
 static void quote(FILE *f, const char *s)
@@ -127,7 +104,7 @@ static char *plain(const json_t *spec)
                : out;
 }
 
-static char *script_of(const struct stk_slurm_job *j, const json_t *spec, struct stk_err *err)
+char *stk_slurm_script_of(const struct stk_slurm_job *j, const json_t *spec, struct stk_err *err)
 {
     bool gang = number(spec, "tasks", 1) > 1;
     const char *launch = text(spec, "launch");
@@ -145,108 +122,4 @@ static char *script_of(const struct stk_slurm_job *j, const json_t *spec, struct
     if (!out)
         (void)stk_err_set(err, -ENOMEM, "out of memory");
     return out;
-}
-
-/* ---- the rest ---- */
-
-static json_t *environment(const struct stk_slurm_job *j, const json_t *spec)
-{
-    json_t *env = json_deep_copy(json_object_get(spec, "envs"));
-    char value[32];
-
-    env = env ? env : json_object();
-    (void)snprintf(value, sizeof(value), "%u", j->number);
-    (void)json_object_set_new(env, "STOKER_JOB_ID", json_string(value));
-    (void)json_object_set_new(env, "STOKER_JOB_NAME", json_string(text(spec, "name")));
-    (void)snprintf(value, sizeof(value), "%lld", (long long)number(spec, "tasks", 1));
-    (void)json_object_set_new(env, "STOKER_TASKS", json_string(value));
-    if (j->before > 0) { /* Slurm counts from there on when it restarts it itself */
-        (void)snprintf(value, sizeof(value), "%u", j->before);
-        (void)json_object_set_new(env, "SLURM_RESTART_COUNT", json_string(value));
-    }
-    if (!json_object_get(env, "HOME"))
-        (void)json_object_set_new(env, "HOME", json_string(text(spec, "home")));
-    if (!json_object_get(env, "USER"))
-        (void)json_object_set_new(env, "USER", json_string(text(spec, "user")));
-    if (!json_object_get(env, "PATH"))
-        (void)json_object_set_new(env, "PATH", json_string("/usr/local/bin:/usr/bin:/bin"));
-    return env;
-}
-
-/* Slurm has percent signs of its own. */
-static void set_path(json_t *o, const char *key, const char *path)
-{
-    char out[8192], *q = out;
-
-    for (const char *p = path; *p && q < out + sizeof(out) - 3; p++) {
-        if (*p == '%')
-            *q++ = '%';
-        *q++ = *p;
-    }
-    *q = '\0';
-    (void)json_object_set_new(o, key, json_string(out));
-}
-
-static void set_output(const struct stk_slurm *m, const struct stk_slurm_job *j, const json_t *spec,
-                       json_t *o)
-{
-    const struct stk_pattern p = {.number = j->number,
-                                  .name = text(spec, "name"),
-                                  .node = m->nodes[j->pieces[0].node.i].name,
-                                  .user = text(spec, "user")};
-    const char *const keys[] = {"stdout", "stderr", "stdin"}, *workdir = text(spec, "workdir");
-    char path[4096];
-
-    for (int i = 0; i < 3; i++) {
-        const char *pattern = text(spec, keys[i]);
-
-        if (!*pattern && i == 0)
-            pattern = stk_pattern_default(&p);
-        if (*pattern && stk_pattern_path(pattern, &p, workdir, path, sizeof(path)) == 0)
-            set_path(o, keys[i], path);
-    }
-}
-
-static void set_limits(const struct stk_slurm_job *j, const json_t *spec, json_t *o)
-{
-    double cpus = json_number_value(json_object_get(spec, "cpus"));
-    int64_t mem = number(spec, "mem_mib", 0), limit = number(spec, "time_limit_s", 0);
-    uint32_t most = 1;
-
-    for (uint32_t i = 0; i < j->n_pieces; i++)
-        most = j->pieces[i].tasks > most ? j->pieces[i].tasks : most;
-    if (cpus > 0)
-        (void)json_object_set_new(
-            o, "cpus_per_task", json_integer((json_int_t)cpus + ((double)(json_int_t)cpus < cpus)));
-    if (mem > 0)
-        (void)json_object_set_new(o, "mem_mib", json_integer(mem * most));
-    if (limit > 0)
-        (void)json_object_set_new(o, "time_limit_s", json_integer(limit));
-}
-
-json_t *stk_slurm_describe(const struct stk_slurm *m, const struct stk_slurm_job *j,
-                           struct stk_err *err)
-{
-    json_t *spec = json_loads(j->spec ? j->spec : "{}", 0, NULL), *o = NULL;
-    char *script = NULL;
-
-    if (stk_slurm_check(spec, err) == 0)
-        script = script_of(j, spec, err);
-    if (script) {
-        o = json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:o,s:s,s:O?}", "op", "submit", "script", script,
-                      "name", text(spec, "name"), "partition",
-                      m->cfg.partitions[m->nodes[j->pieces[0].node.i].partition], "uid",
-                      (json_int_t)number(spec, "uid", -1), "gid",
-                      (json_int_t)number(spec, "gid", -1), "env", environment(j, spec), "workdir",
-                      text(spec, "workdir"), "args", json_object_get(spec, "args"));
-        if (!o)
-            (void)stk_err_set(err, -ENOMEM, "out of memory");
-    }
-    if (o) {
-        set_output(m, j, spec, o);
-        set_limits(j, spec, o);
-    }
-    free(script);
-    json_decref(spec);
-    return o;
 }
