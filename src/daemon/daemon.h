@@ -159,6 +159,9 @@ int stk_daemon_teams(const struct stk_daemon *d, struct stk_config *c, struct st
 void stk_daemon_live_config(const struct stk_daemon *d, const struct stk_setup *setup,
                             const struct stk_config *c, struct stk_live_config *ret);
 
+/* main.c: the array a job belongs to, as engines ask for it; false: none. */
+bool stk_daemon_array(void *ctx, stk_job_number number, stk_job_number *ret_array,
+                      uint32_t *ret_index);
 /* slurm.c: the daemon on a Slurm cluster. Opens the engine; nodes, pools and types are Slurm's. */
 int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err);
 void stk_daemon_slurm_ready(struct stk_daemon *d); /* the scheduler is open */

@@ -27,8 +27,8 @@ static void on_note(void *ctx, stk_job_number number, const char *sentence)
         stk_live_note(d->live, number, sentence);
 }
 
-static bool on_array(void *ctx, stk_job_number number, stk_job_number *ret_array,
-                     uint32_t *ret_index)
+bool stk_daemon_array(void *ctx, stk_job_number number, stk_job_number *ret_array,
+                      uint32_t *ret_index)
 {
     struct stk_daemon *d = ctx;
     const struct stk_entry *e = d->live ? stk_live_entry(d->live, number) : NULL;
@@ -202,7 +202,7 @@ static int open_engine(struct stk_daemon *d, struct stk_err *err)
                                    .ctx = d,
                                    .note = on_note,
                                    .turned = on_turned,
-                                   .array = on_array,
+                                   .array = stk_daemon_array,
                                    .item_next = on_item_next,
                                    .item_done = on_item_done};
     const char *const env[] = {"STOKER_SOCKET", d->socket, NULL};

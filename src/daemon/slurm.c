@@ -236,6 +236,7 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                                    .limit = stk_daemon_slurm_limit,
                                    .groups = stk_daemon_slurm_groups,
                                    .booked = stk_daemon_slurm_booked,
+                                   .array = stk_daemon_array,
                                    .lives = on_lives,
                                    .warn = on_warn,
                                    .contact = on_contact,

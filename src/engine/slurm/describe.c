@@ -42,28 +42,83 @@ int stk_slurm_check(const json_t *spec, struct stk_err *err)
     return 0;
 }
 
-static json_t *environment(const struct stk_slurm_job *j, const json_t *spec)
+/* ---- its environment ---- */
+
+static void put(json_t *env, const char *name, int64_t value)
+{
+    (void)json_object_set_new(env, name, json_sprintf("%lld", (long long)value));
+}
+
+static void put_missing(json_t *env, const char *name, const char *value)
+{
+    if (*value && !json_object_get(env, name))
+        (void)json_object_set_new(env, name, json_string(value));
+}
+
+/* Each element is a job of its own for Slurm, which then says nothing of arrays: we do, in our words
+ * and in its own. */
+static void put_array(json_t *env, const json_t *spec, const struct stk_pattern *p)
+{
+    const json_t *a = json_object_get(spec, "array"), *list = json_object_get(a, "indices");
+    int64_t first = number(a, "first", list ? p->index : 0), step = number(a, "step", 1);
+    int64_t count = step > 0 ? (number(a, "last", first) - first) / step + 1 : 1;
+    int64_t last = first + (count - 1) * step;
+    const json_t *v;
+    size_t i;
+
+    json_array_foreach(list, i, v)
+    {
+        int64_t x = json_integer_value(v);
+
+        first = i == 0 || x < first ? x : first;
+        last = i == 0 || x > last ? x : last;
+        count = (int64_t)json_array_size(list);
+    }
+    put(env, "STOKER_ARRAY_ID", p->array);
+    put(env, "STOKER_ARRAY_INDEX", p->index);
+    put(env, "SLURM_ARRAY_JOB_ID", p->array);
+    put(env, "SLURM_ARRAY_TASK_ID", p->index);
+    put(env, "SLURM_ARRAY_TASK_COUNT", count);
+    put(env, "SLURM_ARRAY_TASK_MIN", first);
+    put(env, "SLURM_ARRAY_TASK_MAX", last);
+    put(env, "SLURM_ARRAY_TASK_STEP", step);
+}
+
+static json_t *environment(const struct stk_slurm_job *j, const json_t *spec,
+                           const struct stk_pattern *p)
 {
     json_t *env = json_deep_copy(json_object_get(spec, "envs"));
-    char value[32];
 
     env = env ? env : json_object();
-    (void)snprintf(value, sizeof(value), "%u", j->number);
-    (void)json_object_set_new(env, "STOKER_JOB_ID", json_string(value));
+    put(env, "STOKER_JOB_ID", j->number);
     (void)json_object_set_new(env, "STOKER_JOB_NAME", json_string(text(spec, "name")));
-    (void)snprintf(value, sizeof(value), "%lld", (long long)number(spec, "tasks", 1));
-    (void)json_object_set_new(env, "STOKER_TASKS", json_string(value));
-    if (j->before > 0) { /* Slurm counts from there on when it restarts it itself */
-        (void)snprintf(value, sizeof(value), "%u", j->before);
-        (void)json_object_set_new(env, "SLURM_RESTART_COUNT", json_string(value));
-    }
-    if (!json_object_get(env, "HOME"))
-        (void)json_object_set_new(env, "HOME", json_string(text(spec, "home")));
-    if (!json_object_get(env, "USER"))
-        (void)json_object_set_new(env, "USER", json_string(text(spec, "user")));
-    if (!json_object_get(env, "PATH"))
-        (void)json_object_set_new(env, "PATH", json_string("/usr/local/bin:/usr/bin:/bin"));
+    put(env, "STOKER_TASKS", number(spec, "tasks", 1));
+    if (p->array)
+        put_array(env, spec, p);
+    if (j->before > 0) /* Slurm counts from there on when it restarts it itself */
+        put(env, "SLURM_RESTART_COUNT", j->before);
+    put_missing(env, "HOME", text(spec, "home"));
+    put_missing(env, "USER", text(spec, "user"));
+    put_missing(env, "LOGNAME", text(spec, "user"));
+    put_missing(env, "SHELL", text(spec, "shell"));
+    put_missing(env, "PATH", "/usr/local/bin:/usr/bin:/bin");
     return env;
+}
+
+/* ---- its output ---- */
+
+/* What patterns of file names know of it. */
+static struct stk_pattern pattern_of(const struct stk_slurm *m, const struct stk_slurm_job *j,
+                                     const json_t *spec)
+{
+    struct stk_pattern p = {.number = j->number,
+                            .name = text(spec, "name"),
+                            .node = m->nodes[j->pieces[0].node.i].name,
+                            .user = text(spec, "user")};
+
+    if (m->cfg.array && !m->cfg.array(m->cfg.ctx, j->number, &p.array, &p.index))
+        p.array = p.index = 0;
+    return p;
 }
 
 /* Slurm has percent signs of its own. */
@@ -80,13 +135,8 @@ static void set_path(json_t *o, const char *key, const char *path)
     (void)json_object_set_new(o, key, json_string(out));
 }
 
-static void set_output(const struct stk_slurm *m, const struct stk_slurm_job *j, const json_t *spec,
-                       json_t *o)
+static void set_output(const json_t *spec, const struct stk_pattern *p, json_t *o)
 {
-    const struct stk_pattern p = {.number = j->number,
-                                  .name = text(spec, "name"),
-                                  .node = m->nodes[j->pieces[0].node.i].name,
-                                  .user = text(spec, "user")};
     const char *const keys[] = {"stdout", "stderr", "stdin"}, *workdir = text(spec, "workdir");
     char path[4096];
 
@@ -94,11 +144,13 @@ static void set_output(const struct stk_slurm *m, const struct stk_slurm_job *j,
         const char *pattern = text(spec, keys[i]);
 
         if (!*pattern && i == 0)
-            pattern = stk_pattern_default(&p);
-        if (*pattern && stk_pattern_path(pattern, &p, workdir, path, sizeof(path)) == 0)
+            pattern = stk_pattern_default(p);
+        if (*pattern && stk_pattern_path(pattern, p, workdir, path, sizeof(path)) == 0)
             set_path(o, keys[i], path);
     }
 }
+
+/* ---- all of it ---- */
 
 static void set_limits(const struct stk_slurm_job *j, const json_t *spec, json_t *o)
 {
@@ -121,6 +173,7 @@ json_t *stk_slurm_describe(const struct stk_slurm *m, const struct stk_slurm_job
                            struct stk_err *err)
 {
     json_t *spec = json_loads(j->spec ? j->spec : "{}", 0, NULL), *o = NULL;
+    const struct stk_pattern p = pattern_of(m, j, spec);
     char *script = NULL;
 
     if (stk_slurm_check(spec, err) == 0)
@@ -130,13 +183,13 @@ json_t *stk_slurm_describe(const struct stk_slurm *m, const struct stk_slurm_job
                       "name", text(spec, "name"), "partition",
                       m->cfg.partitions[m->nodes[j->pieces[0].node.i].partition], "uid",
                       (json_int_t)number(spec, "uid", -1), "gid",
-                      (json_int_t)number(spec, "gid", -1), "env", environment(j, spec), "workdir",
+                      (json_int_t)number(spec, "gid", -1), "env", environment(j, spec, &p), "workdir",
                       text(spec, "workdir"), "args", json_object_get(spec, "args"));
         if (!o)
             (void)stk_err_set(err, -ENOMEM, "out of memory");
     }
     if (o) {
-        set_output(m, j, spec, o);
+        set_output(spec, &p, o);
         set_limits(j, spec, o);
     }
     free(script);

@@ -30,6 +30,8 @@ struct stk_slurm_config { /* strings are copied */
     /* GPUs of a node that cannot be used: it is drained, or others use them. 'shut': it takes no
      * job at all. Replaces what was said before. */
     void (*off)(void *ctx, uint32_t node, uint64_t mask, bool shut);
+    /* The array a job belongs to, and which of its elements it is; false: none. */
+    bool (*array)(void *ctx, stk_job_number number, stk_job_number *ret_array, uint32_t *ret_index);
     /* The core still has this job. */
     bool (*lives)(void *ctx, stk_job_number number);
     /* There are other nodes (stk_slurm_nodes()): the core is to have them, in the same places. */
