@@ -289,27 +289,34 @@ static json_t *cancel(json_t *o)
                                                    : refuse("cancel needs job", 0);
 }
 
-/* "to": batch (the script alone) or all. */
+/* "to": batch (the script alone), steps (what srun has started) or all. */
 static json_t *send_signal(json_t *o)
 {
     const char *to = text(o, "to");
     int64_t sig = number(o, "signal");
+    uint16_t flags = KILL_JOB_BATCH;
+
+    if (to && strcmp(to, "all") == 0)
+        flags = KILL_FULL_JOB;
+    else if (to && strcmp(to, "steps") == 0)
+        flags = KILL_STEPS_ONLY;
 
     if ((!text(o, "job") && number(o, "job") < 0) || sig < 1 || sig > 64)
         return refuse("signal needs job and signal", 0);
-    return send_to(o, (uint16_t)sig, to && strcmp(to, "all") == 0 ? KILL_FULL_JOB : KILL_JOB_BATCH);
+    return send_to(o, (uint16_t)sig, flags);
 }
 
+/* One that runs; "ended": also one that does not any more. */
 static json_t *requeue(json_t *o)
 {
+    uint32_t flags =
+        JOB_REQUEUE_HOLD | (json_is_true(json_object_get(o, "ended")) ? 0u : JOB_RUNNING);
     job_array_resp_msg_t *resp = NULL;
 
     if (text(o, "job"))
-        return answer_elements(
-            slurm_requeue2(text(o, "job"), JOB_REQUEUE_HOLD | JOB_RUNNING, &resp), resp);
-    return number(o, "job") < 0
-               ? refuse("requeue needs job", 0)
-               : answer(slurm_requeue((uint32_t)number(o, "job"), JOB_REQUEUE_HOLD | JOB_RUNNING));
+        return answer_elements(slurm_requeue2(text(o, "job"), flags, &resp), resp);
+    return number(o, "job") < 0 ? refuse("requeue needs job", 0)
+                                : answer(slurm_requeue((uint32_t)number(o, "job"), flags));
 }
 
 /* What Slurm does not tell of a job is in its script, where it is there. */

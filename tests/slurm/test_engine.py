@@ -123,7 +123,7 @@ def test_one_that_has_just_begun_is_warned_again(daemon, tmp_path):
 
 
 def test_a_job_that_dies_of_its_signal_is_run_again(daemon, tmp_path):
-    """It had not set its trap yet. For Slurm that job is over: it is sent once more, and how the first ended is not its end."""
+    """It had not set its trap yet. For Slurm that job is over: it is requeued all the same, and how the first run ended is not its end."""
     low = daemon.submit(script="echo start >> begun\nwhile [ ! -e done ]; do sleep 0.1; done\n", gpus=8, tasks=1, tier="best-effort",
                         signal={"signal": "USR1", "seconds": 30, "who": "batch"}, workdir=str(tmp_path))
     others = [daemon.submit(command=SLEEP, gpus=8, workdir=str(tmp_path)) for _ in range(3)]
@@ -135,7 +135,7 @@ def test_a_job_that_dies_of_its_signal_is_run_again(daemon, tmp_path):
     assert daemon.wait(high)["cause"] == "completed"
     wait_for(lambda: read(tmp_path / "begun") == "start\nstart\n")
     job = daemon.until(low, "running")
-    assert job["preemptions"] == 1 and job["slurm"]["job"] != first
+    assert job["preemptions"] == 1 and job["slurm"]["job"] == first and job["slurm"]["restarts"] == 1
     (tmp_path / "done").touch()
     assert daemon.wait(low)["cause"] == "completed"
 

@@ -16,6 +16,12 @@ enum stk_slurm_where {
     STK_S_ENDED /* EXITED was emitted */
 };
 
+enum stk_slurm_revive { /* of one that died of its warning */
+                        STK_R_NOT,
+                        STK_R_ASKED, /* Slurm is to requeue it */
+                        STK_R_REFUSED
+};
+
 struct stk_slurm;
 
 struct stk_slurm_job { /* that has a lease */
@@ -33,6 +39,7 @@ struct stk_slurm_job { /* that has a lease */
     uint32_t before;   /* restarts it had there under an earlier number */
     bool told_started, stopping, requeued, lost_once;
     struct stk_stop stop;
+    enum stk_slurm_revive revive;
     int64_t sent_at;              /* ms: when Slurm was told to start it */
     int64_t not_before;           /* ms: when it may be */
     int64_t began_at;             /* ms: when it was first seen running */
@@ -336,6 +343,8 @@ const json_t *stk_slurm_there(const struct stk_slurm *m, const struct stk_slurm_
 void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j);
 void stk_slurm_put_back(struct stk_slurm *m, struct stk_slurm_job *j); /* held, in Slurm's queue */
 void stk_slurm_warn(struct stk_slurm *m, struct stk_slurm_job *j);     /* its own signal */
+/* It ended so: of its warning, and is requeued. False: that is its end. */
+bool stk_slurm_revive(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cause cause);
 json_t *stk_slurm_request(const char *op, const struct stk_slurm_job *j);
 
 /* ---- groups.c: accounts and QOS ---- */

@@ -150,7 +150,9 @@ static void ended(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *jo
         (void)snprintf(sentence, sizeof(sentence), "was cancelled in Slurm");
     else if (cause == STK_CAUSE_NODE_LOST)
         (void)snprintf(sentence, sizeof(sentence), "Slurm lost a node of it");
-    if (j->stopping && cause != STK_CAUSE_OK && cause != STK_CAUSE_TIMEOUT)
+    /* A user's own job cannot be sent anew: what is over in Slurm is over. */
+    if (j->stopping && cause != STK_CAUSE_OK && cause != STK_CAUSE_TIMEOUT &&
+        (!j->imported || j->stop.cause == STK_CAUSE_CANCELLED))
         cause = j->stop.cause;
     stk_slurm_exited(m, j, cause, code, sentence);
 }
@@ -260,7 +262,7 @@ static void look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job
         return; /* how an earlier launch of it ended, that Slurm still remembers */
     note_id(j, job);
     if (cause != STK_CAUSE_NONE) {
-        if (!json_is_true(json_object_get(job, "completing")))
+        if (!json_is_true(json_object_get(job, "completing")) && !stk_slurm_revive(m, j, cause))
             ended(m, j, job, cause);
     } else if (is(job, "running")) {
         runs(m, j, job);

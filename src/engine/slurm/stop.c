@@ -2,7 +2,12 @@
 /* stop.c - a job is stopped: cancelled, or, to make room, warned, then requeued and held.
  *
  * For Slurm a job runs before its script does: a signal that comes in between is lost, or refused.
- * So one that has just begun is warned again until it is some seconds old. */
+ * So one that has just begun is warned again until it is some seconds old.
+ *
+ * One that dies of its warning has ended for Slurm, with an error. That is no end of its own: Slurm
+ * is asked to requeue it all the same. */
+#include <string.h>
+
 #include "engine/slurm/inner.h"
 #include "spec/words.h"
 
@@ -11,20 +16,45 @@
 #define WARN_MS 1000
 #define AGAIN_MS 1000
 
-/* Signal and seconds of a warning; NO_SIGNAL: it wants none. */
-static int warning_of(const struct stk_slurm_job *j, int64_t *ret_s)
+struct warning {
+    int sig; /* NO_SIGNAL: it wants none */
+    int64_t seconds;
+    const char *to; /* batch, steps or all */
+};
+
+static bool is(const json_t *o, const char *key, const char *word)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+
+    return s && strcmp(s, word) == 0;
+}
+
+/* For Slurm all that is not the batch script alone is its steps, and the script itself hears
+ * nothing: so it is of what users sent there, and of scripts made for it. What srun starts for us are
+ * steps, too, and srun would hand on what it hears. */
+static const char *whom(const struct stk_slurm_job *j, const json_t *spec)
+{
+    bool each = json_integer_value(json_object_get(spec, "tasks")) > 1 && !is(spec, "launch", "once");
+
+    if (is(json_object_get(spec, "signal"), "who", "batch"))
+        return "batch";
+    return j->imported || json_is_true(json_object_get(spec, "slurm")) || each ? "steps" : "all";
+}
+
+static struct warning warning_of(const struct stk_slurm_job *j)
 {
     json_t *spec = j->spec ? json_loads(j->spec, 0, NULL) : NULL,
-           *w = json_object_get(spec, "signal");
-    const char *name = json_string_value(json_object_get(w, "signal"));
-    const json_t *s = json_object_get(w, "seconds");
-    int sig = NO_SIGNAL;
+           *o = json_object_get(spec, "signal");
+    const char *name = json_string_value(json_object_get(o, "signal"));
+    const json_t *s = json_object_get(o, "seconds");
+    struct warning w = {.sig = NO_SIGNAL,
+                        .seconds = json_is_integer(s) ? json_integer_value(s) : 60,
+                        .to = whom(j, spec)};
 
-    if (name && stk_words_signal(name, &sig) < 0)
-        sig = NO_SIGNAL;
-    *ret_s = json_is_integer(s) ? json_integer_value(s) : 60;
+    if (name && (stk_words_signal(name, &w.sig) < 0 || w.sig <= 0))
+        w.sig = NO_SIGNAL;
     json_decref(spec);
-    return sig > 0 ? sig : NO_SIGNAL;
+    return w;
 }
 
 json_t *stk_slurm_request(const char *op, const struct stk_slurm_job *j)
@@ -64,17 +94,19 @@ void stk_slurm_put_back(struct stk_slurm *m, struct stk_slurm_job *j)
 
 void stk_slurm_warn(struct stk_slurm *m, struct stk_slurm_job *j)
 {
-    int64_t seconds, now = stk_slurm_ms();
+    const struct warning w = warning_of(j);
+    int64_t now = stk_slurm_ms();
     json_t *o = stk_slurm_request("signal", j);
 
-    (void)json_object_set_new(o, "signal", json_integer(warning_of(j, &seconds)));
+    (void)json_object_set_new(o, "signal", json_integer(w.sig));
+    (void)json_object_set_new(o, "to", json_string(w.to));
     (void)stk_slurm_ask(m, o, NULL, NULL);
     j->warn_at = now - j->began_at < FRESH_MS ? now + WARN_MS : 0;
 }
 
 void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j)
 {
-    int64_t seconds = 0;
+    struct warning w;
 
     if (j->where == STK_S_UNSENT) {
         stk_slurm_exited(m, j, j->stop.cause, 0, "stopped before it was started");
@@ -86,17 +118,46 @@ void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j)
         ask(m, j, stk_slurm_request("cancel", j));
         return;
     }
-    if (j->stop.kill || j->where != STK_S_RUNNING || warning_of(j, &seconds) == NO_SIGNAL) {
+    w = warning_of(j);
+    if (j->stop.kill || j->where != STK_S_RUNNING || w.sig == NO_SIGNAL) {
         stk_slurm_put_back(m, j);
         return;
     }
     stk_slurm_warn(m, j);
-    j->harder_at = stk_slurm_ms() + seconds * 1000;
+    j->harder_at = stk_slurm_ms() + w.seconds * 1000;
+}
+
+/* Without an answer it is asked for again when all was told anew. */
+static void on_revived(struct stk_slurm_job *j, const json_t *answer)
+{
+    if (!answer || json_is_true(json_object_get(answer, "unanswered")))
+        j->revive = STK_R_NOT;
+    else if (!json_is_true(json_object_get(answer, "ok")))
+        j->revive = STK_R_REFUSED;
+    if (j->revive == STK_R_REFUSED)
+        stk_slurm_job_look(j->m, j);
+}
+
+bool stk_slurm_revive(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cause cause)
+{
+    json_t *o;
+
+    if (!j->stopping || j->stop.cause != STK_CAUSE_EVICTED || j->stop.kill ||
+        (cause != STK_CAUSE_FAILED && cause != STK_CAUSE_SIGNAL) || j->revive == STK_R_REFUSED ||
+        warning_of(j).sig == NO_SIGNAL)
+        return false;
+    if (j->revive == STK_R_ASKED)
+        return true;
+    o = stk_slurm_request("requeue", j);
+    (void)json_object_set_new(o, "ended", json_true());
+    j->harder_at = j->warn_at = j->again_at = 0;
+    j->revive = stk_slurm_ask(m, o, j, on_revived) < 0 ? STK_R_NOT : STK_R_ASKED;
+    return true;
 }
 
 void stk_slurm_stop_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now)
 {
-    bool again = j->again_at && now >= j->again_at;
+    bool again = j->again_at && now >= j->again_at && j->revive != STK_R_ASKED;
     bool harder = j->harder_at && now >= j->harder_at && j->where == STK_S_RUNNING;
 
     if (harder || (again && j->requeued)) {
