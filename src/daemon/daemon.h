@@ -178,6 +178,8 @@ void stk_daemon_slurm_booked(void *ctx, const json_t *list); /* slurm_booked.c *
 /* slurm_groups.c: Slurm's accounts and QOS, and what they mean here; NULL: they are not known. */
 void stk_daemon_slurm_groups(void *ctx, const json_t *groups);
 json_t *stk_daemon_slurm_means(struct stk_daemon *d);
+/* Account and QOS of a job that is sent to Slurm; as in struct stk_slurm_config. */
+void stk_daemon_slurm_names(void *ctx, stk_job_number number, json_t *o);
 /* What a list of "name=value" has for it; NULL: nothing. */
 const char *stk_daemon_slurm_mapped(char *const *list, const char *name);
 void stk_daemon_slurm_detail(struct stk_daemon *d, stk_job_number number, json_t *job);

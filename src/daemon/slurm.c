@@ -237,6 +237,7 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                                    .groups = stk_daemon_slurm_groups,
                                    .booked = stk_daemon_slurm_booked,
                                    .array = stk_daemon_array,
+                                   .names = stk_daemon_slurm_names,
                                    .lives = on_lives,
                                    .warn = on_warn,
                                    .contact = on_contact,

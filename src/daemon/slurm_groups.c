@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slurm_groups.c - what Slurm's accounts and QOS mean here: tenants and queues, as the
  * configuration says, or where they have the same names. Users' own jobs are taken in so
- * (slurm_jobs.c); here it is shown, and what means nothing is said once. */
+ * (slurm_jobs.c); here it is shown, and what means nothing is said once. The other way round it says
+ * to which account Slurm books what we send there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,74 @@ static const char *queue_of(const struct stk_daemon *d, const char *qos)
 
     return i == STK_NONE ? to : queues[i].name;
 }
+
+/* ---- the other way round ---- */
+
+static const json_t *find(const json_t *groups, const char *kind, const char *name)
+{
+    const json_t *list = json_object_get(groups, kind), *o;
+    size_t i;
+
+    json_array_foreach(list, i, o)
+    {
+        const char *its = json_string_value(json_object_get(o, "name"));
+
+        if (its && strcmp(its, name) == 0)
+            return o;
+    }
+    return NULL;
+}
+
+/* The first name that means 'what'; a new reference, NULL: none does. */
+static json_t *backwards(char *const *list, const char *what)
+{
+    for (; list && *list; list++) {
+        const char *eq = strchr(*list, '=');
+
+        if (eq && strcmp(eq + 1, what) == 0)
+            return json_stringn(*list, (size_t)(eq - *list));
+    }
+    return NULL;
+}
+
+struct kind { /* of such words */
+    const char *name;
+    char *const *map;
+    const char *(*of)(const struct stk_daemon *d, const char *name); /* what it means here */
+};
+
+/* A word as Slurm has it: what Slurm knows, or what is mapped, is Slurm's own; else what is mapped to
+ * it. Another that means nothing here is for Slurm to judge, when its user has 'said' it. NULL: none.
+ */
+static json_t *slurms(const struct stk_daemon *d, const struct kind *k, const char *word, bool said)
+{
+    const json_t *groups = stk_slurm_groups(d->engine);
+    json_t *name;
+
+    if (!word || !*word)
+        return NULL;
+    if (stk_daemon_slurm_mapped(k->map, word) || find(groups, k->name, word))
+        return json_string(word);
+    name = backwards(k->map, word);
+    return name || !said || (groups && k->of(d, word)) ? name : json_string(word);
+}
+
+void stk_daemon_slurm_names(void *ctx, stk_job_number number, json_t *o)
+{
+    const struct stk_daemon *d = ctx;
+    const struct kind accounts = {"accounts", d->config.slurm.accounts, tenant_of},
+                      qos = {"qos", d->config.slurm.qos, queue_of};
+    const struct stk_entry *e = d->live ? stk_live_entry(d->live, number) : NULL;
+    json_t *account = slurms(d, &accounts, json_string_value(json_object_get(o, "account")), true);
+
+    if (!account && e)
+        account = slurms(d, &accounts, e->rec.tenant, false);
+    (void)json_object_set_new(o, "account", account ? account : json_null());
+    account = slurms(d, &qos, json_string_value(json_object_get(o, "qos")), true);
+    (void)json_object_set_new(o, "qos", account ? account : json_null());
+}
+
+/* ---- shown ---- */
 
 /* Each with what it means, or null. */
 static json_t *show(const struct stk_daemon *d, const json_t *list, const char *key,

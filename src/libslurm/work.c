@@ -88,6 +88,7 @@ static void take_names(json_t *o, job_desc_msg_t *d)
     d->partition = text(o, "partition");
     d->account = text(o, "account");
     d->qos = text(o, "qos");
+    d->wckey = text(o, "wckey");
     d->comment = text(o, "comment");
     d->admin_comment = text(o, "admin_comment");
     d->work_dir = text(o, "workdir");

@@ -143,3 +143,25 @@ def test_without_accounting_it_is_said_that_nobody_knows(tmp_path):
             d.start()
             record = d.wait(n)
             assert record["cause"] == "lost" and "accounting" in record["note"], record
+
+
+def test_what_stoker_sends_is_booked_to_its_account(cluster, tmp_path):
+    cluster.run("sacctmgr", "-i", "add", "account", "nlp", "nlp-2024", "other", check=False)
+    cluster.run("sacctmgr", "-i", "add", "qos", "fast", check=False)
+    for account in ("nlp", "nlp-2024", "other"):
+        cluster.run("sacctmgr", "-i", "add", "user", "root", f"account={account}", "qos=normal,fast", check=False)
+    config = (f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main], accounts: {{nlp-2024: text}}, qos: {{fast: preemptible}}}}\n"
+              "tenants:\n  - {name: text, users: [root]}\n  - {name: nlp, users: [root]}\n  - {name: alone, users: [root]}\n")
+    with Daemon(tmp_path, gpus=None, config=config, args=["--paranoid"]) as d:
+        wait_for(lambda: d.get("/v1/tenants")["slurm"])
+        for words, account, qos in (({"tenant": "text"}, "nlp-2024", ""), ({"tenant": "nlp"}, "nlp", ""), ({"tenant": "alone"}, "", ""),
+                                    ({"tenant": "text", "account": "other"}, "other", ""), ({"account": "text"}, "nlp-2024", ""),
+                                    ({"account": "alone"}, "", ""), ({"tenant": "text", "qos": "fast"}, "nlp-2024", "fast"),
+                                    ({"tenant": "text", "qos": "preemptible"}, "nlp-2024", "fast"), ({"tenant": "text", "qos": "batch"}, "nlp-2024", "")):
+            n = d.submit(command=["/bin/sleep", "1000"], gpus=1, workdir=str(tmp_path), **words)
+            job = d.until(n, "running")["slurm"]["job"]
+            shown = cluster.run("squeue", "-h", "-j", str(job), "-o", "%a|%q").stdout.strip().split("|")
+            assert (account in ("", shown[0])) and shown[0] != "(null)", (words, shown)
+            assert shown[1] == (qos or "normal"), (words, shown)
+            d.post(f"/v1/jobs/{n}/cancel")
+            d.wait(n)

@@ -67,7 +67,7 @@ def test_one_that_dies_of_its_warning_is_requeued(daemon, cluster, folder, scrip
 
 
 def test_it_is_requeued_by_a_daemon_that_was_away(daemon, cluster, folder):
-    script = f"trap 'echo warned >> log' USR1; echo start >> log; {WAITS.replace('do ', 'do [ ! -e die ] || { rm die; exit 1; }; ', 1)}"
+    script = "trap 'echo warned >> log' USR1; echo start >> log\n" + WAITS.replace("do ", "do [ ! -e die ] || { rm die; exit 1; }; ", 1)
     job = sbatch(cluster, folder, script, "--gres=gpu:1", "--signal=B:USR1@600")
     n = ours(cluster, job)
     daemon.until(n, "running")

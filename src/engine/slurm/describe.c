@@ -169,6 +169,19 @@ static void set_limits(const struct stk_slurm_job *j, const json_t *spec, json_t
         (void)json_object_set_new(o, "time_limit_s", json_integer(limit));
 }
 
+/* What it is booked to. */
+static void set_names(const struct stk_slurm *m, const struct stk_slurm_job *j, const json_t *spec,
+                      json_t *o)
+{
+    static const char *const keys[] = {"account", "qos", "wckey"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+        if (*text(spec, keys[i]))
+            (void)json_object_set(o, keys[i], json_object_get(spec, keys[i]));
+    if (m->cfg.names)
+        m->cfg.names(m->cfg.ctx, j->number, o);
+}
+
 json_t *stk_slurm_describe(const struct stk_slurm *m, const struct stk_slurm_job *j,
                            struct stk_err *err)
 {
@@ -191,6 +204,7 @@ json_t *stk_slurm_describe(const struct stk_slurm *m, const struct stk_slurm_job
     if (o) {
         set_output(spec, &p, o);
         set_limits(j, spec, o);
+        set_names(m, j, spec, o);
     }
     free(script);
     json_decref(spec);
