@@ -355,14 +355,24 @@ static void close_all(struct stk_daemon *d)
 
 /* ---- saying hello ---- */
 
+static void say_slurm(const struct stk_machine *m)
+{
+    (void)printf("  Slurm    %u GPUs on %u nodes, partition%s", m->n_gpus, m->n_nodes,
+                 m->n_pools == 1 ? "" : "s");
+    for (uint32_t i = 0; i < m->n_pools; i++)
+        (void)printf("%s %s", i > 0 ? "," : "", m->pools[i]);
+    (void)printf("\n");
+}
+
 static void say_gpus(const struct stk_daemon *d)
 {
     const struct stk_machine *m = &d->machine;
 
-    if (d->slurm)
-        (void)printf("  Slurm    %u GPUs on %u nodes of %u partitions\n", m->n_gpus, m->n_nodes,
-                     m->n_pools);
-    else if (!m->is_virtual)
+    if (d->slurm) {
+        say_slurm(m);
+        return;
+    }
+    if (!m->is_virtual)
         (void)printf("  GPUs     %u x %s\n", m->n_gpus, m->gpu_type);
     else if (d->config.virtual_gpus == STK_CONFIG_NO_GPUS && m->n_nodes == 1)
         (void)printf(

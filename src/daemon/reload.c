@@ -19,6 +19,15 @@ static bool same_amounts(const struct stk_config_amounts *a, const struct stk_co
     return alike;
 }
 
+static bool same_names(char *const *a, char *const *b)
+{
+    uint32_t i = 0;
+
+    while (a && b && a[i] && b[i] && strcmp(a[i], b[i]) == 0)
+        i++;
+    return (!a || !a[i]) && (!b || !b[i]);
+}
+
 static void name_fixed(const struct stk_config *was, const struct stk_config *is)
 {
     const struct {
@@ -31,6 +40,9 @@ static void name_fixed(const struct stk_config *was, const struct stk_config *is
                  {"bind_cpus", was->bind_cpus == is->bind_cpus},
                  {"series.step", was->series.step_s == is->series.step_s},
                  {"engine", was->engine == is->engine},
+                 {"slurm.conf", same(was->slurm.conf, is->slurm.conf)},
+                 {"slurm.gpu_type", same(was->slurm.gpu_type, is->slurm.gpu_type)},
+                 {"slurm.partitions", same_names(was->slurm.partitions, is->slurm.partitions)},
                  {"virtual_gpus", was->virtual_gpus == is->virtual_gpus},
                  {"virtual_nodes", was->virtual_nodes == is->virtual_nodes},
                  {"resources", same_amounts(&was->resources, &is->resources)}};

@@ -61,8 +61,8 @@ static void tell_status(struct stk_daemon *d)
         return;
     d->status_ms = now;
     (void)snprintf(text, sizeof(text), "STATUS=%u %sGPUs, %u jobs run, %u wait",
-                   d->machine.n_gpus * d->machine.n_nodes, d->machine.is_virtual ? "virtual " : "",
-                   s->n_leased, s->n_waiting);
+                   d->machine.n_gpus * (d->slurm ? 1 : d->machine.n_nodes), /* of Slurm's: in all */
+                   d->machine.is_virtual ? "virtual " : "", s->n_leased, s->n_waiting);
     stk_notify(text);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slurm_groups.c - what Slurm's accounts and QOS mean here: tenants and queues, as the
  * configuration says, or where they have the same names. Users' own jobs are taken in so
- * (slurm_jobs.c); here it is shown, and what means nothing is said once. The other way round it says
- * to which account Slurm books what we send there. */
+ * (slurm_jobs.c); here it is shown, and what means nothing is said once. The other way round it
+ * says to which account Slurm books what we send there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,8 +77,9 @@ struct kind { /* of such words */
     const char *(*of)(const struct stk_daemon *d, const char *name); /* what it means here */
 };
 
-/* A word as Slurm has it: what Slurm knows, or what is mapped, is Slurm's own; else what is mapped to
- * it. Another that means nothing here is for Slurm to judge, when its user has 'said' it. NULL: none.
+/* A word as Slurm has it: what Slurm knows, or what is mapped, is Slurm's own; else what is mapped
+ * to it. Another that means nothing here is for Slurm to judge, when its user has 'said' it. NULL:
+ * none.
  */
 static json_t *slurms(const struct stk_daemon *d, const struct kind *k, const char *word, bool said)
 {

@@ -311,7 +311,8 @@ static json_t *send_signal(json_t *o)
 static json_t *requeue(json_t *o)
 {
     uint32_t flags =
-        JOB_REQUEUE_HOLD | (json_is_true(json_object_get(o, "ended")) ? 0u : JOB_RUNNING);
+        (uint32_t)(json_is_true(json_object_get(o, "ended")) ? JOB_REQUEUE_HOLD
+                                                             : JOB_REQUEUE_HOLD | JOB_RUNNING);
     job_array_resp_msg_t *resp = NULL;
 
     if (text(o, "job"))

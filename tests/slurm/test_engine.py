@@ -2,12 +2,15 @@
 """Slurm as the engine: a real stoker daemon on a real Slurm cluster with pretended GPUs. stoker
 decides, Slurm runs."""
 import os
+import socket
+import tempfile
 import time
 
 import pytest
 import slurm
 from daemon import STOKERD, Daemon
 from libslurm import PROGRAM
+from patience import PATIENCE_S
 from slurm import wait_for
 
 pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
@@ -54,7 +57,7 @@ def test_nodes_are_those_of_slurm(daemon):
     nodes = daemon.get("/v1/nodes")["nodes"]
     assert [n["name"] for n in nodes] == ["n1", "n2", "n3", "n4"]
     assert all(n["gpus"] == 8 and n["gpu_type"] == "h100" and n["pool"] == "main" for n in nodes)
-    assert any("32 GPUs on 4 nodes" in line for line in daemon.banner)
+    assert "  Slurm    32 GPUs on 4 nodes, partition main" in daemon.banner and not any("pretended" in line for line in daemon.banner)
 
 
 def test_a_command_runs_and_its_output_is_there(daemon, tmp_path):
@@ -231,6 +234,24 @@ def test_what_slurm_lost_is_sent_again(daemon, cluster, tmp_path):
     wait_for(lambda: cluster.run("scontrol", "update", "partitionname=main", "state=up", check=False).returncode == 0)
     assert daemon.wait(n, timeout=120)["cause"] == "completed"
     assert read(tmp_path / "out") == "once\n"
+
+
+def test_the_service_manager_is_told_of_slurms_gpus(cluster, tmp_path):
+    with tempfile.TemporaryDirectory(prefix="stk-") as short, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind(f"{short}/notify")
+        s.settimeout(PATIENCE_S)
+        with Daemon(tmp_path, gpus=None, config=config(cluster), env={"NOTIFY_SOCKET": f"{short}/notify"}):
+            while not (said := s.recv(1000).decode()).startswith("STATUS="):
+                pass
+            assert said == "STATUS=32 GPUs, 0 jobs run, 0 wait"
+
+
+def test_what_takes_a_restart_is_named_when_the_configuration_is_read_again(daemon, cluster):
+    daemon.config.write_text(f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main, other], gpu_type: h100, accounts: {{a: b}}}}\n")
+    daemon.reload()
+    daemon.errors_with("configuration read again")
+    assert [key for key in ("conf", "gpu_type", "partitions", "accounts") if any(f"slurm.{key} has changed; that takes a restart" in line for line in daemon.errors)] == \
+        ["gpu_type", "partitions"]
 
 
 def test_wrong_settings_say_what_to_mend(cluster, tmp_path):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* describe.c - a description as a batch job of Slurm's: what is asked for, its environment, where its
- * output goes. What runs is in script.c, where in place.c. */
+/* describe.c - a description as a batch job of Slurm's: what is asked for, its environment, where
+ * its output goes. What runs is in script.c, where in place.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +55,8 @@ static void put_missing(json_t *env, const char *name, const char *value)
         (void)json_object_set_new(env, name, json_string(value));
 }
 
-/* Each element is a job of its own for Slurm, which then says nothing of arrays: we do, in our words
- * and in its own. */
+/* Each element is a job of its own for Slurm, which then says nothing of arrays: we do, in our
+ * words and in its own. */
 static void put_array(json_t *env, const json_t *spec, const struct stk_pattern *p)
 {
     const json_t *a = json_object_get(spec, "array"), *list = json_object_get(a, "indices");
@@ -196,8 +196,8 @@ json_t *stk_slurm_describe(const struct stk_slurm *m, const struct stk_slurm_job
                       "name", text(spec, "name"), "partition",
                       m->cfg.partitions[m->nodes[j->pieces[0].node.i].partition], "uid",
                       (json_int_t)number(spec, "uid", -1), "gid",
-                      (json_int_t)number(spec, "gid", -1), "env", environment(j, spec, &p), "workdir",
-                      text(spec, "workdir"), "args", json_object_get(spec, "args"));
+                      (json_int_t)number(spec, "gid", -1), "env", environment(j, spec, &p),
+                      "workdir", text(spec, "workdir"), "args", json_object_get(spec, "args"));
         if (!o)
             (void)stk_err_set(err, -ENOMEM, "out of memory");
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script.c - what Slurm runs for a description. A script goes as it is; a command becomes a script of
- * one line; a gang of which each task is a process of its own is started by srun. */
+/* script.c - what Slurm runs for a description. A script goes as it is; a command becomes a script
+ * of one line; a gang of which each task is a process of its own is started by srun. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -30,11 +30,12 @@ static bool is(const json_t *o, const char *key, const char *word)
 }
 
 /* For Slurm all that is not the batch script alone is its steps, and the script itself hears
- * nothing: so it is of what users sent there, and of scripts made for it. What srun starts for us are
- * steps, too, and srun would hand on what it hears. */
+ * nothing: so it is of what users sent there, and of scripts made for it. What srun starts for us
+ * are steps, too, and srun would hand on what it hears. */
 static const char *whom(const struct stk_slurm_job *j, const json_t *spec)
 {
-    bool each = json_integer_value(json_object_get(spec, "tasks")) > 1 && !is(spec, "launch", "once");
+    bool each =
+        json_integer_value(json_object_get(spec, "tasks")) > 1 && !is(spec, "launch", "once");
 
     if (is(json_object_get(spec, "signal"), "who", "batch"))
         return "batch";
