@@ -215,12 +215,40 @@ static stk_job_number find_element(struct stk_api *a, stk_job_number array, uint
     return 0;
 }
 
+/* "1234" or "1234_5", as Slurm has it. */
+static int their_number(struct stk_api *a, struct stk_request *r, const char *text,
+                        stk_job_number *ret)
+{
+    char *end = NULL;
+    unsigned long long v = 0, index = 0;
+    stk_job_number first;
+
+    if (*text >= '0' && *text <= '9' && strlen(text) <= 21)
+        v = strtoull(text, &end, 10);
+    first =
+        v > 0 && v < UINT32_MAX && a->cfg.by_theirs ? a->cfg.by_theirs(a->cfg.ctx, (uint32_t)v) : 0;
+    *ret = first;
+    if (first && *end == '_') {
+        index = end[1] >= '0' && end[1] <= '9' ? strtoull(end + 1, &end, 10) : UINT32_MAX;
+        *ret = index < INT32_MAX ? find_element(a, first, (uint32_t)index) : 0;
+    }
+    if (*ret && *end == '\0')
+        return 0;
+    stk_request_error(r, 404, NULL,
+                      "Slurm's job \"%.40s\" is not known here; of one that has ended \"sacct -j "
+                      "%llu -o AdminComment\" has its number here, the third word",
+                      text, v);
+    return -ENOENT;
+}
+
 int stk_api_job_number(struct stk_api *a, struct stk_request *r, stk_job_number *ret)
 {
     const char *text = stk_request_path(r, "id");
     unsigned long long v = 0, index;
     char *end = NULL;
 
+    if (strncmp(text, "slurm:", 6) == 0)
+        return their_number(a, r, text + 6, ret);
     if (*text >= '0' && *text <= '9' && strlen(text) <= 21)
         v = strtoull(text, &end, 10);
     if (v < 1 || v >= UINT32_MAX || (*end != '\0' && *end != '_')) {

@@ -25,6 +25,11 @@ struct stk_api_config { /* borrowed for life */
     json_t *topology;   /* how this machine is built, for /v1/topology; may be NULL */
     /* Optional: adds what the engine knows of a job that has not ended ("pids", "attach"). */
     void (*detail)(void *ctx, stk_job_number number, json_t *job);
+    /* Optional, where the engine has numbers of its own (Slurm's): that of a job ("1234_5"; "": it
+     * has none), which may be looked for in its description if 'deep'; and a job by such a number,
+     * of an array its first element (0: none). */
+    void (*theirs)(void *ctx, const struct stk_record *rec, bool deep, char *buf, size_t size);
+    stk_job_number (*by_theirs)(void *ctx, uint32_t theirs);
     /* Optional: accounts and QOS of the engine's own, and what they mean here; NULL: it has none.
      */
     json_t *(*groups)(void *ctx);

@@ -414,6 +414,18 @@ static void set_private(const struct stk_show *v, json_t *o, const struct stk_re
         set_description(v, o, rec);
 }
 
+/* Its number where it runs, when that has numbers of its own. */
+static void set_theirs(const struct stk_show *v, json_t *o, const struct stk_record *rec)
+{
+    const struct stk_api_config *c = &v->api->cfg;
+    char id[32] = "";
+
+    if (c->theirs)
+        c->theirs(c->ctx, rec, v->detail, id, sizeof(id));
+    if (id[0])
+        set(o, "slurm", json_pack("{s:s}", "id", id));
+}
+
 static void set_core(const struct stk_show *v, json_t *o, const struct stk_entry *e)
 {
     const struct stk_core *core = stk_live_core(v->api->cfg.live);
@@ -467,6 +479,7 @@ json_t *stk_show_live(const struct stk_show *v, const struct stk_entry *e)
     if (e->progress)
         (void)json_object_set(o, "progress", e->progress);
     set_private(v, o, &e->rec);
+    set_theirs(v, o, &e->rec);
     if (v->detail && v->api->cfg.detail && v->who && stk_live_may(v->who, e->rec.uid))
         v->api->cfg.detail(v->api->cfg.ctx, e->number, o);
     return o;
@@ -484,6 +497,7 @@ json_t *stk_show_record(const struct stk_show *v, const struct stk_record *rec)
     set_items(v, o, rec);
     stk_spent_set(v, o, rec, rec->served);
     set_private(v, o, rec);
+    set_theirs(v, o, rec);
     return o;
 }
 

@@ -264,7 +264,8 @@ int stk_attach(struct stk_ask *k, uint32_t id, bool mine)
         (void)fprintf(stderr, "\nstoker: detached; job %u goes on (stoker attach %u)\n", id, id);
         rc = STK_EXIT_OK;
     } else {
-        rc = stk_await(k, &(struct stk_id){id, -1, false}, s.signals, stk_now() + 30, &job, &err);
+        rc = stk_await(k, &(struct stk_id){.job = id, .index = -1}, s.signals, stk_now() + 30, &job,
+                       &err);
         rc = rc == 0 ? stk_view_code(job) : STK_EXIT_OURS;
     }
     json_decref(job);

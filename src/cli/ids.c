@@ -44,8 +44,10 @@ static bool ends(const char *s)
 /* One of the words between commas; *s moves behind it. */
 static int take(struct stk_ids *ids, const char **s, struct stk_err *err)
 {
+    static const char theirs[] = "slurm:";
+    bool slurm = strncmp(*s, theirs, sizeof(theirs) - 1) == 0;
     uint32_t a = 0, b = 0;
-    const char *p = number(*s, &a), *q = p;
+    const char *p = number(*s + (slurm ? sizeof(theirs) - 1 : 0), &a), *q = p;
     int64_t index = -1;
 
     b = a;
@@ -67,7 +69,7 @@ static int take(struct stk_ids *ids, const char **s, struct stk_err *err)
     if ((size_t)(b - a) >= STK_IDS_MAX)
         return stk_err_set(err, -E2BIG, "%u-%u are more than %d jobs", a, b, STK_IDS_MAX);
     for (uint64_t j = a; j <= b; j++) {
-        int rc = push(ids, &(struct stk_id){(uint32_t)j, index, a != b}, err);
+        int rc = push(ids, &(struct stk_id){(uint32_t)j, index, a != b, slurm}, err);
 
         if (rc < 0)
             return rc;
@@ -85,7 +87,9 @@ int stk_ids_add(struct stk_ids *ids, const char *word, struct stk_err *err)
 
         if (rc == -EINVAL)
             return stk_err_set(
-                err, rc, "\"%.40s\" names no job: 12, a range 3-7, or an array's element 12_3",
+                err, rc,
+                "\"%.40s\" names no job: 12, a range 3-7, an array's element 12_3, or slurm:1234, "
+                "Slurm's number",
                 word);
         if (rc < 0)
             return rc;
@@ -117,9 +121,11 @@ int stk_ids_take(const struct stk_args *a, bool none, struct stk_ids *ids)
 
 const char *stk_id_text(const struct stk_id *id, char *buf, size_t size)
 {
+    const char *whose = id->slurm ? "slurm:" : "";
+
     if (id->index >= 0)
-        (void)snprintf(buf, size, "%u_%lld", id->job, (long long)id->index);
+        (void)snprintf(buf, size, "%s%u_%lld", whose, id->job, (long long)id->index);
     else
-        (void)snprintf(buf, size, "%u", id->job);
+        (void)snprintf(buf, size, "%s%u", whose, id->job);
     return buf;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ids.h - jobs as people name them: 12, 3-7, 12_3 (an element of an array), lists of these with
- * commas. The number of an array, which is also that of its first element, means all of it. */
+/* ids.h - jobs as people name them: 12, 3-7, 12_3 (an element of an array), slurm:1234 (by Slurm's
+ * number, where that runs them), lists of these with commas. The number of an array, which is also
+ * that of its first element, means all of it. */
 #ifndef STK_CLI_IDS_H
 #define STK_CLI_IDS_H
 
@@ -15,6 +16,7 @@ struct stk_id {
     uint32_t job;
     int64_t index; /* of an array's element; -1: the job itself */
     bool range;    /* one of a range: the number itself is meant, never an array */
+    bool slurm;    /* the numbers are Slurm's */
 };
 
 struct stk_ids {
@@ -35,7 +37,8 @@ int stk_ids_resolve(struct stk_ask *k, struct stk_ids *ids, bool ended);
 /* The same for one id that must be one job. */
 int stk_id_resolve(struct stk_ask *k, const char *word, uint32_t *ret);
 
-/* The id as it was written: "12" or "12_3". */
+/* The id as it was written: "12", "12_3" or "slurm:12_3"; and where it is looked up, below
+ * /v1/jobs/. */
 const char *stk_id_text(const struct stk_id *id, char *buf, size_t size);
 
 /* Calls 'fn' for each job that the command's words name, which adds what it got to 'all'; with

@@ -62,7 +62,7 @@ static void add(struct stk_ids *ids, uint32_t number)
         ids->list = list;
         ids->cap = cap;
     }
-    ids->list[ids->n++] = (struct stk_id){number, -1, true};
+    ids->list[ids->n++] = (struct stk_id){number, -1, true, false};
 }
 
 /* All elements from the first on; those that have ended only when asked for. */
@@ -102,6 +102,23 @@ static int expand(struct stk_ask *k, uint32_t array, bool ended, struct stk_ids 
     return 0;
 }
 
+/* Slurm's number becomes ours, of an array that of the array. */
+static int translate(struct stk_ask *k, struct stk_id *id, struct stk_err *err)
+{
+    json_t *job = NULL;
+    char text[48];
+    int rc;
+
+    if (!id->slurm)
+        return 0;
+    rc = stk_client_get(k->c, &job, err, "/v1/jobs/%s", stk_id_text(id, text, sizeof(text)));
+    if (rc == 0)
+        *id = (struct stk_id){(uint32_t)stk_int(job, "id", 0), -1, id->range || id->index >= 0,
+                              false};
+    json_decref(job);
+    return rc;
+}
+
 static int resolve(struct stk_ask *k, const struct stk_id *id, bool ended, struct stk_ids *out,
                    struct stk_err *err)
 {
@@ -133,8 +150,10 @@ int stk_ids_resolve(struct stk_ask *k, struct stk_ids *ids, bool ended)
     struct stk_err err = {""};
     int rc = 0;
 
-    for (size_t i = 0; i < ids->n && rc == 0; i++)
-        rc = resolve(k, &ids->list[i], ended, &out, &err);
+    for (size_t i = 0; i < ids->n && rc == 0; i++) {
+        rc = translate(k, &ids->list[i], &err);
+        rc = rc < 0 ? rc : resolve(k, &ids->list[i], ended, &out, &err);
+    }
     if (rc < 0) {
         stk_ids_done(&out);
         return stk_ask_fail(k, rc, &err);
@@ -152,6 +171,7 @@ int stk_id_resolve(struct stk_ask *k, const char *word, uint32_t *ret)
 
     if (rc == 0 && ids.n != 1)
         rc = stk_err_set(&err, -EINVAL, "one job at a time");
+    rc = rc < 0 ? rc : translate(k, &ids.list[0], &err);
     if (rc == 0 && ids.list[0].index >= 0)
         rc = find_element(k, &ids.list[0], ret, &err);
     else if (rc == 0)

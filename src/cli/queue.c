@@ -8,28 +8,52 @@
 #include "cli/table.h"
 #include "cli/view.h"
 
-static const struct stk_column queue_columns[] = {
-    {"ID", true, 0},   {"NAME", false, 8}, {"USER", false, 6}, {"STATE", false, 0},
-    {"GPUS", true, 0}, {"TIME", true, 0},  {"PRIO", true, 0},  {"GPUS/REASON", false, 8},
-};
-/* Where there are tenants. */
-static const struct stk_column tenant_columns[] = {
-    {"ID", true, 0},     {"NAME", false, 8},        {"USER", false, 6}, {"STATE", false, 0},
-    {"GPUS", true, 0},   {"TIME", true, 0},         {"PRIO", true, 0},  {"TENANT", false, 6},
-    {"QUEUE", false, 6}, {"GPUS/REASON", false, 8},
-};
-static const struct stk_column history_columns[] = {
-    {"ID", true, 0},     {"NAME", false, 8}, {"USER", false, 6},
-    {"STATE", false, 0}, {"GPUS", true, 0},  {"TIME", true, 0},
-    {"ENDED", false, 0}, {"CODE", true, 0},  {"NOTE", false, 12},
+/* What both tables may show: Slurm's numbers where it runs the jobs, tenants where there are any.
+ */
+struct shown {
+    bool history, slurm, tenants;
 };
 
-static void id_name_user(struct stk_table *t, const json_t *job)
+#define MAX_COLUMNS 12u
+
+static size_t choose_columns(const struct shown *s, struct stk_column *columns)
+{
+    static const struct {
+        struct stk_column column;
+        bool queue, history, slurm, tenants; /* in which table, and where only if there are any */
+    } all[] = {
+        {{"ID", true, 0}, true, true, false, false},
+        {{"SLURM", true, 0}, true, true, true, false},
+        {{"NAME", false, 8}, true, true, false, false},
+        {{"USER", false, 6}, true, true, false, false},
+        {{"STATE", false, 0}, true, true, false, false},
+        {{"GPUS", true, 0}, true, true, false, false},
+        {{"TIME", true, 0}, true, true, false, false},
+        {{"PRIO", true, 0}, true, false, false, false},
+        {{"TENANT", false, 6}, true, false, false, true},
+        {{"QUEUE", false, 6}, true, false, false, true},
+        {{"GPUS/REASON", false, 8}, true, false, false, false},
+        {{"ENDED", false, 0}, false, true, false, false},
+        {{"CODE", true, 0}, false, true, false, false},
+        {{"NOTE", false, 12}, false, true, false, false},
+    };
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        if ((s->history ? all[i].history : all[i].queue) && (s->slurm || !all[i].slurm) &&
+            (s->tenants || !all[i].tenants))
+            columns[n++] = all[i].column;
+    return n;
+}
+
+static void id_name_user(struct stk_table *t, const json_t *job, const struct shown *s)
 {
     const char *state = stk_view_state(job);
     char id[40];
 
     stk_table_cell(t, STK_PLAIN, "%s", stk_view_id(job, id, sizeof(id)));
+    if (s->slurm)
+        stk_table_cell(t, STK_PLAIN, "%s", stk_str(json_object_get(job, "slurm"), "id"));
     stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "name"));
     stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "user"));
     stk_table_cell(t, stk_state_colour(state), "%s", state);
@@ -57,27 +81,27 @@ static const char *where_and_when(const json_t *job, char *buf, size_t size)
     return buf;
 }
 
-static void queue_row(struct stk_table *t, const json_t *job, double now, bool tenants)
+static void queue_row(struct stk_table *t, const json_t *job, double now, const struct shown *s)
 {
     char text[1024], time[32];
 
-    id_name_user(t, job);
+    id_name_user(t, job, s);
     stk_table_cell(t, STK_PLAIN, "%s",
                    stk_text_duration(stk_view_seconds(job, now), time, sizeof(time)));
     stk_table_cell(t, STK_PLAIN, "%lld", (long long)stk_int(job, "priority", 0));
-    if (tenants) {
+    if (s->tenants) {
         stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "tenant"));
         stk_table_cell(t, STK_PLAIN, "%s", stk_str(job, "queue"));
     }
     stk_table_cell(t, STK_PLAIN, "%s", where_and_when(job, text, sizeof(text)));
 }
 
-static void history_row(struct stk_table *t, const json_t *job)
+static void history_row(struct stk_table *t, const json_t *job, const struct shown *s)
 {
     const char *note = stk_str(job, "note");
     char time[32], ended[32];
 
-    id_name_user(t, job);
+    id_name_user(t, job, s);
     stk_table_cell(
         t, STK_PLAIN, "%s",
         stk_text_duration(stk_num(job, "run_s", stk_view_seconds(job, 0)), time, sizeof(time)));
@@ -92,23 +116,24 @@ static void history_row(struct stk_table *t, const json_t *job)
     stk_table_cell(t, STK_PLAIN, "%s", note);
 }
 
-static bool any_tenant(const json_t *jobs)
+static struct shown what_there_is(const json_t *jobs, bool history)
 {
-    for (size_t i = 0; i < json_array_size(jobs); i++)
-        if (*stk_str(json_array_get(jobs, i), "tenant"))
-            return true;
-    return false;
+    struct shown s = {.history = history};
+
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        const json_t *job = json_array_get(jobs, i);
+
+        s.tenants |= *stk_str(job, "tenant") != '\0';
+        s.slurm |= json_object_get(job, "slurm") != NULL;
+    }
+    return s;
 }
 
 static int print_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
 {
-    bool tenants = any_tenant(jobs);
-    const struct stk_column *columns = history   ? history_columns
-                                       : tenants ? tenant_columns
-                                                 : queue_columns;
-    size_t n = history   ? sizeof(history_columns) / sizeof(*columns)
-               : tenants ? sizeof(tenant_columns) / sizeof(*columns)
-                         : sizeof(queue_columns) / sizeof(*columns);
+    const struct shown s = what_there_is(jobs, history);
+    struct stk_column columns[MAX_COLUMNS];
+    size_t n = choose_columns(&s, columns);
     struct stk_table *t = stk_table_new(columns, n);
     int rc = -ENOMEM;
 
@@ -116,9 +141,9 @@ static int print_jobs(const struct stk_ask *k, const json_t *jobs, bool history)
         const json_t *job = json_array_get(jobs, i);
 
         if (history)
-            history_row(t, job);
+            history_row(t, job, &s);
         else
-            queue_row(t, job, stk_now(), tenants);
+            queue_row(t, job, stk_now(), &s);
     }
     if (t)
         rc = stk_table_print(t, &k->out, 0);

@@ -186,6 +186,21 @@ static const char *part_text(const json_t *job, char *buf, size_t size)
     return buf;
 }
 
+/* "1234_5, running": what it is there; "": Slurm does not run it. */
+static const char *slurm_text(const json_t *job, char *buf, size_t size)
+{
+    const json_t *there = json_object_get(job, "slurm");
+    const char *state = stk_str(there, "state");
+    int64_t own = stk_int(there, "job", 0);
+    size_t n = (size_t)snprintf(buf, size, "%s", stk_str(there, "id"));
+
+    if (strchr(buf, '_') && own > 0)
+        n += (size_t)snprintf(buf + n, size - n, " (job %" PRId64 " there)", own);
+    if (*buf != '\0' && *state != '\0')
+        (void)snprintf(buf + n, size - n, ", %.40s", state);
+    return buf;
+}
+
 static void show_job(const struct stk_ask *k, const json_t *job)
 {
     const char *state = stk_view_state(job);
@@ -205,6 +220,7 @@ static void show_job(const struct stk_ask *k, const json_t *job)
                        stk_int(job, "array_id", 0), stk_int(job, "id", 0));
         field(k, "array", text);
     }
+    field(k, "Slurm", slurm_text(job, text, sizeof(text)));
     field(k, "warning", stk_str(job, "warning"));
     field(k, "start", stk_view_start(job, text, sizeof(text)));
     field(k, "deadline", stk_view_deadline(job, text, sizeof(text)));

@@ -119,6 +119,10 @@ struct stk_daemon {
     struct stk_store *store;
     struct stk_engine *engine;
     bool slurm; /* the engine is Slurm's; else it is the local one */
+    struct {
+        stk_job_number number;
+        uint32_t job;
+    } slurm_array; /* Slurm's number of the array that was looked up last */
     struct stk_live *live;
     struct stk_early_item *early;
     uint32_t n_early;
@@ -182,6 +186,10 @@ json_t *stk_daemon_slurm_means(struct stk_daemon *d);
 void stk_daemon_slurm_names(void *ctx, stk_job_number number, json_t *o);
 /* What a list of "name=value" has for it; NULL: nothing. */
 const char *stk_daemon_slurm_mapped(char *const *list, const char *name);
+/* slurm_numbers.c: Slurm's numbers; as in struct stk_api_config. */
+void stk_daemon_slurm_name(void *ctx, const struct stk_record *rec, bool deep, char *buf,
+                           size_t size);
+stk_job_number stk_daemon_slurm_number(void *ctx, uint32_t slurm);
 void stk_daemon_slurm_detail(struct stk_daemon *d, stk_job_number number, json_t *job);
 
 /* What things cost, as the configuration says, to the API. */

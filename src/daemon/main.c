@@ -289,6 +289,8 @@ static int open_api(struct stk_daemon *d, struct stk_err *err)
                                        .topology = d->machine.topo.shown,
                                        .detail = on_detail,
                                        .groups = on_groups,
+                                       .theirs = stk_daemon_slurm_name,
+                                       .by_theirs = stk_daemon_slurm_number,
                                        .turn = on_turn,
                                        .turns = on_turns,
                                        .adopt = stk_daemon_adopt,

@@ -274,15 +274,3 @@ void stk_daemon_slurm_ready(struct stk_daemon *d)
     stk_daemon_slurm_missing(d);
     stk_slurm_open(d->engine);
 }
-
-void stk_daemon_slurm_detail(struct stk_daemon *d, stk_job_number number, json_t *job)
-{
-    const json_t *o = stk_slurm_of(d->engine, number);
-
-    if (o)
-        (void)json_object_set_new(
-            job, "slurm",
-            json_pack("{s:O?,s:O?,s:O?,s:O?}", "job", json_object_get(o, "job"), "state",
-                      json_object_get(o, "state"), "pieces", json_object_get(o, "pieces"),
-                      "restarts", json_object_get(o, "restarts")));
-}

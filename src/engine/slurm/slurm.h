@@ -108,6 +108,13 @@ bool stk_slurm_has(struct stk_engine *e, stk_job_number number, const json_t *ma
 const json_t *stk_slurm_of(const struct stk_engine *e, stk_job_number number);
 int stk_slurm_signal(struct stk_engine *e, stk_job_number number, int sig);
 
+/* numbers.c. Slurm's number of a job as squeue shows it: "1234", or "1234_5" of an array's element;
+ * "": it has no record of its own there. */
+const char *stk_slurm_number_text(const struct stk_engine *e, stk_job_number number, char *buf,
+                                  size_t size);
+/* Ours of Slurm's; of an array that of its first element. 0: it is not ours, or is forgotten. */
+stk_job_number stk_slurm_number_find(const struct stk_engine *e, uint32_t slurm);
+
 /* Whether such a description can be run here. -EOPNOTSUPP. */
 int stk_slurm_check(const json_t *spec, struct stk_err *err);
 

@@ -28,10 +28,26 @@ static void ids_ranges_and_elements(void **state)
     stk_ids_done(&ids);
 }
 
+static void slurms_numbers_are_told_apart(void **state)
+{
+    struct stk_ids ids = {0};
+    char buf[40];
+
+    (void)state;
+    assert_int_equal(stk_ids_add(&ids, "slurm:1234_5,slurm:7-8,12", NULL), 0);
+    assert_int_equal(ids.n, 4);
+    assert_string_equal(stk_id_text(&ids.list[0], buf, sizeof(buf)), "slurm:1234_5");
+    assert_true(ids.list[1].slurm && ids.list[2].slurm && ids.list[2].job == 8);
+    assert_false(ids.list[3].slurm);
+    stk_ids_done(&ids);
+}
+
 static void what_names_no_job_is_refused(void **state)
 {
-    const char *const bad[] = {"",    "0",   "x",   "-3",         "5-3",    "3-", "3_",  "3_x",
-                               "1,,", "1 2", "1.5", "4294967296", "12_3-4", "1-", "3_[", "+4"};
+    const char *const bad[] = {"",        "0",     "x",      "-3",  "5-3",    "3-",
+                               "3_",      "3_x",   "1,,",    "1 2", "1.5",    "4294967296",
+                               "12_3-4",  "1-",    "3_[",    "+4",  "slurm:", "slurm:x",
+                               "slurm:0", "slurm", "Slurm:3"};
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -131,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_ranges_and_elements),
+        cmocka_unit_test(slurms_numbers_are_told_apart),
         cmocka_unit_test(what_names_no_job_is_refused),
         cmocka_unit_test(ranges_are_bounded),
         cmocka_unit_test(frames_come_whole_however_they_are_cut),

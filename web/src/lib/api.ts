@@ -27,6 +27,7 @@ export interface Job { id: number; name: string; user: string; uid: number; queu
     priority?: number; tier?: string; estimate_s?: number; gpu_indices?: number[]; node?: string | null; pieces?: { node: string; gpu_indices: number[] }[]; expected_end?: Time; reason?: Reason;
     start_p50?: Time; start_p90?: Time; end_p50?: Time; start_pieces?: { node: string; gpu_indices: number[] }[]; position?: number | null; deadline?: { at: number; answer: string; margin_s: number | null; earliest: Time };
     progress?: { step?: number; total?: number; metrics?: Record<string, number>; at?: number; checkpoint?: unknown };
+    slurm?: { id: string; job?: number; state?: string }; // where Slurm runs it
     warning?: string; turn?: { text: string }; time_limit_s?: number | null; efficiency?: Efficiency;
     part?: { gpus: number; mem_mib: number | null; share: string; mig: string | null };
     command?: string[] | string; script?: string; args?: string[]; workdir?: string; stdout?: string; stderr?: string;

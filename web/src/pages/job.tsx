@@ -180,6 +180,7 @@ function Cost(p: { job: Job }) {
 
 function Facts(p: { job: Job }) {
     const j = p.job, rows: [string, string][] = [["number", jobName(j, j.id)], ["user", j.user]];
+    if (j.slurm) rows.push(["in Slurm", `${j.slurm.id}${j.slurm.state ? `, ${j.slurm.state}` : ""}`]);
     if (j.tenant) rows.push(["tenant", j.tenant]);
     rows.push(["queue", j.queue], ["kind", j.kind], ["GPUs", `${amount(j.gpus)}${j.tasks > 1 ? ` in ${j.tasks} tasks` : ""}${j.part?.mig ? ` (${j.part.mig})` : ""}`]);
     if (j.node) rows.push(["on", place(j)]);

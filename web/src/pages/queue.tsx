@@ -25,7 +25,7 @@ interface Filter { text: string; user: string; tenant: string; queue: string }
 function matches(j: Job, f: Filter): boolean {
     const t = f.text.trim().toLowerCase();
     return (!f.user || j.user === f.user) && (!f.tenant || j.tenant === f.tenant) && (!f.queue || j.queue === f.queue) &&
-        (!t || j.name.toLowerCase().includes(t) || String(j.id) === t || String(j.array_id ?? "") === t || j.user.toLowerCase().includes(t) || (j.state_text ?? "").toLowerCase().includes(t));
+        (!t || j.name.toLowerCase().includes(t) || String(j.id) === t || String(j.array_id ?? "") === t || j.slurm?.id === t || j.slurm?.id.split("_")[0] === t || j.user.toLowerCase().includes(t) || (j.state_text ?? "").toLowerCase().includes(t));
 }
 
 /** "in 5 min to 2 h": half of such jobs start by the first, nine of ten by the second. */
@@ -98,6 +98,11 @@ function PickAll(p: Rows) {
     return <th scope="col" class="pick"><input type="checkbox" aria-label="Choose all" checked={all} onChange={(e) => p.onChoose(p.list.map((j) => j.id), e.currentTarget.checked)} /></th>;
 }
 
+/** Its number, and Slurm's where that runs it. */
+function Numbers(p: { job: Job }) {
+    return <td class="n"><JobLink job={p.job} />{p.job.slurm && <small class="note at">Slurm {p.job.slurm.id}</small>}</td>;
+}
+
 function More(p: { shown: number; of: number; onMore(): void }) {
     return p.of > p.shown ? <p class="more"><button type="button" onClick={p.onMore}>Show {Math.min(STEP, p.of - p.shown)} more of {amount(p.of - p.shown)}</button></p> : null;
 }
@@ -116,7 +121,7 @@ function Waiting(p: Rows) {
                             <tr key={j.id}>
                                 <Pick {...p} job={j} />
                                 <td class="n">{j.position ?? (j.state !== "waiting" ? <State state={j.state} /> : "")}</td>
-                                <td class="n"><JobLink job={j} /></td><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td>
+                                <Numbers job={j} /><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td>
                                 <td class="n w" title={full(j.submitted)}>{span(now() - j.submitted)}</td><td class="reason">{j.state_text}{j.deadline && j.deadline.answer !== "feasible" && <span class="warn"> · deadline {clock(j.deadline.at)}: {j.deadline.answer.replace("_", " ")}</span>}</td>
                                 <td class="n w when">{expected(j)}{j.start_pieces && <small class="note at">on {placed(j)}</small>}</td>
                                 <td class="n w help"><button type="button" class="plain" aria-expanded={open === j.id} onClick={() => setOpen(open === j.id ? null : j.id)} disabled={!you()} title={you() ? undefined : "Log in to ask"}>What would help?</button></td>
@@ -142,7 +147,7 @@ function Running(p: Rows) {
                 <tbody>
                     {p.list.slice(0, shown).map((j) => (
                         <tr key={j.id}>
-                            <Pick {...p} job={j} /><td class="n"><JobLink job={j} /></td><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td>
+                            <Pick {...p} job={j} /><Numbers job={j} /><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td>
                             <td class="reason">{place(j)}{j.state !== "running" && <> <State state={j.state} /></>}</td><td class="n w when">{j.started ? span(now() - j.started) : ""}</td>
                             <td class="progress"><Progress job={j} /></td><td><Efficient job={j} e={known?.get(j.id) ?? j.efficiency} /></td>
                         </tr>
@@ -162,7 +167,7 @@ function Ended(p: { list: Job[] }) {
             <tbody>
                 {p.list.map((j) => (
                     <tr key={j.id}>
-                        <td class="n"><JobLink job={j} /></td><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td><td class="w">{j.ended ? clock(j.ended) : ""}</td>
+                        <Numbers job={j} /><td class="name"><JobLink job={j}>{j.name || jobName(j, j.id)}</JobLink></td><td>{j.user}</td><td class="opt">{j.tenant ?? ""}</td><td class="n gpus">{amount(j.gpus)}</td><td class="w">{j.ended ? clock(j.ended) : ""}</td>
                         <td class="n w">{j.started ? span(j.started - j.submitted) : ""}</td><td class="n w">{span(j.run_s)}</td><td class="when"><State state={j.state} cause={j.cause} /></td><td class="reason">{j.cause === "completed" ? j.note ?? "" : j.note ?? j.state_text}</td>
                     </tr>
                 ))}
