@@ -171,8 +171,8 @@ static const struct stk_options groups[] = {{"options", own}, {0}};
         .name = (word),                                                                            \
         .synopsis = "JOB...\n--mine [--name NAME]",                                                \
         .help = (text),                                                                            \
-        .about = "JOB is a number (12), a range (3-7) or an array's element (12_3); an array's "   \
-                 "number\nmeans all of it.",                                                       \
+        .about = "JOB is a number (12), a range (3-7), an array's element (12_3) or Slurm's "      \
+                 "number\n(slurm:1234); an array's number means all of it.",                       \
         .complete = "@jobs",                                                                       \
         .options = groups,                                                                         \
         .section = STK_SECTION_CHANGE,                                                             \
