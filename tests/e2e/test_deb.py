@@ -21,6 +21,10 @@ FILES = [
     ("usr/libexec/stoker/stoker-shim", "src/shim"),
     ("usr/libexec/stoker/stoker-gpu", "src/gpu"),
     ("usr/libexec/stoker/stoker-lp", "src/lp"),
+    ("usr/libexec/stoker/stoker-libslurm", "/usr/include/slurm/slurm.h"),
+    ("usr/libexec/stoker/slurm/job_submit_stoker.so", "/usr/include/slurm/slurm.h"),
+    ("usr/libexec/stoker/slurm/sched_stoker.so", "/usr/include/slurm/slurm.h"),
+    ("usr/libexec/stoker/slurm/jobcomp_stoker.so", "/usr/include/slurm/slurm.h"),
     ("lib/systemd/system/stoker.service", "contrib"),
     ("usr/lib/tmpfiles.d/stoker.conf", "contrib"),
     ("etc/stoker/stoker.yaml", "contrib"),
@@ -83,6 +87,12 @@ def test_it_names_the_libraries_it_needs(package):
         "meson", "introspect", "--projectinfo", ROOT / "meson.build").split('"version": "')[1].split('"')[0]
 
 
+def test_slurms_library_is_for_those_who_have_slurm(package, listing):
+    if "usr/libexec/stoker/stoker-libslurm" not in listing:
+        pytest.skip("built without libslurm-dev")
+    assert "libslurm" not in output("dpkg-deb", "-f", package, "Depends") and "libslurm" in output("dpkg-deb", "-f", package, "Suggests")
+
+
 def control(package, name):
     return output("dpkg-deb", "-I", package, name)
 
@@ -111,8 +121,10 @@ def test_the_service_leaves_jobs_alone(package, tmp_path):
     output("dpkg-deb", "-x", package, tmp_path)
     text = (tmp_path / "lib/systemd/system/stoker.service").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    for line in ("ExecStart=/usr/bin/stoker serve --config /etc/stoker/stoker.yaml", "KillMode=process", "OOMPolicy=continue", "Delegate=yes"):
+    for line in ("ExecStart=/usr/bin/stoker serve --config /etc/stoker/stoker.yaml", "KillMode=process", "OOMPolicy=continue", "Delegate=yes",
+                 "StartLimitIntervalSec=0"):
         assert line in lines
+    assert any(line.startswith("After=") and "munge.service slurmctld.service" in line for line in lines)
     if shutil.which("systemd-analyze"):
         done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--root", tmp_path, "stoker.service"],
                               capture_output=True, text=True, check=False)
