@@ -97,6 +97,29 @@ static void take_names(json_t *o, job_desc_msg_t *d)
     d->std_in = text(o, "stdin");
 }
 
+/* Whom a signal is for: "batch" (the script alone, also when nothing is said), "steps" (what srun
+ * has started) or "all". */
+static uint16_t whom(json_t *o)
+{
+    const char *to = text(o, "to");
+
+    if (to && strcmp(to, "all") == 0)
+        return KILL_FULL_JOB;
+    return to && strcmp(to, "steps") == 0 ? KILL_STEPS_ONLY : KILL_JOB_BATCH;
+}
+
+/* Slurm warns it before its time limit. */
+static void take_warning(json_t *o, job_desc_msg_t *d)
+{
+    int64_t sig = number(o, "signal"), seconds = number(o, "signal_s");
+
+    if (sig < 1 || sig > 64)
+        return;
+    d->warn_signal = (uint16_t)sig;
+    d->warn_time = (uint16_t)(seconds >= 0 && seconds <= UINT16_MAX ? seconds : 60);
+    d->warn_flags = whom(o) == KILL_STEPS_ONLY ? 0 : whom(o); /* as sbatch has it */
+}
+
 /* {"NAME": "value"} as a list of NAME=value; NULL: no memory. */
 static char **environment(json_t *o, uint32_t *ret_n)
 {
@@ -161,6 +184,9 @@ static json_t *submit(json_t *o)
     take_names(o, &d);
     take_place(o, &d);
     take_limits(o, &d);
+    take_warning(o, &d);
+    if (json_is_true(json_object_get(o, "exclusive")))
+        d.shared = 0;
     if (d.num_tasks != NO_VAL) /* else it is one for each node, and the rest get no GPUs */
         d.min_cpus = d.num_tasks * (d.cpus_per_task == NO_VAL16 ? 1u : d.cpus_per_task);
     d.script = text(o, "script");
@@ -290,21 +316,13 @@ static json_t *cancel(json_t *o)
                                                    : refuse("cancel needs job", 0);
 }
 
-/* "to": batch (the script alone), steps (what srun has started) or all. */
 static json_t *send_signal(json_t *o)
 {
-    const char *to = text(o, "to");
     int64_t sig = number(o, "signal");
-    uint16_t flags = KILL_JOB_BATCH;
-
-    if (to && strcmp(to, "all") == 0)
-        flags = KILL_FULL_JOB;
-    else if (to && strcmp(to, "steps") == 0)
-        flags = KILL_STEPS_ONLY;
 
     if ((!text(o, "job") && number(o, "job") < 0) || sig < 1 || sig > 64)
         return refuse("signal needs job and signal", 0);
-    return send_to(o, (uint16_t)sig, flags);
+    return send_to(o, (uint16_t)sig, whom(o));
 }
 
 /* One that runs; "ended": also one that does not any more. */

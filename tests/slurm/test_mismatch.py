@@ -157,6 +157,20 @@ def test_gpus_that_slurm_has_lost_count_of_are_given_to_nobody(slurm):
     wait_for(lambda: [x["gpus_free"] for x in slurm.daemon.get("/v1/nodes")["nodes"]] == [8, 0], 90)
 
 
+def test_gpus_that_slurm_gives_an_exclusive_job_are_not_lost(slurm):
+    n = slurm.daemon.submit(gpus=1, exclusive=True, **JOB)
+    ask = slurm.expect("submit")
+    assert ask["exclusive"]
+    runs(slurm, ask, 7, {ask["nodes"]: list(range(8))})
+    slurm.daemon.until(n, "running")
+    other = {"n1": "n2", "n2": "n1"}[ask["nodes"]]
+    slurm.nodes(used=8, names=[ask["nodes"]])
+    slurm.nodes(used=6, names=[other])
+    slurm.daemon.errors_with(f"node {other}: Slurm has 6 GPUs in use there that no job has")
+    assert not any(f"node {ask['nodes']}:" in line for line in slurm.daemon.errors)
+    ends(slurm, n, ask, 7)
+
+
 def test_a_job_that_no_node_knows_is_put_back(slurm):
     """slurmctld was killed, and thinks that a job runs which has ended."""
     n = slurm.daemon.submit(gpus=2, **JOB)

@@ -37,6 +37,7 @@ struct stk_slurm_job { /* that has a lease */
     uint32_t imported; /* a user sent it there under this number, or that of an array; 0: we did */
     char element[24];  /* of an array: "12_3", by which Slurm's calls know it; "": it is none */
     uint32_t before;   /* restarts it had there under an earlier number */
+    bool exclusive;    /* it has its nodes for itself: Slurm gives it all their GPUs */
     bool told_started, stopping, requeued, lost_once;
     struct stk_stop stop;
     enum stk_slurm_revive revive;
@@ -343,6 +344,8 @@ const json_t *stk_slurm_there(const struct stk_slurm *m, const struct stk_slurm_
 void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j);
 void stk_slurm_put_back(struct stk_slurm *m, struct stk_slurm_job *j); /* held, in Slurm's queue */
 void stk_slurm_warn(struct stk_slurm *m, struct stk_slurm_job *j);     /* its own signal */
+/* "signal", "signal_s" and "to" for a job that Slurm warns before its time limit. */
+void stk_slurm_set_warning(const struct stk_slurm_job *j, json_t *o);
 /* It ended so: of its warning, and is requeued. False: that is its end. */
 bool stk_slurm_revive(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cause cause);
 json_t *stk_slurm_request(const char *op, const struct stk_slurm_job *j);
@@ -389,8 +392,20 @@ char *stk_slurm_model(const char *features);
 
 /* ---- script.c, describe.c ---- */
 
-/* What Slurm is to run; malloc'ed. NULL: cannot be. */
-char *stk_slurm_script_of(const struct stk_slurm_job *j, const json_t *spec, struct stk_err *err);
+struct stk_slurm_files {
+    char path[3][4096];     /* stdout, stderr, stdin; "": none of its own */
+    char each[2][8192 + 1]; /* stdout and stderr of tasks that have files of their own, as srun has
+                              such names; "": they do not */
+    bool empty;             /* what is there at first goes */
+};
+
+/* Each of its tasks is a process that we start. */
+bool stk_slurm_one_each(const json_t *spec);
+/* Its script is what Slurm runs; else it is inside one of ours. */
+bool stk_slurm_as_it_is(const json_t *spec);
+/* What Slurm is to run; malloc'ed. NULL: no memory. */
+char *stk_slurm_script_of(const struct stk_slurm_job *j, const json_t *spec,
+                          const struct stk_slurm_files *files, struct stk_err *err);
 /* The request that sends it to Slurm, without where it runs; NULL: cannot be made. */
 json_t *stk_slurm_describe(const struct stk_slurm *m, const struct stk_slurm_job *j,
                            struct stk_err *err);

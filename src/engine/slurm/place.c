@@ -351,7 +351,7 @@ bool stk_slurm_take_over(struct stk_slurm *m, struct stk_slurm_job *j, const jso
     if (same && has == had)
         same = lay_out(m, j, r, j->n_pieces);
     else
-        same = same && j->imported; /* then it has what its user asked Slurm for */
+        same = same && (j->imported || j->exclusive); /* it has what its user asked Slurm for */
     for (uint32_t i = 0; same && i < j->n_pieces; i++)
         swap_all(m, j, &r[i]);
     free(r);

@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script.c - what Slurm runs for a description. A script goes as it is; a command becomes a script
- * of one line; a gang of which each task is a process of its own is started by srun. */
+/* script.c - what Slurm runs for a description.
+ *
+ * A script goes as it is. A command, and a script that wants more than Slurm does (setup lines, a
+ * Python environment, one process for each task), becomes a script around it, whose last line runs
+ * it:
+ *
+ *     exec COMMAND                                one process
+ *     exec srun ... COMMAND                       one for each task, on all nodes
+ *     exec BASH /dev/fd/9 ARGS 9<<'END'           a script: it is read from there
+ *
+ * Every last line begins with exec, so that signals for the batch script are the job's own. For
+ * tasks srun hands the script to each as its input; a task keeps it in a file that has no name any
+ * more. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,16 +35,36 @@ static int64_t number(const json_t *o, const char *key, int64_t otherwise)
     return json_is_number(v) ? (int64_t)json_number_value(v) : otherwise;
 }
 
-/* For a shell: in quotes, whatever it holds. */
-static void quote(FILE *f, const char *s)
+bool stk_slurm_one_each(const json_t *spec)
+{
+    return number(spec, "tasks", 1) > 1 && strcmp(text(spec, "launch"), "once") != 0;
+}
+
+/* ---- words for a shell ---- */
+
+/* In quotes, whatever it holds. */
+static void quote_n(FILE *f, const char *s, size_t n)
 {
     (void)fputc('\'', f);
-    for (; *s; s++)
-        if (*s == '\'')
+    for (size_t i = 0; i < n; i++)
+        if (s[i] == '\'')
             (void)fputs("'\\''", f);
         else
-            (void)fputc(*s, f);
+            (void)fputc(s[i], f);
     (void)fputc('\'', f);
+}
+
+static void quote(FILE *f, const char *s)
+{
+    quote_n(f, s, strlen(s));
+}
+
+static void put_option(FILE *f, const char *name, const char *value)
+{
+    if (!*value)
+        return;
+    (void)fprintf(f, " --%s=", name);
+    quote(f, value);
 }
 
 static void put_words(FILE *f, const json_t *list)
@@ -46,6 +77,39 @@ static void put_words(FILE *f, const json_t *list)
     }
 }
 
+/* What its first line says runs it, with one word after it, as the kernel does. */
+static void put_interpreter(FILE *f, const char *script)
+{
+    const char *s = strncmp(script, "#!", 2) == 0 ? script + 2 : "\n";
+    size_t n = strcspn(s += strspn(s, " \t"), "\r\n"), len = strcspn(s, " \t\r\n"), gap;
+
+    (void)fputc(' ', f);
+    if (len == 0) {
+        (void)fputs("/bin/sh", f);
+        return;
+    }
+    quote_n(f, s, len);
+    gap = strspn(s + len, " \t");
+    while (n > len + gap && (s[n - 1] == ' ' || s[n - 1] == '\t'))
+        n--;
+    if (n > len + gap) {
+        (void)fputc(' ', f);
+        quote_n(f, s + len + gap, n - len - gap);
+    }
+}
+
+/* A line that the script does not have, to end it with. */
+static void end_of(const char *script, char *buf, size_t size)
+{
+    unsigned n = 0;
+
+    do
+        (void)snprintf(buf, size, "STOKER_END_%u", n++);
+    while (strstr(script, buf));
+}
+
+/* ---- before it runs ---- */
+
 /* Where its processes meet. */
 static void put_gang(FILE *f, const struct stk_slurm_job *j)
 {
@@ -56,24 +120,30 @@ static void put_gang(FILE *f, const struct stk_slurm_job *j)
                   FIRST_PORT + j->number % N_PORTS);
 }
 
-static const char each[] =
-    "exec srun --kill-on-bad-exit=1 /bin/sh -c 'export RANK=\"$SLURM_PROCID\" "
-    "LOCAL_RANK=\"$SLURM_LOCALID\" NODE_RANK=\"$SLURM_NODEID\" STOKER_TASK=\"$SLURM_PROCID\" "
-    "STOKER_NODE=\"$SLURMD_NODENAME\" STOKER_GPUS=\"$CUDA_VISIBLE_DEVICES\"; exec \"$0\" \"$@\"'";
+/* What was in its files before; a restart goes on. */
+static void put_empty(FILE *f, const struct stk_slurm_job *j, const struct stk_slurm_files *files)
+{
+    if (!files->empty || j->restarts > 0 || j->before > 0)
+        return;
+    for (int i = 0; i < 2; i++)
+        if (*files->path[i]) {
+            (void)fputs("[ \"${SLURM_RESTART_COUNT:-0}\" -gt 0 ] || : >", f);
+            quote(f, files->path[i]);
+            (void)fputc('\n', f);
+        }
+}
 
-static char *wrap(const struct stk_slurm_job *j, const json_t *spec, bool one_each)
+static void put_head(FILE *f, const struct stk_slurm_job *j, const json_t *spec,
+                     const struct stk_slurm_files *files)
 {
     const char *venv = text(spec, "venv"), *setup = text(spec, "setup");
-    char *out = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&out, &size);
 
-    if (!f)
-        return NULL;
-    (void)fputs("#!/bin/sh\n"
-                "export STOKER_NODE=\"$SLURMD_NODENAME\" STOKER_GPUS=\"$CUDA_VISIBLE_DEVICES\" "
-                "STOKER_RESTARTS=\"${SLURM_RESTART_COUNT:-0}\"\n",
-                f);
+    (void)fprintf(f,
+                  "#!/bin/%s\n"
+                  "export STOKER_NODE=\"$SLURMD_NODENAME\" STOKER_GPUS=\"$CUDA_VISIBLE_DEVICES\" "
+                  "STOKER_RESTARTS=\"${SLURM_RESTART_COUNT:-0}\"\n",
+                  *setup ? "bash" : "sh");
+    put_empty(f, j, files);
     if (j->n_pieces > 1 || number(spec, "tasks", 1) > 1)
         put_gang(f, j);
     if (*venv) {
@@ -82,10 +152,66 @@ static char *wrap(const struct stk_slurm_job *j, const json_t *spec, bool one_ea
         (void)fputs("/bin/activate\n", f);
     }
     if (*setup)
-        (void)fprintf(f, "%s\n", setup);
-    (void)fputs(one_each ? each : "exec", f);
-    put_words(f, json_object_get(spec, "command"));
-    (void)fputc('\n', f);
+        (void)fprintf(f, "set -e\n%s\nset +e\n", setup);
+}
+
+/* ---- what runs ---- */
+
+static const char each[] =
+    " /bin/sh -c 'export RANK=\"$SLURM_PROCID\" LOCAL_RANK=\"$SLURM_LOCALID\" "
+    "NODE_RANK=\"$SLURM_NODEID\" STOKER_TASK=\"$SLURM_PROCID\" "
+    "STOKER_NODE=\"$SLURMD_NODENAME\" STOKER_GPUS=\"$CUDA_VISIBLE_DEVICES\"; ";
+static const char run[] = "exec \"$0\" \"$@\"'";
+static const char run_script[] = "f=$(mktemp \"${TMPDIR:-/tmp}/stoker.XXXXXX\") && cat >\"$f\" && "
+                                 "exec 9<\"$f\" && rm -f \"$f\" || "
+                                 "exit 126; exec \"$0\" \"$@\" <\"${STOKER_STDIN:-/dev/null}\"'";
+
+static void put_last(FILE *f, const json_t *spec, const struct stk_slurm_files *files)
+{
+    const char *script = text(spec, "script");
+    bool one_each = stk_slurm_one_each(spec);
+    char end[32];
+
+    if (one_each && *script && *files->path[2]) {
+        (void)fputs("export STOKER_STDIN=", f);
+        quote(f, files->path[2]);
+        (void)fputc('\n', f);
+    }
+    (void)fputs(one_each ? "exec srun --kill-on-bad-exit=1"
+                           "${SLURM_CPUS_PER_TASK:+ --cpus-per-task=$SLURM_CPUS_PER_TASK}"
+                         : "exec",
+                f);
+    if (one_each && (*files->each[0] || *files->each[1])) {
+        put_option(f, "open-mode", "append");
+        put_option(f, "output", files->each[0]);
+        put_option(f, "error", files->each[1]);
+    }
+    if (one_each)
+        (void)fprintf(f, "%s%s", each, *script ? run_script : run);
+    if (!*script) {
+        put_words(f, json_object_get(spec, "command"));
+        (void)fputc('\n', f);
+        return;
+    }
+    end_of(script, end, sizeof(end));
+    put_interpreter(f, script);
+    (void)fputs(" /dev/fd/9", f);
+    put_words(f, json_object_get(spec, "args"));
+    (void)fprintf(f, " %s<<'%s'\n%s%s%s\n", one_each ? "" : "9", end, script,
+                  script[strlen(script) - 1] == '\n' ? "" : "\n", end);
+}
+
+static char *wrap(const struct stk_slurm_job *j, const json_t *spec,
+                  const struct stk_slurm_files *files)
+{
+    char *out = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&out, &size);
+
+    if (!f)
+        return NULL;
+    put_head(f, j, spec, files);
+    put_last(f, spec, files);
     if (fclose(f) != 0) {
         free(out);
         return NULL;
@@ -93,10 +219,15 @@ static char *wrap(const struct stk_slurm_job *j, const json_t *spec, bool one_ea
     return out;
 }
 
-/* As it is, with a first line that says what runs it. */
-static char *plain(const json_t *spec)
+bool stk_slurm_as_it_is(const json_t *spec)
 {
-    const char *script = text(spec, "script");
+    return *text(spec, "script") && !*text(spec, "setup") && !*text(spec, "venv") &&
+           !stk_slurm_one_each(spec);
+}
+
+/* With a first line that says what runs it. */
+static char *plain(const char *script)
+{
     char *out = NULL;
 
     return asprintf(&out, "%s%s", strncmp(script, "#!", 2) == 0 ? "" : "#!/bin/sh\n", script) < 0
@@ -104,21 +235,11 @@ static char *plain(const json_t *spec)
                : out;
 }
 
-char *stk_slurm_script_of(const struct stk_slurm_job *j, const json_t *spec, struct stk_err *err)
+char *stk_slurm_script_of(const struct stk_slurm_job *j, const json_t *spec,
+                          const struct stk_slurm_files *files, struct stk_err *err)
 {
-    bool gang = number(spec, "tasks", 1) > 1;
-    const char *launch = text(spec, "launch");
-    bool one_each = gang && strcmp(launch, "once") != 0;
-    char *out;
+    char *out = stk_slurm_as_it_is(spec) ? plain(text(spec, "script")) : wrap(j, spec, files);
 
-    if (json_object_get(spec, "script") &&
-        (one_each || *text(spec, "setup") || *text(spec, "venv"))) {
-        (void)stk_err_set(err, -EOPNOTSUPP,
-                          "a script with setup, venv or several tasks of its own cannot be run by "
-                          "Slurm: call srun in it, or send a command");
-        return NULL;
-    }
-    out = json_object_get(spec, "script") ? plain(spec) : wrap(j, spec, one_each);
     if (!out)
         (void)stk_err_set(err, -ENOMEM, "out of memory");
     return out;

@@ -34,12 +34,11 @@ static bool is(const json_t *o, const char *key, const char *word)
  * are steps, too, and srun would hand on what it hears. */
 static const char *whom(const struct stk_slurm_job *j, const json_t *spec)
 {
-    bool each =
-        json_integer_value(json_object_get(spec, "tasks")) > 1 && !is(spec, "launch", "once");
-
     if (is(json_object_get(spec, "signal"), "who", "batch"))
         return "batch";
-    return j->imported || json_is_true(json_object_get(spec, "slurm")) || each ? "steps" : "all";
+    return j->imported || json_is_true(json_object_get(spec, "slurm")) || stk_slurm_one_each(spec)
+               ? "steps"
+               : "all";
 }
 
 static struct warning warning_of(const struct stk_slurm_job *j)
@@ -93,14 +92,23 @@ void stk_slurm_put_back(struct stk_slurm *m, struct stk_slurm_job *j)
     ask(m, j, o);
 }
 
-void stk_slurm_warn(struct stk_slurm *m, struct stk_slurm_job *j)
+void stk_slurm_set_warning(const struct stk_slurm_job *j, json_t *o)
 {
     const struct warning w = warning_of(j);
+
+    if (w.sig == NO_SIGNAL)
+        return;
+    (void)json_object_set_new(o, "signal", json_integer(w.sig));
+    (void)json_object_set_new(o, "signal_s", json_integer(w.seconds));
+    (void)json_object_set_new(o, "to", json_string(w.to));
+}
+
+void stk_slurm_warn(struct stk_slurm *m, struct stk_slurm_job *j)
+{
     int64_t now = stk_slurm_ms();
     json_t *o = stk_slurm_request("signal", j);
 
-    (void)json_object_set_new(o, "signal", json_integer(w.sig));
-    (void)json_object_set_new(o, "to", json_string(w.to));
+    stk_slurm_set_warning(j, o);
     (void)stk_slurm_ask(m, o, NULL, NULL);
     j->warn_at = now - j->began_at < FRESH_MS ? now + WARN_MS : 0;
 }

@@ -97,14 +97,18 @@ static void job_free(struct stk_slurm_job *j)
     free(j);
 }
 
-/* Only the server puts that into a description; in a text the quotes would have backslashes. */
-static uint32_t imported(const char *spec)
+/* Most descriptions have neither, and are not read; in a text the quotes would have backslashes.
+ * Only the server puts "imported" there. */
+static void read_spec(struct stk_slurm_job *j)
 {
-    json_t *o = spec && strstr(spec, "\"imported\":{") ? json_loads(spec, 0, NULL) : NULL;
+    bool has =
+        j->spec && (strstr(j->spec, "\"imported\":{") || strstr(j->spec, "\"exclusive\":true"));
+    json_t *o = has ? json_loads(j->spec, 0, NULL) : NULL;
     json_int_t n = json_integer_value(json_object_get(json_object_get(o, "imported"), "job"));
 
+    j->imported = n > 0 && n < UINT32_MAX ? (uint32_t)n : 0;
+    j->exclusive = json_is_true(json_object_get(o, "exclusive"));
     json_decref(o);
-    return n > 0 && n < UINT32_MAX ? (uint32_t)n : 0;
 }
 
 static struct stk_slurm_job *job_new(struct stk_slurm *m, const struct stk_start *s)
@@ -126,7 +130,7 @@ static struct stk_slurm_job *job_new(struct stk_slurm *m, const struct stk_start
         return NULL;
     }
     memcpy(j->pieces, s->pieces, s->n_pieces * sizeof(*j->pieces));
-    j->imported = imported(j->spec);
+    read_spec(j);
     stk_slurm_limit_keep(j);
     return j;
 }

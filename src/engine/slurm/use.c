@@ -141,8 +141,11 @@ static void count_running(struct stk_slurm *m)
     for (uint32_t k = 0; k < m->n_jobs; k++) {
         const struct stk_slurm_job *j = m->jobs[k];
 
-        for (uint32_t i = 0; i < j->n_pieces && j->where == STK_S_RUNNING; i++)
-            m->use[j->pieces[i].node.i].run += j->pieces[i].gpus;
+        for (uint32_t i = 0; i < j->n_pieces && j->where == STK_S_RUNNING; i++) {
+            uint32_t node = j->pieces[i].node.i;
+
+            m->use[node].run += j->exclusive ? m->nodes[node].gpus : j->pieces[i].gpus;
+        }
     }
 }
 
