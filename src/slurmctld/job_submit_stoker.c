@@ -137,10 +137,16 @@ static const char *wanted_partition(const job_desc_msg_t *d)
     return &default_part_name ? default_part_name : NULL;
 }
 
+static bool begins_with_stoker(const char *s)
+{
+    return s && strncmp(s, "stoker ", 7) == 0;
+}
+
 /* One that stoker sends itself: it says where it runs. */
 static bool is_stokers(const job_desc_msg_t *d, uint32_t uid)
 {
-    return is_admin(uid) && d->comment && strncmp(d->comment, "stoker ", 7) == 0 && d->req_nodes;
+    return is_admin(uid) && d->req_nodes &&
+           (begins_with_stoker(d->comment) || begins_with_stoker(d->admin_comment));
 }
 
 static void set_text(char **p, const char *text)
@@ -150,16 +156,50 @@ static void set_text(char **p, const char *text)
     *p = slurm_xstrdup(text);
 }
 
+/* Of several partitions those that are stoker's: Slurm tells us only the first of a job's, and
+ * would start it in the others by itself. True: some were taken away. */
+static bool keep_ours(char **partitions)
+{
+    char kept[STK_MANAGED_SIZE];
+
+    if (!*partitions || !strchr(*partitions, ','))
+        return false;
+    (void)pthread_mutex_lock(&lock);
+    stk_managed_only(&managed, *partitions, kept);
+    (void)pthread_mutex_unlock(&lock);
+    if (!kept[0] || strcmp(kept, *partitions) == 0)
+        return false;
+    set_text(partitions, kept);
+    return true;
+}
+
+/* What a user who sends it is told. */
+static void say(char **err_msg, const char *words)
+{
+    if (err_msg)
+        set_text(err_msg, words);
+}
+
+/* A reservation of Slurm's is for Slurm to fill: who may use it, it knows. */
+static bool is_reserved(const job_desc_msg_t *d)
+{
+    return d->reservation && *d->reservation;
+}
+
 int job_submit(job_desc_msg_t *d, uint32_t uid, char **err_msg)
 {
-    char text[64] = "stoker";
+    char text[64] = "stoker", words[512];
 
-    if (!is_managed(wanted_partition(d)) || is_stokers(d, uid))
+    if (!is_managed(wanted_partition(d)) || is_stokers(d, uid) || is_reserved(d))
         return SLURM_SUCCESS;
     if (d->het_job_offset != NO_VAL) {
-        if (err_msg)
-            set_text(err_msg, HET_TEXT);
+        say(err_msg, HET_TEXT);
         return ESLURM_NOT_SUPPORTED;
+    }
+    if (keep_ours(&d->partition)) {
+        (void)snprintf(words, sizeof(words), "stoker: of its partitions it waits in %.400s alone",
+                       d->partition);
+        say(err_msg, words);
     }
     if (d->priority == 0)
         d->begin_time = HELD_UNTIL;
@@ -175,35 +215,28 @@ int job_submit(job_desc_msg_t *d, uint32_t uid, char **err_msg)
 
 /* ---- changes ---- */
 
-/* The job's partition, as Slurm would tell a prolog: its records are not for plugins to read. */
-static bool is_ours(void *job)
+/* Where the job is, as Slurm would tell a prolog: its records are not for plugins to read. */
+static void find(void *job, bool *ret_managed, bool *ret_reserved)
 {
-    static const char name[] = "SLURM_JOB_PARTITION=";
+    static const char partition[] = "SLURM_JOB_PARTITION=",
+                      reservation[] = "SLURM_JOB_RESERVATION=";
     char **env = job_common_env_vars ? job_common_env_vars(job, false) : NULL;
-    bool is = false;
 
+    *ret_managed = *ret_reserved = false;
     for (uint32_t i = 0; env && env[i]; i++) {
-        is |= strncmp(env[i], name, sizeof(name) - 1) == 0 && is_managed(env[i] + sizeof(name) - 1);
+        if (strncmp(env[i], partition, sizeof(partition) - 1) == 0)
+            *ret_managed = is_managed(env[i] + sizeof(partition) - 1);
+        *ret_reserved |= strncmp(env[i], reservation, sizeof(reservation) - 1) == 0;
         slurm_xfree((void **)&env[i]);
     }
     slurm_xfree((void **)&env);
-    return is;
 }
 
-int job_modify(job_desc_msg_t *d, void *job, uint32_t uid)
+/* A job that is held for stoker stays so. Slurm takes the hold away from one whose 'nice' is
+ * changed (priority/basic). */
+static int change_ours(job_desc_msg_t *d)
 {
-    bool in = d->partition && is_managed(d->partition);
-
-    if (is_admin(uid))
-        return SLURM_SUCCESS;
-    if (d->priority == NO_VAL && !d->req_nodes && !d->partition)
-        return SLURM_SUCCESS;
-    if (!is_ours(job)) {
-        if (in) /* it comes to us */
-            d->priority = 0;
-        return SLURM_SUCCESS;
-    }
-    if (d->req_nodes || (d->partition && !in))
+    if (d->req_nodes || d->nice != NO_VAL)
         return ESLURM_ACCESS_DENIED;
     if (d->priority == 0)
         d->begin_time = HELD_UNTIL;
@@ -213,4 +246,44 @@ int job_modify(job_desc_msg_t *d, void *job, uint32_t uid)
         return ESLURM_ACCESS_DENIED;
     d->priority = NO_VAL;
     return SLURM_SUCCESS;
+}
+
+/* Slurm may refuse one of these when the job is in its new partition, and not held yet. */
+static bool may_fail(const job_desc_msg_t *d)
+{
+    return d->time_limit != NO_VAL || d->time_min != NO_VAL || d->end_time || d->deadline ||
+           d->min_cpus != NO_VAL || d->max_cpus != NO_VAL || d->pn_min_cpus != NO_VAL16 ||
+           d->cpus_per_task != NO_VAL16 || d->min_nodes != NO_VAL || d->max_nodes != NO_VAL ||
+           d->num_tasks != NO_VAL;
+}
+
+/* One that comes to us: it is moved into our partition, or out of its reservation. */
+static int take_in(job_desc_msg_t *d)
+{
+    if (d->nice != NO_VAL || may_fail(d))
+        return ESLURM_ACCESS_DENIED;
+    d->priority = 0;
+    return SLURM_SUCCESS;
+}
+
+int job_modify(job_desc_msg_t *d, void *job, uint32_t uid)
+{
+    bool managed_now, reserved, ours;
+
+    if (is_admin(uid) || (d->priority == NO_VAL && d->nice == NO_VAL && !d->req_nodes &&
+                          !d->partition && !d->reservation))
+        return SLURM_SUCCESS;
+    find(job, &managed_now, &reserved);
+    ours = managed_now && !reserved;
+    if (d->partition)
+        managed_now = is_managed(d->partition);
+    if (d->reservation)
+        reserved = is_reserved(d);
+    if (ours && !managed_now)
+        return ESLURM_ACCESS_DENIED;
+    if (ours || (managed_now && !reserved))
+        (void)keep_ours(&d->partition);
+    if (ours)
+        return change_ours(d);
+    return managed_now && !reserved ? take_in(d) : SLURM_SUCCESS;
 }

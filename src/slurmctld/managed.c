@@ -82,9 +82,9 @@ bool stk_managed_read(const char *text, size_t len, struct stk_managed *ret)
     return ok;
 }
 
-static bool has(const struct stk_managed *m, const char *name, size_t len)
+static bool has(const char *names, const char *name, size_t len)
 {
-    for (const char *s = m->names; *s;) {
+    for (const char *s = names; *s;) {
         size_t n = strcspn(s, ",");
 
         if (n == len && strncmp(s, name, n) == 0)
@@ -99,9 +99,28 @@ bool stk_managed_any(const struct stk_managed *m, const char *partitions)
     for (const char *s = partitions; s && *s;) {
         size_t n = strcspn(s, ",");
 
-        if (has(m, s, n))
+        if (has(m->names, s, n))
             return true;
         s += n + (s[n] == ',');
     }
     return false;
+}
+
+void stk_managed_only(const struct stk_managed *m, const char *partitions,
+                      char ret[STK_MANAGED_SIZE])
+{
+    size_t used = 0;
+
+    ret[0] = '\0';
+    for (const char *s = partitions; s && *s;) {
+        size_t n = strcspn(s, ",");
+
+        if (has(m->names, s, n) && !has(ret, s, n)) { /* so there is room for it */
+            if (used > 0)
+                ret[used++] = ',';
+            memcpy(ret + used, s, n);
+            ret[used += n] = '\0';
+        }
+        s += n + (s[n] == ',');
+    }
 }

@@ -18,5 +18,8 @@ struct stk_managed {
 bool stk_managed_read(const char *text, size_t len, struct stk_managed *ret);
 /* One of a job's partitions, "gpu" or "gpu,cpu", is. NULL is none. */
 bool stk_managed_any(const struct stk_managed *m, const char *partitions);
+/* Those of a job's partitions that are, each once, with commas between them; "": none. */
+void stk_managed_only(const struct stk_managed *m, const char *partitions,
+                      char ret[STK_MANAGED_SIZE]);
 
 #endif

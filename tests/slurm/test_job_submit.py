@@ -15,8 +15,8 @@ NEVER = "2099-12-31T23:59:59"
 
 @pytest.fixture(scope="module")
 def cluster():
-    extra = "PartitionName=other Nodes=n1 State=UP"
-    with slurm.open_folder() as folder, slurm.Cluster(folder, nodes=1, gpus=2, extra=extra, managed=["main"]) as c:
+    extra = "PartitionName=other Nodes=n1 State=UP\nPartitionName=more Nodes=n1 State=UP"
+    with slurm.open_folder() as folder, slurm.Cluster(folder, nodes=1, gpus=2, extra=extra, managed=["main", "more"]) as c:
         yield c
 
 
@@ -62,14 +62,77 @@ def test_a_users_hold_is_a_time_that_never_comes(cluster):
     assert is_held(cluster, job) and show(cluster, job)["EligibleTime"] == NEVER
 
 
-def test_users_cannot_start_their_jobs(cluster):
-    job = sbatch(cluster)
-    for change in ("priority=1000", "reqnodelist=n1", "partition=other"):
-        done = user(cluster, "scontrol", "update", f"jobid={job}", change)
+@pytest.mark.parametrize("partitions", ["main", "other,main", "main,other", "main,more", "other,more,main"])
+def test_users_cannot_start_their_jobs(cluster, partitions):
+    """Slurm takes the hold from a job whose nice is changed, where PriorityType is priority/basic."""
+    job = sbatch(cluster, "-p", partitions)
+    assert "other" not in show(cluster, job)["Partition"]
+    for change in ("priority=1000", "nice=1", "nice=1 timelimit=5", "reqnodelist=n1", "partition=other"):
+        done = user(cluster, "scontrol", "update", f"jobid={job}", *change.split())
         assert done.returncode != 0 and "denied" in done.stderr, change
-        assert is_held(cluster, job)
-    assert user(cluster, "scontrol", "update", f"jobid={job}", "timelimit=10").returncode == 0
-    assert show(cluster, job)["TimeLimit"] == "00:10:00"
+        assert is_held(cluster, job), change
+    for change in ("release", "hold", "uhold", "release"):
+        user(cluster, "scontrol", change, job)
+        assert is_held(cluster, job), change
+    for change in ("timelimit=10", "jobname=x", "partition=other,main", "partition=more", "starttime=now", "comment=x", "gres=gpu:1", "numnodes=1",
+                   "dependency=", "features=", "excnodelist=", "account=x", "qos=x", "requeue=1", "deadline=now+1hour", "minmemorynode=10", "numcpus=2"):
+        user(cluster, "scontrol", "update", f"jobid={job}", change)
+        assert is_held(cluster, job), change
+    assert show(cluster, job)["TimeLimit"] == "00:10:00" and show(cluster, job)["Partition"] == "more"
+
+
+def test_who_names_other_partitions_is_told_which_count(cluster):
+    done = user(cluster, "sbatch", "--parsable", "-p", "other,more,main", "-o", "/dev/null", "--wrap", "true")
+    assert "stoker: of its partitions it waits in more,main alone" in done.stderr
+    assert show(cluster, done.stdout.strip())["Partition"] == "more,main"
+
+
+@pytest.fixture
+def busy(cluster):
+    """Partition other starts nothing: its jobs wait, and nobody holds them."""
+    cluster.run("scontrol", "update", "partitionname=other", "state=DOWN")
+    yield
+    cluster.run("scontrol", "update", "partitionname=other", "state=UP")
+
+
+def test_a_job_that_is_moved_in_is_held_whatever_else_is_changed_with_it(cluster, busy):
+    for more in ([], ["nice=5"], ["timelimit=999999"], ["numcpus=0"], ["endtime=now"], ["priority=5"], ["nice=1", "partition=other,main"]):
+        job = sbatch(cluster, "-p", "other", "-t", "5")
+        assert not is_held(cluster, job)
+        done = user(cluster, "scontrol", "update", f"jobid={job}", "partition=main", *more)
+        s = show(cluster, job)
+        assert s["Priority"] == "0" if s["Partition"] == "main" else s["Partition"] == "other", more
+        assert done.returncode == 0 or more
+        cluster.run("scancel", job)
+
+
+@pytest.fixture
+def reservation(cluster):
+    cluster.run("scontrol", "create", "reservation", "reservationname=res", "starttime=now", "duration=60", "users=nobody,root", "nodes=n1",
+                "flags=ignore_jobs")
+    yield "res"
+    cluster.run("scancel", "-u", "nobody", check=False)
+    cluster.idle()
+    cluster.run("scontrol", "delete", "reservationname=res")
+
+
+def test_jobs_with_a_reservation_are_slurms(cluster, reservation):
+    job = sbatch(cluster, "-p", "main", f"--reservation={reservation}", "-H")
+    assert show(cluster, job)["EligibleTime"] != NEVER and "AdminComment" not in show(cluster, job)
+    assert user(cluster, "scontrol", "release", job).returncode == 0
+    slurm.wait_for(lambda: show(cluster, job)["JobState"] == "RUNNING")
+
+
+def test_a_job_that_leaves_its_reservation_is_held(cluster, reservation):
+    job = sbatch(cluster, "-p", "main", f"--reservation={reservation}", "--begin=now+1hour")
+    assert not is_held(cluster, job)
+    assert user(cluster, "scontrol", "update", f"jobid={job}", "reservation=", "timelimit=999999").returncode != 0
+    assert user(cluster, "scontrol", "update", f"jobid={job}", "reservation=").returncode == 0
+    assert is_held(cluster, job)
+    assert user(cluster, "scontrol", "update", f"jobid={job}", "nice=1").returncode != 0
+    assert user(cluster, "scontrol", "update", f"jobid={job}", f"reservation={reservation}", "nice=1").returncode != 0
+    assert user(cluster, "scontrol", "update", f"jobid={job}", f"reservation={reservation}").returncode == 0
+    assert is_held(cluster, job)  # until stoker lets it go
 
 
 def test_elsewhere_users_hold_and_release_as_ever(cluster):

@@ -40,6 +40,23 @@ static void one_of_a_jobs_partitions_is_enough(void **state)
     assert_false(stk_managed_any(&m, "cpu,,io"));
 }
 
+static void of_several_those_that_are_stokers_are_kept_once(void **state)
+{
+    struct stk_managed m;
+    char kept[STK_MANAGED_SIZE];
+
+    (void)state;
+    assert_true(reads("Partitions=gpu,gpu-long", &m));
+    stk_managed_only(&m, "cpu,gpu-long,io,gpu,gpu,gpu-long", kept);
+    assert_string_equal(kept, "gpu-long,gpu");
+    stk_managed_only(&m, "gpu", kept);
+    assert_string_equal(kept, "gpu");
+    stk_managed_only(&m, "cpu,,gp", kept);
+    assert_string_equal(kept, "");
+    stk_managed_only(&m, NULL, kept);
+    assert_string_equal(kept, "");
+}
+
 static void what_is_not_understood_is_said_and_the_rest_counts(void **state)
 {
     struct stk_managed m;
@@ -63,6 +80,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(partitions_are_listed_with_commas_over_lines),
         cmocka_unit_test(one_of_a_jobs_partitions_is_enough),
+        cmocka_unit_test(of_several_those_that_are_stokers_are_kept_once),
         cmocka_unit_test(what_is_not_understood_is_said_and_the_rest_counts),
     };
 
