@@ -77,7 +77,7 @@ soak: test-plain ## long runs: 10 minutes of each fuzzer, 5000 rounds of each pr
 	@STOKER_RUNS=5000 $(TEST) -C build --timeout-multiplier 0 --suite property
 	@$(MAKE) asan ASAN_RUNS=1000
 	@STOKER_RUNS=1000 scripts/test-python tests/crash
-	@STOKER_RUNS=200 STOKER_STEPS=20 scripts/test-python --dist load tests/slurm/test_random.py tests/slurm/test_random_bare.py
+	@STOKER_RUNS=200 STOKER_STEPS=20 scripts/test-python --dist load tests/slurm/test_random.py tests/slurm/test_random_bare.py tests/slurm/test_random_plugins.py
 	@STOKER_SOAK=1 scripts/test-python tests/e2e/test_deb.py
 	@TIDY_NODES=225000 scripts/check-tidy
 	@echo "stoker: soak passed"

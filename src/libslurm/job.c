@@ -255,6 +255,7 @@ uint64_t stk_slurm_job_digest(const slurm_job_info_t *j)
     h = stk_slurm_mix_text(h, j->comment);
     h = stk_slurm_mix_text(h, j->admin_comment);
     h = stk_slurm_mix_text(h, j->dependency);
+    h = stk_slurm_mix_text(h, j->resv_name);
     h = stk_slurm_mix_text(h, j->array_task_str);
     h = stk_slurm_mix_text(h, reason_of(j));
     h = stk_slurm_mix_text(h, j->req_nodes);

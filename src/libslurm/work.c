@@ -275,6 +275,15 @@ static json_t *start(json_t *o)
     return change(&d);
 }
 
+/* It may run anywhere. */
+static void take_unpin(json_t *o, job_desc_msg_t *d)
+{
+    static char none[] = "";
+
+    if (json_is_true(json_object_get(o, "unpin")))
+        d->req_nodes = none;
+}
+
 /* One that waits may start: Slurm looks for a place for it, now. */
 static json_t *release(json_t *o)
 {
@@ -282,7 +291,10 @@ static json_t *release(json_t *o)
 
     if (!job_of(o, &d))
         return refuse("release needs job", 0);
-    d.begin_time = time(NULL);
+    take_unpin(o, &d);
+    d.admin_comment = text(o, "admin_comment");
+    if (!json_is_false(json_object_get(o, "begin")))
+        d.begin_time = time(NULL);
     d.priority = INFINITE;
     return change(&d);
 }
@@ -294,11 +306,14 @@ static json_t *update(json_t *o)
     if (!job_of(o, &d))
         return refuse("update needs job", 0);
     take_limits(o, &d);
+    take_unpin(o, &d);
     d.admin_comment = text(o, "admin_comment");
     if (json_is_integer(json_object_get(o, "begin")))
         d.begin_time = json_integer_value(json_object_get(o, "begin"));
-    if (json_is_true(json_object_get(o, "hold")))
+    if (json_is_true(json_object_get(o, "hold")) || text(o, "hold"))
         d.priority = 0;
+    if (text(o, "hold")) /* "user": who may then release it */
+        d.alloc_sid = ALLOC_SID_USER_HOLD;
     return change(&d);
 }
 

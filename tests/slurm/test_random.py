@@ -17,6 +17,6 @@ def cluster(tmp_path_factory):
         yield c
 
 
-@pytest.mark.parametrize("seed", range(SEED, SEED + RUNS, 2))
+@pytest.mark.parametrize("seed", range(SEED, SEED + RUNS, 3))
 def test_no_job_is_lost_and_none_runs_twice(seed, cluster, tmp_path):
     go(seed, cluster, tmp_path)

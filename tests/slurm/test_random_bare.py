@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other half of the random runs of test_random.py: on a cluster with none of our plugins, where Slurm starts some of users' own
+"""A third of the random runs of test_random.py: on a cluster with none of our plugins, where Slurm starts some of users' own
 jobs before stoker sees them."""
 import pytest
 import slurm
@@ -13,6 +13,6 @@ def cluster(tmp_path_factory):
         yield c
 
 
-@pytest.mark.parametrize("seed", range(SEED + 1, SEED + RUNS, 2))
+@pytest.mark.parametrize("seed", range(SEED + 1, SEED + RUNS, 3))
 def test_no_job_is_lost_and_none_runs_twice(seed, cluster, tmp_path):
     go(seed, cluster, tmp_path)

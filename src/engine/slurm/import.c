@@ -23,6 +23,7 @@
 #include "engine/slurm/import.h"
 
 #define AGAIN_MS 2000 /* Slurm is told again what it has not done by then */
+#define LEFT_TO_SLURM "it is in a reservation of Slurm's, and left to Slurm"
 
 static const char *text(const json_t *o, const char *key)
 {
@@ -39,6 +40,11 @@ static json_int_t whole(const json_t *o, const char *key)
 static bool yes(const json_t *o, const char *key)
 {
     return json_is_true(json_object_get(o, key));
+}
+
+static bool runs(const json_t *job)
+{
+    return strcmp(text(job, "state"), "running") == 0 && !yes(job, "completing");
 }
 
 static bool pending(const json_t *job)
@@ -83,6 +89,19 @@ static bool may_tell(struct stk_slurm *m, struct stk_slurm_import *i)
         return false;
     }
     i->told_at = now;
+    return true;
+}
+
+/* The same of a hold; at once when the last one was seen: Slurm may start the job any moment. */
+static bool may_hold(struct stk_slurm *m, struct stk_slurm_import *i)
+{
+    int64_t now = stk_slurm_ms();
+
+    if (i->hold_at && now - i->hold_at < AGAIN_MS) {
+        m->again = i->again = true;
+        return false;
+    }
+    i->hold_at = i->told_at = now;
     return true;
 }
 
@@ -140,7 +159,10 @@ void stk_slurm_import_reason(const json_t *job, const struct stk_slurm_mark *mk,
                              char *buf, size_t size)
 {
     buf[0] = '\0';
-    if (*text(job, "dependency"))
+    if (*text(job, "reservation"))
+        (void)snprintf(buf, size, "is in Slurm's reservation %.100s, and left to Slurm",
+                       text(job, "reservation"));
+    else if (*text(job, "dependency"))
         (void)snprintf(buf, size, "waits in Slurm for other jobs: %.200s", text(job, "dependency"));
     else if ((mk->by_user && yes(job, "held")) ||
              (by_time && !mk->by_user && whole(job, "begin") >= STK_SLURM_HELD_UNTIL))
@@ -212,6 +234,86 @@ static bool keep_tasks(struct stk_slurm_import *i)
     return !stk_slurm_import_several(i->job) || i->tasks;
 }
 
+/* ---- reservations of Slurm's: a job that its user puts into one is Slurm's to start ---- */
+
+/* Held for us: what its user holds, its user may release. */
+static json_t *letting_go(const json_t *job, const char *words, bool pinned)
+{
+    bool by_time = whole(job, "begin") >= STK_SLURM_HELD_UNTIL;
+    json_t *o = json_pack("{s:s,s:o,s:s}", "op", by_time ? "update" : "release", "job",
+                          stk_slurm_id(job), "admin_comment", words);
+
+    (void)json_object_set_new(o, "begin", by_time ? json_integer(1) : json_boolean(pinned));
+    if (by_time)
+        (void)json_object_set_new(o, "hold", json_string("user"));
+    if (pinned) /* where it runs is not for us to say any more */
+        (void)json_object_set_new(o, "unpin", json_true());
+    return o;
+}
+
+/* One that we have not taken in. */
+static void let_go(struct stk_slurm *m, struct stk_slurm_import *i, const struct stk_slurm_claim *c)
+{
+    char words[200];
+
+    stk_slurm_claim_write(c, LEFT_TO_SLURM, words, sizeof(words));
+    if (may_tell(m, i))
+        (void)stk_slurm_ask(m, letting_go(i->job, words, false), NULL, NULL);
+}
+
+/* One that is ours stays so, held here, until Slurm starts it: it may leave its reservation. From
+ * now on a hold on it is its user's own. */
+static void let_ours_go(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_slurm_mark *mk,
+                        const char *reason)
+{
+    char words[STK_SLURM_MARK_LEN];
+    bool pinned;
+
+    stk_slurm_import_holds(m, i->job, mk, reason);
+    if (mk->by_user || !may_tell(m, i))
+        return;
+    mk->by_user = mk->held = true;
+    pinned = mk->pinned != 0;
+    mk->pinned = 0;
+    stk_slurm_mark_write(mk, m->cfg.mark, words, sizeof(words));
+    if (yes(i->job, "held"))
+        (void)stk_slurm_ask(m, letting_go(i->job, words, pinned), NULL, NULL);
+    else
+        comment(m, i->job, words, false, 0);
+}
+
+/* Whether a job that is not ours is left to Slurm for its reservation: it came with it, or it was
+ * held for us, and we let it go. */
+static bool is_let_go(const json_t *job)
+{
+    struct stk_slurm_claim c;
+
+    return *text(job, "reservation") &&
+           (!yes(job, "held") || !stk_slurm_claim_read(text(job, "admin_comment"), &c) ||
+            strstr(text(job, "admin_comment"), LEFT_TO_SLURM));
+}
+
+/* ---- jobs that are moved into our partitions ---- */
+
+/* The plugin holds a job as it comes from another partition, and can say no more than that. One
+ * that waited there, and was not held, is not held by its user. */
+static void note_elsewhere(struct stk_slurm *m, const json_t *job)
+{
+    uint32_t slurm = (uint32_t)whole(job, "job");
+
+    if (!pending(job) || yes(job, "held"))
+        stk_map_remove(&m->elsewhere, slurm);
+    else if (stk_map_reserve(&m->elsewhere, &m->mem, m->elsewhere.n + 1) == 0)
+        stk_map_put(&m->elsewhere, slurm, (uint32_t)whole(job, "submitted"));
+}
+
+static bool was_moved(const struct stk_slurm *m, const struct stk_slurm_import *i)
+{
+    uint32_t at = stk_map_get(&m->elsewhere, i->slurm);
+
+    return at != UINT32_MAX && at == (uint32_t)i->submitted;
+}
+
 static void consider(struct stk_slurm *m, struct stk_slurm_import *i)
 {
     struct stk_slurm_claim c = {0};
@@ -222,12 +324,16 @@ static void consider(struct stk_slurm *m, struct stk_slurm_import *i)
 
     if (!m->open || i->step != STK_I_NEW)
         return;
+    if (*text(i->job, "reservation")) {
+        let_go(m, i, &c);
+        return;
+    }
     if (!yes(i->job, "held")) {
         char words[64];
 
         i->bare = true;
         stk_slurm_claim_write(&c, NULL, words, sizeof(words));
-        if (may_tell(m, i))
+        if (may_hold(m, i))
             comment(m, i->job, words, true, 0);
         return;
     }
@@ -247,7 +353,7 @@ static void consider(struct stk_slurm *m, struct stk_slurm_import *i)
     }
     i->digest = digest;
     i->refused = false;
-    ask(m, i, wish, !claimed);
+    ask(m, i, wish, !claimed && !was_moved(m, i));
 }
 
 void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number first,
@@ -333,49 +439,85 @@ static void tell_changes(struct stk_slurm *m, struct stk_slurm_import *i,
     json_decref(wish);
 }
 
+/* Its user released it, or somebody else did: it is ours to start. */
+static void hold_again(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_slurm_mark *mk)
+{
+    bool told = mk->held, released = mk->by_user;
+    char reason[300];
+
+    if (!may_hold(m, i))
+        return;
+    mk->by_user = false;
+    stk_slurm_import_reason(i->job, mk, !released, reason, sizeof(reason));
+    mk->held = reason[0] != '\0';
+    put_mark(m, i->job, mk, released);
+    if (told != mk->held)
+        stk_slurm_import_holds(m, i->job, mk, reason);
+}
+
 /* A record of ours that waits, and that the core has not placed. */
 static void waits(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_slurm_mark mk)
 {
     bool marked = stk_slurm_mark_read(text(i->job, "admin_comment"), m->cfg.mark, &mk);
+    bool was_held = mk.held;
     char reason[300];
 
     if (!m->open)
         return;
-    if (!yes(i->job,
-             "held")) { /* its user released it, or somebody else did: it is ours to start */
-        bool told = mk.held, released = mk.by_user;
-
-        if (!may_tell(m, i))
-            return;
-        mk.by_user = false;
-        stk_slurm_import_reason(i->job, &mk, !released, reason, sizeof(reason));
-        mk.held = reason[0] != '\0';
-        put_mark(m, i->job, &mk, released);
-        if (told != mk.held)
-            stk_slurm_import_holds(m, i->job, &mk, reason);
+    stk_slurm_import_reason(i->job, &mk, true, reason, sizeof(reason));
+    if (*text(i->job, "reservation")) {
+        let_ours_go(m, i, &mk, reason);
         return;
     }
-    stk_slurm_import_reason(i->job, &mk, true, reason, sizeof(reason));
-    if (reason[0] || mk.held)
-        stk_slurm_import_holds(m, i->job, &mk, reason);
-    if ((!marked && may_tell(m, i)) || mk.held != (reason[0] != '\0')) {
-        mk.held = reason[0] != '\0';
-        put_mark(m, i->job, &mk, false);
+    if (!yes(i->job, "held")) {
+        hold_again(m, i, &mk);
+        return;
     }
+    /* With a hold of its user's goes a time that never comes; the plugin takes away that alone. */
+    if (marked && mk.by_user && whole(i->job, "begin") < STK_SLURM_HELD_UNTIL) {
+        mk.by_user = false; /* and when that is seen, it is not held here any more */
+        if (may_tell(m, i))
+            put_mark(m, i->job, &mk, false);
+        return;
+    }
+    if (reason[0] || mk.held || i->held_here)
+        stk_slurm_import_holds(m, i->job, &mk, reason);
+    i->held_here = mk.held = reason[0] != '\0';
+    if ((!marked && may_tell(m, i)) || was_held != mk.held)
+        put_mark(m, i->job, &mk, false);
     tell_changes(m, i, &mk);
 }
 
 /* ---- news ---- */
 
+/* One that Slurm had started is in its queue again: it would wait there for two minutes, and not
+ * start in the second in which it left. */
+static void is_back(struct stk_slurm *m, struct stk_slurm_import *i,
+                    const struct stk_slurm_mark *mk)
+{
+    struct stk_slurm_job *j = stk_slurm_find(m, stk_slurm_import_number(mk, i->job));
+    struct stk_slurm_seen *s = stk_slurm_seen(m, i->slurm);
+
+    i->stray = false;
+    put_mark(m, i->job, mk, true);
+    if (s)
+        s->left_at = stk_slurm_ms();
+    if (j)
+        j->not_before = stk_slurm_ms() + STK_SLURM_REST_MS;
+}
+
 static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
                          const struct stk_slurm_mark *mk)
 {
     struct stk_slurm_import *i = stk_slurm_import_add(m, job);
+    struct stk_slurm_job *j;
 
     if (!i)
         return;
     stk_slurm_import_keep(i, job);
     i->round = m->round;
+    if (yes(job, "held"))
+        i->hold_at = 0;
     if (!ours) {
         if (i->step == STK_I_OURS)
             i->step = STK_I_NEW;
@@ -387,8 +529,48 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
     i->submitted = whole(job, "submitted");
     if (mk->tasks[0] && !i->tasks)
         i->tasks = strdup(mk->tasks);
-    if (stk_slurm_import_several(job) || !stk_slurm_find(m, stk_slurm_import_number(mk, job)))
+    if (i->stray)
+        is_back(m, i, mk);
+    j = stk_slurm_find(m, stk_slurm_import_number(mk, job));
+    if (!j || stk_slurm_import_several(job)) {
         waits(m, i, *mk);
+        return;
+    }
+    i->again = yes(job, "held"); /* when it has been given up */
+    m->again |= i->again;
+    if (*text(job, "reservation") && j->where == STK_S_SENT && !j->back[0])
+        (void)snprintf(j->back, sizeof(j->back), "its user put it into Slurm's reservation %.100s",
+                       text(job, "reservation"));
+}
+
+/* Slurm started it, and not we. It goes back, if it can, and is held there: else who gets Slurm to
+ * start a job would have it outside the books. */
+bool stk_slurm_import_back(const struct stk_slurm *m, const json_t *job, stk_job_number number)
+{
+    return strcmp(text(job, "state"), "running") == 0 && yes(job, "batch") && yes(job, "requeue") &&
+           !*text(job, "reservation") && number && m->cfg.lives && m->cfg.lives(m->cfg.ctx, number);
+}
+
+static bool put_back(struct stk_slurm *m, json_t *job, const struct stk_slurm_mark *mk)
+{
+    stk_job_number number = stk_slurm_import_number(mk, job);
+    struct stk_slurm_import *i =
+        stk_slurm_import_back(m, job, number) ? stk_slurm_import_add(m, job) : NULL;
+
+    if (!i)
+        return false;
+    i->round = m->round;
+    i->step = STK_I_OURS;
+    i->first = mk->first;
+    i->stray = i->again = m->again = true;
+    if (!may_tell(m, i))
+        return true;
+    stk_slurm_log(m, true,
+                  "job %u was started by Slurm (its job %u), and not by stoker: it is put back",
+                  number, i->slurm);
+    (void)stk_slurm_ask(m, json_pack("{s:s,s:o}", "op", "requeue", "job", stk_slurm_id(job)), NULL,
+                        NULL);
+    return true;
 }
 
 /* It does not wait any more, and not because we had it started. */
@@ -399,25 +581,60 @@ static void left(struct stk_slurm *m, const json_t *job, const struct stk_slurm_
 
     if (strcmp(state, "cancelled") == 0)
         (void)snprintf(sentence, sizeof(sentence), "was cancelled in Slurm");
-    else if (strcmp(state, "running") == 0)
+    else if (*text(job, "reservation") && strcmp(state, "running") == 0)
         (void)snprintf(sentence, sizeof(sentence),
-                       "was started by Slurm, and not by stoker; it runs on there as others' do");
+                       "was started by Slurm, in its reservation %.100s", text(job, "reservation"));
+    else if (strcmp(state, "running") == 0)
+        (void)snprintf(sentence, sizeof(sentence), "%s", STK_SLURM_NOT_BY_US);
     else
         (void)snprintf(sentence, sizeof(sentence), "ended in Slurm: %.60s", state);
     gone(m, mk, job, sentence);
 }
 
-bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret_number)
+/* The record under the job's number; one of another job's, that a slurmctld which was killed has
+ * used the number of again, is dropped. */
+static struct stk_slurm_import *same(struct stk_slurm *m, const json_t *job)
 {
     struct stk_slurm_import *i = stk_slurm_import_find(m, whole(job, "job"));
+    struct stk_slurm_mark mk;
+
+    if (!i || i->step != STK_I_OURS || i->submitted == whole(job, "submitted") ||
+        stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, &mk))
+        return i;
+    stk_slurm_import_forget(m, i->slurm);
+    return NULL;
+}
+
+/* Whether it is for us to look at: it is ours already, or waits for us. */
+static bool concerns(struct stk_slurm *m, const json_t *job, bool ours, stk_job_number number)
+{
+    if (!m->cfg.bring)
+        return false;
+    if (ours) /* one that Slurm has had started before is not ours any more */
+        return !(*text(job, "reservation") && pending(job) && number && m->open && m->cfg.lives &&
+                 !m->cfg.lives(m->cfg.ctx, number));
+    if (partition_of(m, job) != UINT32_MAX)
+        return !is_let_go(job);
+    note_elsewhere(m, job);
+    return false;
+}
+
+bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret_number)
+{
+    struct stk_slurm_import *i = same(m, job);
     struct stk_slurm_mark mk = {0};
     bool ours = stk_slurm_import_mark_of(m, job, &mk);
+    stk_job_number number =
+        ours && !stk_slurm_import_several(job) ? stk_slurm_import_number(&mk, job) : 0;
+    const struct stk_slurm_job *j;
 
     *ret_number = 0;
-    if (!m->cfg.bring ||
-        (!ours && (partition_of(m, job) == UINT32_MAX || *text(job, "reservation"))))
+    if (!concerns(m, job, ours, number)) {
+        if (i && i->step != STK_I_ASKED)
+            stk_slurm_import_forget(m, i->slurm);
         return false;
-    *ret_number = ours && !stk_slurm_import_several(job) ? stk_slurm_import_number(&mk, job) : 0;
+    }
+    *ret_number = number;
     if (i)
         stk_slurm_import_compare(m, i, job);
     if (pending(job)) {
@@ -433,7 +650,11 @@ bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret
     m->missing_one |= i && i->missed && !ours;
     if (!ours)
         return false;
-    if (m->open && !(*ret_number && stk_slurm_find(m, *ret_number)) && !yes(job, "completing")) {
+    j = stk_slurm_find(m, number);
+    if (m->open && !yes(job, "completing") && (!j || j->where == STK_S_UNSENT) &&
+        put_back(m, job, &mk))
+        return stk_slurm_see(m, job, number) != NULL;
+    if (m->open && !j && !yes(job, "completing")) {
         left(m, job, &mk);
         *ret_number = 0;
     }
@@ -445,6 +666,7 @@ void stk_slurm_import_forget(struct stk_slurm *m, uint32_t slurm)
     struct stk_slurm_import *i = stk_slurm_import_find(m, slurm);
     struct stk_slurm_mark mk;
 
+    stk_map_remove(&m->elsewhere, slurm);
     if (!i)
         return;
     if (i->job && m->open && stk_slurm_import_mark_of(m, i->job, &mk))
@@ -465,6 +687,16 @@ void stk_slurm_import_told_all(struct stk_slurm *m)
             stk_slurm_import_forget(m, m->imports[k].slurm);
 }
 
+/* Until it has gone. */
+static void stray_again(struct stk_slurm *m, struct stk_slurm_import *i)
+{
+    const struct stk_slurm_seen *s = stk_slurm_seen(m, i->slurm);
+    struct stk_slurm_mark mk;
+
+    if (s && runs(s->job) && stk_slurm_import_mark_of(m, s->job, &mk))
+        (void)put_back(m, s->job, &mk);
+}
+
 void stk_slurm_import_tick(struct stk_slurm *m)
 {
     if (m->missing_one && m->open && m->cfg.missing)
@@ -480,7 +712,9 @@ void stk_slurm_import_tick(struct stk_slurm *m)
         if (!i->again)
             continue;
         i->again = false;
-        if (i->job)
+        if (i->stray)
+            stray_again(m, i);
+        else if (i->job)
             pending_news(m, i->job, stk_slurm_import_mark_of(m, i->job, &mk), &mk);
     }
 }
@@ -503,10 +737,11 @@ void stk_slurm_import_open(struct stk_slurm *m)
 
         k++;
         if (!m->seen[k - 1].number || pending(job) || yes(job, "completing") ||
-            stk_slurm_find(m, m->seen[k - 1].number) || !stk_slurm_import_mark_of(m, job, &mk))
+            stk_slurm_find(m, m->seen[k - 1].number) || !stk_slurm_import_mark_of(m, job, &mk) ||
+            put_back(m, job, &mk))
             continue;
         left(m, job, &mk);
-        if (strcmp(text(job, "state"), "running") == 0) { /* another is in its place now */
+        if (runs(job)) { /* another is in its place now */
             stk_slurm_revived_theirs(m, job);
             k--;
         }

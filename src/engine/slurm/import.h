@@ -8,6 +8,8 @@
 #include "engine/slurm/wish.h"
 
 #define STK_SLURM_MARK_LEN (STK_SLURM_TASKS_LEN + 200)
+#define STK_SLURM_NOT_BY_US                                                                        \
+    "was started by Slurm, and not by stoker; it runs on there as others' do"
 
 struct stk_slurm_numbers {
     stk_job_number *list;
@@ -56,6 +58,8 @@ void stk_slurm_import_clean(struct stk_slurm *m);
  * of an array), a new reference. NULL: it does not wait. */
 const json_t *stk_slurm_import_there(const struct stk_slurm *m, const struct stk_slurm_job *j,
                                      json_t **ret_id);
+/* Slurm started it, and not we: it is put back, and waits as before. False: it cannot be. */
+bool stk_slurm_import_back(const struct stk_slurm *m, const json_t *job, stk_job_number number);
 /* A job that was placed cannot be started: Slurm holds it, or has it no more. That was told. */
 bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *there);
 /* Its mark from now on, when we say where it runs, under this lease; and that of a record: 0, none.

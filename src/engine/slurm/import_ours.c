@@ -124,17 +124,38 @@ void stk_slurm_import_clean(struct stk_slurm *m)
     }
 }
 
+/* It is on its way back into Slurm's queue. */
+static bool comes_back(const struct stk_slurm *m, stk_job_number number)
+{
+    const struct stk_slurm_seen *s = stk_slurm_seen_of(m, number);
+
+    return s && (json_is_true(json_object_get(s->job, "completing")) ||
+                 stk_slurm_import_back(m, s->job, number));
+}
+
+/* Slurm has it in its queue no more. One that it has started is another's from now on. */
+static void not_there(struct stk_slurm *m, struct stk_slurm_job *j)
+{
+    struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
+    json_t *job = s && strcmp(text(s->job, "state"), "running") == 0 ? json_incref(s->job) : NULL;
+
+    stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_UNKNOWN, 0,
+                     job ? STK_SLURM_NOT_BY_US : "is gone from Slurm");
+    if (job)
+        (void)stk_slurm_see(m, job, 0);
+    json_decref(job);
+}
+
 bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *there)
 {
-    const struct stk_slurm_import *i = stk_slurm_import_find(m, j->imported);
+    struct stk_slurm_import *i = stk_slurm_import_find(m, j->imported);
     struct stk_slurm_mark mk;
     char reason[300] = "";
 
-    if (i && i->step == STK_I_ASKED)
-        return true; /* until we are told its number */
+    if ((i && i->step == STK_I_ASKED) || (!there && comes_back(m, j->number)))
+        return true; /* until we are told its number, or it is there */
     if (!there) {
-        stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_UNKNOWN, 0,
-                         "is gone from Slurm");
+        not_there(m, j);
         return true;
     }
     if (stk_slurm_import_mark_of(m, there, &mk))
@@ -143,6 +164,9 @@ bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const 
         return false;
     stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_EVICTED, 0, reason);
     m->cfg.hold(m->cfg.ctx, &j->number, 1, reason);
+    i = stk_slurm_import_find(m, whole(there, "job"));
+    if (i)
+        i->held_here = true;
     return true;
 }
 
@@ -154,7 +178,7 @@ bool stk_slurm_has(struct stk_engine *e, stk_job_number number, const json_t *ma
         .number = number, .imported = slurm > 0 && slurm < UINT32_MAX ? (uint32_t)slurm : 0};
     json_t *id = NULL;
     struct stk_slurm_import *i = stk_slurm_import_find(m, slurm);
-    bool has = stk_slurm_import_there(m, &j, &id) != NULL;
+    bool has = stk_slurm_import_there(m, &j, &id) != NULL || comes_back(m, number);
 
     json_decref(id);
     if (i && i->job && i->step != STK_I_OURS && i->submitted == whole(made, "submitted"))

@@ -82,6 +82,7 @@ void stk_slurm_import_free(struct stk_slurm *m)
     stk_mem_drop(&m->mem, &m->imports, &m->cap_imports, sizeof(*m->imports));
     stk_mem_drop(&m->mem, &m->missing, &m->cap_missing, sizeof(*m->missing));
     stk_map_done(&m->import_at, &m->mem);
+    stk_map_done(&m->elsewhere, &m->mem);
 }
 
 /* ---- whose a record is ---- */

@@ -79,6 +79,9 @@ struct stk_slurm_import { /* a record of such jobs: one, or elements of an array
     bool refused, by_user; /* by_user: the hold on it is its user's own */
     bool again;            /* Slurm is to be told something, later */
     bool missed;           /* it is ours, and its mark was lost: it is to be marked again */
+    int64_t hold_at;       /* ms: Slurm was told to hold it, and it was not seen held since; 0 */
+    bool stray;            /* Slurm started it, and not we: it is put back */
+    bool held_here;        /* by us, for what Slurm says */
     uint64_t digest;       /* of what it asks for, as it was told */
     char *tasks;           /* elements when it was taken in; NULL: it is no array */
     bool bare;             /* no plugin has held it: what its script says is asked for */
@@ -161,6 +164,7 @@ struct stk_slurm {
     struct stk_slurm_import *imports;
     uint32_t n_imports, cap_imports;
     struct stk_map import_at; /* by Slurm's number */
+    struct stk_map elsewhere; /* jobs that wait in others' partitions, not held: number to when */
     stk_job_number *missing;  /* elements that have left their array's record */
     uint32_t n_missing, cap_missing;
     bool open, again; /* the daemon takes jobs; one has 'again' */

@@ -337,7 +337,8 @@ bool stk_slurm_still_there(struct stk_slurm *m, struct stk_slurm_job *j)
     bool waits = s && is(s->job, "pending") && !j->imported, runs = s && is(s->job, "running"),
          late;
 
-    if (!s || stk_slurm_lease_of(m, s->job) == j->lease)
+    if (!s || stk_slurm_lease_of(m, s->job) == j->lease ||
+        (j->imported && runs && !stk_slurm_import_back(m, s->job, j->number)))
         return false;
     if (is(s->job, "completed")) {
         stk_slurm_log(m, true,

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that come to stoker's partition on other ways than sbatch, and such that Slurm starts by itself: real slurmctld with job_submit/stoker, slurmd
+and stokerd."""
+import contextlib
+import os
+import pathlib
+import signal
+
+import pytest
+import slurm
+from daemon import STOKERD, Daemon
+from libslurm import PROGRAM
+from slurm import wait_for
+from test_sbatch import folder, ours, read, sbatch, show, user  # noqa: F401
+
+pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
+              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
+              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+WAITS = "echo start >> log; while [ ! -e go ]; do sleep 0.1; done; echo end >> log"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with slurm.open_folder() as f, slurm.Cluster(f, nodes=2, gpus=8, extra="PartitionName=other Nodes=n[1-2] State=UP", managed=["main"]) as c:
+        yield c
+
+
+@pytest.fixture(scope="module")
+def shared(cluster, tmp_path_factory):
+    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
+    with Daemon(tmp_path_factory.mktemp("stoker"), gpus=None, config=config) as d:
+        yield d
+
+
+@pytest.fixture
+def daemon(shared, cluster):
+    yield shared
+    cluster.run("scancel", "-u", "nobody", check=False)
+    for job in shared.jobs():
+        shared.client().post(f"/v1/jobs/{job['id']}/cancel")
+    wait_for(lambda: not cluster.run("squeue", "-h", "-t", "R,CG,PD").stdout.strip())
+    wait_for(lambda: not shared.jobs())
+
+
+@pytest.fixture
+def reservation(cluster):
+    """Of the second node."""
+    cluster.run("scontrol", "create", "reservation", "reservationname=res", "starttime=now", "duration=60", "users=nobody,root", "nodes=n2")
+    yield "res"
+    cluster.run("scancel", "-u", "nobody", check=False)
+    wait_for(lambda: not cluster.run("squeue", "-h", "-u", "nobody", "-t", "R,CG,PD").stdout.strip())
+    cluster.run("scontrol", "delete", "reservationname=res")
+
+
+@contextlib.contextmanager
+def closed(cluster, partition):
+    """It starts nothing: what is there waits."""
+    cluster.run("scontrol", "update", f"partitionname={partition}", "state=DOWN")
+    yield
+    cluster.run("scontrol", "update", f"partitionname={partition}", "state=UP")
+
+
+@contextlib.contextmanager
+def stopped(daemon):
+    os.kill(daemon.process.pid, signal.SIGSTOP)
+    yield
+    os.kill(daemon.process.pid, signal.SIGCONT)
+
+
+def change(cluster, job, *words):
+    done = user(cluster, "scontrol", "update", f"jobid={job}", *words)
+    assert done.returncode == 0, done.stderr
+
+
+def goes_on(folder):
+    pathlib.Path(folder, "go").touch()
+
+
+def test_what_slurm_starts_by_itself_is_put_back(daemon, cluster, folder):
+    job = sbatch(cluster, folder, WAITS, "--gres=gpu:1", "-H")
+    n = ours(cluster, job)
+    daemon.until(n, "held")
+    with stopped(daemon):
+        cluster.run("scontrol", "update", f"jobid={job}", "starttime=now")
+        cluster.run("scontrol", "release", str(job))
+        wait_for(lambda: read(folder, "log") == "start\n")
+    assert daemon.until(n, "running")["slurm"]["restarts"] == 1
+    wait_for(lambda: read(folder, "log") == "start\nstart\n")
+    goes_on(folder)
+    assert daemon.wait(n)["cause"] == "completed"
+
+
+def test_one_that_slurm_started_while_stoker_was_away_is_put_back(daemon, cluster, folder):
+    job = sbatch(cluster, folder, WAITS, "--gres=gpu:1", "-H")
+    n = ours(cluster, job)
+    daemon.until(n, "held")
+    daemon.kill()
+    cluster.run("scontrol", "update", f"jobid={job}", "starttime=now")
+    cluster.run("scontrol", "release", str(job))
+    wait_for(lambda: read(folder, "log") == "start\n")
+    daemon.start()
+    assert daemon.until(n, "running")["slurm"]["restarts"] == 1
+    goes_on(folder)
+    assert daemon.wait(n)["cause"] == "completed"
+
+
+def test_one_that_cannot_be_put_back_goes_on_as_others_do(daemon, cluster, folder):
+    job = sbatch(cluster, folder, WAITS, "--gres=gpu:3", "-H", "--no-requeue")
+    n = ours(cluster, job)
+    with stopped(daemon):
+        cluster.run("scontrol", "update", f"jobid={job}", "starttime=now")
+        cluster.run("scontrol", "release", str(job))
+        wait_for(lambda: show(cluster, job)["JobState"] == "RUNNING")
+    assert "not by stoker" in daemon.wait(n)["note"]
+    wait_for(lambda: sum(x["gpus_free"] for x in daemon.get("/v1/nodes")["nodes"]) == 13)
+    goes_on(folder)
+    wait_for(lambda: show(cluster, job)["JobState"] == "COMPLETED")
+
+
+def test_a_job_that_is_moved_in_is_taken(daemon, cluster, folder):
+    with closed(cluster, "other"):
+        job = sbatch(cluster, folder, "true", "--gres=gpu:1", "-p", "other")
+        again = sbatch(cluster, folder, "true", "--gres=gpu:1")  # once that one is taken the other was seen, too
+        assert daemon.wait(ours(cluster, again))["cause"] == "completed"
+        change(cluster, job, "partition=main")
+        assert daemon.wait(ours(cluster, job))["cause"] == "completed"
+
+
+def test_one_that_its_user_held_there_waits_for_its_user(daemon, cluster, folder):
+    job = sbatch(cluster, folder, "true", "--gres=gpu:1", "-p", "other", "-H")
+    change(cluster, job, "partition=main")
+    n = ours(cluster, job)
+    assert daemon.until(n, "held")["warning"].startswith("is held by its user")
+    assert user(cluster, "scontrol", "release", str(job)).returncode == 0
+    assert daemon.wait(n)["cause"] == "completed"
+
+
+def test_one_that_its_user_held_before_the_plugin_was_there_waits_for_its_user(daemon, cluster, folder):
+    path = pathlib.Path(cluster.folder, "etc", "stoker.conf")
+    before = path.read_text()
+    path.write_text("# nothing yet\n")
+    job = sbatch(cluster, folder, "true", "--gres=gpu:1", "-H")
+    path.write_text(before)
+    n = ours(cluster, job)
+    daemon.until(n, "held")
+    assert user(cluster, "scontrol", "release", str(job)).returncode == 0
+    assert daemon.wait(n)["cause"] == "completed"
+
+
+def test_a_job_with_a_reservation_is_slurms(daemon, cluster, folder, reservation):
+    job = sbatch(cluster, folder, WAITS, "--gres=gpu:1", f"--reservation={reservation}")
+    wait_for(lambda: read(folder, "log") == "start\n")
+    assert show(cluster, job)["NodeList"] == "n2" and "AdminComment" not in show(cluster, job) and not daemon.jobs()
+
+
+def full(daemon):
+    """Of what is not reserved."""
+    daemon.until(daemon.submit(command=["/bin/sleep", "1000"], gpus=8, workdir="/tmp"), "running")
+
+
+def test_a_job_that_its_user_puts_into_a_reservation_is_slurms(daemon, cluster, folder, reservation):
+    full(daemon)
+    job = sbatch(cluster, folder, WAITS, "--gres=gpu:1")
+    n = ours(cluster, job)
+    daemon.until(n, "waiting")
+    change(cluster, job, f"reservation={reservation}")
+    wait_for(lambda: read(folder, "log") == "start\n")
+    assert daemon.wait(n)["note"] == "was started by Slurm, in its reservation res"
+    goes_on(folder)
+    wait_for(lambda: show(cluster, job)["JobState"] == "COMPLETED")
+
+
+def test_one_that_was_started_elsewhere_before_may_go_into_a_reservation(daemon, cluster, folder, reservation):
+    job = sbatch(cluster, folder, WAITS, "--gres=gpu:8")
+    n = ours(cluster, job)
+    assert daemon.until(n, "running")["node"] == "n1"
+    wait_for(lambda: read(folder, "log") == "start\n")
+    daemon.post(f"/v1/jobs/{n}/requeue")
+    daemon.until(daemon.submit(command=["/bin/sleep", "1000"], gpus=8, tier="critical", workdir="/tmp"), "running")
+    daemon.until(n, "waiting")
+    change(cluster, job, f"reservation={reservation}")
+    wait_for(lambda: read(folder, "log").startswith("start\nstart\n"))
+    wait_for(lambda: show(cluster, job)["JobState"] == "RUNNING" and show(cluster, job)["NodeList"] == "n2")
+
+
+def test_a_job_may_go_into_a_reservation_and_out_again(daemon, cluster, folder, reservation):
+    full(daemon)
+    job = sbatch(cluster, folder, "true", "--gres=gpu:1", "--begin=now+1hour")
+    n = ours(cluster, job)
+    change(cluster, job, f"reservation={reservation}")
+    wait_for(lambda: show(cluster, job)["Priority"] != "0")
+    assert daemon.until(n, "held")["warning"] == "is in Slurm's reservation res, and left to Slurm"
+    assert user(cluster, "scontrol", "hold", str(job)).returncode == 0  # that is Slurm's own now, and nobody takes it away
+    assert show(cluster, job)["Priority"] == "0"
+    assert user(cluster, "scontrol", "release", str(job)).returncode == 0
+    assert show(cluster, job)["Priority"] != "0"
+    change(cluster, job, "reservation=")
+    assert show(cluster, job)["Priority"] == "0"
+    daemon.until(n, "blocked")
+    for blocker in daemon.jobs():
+        if blocker["id"] != n:
+            daemon.post(f"/v1/jobs/{blocker['id']}/cancel")
+    change(cluster, job, "starttime=now")
+    assert daemon.wait(n)["cause"] == "completed"
+
+
+def test_what_waits_for_stoker_before_it_is_taken_may_go_into_a_reservation(daemon, cluster, folder, reservation):
+    with stopped(daemon):
+        job = sbatch(cluster, folder, WAITS, "--gres=gpu:1")
+        change(cluster, job, f"reservation={reservation}")
+    wait_for(lambda: read(folder, "log") == "start\n")
+    wait_for(lambda: not daemon.jobs())

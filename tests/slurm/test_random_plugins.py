@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A third of the random runs of test_random.py: on a cluster with all of our plugins, where slurmctld starts what it is told to at once, and
+tells of ends by itself."""
+import pytest
+import slurm
+from slurm_random import RUNS, SEED, go
+from test_random import pytestmark  # noqa: F401  the same
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=4, gpus=8, extra="RequeueExitHold=86", managed=["main"], plugins=True) as c:
+        yield c
+
+
+@pytest.mark.parametrize("seed", range(SEED + 2, SEED + RUNS, 3))
+def test_no_job_is_lost_and_none_runs_twice(seed, cluster, tmp_path):
+    go(seed, cluster, tmp_path)

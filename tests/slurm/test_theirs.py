@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Users' own jobs, at moments that only a Slurm which the test plays can show."""
+import pytest
+from daemon import STOKERD
+from fake_slurm import FakeSlurm
+
+pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="not built")
+
+
+@pytest.fixture
+def slurm(tmp_path):
+    with FakeSlurm(tmp_path, nodes=2, gpus=8) as s:
+        s.nodes("drain")  # nothing starts
+        yield s
+
+
+def own(slurm, number, comment="stoker", held=True, state="pending", **more):
+    """What Slurm says of a user's job with 8 GPUs."""
+    slurm.job(number, "", **{"admin_comment": comment, "held": held, "state": state, "batch": True, "requeue": True, "nodes_wanted": 1, "max_nodes": 1,
+                             "tasks": 1, "cpus": 1, "gpus_per_node": [{"type": "", "count": 8}], "begin": 0, "name": f"own{number}", **more})
+
+
+def taken(slurm, number, **more):
+    """Stoker's number of it, and its mark."""
+    own(slurm, number, **more)
+    mark = slurm.expect("update")
+    slurm.answer(mark)
+    words = mark["admin_comment"]
+    own(slurm, number, words, **more)
+    return int(words.split()[2]), words
+
+
+def test_a_job_that_is_not_held_any_more_is_held_at_once(slurm):
+    """Not after the pause in which Slurm may do what it was told last: it may start the job any moment. So before all else."""
+    n, words = taken(slurm, 7)
+    for other in (8, 9):
+        own(slurm, 7, words, held=False)
+        own(slurm, other)
+        asks = [slurm.expect("update"), slurm.expect("update")]
+        assert [a["job"] for a in asks] == [7, other] and asks[0]["hold"] and asks[0]["admin_comment"] == words
+        slurm.answer(asks[0])
+        slurm.answer(asks[1])
+        own(slurm, 7, words)
+    assert slurm.daemon.job(n)["state"] == "waiting"
+
+
+def test_a_number_that_slurm_uses_again_is_another_job(slurm):
+    """A slurmctld that was killed has forgotten the first, and given its number to another user's."""
+    first, words = taken(slurm, 7)
+    second, other = taken(slurm, 7, submitted=2)
+    assert second != first and other != words
+    assert "gone from Slurm" in slurm.daemon.wait(first)["note"]
+    assert slurm.daemon.job(second)["state"] == "waiting"
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_a_job_that_goes_into_a_reservation_while_it_is_taken_in_is_let_go(slurm, free):
+    if free:
+        slurm.nodes()
+    own(slurm, 7)
+    own(slurm, 7, reservation="res")
+    words = slurm.expect("update")["admin_comment"]
+    own(slurm, 7, words, reservation="res")
+    ask = slurm.expect("release")
+    assert ask["job"] == 7 and ask["begin"] is False
