@@ -71,3 +71,14 @@ def test_stoker_hold_and_release_work_either_way(daemon, cluster, folder):
     assert "scontrol release" in daemon.job(n)["warning"]
     assert user(cluster, "scontrol", "release", str(job)).returncode == 0
     daemon.until(n, "running")
+
+
+def test_a_job_that_is_moved_out_does_not_stop_the_daemon(daemon, cluster, folder):
+    """To a partition that is not stoker's."""
+    full(daemon)
+    job = sbatch(cluster, folder, "sleep 1000", "--gres=gpu:8")
+    ours(cluster, job)
+    cluster.run("scontrol", "update", f"jobid={job}", "partition=other", "timelimit=7")
+    daemon.errors_with('partition "other" is not')
+    n = daemon.submit(command=["/bin/true"], workdir="/tmp")
+    assert daemon.wait(n)["cause"] == "completed"

@@ -187,6 +187,11 @@ static json_t *wish_of(const struct stk_slurm *m, const json_t *job, struct stk_
     uint32_t row = partition_of(m, job);
     json_t *wish;
 
+    if (row == UINT32_MAX) { /* ours, and moved out */
+        (void)stk_err_set(err, -EINVAL, "its partition \"%.100s\" is not one of stoker's",
+                          text(job, "partition"));
+        return NULL;
+    }
     for (uint32_t i = 0; i < m->n_nodes; i++)
         if (m->nodes[i].partition == row) {
             room.gpus = m->nodes[i].gpus > room.gpus ? m->nodes[i].gpus : room.gpus;

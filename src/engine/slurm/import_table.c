@@ -51,18 +51,24 @@ struct stk_slurm_import *stk_slurm_import_add(struct stk_slurm *m, const json_t 
 {
     uint32_t slurm = (uint32_t)whole(job, "job");
     struct stk_slurm_import *i = stk_slurm_import_find(m, slurm);
+    json_t *old = NULL; /* 'job' may be that */
 
     if (i && i->submitted != whole(job, "submitted") && i->step != STK_I_OURS) {
+        old = i->job;
+        i->job = NULL;
         stk_slurm_import_drop(m, i); /* Slurm has used the number again */
         i = NULL;
     }
     if (i)
         return i;
     if (stk_mem_grow(&m->mem, &m->imports, &m->cap_imports, m->n_imports + 1, sizeof(*i)) < 0 ||
-        stk_map_reserve(&m->import_at, &m->mem, m->n_imports + 1) < 0)
+        stk_map_reserve(&m->import_at, &m->mem, m->n_imports + 1) < 0) {
+        json_decref(old);
         return NULL;
+    }
     i = &m->imports[m->n_imports];
-    *i = (struct stk_slurm_import){.slurm = slurm, .submitted = whole(job, "submitted")};
+    *i =
+        (struct stk_slurm_import){.slurm = slurm, .submitted = whole(job, "submitted"), .job = old};
     stk_map_put(&m->import_at, slurm, m->n_imports++);
     return i;
 }
