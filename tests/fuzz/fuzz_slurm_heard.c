@@ -128,9 +128,12 @@ static stk_time now(void *ctx)
 
 static void on_off(void *ctx, uint32_t node, uint64_t mask, bool shut)
 {
+    const struct stk_slurm *m = (const struct stk_slurm *)w.engine;
+
     (void)ctx;
+    (void)mask;
     (void)shut;
-    require(node < 2 && mask < 16, "GPUs that are off are the node's");
+    require(!m || node < m->n_nodes, "GPUs that are off are a node's");
 }
 
 static bool on_lives(void *ctx, stk_job_number number)
