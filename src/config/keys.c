@@ -27,7 +27,7 @@ const struct stk_config_key stk_config_keys[] = {
     {"slurm.partitions", STK_CONFIG_NAMES, AT(slurm.partitions), NULL, 0, "",
      "partitions whose nodes stoker schedules; each is a pool"},
     {"slurm.accounts", STK_CONFIG_PAIRS, AT(slurm.accounts), NULL, 0, "{}",
-     "tenants of users' own jobs by their accounts, where these have other names: {vis-2024: vision}"},
+     "tenants of jobs by their Slurm accounts, where these have other names: {vis-2024: vision}"},
     {"slurm.qos", STK_CONFIG_PAIRS, AT(slurm.qos), NULL, 0, "{}",
      "queue, class or priority of users' own jobs by their QOS: {high: express, low: 'class:batch', urgent: 'priority:900'}"},
     {"resources", STK_CONFIG_AMOUNTS, AT(resources), NULL, UINT32_MAX, "{}",

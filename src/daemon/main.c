@@ -220,6 +220,14 @@ static int can_run(void *ctx, const json_t *job, struct stk_err *err)
     return stk_slurm_check(job, err);
 }
 
+/* An account of Slurm's. */
+static const char *tenant_of(void *ctx, const char *account)
+{
+    const struct stk_daemon *d = ctx;
+
+    return stk_daemon_slurm_mapped(d->config.slurm.accounts, account);
+}
+
 static int open_live(struct stk_daemon *d, struct stk_err *err)
 {
     struct stk_live_config cfg = {.store = d->store,
@@ -229,6 +237,7 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
                                   .gpu_types = d->machine.gpu_types,
                                   .n_gpu_types = d->machine.n_gpu_types,
                                   .can_run = d->slurm ? can_run : NULL,
+                                  .tenant_of = d->slurm ? tenant_of : NULL,
                                   .clock = stk_daemon_now,
                                   .signal = on_signal_job,
                                   .log = on_log,

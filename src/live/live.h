@@ -59,6 +59,8 @@ struct stk_live_config {
     enum stk_share share;          /* of parts of GPUs, for jobs that say nothing */
     /* Optional: whether the engine can run such a job. -EOPNOTSUPP. */
     int (*can_run)(void *ctx, const json_t *job, struct stk_err *err);
+    /* Optional: the tenant that an account means which has another name; NULL: none. */
+    const char *(*tenant_of)(void *ctx, const char *account);
     const char *no_mps;           /* why there is no MPS here; NULL: there is; borrowed for life */
     const json_t *rules;          /* a list (docs/spec/rules.md); NULL: none; borrowed for life */
     stk_time rules_every;         /* how often their conditions are looked at; 0: as usual */

@@ -65,6 +65,7 @@ int stk_live_tenant(const struct stk_live *l, const struct stk_user *u, struct s
 {
     const struct stk_teams *t = l->cfg.teams;
     struct membership m = {.l = l, .u = u};
+    const char *means;
 
     if (!t || t->n_tenants == 0) {
         s->job.tenant = u->uid;
@@ -77,6 +78,9 @@ int stk_live_tenant(const struct stk_live *l, const struct stk_user *u, struct s
     s->job.tenant = m.n > 0 ? m.of[0] : 0;
     if (s->tenant)
         return named(&m, s->tenant, &s->job.tenant, err);
+    means = s->account && l->cfg.tenant_of ? l->cfg.tenant_of(l->cfg.ctx, s->account) : NULL;
+    if (means)
+        return named(&m, means, &s->job.tenant, err);
     if (s->account && stk_teams_find(t, s->account) != STK_NONE)
         return named(&m, s->account, &s->job.tenant, err);
     return 0;

@@ -150,8 +150,8 @@ def test_what_stoker_sends_is_booked_to_its_account(cluster, tmp_path):
     cluster.run("sacctmgr", "-i", "add", "qos", "fast", check=False)
     for account in ("nlp", "nlp-2024", "other"):
         cluster.run("sacctmgr", "-i", "add", "user", "root", f"account={account}", "qos=normal,fast", check=False)
-    config = (f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main], accounts: {{nlp-2024: text}}, qos: {{fast: preemptible}}}}\n"
-              "tenants:\n  - {name: text, users: [root]}\n  - {name: nlp, users: [root]}\n  - {name: alone, users: [root]}\n")
+    config = (f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main], accounts: {{nlp-2024: text, nobodys: theirs}}, qos: {{fast: preemptible}}}}\n"
+              "tenants:\n  - {name: nlp, users: [root]}\n  - {name: text, users: [root]}\n  - {name: alone, users: [root]}\n  - {name: theirs, users: [nobody]}\n")
     with Daemon(tmp_path, gpus=None, config=config, args=["--paranoid"]) as d:
         wait_for(lambda: d.get("/v1/tenants")["slurm"])
         for words, account, qos in (({"tenant": "text"}, "nlp-2024", ""), ({"tenant": "nlp"}, "nlp", ""), ({"tenant": "alone"}, "", ""),
@@ -165,3 +165,6 @@ def test_what_stoker_sends_is_booked_to_its_account(cluster, tmp_path):
             assert shown[1] == (qos or "normal"), (words, shown)
             d.post(f"/v1/jobs/{n}/cancel")
             d.wait(n)
+        assert d.job(d.submit(command=["/bin/true"], account="nlp-2024"))["tenant"] == "text"
+        refused = d.client().post("/v1/jobs", {"command": ["/bin/true"], "account": "nobodys"})
+        assert refused.status == 400 and "root is not a member of theirs" in refused.message
