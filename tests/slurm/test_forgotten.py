@@ -137,6 +137,13 @@ def test_one_without_our_mark_that_is_cancelled_at_once_is_gone(slurm):
     assert slurm.daemon.wait(n)["state"] == "done"
 
 
+def test_one_that_slurm_could_not_launch_is_not_held_by_its_user(slurm):
+    """Slurm started it before it was seen here, and has held it since."""
+    say(slurm, waits(slurm, "", reason="launch failed requeued held", restarts=1))
+    slurm.answer(slurm.expect("script"))
+    assert slurm.expect("start")["job"] == 9
+
+
 def test_one_is_not_started_again_on_a_node_that_has_just_come_back(slurm):
     """Slurm goes on for ten seconds to tell a node that failed to end what ran there."""
     slurm.nodes("drained", names=["n2"])

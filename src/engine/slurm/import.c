@@ -319,6 +319,13 @@ static bool was_moved(const struct stk_slurm *m, const struct stk_slurm_import *
     return at != UINT32_MAX && at == (uint32_t)i->submitted;
 }
 
+/* Slurm started it before we saw it, its node refused to launch it, and Slurm holds it for people
+ * to look at. That is no hold of its user's: we start it. */
+static bool fell_back(const json_t *job)
+{
+    return strncmp(text(job, "reason"), "launch failed", 13) == 0;
+}
+
 static void consider(struct stk_slurm *m, struct stk_slurm_import *i)
 {
     struct stk_slurm_claim c = {0};
@@ -358,7 +365,7 @@ static void consider(struct stk_slurm *m, struct stk_slurm_import *i)
     }
     i->digest = digest;
     i->refused = false;
-    ask(m, i, wish, !claimed && !was_moved(m, i));
+    ask(m, i, wish, !claimed && !was_moved(m, i) && !fell_back(i->job));
 }
 
 void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number first,
