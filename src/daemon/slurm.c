@@ -46,6 +46,14 @@ static bool on_lives(void *ctx, stk_job_number number)
     return !d->live || stk_live_entry(d->live, number) != NULL;
 }
 
+static bool on_owns(void *ctx, stk_job_number number, uint32_t uid)
+{
+    const struct stk_daemon *d = ctx;
+    const struct stk_entry *e = d->live ? stk_live_entry(d->live, number) : NULL;
+
+    return !e || e->rec.uid == uid;
+}
+
 static void on_warn(void *ctx, stk_job_number number, const char *sentence)
 {
     struct stk_daemon *d = ctx;
@@ -239,6 +247,7 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                                    .array = stk_daemon_array,
                                    .names = stk_daemon_slurm_names,
                                    .lives = on_lives,
+                                   .owns = on_owns,
                                    .warn = on_warn,
                                    .contact = on_contact,
                                    .contact_s = last_contact(d)};

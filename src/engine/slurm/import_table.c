@@ -100,7 +100,7 @@ bool stk_slurm_import_mark_of(const struct stk_slurm *m, const json_t *job,
     const struct stk_slurm_import *i = stk_slurm_import_find(m, whole(job, "job"));
 
     if (stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, ret))
-        return true;
+        return stk_slurm_owned(m, ret->first, job);
     if (!i || i->step != STK_I_OURS || i->submitted != whole(job, "submitted"))
         i = stk_slurm_import_find(m, whole(job, "array_job"));
     if (!i || i->step != STK_I_OURS || i->submitted != whole(job, "submitted"))

@@ -281,13 +281,22 @@ uint32_t stk_slurm_count_gpus(const json_t *list, const char **ret_type);
 /* ---- jobs.c: what Slurm says of jobs ---- */
 
 void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message);
+/* Slurm has made something else of a user's own job than was decided, or would: and that several
+ * times in a row. What it asks for is not what we know of it then; it is its user's to mend. */
+bool stk_slurm_is_odd(struct stk_slurm *m, const struct stk_slurm_job *j);
+/* One of ours in place of which another counts is ended, if it has not; never a user's own. */
+void stk_slurm_drop(struct stk_slurm *m, const json_t *job);
 /* Takes in what is known of it already. */
 void stk_slurm_job_look(struct stk_slurm *m, struct stk_slurm_job *j);
 void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cause cause,
                       int32_t code, const char *sentence);
 /* It has ended, as told by slurmctld or by accounting. False: that says nothing of an end. */
 bool stk_slurm_job_ended(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job);
-/* Our number of a job with our mark; 0: it is not ours. */
+/* Its user is that of our job with this number, as far as is known. */
+bool stk_slurm_owned(const struct stk_slurm *m, stk_job_number number, const json_t *job);
+/* It is known by now whose our jobs are: what was told before is looked at again. */
+void stk_slurm_jobs_recheck(struct stk_slurm *m);
+/* Our number of a job that we sent, as told; 0: it is not ours. */
 stk_job_number stk_slurm_number(const struct stk_slurm *m, const json_t *job);
 stk_lease_id stk_slurm_lease_of(const struct stk_slurm *m, const json_t *job); /* 0: none */
 json_t *stk_slurm_comment(const struct stk_slurm *m, const struct stk_slurm_job *j);

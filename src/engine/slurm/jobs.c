@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jobs.c - what Slurm says of jobs, and what that means for ours.
  *
- * A job of ours is known by its comment: "stoker MARK NUMBER LEASE". Slurm uses its own numbers
- * again when it has lost its state, and remembers ended jobs for a while, also such of an earlier
- * lease: only what is about the lease that a job has counts. */
+ * A job of ours is known by its administrator's comment, "stoker MARK NUMBER LEASE": its comment
+ * any user could have written. Slurm uses its own numbers again when it has lost its state, and
+ * remembers ended jobs for a while, also such of an earlier lease: only what is about the lease
+ * that a job has counts, and only of a job of the same user. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,40 +25,38 @@ static bool is(const json_t *job, const char *state)
     return strcmp(text(job, "state"), state) == 0;
 }
 
-/* Number and lease of a job with our mark; number 0: it is not ours. */
-static stk_job_number read_comment(const struct stk_slurm *m, const json_t *job,
-                                   stk_lease_id *ret_lease)
+bool stk_slurm_owned(const struct stk_slurm *m, stk_job_number number, const json_t *job)
 {
-    static const char word[] = "stoker ";
-    const char *s = text(job, "comment");
-    size_t len = strlen(m->cfg.mark);
-    unsigned long number;
-    char *end;
+    const json_t *uid = json_object_get(job, "uid");
 
-    *ret_lease = 0;
-    if (strncmp(s, word, sizeof(word) - 1) != 0)
-        return 0;
-    s += sizeof(word) - 1;
-    if (strncmp(s, m->cfg.mark, len) != 0 || s[len] != ' ')
-        return 0;
-    number = strtoul(s + len + 1, &end, 10);
-    if (*end == ' ')
-        *ret_lease = (stk_lease_id)strtoul(end + 1, NULL, 10);
-    return number < UINT32_MAX ? (stk_job_number)number : 0;
+    return !m->cfg.owns || !json_is_integer(uid) ||
+           m->cfg.owns(m->cfg.ctx, number, (uint32_t)json_integer_value(uid));
+}
+
+/* Number and lease of a job with our mark; number 0: it is not ours. */
+static stk_job_number read_mark(const struct stk_slurm *m, const json_t *job,
+                                stk_lease_id *ret_lease)
+{
+    stk_job_number number;
+
+    return stk_slurm_sent_read(text(job, "admin_comment"), m->cfg.mark, &number, ret_lease) &&
+                   stk_slurm_owned(m, number, job)
+               ? number
+               : 0;
 }
 
 stk_job_number stk_slurm_number(const struct stk_slurm *m, const json_t *job)
 {
     stk_lease_id lease;
 
-    return read_comment(m, job, &lease);
+    return read_mark(m, job, &lease);
 }
 
 stk_lease_id stk_slurm_lease_of(const struct stk_slurm *m, const json_t *job)
 {
     stk_lease_id lease;
 
-    return read_comment(m, job, &lease) ? lease : stk_slurm_import_lease(m, job);
+    return read_mark(m, job, &lease) ? lease : stk_slurm_import_lease(m, job);
 }
 
 json_t *stk_slurm_comment(const struct stk_slurm *m, const struct stk_slurm_job *j)
@@ -303,7 +302,7 @@ static bool later(const json_t *a, const json_t *b)
                           json_integer_value(json_object_get(b, "job"));
 }
 
-static void drop(struct stk_slurm *m, const json_t *job)
+void stk_slurm_drop(struct stk_slurm *m, const json_t *job)
 {
     if (cause_of(job) == STK_CAUSE_NONE && stk_slurm_number(m, job)) /* never a user's own */
         stk_slurm_ask_cancel(m, job);
@@ -378,6 +377,20 @@ static void stray(struct stk_slurm *m, const struct stk_slurm_seen *s)
         stk_slurm_ask_cancel(m, s->job);
 }
 
+/* It has our mark, and is another user's than our job with that number. */
+static void say_not_owned(const struct stk_slurm *m, const json_t *job)
+{
+    stk_job_number number;
+    stk_lease_id lease;
+
+    if (cause_of(job) == STK_CAUSE_NONE && !json_is_true(json_object_get(job, "completing")) &&
+        stk_slurm_sent_read(text(job, "admin_comment"), m->cfg.mark, &number, &lease))
+        stk_slurm_log(m, true,
+                      "Slurm job %lld says that it is job %u, and is another user's: it is left "
+                      "alone; is the state folder an old copy?",
+                      (long long)json_integer_value(json_object_get(job, "job")), number);
+}
+
 static void job_news(struct stk_slurm *m, json_t *job)
 {
     stk_job_number number = stk_slurm_number(m, job);
@@ -387,6 +400,8 @@ static void job_news(struct stk_slurm *m, json_t *job)
 
     if (slurm <= 0 || slurm >= UINT32_MAX)
         return;
+    if (!number)
+        say_not_owned(m, job);
     if (!number && stk_slurm_import_news(m, job, &number))
         return;
     old = stk_slurm_seen_of(m, number);
@@ -396,16 +411,31 @@ static void job_news(struct stk_slurm *m, json_t *job)
         return;
     }
     if (old && old->slurm != slurm && later(old->job, job)) {
-        drop(m, job);
+        stk_slurm_drop(m, job);
         return;
     }
     if (old && old->slurm != slurm)
-        drop(m, old->job);
+        stk_slurm_drop(m, old->job);
     old = stk_slurm_see(m, job, number);
     if (old && (!j || j->where == STK_S_ENDED || j->where == STK_S_UNSENT))
         stray(m, old);
     else if (old)
         look(m, j, job, true);
+}
+
+void stk_slurm_jobs_recheck(struct stk_slurm *m)
+{
+    for (uint32_t i = m->n_seen; i-- > 0;) {
+        struct stk_slurm_seen *s = &m->seen[i];
+        json_t *job = s->job;
+
+        if (!s->number || stk_slurm_owned(m, s->number, job))
+            continue;
+        json_incref(job);
+        stk_slurm_unsee(m, s);
+        job_news(m, job);
+        json_decref(job);
+    }
 }
 
 static void forget(struct stk_slurm *m, struct stk_slurm_seen *s)

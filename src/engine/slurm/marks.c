@@ -140,22 +140,39 @@ static bool read_flags(const char **s, struct stk_slurm_mark *m)
     return **s == '\0' || **s == ' ';
 }
 
-bool stk_slurm_mark_read(const char *comment, const char *mark, struct stk_slurm_mark *ret)
+/* "stoker MARK 7 "; what follows. NULL: it is none, or another stoker's. */
+static const char *read_number(const char *s, const char *mark, uint32_t *ret)
 {
-    struct stk_slurm_mark m = {0};
-    const char *s = comment;
     size_t len = strlen(mark);
 
     if (!s || strncmp(s, word, WORD_LEN) != 0 || s[WORD_LEN] != ' ')
-        return false;
+        return NULL;
     s += WORD_LEN + 1;
     if (len == 0 || strncmp(s, mark, len) != 0 || s[len] != ' ')
-        return false;
+        return NULL;
     s += len + 1;
-    if (!number(&s, &m.first) || m.first == 0 || *s != ' ')
+    return number(&s, ret) && *ret > 0 && *s == ' ' ? s + 1 : NULL;
+}
+
+bool stk_slurm_sent_read(const char *comment, const char *mark, uint32_t *ret_number,
+                         uint32_t *ret_lease)
+{
+    uint32_t n, lease;
+    const char *s = read_number(comment, mark, &n);
+
+    if (!s || !number(&s, &lease) || *s)
         return false;
-    s++;
-    if (!read_flags(&s, &m))
+    *ret_number = n;
+    *ret_lease = lease;
+    return true;
+}
+
+bool stk_slurm_mark_read(const char *comment, const char *mark, struct stk_slurm_mark *ret)
+{
+    struct stk_slurm_mark m = {0};
+    const char *s = read_number(comment, mark, &m.first);
+
+    if (!s || !read_flags(&s, &m))
         return false;
     if (*s == ' ') {
         if (strlen(s + 1) >= sizeof(m.tasks))

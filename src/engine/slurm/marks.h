@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* marks.h - what stands in the administrator's comment of users' own jobs, and lists of array
- * elements as Slurm writes them. Nothing of Slurm is needed to read them.
+/* marks.h - what stands in the administrator's comment of jobs, which no user can write, and lists
+ * of array elements as Slurm writes them. Nothing of Slurm is needed to read them.
  *
+ *   stoker MARK 7 12            job 7 of the stoker with that mark, sent by it under lease 12
+ * Of users' own jobs:
  *   stoker                      held for stoker, by the plugin or by us; not taken in yet
  *   stoker signal=10@60B        the same, with its --signal
  *   stoker: SENTENCE            it cannot be taken in, and why
@@ -25,7 +27,10 @@ struct stk_slurm_mark {
     char tasks[STK_SLURM_TASKS_LEN]; /* of an array, when it was taken in; "": it is none */
 };
 
-/* Our mark. False: it is none, or another stoker's. */
+/* The mark of a job that we sent. False: it is none, or another stoker's. */
+bool stk_slurm_sent_read(const char *comment, const char *mark, uint32_t *ret_number,
+                         uint32_t *ret_lease);
+/* That of a user's own job. False: likewise. */
 bool stk_slurm_mark_read(const char *comment, const char *mark, struct stk_slurm_mark *ret);
 void stk_slurm_mark_write(const struct stk_slurm_mark *m, const char *mark, char *buf, size_t size);
 

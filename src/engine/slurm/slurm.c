@@ -349,6 +349,7 @@ void stk_slurm_retell(struct stk_engine *e, bool (*was_up)(void *ctx, uint32_t n
     struct stk_slurm *m = (struct stk_slurm *)e;
 
     m->n_core = m->n_nodes;
+    stk_slurm_jobs_recheck(m);
     for (uint32_t i = 0; i < m->n_nodes; i++) {
         struct stk_event ev = {.at = m->cfg.now(m->cfg.ctx),
                                .type = m->nodes[i].up ? STK_EV_NODE_UP : STK_EV_NODE_DOWN,

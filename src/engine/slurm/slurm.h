@@ -3,7 +3,8 @@
  * launches, limits and accounts. docs/spec/slurm-engine.md has how.
  *
  * libslurm is in stoker-libslurm, a program of its own, which we start and talk to over pipes. A
- * job of ours has our mark in its comment, so that it is found again whoever was restarted.
+ * job of ours has our mark in its administrator's comment, so that it is found again whoever was
+ * restarted.
  */
 #ifndef STK_ENGINE_SLURM_SLURM_H
 #define STK_ENGINE_SLURM_SLURM_H
@@ -37,6 +38,8 @@ struct stk_slurm_config { /* strings are copied */
     void (*names)(void *ctx, stk_job_number number, json_t *o);
     /* The core still has this job. */
     bool (*lives)(void *ctx, stk_job_number number);
+    /* It is this user's, as far as is known. */
+    bool (*owns)(void *ctx, stk_job_number number, uint32_t uid);
     /* There are other nodes (stk_slurm_nodes()): the core is to have them, in the same places. */
     int (*changed)(void *ctx);
     /* Something that people should know of a job that goes on; NULL: no more. */

@@ -110,12 +110,17 @@ static bool refused(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *
     return true;
 }
 
-/* Until more is told of it: that it is gone can be told, too. */
+/* Until more is told of it: that it is gone can be told, too. An earlier one in its place, of which
+ * we did not know whether Slurm has it, is ended. */
 static void see_sent(struct stk_slurm *m, const struct stk_slurm_job *j)
 {
-    json_t *o = json_pack("{s:I,s:s,s:o,s:I}", "job", (json_int_t)j->slurm, "state", "pending",
-                          "comment", stk_slurm_comment(m, j), "submitted", (json_int_t)INT32_MAX);
+    const struct stk_slurm_seen *old = stk_slurm_seen_of(m, j->number);
+    json_t *o =
+        json_pack("{s:I,s:s,s:o,s:I}", "job", (json_int_t)j->slurm, "state", "pending",
+                  "admin_comment", stk_slurm_comment(m, j), "submitted", (json_int_t)INT32_MAX);
 
+    if (old)
+        stk_slurm_drop(m, old->job);
     if (o)
         (void)stk_slurm_see(m, o, j->number);
     json_decref(o);

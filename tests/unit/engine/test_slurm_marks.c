@@ -90,6 +90,34 @@ static void others_marks_are_not_ours(void **state)
     assert_false(stk_slurm_mark_read(NULL, "abc", &r));
 }
 
+static void a_job_that_was_sent_has_number_and_lease(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "stoker",
+                                      "stoker abc 7",
+                                      "stoker abc 7 -",
+                                      "stoker abc 7 p12",
+                                      "x",
+                                      "stoker abc",
+                                      "stoker abc 7 ",
+                                      "stoker abc 0 12",
+                                      "stoker abc 7 12 1-3",
+                                      "stokers abc 7 12",
+                                      "stoker abcd 7 12",
+                                      "stoker abc 7 12x",
+                                      "stoker abc 7 99999999999"};
+    uint32_t number = 0, lease = 0;
+    struct stk_slurm_mark r;
+
+    (void)state;
+    assert_true(stk_slurm_sent_read("stoker abc 7 12", "abc", &number, &lease));
+    assert_true(number == 7 && lease == 12);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        assert_false(stk_slurm_sent_read(bad[i], "abc", &number, &lease));
+    assert_false(stk_slurm_sent_read(NULL, "abc", &number, &lease));
+    assert_false(stk_slurm_mark_read("stoker abc 7 12", "abc", &r));
+}
+
 static void a_claim_has_a_signal_and_a_sentence(void **state)
 {
     struct stk_slurm_claim c;
@@ -118,6 +146,7 @@ int main(void)
         cmocka_unit_test(what_is_no_list_is_refused),
         cmocka_unit_test(a_mark_comes_back_as_it_was_written),
         cmocka_unit_test(others_marks_are_not_ours),
+        cmocka_unit_test(a_job_that_was_sent_has_number_and_lease),
         cmocka_unit_test(a_claim_has_a_signal_and_a_sentence),
     };
 
