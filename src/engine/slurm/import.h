@@ -14,7 +14,8 @@
 struct stk_slurm_numbers {
     stk_job_number *list;
     uint32_t n, cap;
-    const struct stk_slurm_mark *mark;
+    stk_job_number first;
+    struct stk_slurm_ranks ranks; /* of its elements, when it was taken in */
 };
 
 /* The record by Slurm's number; NULL: there is none. */

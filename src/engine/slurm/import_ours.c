@@ -29,22 +29,23 @@ static bool pending(const json_t *job)
 
 struct leaving {
     struct stk_slurm *m;
-    const struct stk_slurm_mark *mark;
-    const char *now; /* what is left in the array's record */
+    stk_job_number first;
+    struct stk_slurm_ranks taken,
+        now; /* when it was taken in; what is left in the array's record */
 };
 
 static int note_missing(void *ctx, uint32_t task)
 {
     struct leaving *l = ctx;
     struct stk_slurm *m = l->m;
-    uint32_t rank = stk_slurm_task_rank(l->mark->tasks, task);
+    uint32_t rank = stk_slurm_next_rank(&l->taken, task);
 
-    if (rank == UINT32_MAX || stk_slurm_task_rank(l->now, task) != UINT32_MAX)
+    if (stk_slurm_next_rank(&l->now, task) != UINT32_MAX || rank == UINT32_MAX)
         return 0;
     if (stk_mem_grow(&m->mem, &m->missing, &m->cap_missing, m->n_missing + 1, sizeof(*m->missing)) <
         0)
         return -ENOMEM;
-    m->missing[m->n_missing++] = l->mark->first + rank;
+    m->missing[m->n_missing++] = l->first + rank;
     return 0;
 }
 
@@ -54,7 +55,7 @@ void stk_slurm_import_compare(struct stk_slurm *m, const struct stk_slurm_import
 {
     const char *was = i->job ? text(i->job, "array_tasks") : "", *now = text(job, "array_tasks");
     struct stk_slurm_mark mk;
-    struct leaving l = {.m = m, .mark = &mk, .now = now};
+    struct leaving l = {.m = m};
     char one[16];
 
     if (!i->job || !stk_slurm_import_several(i->job) || strcmp(was, now) == 0 ||
@@ -62,8 +63,11 @@ void stk_slurm_import_compare(struct stk_slurm *m, const struct stk_slurm_import
         return;
     if (!stk_slurm_import_several(job)) {
         (void)snprintf(one, sizeof(one), "%lld", (long long)whole(job, "array_task"));
-        l.now = one;
+        now = one;
     }
+    l.first = mk.first;
+    l.taken = stk_slurm_ranks(mk.tasks);
+    l.now = stk_slurm_ranks(now);
     (void)stk_slurm_tasks(was, STK_SLURM_MAX_ELEMENTS, note_missing, &l);
 }
 

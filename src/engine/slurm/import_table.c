@@ -127,10 +127,10 @@ stk_job_number stk_slurm_import_number(const struct stk_slurm_mark *mk, const js
 static int add_number(void *ctx, uint32_t task)
 {
     struct stk_slurm_numbers *l = ctx;
-    uint32_t rank = stk_slurm_task_rank(l->mark->tasks, task);
+    uint32_t rank = stk_slurm_next_rank(&l->ranks, task);
 
     if (rank != UINT32_MAX && l->n < l->cap)
-        l->list[l->n++] = l->mark->first + rank;
+        l->list[l->n++] = l->first + rank;
     return 0;
 }
 
@@ -138,7 +138,8 @@ static int add_number(void *ctx, uint32_t task)
 struct stk_slurm_numbers stk_slurm_import_numbers(const struct stk_slurm_mark *mk,
                                                   const json_t *job)
 {
-    struct stk_slurm_numbers l = {.mark = mk, .cap = 1};
+    struct stk_slurm_numbers l = {
+        .first = mk->first, .ranks = stk_slurm_ranks(mk->tasks), .cap = 1};
 
     if (stk_slurm_import_several(job))
         l.cap = stk_slurm_task_count(text(job, "array_tasks"));

@@ -99,17 +99,35 @@ int stk_slurm_tasks(const char *list, uint32_t max, stk_slurm_task_fn each, void
     return rc;
 }
 
+struct stk_slurm_ranks stk_slurm_ranks(const char *list)
+{
+    return (struct stk_slurm_ranks){.rest = list, .from = 1}; /* an empty range comes first */
+}
+
+uint32_t stk_slurm_next_rank(struct stk_slurm_ranks *k, uint32_t task)
+{
+    while (k->from > k->to || task > k->to) {
+        struct range r = {0, 0, 1};
+
+        if (next_range(&k->rest, -1, &r) <= 0) {
+            k->rest = "";
+            return UINT32_MAX;
+        }
+        k->before += k->from > k->to ? 0 : length(&(struct range){k->from, k->to, k->step});
+        k->from = r.from;
+        k->to = r.to;
+        k->step = r.step;
+    }
+    if (task < k->from || (task - k->from) % k->step)
+        return UINT32_MAX;
+    return k->before + (task - k->from) / k->step;
+}
+
 uint32_t stk_slurm_task_rank(const char *list, uint32_t task)
 {
-    struct range r = {0, 0, 1};
-    uint32_t before = 0;
+    struct stk_slurm_ranks k = stk_slurm_ranks(list);
 
-    while (next_range(&list, -1, &r) > 0) {
-        if (task >= r.from && task <= r.to)
-            return (task - r.from) % r.step ? UINT32_MAX : before + (task - r.from) / r.step;
-        before += length(&r);
-    }
-    return UINT32_MAX;
+    return stk_slurm_next_rank(&k, task);
 }
 
 uint32_t stk_slurm_task_at(const char *list, uint32_t rank)

@@ -50,7 +50,16 @@ void stk_slurm_claim_write(const struct stk_slurm_claim *c, const char *sentence
  * -EINVAL: it is no such list; -E2BIG: it has more than 'max'; other errors are those of 'each'. */
 typedef int (*stk_slurm_task_fn)(void *ctx, uint32_t task);
 int stk_slurm_tasks(const char *list, uint32_t max, stk_slurm_task_fn each, void *ctx);
-/* How many come before it; UINT32_MAX: it is not among them. O(ranges). */
+
+struct stk_slurm_ranks { /* of elements that are asked for in ascending order; O(ranges) in all */
+    const char *rest;
+    uint32_t from, to, step, before;
+};
+
+struct stk_slurm_ranks stk_slurm_ranks(const char *list); /* borrowed */
+/* How many come before it; UINT32_MAX: it is not among them. */
+uint32_t stk_slurm_next_rank(struct stk_slurm_ranks *k, uint32_t task);
+/* The same of one alone. O(ranges). */
 uint32_t stk_slurm_task_rank(const char *list, uint32_t task);
 /* The element with so many before it; UINT32_MAX: there are not so many. O(ranges). */
 uint32_t stk_slurm_task_at(const char *list, uint32_t rank);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -36,6 +37,54 @@ static void elements_are_told_in_order(void **state)
     assert_int_equal(stk_slurm_task_at("0-8:3,11,20-21", 2), 6);
     assert_int_equal(stk_slurm_task_at("0-8:3,11,20-21", 5), 21);
     assert_int_equal(stk_slurm_task_at("0-8:3,11,20-21", 6), UINT32_MAX);
+}
+
+struct counting {
+    struct stk_slurm_ranks now;
+    uint32_t there, gone;
+};
+
+static int count(void *ctx, uint32_t task)
+{
+    struct counting *c = ctx;
+
+    if (stk_slurm_next_rank(&c->now, task) == UINT32_MAX)
+        c->gone++;
+    else
+        c->there++;
+    return 0;
+}
+
+/* A hundred thousand elements of which every third was cancelled: looked up one by one in the list
+ * that is left, this takes a minute. */
+static void an_array_full_of_holes_is_walked_once(void **state)
+{
+    char *list = malloc(16 * 33400), *p = list;
+    struct counting c = {.there = 0};
+
+    (void)state;
+    for (uint32_t i = 0; i + 2 < 100000; i += 3)
+        p += sprintf(p, "%s%u-%u", i ? "," : "", i, i + 1);
+    c.now = stk_slurm_ranks(list);
+    assert_int_equal(stk_slurm_tasks("0-99998", 100000, count, &c), 0);
+    assert_true(c.there == 66666 && c.gone == 33333);
+    assert_int_equal(stk_slurm_task_rank(list, 99997), 66665);
+    free(list);
+}
+
+static void ranks_are_told_in_order(void **state)
+{
+    struct stk_slurm_ranks k = stk_slurm_ranks("0-8:3,11,20-21%4");
+
+    (void)state;
+    assert_int_equal(stk_slurm_next_rank(&k, 0), 0);
+    assert_int_equal(stk_slurm_next_rank(&k, 1), UINT32_MAX);
+    assert_int_equal(stk_slurm_next_rank(&k, 6), 2);
+    assert_int_equal(stk_slurm_next_rank(&k, 10), UINT32_MAX);
+    assert_int_equal(stk_slurm_next_rank(&k, 11), 3);
+    assert_int_equal(stk_slurm_next_rank(&k, 21), 5);
+    assert_int_equal(stk_slurm_next_rank(&k, 22), UINT32_MAX);
+    assert_int_equal(stk_slurm_next_rank(&k, 23), UINT32_MAX);
 }
 
 static void what_is_no_list_is_refused(void **state)
@@ -143,6 +192,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elements_are_told_in_order),
+        cmocka_unit_test(ranks_are_told_in_order),
+        cmocka_unit_test(an_array_full_of_holes_is_walked_once),
         cmocka_unit_test(what_is_no_list_is_refused),
         cmocka_unit_test(a_mark_comes_back_as_it_was_written),
         cmocka_unit_test(others_marks_are_not_ours),
