@@ -148,7 +148,8 @@ void stk_daemon_slurm_hold(void *ctx, const stk_job_number *numbers, uint32_t n,
 
         stk_live_warn(d->live, numbers[i], STK_WARN_ENGINE, why);
         if (why && (state == STK_JOB_WAITING || state == STK_JOB_BLOCKED ||
-                    state == STK_JOB_STOPPING || state == STK_JOB_PLACED))
+                    state == STK_JOB_STOPPING || state == STK_JOB_PLACED ||
+                    state == STK_JOB_RUNNING)) /* the last three: it has ended, we hear of it */
             act(d, "hold", &numbers[i], 1, NULL);
         else if (!why && state == STK_JOB_HELD)
             act(d, "release", &numbers[i], 1, NULL);
@@ -163,6 +164,41 @@ void stk_daemon_slurm_gone(void *ctx, stk_job_number number, const char *sentenc
         return;
     stk_live_note(d->live, number, sentence);
     act(d, "cancel", &number, 1, NULL);
+}
+
+/* Units and what each has; of a job that has run, where Slurm has spread it otherwise since. */
+static const char *const shape_keys[] = {"tasks", "gpus",    "tasks_per_node", "gpu_types",
+                                         "cpus",  "mem_mib", "exclusive"};
+
+static json_int_t all_gpus(const json_t *o)
+{
+    json_int_t tasks = json_integer_value(json_object_get(o, "tasks"));
+
+    return (tasks > 0 ? tasks : 1) * json_integer_value(json_object_get(o, "gpus"));
+}
+
+static bool same_value(const json_t *a, const json_t *b)
+{
+    return (!a && !b) || json_equal(a, b);
+}
+
+/* Of such a job only another number or kind of GPUs is a change of its user's. */
+static void differ_in_shape(const json_t *spec, const json_t *shape, json_t *args)
+{
+    if (!shape ||
+        (all_gpus(spec) == all_gpus(shape) &&
+         json_is_true(json_object_get(spec, "exclusive")) ==
+             json_is_true(json_object_get(shape, "exclusive")) &&
+         same_value(json_object_get(spec, "gpu_types"), json_object_get(shape, "gpu_types"))))
+        return;
+    for (size_t i = 0; i < sizeof(shape_keys) / sizeof(*shape_keys); i++) {
+        json_t *is = json_object_get(shape, shape_keys[i]);
+
+        if (is)
+            (void)json_object_set(args, shape_keys[i], is);
+        else if (json_object_get(spec, shape_keys[i]))
+            (void)json_object_set_new(args, shape_keys[i], json_null());
+    }
 }
 
 /* What is different; NULL: nothing. */
@@ -181,6 +217,7 @@ static json_t *difference(const json_t *spec, const json_t *wish)
                  !strstr("tenant queue pool", change_keys[i]))
             (void)json_object_set_new(args, change_keys[i], json_null());
     }
+    differ_in_shape(spec, json_object_get(wish, "shape"), args);
     if (json_object_size(args) > 0)
         return args;
     json_decref(args);

@@ -102,7 +102,7 @@ json_t *stk_slurm_job(const slurm_job_info_t *j);
 /* Two jobs with the same digest look the same. */
 uint64_t stk_slurm_job_digest(const slurm_job_info_t *j);
 uint64_t stk_slurm_mix_text(uint64_t h, const char *s); /* NULL is "" */
-json_t *stk_slurm_show_gpus(const char *text);          /* [{"type", "count", "indices"}] */
+json_t *stk_slurm_show_gpus(const char *text); /* [{"type", "count", "indices"}]; null: what? */
 
 const char *stk_slurm_state_name(uint32_t state); /* "running" */
 

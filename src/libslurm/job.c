@@ -53,7 +53,7 @@ json_t *stk_slurm_show_gpus(const char *text)
 {
     struct stk_slurm_gres g[STK_SLURM_MAX_GRES];
     int n = stk_slurm_gpus(text, g, STK_SLURM_MAX_GRES);
-    json_t *list = json_array();
+    json_t *list = n < 0 ? json_null() : json_array();
 
     for (int i = 0; i < n; i++) {
         json_t *indices = json_array();
@@ -172,6 +172,7 @@ static void set_request(json_t *o, const slurm_job_info_t *j)
     set(o, "gpus_per_socket", stk_slurm_show_gpus(j->tres_per_socket));
     set(o, "mem_per_gpu_mib", per_gpu(j->mem_per_tres));
     set(o, "cpus_per_gpu", per_gpu(j->cpus_per_tres));
+    set(o, "tasks_per_gpu", json_integer(j->ntasks_per_tres == NO_VAL16 ? 0 : j->ntasks_per_tres));
     set(o, "tasks_per_node", json_integer(j->ntasks_per_node == NO_VAL16 ? 0 : j->ntasks_per_node));
     set(o, "exclusive", json_boolean(j->shared == 0));
     set(o, "begin", json_integer(j->eligible_time));
@@ -243,7 +244,8 @@ uint64_t stk_slurm_job_digest(const slurm_job_info_t *j)
     h = stk_hash_mix(h, (uint64_t)j->eligible_time);
     h = stk_hash_mix(h, j->max_nodes);
     h = stk_hash_mix(h, (uint64_t)j->nice << 32 | (uint64_t)j->ntasks_per_node << 16 | j->shared);
-    h = stk_hash_mix(h, (uint64_t)j->array_max_tasks << 32 | j->requeue);
+    h = stk_hash_mix(h, (uint64_t)j->array_max_tasks << 32 | (uint64_t)j->ntasks_per_tres << 16 |
+                            j->requeue);
     h = stk_slurm_mix_text(h, j->exc_nodes);
     h = stk_slurm_mix_text(h, j->mem_per_tres);
     h = stk_slurm_mix_text(h, j->cpus_per_tres);

@@ -161,46 +161,109 @@ static int read_indices(const char *s, const char *end, uint64_t *ret)
     return 0;
 }
 
-/* What is behind the count, in brackets: the sockets, or which of them. */
+/* A count, as the digits that Slurm writes; it is at most nine of them. */
+static int read_count(const char *s, const char *end, uint32_t *ret)
+{
+    while (s + 1 < end && *s == '0')
+        s++;
+    return s < end && number(s, end, ret) == (size_t)(end - s) ? 0 : -EINVAL;
+}
+
+/* What is behind the count, in brackets: the sockets, which of them, or how many. */
 static int read_bracket(const char *s, const char *end, struct stk_slurm_gres *g)
 {
-    static const char key[] = "IDX:";
+    static const char idx[] = "IDX:", cnt[] = "CNT:";
+    const size_t len = sizeof(idx) - 1;
     const char *close = memchr(s, ')', (size_t)(end - s));
 
     if (!close || close + 1 != end)
         return -EINVAL;
-    if ((size_t)(close - s) < sizeof(key) - 1 || memcmp(s, key, sizeof(key) - 1) != 0)
+    if ((size_t)(close - s) >= len && memcmp(s, cnt, len) == 0)
+        return read_count(s + len, close, &g->count);
+    if ((size_t)(close - s) < len || memcmp(s, idx, len) != 0)
         return 0;
-    s += sizeof(key) - 1;
+    s += len;
     return (size_t)(close - s) == 3 && memcmp(s, "N/A", 3) == 0
                ? 0
                : read_indices(s, close, &g->indices);
 }
 
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Whether Slurm may read the word as a number: it takes blanks or a sign before one, and units
+ * behind ("2k"). A type of GPUs is none of these ("1g.5gb"). */
+static bool is_odd(const char *s, const char *end)
+{
+    if (s == end || *s < '0' || *s > '9')
+        return s == end || strchr(" \t\n\v\f\r+-", *s);
+    while (s < end && *s >= '0' && *s <= '9')
+        s++;
+    while (s < end && is_letter(*s))
+        s++;
+    return s == end;
+}
+
+/* "2", "h100", "h100:2"; Slurm writes "(null):2" where there is no type. */
+static int read_words(const char *s, const char *end, struct stk_slurm_gres *g)
+{
+    static const char none[] = "(null)";
+    const size_t len = sizeof(none) - 1;
+    const char *sep = s;
+    size_t n;
+
+    while (sep < end && *sep != ':' && *sep != '=')
+        sep++;
+    if (sep == end && read_count(s, end, &g->count) == 0)
+        return 0;
+    g->count = 1;
+    n = (size_t)(sep - s);
+    if (n >= sizeof(g->type) || (sep == end && is_odd(s, end)) || n == 0)
+        return -EINVAL;
+    if (n != len || memcmp(s, none, len) != 0)
+        memcpy(g->type, s, n);
+    return sep == end ? 0 : read_count(sep + 1, end, &g->count);
+}
+
+/* Where the kind of a resource is behind "gres:", that is wherever it stands: so Slurm reads it. */
+static const char *skip_gres(const char *s, const char *end)
+{
+    static const char word[] = "gres";
+    const size_t len = sizeof(word) - 1;
+
+    for (const char *p = s; p + len < end; p++)
+        if (memcmp(p, word, len) == 0 && (p[len] == ':' || p[len] == '/'))
+            return p + len + 1;
+    return s;
+}
+
+/* Where its brackets open, behind those of a type; 'end': it has none. */
+static const char *find_bracket(const char *s, const char *end)
+{
+    static const char key[] = ":(null)";
+    const size_t len = sizeof(key) - 1;
+
+    for (; s < end && *s != '('; s++)
+        if ((size_t)(end - s) >= len && memcmp(s, key, len) == 0)
+            s += len - 1;
+    return s;
+}
+
 /* "gpu:h100:2(IDX:0-1)"; 1: of another kind. */
 static int read_one(const char *s, const char *end, struct stk_slurm_gres *g)
 {
-    const char *open = memchr(s, '(', (size_t)(end - s)), *stop = open ? open : end, *last;
-    size_t len;
+    const char *stop = find_bracket(s, end);
+    int rc = 0;
 
     *g = (struct stk_slurm_gres){.count = 1};
-    if (stop - s > 5 && (memcmp(s, "gres/", 5) == 0 || memcmp(s, "gres:", 5) == 0))
-        s += 5;
+    s = skip_gres(s, stop);
     if (stop - s < 3 || memcmp(s, "gpu", 3) != 0 || (stop - s > 3 && s[3] != ':' && s[3] != '='))
         return 1;
-    s += stop - s > 3 ? 4 : 3;
-    for (last = stop; last > s && last[-1] >= '0' && last[-1] <= '9'; last--)
-        ;
-    if (last < stop && (last == s || last[-1] == ':' || last[-1] == '=')) {
-        if (number(last, stop, &g->count) != (size_t)(stop - last))
-            return -EINVAL;
-        stop = last > s ? last - 1 : last;
-    }
-    len = (size_t)(stop - s);
-    if (len >= sizeof(g->type))
-        return -EINVAL;
-    memcpy(g->type, s, len);
-    return open ? read_bracket(open + 1, end, g) : 0;
+    if (stop - s > 3)
+        rc = read_words(s + 4, stop, g);
+    return rc < 0 || stop == end ? rc : read_bracket(stop + 1, end, g);
 }
 
 /* A comma in brackets does not end an entry. */

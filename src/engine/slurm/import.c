@@ -180,12 +180,9 @@ static uint64_t digest_of(const json_t *wish)
     return h | 1;
 }
 
-static json_t *wish_of(const struct stk_slurm *m, const json_t *job, struct stk_err *err)
+static struct stk_slurm_room room_of(const struct stk_slurm *m, uint32_t row)
 {
-    struct stk_slurm_claim c = {0};
     struct stk_slurm_room room = {0, 0};
-    uint32_t row = partition_of(m, job);
-    json_t *wish;
 
     if (row == UINT32_MAX) { /* ours, and moved out */
         (void)stk_err_set(err, -EINVAL, "its partition \"%.100s\" is not one of stoker's",
@@ -197,6 +194,28 @@ static json_t *wish_of(const struct stk_slurm *m, const json_t *job, struct stk_
             room.gpus = m->nodes[i].gpus > room.gpus ? m->nodes[i].gpus : room.gpus;
             room.cpus = m->nodes[i].cpus > room.cpus ? m->nodes[i].cpus : room.cpus;
         }
+    return room;
+}
+
+json_t *stk_slurm_import_later(const struct stk_slurm *m, const json_t *job, struct stk_err *err)
+{
+    const struct stk_slurm_room room = room_of(m, partition_of(m, job));
+    json_t *wish = json_object();
+
+    stk_slurm_wish_later(job, false, wish);
+    if (stk_slurm_wish_shape(job, &room, wish, err) == 0)
+        return wish;
+    json_decref(wish);
+    return NULL;
+}
+
+static json_t *wish_of(const struct stk_slurm *m, const json_t *job, struct stk_err *err)
+{
+    struct stk_slurm_claim c = {0};
+    uint32_t row = partition_of(m, job);
+    const struct stk_slurm_room room = room_of(m, row);
+    json_t *wish;
+
     (void)stk_slurm_claim_read(text(job, "admin_comment"), &c);
     wish = stk_slurm_wish(job, &room, &c, err);
     if (wish && stk_slurm_allow(m, job, wish, err) < 0) {
@@ -429,7 +448,7 @@ static void tell_changes(struct stk_slurm *m, struct stk_slurm_import *i,
                          const struct stk_slurm_mark *mk)
 {
     struct stk_err err = {""};
-    json_t *wish = mk->pinned ? json_object() : wish_of(m, i->job, &err);
+    json_t *wish = mk->pinned ? stk_slurm_import_later(m, i->job, &err) : wish_of(m, i->job, &err);
     struct stk_slurm_numbers l;
     uint64_t digest;
 
@@ -438,8 +457,6 @@ static void tell_changes(struct stk_slurm *m, struct stk_slurm_import *i,
                       err.text);
         return;
     }
-    if (mk->pinned)
-        stk_slurm_wish_later(i->job, false, wish);
     (void)json_object_del(wish, "array"); /* elements come off it */
     (void)json_object_del(wish, "keep_up");
     digest = digest_of(wish);

@@ -150,6 +150,46 @@ static void not_there(struct stk_slurm *m, struct stk_slurm_job *j)
     json_decref(job);
 }
 
+/* It asks for more GPUs than it was placed with: its user has changed that since, and we have not
+ * heard of it in time, or it cannot be. */
+static bool wants_more(const struct stk_slurm_job *j, const json_t *shape)
+{
+    json_int_t tasks = whole(shape, "tasks"), had = 0;
+    bool alone = json_is_true(json_object_get(shape, "exclusive")) && !j->exclusive;
+
+    for (uint32_t i = 0; i < j->n_pieces; i++)
+        had += j->pieces[i].gpus;
+    return alone || (tasks > 0 ? tasks : 1) * whole(shape, "gpus") > had;
+}
+
+/* The core decides anew, with what it asks for now. */
+static bool has_changed(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *there)
+{
+    struct stk_err err = {""};
+    json_t *wish = stk_slurm_import_later(m, there, &err);
+    bool more = !wish || wants_more(j, json_object_get(wish, "shape")), held;
+
+    if (!more) {
+        json_decref(wish);
+        return false;
+    }
+    held = !wish || stk_slurm_is_odd(m, j);
+    if (wish)
+        (void)snprintf(
+            err.text, sizeof(err.text),
+            "asks Slurm for more GPUs than it was placed with; it was changed there%s",
+            held ? ", and stoker cannot follow: mend it with scontrol update, then let it "
+                   "go on with stoker release"
+                 : "");
+    stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_EVICTED, 0, err.text);
+    if (wish && m->cfg.wishes)
+        m->cfg.wishes(m->cfg.ctx, &j->number, 1, wish);
+    if (held)
+        m->cfg.hold(m->cfg.ctx, &j->number, 1, err.text);
+    json_decref(wish);
+    return true;
+}
+
 bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *there)
 {
     struct stk_slurm_import *i = stk_slurm_import_find(m, j->imported);
@@ -165,7 +205,7 @@ bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const 
     if (stk_slurm_import_mark_of(m, there, &mk))
         stk_slurm_import_reason(there, &mk, true, reason, sizeof(reason));
     if (!reason[0])
-        return false;
+        return has_changed(m, j, there);
     stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_EVICTED, 0, reason);
     m->cfg.hold(m->cfg.ctx, &j->number, 1, reason);
     i = stk_slurm_import_find(m, whole(there, "job"));

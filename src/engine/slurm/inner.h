@@ -59,7 +59,8 @@ struct stk_slurm_job { /* that has a lease */
     int64_t limit_s, limit_at;    /* time limit, 0: none; ms: Slurm's record is looked at then */
     bool limit_tell, limit_asked; /* it is to be told to Slurm; it was, without an answer yet */
     bool limit_due, limit_warned; /* a tick is to look at it; people were told of a refusal */
-    char back[200];               /* why it goes back into the queue; "": it does not */
+    bool odd;                     /* Slurm made something else of it once more: it is held */
+    char back[260];               /* why it goes back into the queue; "": it does not */
     uint32_t at;                  /* its place in the list */
     struct stk_slurm_job *next, *prev; /* of those that time matters for */
     bool timed;
@@ -192,6 +193,7 @@ struct stk_slurm {
     int64_t groups_at;      /* ms: when they are asked for */
     uint32_t groups_ask;    /* the request that did; 0: none */
     struct stk_map refused; /* how often Slurm has refused a job in a row, by our number */
+    struct stk_map odd;     /* how often in a row Slurm has made something else of a user's job */
     char why[512];          /* why Slurm cannot be reached; "": it can */
 };
 

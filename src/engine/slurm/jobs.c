@@ -12,6 +12,7 @@
 #include "engine/slurm/import.h"
 
 #define NEW_MS 1000
+#define MOST_ODD 3u
 
 static const char *text(const json_t *o, const char *key)
 {
@@ -183,7 +184,9 @@ static void is_back(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *
     if (j->stopping && j->stop.cause == STK_CAUSE_CANCELLED)
         return; /* that is under way */
     if (j->stopping) {
-        stk_slurm_exited(m, j, STK_CAUSE_EVICTED, 0, "");
+        stk_slurm_exited(m, j, STK_CAUSE_EVICTED, 0, j->odd ? j->back : "");
+        if (j->odd)
+            m->cfg.hold(m->cfg.ctx, &j->number, 1, j->back);
         return;
     }
     if (!j->back[0] && j->told_started)
@@ -204,18 +207,42 @@ static void note_id(struct stk_slurm_job *j, const json_t *job)
     json_decref(id);
 }
 
-/* It runs, and not where it was to: it goes back, and is decided anew. */
-static void misplaced(struct stk_slurm *m, struct stk_slurm_job *j)
+bool stk_slurm_is_odd(struct stk_slurm *m, const struct stk_slurm_job *j)
 {
-    static const char sentence[] = "Slurm started it elsewhere, or with other GPUs, than was "
-                                   "decided: it is stopped and goes back to the queue";
+    uint32_t n = stk_map_get(&m->odd, j->number);
 
+    if (!j->imported || stk_map_reserve(&m->odd, &m->mem, m->odd.n + 1) < 0)
+        return false;
+    n = n == UINT32_MAX ? 1 : n + 1;
+    stk_map_put(&m->odd, j->number, n);
+    return n >= MOST_ODD;
+}
+
+/* It runs, and not where it was to: it goes back, and is decided anew. What Slurm cannot put back
+ * (srun, salloc, --no-requeue) is ended. */
+static void misplaced(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
+{
+    bool stays = j->imported && (json_is_false(json_object_get(job, "requeue")) ||
+                                 json_is_false(json_object_get(job, "batch")));
+    char sentence[260];
+
+    j->odd = stk_slurm_is_odd(m, j);
+    (void)snprintf(sentence, sizeof(sentence),
+                   "Slurm started it elsewhere, or with other GPUs, than was decided: it is %s",
+                   stays    ? "ended, as Slurm cannot put it back"
+                   : j->odd ? "stopped and held; mend what it asks for with scontrol update, then "
+                              "let it go on with stoker release"
+                            : "stopped and goes back to the queue");
     stk_slurm_log(m, true, "job %u: %s", j->number, sentence);
     if (m->cfg.note)
         m->cfg.note(m->cfg.ctx, j->number, sentence);
-    stk_slurm_stopping(
-        j, &(struct stk_stop){
-               .job = j->id, .lease = j->lease, .cause = STK_CAUSE_EVICTED, .kill = true});
+    if (j->odd)
+        (void)snprintf(j->back, sizeof(j->back), "%s", sentence);
+    stk_slurm_stopping(j,
+                       &(struct stk_stop){.job = j->id,
+                                          .lease = j->lease,
+                                          .cause = stays ? STK_CAUSE_CANCELLED : STK_CAUSE_EVICTED,
+                                          .kill = true});
     stk_slurm_do_stop(m, j);
 }
 
@@ -225,8 +252,10 @@ static void judge(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *jo
     if (j->judged || j->stopping || !stk_slurm_nodes_known(m, j))
         return;
     stk_slurm_judged(j, true);
-    if (!stk_slurm_take_over(m, j, job))
-        misplaced(m, j);
+    if (stk_slurm_take_over(m, j, job))
+        stk_map_remove(&m->odd, j->number);
+    else
+        misplaced(m, j, job);
 }
 
 static void runs(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)

@@ -338,6 +338,17 @@ static void swap_all(struct stk_slurm *m, struct stk_slurm_job *j, const struct 
              (r->mask & ~p->mask) & -(r->mask & ~p->mask));
 }
 
+/* A user's own job has what its user asked Slurm for: as much as was decided, or less. One that has
+ * its nodes for itself has all there is on them. */
+static bool is_within(const struct stk_slurm_job *j, const struct stk_slurm_real *r)
+{
+    bool less = true;
+
+    for (uint32_t i = 0; i < j->n_pieces; i++)
+        less = less && r[i].gpus <= r[i].piece->gpus;
+    return j->exclusive || (j->imported && less);
+}
+
 bool stk_slurm_take_over(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
 {
     struct stk_slurm_real *r = calloc(j->n_pieces + 1, sizeof(*r));
@@ -351,7 +362,7 @@ bool stk_slurm_take_over(struct stk_slurm *m, struct stk_slurm_job *j, const jso
     if (same && has == had)
         same = lay_out(m, j, r, j->n_pieces);
     else
-        same = same && (j->imported || j->exclusive); /* it has what its user asked Slurm for */
+        same = same && is_within(j, r);
     for (uint32_t i = 0; same && i < j->n_pieces; i++)
         swap_all(m, j, &r[i]);
     free(r);

@@ -49,6 +49,10 @@ static int read_gpus(const json_t *job, const char *key, struct gpus *g, struct 
     const json_t *list = json_object_get(job, key);
 
     *g = (struct gpus){.type = ""};
+    if (list && !json_is_array(list))
+        return stk_err_set(err, -EOPNOTSUPP,
+                           "how many GPUs it asks for is not understood; write the number with "
+                           "digits alone: --gres=gpu:2");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *o = json_array_get(list, i);
 
@@ -112,7 +116,7 @@ static int find_units(const json_t *job, const struct stk_slurm_room *room, stru
                       struct stk_err *err)
 {
     struct gpus per_node, per_task, in_all;
-    int64_t nodes, tasks = whole(job, "tasks");
+    int64_t nodes, tasks = whole(job, "tasks"), per_gpu = whole(job, "tasks_per_gpu");
     int rc = read_gpus(job, "gpus_per_node", &per_node, err);
 
     rc = rc < 0 ? rc : read_gpus(job, "gpus_per_task", &per_task, err);
@@ -120,6 +124,8 @@ static int find_units(const json_t *job, const struct stk_slurm_room *room, stru
     if (rc < 0)
         return rc;
     tasks = tasks > 0 ? tasks : 1;
+    if (!per_node.n && !per_task.n && !in_all.n && per_gpu > 0)
+        in_all.n = tasks / per_gpu; /* so Slurm counts */
     nodes = nodes_of(job, tasks);
     *u = (struct units){.n = nodes, .gpus = per_node.n, .one_per_node = nodes > 1};
     u->type = per_node.n ? per_node.type : per_task.n ? per_task.type : in_all.type;
@@ -279,12 +285,30 @@ static void set_requeue(const json_t *job, json_t *o)
     set(o, "keep_up", json_pack("{s:s,s:I}", "group", group, "min", n > 0 ? n : 1));
 }
 
+/* Parts of GPUs, as Slurm has them. */
+static bool wants_parts(const json_t *job)
+{
+    static const char *const keys[] = {"tres_per_job", "tres_per_node", "tres_per_task"};
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+        for (const char *s = strstr(text(job, keys[i]), "gres"); s; s = strstr(s + 4, "gres"))
+            found = found ||
+                    (s[4] && (strncmp(s + 5, "mps", 3) == 0 || strncmp(s + 5, "shard", 5) == 0));
+    return found;
+}
+
 static int refuse(const json_t *job, struct stk_err *err)
 {
+    if (wants_parts(job))
+        return stk_err_set(err, -EOPNOTSUPP,
+                           "it asks for parts of GPUs (mps, shard); stoker gives a job whole ones "
+                           "of Slurm's: --gres=gpu:1");
     if (json_is_true(json_object_get(job, "het")))
         return stk_err_set(err, -EOPNOTSUPP,
                            "it is part of a heterogeneous job, which stoker cannot place");
-    if (json_array_size(json_object_get(job, "gpus_per_socket")) > 0)
+    if (json_array_size(json_object_get(job, "gpus_per_socket")) > 0 ||
+        json_is_null(json_object_get(job, "gpus_per_socket")))
         return stk_err_set(err, -EOPNOTSUPP,
                            "it asks for GPUs per socket; say --gpus-per-node, or --gpus");
     return 0;
@@ -300,6 +324,22 @@ void stk_slurm_wish_later(const json_t *job, bool begins, json_t *o)
     if (begins && begin > json_integer_value(json_object_get(job, "submitted")) &&
         begin < STK_SLURM_HELD_UNTIL)
         set(o, "begin", json_integer(begin));
+}
+
+int stk_slurm_wish_shape(const json_t *job, const struct stk_slurm_room *room, json_t *o,
+                         struct stk_err *err)
+{
+    struct units u = {.n = 1, .type = ""};
+    json_t *shape;
+    int rc = refuse(job, err);
+
+    rc = rc < 0 ? rc : find_units(job, room, &u, err);
+    if (rc < 0)
+        return rc;
+    shape = json_object();
+    set_units(job, &u, shape);
+    set(o, "shape", shape);
+    return 0;
 }
 
 json_t *stk_slurm_wish(const json_t *job, const struct stk_slurm_room *room,

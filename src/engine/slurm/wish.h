@@ -21,5 +21,9 @@ json_t *stk_slurm_wish(const json_t *job, const struct stk_slurm_room *room,
 /* What its user may still change once we have said where it runs: not when it may begin, which is
  * Slurm's own affair then. */
 void stk_slurm_wish_later(const json_t *job, bool begins, json_t *o);
+/* ... and what it asks for then, as "shape": units and what each has, on as many nodes as we said.
+ * < 0: as stk_slurm_wish(). */
+int stk_slurm_wish_shape(const json_t *job, const struct stk_slurm_room *room, json_t *o,
+                         struct stk_err *err);
 
 #endif

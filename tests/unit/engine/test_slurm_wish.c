@@ -61,6 +61,8 @@ static void gpus_are_counted_per_node_per_task_and_in_all(void **state)
     is("{" GPUS("job", "6") ",\"tasks\":1" MORE, 1, 6, 0);
     is("{" GPUS("job", "12") ",\"tasks\":1" MORE, 2, 6, 0);
     is("{" GPUS("job", "16") ",\"nodes_wanted\":4,\"max_nodes\":4,\"tasks\":4" MORE, 4, 4, 1);
+    is("{\"tasks\":8,\"tasks_per_gpu\":2" MORE, 1, 4, 0);
+    is("{" GPUS("job", "2") ",\"tasks\":4,\"tasks_per_gpu\":2" MORE, 1, 2, 0);
     is("{\"tasks\":2,\"cpus\":6" MORE, 1, 0, 0);
     is("{\"tasks\":200,\"cpus\":200" MORE, 200, 0, 0);
 }
@@ -72,6 +74,10 @@ static void what_cannot_be_has_a_sentence(void **state)
     refuses("{\"gpus_per_node\":[{\"type\":\"a\",\"count\":1},{\"type\":\"b\",\"count\":1}]" MORE,
             "several types");
     refuses("{\"het\":true" MORE, "heterogeneous");
+    refuses("{\"gpus_per_node\":null" MORE, "digits alone");
+    refuses("{\"gpus_per_socket\":null" MORE, "socket");
+    refuses("{\"tres_per_node\":\"gres:mps:50\"" MORE, "parts of GPUs");
+    refuses("{" GPUS("node", "1") ",\"tres_per_job\":\"gres:gpu:1,gres/shard:2\"" MORE, "parts");
     refuses("{" GPUS("socket", "1") MORE, "socket");
     refuses("{\"array_tasks\":\"1-\"" MORE, "not understood");
     refuses("{\"array_tasks\":\"0-999999\"" MORE, "too many");

@@ -71,6 +71,32 @@ static void what_is_no_list_is_refused(void **state)
     assert_int_equal(error_of("n[1-1000]m[1-1000]"), -E2BIG);
 }
 
+/* Slurm finds a number of GPUs in each of these. */
+static void gpus_in_odd_words_are_read_or_refused(void **state)
+{
+    static const char *const odd[] = {"gres:gpu:8k",
+                                      "gres:gpu:+8",
+                                      "gres:gpu: 8",
+                                      "gres:gpu:h100:1kb",
+                                      "gres:gpu:",
+                                      "gres:gpu::8",
+                                      "gres:gpu:a:b:8",
+                                      "gres:gpu:-18446744073709551608",
+                                      "gres:gpu:10000000000",
+                                      "gres:cpu:1,gres:gpu:2G"};
+    struct stk_slurm_gres g[4];
+
+    (void)state;
+    assert_int_equal(stk_slurm_gpus("gres:gpu:0000000000008", g, 4), 1);
+    assert_int_equal(g[0].count, 8);
+    assert_int_equal(stk_slurm_gpus("gres:gpu:h100:0000000000", g, 4), 1);
+    assert_int_equal(g[0].count, 0);
+    assert_int_equal(stk_slurm_gpus("xgres:gpu:8,license:a gres:gpu:3", g, 4), 2);
+    assert_true(g[0].count == 8 && g[1].count == 3);
+    for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++)
+        assert_int_equal(stk_slurm_gpus(odd[i], g, 4), -EINVAL);
+}
+
 static void gpus_are_read(void **state)
 {
     struct stk_slurm_gres g[4];
@@ -102,6 +128,9 @@ static void gpus_are_read(void **state)
     assert_int_equal(stk_slurm_gpus("gpu:g0:1,gpu:g1:1", g, 1), 2);
     assert_string_equal(g[0].type, "g0");
     assert_int_equal(stk_slurm_gpus("gpumem:5", g, 4), 0);
+    assert_int_equal(stk_slurm_gpus("gpu(CNT:3),gpu:(null):2(IDX:0-1),gpu:1g.5gb", g, 4), 3);
+    assert_true(g[0].count == 3 && g[1].count == 2 && g[1].indices == 3 && !g[1].type[0]);
+    assert_true(g[2].count == 1 && strcmp(g[2].type, "1g.5gb") == 0);
     assert_int_equal(stk_slurm_gpus("gpu:1(IDX:64)", g, 4), -EINVAL);
     assert_int_equal(stk_slurm_gpus("gpu:1(IDX:", g, 4), -EINVAL);
     assert_int_equal(stk_slurm_gpus("gpu:99999999999", g, 4), -EINVAL);
@@ -159,6 +188,7 @@ int main(void)
         cmocka_unit_test(what_is_no_list_is_refused),
         cmocka_unit_test(gpus_are_read),
         cmocka_unit_test(what_is_asked_for_is_written_in_one_way),
+        cmocka_unit_test(gpus_in_odd_words_are_read_or_refused),
         cmocka_unit_test(a_scripts_own_signal_is_read),
     };
 
