@@ -36,7 +36,12 @@ void stk_slurm_told_free(struct stk_slurm_told *t); /* NULL is a no-op */
 /* Everything is told anew. */
 void stk_slurm_told_clear(struct stk_slurm_told *t);
 /* All jobs, or one, as of an answer that was asked for at 'asked' (ms): what is new is told. */
-void stk_slurm_told_whole(struct stk_slurm_told *t, const job_info_msg_t *m, int64_t asked);
+void stk_slurm_told_whole(struct stk_slurm_told *t, const job_info_msg_t *m, int64_t asked,
+                          json_int_t after);
+/* The request with this number was done, and all before it that change jobs: what is asked for from
+ * now on shows that. And which was last; 0: none yet. */
+void stk_slurm_told_answered(struct stk_slurm_told *t, json_int_t id);
+json_int_t stk_slurm_told_last(struct stk_slurm_told *t);
 void stk_slurm_told_one(struct stk_slurm_told *t, const job_info_msg_t *m, int64_t asked);
 /* Slurm has taken it: it is said to be gone when it is not among all. */
 void stk_slurm_told_sent(struct stk_slurm_told *t, uint32_t id, int64_t now);

@@ -89,6 +89,7 @@ static void take_line(struct helper *h, const char *line, size_t len)
         out = every(h, o);
     else
         out = stk_slurm_work(o);
+    stk_slurm_told_answered(h->told, json_integer_value(json_object_get(o, "id")));
     h->released += releases(op, o) && json_is_true(json_object_get(out, "ok"));
     id = op ? changed(h, o, out) : 0;
     if (json_is_true(json_object_get(out, "unanswered")))

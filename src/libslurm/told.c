@@ -42,6 +42,8 @@ struct stk_slurm_told {
     struct known *jobs;
     uint32_t n_jobs, cap_jobs, round, highest;
     bool all;                  /* all were told once */
+    json_int_t answered;       /* the last request that was, by its number; 0: none */
+    json_int_t after;          /* ... when the answer that is taken in was asked for */
     struct text changed, gone; /* of the answer that is taken in: members of JSON arrays */
 };
 
@@ -79,12 +81,15 @@ static void add(struct text *t, const char *s)
 static void flush(struct stk_slurm_told *t, bool all, bool last)
 {
     struct text line = {NULL, 0, 0};
+    char after[64];
 
     if (!last && t->changed.n + t->gone.n < LINE_BYTES)
         return;
     if (t->changed.n + t->gone.n > 0 || (all && last)) {
         put_word(&line, all ? "{\"op\":\"jobs\",\"all\":true" : "{\"op\":\"jobs\",\"all\":false");
-        put_word(&line, last ? ",\"last\":true,\"jobs\":[" : ",\"last\":false,\"jobs\":[");
+        put_word(&line, last ? ",\"last\":true" : ",\"last\":false");
+        (void)snprintf(after, sizeof(after), ",\"after\":%lld,\"jobs\":[", (long long)t->after);
+        put_word(&line, after);
         put(&line, t->changed.s, t->changed.n);
         put_word(&line, "],\"gone\":[");
         put(&line, t->gone.s, t->gone.n);
@@ -274,11 +279,30 @@ static void forget(struct stk_slurm_told *t, int64_t asked)
     }
 }
 
-void stk_slurm_told_whole(struct stk_slurm_told *t, const job_info_msg_t *m, int64_t asked)
+void stk_slurm_told_answered(struct stk_slurm_told *t, json_int_t id)
+{
+    (void)pthread_mutex_lock(&t->lock);
+    t->answered = id > t->answered ? id : t->answered;
+    (void)pthread_mutex_unlock(&t->lock);
+}
+
+json_int_t stk_slurm_told_last(struct stk_slurm_told *t)
+{
+    json_int_t id;
+
+    (void)pthread_mutex_lock(&t->lock);
+    id = t->answered;
+    (void)pthread_mutex_unlock(&t->lock);
+    return id;
+}
+
+void stk_slurm_told_whole(struct stk_slurm_told *t, const job_info_msg_t *m, int64_t asked,
+                          json_int_t after)
 {
     bool all;
 
     (void)pthread_mutex_lock(&t->lock);
+    t->after = after;
     all = !t->all;
     t->round++;
     for (uint32_t i = 0; i < m->record_count; i++) {

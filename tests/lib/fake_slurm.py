@@ -37,7 +37,8 @@ def gpus(count, indices=()):
 
 
 class FakeSlurm:
-    def __init__(self, folder, nodes=2, gpus=8, config=""):
+    def __init__(self, folder, nodes=2, gpus=8, config="", remembers_s=300):
+        self.remembers_s = remembers_s
         self.n_gpus, self.names = gpus, [f"n{k + 1}" for k in range(nodes)]
         self.short = pathlib.Path(tempfile.mkdtemp(prefix="stk-fake-"))
         programs = self.short / "bin"
@@ -73,7 +74,7 @@ class FakeSlurm:
                 return
             self.pipe = pipe
             threading.Thread(target=self._read, args=(pipe,), daemon=True).start()
-            self.say(op="hello", major=22, minor=5, micro=8, remembers_s=300, accounts=False)
+            self.say(op="hello", major=22, minor=5, micro=8, remembers_s=self.remembers_s, accounts=False)
             self.say(op="partitions", partitions=[{"name": "main", "up": True, "default": True, "nodes": self.names, "max_time_s": None, "default_time_s": None}])
             self.nodes(all_of_them=True)
             self.say(op="jobs", all=True, last=True, jobs=self.there, gone=[])

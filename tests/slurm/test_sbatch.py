@@ -187,6 +187,18 @@ def test_other_partitions_are_left_alone(daemon, cluster, folder):
     assert not daemon.jobs() and "AdminComment" not in show(cluster, job)
 
 
+def test_others_that_are_suspended_keep_their_gpus(daemon, cluster, folder):
+    if not cluster.plugin:
+        pytest.skip("once is enough")
+    job = sbatch(cluster, folder, "sleep 1000", "-p", "other", "-w", "n1", "--gres=gpu:6")
+    wait_for(lambda: show(cluster, job)["JobState"] == "RUNNING")
+    cluster.run("scontrol", "suspend", str(job))
+    assert daemon.wait(ours(cluster, sbatch(cluster, folder, "true")))["cause"] == "completed"  # it is known by now
+    assert [n["gpus_free"] for n in daemon.get("/v1/nodes")["nodes"]] == [2, 8, 8, 8]
+    assert "gpu:h100:6" in cluster.run("scontrol", "show", "node", "n1", "-d").stdout
+    cluster.run("scontrol", "resume", str(job))
+
+
 def test_what_cannot_be_is_said_and_mended(daemon, cluster, folder):
     job = sbatch(cluster, folder, "true", "-N2", "--gpus=3")
     wait_for(lambda: "cannot take it" in show(cluster, job).get("AdminComment", ""))

@@ -42,6 +42,7 @@ struct stk_slurm_job { /* that has a lease */
     struct stk_stop stop;
     enum stk_slurm_revive revive;
     int64_t sent_at;              /* ms: when Slurm was told to start it */
+    json_int_t sent_by;           /* the request that did, by its number; 0: it was not answered */
     int64_t not_before;           /* ms: when it may be */
     int64_t began_at;             /* ms: when it was first seen running */
     int64_t harder_at;            /* ms: it was warned, and is stopped then; 0: not */
@@ -185,7 +186,7 @@ struct stk_slurm {
     bool heard;                          /* stoker-libslurm has found its slurm.conf */
     int64_t again_at, clean_at, back_at; /* ms */
     int64_t contact_s;                   /* Unix: when Slurm was last heard of; 0: never */
-    int64_t remembers_s;                 /* Slurm knows ended jobs at least so long */
+    int64_t remembers_s;                 /* Slurm knows ended jobs at least so long; 0: for ever */
     bool accounts, adopted;
     json_t *booked;         /* reservations as told last */
     bool booked_news;       /* they are to be told on */

@@ -278,12 +278,37 @@ static bool is_about(const struct stk_slurm *m, const struct stk_slurm_job *j, c
            j->where != STK_S_UNSENT && j->where != STK_S_ASKED && j->where != STK_S_LOST;
 }
 
+/* Slurm has it after all, and says what has become of it. One that it put back into its queue stays
+ * lost until nothing of it is left. */
+static void find_again(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
+{
+    uint32_t slurm = (uint32_t)json_integer_value(json_object_get(job, "job"));
+    bool starts = is(job, "pending") && !json_is_true(json_object_get(job, "held"));
+
+    if (j->where != STK_S_LOST || j->back[0] || stk_slurm_lease_of(m, job) != j->lease ||
+        (j->slurm && j->slurm != slurm))
+        return;
+    if (!is(job, "running") && cause_of(job) == STK_CAUSE_NONE && (j->told_started || !starts))
+        return;
+    if (j->told_left && m->cfg.warn)
+        m->cfg.warn(m->cfg.ctx, j->number, NULL);
+    j->told_left = false;
+    j->again_at = 0;
+    j->sent_at = j->kicked_at = stk_slurm_ms();
+    note_id(j, job);
+    stk_slurm_move(j, j->told_started ? STK_S_RUNNING : STK_S_SENT);
+    if (j->stopping && cause_of(job) == STK_CAUSE_NONE)
+        stk_slurm_do_stop(m, j);
+}
+
 /* 'fresh': Slurm has said so since it was told to start the job. */
 static void look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job, bool fresh)
 {
     enum stk_cause cause = cause_of(job);
     uint32_t slurm = (uint32_t)json_integer_value(json_object_get(job, "job"));
 
+    if (fresh)
+        find_again(m, j, job);
     if (!is_about(m, j, job))
         return;
     if (j->slurm && j->slurm != slurm)
@@ -337,12 +362,13 @@ void stk_slurm_drop(struct stk_slurm *m, const json_t *job)
         stk_slurm_ask_cancel(m, job);
 }
 
-/* Others' jobs matter while they have GPUs. */
+/* Others' jobs matter while they have GPUs: also while they are suspended. */
 static void theirs_news(struct stk_slurm *m, json_t *job, uint32_t slurm)
 {
     struct stk_slurm_seen *s = stk_slurm_seen(m, slurm);
 
-    if (is(job, "running") || json_is_true(json_object_get(job, "completing")))
+    if (is(job, "running") || is(job, "suspended") ||
+        json_is_true(json_object_get(job, "completing")))
         (void)stk_slurm_see(m, job, 0);
     else if (s)
         stk_slurm_unsee(m, s);
@@ -477,25 +503,26 @@ static void forget(struct stk_slurm *m, struct stk_slurm_seen *s)
         stk_slurm_lost(m, j);
 }
 
-/* Sent so lately that an answer may be older; that it is gone would be told by itself. */
-static bool is_new(const struct stk_slurm *m, stk_job_number number)
+/* It was started after the answer was asked for (a request later than 'after'), which does not know
+ * of that yet; that it is gone would be told by itself. */
+static bool is_new(const struct stk_slurm_job *j, json_int_t after)
 {
-    const struct stk_slurm_job *j = number ? stk_slurm_find(m, number) : NULL;
-
-    return j && j->where == STK_S_SENT && j->slurm && stk_slurm_ms() - j->sent_at < NEW_MS;
+    return j && after > 0 && j->sent_by > after;
 }
 
 /* All was told anew: what was not is gone. */
-static void told_all(struct stk_slurm *m)
+static void told_all(struct stk_slurm *m, json_int_t after)
 {
     for (uint32_t i = m->n_seen; i-- > 0;)
-        if (m->seen[i].round != m->round && !is_new(m, m->seen[i].number))
+        if (m->seen[i].round != m->round && !is_new(stk_slurm_find(m, m->seen[i].number), after))
             stk_slurm_unsee(m, &m->seen[i]);
     for (uint32_t i = 0; i < m->n_jobs; i++) {
         struct stk_slurm_job *j = m->jobs[i];
         const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
 
         stk_slurm_verify(j);
+        if (is_new(j, after))
+            continue;
         if (!s || stk_slurm_lease_of(m, s->job) != j->lease) {
             stk_slurm_lost(m, j);
         } else if (j->stopping && !j->harder_at) { /* a killed slurmctld may have forgotten */
@@ -535,7 +562,7 @@ void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message)
         m->away = false;
         m->why[0] = '\0';
         m->back_at = stk_slurm_ms();
-        told_all(m);
+        told_all(m, json_integer_value(json_object_get(message, "after")));
         m->ready = true;
     }
     stk_slurm_use_tell(m);

@@ -21,12 +21,12 @@
 #define DOUBT_MS 60000 /* so long after slurmctld was back what it says is checked */
 #define SETTLE_MS 3000 /* of one whose number is not known: nodes have reported by then */
 
-/* An end would still be remembered: there was none. */
+/* An end would still be remembered: there was none. 0 seconds: Slurm forgets none. */
 static bool surely_lost(const struct stk_slurm *m, const struct stk_slurm_job *j)
 {
     int64_t now = m->cfg.now(m->cfg.ctx) / STK_SECOND;
 
-    return j->seen_at > 0 && now - j->seen_at < m->remembers_s;
+    return j->seen_at > 0 && (m->remembers_s == 0 || now - j->seen_at < m->remembers_s);
 }
 
 static void settle(struct stk_slurm *m, struct stk_slurm_job *j)

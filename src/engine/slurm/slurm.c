@@ -201,6 +201,8 @@ static int adopt(struct stk_engine *e, stk_time now, const struct stk_adopt *lis
     }
     stk_slurm_asked_again(m);
     m->adopted = true;
+    if (!m->away)
+        m->contact_s = m->cfg.now(m->cfg.ctx) / STK_SECOND; /* what is lost from now on */
     return 0;
 }
 

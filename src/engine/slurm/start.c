@@ -143,6 +143,7 @@ static void on_sent(struct stk_slurm_job *j, const json_t *answer)
         s->before = j->before;
     }
     j->sent_at = j->kicked_at = stk_slurm_ms(); /* it has waited for other requests */
+    j->sent_by = json_integer_value(json_object_get(answer, "id"));
     stk_slurm_move(j, STK_S_SENT);
     stk_slurm_job_look(m, j);
     if (j->stopping && j->where == STK_S_SENT)
