@@ -226,9 +226,12 @@ static void book_all(const struct stk_sampler *w, const struct stk_state *s)
 {
     for (uint32_t i = 0; i < s->n_jobs; i++) {
         const struct stk_job *j = &s->jobs[i];
-        uint32_t milli = s->shapes[j->shape].demand.gpu_milli;
+        uint32_t milli;
 
-        for (uint32_t k = 0; j->lease && k < j->n_pieces; k++) {
+        if (!j->lease) /* nor need it have a shape: its place may be free */
+            continue;
+        milli = s->shapes[j->shape].demand.gpu_milli;
+        for (uint32_t k = 0; k < j->n_pieces; k++) {
             const struct stk_piece *p = &s->pieces[j->first_piece + k];
 
             for (uint64_t m = p->mask; m; m &= m - 1)

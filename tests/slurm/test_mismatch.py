@@ -235,3 +235,21 @@ def test_one_that_ran_meanwhile_is_not_run_again(slurm):
     slurm.nodes()
     assert slurm.daemon.wait(n)["cause"] == "completed"
     assert not any(a["op"] in ("submit", "start") for a in list(slurm.asked.queue))
+
+
+def test_measuring_goes_on_when_nodes_come_and_no_job_is_there(tmp_path):
+    with FakeSlurm(tmp_path, nodes=2, gpus=8, config="series: {step: 1s}\n") as slurm:
+        n = slurm.daemon.submit(gpus=1, **JOB)
+        ask = slurm.expect("submit")
+        runs(slurm, ask, 7, {ask["nodes"]: [0]})
+        slurm.daemon.until(n, "running")
+        ends(slurm, n, ask, 7)
+        slurm.names.append("n3")
+        slurm.say(op="partitions", partitions=[{"name": "main", "up": True, "default": True, "nodes": slurm.names, "max_time_s": None, "default_time_s": None}])
+        slurm.nodes(all_of_them=True)
+        wait_for(lambda: len(slurm.daemon.get("/v1/nodes")["nodes"]) == 3)
+
+        def points():
+            return sum(x is not None for s in slurm.daemon.get("/v1/series?of=cluster")["series"] for x in s["allocated"])
+        before = points()
+        wait_for(lambda: points() > before + 2)
