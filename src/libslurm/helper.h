@@ -13,6 +13,13 @@
 #include "base/err.h"
 #include "slurmctld/where.h"
 
+/* The number of a job in a request or an answer of Slurm's, by the headers that there are. */
+#ifdef STK_SLURM_STEP_ID
+#define STK_SLURM_NUMBER(p) ((p)->step_id.job_id)
+#else
+#define STK_SLURM_NUMBER(p) ((p)->job_id)
+#endif
+
 /* ---- say.c: lines to the daemon ---- */
 
 void stk_slurm_say(json_t *take_line); /* ends the program when nobody listens any more */

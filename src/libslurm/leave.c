@@ -8,6 +8,7 @@
  * First a job is made to wait as Slurm has it, then the words go: one that could not be changed
  * still has them, and is found the next time.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,7 @@ static bool give_back(const slurm_job_info_t *j, bool users)
     job_desc_msg_t d;
 
     slurm_init_job_desc_msg(&d);
-    d.job_id = j->job_id;
+    STK_SLURM_NUMBER(&d) = j->job_id;
     if (is_pinned(j->admin_comment) && *text(j->req_nodes))
         d.req_nodes = none;
     if (users)
@@ -72,7 +73,7 @@ static bool give_back(const slurm_job_info_t *j, bool users)
     if (slurm_update_job(&d) != SLURM_SUCCESS)
         return false;
     slurm_init_job_desc_msg(&d);
-    d.job_id = j->job_id;
+    STK_SLURM_NUMBER(&d) = j->job_id;
     d.admin_comment = none;
     if (has_words(j->comment))
         d.comment = none;
@@ -90,7 +91,7 @@ static void take(struct leaving *l, const slurm_job_info_t *j)
     if (!l->dry && !give_back(j, users)) {
         l->failed++;
         (void)fprintf(stderr, "Slurm job %s: %s\n", name_of(j, name, sizeof(name)),
-                      stk_slurm_trouble(slurm_get_errno()));
+                      stk_slurm_trouble(errno));
         return;
     }
     l->held += users;
@@ -105,7 +106,7 @@ static int leave(struct leaving *l)
     job_info_msg_t *all = NULL;
 
     if (slurm_load_jobs(0, &all, SHOW_ALL) != SLURM_SUCCESS) {
-        (void)fprintf(stderr, "stoker slurm-leave: %s\n", stk_slurm_trouble(slurm_get_errno()));
+        (void)fprintf(stderr, "stoker slurm-leave: %s\n", stk_slurm_trouble(errno));
         return 1;
     }
     for (uint32_t i = 0; i < all->record_count; i++)

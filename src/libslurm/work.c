@@ -204,7 +204,7 @@ static json_t *submit(json_t *o)
     rc = slurm_submit_batch_job(&d, &reply);
     out = answer(rc);
     if (rc == SLURM_SUCCESS && reply)
-        (void)json_object_set_new(out, "job", json_integer(reply->job_id));
+        (void)json_object_set_new(out, "job", json_integer(STK_SLURM_NUMBER(reply)));
     if (reply)
         slurm_free_submit_response_response_msg(reply);
     free_environment(env, n_env);
@@ -220,7 +220,7 @@ static bool job_of(json_t *o, job_desc_msg_t *d)
     slurm_init_job_desc_msg(d);
     d->job_id_str = text(o, "job");
     if (number(o, "job") >= 0)
-        d->job_id = (uint32_t)number(o, "job");
+        STK_SLURM_NUMBER(d) = (uint32_t)number(o, "job");
     return d->job_id_str || number(o, "job") >= 0;
 }
 
