@@ -249,6 +249,6 @@ function One(p: { id: string }) {
 
 export function JobPage(p: { arg: string }) {
     if (!you()) return <Empty whole title="Log in to see a job"><button type="button" class="primary" onClick={() => askLogin(true)}>Log in</button></Empty>;
-    if (!/^\d+(_\d+)?$/.test(p.arg)) return <Empty whole title={`“${p.arg}” is not the number of a job`}>A job has a number, such as 12, or 12_4: element 4 of array 12.</Empty>;
+    if (!/^(slurm:)?\d+(_\d+)?$/.test(p.arg)) return <Empty whole title={`“${p.arg}” is not the number of a job`}>A job has a number, such as 12, or 12_4: element 4 of array 12.</Empty>;
     return <One key={p.arg} id={p.arg} />;
 }
