@@ -256,7 +256,21 @@ static int ask_anew(json_t *o)
     return slurm_update_job(&d);
 }
 
-/* One that is held: where it runs, and that it may, in one call; "anew": in two. */
+/* Before whatever waits in Slurm for other partitions: while one of these that ranks before it
+ * waits for the same nodes, Slurm's main scheduler passes them over. One that is held cannot be
+ * given a rank, so it has been released; one that has started meanwhile needs none. */
+static json_t *rank_first(json_t *o, json_t *released)
+{
+    job_desc_msg_t d;
+
+    if (json_is_true(json_object_get(released, "ok")) && job_of(o, &d)) {
+        d.priority = FIRST;
+        json_decref(change(&d));
+    }
+    return released;
+}
+
+/* One that is held: where it runs, and that it may, in one call; "anew": in two. Then its rank. */
 static json_t *start(json_t *o)
 {
     job_desc_msg_t d;
@@ -272,7 +286,7 @@ static json_t *start(json_t *o)
     d.admin_comment = text(o, "admin_comment");
     d.begin_time = time(NULL); /* one that was requeued would wait two minutes */
     d.priority = INFINITE;
-    return change(&d);
+    return rank_first(o, change(&d));
 }
 
 /* It may run anywhere. */
@@ -296,7 +310,7 @@ static json_t *release(json_t *o)
     if (!json_is_false(json_object_get(o, "begin")))
         d.begin_time = time(NULL);
     d.priority = INFINITE;
-    return change(&d);
+    return rank_first(o, change(&d));
 }
 
 static json_t *update(json_t *o)
