@@ -17,7 +17,6 @@
 #define MANY 64u /* released at once: Slurm would not look at all of them in a short pass */
 #define MIN_MS 10
 #define MAX_MS 60000
-#define PATIENCE_S 10 /* with a slurmctld that does not answer: Slurm's own default */
 
 extern slurm_conf_t slurm_conf; /* exported by libslurm, declared nowhere */
 
@@ -203,8 +202,6 @@ int main(int argc, char **argv)
         (void)setenv("SLURM_CONF", conf, 1);
     (void)signal(SIGPIPE, SIG_IGN);
     slurm_init(conf);
-    if (slurm_conf.msg_timeout > PATIENCE_S)
-        slurm_conf.msg_timeout = PATIENCE_S;
     stk_slurm_say(json_pack("{s:s,s:i,s:i,s:i,s:I,s:b}", "op", "hello", "major",
                             (int)SLURM_VERSION_MAJOR(slurm_api_version()), "minor",
                             (int)SLURM_VERSION_MINOR(slurm_api_version()), "micro",

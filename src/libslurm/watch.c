@@ -172,7 +172,8 @@ static uint64_t node_digest(const node_info_t *n)
     return stk_slurm_mix_text(h, n->reason);
 }
 
-static int look_nodes(struct stk_slurm_watch *w)
+/* 'near': which jobs are there matters. */
+static int look_nodes(struct stk_slurm_watch *w, bool near)
 {
     node_info_msg_t *m = NULL;
     int rc = outcome(slurm_load_node(w->nodes_at, &m, SHOW_ALL | SHOW_DETAIL));
@@ -199,8 +200,9 @@ static int look_nodes(struct stk_slurm_watch *w)
 
         if (h != w->nodes[i] && m->node_array[i].name) {
             (void)json_array_append_new(list, show_node(&m->node_array[i]));
-            w->n_near += stk_slurm_told_on(w->told, m->node_array[i].name, w->near + w->n_near,
-                                           MAX_NEAR - w->n_near);
+            if (near)
+                w->n_near += stk_slurm_told_on(w->told, m->node_array[i].name, w->near + w->n_near,
+                                               MAX_NEAR - w->n_near);
         }
         w->nodes[i] = h;
     }
@@ -293,7 +295,7 @@ static int look_when_due(struct stk_slurm_watch *w, const struct wish *wish)
     return rc;
 }
 
-static int look_around(struct stk_slurm_watch *w)
+static int look_around(struct stk_slurm_watch *w, const struct wish *wish)
 {
     int64_t now = stk_slurm_now_ms();
     int rc = 0, books = 0;
@@ -310,7 +312,7 @@ static int look_around(struct stk_slurm_watch *w)
         stk_slurm_told_clear(w->told);
     }
     rc = books < 0 ? books : rc;
-    return rc < 0 ? rc : look_nodes(w);
+    return rc < 0 ? rc : look_nodes(w, !wish->pushed);
 }
 
 /* Asks for what is new and tells it. How long to wait before the next time, in ms. */
@@ -321,7 +323,7 @@ static int64_t look(struct stk_slurm_watch *w, const struct wish *wish)
 
     if (wish->doubt)
         forget(w);
-    rc = look_around(w);
+    rc = look_around(w, wish);
     wait = (stk_slurm_now_ms() - from) * AROUND;
     rc = rc < 0 ? rc : look_when_due(w, wish);
     if (rc < 0)

@@ -11,6 +11,7 @@ import pytest
 import slurm
 from daemon import STOKERD, Daemon
 from libslurm import PROGRAM, Helper
+from patience import PATIENCE_S
 
 pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
               pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
@@ -124,7 +125,7 @@ def test_others_on_the_machine_cannot_fill_its_socket(plugins):
     with Helper(plugins.conf) as h:
         h.until(lambda: h.all == 1 and h.plugin)
         to = address(h.process.pid)
-        who = subprocess.run([sys.executable, "-c", FLOOD, to], user=65534, group=65534, capture_output=True, text=True, check=False)
+        who = subprocess.run([sys.executable, "-c", FLOOD, to], user=65534, group=65534, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         assert "PermissionError" in who.stderr or "ConnectionRefusedError" in who.stderr
 
 

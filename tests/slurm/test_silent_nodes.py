@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 
 import pytest
 import slurm
@@ -70,6 +71,21 @@ def test_nobody_waits_for_a_node_that_hangs(helper, cluster, job):
     finally:
         os.kill(pid, signal.SIGCONT)
     helper.until(lambda: 1000000 in helper.answers)
+
+
+@built
+def test_a_slurmctld_that_is_late_is_waited_for_as_long_as_its_site_says(helper, cluster):
+    """MessageTimeout is a minute here. What was not answered is sent again, and would run twice."""
+    with open(f"{cluster.folder}/pid/ctld", encoding="ascii") as f:
+        pid = int(f.read())
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        helper.process.stdin.write(json.dumps({**SUBMIT, "id": 2000000, "script": "#!/bin/sh\n"}) + "\n")
+        time.sleep(12)  # longer than Slurm's own default
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    helper.until(lambda: 2000000 in helper.answers)
+    assert helper.answers[2000000]["ok"], helper.answers[2000000]
 
 
 @pytest.fixture
