@@ -184,11 +184,6 @@ static struct stk_slurm_room room_of(const struct stk_slurm *m, uint32_t row)
 {
     struct stk_slurm_room room = {0, 0};
 
-    if (row == UINT32_MAX) { /* ours, and moved out */
-        (void)stk_err_set(err, -EINVAL, "its partition \"%.100s\" is not one of stoker's",
-                          text(job, "partition"));
-        return NULL;
-    }
     for (uint32_t i = 0; i < m->n_nodes; i++)
         if (m->nodes[i].partition == row) {
             room.gpus = m->nodes[i].gpus > room.gpus ? m->nodes[i].gpus : room.gpus;
@@ -216,6 +211,11 @@ static json_t *wish_of(const struct stk_slurm *m, const json_t *job, struct stk_
     const struct stk_slurm_room room = room_of(m, row);
     json_t *wish;
 
+    if (row == UINT32_MAX) { /* ours, and moved out */
+        (void)stk_err_set(err, -EINVAL, "its partition \"%.100s\" is not one of stoker's",
+                          text(job, "partition"));
+        return NULL;
+    }
     (void)stk_slurm_claim_read(text(job, "admin_comment"), &c);
     wish = stk_slurm_wish(job, &room, &c, err);
     if (wish && stk_slurm_allow(m, job, wish, err) < 0) {
