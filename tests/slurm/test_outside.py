@@ -117,6 +117,28 @@ def test_one_that_cannot_be_put_back_goes_on_as_others_do(daemon, cluster, folde
     wait_for(lambda: show(cluster, job)["JobState"] == "COMPLETED")
 
 
+def test_a_job_that_is_moved_out_is_slurms_and_may_come_back(daemon, cluster, folder):
+    for _ in range(2):
+        full(daemon)
+    job = sbatch(cluster, folder, WAITS, "-H")
+    other = sbatch(cluster, folder, "true", "--gres=gpu:1")
+    n, m = ours(cluster, job), ours(cluster, other)
+    with closed(cluster, "other"):
+        for k in (job, other):
+            cluster.run("scontrol", "update", f"jobid={k}", "partition=other")
+        wait_for(lambda: show(cluster, job)["Reason"] == "JobHeldUser")  # it was held by its user, and is
+        assert user(cluster, "scontrol", "release", str(job)).returncode == 0
+        wait_for(lambda: show(cluster, other)["Priority"] != "0")
+        assert daemon.until(m, "held")["warning"] == "is in Slurm's partition other, and left to Slurm"
+        change(cluster, other, "partition=main")
+        daemon.until(m, "waiting")
+        assert show(cluster, other)["Priority"] == "0"
+    wait_for(lambda: read(folder, "log") == "start\n")
+    assert daemon.wait(n)["note"] == "was started by Slurm, in its partition other"
+    goes_on(folder)
+    wait_for(lambda: show(cluster, job)["JobState"] == "COMPLETED")
+
+
 def test_a_job_that_is_moved_in_is_taken(daemon, cluster, folder):
     with closed(cluster, "other"):
         job = sbatch(cluster, folder, "true", "--gres=gpu:1", "-p", "other")

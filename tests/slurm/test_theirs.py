@@ -63,3 +63,15 @@ def test_a_job_that_goes_into_a_reservation_while_it_is_taken_in_is_let_go(slurm
     own(slurm, 7, words, reservation="res")
     ask = slurm.expect("release")
     assert ask["job"] == 7 and ask["begin"] is False
+
+
+def test_what_stoker_refused_it_takes_when_it_can(tmp_path):
+    with FakeSlurm(tmp_path, nodes=2, gpus=8, config="limits: {jobs_per_user: 1}\n") as slurm:
+        slurm.nodes("drain")
+        _, words = taken(slurm, 7)
+        own(slurm, 8)
+        refusal = slurm.expect("update")["admin_comment"]
+        assert refusal.startswith("stoker: cannot take it: ")
+        own(slurm, 8, refusal)
+        own(slurm, 7, words, state="cancelled")
+        assert slurm.expect("update")["admin_comment"].startswith(words[:40])

@@ -22,6 +22,8 @@
 #include "engine/slurm/allowed.h"
 #include "engine/slurm/import.h"
 
+#define REFUSED_MS 60000
+#define MAX_REFUSED_MS 3600000
 #define AGAIN_MS 2000 /* Slurm is told again what it has not done by then */
 #define LEFT_TO_SLURM "it is in a reservation of Slurm's, and left to Slurm"
 
@@ -154,14 +156,23 @@ static void refuse(struct stk_slurm *m, struct stk_slurm_import *i, const char *
 
 /* ---- what it asks for ---- */
 
+/* It is where Slurm starts jobs, and not we. */
+static bool is_away(const struct stk_slurm *m, const json_t *job)
+{
+    return *text(job, "reservation") || partition_of(m, job) == UINT32_MAX;
+}
+
 /* Why Slurm itself holds it, in words; "": it does not. */
-void stk_slurm_import_reason(const json_t *job, const struct stk_slurm_mark *mk, bool by_time,
-                             char *buf, size_t size)
+void stk_slurm_import_reason(const struct stk_slurm *m, const json_t *job,
+                             const struct stk_slurm_mark *mk, bool by_time, char *buf, size_t size)
 {
     buf[0] = '\0';
     if (*text(job, "reservation"))
         (void)snprintf(buf, size, "is in Slurm's reservation %.100s, and left to Slurm",
                        text(job, "reservation"));
+    else if (is_away(m, job))
+        (void)snprintf(buf, size, "is in Slurm's partition %.100s, and left to Slurm",
+                       text(job, "partition"));
     else if (*text(job, "dependency"))
         (void)snprintf(buf, size, "waits in Slurm for other jobs: %.200s", text(job, "dependency"));
     else if ((mk->by_user && yes(job, "held")) ||
@@ -238,7 +249,7 @@ static void ask(struct stk_slurm *m, struct stk_slurm_import *i, json_t *take_wi
     json_t *made = json_pack("{s:I,s:I,s:s}", "job", (json_int_t)i->slurm, "submitted",
                              (json_int_t)i->submitted, "tasks", i->tasks ? i->tasks : "");
 
-    stk_slurm_import_reason(i->job, &mk, true, reason, sizeof(reason));
+    stk_slurm_import_reason(m, i->job, &mk, true, reason, sizeof(reason));
     if (reason[0])
         (void)json_object_set_new(take_wish, "hold", json_true());
     (void)snprintf(key, sizeof(key), "slurm %s %u %lld", m->cfg.mark, i->slurm,
@@ -258,7 +269,8 @@ static bool keep_tasks(struct stk_slurm_import *i)
     return !stk_slurm_import_several(i->job) || i->tasks;
 }
 
-/* ---- reservations of Slurm's: a job that its user puts into one is Slurm's to start ---- */
+/* ---- a job that is put into a reservation of Slurm's, or moved to another's partition, is Slurm's
+ * to start ---- */
 
 /* Held for us: what its user holds, its user may release. */
 static json_t *letting_go(const json_t *job, const char *words, bool pinned)
@@ -285,8 +297,8 @@ static void let_go(struct stk_slurm *m, struct stk_slurm_import *i, const struct
         (void)stk_slurm_ask(m, letting_go(i->job, words, false), NULL, NULL);
 }
 
-/* One that is ours stays so, held here, until Slurm starts it: it may leave its reservation. From
- * now on a hold on it is its user's own. */
+/* One that is ours stays so, held here, until Slurm starts it: it may come back. From now on a hold
+ * on it is its user's own. */
 static void let_ours_go(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_slurm_mark *mk,
                         const char *reason)
 {
@@ -378,13 +390,23 @@ static void consider(struct stk_slurm *m, struct stk_slurm_import *i)
         return;
     }
     digest = digest_of(wish);
-    if (i->refused && i->digest == digest) {
+    if (i->refused && i->digest == digest && (!i->ask_at || stk_slurm_ms() < i->ask_at)) {
         json_decref(wish);
         return;
     }
+    i->ask_at = 0;
     i->digest = digest;
     i->refused = false;
     ask(m, i, wish, !claimed && !was_moved(m, i) && !fell_back(i->job));
+}
+
+/* What stoker refuses it may take a minute later, when a queue has room again. */
+static void not_now(struct stk_slurm *m, struct stk_slurm_import *i)
+{
+    i->pause_ms = i->pause_ms ? i->pause_ms * 2 : REFUSED_MS;
+    i->pause_ms = i->pause_ms < MAX_REFUSED_MS ? i->pause_ms : MAX_REFUSED_MS;
+    i->ask_at = stk_slurm_ms() + i->pause_ms;
+    m->again = i->again = true;
 }
 
 void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number first,
@@ -398,9 +420,10 @@ void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number 
     if (i && (i->submitted != whole(made, "submitted") || i->step != STK_I_ASKED))
         i = NULL;
     if (sentence) {
-        if (i && i->job)
+        if (i && i->job) {
             refuse(m, i, sentence);
-        else if (i)
+            not_now(m, i);
+        } else if (i)
             i->step = STK_I_NEW;
         return;
     }
@@ -416,7 +439,7 @@ void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number 
     free(i->tasks);
     i->tasks = mk.tasks[0] ? strdup(mk.tasks) : NULL;
     mk.by_user = i->by_user;
-    stk_slurm_import_reason(i->job, &mk, true, reason, sizeof(reason));
+    stk_slurm_import_reason(m, i->job, &mk, true, reason, sizeof(reason));
     mk.held = reason[0] != '\0';
     put_mark(m, i->job, &mk, false);
     i->told_at = stk_slurm_ms();
@@ -477,7 +500,7 @@ static void hold_again(struct stk_slurm *m, struct stk_slurm_import *i, struct s
     if (!may_hold(m, i))
         return;
     mk->by_user = false;
-    stk_slurm_import_reason(i->job, mk, !released, reason, sizeof(reason));
+    stk_slurm_import_reason(m, i->job, mk, !released, reason, sizeof(reason));
     mk->held = reason[0] != '\0';
     put_mark(m, i->job, mk, released);
     if (told != mk->held)
@@ -493,8 +516,8 @@ static void waits(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_sl
 
     if (!m->open)
         return;
-    stk_slurm_import_reason(i->job, &mk, true, reason, sizeof(reason));
-    if (*text(i->job, "reservation")) {
+    stk_slurm_import_reason(m, i->job, &mk, true, reason, sizeof(reason));
+    if (is_away(m, i->job)) {
         let_ours_go(m, i, &mk, reason);
         return;
     }
@@ -567,9 +590,8 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
     }
     i->again = yes(job, "held"); /* when it has been given up */
     m->again |= i->again;
-    if (*text(job, "reservation") && j->where == STK_S_SENT && !j->back[0])
-        (void)snprintf(j->back, sizeof(j->back), "its user put it into Slurm's reservation %.100s",
-                       text(job, "reservation"));
+    if (is_away(m, job) && j->where == STK_S_SENT && !j->back[0])
+        stk_slurm_import_reason(m, job, mk, true, j->back, sizeof(j->back));
 }
 
 /* Slurm started it, and not we. It goes back, if it can, and is held there: else who gets Slurm to
@@ -577,7 +599,7 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
 bool stk_slurm_import_back(const struct stk_slurm *m, const json_t *job, stk_job_number number)
 {
     return strcmp(text(job, "state"), "running") == 0 && yes(job, "batch") && yes(job, "requeue") &&
-           !*text(job, "reservation") && number && m->cfg.lives && m->cfg.lives(m->cfg.ctx, number);
+           !is_away(m, job) && number && m->cfg.lives && m->cfg.lives(m->cfg.ctx, number);
 }
 
 static bool put_back(struct stk_slurm *m, json_t *job, const struct stk_slurm_mark *mk)
@@ -613,6 +635,9 @@ static void left(struct stk_slurm *m, const json_t *job, const struct stk_slurm_
     else if (*text(job, "reservation") && strcmp(state, "running") == 0)
         (void)snprintf(sentence, sizeof(sentence),
                        "was started by Slurm, in its reservation %.100s", text(job, "reservation"));
+    else if (is_away(m, job) && strcmp(state, "running") == 0)
+        (void)snprintf(sentence, sizeof(sentence), "was started by Slurm, in its partition %.100s",
+                       text(job, "partition"));
     else if (strcmp(state, "running") == 0)
         (void)snprintf(sentence, sizeof(sentence), "%s", STK_SLURM_NOT_BY_US);
     else
@@ -640,7 +665,7 @@ static bool concerns(struct stk_slurm *m, const json_t *job, bool ours, stk_job_
     if (!m->cfg.bring)
         return false;
     if (ours) /* one that Slurm has had started before is not ours any more */
-        return !(*text(job, "reservation") && pending(job) && number && m->open && m->cfg.lives &&
+        return !(is_away(m, job) && pending(job) && number && m->open && m->cfg.lives &&
                  !m->cfg.lives(m->cfg.ctx, number));
     if (partition_of(m, job) != UINT32_MAX)
         return !is_let_go(job);
@@ -740,6 +765,10 @@ void stk_slurm_import_tick(struct stk_slurm *m)
 
         if (!i->again)
             continue;
+        if (i->refused && stk_slurm_ms() < i->ask_at && i->job && yes(i->job, "held")) {
+            m->again = true;
+            continue;
+        }
         i->again = false;
         if (i->stray)
             stray_again(m, i);

@@ -35,8 +35,8 @@ bool stk_slurm_import_mark_of(const struct stk_slurm *m, const json_t *job,
 struct stk_slurm_numbers stk_slurm_import_numbers(const struct stk_slurm_mark *mk,
                                                   const json_t *job);
 /* Why Slurm itself holds it, in words; "": it does not. 'by_time': a begin time may be a hold. */
-void stk_slurm_import_reason(const json_t *job, const struct stk_slurm_mark *mk, bool by_time,
-                             char *buf, size_t size);
+void stk_slurm_import_reason(const struct stk_slurm *m, const json_t *job,
+                             const struct stk_slurm_mark *mk, bool by_time, char *buf, size_t size);
 /* What it asks for once we have told it where it runs: which nodes is not its user's word then.
  * NULL: it cannot be expressed. */
 json_t *stk_slurm_import_later(const struct stk_slurm *m, const json_t *job, struct stk_err *err);

@@ -203,7 +203,7 @@ bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const 
         return true;
     }
     if (stk_slurm_import_mark_of(m, there, &mk))
-        stk_slurm_import_reason(there, &mk, true, reason, sizeof(reason));
+        stk_slurm_import_reason(m, there, &mk, true, reason, sizeof(reason));
     if (!reason[0])
         return has_changed(m, j, there);
     stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_EVICTED, 0, reason);

@@ -84,6 +84,8 @@ struct stk_slurm_import { /* a record of such jobs: one, or elements of an array
     int64_t hold_at;       /* ms: Slurm was told to hold it, and it was not seen held since; 0 */
     bool stray;            /* Slurm started it, and not we: it is put back */
     bool held_here;        /* by us, for what Slurm says */
+    int64_t ask_at;        /* ms: stoker refused it, and is asked again; 0: not */
+    int64_t pause_ms;      /* that was waited last */
     uint64_t digest;       /* of what it asks for, as it was told */
     char *tasks;           /* elements when it was taken in; NULL: it is no array */
     bool bare;             /* no plugin has held it: what its script says is asked for */
