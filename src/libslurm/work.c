@@ -298,7 +298,8 @@ static void take_unpin(json_t *o, job_desc_msg_t *d)
         d->req_nodes = none;
 }
 
-/* One that waits may start: Slurm looks for a place for it, now. */
+/* One that waits may start: Slurm looks for a place for it, now. With other words on it it is
+ * stoker's no longer, and has Slurm's own rank. */
 static json_t *release(json_t *o)
 {
     job_desc_msg_t d;
@@ -310,7 +311,7 @@ static json_t *release(json_t *o)
     if (!json_is_false(json_object_get(o, "begin")))
         d.begin_time = time(NULL);
     d.priority = INFINITE;
-    return rank_first(o, change(&d));
+    return d.admin_comment ? change(&d) : rank_first(o, change(&d));
 }
 
 static json_t *update(json_t *o)
