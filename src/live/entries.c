@@ -16,6 +16,7 @@ static void entry_free(struct stk_entry *e)
         free(e->warning[i]);
     free(e->why);
     free(e->text);
+    free(e->logs);
     free(e->renamed);
     free(e); /* its strings lie behind it */
 }

@@ -67,12 +67,14 @@ static int on_submit(struct stk_live *l, struct stk_err *err)
 static int on_started(struct stk_live *l, const struct stk_job *j, stk_time at, struct stk_err *err)
 {
     struct stk_entry *e = stk_entries_find(&l->entries, j->number);
+    bool moved;
 
     if (!e)
         return 0;
     e->rec.started = at;
+    moved = stk_live_logs_found(l, j, e);
     if (e->rec.first_started != 0)
-        return 0;
+        return moved ? stk_store_job_update(l->cfg.store, &e->rec, err) : 0;
     e->rec.first_started = at;
     stk_live_count_start(l, j, at);
     stk_live_outlook_started(l, j, at);

@@ -87,6 +87,8 @@ enum stk_warn {                 /* who warns, the gravest first */
 };
 
 /* What is known of a job that has not ended, beside the core's own row. */
+struct stk_live_logs;
+
 struct stk_entry {
     stk_job_number number;
     struct stk_record rec;       /* as in the store; strings belong to the entry */
@@ -95,6 +97,7 @@ struct stk_entry {
     char *warning[STK_WARN_MAX]; /* sentences about what may happen to it, or NULL */
     char *why;                   /* why it is being ended, said once it has; or NULL */
     char *text;                  /* its description, once it was started; else NULL */
+    struct stk_live_logs *logs;  /* its files, where their names have its node; or NULL */
     char *renamed;               /* its name, when it was changed in this life of ours; or NULL */
     bool saved;                  /* it reported a checkpoint, of which the core is still to hear */
     int32_t adopted; /* pid of the process it was made of in this life of ours; 0: none */

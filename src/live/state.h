@@ -3,6 +3,8 @@
 #ifndef STK_LIVE_STATE_H
 #define STK_LIVE_STATE_H
 
+#include <limits.h>
+
 #include "base/bytes.h"
 #include "base/map.h"
 #include "drive/loop.h"
@@ -253,6 +255,14 @@ int stk_live_snapshot(struct stk_live *l, struct stk_err *err);
 int stk_live_recover(struct stk_live *l, struct stk_err *err);
 void stk_live_drop(struct stk_live *l); /* core, loop and entries */
 
+/* logs.c: names the files of a job's first task on this node; they lie in 'logs'. */
+struct stk_live_logs {
+    char out[PATH_MAX], err[PATH_MAX];
+};
+void stk_live_name_logs(struct stk_record *rec, const json_t *spec, const char *node,
+                        struct stk_live_logs *logs);
+/* It has started: whether its record has other names now. */
+bool stk_live_logs_found(struct stk_live *l, const struct stk_job *j, struct stk_entry *e);
 /* submit.c: a description that was checked, as this user's job; what it names are numbers. */
 int stk_live_read(struct stk_live *l, uint32_t uid, const json_t *checked, struct stk_spec *ret,
                   struct stk_err *err);

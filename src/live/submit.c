@@ -5,7 +5,6 @@
  * One description may make many jobs: an array, or the workers of a batch. They share one stored
  * description; so do neighbours in a request that are word for word the same.
  */
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,6 @@
 #include "core/state.h"
 #include "live/answer.h"
 #include "store/sha.h"
-#include "sys/pattern.h"
 
 #define MAX_JOBS_PER_REQUEST 200000
 
@@ -209,25 +207,6 @@ struct making { /* jobs being made from one draft */
     stk_job_number after; /* singleton: the job of this name before it; 0: none */
 };
 
-/* Where the first task's output goes, as the shim will name it. */
-static void name_logs(const struct making *m, struct stk_record *rec, char *out, char *err_out)
-{
-    const struct stk_spec *s = &m->d->spec;
-    const char *workdir = json_string_value(json_object_get(m->d->json, "workdir"));
-    const struct stk_pattern p = {.number = rec->number,
-                                  .array = rec->array,
-                                  .index = rec->array_index,
-                                  .name = rec->name,
-                                  .node = m->l->cfg.nodes[0].name,
-                                  .user = rec->user};
-    const char *pattern = s->out ? s->out : stk_pattern_default(&p);
-
-    if (stk_pattern_path(pattern, &p, workdir, out, PATH_MAX) == 0)
-        rec->stdout_path = rec->stderr_path = out;
-    if (s->err && stk_pattern_path(s->err, &p, workdir, err_out, PATH_MAX) == 0)
-        rec->stderr_path = err_out;
-}
-
 static int make_one(struct making *m, uint32_t i, struct stk_err *err)
 {
     struct stk_live *l = m->l;
@@ -252,7 +231,7 @@ static int make_one(struct making *m, uint32_t i, struct stk_err *err)
                              .tenant = stk_live_tenant_name(l, job.tenant),
                              .comment = json_string_value(json_object_get(m->d->json, "comment"))};
     struct stk_event ev = {.at = l->now, .type = STK_EV_SUBMIT, .u.spec = &job};
-    char out[PATH_MAX], err_out[PATH_MAX];
+    struct stk_live_logs logs;
     uint32_t shared; /* dependencies of all jobs of the draft */
     int rc = m->d->each ? stk_live_find_deps(l, s, rec.array_index, deps, err) : 0;
 
@@ -269,7 +248,7 @@ static int make_one(struct making *m, uint32_t i, struct stk_err *err)
     job.deps = deps->deps;
     job.n_deps = deps->n;
     if (!s->scheduled)
-        name_logs(m, &rec, out, err_out);
+        stk_live_name_logs(&rec, m->d->json, l->cfg.nodes[0].name, &logs);
     job.array = rec.array;
     job.array_index = rec.array_index;
     ev.job = stk_core_next_job(l->core);

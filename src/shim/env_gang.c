@@ -114,9 +114,9 @@ void stk_env_gang(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
 static void slurm_array(struct stk_envs *e, const struct stk_launch *l)
 {
     const json_t *a = json_object_get(l->spec, "array"), *list = json_object_get(a, "indices");
-    int64_t first = stk_launch_int(a, "first", l->array_index);
-    int64_t last = stk_launch_int(a, "last", first), step = stk_launch_int(a, "step", 1);
-    int64_t count = step > 0 ? (last - first) / step + 1 : 1;
+    int64_t first = stk_launch_int(a, "first", l->array_index), step = stk_launch_int(a, "step", 1);
+    int64_t count = step > 0 ? (stk_launch_int(a, "last", first) - first) / step + 1 : 1;
+    int64_t last = first + (count - 1) * step;
     const json_t *v;
     size_t i;
 

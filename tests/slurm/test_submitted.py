@@ -55,6 +55,16 @@ def test_names_of_output_files_know_of_arrays(daemon, tmp_path):
         assert (tmp_path / f"{n}.err").read_text() == daemon.log(n, "?stream=stderr") == "err\n"
 
 
+def test_a_file_that_has_its_nodes_name_is_found(daemon, tmp_path):
+    n = daemon.submit(command=["/bin/sh", "-c", "echo out; echo err >&2; while [ ! -e go ]; do sleep 0.1; done"], stdout="out-%N", stderr="err-%N", nodelist=["n2"],
+                      workdir=str(tmp_path))
+    daemon.log_with(n, "out\n")
+    (tmp_path / "go").touch()
+    job = daemon.wait(n)
+    assert [job["stdout"], job["stderr"]] == [f"{tmp_path}/out-n2", f"{tmp_path}/err-n2"]
+    assert daemon.log(n) == "out\n" and daemon.log(n, "?stream=stderr") == "err\n"
+
+
 def test_one_that_is_no_element_hears_nothing_of_arrays(daemon, tmp_path):
     n = daemon.submit(command=["/bin/sh", "-c", "env | grep -c ARRAY"], workdir=str(tmp_path))
     daemon.wait(n)

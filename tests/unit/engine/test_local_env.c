@@ -214,7 +214,7 @@ static void array_elements_know_their_index(void **state)
 
     (void)state;
     lw_open(&w);
-    run_env(&w, 902, "\"array\":{\"first\":3,\"last\":9,\"step\":2},\"slurm\":true", 0, 1, 0);
+    run_env(&w, 902, "\"array\":{\"first\":3,\"last\":10,\"step\":2},\"slurm\":true", 0, 1, 0);
     env = env_of(&w, 902, 0);
     has(env, "STOKER_ARRAY_ID=900");
     has(env, "STOKER_ARRAY_INDEX=5");
