@@ -26,6 +26,8 @@ int stk_answer_refuse(struct stk_live_request *r, int status, const char *code, 
 
 int stk_answer_error(struct stk_live_request *r, int rc, const struct stk_err *err)
 {
+    if (rc == -EAGAIN)
+        return stk_answer_refuse(r, 503, "unknown_user", err->text);
     return stk_answer_refuse(r, rc == -ENOMEM ? 500 : 400, rc == -ENOMEM ? "no_memory" : "bad_job",
                              err->text);
 }

@@ -10,13 +10,11 @@
 #include "drive/loop.h"
 #include "live/counts.h"
 #include "live/entries.h"
+#include "live/users.h"
 #include "rules/rules.h"
 #include "spec/spec.h"
-#include "sys/user.h"
 #include "teams/teams.h"
 #include "when/cron.h"
-
-#define STK_LIVE_USERS 32
 
 enum stk_request_kind {
     STK_REQ_SUBMIT,
@@ -162,8 +160,7 @@ struct stk_live {
     struct stk_live_waiting *waiting;
     uint32_t n_waiting, cap_waiting;
     bool gpus_seen; /* since one of those was put aside */
-    struct stk_user users[STK_LIVE_USERS];
-    uint32_t n_users, next_user;
+    struct stk_live_users users;
     struct stk_live_items items;
     json_t *reservations; /* reserve.c: an array */
     bool reserve_look;    /* one that repeats may have no window */

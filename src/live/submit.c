@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "core/state.h"
@@ -17,17 +18,23 @@
 
 const struct stk_user *stk_live_user(struct stk_live *l, uint32_t uid)
 {
-    struct stk_user *u;
+    const struct stk_user *u;
 
-    for (uint32_t i = 0; i < l->n_users; i++)
-        if (l->users[i].uid == uid)
-            return &l->users[i];
-    u = &l->users[l->next_user];
-    l->next_user = (l->next_user + 1) % STK_LIVE_USERS;
-    if (l->n_users < STK_LIVE_USERS)
-        l->n_users++;
-    (void)stk_user_by_id(uid, u);
+    (void)stk_live_users_get(&l->users, uid, l->now, &u);
     return u;
+}
+
+/* Jobs are run as their users, with their groups: where we could, nobody is taken for another. */
+static int know(struct stk_live *l, uint32_t uid, struct stk_err *err)
+{
+    const struct stk_user *u;
+    int rc = geteuid() == 0 ? stk_live_users_get(&l->users, uid, l->now, &u) : 0;
+
+    return rc < 0 ? stk_err_set(err, -EAGAIN,
+                                "who user %u is cannot be looked up on this machine%s; try again, "
+                                "or ask an operator (getent passwd %u)",
+                                uid, rc == -ENOENT ? ": there is no such user" : "", uid)
+                  : 0;
 }
 
 /* What the server knows better than the user: who, and where from. */
@@ -368,7 +375,8 @@ static int check_all(struct stk_live *l, struct stk_live_request *r, struct stk_
 
     for (size_t i = 0; i < n; i++) {
         drafts[i].json = json_array_get(r->body, i);
-        rc = draft_one(l, &r->who, &drafts[i], &err);
+        rc = know(l, r->who.uid, &err);
+        rc = rc < 0 ? rc : draft_one(l, &r->who, &drafts[i], &err);
         if (rc < 0 && n > 1) {
             struct stk_err more;
 
@@ -394,8 +402,9 @@ int stk_live_submit_made(struct stk_live *l, struct stk_live_request *r,
     struct stk_err why = {{0}};
     char *last = NULL;
     int64_t id = 0;
-    int rc = draft_one(l, owner, &d, &why);
+    int rc = r->kind == STK_REQ_ADOPT ? 0 : know(l, owner->uid, &why);
 
+    rc = rc < 0 ? rc : draft_one(l, owner, &d, &why);
     if (rc == 0 && check_room(l, owner, d.n, &why) < 0)
         rc = stk_answer_refuse(r, 429, "queue_full", why.text);
     else if (rc < 0)

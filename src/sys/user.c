@@ -34,13 +34,15 @@ int stk_user_by_id(uint32_t uid, struct stk_user *ret)
 {
     char buf[16384];
     struct passwd pw, *found = NULL;
+    int rc;
 
     *ret = (struct stk_user){.uid = uid, .gid = uid, .groups = {uid}, .n_groups = 1};
     (void)snprintf(ret->name, sizeof(ret->name), "%u", uid);
     take_text(ret->home, sizeof(ret->home), NULL, "/");
     take_text(ret->shell, sizeof(ret->shell), NULL, "/bin/sh");
-    if (getpwuid_r(uid, &pw, buf, sizeof(buf), &found) != 0 || !found)
-        return -ENOENT;
+    rc = getpwuid_r(uid, &pw, buf, sizeof(buf), &found);
+    if (!found)
+        return rc == 0 || rc == ENOENT || rc == ESRCH ? -ENOENT : -EAGAIN;
     fill(ret, found);
     return 0;
 }

@@ -16,7 +16,8 @@ struct stk_user {
     char name[64], home[512], shell[256];
 };
 
-/* -ENOENT: no such user; then name is the number, home "/" and shell "/bin/sh". */
+/* -ENOENT: no such user; -EAGAIN: the system's databases do not answer; then name is the number,
+ * home "/", shell "/bin/sh", and its group has the user's number. */
 int stk_user_by_id(uint32_t uid, struct stk_user *ret);
 /* The number of a user. -ENOENT. */
 int stk_user_id(const char *name, uint32_t *ret);
