@@ -175,9 +175,12 @@ void stk_daemon_slurm_bring(void *ctx, uint32_t uid, json_t *take_job, const cha
 void stk_daemon_slurm_hold(void *ctx, const stk_job_number *numbers, uint32_t n, const char *why);
 void stk_daemon_slurm_changed(void *ctx, const stk_job_number *numbers, uint32_t n,
                               const json_t *wish);
+void stk_daemon_slurm_rest(void *ctx, stk_job_number number, int64_t until, const char *sentence);
 void stk_daemon_slurm_gone(void *ctx, stk_job_number number, const char *sentence);
 int64_t stk_daemon_slurm_limit(void *ctx, stk_job_number number);
 void stk_daemon_slurm_missing(void *ctx); /* those that went without a word are gone */
+/* As in struct stk_live_config. */
+int stk_daemon_slurm_may_last(void *ctx, const struct stk_live_last *ask, struct stk_err *err);
 void stk_daemon_slurm_booked(void *ctx, const json_t *list); /* slurm_booked.c */
 /* slurm_groups.c: Slurm's accounts and QOS, and what they mean here; NULL: they are not known. */
 void stk_daemon_slurm_groups(void *ctx, const json_t *groups);

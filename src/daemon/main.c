@@ -238,6 +238,7 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
                                   .n_gpu_types = d->machine.n_gpu_types,
                                   .can_run = d->slurm ? can_run : NULL,
                                   .tenant_of = d->slurm ? tenant_of : NULL,
+                                  .may_last = d->slurm ? stk_daemon_slurm_may_last : NULL,
                                   .clock = stk_daemon_now,
                                   .signal = on_signal_job,
                                   .log = on_log,

@@ -238,6 +238,7 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                                    .off = on_off,
                                    .bring = stk_daemon_slurm_bring,
                                    .hold = stk_daemon_slurm_hold,
+                                   .rest = stk_daemon_slurm_rest,
                                    .wishes = stk_daemon_slurm_changed,
                                    .gone = stk_daemon_slurm_gone,
                                    .missing = stk_daemon_slurm_missing,
@@ -267,6 +268,11 @@ int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err)
                            "libslurm-dev is installed");
     rc = read_mark(d, mark, err);
     rc = rc < 0 ? rc : stk_engine_slurm_new(&cfg, &d->engine, err);
+    if (rc == 0 && d->config.slurm.accounts && d->config.slurm.accounts[0] &&
+        !stk_slurm_enforces(d->engine, "associations"))
+        stk_log(STK_LOG_WARN, "slurm.accounts: Slurm lets anybody use any account here "
+                              "(AccountingStorageEnforce has no associations), so a job counts for "
+                              "a tenant only if its user is a member of it");
     return rc < 0 ? rc : fill_machine(d, &d->machine, err);
 }
 

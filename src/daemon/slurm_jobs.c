@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/span.h"
 #include "core/state.h"
 #include "daemon/daemon.h"
 #include "engine/slurm/slurm.h"
@@ -84,7 +85,8 @@ static const char *mapped(char *const *list, const json_t *job, const char *key)
     return stk_daemon_slurm_mapped(list, json_string_value(json_object_get(job, key)));
 }
 
-/* Tenant and queue by account and QOS, as the configuration has it. */
+/* Tenant and queue by account and QOS, as the configuration has it. Where Slurm lets nobody use an
+ * account that is not theirs, its user need not be a member of the tenant. */
 static void map_names(const struct stk_daemon *d, json_t *job, json_t *made)
 {
     const char *tenant = mapped(d->config.slurm.accounts, job, "account"),
@@ -92,7 +94,8 @@ static void map_names(const struct stk_daemon *d, json_t *job, json_t *made)
 
     if (tenant) {
         (void)json_object_set_new(job, "tenant", json_string(tenant));
-        (void)json_object_set_new(made, "tenant", json_string(tenant));
+        if (stk_slurm_enforces(d->engine, "associations"))
+            (void)json_object_set_new(made, "tenant", json_string(tenant));
     }
     if (qos && strncmp(qos, "class:", 6) == 0)
         (void)json_object_set_new(job, "class", json_string(qos + 6));
@@ -124,6 +127,7 @@ void stk_daemon_slurm_bring(void *ctx, uint32_t uid, json_t *take_job, const cha
     (void)snprintf(owner.user, sizeof(owner.user), "%s", u.name);
     *b = (struct bringing){.d = d, .made = json_incref(take_made)};
     if (stk_live_bring(d->live, &by, &owner, take_job, key, take_made) < 0) {
+        stk_slurm_brought(d->engine, b->made, 0, 0, "out of memory");
         json_decref(b->made);
         free(b);
     }
@@ -154,6 +158,16 @@ void stk_daemon_slurm_hold(void *ctx, const stk_job_number *numbers, uint32_t n,
         else if (!why && state == STK_JOB_HELD)
             act(d, "release", &numbers[i], 1, NULL);
     }
+}
+
+void stk_daemon_slurm_rest(void *ctx, stk_job_number number, int64_t until, const char *sentence)
+{
+    struct stk_daemon *d = ctx;
+
+    stk_live_warn(d->live, number, STK_WARN_ENGINE, sentence);
+    if (until >= 0)
+        act(d, "update", &number, 1,
+            json_pack("{s:o}", "begin", until > 0 ? json_integer(until) : json_null()));
 }
 
 void stk_daemon_slurm_gone(void *ctx, stk_job_number number, const char *sentence)
@@ -246,6 +260,41 @@ int64_t stk_daemon_slurm_limit(void *ctx, stk_job_number number)
 
     json_decref(spec);
     return s;
+}
+
+/* Slurm has it, and is told of another limit as an administrator's: then it looks at none of its
+ * own any more. */
+static bool is_there(struct stk_daemon *d, stk_job_number number)
+{
+    const struct stk_entry *e = stk_live_entry(d->live, number);
+    json_t *spec = e ? stk_live_spec(d->live, e->rec.spec) : NULL;
+    bool there = json_object_get(spec, "imported") || stk_slurm_of(d->engine, number);
+
+    json_decref(spec);
+    return there;
+}
+
+int stk_daemon_slurm_may_last(void *ctx, const struct stk_live_last *ask, struct stk_err *err)
+{
+    struct stk_daemon *d = ctx;
+    int64_t most = stk_slurm_longest(d->engine, ask->pool);
+    bool none = ask->was == 0 && ask->number && state_of(d, ask->number) == STK_JOB_RUNNING;
+    char text[STK_SPAN_SIZE];
+
+    if (ask->is > 0 && (none || ask->is <= ask->was)) /* shorter */
+        return 0;
+    if (most > 0 && (ask->is > most * STK_SECOND || (ask->is == 0 && ask->number)))
+        return stk_err_set(err, -EINVAL,
+                           "time_limit_s: a job may run for at most %s in Slurm's partition %.60s "
+                           "(MaxTime); ask for less, or ask an operator",
+                           stk_span(most, text, sizeof(text)),
+                           stk_live_config(d->live)->pools[ask->pool]);
+    if (ask->number && stk_slurm_enforces(d->engine, "limits") && is_there(d, ask->number))
+        return stk_err_set(err, -EINVAL,
+                           "time_limit_s: Slurm enforces limits of accounts and QOS here, which it "
+                           "would not look at: only an operator can make a job longer that Slurm "
+                           "has already");
+    return 0;
 }
 
 void stk_daemon_slurm_missing(void *ctx)

@@ -5,7 +5,21 @@
 
 #include "libslurm/helper.h"
 
+extern slurm_conf_t slurm_conf; /* exported by libslurm, declared nowhere */
+
 #define MOST 10000 /* of each; more are left out */
+/* Bits of AccountingStorageEnforce; Slurm's headers for others do not name them. */
+#define ENFORCES_ASSOCIATIONS 1u
+#define ENFORCES_LIMITS 2u
+#define ENFORCES_QOS 8u
+
+json_t *stk_slurm_enforces(void)
+{
+    uint32_t bits = stk_slurm_accounts() ? slurm_conf.accounting_storage_enforce : 0;
+
+    return json_pack("{s:b,s:b,s:b}", "associations", (bits & ENFORCES_ASSOCIATIONS) != 0, "limits",
+                     (bits & ENFORCES_LIMITS) != 0, "qos", (bits & ENFORCES_QOS) != 0);
+}
 
 static json_t *show_accounts(struct xlist *list)
 {

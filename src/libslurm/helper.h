@@ -28,8 +28,9 @@ void stk_slurm_say_line(const char *line, size_t n); /* likewise; a line with it
 void stk_slurm_answer(const json_t *request, json_t *take_out);
 /* What Slurm said last, in words, and what to look at where we know it. */
 const char *stk_slurm_trouble(int error);
-bool stk_slurm_unanswered(int error);              /* slurmctld may have done it, or not */
-json_t *stk_slurm_text(const char *s);             /* "" for NULL; what is no UTF-8 is replaced */
+bool stk_slurm_unanswered(int error);  /* slurmctld may have done it, or not */
+bool stk_slurm_passes(int error);      /* it may do later what it refuses now, asked the same way */
+json_t *stk_slurm_text(const char *s); /* "" for NULL; what is no UTF-8 is replaced */
 json_t *stk_slurm_cut(const char *s, size_t most); /* likewise, of so many bytes at most */
 
 int64_t stk_slurm_now_ms(void);
@@ -127,6 +128,7 @@ int stk_slurm_look_reservations(time_t *io_at);
 json_t *stk_slurm_show_groups(json_t *o); /* accounts and QOS */
 json_t *stk_slurm_past(json_t *o);        /* what accounting says of it */
 bool stk_slurm_accounts(void);            /* there is accounting */
+json_t *stk_slurm_enforces(void);         /* {"associations", "limits", "qos"}: true or false */
 
 /* ---- work.c: what the daemon asks for ---- */
 

@@ -202,11 +202,12 @@ int main(int argc, char **argv)
         (void)setenv("SLURM_CONF", conf, 1);
     (void)signal(SIGPIPE, SIG_IGN);
     slurm_init(conf);
-    stk_slurm_say(json_pack("{s:s,s:i,s:i,s:i,s:I,s:b}", "op", "hello", "major",
+    stk_slurm_say(json_pack("{s:s,s:i,s:i,s:i,s:I,s:b,s:o}", "op", "hello", "major",
                             (int)SLURM_VERSION_MAJOR(slurm_api_version()), "minor",
                             (int)SLURM_VERSION_MINOR(slurm_api_version()), "micro",
                             (int)SLURM_VERSION_MICRO(slurm_api_version()), "remembers_s",
-                            (json_int_t)slurm_conf.min_job_age, "accounts", stk_slurm_accounts()));
+                            (json_int_t)slurm_conf.min_job_age, "accounts", stk_slurm_accounts(),
+                            "enforces", stk_slurm_enforces()));
     rc = open_all(&h) ? 0 : 1;
     while (rc == 0 && read_some(&h))
         ;

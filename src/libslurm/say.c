@@ -100,6 +100,16 @@ json_t *stk_slurm_cut(const char *s, size_t most)
     return v;
 }
 
+/* The queue is full (MaxJobCount), a backup takes over, the partition takes no jobs, a limit of the
+ * account or the QOS is reached, or slurmdbd is away. */
+bool stk_slurm_passes(int error)
+{
+    return error == EAGAIN || error == ESLURM_IN_STANDBY_MODE ||
+           error == ESLURM_PARTITION_NOT_AVAIL || error == ESLURM_PARTITION_DOWN ||
+           error == ESLURM_ACCOUNTING_POLICY || error == ESLURM_ERROR_ON_DESC_TO_RECORD_COPY ||
+           error == ESLURM_DB_CONNECTION;
+}
+
 json_t *stk_slurm_text(const char *s)
 {
     json_t *v = json_string(s ? s : "");

@@ -83,9 +83,9 @@ static json_t *show_partition(const partition_info_t *p)
     struct names n = {json_array()};
 
     (void)stk_slurm_hosts(p->nodes, add_name, &n);
-    return json_pack("{s:o,s:b,s:b,s:o,s:o,s:o}", "name", stk_slurm_text(p->name), "up",
-                     p->state_up == PARTITION_UP, "default", (p->flags & PART_FLAG_DEFAULT) != 0,
-                     "nodes", n.list, "max_time_s",
+    return json_pack("{s:o,s:b,s:b,s:b,s:o,s:o,s:o}", "name", stk_slurm_text(p->name), "up",
+                     p->state_up == PARTITION_UP, "starts", (p->state_up & PARTITION_SCHED) != 0,
+                     "default", (p->flags & PART_FLAG_DEFAULT) != 0, "nodes", n.list, "max_time_s",
                      p->max_time == INFINITE || p->max_time == NO_VAL
                          ? json_null()
                          : json_integer((json_int_t)p->max_time * 60),

@@ -18,8 +18,9 @@
 
 static json_t *refuse(const char *why, int code)
 {
-    return json_pack("{s:b,s:s,s:i,s:b,s:b}", "ok", 0, "why", why, "code", code, "unanswered",
-                     stk_slurm_unanswered(code), "unknown", code == ESLURM_INVALID_JOB_ID);
+    return json_pack("{s:b,s:s,s:i,s:b,s:b,s:b}", "ok", 0, "why", why, "code", code, "unanswered",
+                     stk_slurm_unanswered(code), "unknown", code == ESLURM_INVALID_JOB_ID, "passes",
+                     stk_slurm_passes(code));
 }
 
 /* What a call of libslurm came to. */

@@ -3,8 +3,8 @@
  *
  * Shorter: its user may, but not below what it has run: that would end it, and there are other
  * words for that. Longer: its user may as far as nobody who was promised a start, and no
- * reservation, has to wait for it (core/delay.h); operators may in any case. What the engine says
- * is so already, whoever did it there. */
+ * reservation, has to wait for it (core/delay.h), and as far as the engine lets its own users;
+ * operators may in any case. What the engine says is so already, whoever did it there. */
 #include "base/span.h"
 #include "core/delay.h"
 #include "core/state.h"
@@ -31,6 +31,14 @@ static int refuse_delay(struct stk_live *l, const struct stk_delay *d, struct st
                        "time_limit_s: GPUs are reserved from %s on%s%.60s, and this job would have "
                        "some of them; a shorter time may do, or ask an operator",
                        at, name ? ", for " : "", name ? name : "");
+}
+
+int stk_live_limit_allowed(const struct stk_live *l, const struct stk_who *who,
+                           const struct stk_live_last *ask, struct stk_err *err)
+{
+    if (!l->cfg.may_last || who->uid == STK_NOBODY || who->role >= STK_ROLE_OPERATOR)
+        return 0;
+    return l->cfg.may_last(l->cfg.ctx, ask, err);
 }
 
 /* 'was' and 'is': time limits, 0: none. */

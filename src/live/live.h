@@ -37,6 +37,12 @@ struct stk_live_node { /* by the core's node number */
     const char *features; /* "a,b"; NULL: none are known, and its type is one */
 };
 
+struct stk_live_last {     /* how long a job may run */
+    stk_job_number number; /* 0: it is being submitted */
+    uint32_t pool;
+    stk_time was, is; /* time limits; 0: none */
+};
+
 struct stk_live_limits {
     uint32_t max_jobs;          /* that have not ended; default 2,000,000 */
     uint32_t max_jobs_per_user; /* default 1,000,000 */
@@ -61,6 +67,8 @@ struct stk_live_config {
     int (*can_run)(void *ctx, const json_t *job, struct stk_err *err);
     /* Optional: the tenant that an account means which has another name; NULL: none. */
     const char *(*tenant_of)(void *ctx, const char *account);
+    /* Optional: whether a user who is no operator may give a job this time limit. -EINVAL. */
+    int (*may_last)(void *ctx, const struct stk_live_last *ask, struct stk_err *err);
     const char *no_mps;           /* why there is no MPS here; NULL: there is; borrowed for life */
     const json_t *rules;          /* a list (docs/spec/rules.md); NULL: none; borrowed for life */
     stk_time rules_every;         /* how often their conditions are looked at; 0: as usual */

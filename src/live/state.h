@@ -230,7 +230,10 @@ int stk_live_note_rule(struct stk_live *l, const char *user, const char *name, b
                        struct stk_err *err);
 int stk_live_do_adopt(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
 int stk_live_do_bring(struct stk_live *l, struct stk_live_request *r, struct stk_err *err);
-/* limit.c: of a job that has started */
+/* limit.c: whether the engine lets whoever asks give a job such a time limit */
+int stk_live_limit_allowed(const struct stk_live *l, const struct stk_who *who,
+                           const struct stk_live_last *ask, struct stk_err *err);
+/* ... of a job that has started */
 int stk_live_limit_check(struct stk_live *l, const struct stk_live_request *r, uint32_t slot,
                          stk_time was, stk_time is, struct stk_err *err);
 stk_time stk_live_limit_estimate(const struct stk_job *j, const struct stk_job_spec *spec);

@@ -377,6 +377,11 @@ static int check_all(struct stk_live *l, struct stk_live_request *r, struct stk_
         drafts[i].json = json_array_get(r->body, i);
         rc = know(l, r->who.uid, &err);
         rc = rc < 0 ? rc : draft_one(l, &r->who, &drafts[i], &err);
+        if (rc == 0)
+            rc = stk_live_limit_allowed(l, &r->who,
+                                        &(struct stk_live_last){.pool = drafts[i].spec.job.pool.i,
+                                                                .is = drafts[i].spec.time_limit},
+                                        &err);
         if (rc < 0 && n > 1) {
             struct stk_err more;
 

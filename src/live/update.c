@@ -129,9 +129,7 @@ struct change {
  * job that has started the engine says what is. */
 static bool beyond(const struct stk_live_request *r, const struct change *c)
 {
-    if (r->who.uid == STK_NOBODY)
-        return c->started;
-    return r->who.role >= STK_ROLE_OPERATOR ||
+    return (r->who.uid == STK_NOBODY ? c->started : r->who.role >= STK_ROLE_OPERATOR) ||
            (!json_object_get(r->body, "time_limit_s") && !json_object_get(r->body, "queue"));
 }
 
@@ -162,6 +160,13 @@ static int apply(struct stk_live *l, const struct stk_live_request *r, uint32_t 
     const struct stk_demand *d = &parsed.job.demand;
     int rc = read_changed(l, r, e->rec.uid, c, &parsed, err);
 
+    if (rc == 0 && json_object_get(r->body, "time_limit_s"))
+        rc = stk_live_limit_allowed(l, &r->who,
+                                    &(struct stk_live_last){.number = e->number,
+                                                            .pool = parsed.job.pool.i,
+                                                            .was = c->was,
+                                                            .is = parsed.time_limit},
+                                    err);
     if (rc == 0 && c->started) {
         rc = stk_live_limit_check(l, r, slot, c->was, parsed.time_limit, err);
         parsed.job.estimate =

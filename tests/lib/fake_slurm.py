@@ -75,7 +75,7 @@ class FakeSlurm:
             self.pipe = pipe
             threading.Thread(target=self._read, args=(pipe,), daemon=True).start()
             self.say(op="hello", major=22, minor=5, micro=8, remembers_s=self.remembers_s, accounts=False)
-            self.say(op="partitions", partitions=[{"name": "main", "up": True, "default": True, "nodes": self.names, "max_time_s": None, "default_time_s": None}])
+            self.partitions()
             self.nodes(all_of_them=True)
             self.say(op="jobs", all=True, last=True, jobs=self.there, gone=[])
 
@@ -85,6 +85,9 @@ class FakeSlurm:
 
     def say(self, **line):
         self.pipe.sendall(json.dumps(line).encode() + b"\n")
+
+    def partitions(self, **more):
+        self.say(op="partitions", partitions=[{"name": "main", "up": True, "default": True, "nodes": self.names, "max_time_s": None, "default_time_s": None, **more}])
 
     def nodes(self, state="up", used=0, names=None, all_of_them=False):
         """What Slurm says of nodes: their state, and how many GPUs are in use."""

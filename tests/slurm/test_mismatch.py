@@ -134,6 +134,81 @@ def test_slurm_does_not_start_it(slurm):
     ends(slurm, n, again, 7)
 
 
+def refuses(slurm, ask):
+    """For now."""
+    slurm.answer(ask, ok=False, why="Resource temporarily unavailable", code=11, unanswered=False, unknown=False, passes=True)
+
+
+def rests(slurm, n):
+    wait_for(lambda: slurm.daemon.job(n)["state"] == "blocked")
+    assert "it is tried again after" in slurm.daemon.job(n)["warning"]
+
+
+def test_what_slurm_refuses_for_now_ends_no_job(slurm):
+    n = slurm.daemon.submit(gpus=1, **JOB)
+    for _ in range(4):
+        refuses(slurm, slurm.expect("submit"))
+        rests(slurm, n)
+        slurm.partitions()  # which have changed: it may be taken now
+    ask = slurm.expect("submit")
+    runs(slurm, ask, 7, {"n1": [0]})
+    slurm.daemon.until(n, "running")
+    wait_for(lambda: not slurm.daemon.job(n).get("warning"))
+    ends(slurm, n, ask, 7)
+
+
+def test_a_start_of_one_that_waits_there_is_refused_for_now(slurm):
+    """It stays there, under its number."""
+    n, ask = put_back(slurm)
+    slurm.nodes()
+    for _ in range(2):
+        refuses(slurm, slurm.expect("start"))
+        rests(slurm, n)
+        slurm.partitions()
+    again = slurm.expect("start")
+    assert again["job"] == 7
+    slurm.answer(again)
+    slurm.job(7, again["comment"], pieces={again["nodes"]: list(range(8))})
+    ends(slurm, n, again, 7)
+
+
+def in_vain(slurm, ask, number, reason="Resources", op="submit"):
+    """Slurm takes it, does not start it, and it is held."""
+    slurm.answer(ask, **({"job": number} if op == "submit" else {}))
+    waits = {"state": "pending", "nodes_wanted": ask["n_nodes"], "tasks": ask["tasks"], "tres_per_node": ask["tres_per_node"], "reason": reason}
+    slurm.job(number, ask["comment"], **waits)
+    slurm.answer(slurm.expect("update"))
+    slurm.job(number, ask["comment"], held=True, **waits)
+    slurm.answer(slurm.expect("left"), nodes=[], steps=[])
+
+
+def shut(slurm):
+    return [x["name"] for x in slurm.daemon.get("/v1/nodes")["nodes"] if x["gpus_free"] == 0]
+
+
+def test_jobs_of_one_user_shut_one_node_a_minute(slurm):
+    """And what fails a second time in a row rests, whatever Slurm's reason."""
+    n = slurm.daemon.submit(gpus=2, **JOB)
+    ask = slurm.expect("submit")
+    in_vain(slurm, ask, 7)
+    again = slurm.expect("start")
+    assert again["nodes"] != ask["nodes"] and shut(slurm) == [ask["nodes"]]
+    in_vain(slurm, again, 7, op="start")
+    rests(slurm, n)
+    assert slurm.daemon.job(n)["note"] == "Slurm did not start it: Resources" and again["nodes"] not in shut(slurm)
+
+
+def test_what_is_not_the_nodes_fault_shuts_none(slurm):
+    n = slurm.daemon.submit(gpus=2, **JOB)
+    in_vain(slurm, slurm.expect("submit"), 7, reason="QOSMaxGRESPerUser")
+    rests(slurm, n)
+    assert shut(slurm) == [] and "QOSMaxGRESPerUser" in slurm.daemon.job(n)["warning"]
+    again = slurm.expect("start")  # by itself, some seconds later
+    slurm.answer(again)
+    slurm.job(7, again["comment"], pieces={again["nodes"]: [0, 1]})
+    ends(slurm, n, again, 7)
+
+
 def test_a_gang_is_as_slurm_lays_it_out(slurm):
     n = slurm.daemon.submit(gpus=4, tasks=3, script="#!/bin/sh\ntrue\n", launch="once", workdir="/tmp")
     ask = slurm.expect("submit")

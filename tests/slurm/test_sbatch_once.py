@@ -25,7 +25,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def daemon(cluster, tmp_path_factory):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main], accounts: {{acct: vision}}, qos: {{high: express, low: 'priority:7'}}}}\n"
+    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main], accounts: {{acct: vision, talk: speech}}, qos: {{high: express, low: 'priority:7'}}}}\n"
     with Daemon(tmp_path_factory.mktemp("stoker"), gpus=None, config=config + TENANTS) as d:
         yield d
 
@@ -82,9 +82,11 @@ def test_what_was_cancelled_while_stoker_was_away_is_gone(daemon, cluster, folde
 
 
 def test_accounts_mean_tenants(daemon, cluster, folder):
-    """By the configuration, though the user is no member; by their names; else as ever. (Without accounting Slurm keeps no QOS.)"""
-    for account, tenant in (("acct", "vision"), ("speech", "speech"), ("other", "speech")):
+    """By the configuration and by their names, if the user is a member; else as ever. (Without accounting Slurm keeps no QOS.)"""
+    for account, tenant in (("talk", "speech"), ("speech", "speech"), ("other", "speech")):
         job = daemon.job(ours(cluster, sbatch(cluster, folder, "true", "-H", "-A", account)))
         assert (job["tenant"], job["queue"]) == (tenant, "standard"), account
-    job = sbatch(cluster, folder, "true", "-A", "vision")  # by name, and nobody is no member
-    wait_for(lambda: "not a member" in show(cluster, job).get("AdminComment", ""))
+    for account in ("vision", "acct"):  # nobody is no member, and Slurm takes any word for an account
+        job = sbatch(cluster, folder, "true", "-A", account)
+        wait_for(lambda job=job: "not a member of vision" in show(cluster, job).get("AdminComment", ""))
+    assert daemon.errors_with("Slurm lets anybody use any account here")

@@ -153,7 +153,7 @@ static int meet(struct stk_slurm *m, const char *name, uint32_t partition)
     return 1;
 }
 
-static const json_t *find_partition(const struct stk_slurm *m, const char *name)
+const json_t *stk_slurm_find_partition(const struct stk_slurm *m, const char *name)
 {
     const json_t *p;
     size_t i;
@@ -178,8 +178,8 @@ static int meet_all(struct stk_slurm *m)
     for (uint32_t k = 0; k < m->n_nodes; k++)
         m->nodes[k].here = false;
     for (uint32_t k = 0; m->cfg.partitions[k]; k++)
-        json_array_foreach(json_object_get(find_partition(m, m->cfg.partitions[k]), "nodes"), i,
-                           node)
+        json_array_foreach(
+            json_object_get(stk_slurm_find_partition(m, m->cfg.partitions[k]), "nodes"), i, node)
         {
             rc = rc < 0 ? rc : meet(m, json_string_value(node), k);
             changed |= rc > 0;
@@ -275,7 +275,7 @@ int stk_slurm_cluster_make(struct stk_slurm *m, struct stk_err *err)
     int rc;
 
     for (; m->cfg.partitions[m->n_partitions]; m->n_partitions++)
-        if (!find_partition(m, m->cfg.partitions[m->n_partitions]))
+        if (!stk_slurm_find_partition(m, m->cfg.partitions[m->n_partitions]))
             return stk_err_set(err, -EINVAL,
                                "slurm.partitions: Slurm has no partition \"%s\"; sinfo lists them",
                                m->cfg.partitions[m->n_partitions]);
@@ -399,6 +399,10 @@ void stk_slurm_cluster_news(struct stk_slurm *m, const json_t *message)
         json_decref(m->partitions);
         m->partitions = json_incref(json_object_get(message, "partitions"));
         m->rows_dirty = true;
+        for (uint32_t k = 0; k < m->n_nodes; k++)
+            stk_slurm_use_changed(m, k);
+        stk_slurm_use_tell(m);
+        stk_slurm_rest_wake(m);
         return;
     }
     if (json_is_true(json_object_get(message, "all"))) { /* some may be gone */

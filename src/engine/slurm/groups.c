@@ -45,6 +45,13 @@ void stk_slurm_groups_answer(struct stk_slurm *m, const json_t *answer)
         m->cfg.groups(m->cfg.ctx, is);
 }
 
+bool stk_slurm_enforces(const struct stk_engine *e, const char *what)
+{
+    const struct stk_slurm *m = (const struct stk_slurm *)e;
+
+    return json_is_true(json_object_get(m->enforces, what));
+}
+
 const json_t *stk_slurm_groups(const struct stk_engine *e)
 {
     const struct stk_slurm *m = (const struct stk_slurm *)e;

@@ -72,6 +72,8 @@ static void take_hello(struct stk_slurm *m, const json_t *o)
     m->heard = true;
     m->remembers_s = json_integer_value(json_object_get(o, "remembers_s"));
     m->accounts = json_is_true(json_object_get(o, "accounts"));
+    json_decref(m->enforces);
+    m->enforces = json_incref(json_object_get(o, "enforces"));
 }
 
 static void take_booked(struct stk_slurm *m, const json_t *o)

@@ -62,6 +62,7 @@ struct stk_slurm_job { /* that has a lease */
     bool limit_due, limit_warned; /* a tick is to look at it; people were told of a refusal */
     bool odd;                     /* Slurm made something else of it once more: it is held */
     char back[260];               /* why it goes back into the queue; "": it does not */
+    int64_t rest_ms;              /* so long it is not tried again then */
     uint32_t at;                  /* its place in the list */
     struct stk_slurm_job *next, *prev; /* of those that time matters for */
     bool timed;
@@ -104,6 +105,13 @@ struct stk_slurm_seen { /* a job that Slurm has: ours, or another's that uses GP
     int64_t look_at;       /* ms: Slurm says that it runs; do its nodes? 0: not asked */
     bool doubted;          /* they knew nothing of it */
     json_t *job;           /* as told last */
+};
+
+struct stk_slurm_rest { /* a job whose start has failed; it may be that it rests */
+    stk_job_number number;
+    uint32_t uid;
+    uint32_t refused, failed; /* how often in a row */
+    int64_t until;            /* ms */
 };
 
 struct stk_slurm_use {  /* of a node's GPUs */
@@ -190,12 +198,17 @@ struct stk_slurm {
     int64_t contact_s;                   /* Unix: when Slurm was last heard of; 0: never */
     int64_t remembers_s;                 /* Slurm knows ended jobs at least so long; 0: for ever */
     bool accounts, adopted;
-    json_t *booked;         /* reservations as told last */
-    bool booked_news;       /* they are to be told on */
-    json_t *groups;         /* accounts and QOS; null: told that there is no slurmdbd */
-    int64_t groups_at;      /* ms: when they are asked for */
-    uint32_t groups_ask;    /* the request that did; 0: none */
-    struct stk_map refused; /* how often Slurm has refused a job in a row, by our number */
+    json_t *enforces;    /* what slurmdbd's accounts and limits mean: by name, true or false */
+    json_t *booked;      /* reservations as told last */
+    bool booked_news;    /* they are to be told on */
+    json_t *groups;      /* accounts and QOS; null: told that there is no slurmdbd */
+    int64_t groups_at;   /* ms: when they are asked for */
+    uint32_t groups_ask; /* the request that did; 0: none */
+    /* rest.c */
+    struct stk_slurm_rest *rests;
+    uint32_t n_rests, cap_rests;
+    struct stk_map rest_at; /* by our number */
+    struct stk_map shut_by; /* by user: when a job of theirs has shut a node, s */
     struct stk_map odd;     /* how often in a row Slurm has made something else of a user's job */
     char why[512];          /* why Slurm cannot be reached; "": it can */
 };
@@ -265,6 +278,8 @@ void stk_slurm_table_free(struct stk_slurm *m);
 int stk_slurm_cluster_make(struct stk_slurm *m, struct stk_err *err);
 void stk_slurm_cluster_news(struct stk_slurm *m, const json_t *message);
 uint32_t stk_slurm_find_node(const struct stk_slurm *m, const char *name); /* n_nodes: none */
+/* As told; NULL: there is none of that name. */
+const json_t *stk_slurm_find_partition(const struct stk_slurm *m, const char *name);
 void stk_slurm_cluster_tick(struct stk_slurm *m, int64_t now); /* takes in other nodes */
 void stk_slurm_cluster_free(struct stk_slurm *m);
 
@@ -341,6 +356,25 @@ void stk_slurm_revived_told_all(struct stk_slurm *m);
 /* It was seen as one of ours, which it is no longer. */
 void stk_slurm_revived_theirs(struct stk_slurm *m, json_t *job);
 void stk_slurm_revived_tick(struct stk_slurm *m, int64_t now);
+
+/* ---- rest.c: starts that do not come true ---- */
+
+/* That Slurm does not start a job for this reason has nothing to do with its nodes. */
+bool stk_slurm_own_reason(const char *reason);
+/* Its record; NULL: none. It goes when the job has run, or is gone. */
+struct stk_slurm_rest *stk_slurm_rest_find(const struct stk_slurm *m, stk_job_number number);
+/* ... or a new one; NULL: no memory. */
+struct stk_slurm_rest *stk_slurm_rest_add(struct stk_slurm *m, const struct stk_slurm_job *j);
+/* A start has failed: how long it rests when it is back in the queue. 'own': see above; 'in_vain':
+ * it had its nodes for long. */
+void stk_slurm_failed(struct stk_slurm *m, struct stk_slurm_job *j, bool own, bool in_vain);
+void stk_slurm_rest_over(struct stk_slurm *m, const struct stk_slurm_job *j); /* it runs */
+/* Its lease has ended. */
+void stk_slurm_rest_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cause cause,
+                           const char *sentence);
+void stk_slurm_rest_wake(struct stk_slurm *m); /* all are tried now */
+void stk_slurm_rest_tick(struct stk_slurm *m); /* O(jobs that rest) */
+void stk_slurm_rest_free(struct stk_slurm *m);
 
 /* ---- start.c, stop.c ---- */
 

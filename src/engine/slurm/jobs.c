@@ -97,6 +97,7 @@ void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cau
     if (m->cfg.note && *sentence)
         m->cfg.note(m->cfg.ctx, j->number, sentence);
     m->base.emit(m->base.emit_ctx, &ev);
+    stk_slurm_rest_exited(m, j, cause, sentence);
     stk_slurm_use_tell(m);
 }
 
@@ -110,6 +111,8 @@ static void started(struct stk_slurm *m, struct stk_slurm_job *j)
     if (!j->told_started)
         m->base.emit(m->base.emit_ctx, &ev);
     j->told_started = true;
+    j->rest_ms = 0;
+    stk_slurm_rest_over(m, j);
     j->doubted = false;
     stk_slurm_verify(j);
     if (j->stopping)
@@ -191,9 +194,11 @@ static void is_back(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *
     }
     if (!j->back[0] && j->told_started)
         (void)snprintf(j->back, sizeof(j->back), "Slurm stopped it and put it back into its queue");
-    else if (!j->back[0])
+    else if (!j->back[0]) {
         (void)snprintf(j->back, sizeof(j->back), "Slurm did not start it: %.150s",
                        text(job, "reason"));
+        stk_slurm_failed(m, j, stk_slurm_own_reason(text(job, "reason")), false);
+    }
     stk_slurm_lost(m, j);
 }
 

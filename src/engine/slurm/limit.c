@@ -38,6 +38,15 @@ static void set(json_t *o, int64_t limit)
     (void)json_object_set_new(o, "time_limit_s", limit > 0 ? json_integer(limit) : json_null());
 }
 
+int64_t stk_slurm_longest(const struct stk_engine *e, uint32_t partition)
+{
+    const struct stk_slurm *m = (const struct stk_slurm *)e;
+    const json_t *p =
+        partition < m->n_partitions ? stk_slurm_find_partition(m, m->names[partition]) : NULL;
+
+    return json_integer_value(json_object_get(p, "max_time_s"));
+}
+
 void stk_slurm_limit_keep(struct stk_slurm_job *j)
 {
     j->limit_s = of_spec(j->spec);

@@ -33,6 +33,7 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
 {
     struct stk_slurm *m = (struct stk_slurm *)e;
     struct stk_slurm_job *j = stk_slurm_find(m, s->number);
+    const struct stk_slurm_rest *r;
     const struct stk_slurm_seen *seen;
 
     (void)now;
@@ -45,7 +46,8 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
         return -ENOMEM;
     seen = stk_slurm_seen_of(m, s->number);
     j->not_before = seen && seen->left_at ? seen->left_at + STK_SLURM_REST_MS : 0;
-    if (stk_map_get(&m->refused, s->number) != UINT32_MAX)
+    r = stk_slurm_rest_find(m, s->number);
+    if (r && r->refused > 0)
         j->not_before = stk_slurm_ms() + REFUSED_MS;
     stk_slurm_send(m, j);
     return 0;
@@ -132,6 +134,7 @@ void stk_slurm_ticks(struct stk_slurm *m)
     stk_slurm_use_tick(m, now);
     if (m->cfg.contact)
         m->cfg.contact(m->cfg.ctx);
+    stk_slurm_rest_tick(m);
     if (m->cfg.lives)
         clean(m);
 }
@@ -281,6 +284,8 @@ void stk_slurm_free(struct stk_slurm *m)
 {
     stk_slurm_import_free(m);
     json_decref(m->groups);
+    json_decref(m->enforces);
+    stk_slurm_rest_free(m);
     json_decref(m->booked);
     stk_slurm_table_free(m);
     stk_slurm_cluster_free(m);

@@ -58,6 +58,9 @@ struct stk_slurm_config { /* strings are copied */
     void (*gone)(void *ctx, stk_job_number number, const char *sentence);
     /* Some of them that wait may be gone: stk_slurm_has() is to be asked. */
     void (*missing)(void *ctx);
+    /* Slurm did not start it: it is not to be tried before then, Unix time, and why; 0: it may be
+     * tried now; -1: it runs. */
+    void (*rest)(void *ctx, stk_job_number number, int64_t until, const char *sentence);
     /* The time limit of a job of ours, in seconds; 0: none. */
     int64_t (*limit)(void *ctx, stk_job_number number);
     /* Slurm's reservations are these: [{"name", "start", "end", "nodes"}]. */
@@ -70,6 +73,12 @@ struct stk_slurm_config { /* strings are copied */
 /* Accounts and QOS as accounting has them: {"accounts": [{"name", ...}], "qos": [...]}; borrowed.
  * NULL: there is no slurmdbd, or it has not been heard of. */
 const json_t *stk_slurm_groups(const struct stk_engine *e);
+
+/* Whether Slurm sees to it that users have only "associations" (accounts) or "qos" that are theirs,
+ * and that jobs keep the "limits" of these. */
+bool stk_slurm_enforces(const struct stk_engine *e, const char *what);
+/* How long a job may run in a partition, by row, in seconds; 0: as long as it likes. */
+int64_t stk_slurm_longest(const struct stk_engine *e, uint32_t partition);
 
 struct stk_slurm_node { /* in the order of the core's nodes */
     char *name;

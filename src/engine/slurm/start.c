@@ -10,9 +10,9 @@
 #include "engine/slurm/import.h"
 
 #define START_MS 30000 /* Slurm has started what it was told to within */
+#define OWN_MS 3000    /* ... unless it says by then that it will not, whatever the nodes */
 #define KICK_MS 2000   /* how often Slurm is asked to look at what it has not started */
 #define MOST_REFUSED 3 /* in a row */
-#define REFUSED_MS 1000
 #define LATE_MS                                                                                    \
     12000 /* a node is back: until then Slurm may end there what it has started anew               \
            */
@@ -64,25 +64,37 @@ static bool same_shape(const json_t *there, const json_t *place)
             (same_text(there, place, "tres_per_node") && same_text(there, place, "tres_per_task")));
 }
 
+/* Slurm does not do it now: the job rests. */
+static void refuse_now(struct stk_slurm *m, struct stk_slurm_job *j, const char *sentence)
+{
+    stk_slurm_failed(m, j, true, false);
+    stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_EVICTED, 0, sentence);
+}
+
 /* Slurm said no. To a start of a job that waits there: it is sent anew, and that one ended. Else
  * the core decides anew, a few times: what Slurm refuses for good is not tried for ever. */
-static void refuse(struct stk_slurm *m, struct stk_slurm_job *j, const char *why)
+static void refuse(struct stk_slurm *m, struct stk_slurm_job *j, const char *why, bool passes)
 {
     struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
-    uint32_t n = stk_map_get(&m->refused, j->number);
+    struct stk_slurm_rest *r;
     char sentence[512];
 
     (void)snprintf(sentence, sizeof(sentence), "Slurm refused it: %.400s", why ? why : "no reason");
     stk_slurm_log(m, true, "job %u: %s", j->number, sentence);
+    if (passes) {
+        refuse_now(m, j, sentence);
+        return;
+    }
     if (s && j->slurm && j->slurm == s->slurm && !j->stopping && !j->imported) {
         send_anew(m, j, s);
         j->slurm = 0;
         stk_slurm_move(j, STK_S_UNSENT);
         return;
     }
-    n = n == UINT32_MAX ? 1 : n + 1;
-    if (n >= MOST_REFUSED || stk_map_reserve(&m->refused, &m->mem, m->refused.n + 1) < 0) {
-        stk_map_remove(&m->refused, j->number);
+    r = stk_slurm_rest_add(m, j);
+    if (!r || ++r->refused >= MOST_REFUSED) {
+        if (r)
+            r->refused = 0;
         stk_slurm_exited(m, j,
                          j->stopping   ? j->stop.cause
                          : j->imported ? STK_CAUSE_EVICTED
@@ -92,7 +104,6 @@ static void refuse(struct stk_slurm *m, struct stk_slurm_job *j, const char *why
             m->cfg.hold(m->cfg.ctx, &j->number, 1, sentence);
         return;
     }
-    stk_map_put(&m->refused, j->number, n);
     stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_EVICTED, 0, sentence);
 }
 
@@ -100,13 +111,17 @@ static void refuse(struct stk_slurm *m, struct stk_slurm_job *j, const char *why
 static bool refused(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *answer)
 {
     if (answer && json_is_true(json_object_get(answer, "ok"))) {
-        stk_map_remove(&m->refused, j->number);
+        struct stk_slurm_rest *r = stk_slurm_rest_find(m, j->number);
+
+        if (r)
+            r->refused = 0;
         return false;
     }
     if (!answer || json_is_true(json_object_get(answer, "unanswered")))
         stk_slurm_move(j, STK_S_SENT); /* what Slurm made of it shows when all is told anew */
     else
-        refuse(m, j, json_string_value(json_object_get(answer, "why")));
+        refuse(m, j, json_string_value(json_object_get(answer, "why")),
+               json_is_true(json_object_get(answer, "passes")));
     return true;
 }
 
@@ -251,17 +266,24 @@ void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
                          "files, and name these");
 }
 
+/* Why Slurm has not started it, as it says; NULL: it does not say. */
+static const char *reason_of(const struct stk_slurm *m, const struct stk_slurm_job *j)
+{
+    const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
+
+    return s ? json_string_value(json_object_get(s->job, "reason")) : NULL;
+}
+
 /* Slurm was told to start it, and does not: it is held there, and then the core decides anew. */
 static void give_up(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
-    const char *reason = s ? json_string_value(json_object_get(s->job, "reason")) : NULL;
+    const char *reason = reason_of(m, j);
 
     if (!j->back[0]) {
         (void)snprintf(j->back, sizeof(j->back), "Slurm did not start it: %.150s",
                        reason && *reason ? reason : "it does not say why");
-        for (uint32_t i = 0; i < j->n_pieces; i++) /* elsewhere it may start */
-            stk_slurm_use_avoid(m, j->pieces[i].node.i);
+        stk_slurm_failed(m, j, stk_slurm_own_reason(reason), true);
         if (s && stk_slurm_typed(m, j))
             s->typed = UINT64_MAX; /* that may be why */
     }
@@ -283,13 +305,19 @@ static void on_kicked(struct stk_slurm_job *j, const json_t *answer)
     (void)stk_slurm_unknown(j, answer);
 }
 
+/* How long Slurm is given to start it. */
+static int64_t patience(const struct stk_slurm *m, const struct stk_slurm_job *j)
+{
+    if (stk_slurm_own_reason(reason_of(m, j)))
+        return OWN_MS;
+    return m->cfg.start_ms ? m->cfg.start_ms : START_MS;
+}
+
 void stk_slurm_start_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now)
 {
-    int64_t most = m->cfg.start_ms ? m->cfg.start_ms : START_MS;
-
     if (j->where == STK_S_UNSENT) {
         stk_slurm_send(m, j);
-    } else if (now - j->sent_at > most || j->back[0]) {
+    } else if (now - j->sent_at > patience(m, j) || j->back[0]) {
         give_up(m, j);
     } else if (now - j->kicked_at > KICK_MS && j->slurm) {
         j->kicked_at = now;

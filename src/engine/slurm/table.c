@@ -259,6 +259,5 @@ void stk_slurm_table_free(struct stk_slurm *m)
     stk_map_done(&m->by_lease, &m->mem);
     stk_map_done(&m->seen_by_slurm, &m->mem);
     stk_map_done(&m->seen_by_number, &m->mem);
-    stk_map_done(&m->refused, &m->mem);
     stk_map_done(&m->odd, &m->mem);
 }

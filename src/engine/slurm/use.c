@@ -115,6 +115,15 @@ static uint64_t choose(const struct stk_slurm *m, uint32_t node)
     return mask;
 }
 
+/* Slurm starts nothing there: the partition is down, or inactive. */
+static bool is_stopped(const struct stk_slurm *m, uint32_t partition)
+{
+    const json_t *p =
+        partition < m->n_partitions ? stk_slurm_find_partition(m, m->names[partition]) : NULL;
+
+    return json_is_false(json_object_get(p, "starts"));
+}
+
 /* It takes nothing new, with GPUs or without. */
 static bool is_shut(const struct stk_slurm *m, uint32_t node)
 {
@@ -122,6 +131,7 @@ static bool is_shut(const struct stk_slurm *m, uint32_t node)
     const char *state = json_string_value(json_object_get(o, "state"));
 
     return m->nodes[node].odd || m->use[node].avoid_until ||
+           is_stopped(m, m->nodes[node].partition) ||
            (state && strcmp(state, "up") != 0 && strcmp(state, "down") != 0);
 }
 
