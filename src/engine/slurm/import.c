@@ -24,8 +24,6 @@
 
 #define REFUSED_MS 60000
 #define MAX_REFUSED_MS 3600000
-#define AGAIN_MS 2000 /* Slurm is told again what it has not done by then */
-#define LEFT_TO_SLURM "it is in a reservation of Slurm's, and left to Slurm"
 
 static const char *text(const json_t *o, const char *key)
 {
@@ -79,65 +77,6 @@ static void gone(struct stk_slurm *m, const struct stk_slurm_mark *mk, const jso
     free(l.list);
 }
 
-/* ---- telling Slurm ---- */
-
-/* Not before it has had time for what it was told last. */
-static bool may_tell(struct stk_slurm *m, struct stk_slurm_import *i)
-{
-    int64_t now = stk_slurm_ms();
-
-    if (i->told_at && now - i->told_at < AGAIN_MS) {
-        m->again = i->again = true;
-        return false;
-    }
-    i->told_at = now;
-    return true;
-}
-
-/* The same of a hold; at once when the last one was seen: Slurm may start the job any moment. */
-static bool may_hold(struct stk_slurm *m, struct stk_slurm_import *i)
-{
-    int64_t now = stk_slurm_ms();
-
-    if (i->hold_at && now - i->hold_at < AGAIN_MS) {
-        m->again = i->again = true;
-        return false;
-    }
-    i->hold_at = i->told_at = now;
-    return true;
-}
-
-/* 'begin' 0: as it is. */
-static void comment(struct stk_slurm *m, const json_t *job, const char *words, bool hold,
-                    int64_t begin)
-{
-    json_t *o = json_pack("{s:s,s:o,s:s}", "op", "update", "job", stk_slurm_id(job),
-                          "admin_comment", words);
-
-    if (hold)
-        (void)json_object_set_new(o, "hold", json_true());
-    if (begin)
-        (void)json_object_set_new(o, "begin", json_integer(begin));
-    if (hold && !json_is_true(json_object_get(job, "held"))) /* before Slurm starts it */
-        (void)stk_slurm_ask(m, o, NULL, NULL);
-    else
-        stk_slurm_ask_later(m, o);
-}
-
-/* A hold that is its user's own is left to the user; so that Slurm does not start the job when it
- * goes, it also waits for a time that never comes. */
-static void put_mark(struct stk_slurm *m, const json_t *job, const struct stk_slurm_mark *mk,
-                     bool released)
-{
-    char words[STK_SLURM_MARK_LEN];
-
-    stk_slurm_mark_write(mk, m->cfg.mark, words, sizeof(words));
-    comment(m, job, words, !mk->by_user,
-            mk->by_user ? STK_SLURM_HELD_UNTIL
-            : released  ? m->cfg.now(m->cfg.ctx) / STK_SECOND
-                        : 0);
-}
-
 static void refuse(struct stk_slurm *m, struct stk_slurm_import *i, const char *sentence)
 {
     struct stk_slurm_claim c = {0};
@@ -151,13 +90,13 @@ static void refuse(struct stk_slurm *m, struct stk_slurm_import *i, const char *
     if (strcmp(text(i->job, "admin_comment"), words) == 0)
         return;
     stk_slurm_log(m, true, "Slurm job %u cannot be taken: %s", i->slurm, sentence);
-    comment(m, i->job, words, true, 0);
+    stk_slurm_import_comment(m, i->job, words, true, 0);
 }
 
 /* ---- what it asks for ---- */
 
 /* It is where Slurm starts jobs, and not we. */
-static bool is_away(const struct stk_slurm *m, const json_t *job)
+bool stk_slurm_import_is_away(const struct stk_slurm *m, const json_t *job)
 {
     return *text(job, "reservation") || partition_of(m, job) == UINT32_MAX;
 }
@@ -170,7 +109,7 @@ void stk_slurm_import_reason(const struct stk_slurm *m, const json_t *job,
     if (*text(job, "reservation"))
         (void)snprintf(buf, size, "is in Slurm's reservation %.100s, and left to Slurm",
                        text(job, "reservation"));
-    else if (is_away(m, job))
+    else if (stk_slurm_import_is_away(m, job))
         (void)snprintf(buf, size, "is in Slurm's partition %.100s, and left to Slurm",
                        text(job, "partition"));
     else if (*text(job, "dependency"))
@@ -269,66 +208,6 @@ static bool keep_tasks(struct stk_slurm_import *i)
     return !stk_slurm_import_several(i->job) || i->tasks;
 }
 
-/* ---- a job that is put into a reservation of Slurm's, or moved to another's partition, is Slurm's
- * to start ---- */
-
-/* Held for us: what its user holds, its user may release. */
-static json_t *letting_go(const json_t *job, const char *words, bool pinned)
-{
-    bool by_time = whole(job, "begin") >= STK_SLURM_HELD_UNTIL;
-    json_t *o = json_pack("{s:s,s:o,s:s}", "op", by_time ? "update" : "release", "job",
-                          stk_slurm_id(job), "admin_comment", words);
-
-    (void)json_object_set_new(o, "begin", by_time ? json_integer(1) : json_boolean(pinned));
-    if (by_time)
-        (void)json_object_set_new(o, "hold", json_string("user"));
-    if (pinned) /* where it runs is not for us to say any more */
-        (void)json_object_set_new(o, "unpin", json_true());
-    return o;
-}
-
-/* One that we have not taken in. */
-static void let_go(struct stk_slurm *m, struct stk_slurm_import *i, const struct stk_slurm_claim *c)
-{
-    char words[200];
-
-    stk_slurm_claim_write(c, LEFT_TO_SLURM, words, sizeof(words));
-    if (may_tell(m, i))
-        (void)stk_slurm_ask(m, letting_go(i->job, words, false), NULL, NULL);
-}
-
-/* One that is ours stays so, held here, until Slurm starts it: it may come back. From now on a hold
- * on it is its user's own. */
-static void let_ours_go(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_slurm_mark *mk,
-                        const char *reason)
-{
-    char words[STK_SLURM_MARK_LEN];
-    bool pinned;
-
-    stk_slurm_import_holds(m, i->job, mk, reason);
-    if (mk->by_user || !may_tell(m, i))
-        return;
-    mk->by_user = mk->held = true;
-    pinned = mk->pinned != 0;
-    mk->pinned = 0;
-    stk_slurm_mark_write(mk, m->cfg.mark, words, sizeof(words));
-    if (yes(i->job, "held"))
-        (void)stk_slurm_ask(m, letting_go(i->job, words, pinned), NULL, NULL);
-    else
-        comment(m, i->job, words, false, 0);
-}
-
-/* Whether a job that is not ours is left to Slurm for its reservation: it came with it, or it was
- * held for us, and we let it go. */
-static bool is_let_go(const json_t *job)
-{
-    struct stk_slurm_claim c;
-
-    return *text(job, "reservation") &&
-           (!yes(job, "held") || !stk_slurm_claim_read(text(job, "admin_comment"), &c) ||
-            strstr(text(job, "admin_comment"), LEFT_TO_SLURM));
-}
-
 /* ---- jobs that are moved into our partitions ---- */
 
 /* The plugin holds a job as it comes from another partition, and can say no more than that. One
@@ -368,7 +247,7 @@ static void consider(struct stk_slurm *m, struct stk_slurm_import *i)
     if (!m->open || i->step != STK_I_NEW)
         return;
     if (*text(i->job, "reservation")) {
-        let_go(m, i, &c);
+        stk_slurm_import_let_go(m, i, &c);
         return;
     }
     if (!yes(i->job, "held")) {
@@ -376,8 +255,8 @@ static void consider(struct stk_slurm *m, struct stk_slurm_import *i)
 
         i->bare = true;
         stk_slurm_claim_write(&c, NULL, words, sizeof(words));
-        if (may_hold(m, i))
-            comment(m, i->job, words, true, 0);
+        if (stk_slurm_import_may_hold(m, i))
+            stk_slurm_import_comment(m, i->job, words, true, 0);
         return;
     }
     i->bare |= !claimed;
@@ -441,7 +320,7 @@ void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number 
     mk.by_user = i->by_user;
     stk_slurm_import_reason(m, i->job, &mk, true, reason, sizeof(reason));
     mk.held = reason[0] != '\0';
-    put_mark(m, i->job, &mk, false);
+    stk_slurm_import_put_mark(m, i->job, &mk, false);
     i->told_at = stk_slurm_ms();
     if (!stk_slurm_import_several(i->job))
         (void)stk_slurm_see(m, i->job, first);
@@ -509,12 +388,12 @@ static void hold_again(struct stk_slurm *m, struct stk_slurm_import *i, struct s
     bool told = mk->held, released = mk->by_user;
     char reason[300];
 
-    if (!may_hold(m, i))
+    if (!stk_slurm_import_may_hold(m, i))
         return;
     mk->by_user = false;
     stk_slurm_import_reason(m, i->job, mk, !released, reason, sizeof(reason));
     mk->held = reason[0] != '\0';
-    put_mark(m, i->job, mk, released);
+    stk_slurm_import_put_mark(m, i->job, mk, released);
     if (told != mk->held)
         stk_slurm_import_holds(m, i->job, mk, reason);
 }
@@ -529,8 +408,8 @@ static void waits(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_sl
     if (!m->open)
         return;
     stk_slurm_import_reason(m, i->job, &mk, true, reason, sizeof(reason));
-    if (is_away(m, i->job)) {
-        let_ours_go(m, i, &mk, reason);
+    if (stk_slurm_import_is_away(m, i->job)) {
+        stk_slurm_import_let_ours_go(m, i, &mk, reason);
         return;
     }
     if (!yes(i->job, "held")) {
@@ -541,35 +420,19 @@ static void waits(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_sl
     /* With a hold of its user's goes a time that never comes; the plugin takes away that alone. */
     if (marked && mk.by_user && whole(i->job, "begin") < STK_SLURM_HELD_UNTIL) {
         mk.by_user = false; /* and when that is seen, it is not held here any more */
-        if (may_tell(m, i))
-            put_mark(m, i->job, &mk, false);
+        if (stk_slurm_import_may_tell(m, i))
+            stk_slurm_import_put_mark(m, i->job, &mk, false);
         return;
     }
     if (reason[0] || mk.held || i->held_here)
         stk_slurm_import_holds(m, i->job, &mk, reason);
     i->held_here = mk.held = reason[0] != '\0';
-    if ((!marked && may_tell(m, i)) || was_held != mk.held)
-        put_mark(m, i->job, &mk, false);
+    if ((!marked && stk_slurm_import_may_tell(m, i)) || was_held != mk.held)
+        stk_slurm_import_put_mark(m, i->job, &mk, false);
     tell_changes(m, i, &mk);
 }
 
 /* ---- news ---- */
-
-/* One that Slurm had started is in its queue again: it would wait there for two minutes, and not
- * start in the second in which it left. */
-static void is_back(struct stk_slurm *m, struct stk_slurm_import *i,
-                    const struct stk_slurm_mark *mk)
-{
-    struct stk_slurm_job *j = stk_slurm_find(m, stk_slurm_import_number(mk, i->job));
-    struct stk_slurm_seen *s = stk_slurm_seen(m, i->slurm);
-
-    i->stray = false;
-    put_mark(m, i->job, mk, true);
-    if (s)
-        s->left_at = stk_slurm_ms();
-    if (j)
-        j->not_before = stk_slurm_ms() + STK_SLURM_REST_MS;
-}
 
 static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
                          const struct stk_slurm_mark *mk)
@@ -595,7 +458,7 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
     if (mk->tasks[0] && !i->tasks)
         i->tasks = strdup(mk->tasks);
     if (i->stray)
-        is_back(m, i, mk);
+        stk_slurm_import_is_back(m, i, mk);
     j = stk_slurm_find(m, stk_slurm_import_number(mk, job));
     if (!j || stk_slurm_import_several(job)) {
         waits(m, i, *mk);
@@ -603,38 +466,8 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
     }
     i->again = yes(job, "held"); /* when it has been given up */
     m->again |= i->again;
-    if (is_away(m, job) && j->where == STK_S_SENT && !j->back[0])
+    if (stk_slurm_import_is_away(m, job) && j->where == STK_S_SENT && !j->back[0])
         stk_slurm_import_reason(m, job, mk, true, j->back, sizeof(j->back));
-}
-
-/* Slurm started it, and not we. It goes back, if it can, and is held there: else who gets Slurm to
- * start a job would have it outside the books. */
-bool stk_slurm_import_back(const struct stk_slurm *m, const json_t *job, stk_job_number number)
-{
-    return strcmp(text(job, "state"), "running") == 0 && yes(job, "batch") && yes(job, "requeue") &&
-           !is_away(m, job) && number && m->cfg.lives && m->cfg.lives(m->cfg.ctx, number);
-}
-
-static bool put_back(struct stk_slurm *m, json_t *job, const struct stk_slurm_mark *mk)
-{
-    stk_job_number number = stk_slurm_import_number(mk, job);
-    struct stk_slurm_import *i =
-        stk_slurm_import_back(m, job, number) ? stk_slurm_import_add(m, job) : NULL;
-
-    if (!i)
-        return false;
-    i->round = m->round;
-    i->step = STK_I_OURS;
-    i->first = mk->first;
-    i->stray = i->again = m->again = true;
-    if (!may_tell(m, i))
-        return true;
-    stk_slurm_log(m, true,
-                  "job %u was started by Slurm (its job %u), and not by stoker: it is put back",
-                  number, i->slurm);
-    (void)stk_slurm_ask(m, json_pack("{s:s,s:o}", "op", "requeue", "job", stk_slurm_id(job)), NULL,
-                        NULL);
-    return true;
 }
 
 /* It does not wait any more, and not because we had it started. */
@@ -648,7 +481,7 @@ static void left(struct stk_slurm *m, const json_t *job, const struct stk_slurm_
     else if (*text(job, "reservation") && strcmp(state, "running") == 0)
         (void)snprintf(sentence, sizeof(sentence),
                        "was started by Slurm, in its reservation %.100s", text(job, "reservation"));
-    else if (is_away(m, job) && strcmp(state, "running") == 0)
+    else if (stk_slurm_import_is_away(m, job) && strcmp(state, "running") == 0)
         (void)snprintf(sentence, sizeof(sentence), "was started by Slurm, in its partition %.100s",
                        text(job, "partition"));
     else if (strcmp(state, "running") == 0)
@@ -678,10 +511,10 @@ static bool concerns(struct stk_slurm *m, const json_t *job, bool ours, stk_job_
     if (!m->cfg.bring)
         return false;
     if (ours) /* one that Slurm has had started before is not ours any more */
-        return !(is_away(m, job) && pending(job) && number && m->open && m->cfg.lives &&
-                 !m->cfg.lives(m->cfg.ctx, number));
+        return !(stk_slurm_import_is_away(m, job) && pending(job) && number && m->open &&
+                 m->cfg.lives && !m->cfg.lives(m->cfg.ctx, number));
     if (partition_of(m, job) != UINT32_MAX)
-        return !is_let_go(job);
+        return !stk_slurm_import_is_let_go(job);
     note_elsewhere(m, job);
     return false;
 }
@@ -719,7 +552,7 @@ bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret
         return false;
     j = stk_slurm_find(m, number);
     if (m->open && !yes(job, "completing") && (!j || j->where == STK_S_UNSENT) &&
-        put_back(m, job, &mk))
+        stk_slurm_import_put_back(m, job, &mk))
         return stk_slurm_see(m, job, number) != NULL;
     if (m->open && !j && !yes(job, "completing")) {
         left(m, job, &mk);
@@ -754,16 +587,6 @@ void stk_slurm_import_told_all(struct stk_slurm *m)
             stk_slurm_import_forget(m, m->imports[k].slurm);
 }
 
-/* Until it has gone. */
-static void stray_again(struct stk_slurm *m, struct stk_slurm_import *i)
-{
-    const struct stk_slurm_seen *s = stk_slurm_seen(m, i->slurm);
-    struct stk_slurm_mark mk;
-
-    if (s && runs(s->job) && stk_slurm_import_mark_of(m, s->job, &mk))
-        (void)put_back(m, s->job, &mk);
-}
-
 void stk_slurm_import_tick(struct stk_slurm *m)
 {
     if (m->missing_one && m->open && m->cfg.missing)
@@ -784,7 +607,7 @@ void stk_slurm_import_tick(struct stk_slurm *m)
         }
         i->again = false;
         if (i->stray)
-            stray_again(m, i);
+            stk_slurm_import_stray_again(m, i);
         else if (i->job)
             pending_news(m, i->job, stk_slurm_import_mark_of(m, i->job, &mk), &mk);
     }
@@ -809,7 +632,7 @@ void stk_slurm_import_open(struct stk_slurm *m)
         k++;
         if (!m->seen[k - 1].number || pending(job) || yes(job, "completing") ||
             stk_slurm_find(m, m->seen[k - 1].number) || !stk_slurm_import_mark_of(m, job, &mk) ||
-            put_back(m, job, &mk))
+            stk_slurm_import_put_back(m, job, &mk))
             continue;
         left(m, job, &mk);
         if (runs(job)) { /* another is in its place now */

@@ -81,4 +81,29 @@ void stk_slurm_import_free(struct stk_slurm *m);
 bool stk_slurm_import_script(struct stk_slurm *m, struct stk_slurm_import *i);
 void stk_slurm_import_signal(const struct stk_slurm_import *i, json_t *wish);
 
+/* ---- import_tell.c: what Slurm is told ---- */
+
+/* Not before it has had time for what it was told last; a hold at once, when the last was seen. */
+bool stk_slurm_import_may_tell(struct stk_slurm *m, struct stk_slurm_import *i);
+bool stk_slurm_import_may_hold(struct stk_slurm *m, struct stk_slurm_import *i);
+/* The administrator's comment; 'begin' 0: as it is. */
+void stk_slurm_import_comment(struct stk_slurm *m, const json_t *job, const char *words, bool hold,
+                              int64_t begin);
+/* 'released': its user has let it go, and it need not wait for a time any more. */
+void stk_slurm_import_put_mark(struct stk_slurm *m, const json_t *job,
+                               const struct stk_slurm_mark *mk, bool released);
+/* It is where Slurm starts jobs, and not we (import.c). */
+bool stk_slurm_import_is_away(const struct stk_slurm *m, const json_t *job);
+/* Such a job, not taken in or ours, is Slurm's to start; it was let go, or came so. */
+void stk_slurm_import_let_go(struct stk_slurm *m, struct stk_slurm_import *i,
+                             const struct stk_slurm_claim *c);
+void stk_slurm_import_let_ours_go(struct stk_slurm *m, struct stk_slurm_import *i,
+                                  struct stk_slurm_mark *mk, const char *reason);
+bool stk_slurm_import_is_let_go(const json_t *job);
+/* Slurm started it, and not we: it goes back. False: it cannot. Once more; and it is back. */
+bool stk_slurm_import_put_back(struct stk_slurm *m, json_t *job, const struct stk_slurm_mark *mk);
+void stk_slurm_import_stray_again(struct stk_slurm *m, struct stk_slurm_import *i);
+void stk_slurm_import_is_back(struct stk_slurm *m, struct stk_slurm_import *i,
+                              const struct stk_slurm_mark *mk);
+
 #endif
