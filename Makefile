@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export ASAN_OPTIONS ?= abort_on_error=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS ?= halt_on_error=1:print_stacktrace=1
 
-.PHONY: build help run sample bench-slurm bench-slurm-speed bench-slurm-day test test-plain test-digests test-python test-slurm test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-victims bench-venus bench-scale bench-viewers bench-teams \
+.PHONY: build help run sample bench-slurm bench-slurm-speed bench-slurm-day test test-plain test-digests test-python test-slurm test-newer-slurm test-web soak bench bench-store bench-openb bench-churn bench-fork bench-forecast bench-gang bench-victims bench-venus bench-scale bench-viewers bench-teams \
 	asan fuzz fmt check check-sources clean install deb
 .NOTPARALLEL:
 
@@ -66,6 +66,10 @@ test-python: build
 test-slurm: build ## what talks to Slurm, with a whole Slurm cluster on this machine
 	@$(BOOTSTRAP) test
 	@scripts/test-python tests/slurm
+
+test-newer-slurm: ## the same with the Slurm of a newer Debian, in a system of its own below build/newer
+	@$(BOOTSTRAP) test
+	@scripts/test-newer-slurm
 
 test-web: build ## the dashboard in Chromium, against real daemons; pictures in build/web-shots
 	@$(BOOTSTRAP) test

@@ -34,6 +34,12 @@
 #define PUSHED_MS 1000
 #define SOON 4 /* likewise, when not all that happened was told */
 
+#ifdef NODE_STATE_BLOCKED /* newer Slurms: a job near it wants no others there */
+#define BLOCKED NODE_STATE_BLOCKED
+#else
+#define BLOCKED 0
+#endif
+
 struct stk_slurm_watch {
     struct stk_slurm_told *told;
     /* the thread's own */
@@ -141,7 +147,7 @@ static const char *node_word(const node_info_t *n)
         return "down";
     if (state & (NODE_STATE_MAINT | NODE_STATE_RES)) /* a reservation of Slurm's has it */
         return "maint";
-    if (state & (NODE_STATE_DRAIN | NODE_STATE_FAIL))
+    if (state & (NODE_STATE_DRAIN | NODE_STATE_FAIL | BLOCKED))
         return "drain";
     return base == NODE_STATE_UNKNOWN || n->slurmd_start_time == 0 ? "joining" : "up";
 }

@@ -14,6 +14,7 @@
 #include "libslurm/names.h"
 
 #define MAX_ENV 65536u
+#define TRIES 10          /* of a change that Slurm could not do at the moment */
 #define FIRST 0xfffffff0u /* priority: before whatever waits in Slurm for other partitions */
 
 static json_t *refuse(const char *why, int code)
@@ -237,13 +238,26 @@ static json_t *answer_elements(int rc, job_array_resp_msg_t *take_resp)
     return error ? refuse(stk_slurm_trouble(error), error) : answer(rc);
 }
 
-static json_t *change(job_desc_msg_t *d)
+static json_t *change_once(job_desc_msg_t *d)
 {
     job_array_resp_msg_t *resp = NULL;
 
     if (!d->job_id_str)
         return answer(slurm_update_job(d));
     return answer_elements(slurm_update_job2(d, &resp), resp);
+}
+
+/* "Resource temporarily unavailable" is what Slurm 24.11 says to one change of partition in five,
+ * and does nothing: the next one is done. */
+static json_t *change(job_desc_msg_t *d)
+{
+    json_t *out = change_once(d);
+
+    for (int i = 1; i < TRIES && json_integer_value(json_object_get(out, "code")) == EAGAIN; i++) {
+        json_decref(out);
+        out = change_once(d);
+    }
+    return out;
 }
 
 /* GPUs by type are added to those that it asked for before, unless it asks for none in between. */

@@ -17,7 +17,7 @@ WHO = {"uid": os.getuid(), "gid": os.getgid()}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=3, gpus=4, extra="RequeueExitHold=86") as c:
+    with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=3, gpus=4, extra="RequeueExitHold=86\nPartitionName=other Nodes=n3 State=UP") as c:
         yield c
 
 
@@ -75,6 +75,14 @@ def test_a_held_job_waits_and_is_started_on_exact_nodes(helper, tmp_path):
     assert helper.ask(op="cancel", job=job)["ok"]
     helper.until(lambda: helper.jobs[job]["state"] == "cancelled" and not helper.jobs[job]["completing"])
     helper.until(lambda: helper.nodes["n3"]["used"][0]["count"] == 0)
+
+
+def test_a_job_is_started_in_another_partition_every_time(helper, tmp_path):
+    jobs = [submit(helper, tmp_path, "true", partition="main", hold=True)[0] for _ in range(30)]
+    for job in jobs:
+        a = helper.ask(op="start", job=job, partition="other", nodes="n3")
+        assert a["ok"], a
+    helper.until(lambda: all(helper.jobs.get(job, {}).get("state") == "completed" and helper.jobs[job]["partition"] == "other" for job in jobs))
 
 
 def test_a_job_saves_leaves_and_goes_on_elsewhere(helper, tmp_path):
