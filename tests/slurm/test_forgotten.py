@@ -144,6 +144,26 @@ def test_one_that_slurm_could_not_launch_is_not_held_by_its_user(slurm):
     assert slurm.expect("start")["job"] == 9
 
 
+def test_the_last_element_of_an_array_that_slurm_does_not_start_is_decided_anew(slurm):
+    """It has no record of its own until it runs: what is left of the array is its record."""
+    array = {"array_job": 9, "array_task": None, "array_tasks": "3"}
+    say(slurm, waits(slurm, **array))
+    ask = slurm.expect("start")
+    slurm.answer(ask)
+    mark, node = ask["admin_comment"], ask["nodes"]
+    assert ask["job"] == "9_3"
+    say(slurm, waits(slurm, mark, held=False, reason="Resources", **array))
+    slurm.nodes("drained", names=[node])
+    assert slurm.expect("update")["hold"]
+    say(slurm, waits(slurm, mark, **array))
+    again = slurm.expect("start")
+    assert again["job"] == "9_3" and again["nodes"] != node
+    slurm.answer(again)
+    say(slurm, {**runs(slurm, again["admin_comment"], again["nodes"]), "array_job": 9, "array_task": 3, "array_tasks": ""})
+    n = slurm.daemon.client().ask("GET", "/v1/jobs").json["jobs"][0]["id"]
+    slurm.daemon.until(n, "running")
+
+
 def test_one_is_not_started_again_on_a_node_that_has_just_come_back(slurm):
     """Slurm goes on for ten seconds to tell a node that failed to end what ran there."""
     slurm.nodes("drained", names=["n2"])

@@ -28,6 +28,9 @@ void stk_slurm_import_keep(struct stk_slurm_import *i, json_t *job); /* what is 
 stk_job_number stk_slurm_import_number(const struct stk_slurm_mark *mk, const json_t *job);
 /* Several elements of an array in one record. */
 bool stk_slurm_import_several(const json_t *job);
+/* What is left of an array of ours when all its elements but one have gone is that element, also
+ * before Slurm says so. */
+void stk_slurm_import_last(const struct stk_slurm *m, json_t *job);
 /* Our mark on a record, or what it would be. False: it is not ours. */
 bool stk_slurm_import_mark_of(const struct stk_slurm *m, const json_t *job,
                               struct stk_slurm_mark *ret);

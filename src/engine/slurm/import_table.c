@@ -111,6 +111,23 @@ bool stk_slurm_import_mark_of(const struct stk_slurm *m, const json_t *job,
     return true;
 }
 
+static int keep_task(void *ctx, uint32_t task)
+{
+    *(uint32_t *)ctx = task;
+    return 0;
+}
+
+void stk_slurm_import_last(const struct stk_slurm *m, json_t *job)
+{
+    struct stk_slurm_mark mk;
+    uint32_t task = 0;
+
+    if (stk_slurm_import_several(job) && stk_slurm_task_count(text(job, "array_tasks")) == 1 &&
+        stk_slurm_import_mark_of(m, job, &mk) && mk.tasks[0] &&
+        stk_slurm_tasks(text(job, "array_tasks"), 1, keep_task, &task) == 0)
+        (void)json_object_set_new(job, "array_task", json_integer(task));
+}
+
 stk_job_number stk_slurm_import_number(const struct stk_slurm_mark *mk, const json_t *job)
 {
     uint32_t rank = 0;

@@ -460,8 +460,10 @@ static void job_news(struct stk_slurm *m, json_t *job)
 
     if (slurm <= 0 || slurm >= UINT32_MAX)
         return;
-    if (!number)
+    if (!number) {
         say_not_owned(m, job);
+        stk_slurm_import_last(m, job);
+    }
     if (!number && stk_slurm_import_news(m, job, &number))
         return;
     old = stk_slurm_seen_of(m, number);
