@@ -70,8 +70,8 @@ def test_of_one_that_waits(daemon, cluster, folder):
     wait_for(lambda: limit(daemon, n) == 300)
     assert change(daemon, n, 1800).status == 200
     wait_for(lambda: show(cluster, theirs)["TimeLimit"] == "00:30:00")
-    assert user(cluster, "scontrol", "update", f"JobId={theirs}", "Nice=7").returncode == 0
-    wait_for(lambda: daemon.job(n)["spec"].get("nice") == 7)
+    assert user(cluster, "scontrol", "update", f"JobId={theirs}", "JobName=other").returncode == 0
+    wait_for(lambda: daemon.job(n)["name"] == "other")
     assert limit(daemon, n) == 1800
 
 
