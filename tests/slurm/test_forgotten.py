@@ -68,7 +68,7 @@ def test_a_users_job_that_has_ended_and_runs_again_by_slurms_word_alone_is_ended
     assert slurm.daemon.wait(n)["cause"] == "completed"
     say(slurm, runs(slurm, mark, node), all_of_them=True)
     assert slurm.expect("cancel")["job"] == 9
-    assert any(f"job {n} has ended" in line and "knows nothing of it" in line for line in slurm.daemon.errors)
+    wait_for(lambda: any(f"job {n} has ended" in line and "knows nothing of it" in line for line in slurm.daemon.errors))
 
 
 def test_so_is_one_that_a_new_daemon_finds(slurm):
@@ -84,8 +84,16 @@ def test_so_is_one_that_a_new_daemon_finds(slurm):
     assert slurm.expect("cancel")["job"] == 9
 
 
-def test_of_one_that_was_never_ours_people_are_told(slurm):
-    say(slurm, {**runs(slurm, "", "n1"), "comment": "x"}, all_of_them=True)
+@pytest.mark.parametrize("new", [False, True], ids=["slurmctld", "both"])
+def test_of_one_that_was_never_ours_people_are_told(slurm, new):
+    """... who comes back: slurmctld alone, or the daemon with it."""
+    job = {**runs(slurm, "", "n1"), "comment": "x"}
+    if new:
+        slurm.daemon.kill()
+        slurm.there = [job]
+        slurm.daemon.start()
+    else:
+        say(slurm, job, all_of_them=True)
     for _ in range(2):
         ask = slurm.expect("left")
         assert (ask["job"], ask["nodes"]) == (9, "n1")

@@ -40,8 +40,7 @@ static bool has_gpus_of_ours(const struct stk_slurm *m, const json_t *job)
 static void look_at(struct stk_slurm *m, struct stk_slurm_seen *s)
 {
     s->doubted = false;
-    s->look_at =
-        !s->number && runs(s->job) && has_gpus_of_ours(m, s->job) ? stk_slurm_ms() + LOOK_MS : 0;
+    s->look_at = !s->number && runs(s->job) ? stk_slurm_ms() + LOOK_MS : 0;
     m->looks |= s->look_at != 0;
 }
 
@@ -132,6 +131,8 @@ void stk_slurm_revived_tick(struct stk_slurm *m, int64_t now)
         struct stk_slurm_seen *s = &m->seen[i];
         char *nodes = NULL;
 
+        if (s->look_at && now >= s->look_at && !has_gpus_of_ours(m, s->job))
+            s->look_at = 0; /* nodes were not known when it was told of */
         if (s->look_at && now >= s->look_at && asked < AT_A_TIME && (nodes = nodes_of(s->job))) {
             s->look_at = 0;
             asked++;
