@@ -75,6 +75,7 @@ static void sweep(const char *prefix)
 
     (void)snprintf(folder, sizeof(folder), "%.*s", (int)(name - prefix), prefix);
     d = opendir(folder);
+    /* cppcheck-suppress readdirCalled ; nobody else reads this stream */
     for (const struct dirent *e; d && (e = readdir(d));) {
         (void)snprintf(path, sizeof(path), "%s%s", folder, e->d_name);
         if (strncmp(e->d_name, name, strlen(name)) == 0 && is_left(path))
@@ -117,10 +118,22 @@ static int new_socket(void)
     return fd;
 }
 
+/* At an address that the kernel chooses. */
+static int any_socket(void)
+{
+    const struct sockaddr_un any = {.sun_family = AF_UNIX};
+    int fd = new_socket();
+
+    if (fd >= 0 && bind(fd, (const struct sockaddr *)&any, sizeof(any.sun_family)) < 0) {
+        (void)close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
 struct stk_slurm_plugin *stk_slurm_plugin_new(void)
 {
     struct stk_slurm_plugin *p = calloc(1, sizeof(*p));
-    const struct sockaddr_un any = {.sun_family = AF_UNIX};
 
     if (!p)
         return NULL;
@@ -132,11 +145,7 @@ struct stk_slurm_plugin *stk_slurm_plugin_new(void)
     if (p->fd < 0 || bind_path(p))
         return p;
     (void)close(p->fd); /* it may be bound already */
-    p->fd = new_socket();
-    if (p->fd >= 0 && bind(p->fd, (const struct sockaddr *)&any, sizeof(any.sun_family)) < 0) {
-        (void)close(p->fd);
-        p->fd = -1;
-    }
+    p->fd = any_socket();
     return p;
 }
 

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import pty
+import pwd
 import re
 import shutil
 import signal
@@ -321,12 +322,13 @@ def processes_of(uid):
 def test_a_user_that_is_not_root(parts):
     """Podman without root: root inside is the user outside, and nothing of podman is left when the job has ended."""
     with tempfile.TemporaryDirectory() as name, Prepared(name) as daemon:
-        folder, home, uid = pathlib.Path(name), pathlib.Path(name, "home"), 54321
+        folder, home, user = pathlib.Path(name), pathlib.Path(name, "home"), pwd.getpwnam("games")  # of whom there are no processes
+        uid, gid = user.pw_uid, user.pw_gid
         folder.chmod(0o755)
         shutil.copytree(parts[0], home / "root")
         (home / "run").mkdir(mode=0o700)
-        subprocess.run(["chown", "-R", f"{uid}:{uid}", home], check=True)
-        become = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+        subprocess.run(["chown", "-R", f"{uid}:{gid}", home], check=True)
+        become = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
         env = {"STOKER_SOCKET": str(daemon.socket), "HOME": str(home), "XDG_RUNTIME_DIR": str(home / "run"),
                "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 
