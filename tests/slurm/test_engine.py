@@ -216,7 +216,7 @@ def test_a_node_fails_and_its_job_goes_on_elsewhere(daemon, cluster, tmp_path):
     n = daemon.submit(command=SLEEP, gpus=8, workdir=str(tmp_path))
     node = daemon.until(n, "running")["node"]
     cluster.stop_node(node)
-    wait_for(lambda: daemon.job(n)["state"] == "running" and daemon.job(n)["node"] != node)
+    wait_for(lambda: (job := daemon.job(n))["state"] == "running" and job["node"] != node)
 
     def is_down():  # Slurm puts it back into service when it comes to know late of an answer from before
         if {x["name"]: x["state"] for x in daemon.get("/v1/nodes")["nodes"]}[node] == "down":
