@@ -35,6 +35,14 @@ json_t *stk_slurm_cut(const char *s, size_t most); /* likewise, of so many bytes
 
 int64_t stk_slurm_now_ms(void);
 
+/* ---- boot.c: which slurmctld answers ---- */
+
+/* When it was started (Unix); 0, or Slurm's error. */
+int stk_slurm_boot(int64_t *ret_boot);
+/* The answer to a request that was made for an earlier slurmctld, and is not to be done; NULL: it
+ * is. */
+json_t *stk_slurm_too_old(const json_t *request);
+
 /* ---- told.c: jobs that the daemon was told of; may be called from several threads ---- */
 
 struct stk_slurm_told;
@@ -43,9 +51,10 @@ struct stk_slurm_told *stk_slurm_told_new(void);
 void stk_slurm_told_free(struct stk_slurm_told *t); /* NULL is a no-op */
 /* Everything is told anew. */
 void stk_slurm_told_clear(struct stk_slurm_told *t);
-/* All jobs, or one, as of an answer that was asked for at 'asked' (ms): what is new is told. */
+/* All jobs, or one, as of an answer that was asked for at 'asked' (ms): what is new is told.
+ * 'after', 'boot': what shows in it, and of which slurmctld, or an earlier one, it is. */
 void stk_slurm_told_whole(struct stk_slurm_told *t, const job_info_msg_t *m, int64_t asked,
-                          json_int_t after);
+                          json_int_t after, int64_t boot);
 /* The request with this number was done, and all before it that change jobs: what is asked for from
  * now on shows that. And which was last; 0: none yet. */
 void stk_slurm_told_answered(struct stk_slurm_told *t, json_int_t id);

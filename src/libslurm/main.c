@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - stoker-libslurm: all that stoker needs of Slurm's library, in a program of its own. It
- * talks to the daemon in JSON lines over its standard input and output, and ends with the daemon.
+ * talks to the daemon in JSON lines over its standard input and output, and ends with the daemon:
+ * at once, also while Slurm's library tries to reach a slurmctld. What it asked for then would be
+ * done later, when the next daemon has asked for it, too.
  *
  * libslurm is under the GNU GPL, and so is this program as it is linked; the daemon never loads it.
  */
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "libslurm/helper.h"
@@ -86,7 +89,7 @@ static void take_line(struct helper *h, const char *line, size_t len)
         out = json_pack("{s:b,s:s}", "ok", 0, "why", "a line is a JSON object");
     else if (op && strcmp(op, "every") == 0)
         out = every(h, o);
-    else
+    else if (!(out = stk_slurm_too_old(o)))
         out = stk_slurm_work(o);
     stk_slurm_told_answered(h->told, json_integer_value(json_object_get(o, "id")));
     h->released += releases(op, o) && json_is_true(json_object_get(out, "ok"));
@@ -195,6 +198,7 @@ int main(int argc, char **argv)
         else
             return usage(stderr);
     }
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)setenv("SLURM_BITSTR_LEN", "0", 1); /* lists of array elements are told whole */
     if (!can_read(conf))
         return 1;

@@ -44,6 +44,7 @@ struct stk_slurm_told {
     bool all;                  /* all were told once */
     json_int_t answered;       /* the last request that was, by its number; 0: none */
     json_int_t after;          /* ... when the answer that is taken in was asked for */
+    int64_t boot;              /* ... of which slurmctld */
     struct text changed, gone; /* of the answer that is taken in: members of JSON arrays */
 };
 
@@ -81,14 +82,15 @@ static void add(struct text *t, const char *s)
 static void flush(struct stk_slurm_told *t, bool all, bool last)
 {
     struct text line = {NULL, 0, 0};
-    char after[64];
+    char after[80];
 
     if (!last && t->changed.n + t->gone.n < LINE_BYTES)
         return;
     if (t->changed.n + t->gone.n > 0 || (all && last)) {
         put_word(&line, all ? "{\"op\":\"jobs\",\"all\":true" : "{\"op\":\"jobs\",\"all\":false");
         put_word(&line, last ? ",\"last\":true" : ",\"last\":false");
-        (void)snprintf(after, sizeof(after), ",\"after\":%lld,\"jobs\":[", (long long)t->after);
+        (void)snprintf(after, sizeof(after), ",\"after\":%lld,\"boot\":%lld,\"jobs\":[",
+                       (long long)t->after, (long long)t->boot);
         put_word(&line, after);
         put(&line, t->changed.s, t->changed.n);
         put_word(&line, "],\"gone\":[");
@@ -297,12 +299,13 @@ json_int_t stk_slurm_told_last(struct stk_slurm_told *t)
 }
 
 void stk_slurm_told_whole(struct stk_slurm_told *t, const job_info_msg_t *m, int64_t asked,
-                          json_int_t after)
+                          json_int_t after, int64_t boot)
 {
     bool all;
 
     (void)pthread_mutex_lock(&t->lock);
     t->after = after;
+    t->boot = boot;
     all = !t->all;
     t->round++;
     for (uint32_t i = 0; i < m->record_count; i++) {

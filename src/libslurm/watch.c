@@ -227,11 +227,13 @@ static int look_jobs(struct stk_slurm_watch *w, int64_t now)
 {
     json_int_t after = stk_slurm_told_last(w->told);
     job_info_msg_t *m = NULL;
-    int rc = outcome(slurm_load_jobs(w->jobs_at, &m, SHOW_ALL | SHOW_DETAIL));
+    int64_t boot;
+    int rc = -stk_slurm_boot(&boot);
 
+    rc = rc < 0 ? rc : outcome(slurm_load_jobs(w->jobs_at, &m, SHOW_ALL | SHOW_DETAIL));
     if (rc <= 0)
         return rc;
-    stk_slurm_told_whole(w->told, m, now, after);
+    stk_slurm_told_whole(w->told, m, now, after, boot);
     w->jobs_at = m->last_update;
     w->n_jobs = m->record_count;
     slurm_free_job_info_msg(m);

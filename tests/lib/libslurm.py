@@ -22,7 +22,7 @@ class Helper:
         self.command = [str(PROGRAM), "--conf", str(conf), *args]
         self.nodes, self.partitions, self.jobs, self.gone = {}, {}, {}, set()
         self.away, self.hello, self.all, self.told = None, None, 0, 0
-        self.answers, self.number, self.plugin = {}, 0, False
+        self.answers, self.number, self.plugin, self.boot = {}, 0, False, None
         self.longest = 0  # bytes of a line
         self.news = threading.Condition()
 
@@ -66,7 +66,9 @@ class Helper:
             self.gone |= set(m["gone"])
             for job in m["gone"]:
                 self.jobs.pop(job, None)
-            self.all += m["all"] and m["last"]
+            if m["all"] and m["last"]:
+                self.all += 1
+                self.boot = m["boot"]
 
     def until(self, what, timeout=PATIENCE_S):
         with self.news:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """stoker-libslurm and a whole Slurm cluster on this machine: nodes of pretended GPUs, real daemons."""
+import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -167,6 +169,33 @@ def test_it_ends_with_its_daemon(cluster):
     assert h.code == 0
 
 
+DAEMON = """
+import subprocess, sys
+p = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+p.stdout.readline()
+p.stdin.write(sys.stdin.buffer.readline())
+p.stdin.flush()
+print(p.pid, flush=True)
+p.wait()
+"""
+
+
+def test_what_a_daemon_that_was_killed_had_asked_for_is_not_done_later(cluster, tmp_path):
+    """Slurm's library tries for a minute to reach a slurmctld; another daemon may have sent the job by then."""
+    cluster.stop_controller()
+    ask = {"op": "submit", "name": "late", "script": "#!/bin/sh\n", "workdir": str(tmp_path), "stdout": "/dev/null", "env": {"A": "b"}, "hold": True, **WHO}
+    command = [sys.executable, "-c", DAEMON, str(PROGRAM), "--conf", str(cluster.conf)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as daemon:
+        daemon.stdin.write(json.dumps(ask) + "\n")
+        daemon.stdin.flush()
+        pid = int(daemon.stdout.readline())
+        daemon.kill()
+    cluster.start_controller()
+    cluster.wait_controller()
+    slurm.wait_for(lambda: slurm.gone(pid))
+    assert "late" not in cluster.run("squeue", "-h", "-a", "-o", "%j").stdout.split()
+
+
 def test_lines_that_are_wrong_are_answered(helper):
     helper.process.stdin.write("{\n[]\n\n")
     a = helper.ask(op="every", ms=5)
@@ -189,3 +218,24 @@ def test_a_slurmctld_that_was_restarted_unseen_is_told_anew(helper, cluster):
     helper.until(lambda: helper.all == 2)
     helper.until(lambda: all(n["state"] == "up" for n in helper.nodes.values()))
     assert helper.away is None
+
+
+def test_what_was_asked_for_before_slurmctld_was_started_again_is_not_done(helper, cluster, tmp_path):
+    """It may have given the job's number to another."""
+    job, _ = submit(helper, tmp_path, "true", hold=True)
+    assert helper.ask(op="update", job=job, begin=5, boot=helper.boot)["ok"]
+    helper.ask(op="every", ms=60000)
+    before, told = helper.boot, helper.all
+    slurm.wait_for(lambda: time.time() >= before + 1)  # it is known by the second
+    cluster.stop_controller()
+    cluster.start_controller()
+    cluster.wait_controller()
+    other = int(cluster.run("sbatch", "--parsable", "-H", "-o", "/dev/null", "--wrap", "true").stdout)
+    for request in ({"op": "cancel"}, {"op": "signal", "signal": 9}, {"op": "requeue"}, {"op": "update", "admin_comment": "x"},
+                    {"op": "start", "nodes": "n1", "n_nodes": 1}, {"op": "release"}):
+        a = helper.ask(job=other, boot=before, **request)
+        assert not a["ok"] and a["unanswered"] and "started again" in a["why"], a
+    helper.until(lambda: helper.all > told and helper.boot > before and helper.jobs.get(other, {}).get("held"))
+    assert helper.jobs[other]["admin_comment"] == "" and helper.jobs[other]["state"] == "pending"
+    assert helper.ask(op="cancel", job=other, boot=helper.boot)["ok"]
+    helper.ask(op="cancel", job=job)

@@ -106,3 +106,16 @@ def test_a_slurm_that_forgets_no_job_has_lost_one_that_it_does_not_know(tmp_path
         assert "Slurm lost it" in slurm.daemon.job(n)["note"]
         slurm.answer(again, job=8)
         completes(slurm, n, again, 8)
+
+
+def test_a_request_says_of_which_slurmctld_its_jobs_number_is(slurm):
+    n = slurm.daemon.submit(gpus=1, **JOB)
+    ask = slurm.expect("submit")
+    slurm.answer(ask, job=7)
+    runs = slurm.describe(7, ask["comment"], pieces={ask["nodes"]: [0]})
+    for boot in (1000, 2000):
+        slurm.say(op="jobs", all=True, last=False, after=0, boot=boot, jobs=[runs], gone=[])
+        slurm.say(op="jobs", all=True, last=True, after=0, boot=boot, jobs=[], gone=[])
+        slurm.daemon.until(n, "running")
+        slurm.daemon.client().ask("POST", f"/v1/jobs/{n}/signal", {"signal": "USR2"})
+        assert slurm.expect("signal")["boot"] == boot

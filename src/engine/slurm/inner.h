@@ -196,7 +196,8 @@ struct stk_slurm {
     bool heard;                          /* stoker-libslurm has found its slurm.conf */
     int64_t again_at, clean_at, back_at; /* ms */
     int64_t contact_s;                   /* Unix: when Slurm was last heard of; 0: never */
-    int64_t remembers_s;                 /* Slurm knows ended jobs at least so long; 0: for ever */
+    int64_t boot; /* Unix: when the slurmctld that all was told of was started; 0: not known */
+    int64_t remembers_s; /* Slurm knows ended jobs at least so long; 0: for ever */
     bool accounts, adopted;
     json_t *enforces;    /* what slurmdbd's accounts and limits mean: by name, true or false */
     json_t *booked;      /* reservations as told last */
@@ -223,13 +224,16 @@ int stk_slurm_link_open(struct stk_slurm *m);
 void stk_slurm_link_close(struct stk_slurm *m); /* frees m when all handles are closed */
 /* It is not listened to any more, and is started again. */
 void stk_slurm_link_end(struct stk_slurm *m);
+/* stk_slurm_ask() at once, whatever waits about the same job; 'later': see later.c. */
+int stk_slurm_ask_now(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
+                      stk_slurm_answer_fn fn, bool later);
+
+/* ---- ask.c ---- */
+
 /* 'fn' gets NULL for an answer when the program ended first. -EAGAIN: it cannot be asked now;
  * -E2BIG: the request is longer than it reads, ever. */
 int stk_slurm_ask(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
                   stk_slurm_answer_fn fn);
-/* The same, whatever waits about the same job; 'later': see later.c. */
-int stk_slurm_ask_now(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
-                      stk_slurm_answer_fn fn, bool later);
 /* About a job that is not ours yet. */
 int stk_slurm_ask_of(struct stk_slurm *m, json_t *take_request, uint32_t slurm,
                      stk_slurm_heard_fn heard);
@@ -246,6 +250,9 @@ void stk_slurm_unheard(struct stk_slurm *m);
 /* ---- later.c: requests that can wait ---- */
 
 void stk_slurm_ask_later(struct stk_slurm *m, json_t *take_request);
+/* A request says which slurmctld gave out the number of its job: when it is made, not when it is
+ * sent. */
+void stk_slurm_of_boot(const struct stk_slurm *m, json_t *request);
 /* What waits about the job of this request is asked for. */
 void stk_slurm_later_first(struct stk_slurm *m, const json_t *request);
 void stk_slurm_later_answered(struct stk_slurm *m);

@@ -569,6 +569,7 @@ void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message)
         m->away = false;
         m->why[0] = '\0';
         m->back_at = stk_slurm_ms();
+        m->boot = json_integer_value(json_object_get(message, "boot"));
         told_all(m, json_integer_value(json_object_get(message, "after")));
         m->ready = true;
     }

@@ -40,6 +40,12 @@ static void pump(struct stk_slurm *m)
         m->first_later = m->n_later = 0;
 }
 
+void stk_slurm_of_boot(const struct stk_slurm *m, json_t *request)
+{
+    if (m->boot && json_object_get(request, "job"))
+        (void)json_object_set_new(request, "boot", json_integer(m->boot));
+}
+
 void stk_slurm_ask_later(struct stk_slurm *m, json_t *take_request)
 {
     if (m->first_later > m->n_later / 2) {
@@ -51,6 +57,7 @@ void stk_slurm_ask_later(struct stk_slurm *m, json_t *take_request)
         json_decref(take_request);
         return; /* it is asked for again when the job is told of again */
     }
+    stk_slurm_of_boot(m, take_request);
     m->later[m->n_later++] =
         (struct stk_slurm_later){.job = job_of(take_request), .request = take_request};
     pump(m);

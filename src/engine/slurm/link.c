@@ -185,13 +185,6 @@ static int line_of(const json_t *o, char **ret_text)
     return 0;
 }
 
-int stk_slurm_ask(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
-                  stk_slurm_answer_fn fn)
-{
-    stk_slurm_later_first(m, take_request);
-    return stk_slurm_ask_now(m, take_request, j, fn, false);
-}
-
 int stk_slurm_ask_now(struct stk_slurm *m, json_t *take_request, const struct stk_slurm_job *j,
                       stk_slurm_answer_fn fn, bool later)
 {
@@ -224,24 +217,6 @@ int stk_slurm_ask_now(struct stk_slurm *m, json_t *take_request, const struct st
         return -EAGAIN;
     }
     return 0;
-}
-
-int stk_slurm_ask_of(struct stk_slurm *m, json_t *take_request, uint32_t slurm,
-                     stk_slurm_heard_fn heard)
-{
-    int rc = stk_slurm_ask(m, take_request, NULL, NULL);
-
-    if (rc == 0) {
-        m->asks[m->n_asks - 1].slurm = slurm;
-        m->asks[m->n_asks - 1].heard = heard;
-    }
-    return rc;
-}
-
-void stk_slurm_ask_cancel(struct stk_slurm *m, const json_t *job)
-{
-    (void)stk_slurm_ask(m, json_pack("{s:s,s:o}", "op", "cancel", "job", stk_slurm_id(job)), NULL,
-                        NULL);
 }
 
 void stk_slurm_link_close(struct stk_slurm *m)
