@@ -178,7 +178,8 @@ void stk_daemon_slurm_changed(void *ctx, const stk_job_number *numbers, uint32_t
 void stk_daemon_slurm_rest(void *ctx, stk_job_number number, int64_t until, const char *sentence);
 void stk_daemon_slurm_gone(void *ctx, stk_job_number number, const char *sentence);
 int64_t stk_daemon_slurm_limit(void *ctx, stk_job_number number);
-void stk_daemon_slurm_missing(void *ctx); /* those that went without a word are gone */
+void stk_daemon_slurm_know(struct stk_daemon *d); /* the engine learns which were taken in */
+void stk_daemon_slurm_missing(void *ctx);         /* those that went without a word are gone */
 /* As in struct stk_live_config. */
 int stk_daemon_slurm_may_last(void *ctx, const struct stk_live_last *ask, struct stk_err *err);
 void stk_daemon_slurm_booked(void *ctx, const json_t *list); /* slurm_booked.c */

@@ -286,6 +286,7 @@ static bool was_up(void *ctx, uint32_t node)
 void stk_daemon_slurm_ready(struct stk_daemon *d)
 {
     stk_slurm_retell(d->engine, was_up, d);
+    stk_daemon_slurm_know(d);
     stk_daemon_slurm_missing(d);
     stk_slurm_open(d->engine);
 }

@@ -297,6 +297,25 @@ int stk_daemon_slurm_may_last(void *ctx, const struct stk_live_last *ask, struct
     return 0;
 }
 
+void stk_daemon_slurm_know(struct stk_daemon *d)
+{
+    stk_job_number array = 0;
+
+    for (const struct stk_entry *e = stk_live_next(d->live, 0); e;
+         e = stk_live_next(d->live, e->number)) {
+        json_t *spec, *made;
+
+        if (e->rec.array && e->rec.array == array)
+            continue; /* the same */
+        array = e->rec.array;
+        spec = stk_live_spec(d->live, e->rec.spec);
+        made = json_object_get(spec, "imported");
+        if (made)
+            stk_slurm_know(d->engine, array ? array : e->number, made);
+        json_decref(spec);
+    }
+}
+
 void stk_daemon_slurm_missing(void *ctx)
 {
     struct stk_daemon *d = ctx;

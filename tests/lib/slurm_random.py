@@ -41,7 +41,7 @@ who=${who:-STOKER_JOB_ID=$STOKER_JOB_ID}
 log=$PWD/job-${TAG:-$STOKER_JOB_ID}
 say() { echo "$1 $SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0} $(date +%s.%N) $2" >>$log; }
 trap 'say saved; exit 86' USR1
-for pid in $(sed -n 's/^start .* //p' $log 2>/dev/null); do
+for pid in $(sed -n 's/^start .* //p' $log 2>/dev/null | grep -vx $$); do
     grep -qs "^$who$" <(tr '\\0' '\\n' </proc/$pid/environ) && grep -qs "$PWD" <(readlink /proc/$pid/cwd) && say overlap $pid
 done
 say start $$

@@ -187,3 +187,57 @@ def test_one_is_not_started_again_on_a_node_that_has_just_come_back(slurm):
     slurm.nodes("up", names=["n1"])
     again = slurm.expect("start")
     assert again["nodes"] == "n1" and time.monotonic() - back > 11
+
+
+def ours(slurm):
+    return [j["id"] for j in slurm.daemon.client().ask("GET", "/v1/jobs").json["jobs"]]
+
+
+def is_put_back(slurm, n):
+    """Slurm runs job 9, without our mark: it gets that, goes back, and is the job that it was."""
+    mark = slurm.expect("update")["admin_comment"]
+    assert mark.split()[2] == str(n)
+    assert slurm.expect("requeue")["job"] == 9
+    slurm.nodes()
+    say(slurm, waits(slurm, mark, submitted=7))
+    assert slurm.expect("start")["job"] == 9
+    assert ours(slurm) == [n]
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_a_users_job_of_which_slurm_forgot_that_it_put_it_back_is_the_same(slurm, new):
+    """Slurm had started it before we saw it, and put it back: that counts as a submission. Then it forgot that, and our mark."""
+    slurm.nodes(state="drain")
+    n = taken(slurm)
+    slurm.answer(slurm.expect("update"))
+    before = {**runs(slurm, "", "n1"), "submitted": 4}
+    if new:
+        slurm.daemon.kill()
+        slurm.there = [before]
+        slurm.daemon.start()
+    else:
+        say(slurm, before, all_of_them=True)
+    is_put_back(slurm, n)
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_one_that_waits_as_it_did_before_is_the_same(slurm, new):
+    slurm.nodes(state="drain")
+    n = taken(slurm)
+    before = waits(slurm, submitted=4)
+    if new:
+        slurm.daemon.kill()
+        slurm.there = [before]
+        slurm.daemon.start()
+    else:
+        say(slurm, before, all_of_them=True)
+    slurm.nodes()
+    assert slurm.expect("start")["admin_comment"].split()[2] == str(n)
+    assert ours(slurm) == [n]
+
+
+def test_one_with_its_number_that_was_sent_later_is_another(slurm):
+    slurm.nodes(state="drain")
+    n = taken(slurm)
+    say(slurm, waits(slurm, submitted=6), all_of_them=True)
+    wait_for(lambda: ours(slurm) == [n + 1])

@@ -454,7 +454,8 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
     }
     i->step = STK_I_OURS;
     i->first = mk->first;
-    i->submitted = whole(job, "submitted");
+    if (stk_slurm_import_reused(i, job)) /* it was put back */
+        i->submitted = whole(job, "submitted");
     if (mk->tasks[0] && !i->tasks)
         i->tasks = strdup(mk->tasks);
     if (i->stray)
@@ -498,7 +499,7 @@ static struct stk_slurm_import *same(struct stk_slurm *m, const json_t *job)
     struct stk_slurm_import *i = stk_slurm_import_find(m, whole(job, "job"));
     struct stk_slurm_mark mk;
 
-    if (!i || i->step != STK_I_OURS || i->submitted == whole(job, "submitted") ||
+    if (!i || i->step != STK_I_OURS || !stk_slurm_import_reused(i, job) ||
         stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, &mk))
         return i;
     stk_slurm_import_forget(m, i->slurm);

@@ -214,6 +214,42 @@ bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const 
     return true;
 }
 
+/* The record of a job that we have taken in and that has no mark of ours; NULL: there is none. */
+static json_t *unmarked(const struct stk_slurm *m, stk_job_number number, uint32_t slurm)
+{
+    const struct stk_slurm_import *i = stk_slurm_import_find(m, slurm);
+    const struct stk_slurm_seen *s = stk_slurm_seen(m, slurm);
+    json_t *job = i && i->job && i->step == STK_I_NEW ? i->job : s && !s->number ? s->job : NULL;
+
+    return job && stk_slurm_owned(m, number, job) ? job : NULL;
+}
+
+/* What waits is brought again, and then has the number it had. */
+void stk_slurm_know(struct stk_engine *e, stk_job_number first, const json_t *made)
+{
+    struct stk_slurm *m = (struct stk_slurm *)e;
+    json_int_t slurm = whole(made, "job");
+    json_t *job = slurm > 0 && slurm < UINT32_MAX ? unmarked(m, first, (uint32_t)slurm) : NULL;
+    struct stk_slurm_import *i;
+    struct stk_slurm_mark mk;
+
+    if (!job || whole(job, "submitted") > whole(made, "submitted"))
+        return;
+    json_incref(job);
+    i = stk_slurm_import_add(m, job);
+    if (i)
+        i->submitted = whole(made, "submitted");
+    if (i && !i->job) { /* Slurm thinks that it runs */
+        i->step = STK_I_OURS;
+        i->first = first;
+        i->tasks = *text(made, "tasks") ? strdup(text(made, "tasks")) : NULL;
+        i->round = m->round;
+        if (stk_slurm_import_mark_of(m, job, &mk))
+            (void)stk_slurm_see(m, job, stk_slurm_import_number(&mk, job));
+    }
+    json_decref(job);
+}
+
 bool stk_slurm_has(struct stk_engine *e, stk_job_number number, const json_t *made)
 {
     const struct stk_slurm *m = (const struct stk_slurm *)e;

@@ -34,6 +34,11 @@ struct stk_slurm_import *stk_slurm_import_find(const struct stk_slurm *m, json_i
     return at == UINT32_MAX ? NULL : &m->imports[at];
 }
 
+bool stk_slurm_import_reused(const struct stk_slurm_import *i, const json_t *job)
+{
+    return whole(job, "submitted") > i->submitted;
+}
+
 void stk_slurm_import_drop(struct stk_slurm *m, struct stk_slurm_import *i)
 {
     struct stk_slurm_import *last = &m->imports[--m->n_imports];
@@ -53,7 +58,7 @@ struct stk_slurm_import *stk_slurm_import_add(struct stk_slurm *m, const json_t 
     struct stk_slurm_import *i = stk_slurm_import_find(m, slurm);
     json_t *old = NULL; /* 'job' may be that */
 
-    if (i && i->submitted != whole(job, "submitted") && i->step != STK_I_OURS) {
+    if (i && stk_slurm_import_reused(i, job) && i->step != STK_I_OURS) {
         old = i->job;
         i->job = NULL;
         stk_slurm_import_drop(m, i); /* Slurm has used the number again */
@@ -101,9 +106,10 @@ bool stk_slurm_import_mark_of(const struct stk_slurm *m, const json_t *job,
 
     if (stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, ret))
         return stk_slurm_owned(m, ret->first, job);
-    if (!i || i->step != STK_I_OURS || i->submitted != whole(job, "submitted"))
+    if (!i || i->step != STK_I_OURS || stk_slurm_import_reused(i, job))
         i = stk_slurm_import_find(m, whole(job, "array_job"));
-    if (!i || i->step != STK_I_OURS || i->submitted != whole(job, "submitted"))
+    if (!i || i->step != STK_I_OURS || stk_slurm_import_reused(i, job) ||
+        !stk_slurm_owned(m, i->first, job))
         return false;
     *ret = (struct stk_slurm_mark){.first = i->first};
     if (i->tasks)

@@ -168,6 +168,8 @@ bool stk_slurm_import_put_back(struct stk_slurm *m, json_t *job, const struct st
     stk_job_number number = stk_slurm_import_number(mk, job);
     struct stk_slurm_import *i =
         stk_slurm_import_back(m, job, number) ? stk_slurm_import_add(m, job) : NULL;
+    char words[STK_SLURM_MARK_LEN];
+    struct stk_slurm_mark had;
 
     if (!i)
         return false;
@@ -180,6 +182,10 @@ bool stk_slurm_import_put_back(struct stk_slurm *m, json_t *job, const struct st
     stk_slurm_log(m, true,
                   "job %u was started by Slurm (its job %u), and not by stoker: it is put back",
                   number, i->slurm);
+    if (!stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, &had)) { /* then it stays */
+        stk_slurm_mark_write(mk, m->cfg.mark, words, sizeof(words));
+        stk_slurm_import_comment(m, job, words, false, 0);
+    }
     (void)stk_slurm_ask(m, json_pack("{s:s,s:o}", "op", "requeue", "job", stk_slurm_id(job)), NULL,
                         NULL);
     return true;
