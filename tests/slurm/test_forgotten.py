@@ -241,3 +241,20 @@ def test_one_with_its_number_that_was_sent_later_is_another(slurm):
     n = taken(slurm)
     say(slurm, waits(slurm, submitted=6), all_of_them=True)
     wait_for(lambda: ours(slurm) == [n + 1])
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_one_that_we_started_and_that_lost_our_mark_is_the_same(slurm, new):
+    """Slurm has forgotten the start, too, and has started it by itself since."""
+    n = taken(slurm)
+    mark, node = started(slurm)
+    say(slurm, runs(slurm, mark, node))
+    slurm.daemon.until(n, "running")
+    before = runs(slurm, "", "n2" if node == "n1" else "n1")
+    if new:
+        slurm.daemon.kill()
+        slurm.there = [before]
+        slurm.daemon.start()
+    else:
+        say(slurm, before, all_of_them=True)
+    is_put_back(slurm, n)

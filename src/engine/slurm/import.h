@@ -71,6 +71,9 @@ const json_t *stk_slurm_import_there(const struct stk_slurm *m, const struct stk
                                      json_t **ret_id);
 /* Slurm started it, and not we: it is put back, and waits as before. False: it cannot be. */
 bool stk_slurm_import_back(const struct stk_slurm *m, const json_t *job, stk_job_number number);
+/* It is stopped and waits, held. A slurmctld that was killed may have forgotten our mark: it gets
+ * that first, as what is put back looks like another that its user has sent, and holds. */
+void stk_slurm_import_requeue(struct stk_slurm *m, const json_t *job);
 /* A job that was placed cannot be started: Slurm holds it, or has it no more. That was told. */
 bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *there);
 /* Its mark from now on, when we say where it runs, under this lease; and that of a record: 0, none.

@@ -163,13 +163,25 @@ bool stk_slurm_import_back(const struct stk_slurm *m, const json_t *job, stk_job
            m->cfg.lives(m->cfg.ctx, number);
 }
 
+void stk_slurm_import_requeue(struct stk_slurm *m, const json_t *job)
+{
+    char words[STK_SLURM_MARK_LEN];
+    struct stk_slurm_mark mk;
+
+    if (!stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, &mk) &&
+        stk_slurm_import_mark_of(m, job, &mk)) {
+        stk_slurm_mark_write(&mk, m->cfg.mark, words, sizeof(words));
+        stk_slurm_import_comment(m, job, words, false, 0);
+    }
+    (void)stk_slurm_ask(m, json_pack("{s:s,s:o}", "op", "requeue", "job", stk_slurm_id(job)), NULL,
+                        NULL);
+}
+
 bool stk_slurm_import_put_back(struct stk_slurm *m, json_t *job, const struct stk_slurm_mark *mk)
 {
     stk_job_number number = stk_slurm_import_number(mk, job);
     struct stk_slurm_import *i =
         stk_slurm_import_back(m, job, number) ? stk_slurm_import_add(m, job) : NULL;
-    char words[STK_SLURM_MARK_LEN];
-    struct stk_slurm_mark had;
 
     if (!i)
         return false;
@@ -182,12 +194,7 @@ bool stk_slurm_import_put_back(struct stk_slurm *m, json_t *job, const struct st
     stk_slurm_log(m, true,
                   "job %u was started by Slurm (its job %u), and not by stoker: it is put back",
                   number, i->slurm);
-    if (!stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, &had)) { /* then it stays */
-        stk_slurm_mark_write(mk, m->cfg.mark, words, sizeof(words));
-        stk_slurm_import_comment(m, job, words, false, 0);
-    }
-    (void)stk_slurm_ask(m, json_pack("{s:s,s:o}", "op", "requeue", "job", stk_slurm_id(job)), NULL,
-                        NULL);
+    stk_slurm_import_requeue(m, job);
     return true;
 }
 

@@ -382,12 +382,12 @@ static void theirs_news(struct stk_slurm *m, json_t *job, uint32_t slurm)
 /* Held, in Slurm's queue. */
 static void put_away(struct stk_slurm *m, const struct stk_slurm_seen *s)
 {
-    json_t *o =
-        is(s->job, "running")
-            ? json_pack("{s:s,s:o}", "op", "requeue", "job", stk_slurm_id(s->job))
-            : json_pack("{s:s,s:o,s:b}", "op", "update", "job", stk_slurm_id(s->job), "hold", 1);
-
-    (void)stk_slurm_ask(m, o, NULL, NULL);
+    if (is(s->job, "running"))
+        stk_slurm_import_requeue(m, s->job);
+    else
+        (void)stk_slurm_ask(
+            m, json_pack("{s:s,s:o,s:b}", "op", "update", "job", stk_slurm_id(s->job), "hold", 1),
+            NULL, NULL);
 }
 
 bool stk_slurm_still_there(struct stk_slurm *m, struct stk_slurm_job *j)
