@@ -9,6 +9,7 @@
 #include "api/metrics.h"
 #include "api/owners.h"
 #include "core/state.h"
+#include "sys/json.h"
 
 struct family {
     const char *name, *type, *help;
@@ -21,13 +22,6 @@ struct of_gpu { /* labels of one, as texts */
     const char *node, *uuid, *model, *pci;
 };
 
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
-
 static void name_gpu(struct stk_owners *v, uint32_t node, uint32_t gpu, struct of_gpu *ret)
 {
     const struct stk_live_config *c = stk_live_config(v->api->cfg.live);
@@ -39,8 +33,8 @@ static void name_gpu(struct stk_owners *v, uint32_t node, uint32_t gpu, struct o
                    json_is_integer(minor) ? (long long)json_integer_value(minor) : (long long)gpu);
     ret->node = c->nodes[node].name;
     ret->model = c->nodes[node].gpu_type;
-    ret->uuid = text(row, "uuid");
-    ret->pci = text(row, "pci");
+    ret->uuid = stk_str(row, "uuid");
+    ret->pci = stk_str(row, "pci");
 }
 
 static double reading(const struct stk_owners *v, uint32_t node, uint32_t gpu, const char *key,
@@ -70,7 +64,7 @@ static void dcgm_line(struct stk_prom *p, const char *name, const struct of_gpu 
 {
     const struct stk_prom_labels l = {
         {"gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "DCGM_FI_DRIVER_VERSION"},
-        {g->index, g->uuid, g->pci, g->device, g->model, g->node, text(a->cfg.gpus, "driver")}};
+        {g->index, g->uuid, g->pci, g->device, g->model, g->node, stk_str(a->cfg.gpus, "driver")}};
 
     stk_prom_line(p, name, &l, v);
 }
@@ -159,7 +153,7 @@ static double is_healthy(const struct stk_owners *v, uint32_t node, uint32_t gpu
 {
     const json_t *s = node == 0 ? stk_owners_sample(v->api, gpu) : NULL;
 
-    return strcmp(text(s, "state"), "faulty") != 0;
+    return strcmp(stk_str(s, "state"), "faulty") != 0;
 }
 
 static double foreign(const struct stk_owners *v, uint32_t node, uint32_t gpu)

@@ -133,34 +133,6 @@ void stk_print_json(const json_t *j)
     (void)putchar('\n');
 }
 
-const char *stk_str(const json_t *o, const char *name)
-{
-    const char *s = json_string_value(json_object_get(o, name));
-
-    return s ? s : "";
-}
-
-int64_t stk_int(const json_t *o, const char *name, int64_t none)
-{
-    const json_t *v = json_object_get(o, name);
-
-    if (json_is_real(v))
-        return (int64_t)json_real_value(v);
-    return json_is_integer(v) ? json_integer_value(v) : none;
-}
-
-double stk_num(const json_t *o, const char *name, double none)
-{
-    const json_t *v = json_object_get(o, name);
-
-    return json_is_number(v) ? json_number_value(v) : none;
-}
-
-bool stk_yes(const json_t *o, const char *name)
-{
-    return json_is_true(json_object_get(o, name));
-}
-
 int stk_arg_number(const struct stk_args *a, const char *name, int64_t min, int64_t max,
                    int64_t *ret)
 {

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/term.h"
 #include "client/client.h"
+#include "sys/json.h"
 
 struct stk_ask {
     const struct stk_args *a;
@@ -40,12 +41,6 @@ int stk_ask_pages(struct stk_ask *k, const char *path, const char *rows, const c
 
 /* One line of JSON on standard output, in ASCII: escapes keep what is in it from the terminal. */
 void stk_print_json(const json_t *j);
-
-/* Members of objects from the daemon; a missing or null one is "" or the value given. */
-const char *stk_str(const json_t *o, const char *name);
-int64_t stk_int(const json_t *o, const char *name, int64_t none);
-double stk_num(const json_t *o, const char *name, double none);
-bool stk_yes(const json_t *o, const char *name);
 
 /* A whole number given as an option: 0, or STK_EXIT_USAGE after having said so. */
 int stk_arg_number(const struct stk_args *a, const char *name, int64_t min, int64_t max,

@@ -14,6 +14,7 @@
 #include "daemon/notify.h"
 #include "daemon/sample.h"
 #include "live/counts.h"
+#include "sys/json.h"
 
 #define META "alerts"
 #define WINDOW 600      /* seconds in which jobs that gave way are counted */
@@ -251,13 +252,6 @@ static int keep(struct stk_watchman *w)
     return rc;
 }
 
-static const char *member(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
-
 static char *text_of(const json_t *list)
 {
     char *text = NULL;
@@ -268,8 +262,8 @@ static char *text_of(const json_t *list)
     json_array_foreach(list, i, o)
     {
         if (f)
-            (void)fprintf(f, "%s: %s: %s\n", member(o, "state"), member(o, "kind"),
-                          member(o, "text"));
+            (void)fprintf(f, "%s: %s: %s\n", stk_str(o, "state"), stk_str(o, "kind"),
+                          stk_str(o, "text"));
     }
     if (f)
         (void)fclose(f);
@@ -282,7 +276,7 @@ static void subject_of(const struct stk_watchman *w, const json_t *list, char *b
 
     if (json_array_size(list) == 1)
         (void)snprintf(buf, size, "stoker on %.80s: %s %s", w->d->machine.name,
-                       member(first, "kind"), member(first, "state"));
+                       stk_str(first, "kind"), stk_str(first, "state"));
     else
         (void)snprintf(buf, size, "stoker on %.80s: %zu alerts", w->d->machine.name,
                        json_array_size(list));

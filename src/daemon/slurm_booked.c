@@ -12,20 +12,9 @@
 #include "core/state.h"
 #include "daemon/daemon.h"
 #include "engine/slurm/slurm.h"
+#include "sys/json.h"
 
 static const struct stk_who root = {.role = STK_ROLE_ADMIN, .user = "root"};
-
-static json_int_t whole(const json_t *o, const char *key)
-{
-    return json_integer_value(json_object_get(o, key));
-}
-
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
 
 static void on_reply(void *ctx, int status, json_t *take_body)
 {
@@ -73,7 +62,7 @@ static json_t *wanted(const struct stk_machine *m, const json_t *list, int64_t n
 
     json_array_foreach(list, i, r)
     {
-        json_t *pools = whole(r, "end") > now_s ? nodes_by_pool(m, r) : NULL;
+        json_t *pools = stk_whole(r, "end") > now_s ? nodes_by_pool(m, r) : NULL;
         bool first = true;
 
         json_array_foreach(pools, p, nodes)
@@ -82,13 +71,14 @@ static json_t *wanted(const struct stk_machine *m, const json_t *list, int64_t n
 
             if (json_array_size(nodes) == 0)
                 continue;
-            (void)snprintf(name, sizeof(name), "slurm:%.38s%s%.14s", text(r, "name"),
+            (void)snprintf(name, sizeof(name), "slurm:%.38s%s%.14s", stk_str(r, "name"),
                            first ? "" : "@", first ? "" : m->pools[p]);
             first = false;
             (void)json_object_set_new(out, name,
                                       json_pack("{s:s,s:O,s:I,s:I,s:b}", "name", name, "nodes",
-                                                nodes, "start", whole(r, "start"), "for_s",
-                                                whole(r, "end") - whole(r, "start"), "slurm", 1));
+                                                nodes, "start", stk_whole(r, "start"), "for_s",
+                                                stk_whole(r, "end") - stk_whole(r, "start"),
+                                                "slurm", 1));
         }
         json_decref(pools);
     }
@@ -97,8 +87,8 @@ static json_t *wanted(const struct stk_machine *m, const json_t *list, int64_t n
 
 static bool same(const json_t *is, const json_t *want)
 {
-    return want && whole(is, "start") == whole(want, "start") &&
-           whole(is, "for_s") == whole(want, "for_s") &&
+    return want && stk_whole(is, "start") == stk_whole(want, "start") &&
+           stk_whole(is, "for_s") == stk_whole(want, "for_s") &&
            json_equal(json_object_get(is, "nodes"), json_object_get(want, "nodes"));
 }
 
@@ -115,18 +105,18 @@ void stk_daemon_slurm_booked(void *ctx, const json_t *list)
     want = wanted(&d->machine, list, now_s);
     json_array_foreach(stk_live_reservations(d->live), i, o)
     {
-        const json_t *w = json_object_get(want, text(o, "name"));
+        const json_t *w = json_object_get(want, stk_str(o, "name"));
 
-        if (!json_is_true(json_object_get(o, "slurm")) || whole(o, "window") == 0)
+        if (!json_is_true(json_object_get(o, "slurm")) || stk_whole(o, "window") == 0)
             continue;
         if (!same(o, w))
-            ask(d, false, json_pack("{s:I}", "id", whole(o, "id")));
+            ask(d, false, json_pack("{s:I}", "id", stk_whole(o, "id")));
         else
-            (void)json_object_del(want, text(o, "name"));
+            (void)json_object_del(want, stk_str(o, "name"));
     }
     json_object_foreach(want, name, o)
     {
-        if (whole(o, "start") > now_s) /* those that have begun are seen by their nodes */
+        if (stk_whole(o, "start") > now_s) /* those that have begun are seen by their nodes */
             ask(d, true, json_incref(o));
     }
     json_decref(want);

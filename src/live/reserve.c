@@ -13,16 +13,12 @@
 #include "core/core.h"
 #include "live/state.h"
 #include "spec/words.h"
+#include "sys/json.h"
 #include "sys/zones.h"
 
 #define MAX_LIST 200 /* that are not over */
 #define MAX_OVER 100 /* that are, and are still shown */
 #define DAY_S INT64_C(86400)
-
-static json_int_t number(const json_t *o, const char *key)
-{
-    return json_integer_value(json_object_get(o, key));
-}
 
 static void set(json_t *o, const char *key, json_t *value)
 {
@@ -35,13 +31,6 @@ static void say(const struct stk_live *l, const char *line)
         l->cfg.log(l->cfg.ctx, line);
 }
 
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
-
 static bool is_over(const json_t *o)
 {
     return json_object_get(o, "over") != NULL;
@@ -50,7 +39,7 @@ static bool is_over(const json_t *o)
 static json_t *find(const struct stk_live *l, const char *key, json_int_t value)
 {
     for (size_t i = 0; i < json_array_size(l->reservations); i++)
-        if (number(json_array_get(l->reservations, i), key) == value)
+        if (stk_whole(json_array_get(l->reservations, i), key) == value)
             return json_array_get(l->reservations, i);
     return NULL;
 }
@@ -64,7 +53,7 @@ const char *stk_live_reservation_name(const struct stk_live *l, uint32_t booking
 {
     const json_t *o = booking ? find(l, "window", booking) : NULL;
 
-    return o ? text(o, "name") : NULL;
+    return o ? stk_str(o, "name") : NULL;
 }
 
 uint32_t stk_live_reservation_id(const struct stk_live *l, const char *name)
@@ -72,8 +61,8 @@ uint32_t stk_live_reservation_id(const struct stk_live *l, const char *name)
     for (size_t i = 0; i < json_array_size(l->reservations); i++) {
         const json_t *o = json_array_get(l->reservations, i);
 
-        if (!is_over(o) && strcmp(text(o, "name"), name) == 0)
-            return (uint32_t)number(o, "id");
+        if (!is_over(o) && strcmp(stk_str(o, "name"), name) == 0)
+            return (uint32_t)stk_whole(o, "id");
     }
     return 0;
 }
@@ -115,16 +104,17 @@ void stk_live_reserve_load(struct stk_live *l)
 static int read_holder(const struct stk_live *l, const json_t *o, struct stk_booking_spec *k,
                        struct stk_err *err)
 {
-    const char *tenant = text(o, "tenant"), *user = text(o, "user");
+    const char *tenant = stk_str(o, "tenant"), *user = stk_str(o, "user");
 
     k->holder = STK_HOLDER_NAMED;
-    k->holder_id = (uint32_t)number(o, "id");
-    if (number(o, "job")) {
+    k->holder_id = (uint32_t)stk_whole(o, "id");
+    if (stk_whole(o, "job")) {
         k->holder = STK_HOLDER_JOB;
-        k->holder_id = (uint32_t)number(o, "job");
-        if (number(o, "job") < 0 || number(o, "job") >= UINT32_MAX ||
+        k->holder_id = (uint32_t)stk_whole(o, "job");
+        if (stk_whole(o, "job") < 0 || stk_whole(o, "job") >= UINT32_MAX ||
             stk_core_find(l->core, k->holder_id) == STK_NONE)
-            return stk_err_set(err, -EINVAL, "there is no job %lld", (long long)number(o, "job"));
+            return stk_err_set(err, -EINVAL, "there is no job %lld",
+                               (long long)stk_whole(o, "job"));
     }
     if (*user) {
         uint32_t uid;
@@ -209,7 +199,7 @@ static int read_nodes(const struct stk_live *l, const json_t *words, struct stk_
 static int read_where(const struct stk_live *l, const json_t *o, struct stk_booking_spec *k,
                       struct stk_err *err)
 {
-    const char *type = text(o, "gpu_type"), *pool = text(o, "pool");
+    const char *type = stk_str(o, "gpu_type"), *pool = stk_str(o, "pool");
     const struct stk_state *s = stk_core_state(l->core);
 
     k->gpu_types = *type ? 0 : STK_ANY_GPU_TYPE;
@@ -232,8 +222,8 @@ static int64_t next_start(const json_t *o, int64_t after_s)
     struct stk_cron cron;
     int64_t next = INT64_MAX;
 
-    if (z && stk_cron_parse(text(o, "cron"), &cron, NULL) == 0 &&
-        stk_zones_load(*text(o, "tz") ? text(o, "tz") : "local", z, NULL) == 0)
+    if (z && stk_cron_parse(stk_str(o, "cron"), &cron, NULL) == 0 &&
+        stk_zones_load(*stk_str(o, "tz") ? stk_str(o, "tz") : "local", z, NULL) == 0)
         next = stk_cron_next(&cron, z, after_s);
     free(z);
     return next;
@@ -242,11 +232,11 @@ static int64_t next_start(const json_t *o, int64_t after_s)
 static int make_window(struct stk_live *l, json_t *o, int64_t start_s, struct stk_err *err)
 {
     struct stk_booking_spec k = {.number = stk_core_next_booking(l->core),
-                                 .tag = (uint32_t)number(o, "id"),
-                                 .gpus = (uint32_t)number(o, "gpus"),
+                                 .tag = (uint32_t)stk_whole(o, "id"),
+                                 .gpus = (uint32_t)stk_whole(o, "gpus"),
                                  .start = start_s * STK_SECOND,
-                                 .end = (start_s + number(o, "for_s")) * STK_SECOND,
-                                 .grace = number(o, "grace_s") * STK_SECOND,
+                                 .end = (start_s + stk_whole(o, "for_s")) * STK_SECOND,
+                                 .grace = stk_whole(o, "grace_s") * STK_SECOND,
                                  .evict = json_is_true(json_object_get(o, "evict"))};
     const struct stk_event ev = {
         .at = l->now, .type = STK_EV_RESERVE, .job = {STK_NONE}, .u.booking = &k};
@@ -267,7 +257,7 @@ static int make_window(struct stk_live *l, json_t *o, int64_t start_s, struct st
     set(o, "gpus", json_integer(k.gpus));
     set(o, "window", json_integer(k.number));
     set(o, "start", json_integer(start_s));
-    set(o, "end", json_integer(start_s + number(o, "for_s")));
+    set(o, "end", json_integer(start_s + stk_whole(o, "for_s")));
     return 0;
 }
 
@@ -283,7 +273,7 @@ static int go_on(struct stk_live *l, json_t *o, struct stk_err *err)
         return stk_err_set(err, rc, "%s", why.text);
     if (rc < 0) {
         (void)snprintf(line, sizeof(line), "reservation.refused name=%.60s why=\"%.400s\"",
-                       text(o, "name"), why.text);
+                       stk_str(o, "name"), why.text);
         say(l, line);
         set(o, "note", json_string(why.text));
         set(o, "retry", json_integer(at == INT64_MAX ? INT64_MAX / STK_SECOND : at));
@@ -296,8 +286,8 @@ static int go_on(struct stk_live *l, json_t *o, struct stk_err *err)
 
 static bool waits(const struct stk_live *l, const json_t *o)
 {
-    return *text(o, "cron") && !is_over(o) && number(o, "window") == 0 &&
-           number(o, "retry") <= l->now / STK_SECOND;
+    return *stk_str(o, "cron") && !is_over(o) && stk_whole(o, "window") == 0 &&
+           stk_whole(o, "retry") <= l->now / STK_SECOND;
 }
 
 int stk_live_reserve_go_on(struct stk_live *l, struct stk_err *err)
@@ -324,9 +314,9 @@ stk_time stk_live_reserve_wake(const struct stk_live *l)
     for (size_t i = 0; i < json_array_size(l->reservations); i++) {
         const json_t *o = json_array_get(l->reservations, i);
 
-        if (*text(o, "cron") && !is_over(o) && number(o, "window") == 0 &&
-            number(o, "retry") < wake / STK_SECOND)
-            wake = number(o, "retry") * STK_SECOND;
+        if (*stk_str(o, "cron") && !is_over(o) && stk_whole(o, "window") == 0 &&
+            stk_whole(o, "retry") < wake / STK_SECOND)
+            wake = stk_whole(o, "retry") * STK_SECOND;
     }
     return wake;
 }
@@ -353,17 +343,17 @@ int stk_live_reserve_over(struct stk_live *l, const struct stk_event *ev, struct
 
     if (!o)
         return 0;
-    (void)snprintf(line, sizeof(line), "reservation.%s name=%.60s id=%lld gpus=%lld%s", why,
-                   text(o, "name"), (long long)number(o, "id"), (long long)number(o, "gpus"),
-                   ev->u.unreserve.why == STK_OVER_LAPSED
-                       ? " why=\"nobody used it in its grace period\""
-                       : "");
+    (void)snprintf(
+        line, sizeof(line), "reservation.%s name=%.60s id=%lld gpus=%lld%s", why,
+        stk_str(o, "name"), (long long)stk_whole(o, "id"), (long long)stk_whole(o, "gpus"),
+        ev->u.unreserve.why == STK_OVER_LAPSED ? " why=\"nobody used it in its grace period\""
+                                               : "");
     say(l, line);
     set(o, "last",
-        json_pack("{s:I,s:I,s:s}", "start", number(o, "start"), "end",
+        json_pack("{s:I,s:I,s:s}", "start", stk_whole(o, "start"), "end",
                   (json_int_t)(ev->at / STK_SECOND), "why", why));
     set(o, "window", json_integer(0));
-    if (!*text(o, "cron") || ev->u.unreserve.why == STK_OVER_REMOVED)
+    if (!*stk_str(o, "cron") || ev->u.unreserve.why == STK_OVER_REMOVED)
         set(o, "over", json_string(why));
     drop_old(l);
     l->reserve_look = true;
@@ -396,32 +386,33 @@ static int check(const struct stk_live *l, const json_t *b, struct stk_err *err)
         open += !is_over(json_array_get(l->reservations, i));
     if (open >= MAX_LIST)
         return stk_err_set(err, -E2BIG, "at most %d reservations", MAX_LIST);
-    if (strlen(text(b, "name")) == 0 || strlen(text(b, "name")) > 60)
+    if (strlen(stk_str(b, "name")) == 0 || strlen(stk_str(b, "name")) > 60)
         return stk_err_set(err, -EINVAL, "name: 1 to 60 bytes");
-    if (name_taken(l, text(b, "name")))
-        return stk_err_set(err, -EEXIST, "there is a reservation \"%.60s\"", text(b, "name"));
+    if (name_taken(l, stk_str(b, "name")))
+        return stk_err_set(err, -EEXIST, "there is a reservation \"%.60s\"", stk_str(b, "name"));
     if (json_object_get(b, "nodes") &&
-        (number(b, "gpus") || *text(b, "pool") || *text(b, "gpu_type") ||
+        (stk_whole(b, "gpus") || *stk_str(b, "pool") || *stk_str(b, "gpu_type") ||
          json_array_size(json_object_get(b, "nodes")) == 0))
         return stk_err_set(err, -EINVAL,
                            "nodes: at least one, and gpus, pool and gpu_type follow from them");
-    if (!json_object_get(b, "nodes") && (number(b, "gpus") < 1 || number(b, "gpus") > STK_MAX_GPUS))
+    if (!json_object_get(b, "nodes") &&
+        (stk_whole(b, "gpus") < 1 || stk_whole(b, "gpus") > STK_MAX_GPUS))
         return stk_err_set(err, -EINVAL, "gpus: 1 to %d", STK_MAX_GPUS);
-    if (number(b, "for_s") < 1 || number(b, "for_s") > 366 * DAY_S)
+    if (stk_whole(b, "for_s") < 1 || stk_whole(b, "for_s") > 366 * DAY_S)
         return stk_err_set(err, -EINVAL, "for_s: 1 second to 366 days");
-    if (number(b, "grace_s") < 0 || number(b, "grace_s") > 366 * DAY_S)
+    if (stk_whole(b, "grace_s") < 0 || stk_whole(b, "grace_s") > 366 * DAY_S)
         return stk_err_set(err, -EINVAL, "grace_s: 0 to 366 days");
-    if ((*text(b, "tenant") != 0) + (*text(b, "user") != 0) + (number(b, "job") != 0) > 1)
+    if ((*stk_str(b, "tenant") != 0) + (*stk_str(b, "user") != 0) + (stk_whole(b, "job") != 0) > 1)
         return stk_err_set(err, -EINVAL, "for a tenant, a user or a job, not for several");
-    if (*text(b, "cron") && number(b, "start"))
+    if (*stk_str(b, "cron") && stk_whole(b, "start"))
         return stk_err_set(err, -EINVAL, "start or cron, not both");
-    if (!*text(b, "cron") && *text(b, "tz"))
+    if (!*stk_str(b, "cron") && *stk_str(b, "tz"))
         return stk_err_set(err, -EINVAL, "tz goes with cron");
-    if (!*text(b, "cron"))
+    if (!*stk_str(b, "cron"))
         return 0;
     z = malloc(sizeof(*z));
-    rc = z ? stk_cron_parse(text(b, "cron"), &cron, err) : -ENOMEM;
-    rc = rc < 0 ? rc : stk_zones_load(*text(b, "tz") ? text(b, "tz") : "local", z, err);
+    rc = z ? stk_cron_parse(stk_str(b, "cron"), &cron, err) : -ENOMEM;
+    rc = rc < 0 ? rc : stk_zones_load(*stk_str(b, "tz") ? stk_str(b, "tz") : "local", z, err);
     free(z);
     return rc;
 }
@@ -431,7 +422,7 @@ static json_int_t next_id(const struct stk_live *l)
     json_int_t id = 0;
 
     for (size_t i = 0; i < json_array_size(l->reservations); i++) {
-        json_int_t at = number(json_array_get(l->reservations, i), "id");
+        json_int_t at = stk_whole(json_array_get(l->reservations, i), "id");
 
         id = at > id ? at : id;
     }
@@ -441,7 +432,7 @@ static json_int_t next_id(const struct stk_live *l)
 static int add(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
 {
     json_t *o = r->body;
-    int64_t now_s = l->now / STK_SECOND, start = number(o, "start");
+    int64_t now_s = l->now / STK_SECOND, start = stk_whole(o, "start");
     struct stk_err why = {{0}};
     int rc = check(l, o, &why);
 
@@ -449,7 +440,7 @@ static int add(struct stk_live *l, struct stk_live_request *r, struct stk_err *e
         set(o, "id", json_integer(next_id(l)));
         set(o, "by", json_string(stk_live_user(l, r->who.uid)->name));
         set(o, "window", json_integer(0));
-        start = *text(o, "cron") ? next_start(o, now_s) : start ? start : now_s;
+        start = *stk_str(o, "cron") ? next_start(o, now_s) : start ? start : now_s;
         rc = start == INT64_MAX ? stk_err_set(&why, -EINVAL, "cron: no such time comes")
                                 : make_window(l, o, start, &why);
     }
@@ -464,12 +455,12 @@ static int add(struct stk_live *l, struct stk_live_request *r, struct stk_err *e
 
 static int take_away(struct stk_live *l, struct stk_live_request *r, struct stk_err *err)
 {
-    json_t *o = find(l, "id", number(r->body, "id"));
+    json_t *o = find(l, "id", stk_whole(r->body, "id"));
     const struct stk_event ev = {
         .at = l->now,
         .type = STK_EV_UNRESERVE,
         .job = {STK_NONE},
-        .u.unreserve = {o ? (uint32_t)number(o, "window") : 0, STK_OVER_REMOVED}};
+        .u.unreserve = {o ? (uint32_t)stk_whole(o, "window") : 0, STK_OVER_REMOVED}};
     int rc = 0;
 
     if (!o || is_over(o))
@@ -481,7 +472,7 @@ static int take_away(struct stk_live *l, struct stk_live_request *r, struct stk_
     set(o, "over", json_string("removed"));
     set(o, "window", json_integer(0));
     r->status = 200;
-    r->answer = json_pack("{s:I}", "deleted", number(o, "id"));
+    r->answer = json_pack("{s:I}", "deleted", stk_whole(o, "id"));
     return keep(l, err);
 }
 

@@ -222,7 +222,7 @@ void stk_cgroup_fence(struct stk_cgroup *cg, const struct stk_launch *l)
 int stk_cgroup_new(const struct stk_launch *l, struct stk_cgroup **ret_cg, struct stk_err *err)
 {
     const json_t *cpus = json_object_get(l->spec, "cpus");
-    int64_t mem = stk_launch_int(l->spec, "mem_mib", 0), pids = stk_launch_int(l->spec, "pids", 0);
+    int64_t mem = stk_int(l->spec, "mem_mib", 0), pids = stk_int(l->spec, "pids", 0);
     bool always = strcmp(l->cgroup_mode, "always") == 0, gpus = l->n_gpus > 0 && !l->virtual_gpus;
     bool limited = mem > 0 || pids > 0 || json_number_value(cpus) > 0 || gpus;
     char near[STK_SHIM_CPUS];

@@ -135,7 +135,7 @@ static bool empties(const struct stk_shim *s, uint32_t task, const char *path, b
     bool named =
         json_object_get(l->spec, "stdout") || (is_stderr && json_object_get(l->spec, "stderr"));
     const char *mode =
-        stk_launch_str(l->spec, "open_mode", named || l->procs > 1 ? "append" : "truncate");
+        stk_str_or(l->spec, "open_mode", named || l->procs > 1 ? "append" : "truncate");
     char first[4096];
 
     if (strcmp(mode, "truncate") != 0 || l->restarts > 0 || s->items_handed > 1)
@@ -166,7 +166,7 @@ static int open_log(const struct stk_shim *s, uint32_t task, int report, bool is
 
 static void files(const struct stk_shim *s, uint32_t task, int report)
 {
-    const char *in = stk_launch_str(s->l.spec, "stdin", "/dev/null");
+    const char *in = stk_str_or(s->l.spec, "stdin", "/dev/null");
     char out_path[4096], err_path[4096];
     sigset_t term;
     int fd;
@@ -265,7 +265,7 @@ void stk_child_run(struct stk_shim *s, uint32_t task, int report)
     limits(l);
     become_user(l, task, report);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* becoming another user has cleared it */
-    (void)umask((mode_t)(stk_launch_int(l->spec, "umask", 022) & 0777));
+    (void)umask((mode_t)(stk_int(l->spec, "umask", 022) & 0777));
     work_dir(l, task, report);
     env = stk_shim_env(l, task, stk_cgroup_fenced(s->cg), &err);
     if (!env)

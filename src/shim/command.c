@@ -84,12 +84,12 @@ static void add_all(struct stk_words *w, const json_t *list, const char *item)
 /* A word that is not there in the container's file system would be found too late: sh is. */
 static void add_setup(const struct stk_launch *l, struct stk_words *w)
 {
-    const char *setup = stk_launch_str(l->spec, "setup", NULL);
+    const char *setup = stk_str_or(l->spec, "setup", NULL);
     bool bash;
 
     if (!setup || !*setup)
         return;
-    bash = !stk_launch_str(l->spec, "image", NULL) && access("/bin/bash", X_OK) == 0;
+    bash = !stk_str_or(l->spec, "image", NULL) && access("/bin/bash", X_OK) == 0;
     stk_words_add(w, "%s", bash ? "/bin/bash" : "/bin/sh");
     stk_words_add(w, "-c");
     stk_words_add(w, "set -e\n%s\nset +e\nexec \"$@\"\n", setup);
@@ -98,7 +98,7 @@ static void add_setup(const struct stk_launch *l, struct stk_words *w)
 
 static void add_script(const struct stk_shim *s, struct stk_words *w, const char *item)
 {
-    const char *script = stk_launch_str(s->l.spec, "script", "");
+    const char *script = stk_str(s->l.spec, "script");
 
     if (strncmp(script, "#!", 2) != 0)
         stk_words_add(w, "/bin/sh");
@@ -115,7 +115,7 @@ char **stk_command_words(const struct stk_shim *s, uint32_t task, char **env, st
 
     if (l->items)
         item = json_string_value(json_array_get(l->items, (size_t)s->tasks[task].item));
-    if (stk_launch_str(l->spec, "image", NULL) && stk_image_words(s, task, env, &w, err) < 0)
+    if (stk_str_or(l->spec, "image", NULL) && stk_image_words(s, task, env, &w, err) < 0)
         return NULL;
     add_setup(l, &w);
     if (s->script[0])
@@ -154,7 +154,7 @@ static int write_all(int fd, const char *p, size_t n)
  * and can do no harm with its name. */
 int stk_command_script(struct stk_shim *s, struct stk_err *err)
 {
-    const char *text = stk_launch_str(s->l.spec, "script", NULL);
+    const char *text = stk_str_or(s->l.spec, "script", NULL);
     int fd, rc;
 
     if (!text)

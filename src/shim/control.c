@@ -83,7 +83,7 @@ void stk_shim_accept(struct stk_shim *s)
 
 static void op_stop(struct stk_shim *s, const json_t *m)
 {
-    bool cancel = strcmp(stk_launch_str(m, "cause", ""), "cancelled") == 0;
+    bool cancel = strcmp(stk_str(m, "cause"), "cancelled") == 0;
 
     if (json_is_true(json_object_get(m, "at_once"))) {
         s->l.grace_ms = 0;
@@ -94,7 +94,7 @@ static void op_stop(struct stk_shim *s, const json_t *m)
 
 static void op_signal(struct stk_shim *s, const json_t *m)
 {
-    int64_t sig = stk_launch_int(m, "sig", 0);
+    int64_t sig = stk_int(m, "sig", 0);
 
     if (sig <= 0 || sig >= SIGRTMAX)
         return;
@@ -130,7 +130,7 @@ static void op_info(struct stk_shim *s)
 
 static void order(struct stk_shim *s, const json_t *m)
 {
-    const char *op = stk_launch_str(m, "op", "");
+    const char *op = stk_str(m, "op");
 
     if (strcmp(op, "stop") == 0)
         op_stop(s, m);
@@ -139,13 +139,13 @@ static void order(struct stk_shim *s, const json_t *m)
     else if (strcmp(op, "prepare") == 0)
         op_prepare(s);
     else if (strcmp(op, "freeze") == 0)
-        stk_shim_freeze(s, (uint32_t)stk_launch_int(m, "lease", 0), json_object_get(m, "memo"));
+        stk_shim_freeze(s, (uint32_t)stk_int(m, "lease", 0), json_object_get(m, "memo"));
     else if (strcmp(op, "thaw") == 0)
-        stk_shim_thaw(s, (uint32_t)stk_launch_int(m, "lease", 0), json_object_get(m, "gpus"));
+        stk_shim_thaw(s, (uint32_t)stk_int(m, "lease", 0), json_object_get(m, "gpus"));
     else if (strcmp(op, "info") == 0)
         op_info(s);
     else if (strcmp(op, "limit") == 0)
-        stk_shim_limit(s, stk_launch_int(m, "ms", s->l.limit_ms));
+        stk_shim_limit(s, stk_int(m, "ms", s->l.limit_ms));
     else if (strcmp(op, "item") == 0)
         stk_items_message(s, m);
     else if (strcmp(op, "items") == 0)

@@ -120,7 +120,7 @@ static void base(struct stk_envs *e, const struct stk_launch *l)
     if (!json_object_get(envs, "LOGNAME") && *l->user)
         stk_env_put(e, "LOGNAME", l->user);
     if (l->interactive && !json_object_get(envs, "TERM"))
-        stk_env_put(e, "TERM", stk_launch_str(l->spec, "term", "xterm"));
+        stk_env_put(e, "TERM", stk_str_or(l->spec, "term", "xterm"));
     json_object_foreach(envs, name, v)
     {
         if (json_is_string(v) && *name && !strchr(name, '=') && !stk_env_is_ours(name, from_a_job))
@@ -143,12 +143,12 @@ static void mps(struct stk_envs *e, const struct stk_shim_gpu *g, int64_t milli,
 static void part(struct stk_envs *e, const struct stk_launch *l, uint32_t first, uint32_t n)
 {
     const json_t *p = json_object_get(l->msg, "part");
-    int64_t milli = stk_launch_int(p, "milli", 0), mem_mib = stk_launch_int(p, "mem_mib", 0);
+    int64_t milli = stk_int(p, "milli", 0), mem_mib = stk_int(p, "mem_mib", 0);
     const struct stk_shim_gpu *g = &l->gpus[first];
 
     if (!p || n == 0)
         return;
-    stk_env_put(e, "STOKER_GPU_SHARE", stk_launch_str(p, "share", "none"));
+    stk_env_put(e, "STOKER_GPU_SHARE", stk_str_or(p, "share", "none"));
     stk_env_set(e, "STOKER_GPU_MILLI", "%lld", (long long)milli);
     if (mem_mib > 0)
         stk_env_set(e, "STOKER_GPU_MEM_MIB", "%lld", (long long)mem_mib);
@@ -213,7 +213,7 @@ static void ours(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
 
 static void venv(struct stk_envs *e, const struct stk_launch *l)
 {
-    const char *dir = stk_launch_str(l->spec, "venv", NULL), *path = stk_env_get(e, "PATH");
+    const char *dir = stk_str_or(l->spec, "venv", NULL), *path = stk_env_get(e, "PATH");
 
     if (!dir || !*dir)
         return;

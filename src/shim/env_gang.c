@@ -114,8 +114,8 @@ void stk_env_gang(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
 static void slurm_array(struct stk_envs *e, const struct stk_launch *l)
 {
     const json_t *a = json_object_get(l->spec, "array"), *list = json_object_get(a, "indices");
-    int64_t first = stk_launch_int(a, "first", l->array_index), step = stk_launch_int(a, "step", 1);
-    int64_t count = step > 0 ? (stk_launch_int(a, "last", first) - first) / step + 1 : 1;
+    int64_t first = stk_int(a, "first", l->array_index), step = stk_int(a, "step", 1);
+    int64_t count = step > 0 ? (stk_int(a, "last", first) - first) / step + 1 : 1;
     int64_t last = first + (count - 1) * step;
     const json_t *v;
     size_t i;
@@ -154,7 +154,7 @@ static void slurm_tasks(struct stk_envs *e, const struct stk_launch *l, uint32_t
 static void slurm_job(struct stk_envs *e, const struct stk_launch *l)
 {
     char list[STK_SHIM_MAX_GPUS * 12] = "", *p = list;
-    int64_t cpus = stk_launch_int(l->spec, "cpus", 0);
+    int64_t cpus = stk_int(l->spec, "cpus", 0);
     int64_t end_s = stk_shim_unix_us() / 1000000 + l->limit_ms / 1000;
 
     stk_env_set(e, "SLURM_JOB_ID", "%u", l->number);
@@ -167,7 +167,7 @@ static void slurm_job(struct stk_envs *e, const struct stk_launch *l)
     stk_env_put(e, "SLURM_JOB_NUM_NODES", "1");
     stk_env_put(e, "SLURM_NNODES", "1");
     stk_env_put(e, "SLURM_SUBMIT_DIR", l->workdir);
-    stk_env_put(e, "SLURM_SUBMIT_HOST", stk_launch_str(l->spec, "host", l->node));
+    stk_env_put(e, "SLURM_SUBMIT_HOST", stk_str_or(l->spec, "host", l->node));
     stk_env_put(e, "SLURM_JOB_USER", l->user);
     stk_env_set(e, "SLURM_JOB_UID", "%u", (unsigned)l->uid);
     stk_env_set(e, "SLURM_RESTART_COUNT", "%u", l->restarts);

@@ -36,10 +36,10 @@ static bool in_path(const char *path, const char *program)
 void stk_image_choose(struct stk_shim *s)
 {
     const json_t *spec = s->l.spec;
-    const char *want = stk_launch_str(spec, "image_runtime", "auto");
-    const char *path = stk_launch_str(json_object_get(spec, "envs"), "PATH", STK_ENV_PATH);
+    const char *want = stk_str_or(spec, "image_runtime", "auto");
+    const char *path = stk_str_or(json_object_get(spec, "envs"), "PATH", STK_ENV_PATH);
 
-    if (!stk_launch_str(spec, "image", NULL))
+    if (!stk_str_or(spec, "image", NULL))
         return;
     for (int r = STK_PODMAN; r <= STK_APPTAINER && s->runtime == STK_RUNTIME_NONE; r++)
         if (strcmp(want, "auto") == 0 ? in_path(path, names[r]) : strcmp(want, names[r]) == 0)
@@ -189,7 +189,7 @@ static void docker(const struct stk_shim *s, const char *cpus, struct stk_words 
 /* A root file system in a folder is left as it is: what the job writes to it is thrown away. */
 static int add_image(const struct stk_shim *s, struct stk_words *w, struct stk_err *err)
 {
-    const char *image = stk_launch_str(s->l.spec, "image", "");
+    const char *image = stk_str(s->l.spec, "image");
     struct stat st;
 
     if (image[0] != '/' || stat(image, &st) < 0 || !S_ISDIR(st.st_mode)) {
@@ -223,7 +223,7 @@ int stk_image_words(const struct stk_shim *s, uint32_t task, char *const *env, s
             err, -ENOENT,
             "it wants an image, but there is no podman, docker or apptainer in its PATH");
     if (s->runtime == STK_APPTAINER) {
-        apptainer(s, stk_launch_str(s->l.spec, "image", ""), mps, w);
+        apptainer(s, stk_str(s->l.spec, "image"), mps, w);
         return 0;
     }
     stk_words_add(w, "%s", names[s->runtime]);

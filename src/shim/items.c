@@ -90,7 +90,7 @@ static void outcome(struct stk_shim *s, uint32_t item, int code, int sig)
 
 void stk_items_message(struct stk_shim *s, const json_t *m)
 {
-    int64_t worker = stk_launch_int(m, "worker", -1), item = stk_launch_int(m, "item", -1);
+    int64_t worker = stk_int(m, "worker", -1), item = stk_int(m, "item", -1);
     struct stk_task *t;
     struct stk_err err = {0};
 

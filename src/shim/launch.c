@@ -11,22 +11,6 @@
 #define DEFAULT_LOG_MIB 1024
 #define MAX_SECONDS INT64_C(3155760000) /* a hundred years */
 
-const char *stk_launch_str(const json_t *o, const char *key, const char *other)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : other;
-}
-
-int64_t stk_launch_int(const json_t *o, const char *key, int64_t other)
-{
-    const json_t *v = json_object_get(o, key);
-
-    if (json_is_real(v))
-        return (int64_t)json_real_value(v);
-    return json_is_integer(v) ? json_integer_value(v) : other;
-}
-
 static bool truth(const json_t *o, const char *key, bool other)
 {
     const json_t *v = json_object_get(o, key);
@@ -36,7 +20,7 @@ static bool truth(const json_t *o, const char *key, bool other)
 
 static int64_t seconds(const json_t *o, const char *key, int64_t other)
 {
-    int64_t v = stk_launch_int(o, key, other);
+    int64_t v = stk_int(o, key, other);
 
     return (v < 0 ? 0 : v > MAX_SECONDS ? MAX_SECONDS : v) * 1000;
 }
@@ -73,7 +57,7 @@ static int read_signal(struct stk_launch *l, struct stk_err *err)
     if (l->signal == 0)
         return stk_err_set(err, -EINVAL, "its checkpoint signal is not a signal");
     l->signal_ms = seconds(o, "seconds", 60);
-    l->signal_tasks = strcmp(stk_launch_str(o, "who", "all"), "batch") == 0;
+    l->signal_tasks = strcmp(stk_str_or(o, "who", "all"), "batch") == 0;
     return 0;
 }
 
@@ -87,14 +71,13 @@ int stk_launch_gpus(struct stk_launch *l, const json_t *list, struct stk_err *er
     l->n_gpus = 0;
     json_array_foreach(list, i, g)
     {
-        l->gpus[l->n_gpus++] =
-            (struct stk_shim_gpu){.index = (uint32_t)stk_launch_int(g, "index", 0),
-                                  .minor = (uint32_t)stk_launch_int(g, "minor", 0),
-                                  .uuid = stk_launch_str(g, "uuid", ""),
-                                  .cpus = stk_launch_str(g, "cpus", ""),
-                                  .numa = (int32_t)stk_launch_int(g, "numa", -1),
-                                  .mig = stk_launch_str(g, "mig", ""),
-                                  .mps = stk_launch_str(g, "mps", "")};
+        l->gpus[l->n_gpus++] = (struct stk_shim_gpu){.index = (uint32_t)stk_int(g, "index", 0),
+                                                     .minor = (uint32_t)stk_int(g, "minor", 0),
+                                                     .uuid = stk_str(g, "uuid"),
+                                                     .cpus = stk_str(g, "cpus"),
+                                                     .numa = (int32_t)stk_int(g, "numa", -1),
+                                                     .mig = stk_str(g, "mig"),
+                                                     .mps = stk_str(g, "mps")};
     }
     return 0;
 }
@@ -122,8 +105,8 @@ void stk_launch_slice(const struct stk_launch *l, uint32_t task, uint32_t *first
 /* How many processes there are, and whether they are told about each other. */
 static int read_shape(struct stk_launch *l, struct stk_err *err)
 {
-    int64_t tasks = stk_launch_int(l->spec, "tasks", 1);
-    const char *launch = stk_launch_str(l->spec, "launch", tasks > 1 ? "tasks" : "once");
+    int64_t tasks = stk_int(l->spec, "tasks", 1);
+    const char *launch = stk_str_or(l->spec, "launch", tasks > 1 ? "tasks" : "once");
 
     l->items = json_object_get(l->spec, "items");
     if (!json_is_array(l->items))
@@ -145,7 +128,7 @@ static int read_shape(struct stk_launch *l, struct stk_err *err)
 
 static int read_credentials(struct stk_launch *l, struct stk_err *err)
 {
-    int64_t uid = stk_launch_int(l->spec, "uid", -1), gid = stk_launch_int(l->spec, "gid", -1);
+    int64_t uid = stk_int(l->spec, "uid", -1), gid = stk_int(l->spec, "gid", -1);
 
     if (uid < 0 || uid >= UINT32_MAX || gid < 0 || gid >= UINT32_MAX)
         return stk_err_set(err, -EINVAL, "its description does not say whose job it is");
@@ -162,39 +145,39 @@ static void read_message(struct stk_launch *l)
 {
     const json_t *m = l->msg;
 
-    l->number = (uint32_t)stk_launch_int(m, "job", 0);
-    l->launch = (uint32_t)stk_launch_int(m, "launch", 0);
+    l->number = (uint32_t)stk_int(m, "job", 0);
+    l->launch = (uint32_t)stk_int(m, "launch", 0);
     l->lease = l->launch;
-    l->restarts = (uint32_t)stk_launch_int(m, "restarts", 0);
-    l->mark = stk_launch_str(m, "mark", "");
-    l->node = stk_launch_str(m, "node", "localhost");
-    l->boot = stk_launch_str(m, "boot", "");
-    l->state_dir = stk_launch_str(m, "state", "");
-    l->cgroup = stk_launch_str(m, "cgroup", "stoker");
-    l->cgroup_mode = stk_launch_str(m, "cgroup_mode", "auto");
+    l->restarts = (uint32_t)stk_int(m, "restarts", 0);
+    l->mark = stk_str(m, "mark");
+    l->node = stk_str_or(m, "node", "localhost");
+    l->boot = stk_str(m, "boot");
+    l->state_dir = stk_str(m, "state");
+    l->cgroup = stk_str_or(m, "cgroup", "stoker");
+    l->cgroup_mode = stk_str_or(m, "cgroup_mode", "auto");
     l->virtual_gpus = truth(m, "virtual", false);
-    l->port = (uint32_t)stk_launch_int(m, "port", 0);
-    l->array = (uint32_t)stk_launch_int(m, "array", 0);
-    l->array_index = (uint32_t)stk_launch_int(m, "array_index", 0);
+    l->port = (uint32_t)stk_int(m, "port", 0);
+    l->array = (uint32_t)stk_int(m, "array", 0);
+    l->array_index = (uint32_t)stk_int(m, "array_index", 0);
 }
 
 static void read_spec(struct stk_launch *l)
 {
     const json_t *d = l->spec, *adopt = json_object_get(d, "adopt");
 
-    l->name = stk_launch_str(d, "name", "");
-    l->user = stk_launch_str(d, "user", "");
-    l->home = stk_launch_str(d, "home", "/");
-    l->shell = stk_launch_str(d, "shell", "/bin/sh");
-    l->workdir = stk_launch_str(d, "workdir", "/");
+    l->name = stk_str(d, "name");
+    l->user = stk_str(d, "user");
+    l->home = stk_str_or(d, "home", "/");
+    l->shell = stk_str_or(d, "shell", "/bin/sh");
+    l->workdir = stk_str_or(d, "workdir", "/");
     l->slurm = truth(d, "slurm", false);
     l->interactive = truth(d, "interactive", false);
-    l->may_suspend = strcmp(stk_launch_str(d, "suspend", "auto"), "never") != 0;
+    l->may_suspend = strcmp(stk_str_or(d, "suspend", "auto"), "never") != 0;
     l->limit_ms = seconds(d, "time_limit_s", 0);
     l->grace_ms = seconds(d, "grace_s", DEFAULT_GRACE_S);
-    l->log_max = (uint64_t)stk_launch_int(d, "log_max_mib", DEFAULT_LOG_MIB) << 20;
-    l->adopt_pid = (pid_t)stk_launch_int(adopt, "pid", 0);
-    l->adopt_start = (uint64_t)stk_launch_int(adopt, "start", 0);
+    l->log_max = (uint64_t)stk_int(d, "log_max_mib", DEFAULT_LOG_MIB) << 20;
+    l->adopt_pid = (pid_t)stk_int(adopt, "pid", 0);
+    l->adopt_start = (uint64_t)stk_int(adopt, "start", 0);
 }
 
 int stk_launch_read(struct stk_launch *l, json_t *msg, struct stk_err *err)
@@ -222,10 +205,10 @@ void stk_launch_log_path(const struct stk_launch *l, uint32_t task, bool is_stde
                                   .name = l->name,
                                   .node = l->node,
                                   .user = l->user};
-    const char *pattern = is_stderr ? stk_launch_str(l->spec, "stderr", NULL) : NULL;
+    const char *pattern = is_stderr ? stk_str_or(l->spec, "stderr", NULL) : NULL;
 
     if (!pattern)
-        pattern = stk_launch_str(l->spec, "stdout", NULL);
+        pattern = stk_str_or(l->spec, "stdout", NULL);
     if (!pattern || !*pattern)
         pattern = stk_pattern_default(&p);
     if (stk_pattern_path(pattern, &p, l->workdir, buf, size) < 0)

@@ -97,8 +97,7 @@ int stk_pty_new(const struct stk_launch *l, struct stk_pty **ret_pty, struct stk
         free(p);
         return stk_err_set(err, rc, "cannot make a terminal: %s", strerror(-rc));
     }
-    set_size(p, (uint32_t)stk_launch_int(l->spec, "rows", 24),
-             (uint32_t)stk_launch_int(l->spec, "cols", 80));
+    set_size(p, (uint32_t)stk_int(l->spec, "rows", 24), (uint32_t)stk_int(l->spec, "cols", 80));
     *ret_pty = p;
     return 0;
 }

@@ -19,6 +19,7 @@
 
 #include "base/err.h"
 #include "model/job.h"
+#include "sys/json.h"
 
 #define STK_SHIM_MAX_INPUT ((size_t)16 << 20) /* bytes of control messages not yet read */
 #define STK_SHIM_MAX_TASKS 4096
@@ -153,8 +154,6 @@ bool stk_launch_has_minor(const struct stk_launch *l, uint32_t minor); /* the GP
 void stk_launch_slice(const struct stk_launch *l, uint32_t task, uint32_t *first, uint32_t *n);
 void stk_launch_log_path(const struct stk_launch *l, uint32_t task, bool is_stderr, char *buf,
                          size_t size); /* "" when it would be too long */
-const char *stk_launch_str(const json_t *o, const char *key, const char *other);
-int64_t stk_launch_int(const json_t *o, const char *key, int64_t other);
 
 /* env.c: the environment of one task, secrets in it, so it is made by the task's own process once
  * that is the user's. Malloced strings, NULL at the end; or NULL with a sentence. */

@@ -78,27 +78,6 @@ void stk_slurm_close(struct stk_slurm *s)
     s->nodes = NULL;
 }
 
-const char *stk_slurm_str(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
-
-int64_t stk_slurm_int(const json_t *o, const char *key, int64_t none)
-{
-    const json_t *v = json_object_get(o, key);
-
-    return json_is_number(v) ? (int64_t)json_number_value(v) : none;
-}
-
-double stk_slurm_num(const json_t *o, const char *key, double none)
-{
-    const json_t *v = json_object_get(o, key);
-
-    return json_is_number(v) ? json_number_value(v) : none;
-}
-
 /* Reads pages of 'rows' into 'list'; the cursor is the number of the last row seen. */
 static int pages(struct stk_slurm *s, const char *path, const char *cursor, const char *rows,
                  json_t *list, struct stk_err *err)
@@ -155,7 +134,7 @@ int stk_slurm_nodes(struct stk_slurm *s, struct stk_err *err)
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < json_array_size(s->nodes); i++) {
-        const char *pool = stk_slurm_str(json_array_get(s->nodes, i), "pool");
+        const char *pool = stk_str(json_array_get(s->nodes, i), "pool");
 
         if (i == 0)
             (void)snprintf(s->pool, sizeof(s->pool), "%s", pool);
@@ -175,7 +154,7 @@ int stk_slurm_wait(struct stk_slurm *s, uint32_t number, json_t **ret_job, struc
         json_t *job = NULL;
         int rc = stk_client_call(s->c, &call, &job, err);
 
-        if (rc == 0 && strcmp(stk_slurm_str(job, "state"), "done") == 0) {
+        if (rc == 0 && strcmp(stk_str(job, "state"), "done") == 0) {
             *ret_job = job;
             return 0;
         }

@@ -32,19 +32,18 @@ FIELD(id)
 FIELD(number)
 {
     UNUSED;
-    (void)snprintf(buf, size, "%" PRId64, stk_slurm_int(job, "id", 0));
+    (void)snprintf(buf, size, "%" PRId64, stk_int(job, "id", 0));
 }
 
 FIELD(array_id)
 {
     UNUSED;
-    (void)snprintf(buf, size, "%" PRId64,
-                   stk_slurm_int(job, "array_id", stk_slurm_int(job, "id", 0)));
+    (void)snprintf(buf, size, "%" PRId64, stk_int(job, "array_id", stk_int(job, "id", 0)));
 }
 
 FIELD(array_index)
 {
-    int64_t i = stk_slurm_int(job, "array_index", -1);
+    int64_t i = stk_int(job, "array_index", -1);
 
     UNUSED;
     if (i < 0)
@@ -56,24 +55,24 @@ FIELD(array_index)
 FIELD(name)
 {
     UNUSED;
-    put(buf, size, stk_slurm_str(job, "name"));
+    put(buf, size, stk_str(job, "name"));
 }
 
 FIELD(user)
 {
     UNUSED;
-    put(buf, size, stk_slurm_str(job, "user"));
+    put(buf, size, stk_str(job, "user"));
 }
 
 FIELD(uid)
 {
     UNUSED;
-    (void)snprintf(buf, size, "%" PRId64, stk_slurm_int(job, "uid", 0));
+    (void)snprintf(buf, size, "%" PRId64, stk_int(job, "uid", 0));
 }
 
 FIELD(partition)
 {
-    const char *pool = stk_slurm_str(spec_of(job), "pool");
+    const char *pool = stk_str(spec_of(job), "pool");
 
     put(buf, size, *pool ? pool : s->pool);
 }
@@ -102,24 +101,24 @@ FIELD(sacct_state)
 FIELD(time_used)
 {
     UNUSED;
-    (void)stk_slurm_span((int64_t)stk_slurm_num(job, "run_s", 0), false, buf, size);
+    (void)stk_slurm_span((int64_t)stk_num(job, "run_s", 0), false, buf, size);
 }
 
 FIELD(elapsed)
 {
     UNUSED;
-    (void)stk_slurm_span((int64_t)stk_slurm_num(job, "run_s", 0), true, buf, size);
+    (void)stk_slurm_span((int64_t)stk_num(job, "run_s", 0), true, buf, size);
 }
 
 FIELD(elapsed_raw)
 {
     UNUSED;
-    (void)snprintf(buf, size, "%" PRId64, (int64_t)stk_slurm_num(job, "run_s", 0));
+    (void)snprintf(buf, size, "%" PRId64, (int64_t)stk_num(job, "run_s", 0));
 }
 
 FIELD(limit)
 {
-    int64_t l = stk_slurm_int(job, "time_limit_s", 0);
+    int64_t l = stk_int(job, "time_limit_s", 0);
 
     UNUSED;
     if (l > 0)
@@ -130,7 +129,7 @@ FIELD(limit)
 
 FIELD(limit_raw)
 {
-    int64_t l = stk_slurm_int(job, "time_limit_s", 0);
+    int64_t l = stk_int(job, "time_limit_s", 0);
 
     UNUSED;
     if (l > 0)
@@ -141,8 +140,8 @@ FIELD(limit_raw)
 
 FIELD(left)
 {
-    int64_t l = stk_slurm_int(job, "time_limit_s", 0);
-    int64_t used = (int64_t)stk_slurm_num(job, "run_s", 0);
+    int64_t l = stk_int(job, "time_limit_s", 0);
+    int64_t used = (int64_t)stk_num(job, "run_s", 0);
 
     UNUSED;
     if (l > 0)
@@ -166,13 +165,13 @@ FIELD(nothing)
 FIELD(tasks)
 {
     UNUSED;
-    (void)snprintf(buf, size, "%" PRId64, stk_slurm_int(job, "tasks", 1));
+    (void)snprintf(buf, size, "%" PRId64, stk_int(job, "tasks", 1));
 }
 
 FIELD(cpus)
 {
-    double each = stk_slurm_num(spec_of(job), "cpus", 1);
-    int64_t n = (int64_t)(each + 0.999) * stk_slurm_int(job, "tasks", 1);
+    double each = stk_num(spec_of(job), "cpus", 1);
+    int64_t n = (int64_t)(each + 0.999) * stk_int(job, "tasks", 1);
 
     UNUSED;
     (void)snprintf(buf, size, "%" PRId64, n > 0 ? n : 1);
@@ -180,7 +179,7 @@ FIELD(cpus)
 
 FIELD(memory)
 {
-    int64_t mib = stk_slurm_int(spec_of(job), "mem_mib", 0) * stk_slurm_int(job, "tasks", 1);
+    int64_t mib = stk_int(spec_of(job), "mem_mib", 0) * stk_int(job, "tasks", 1);
 
     UNUSED;
     if (mib > 0 && mib % 1024 == 0)
@@ -199,7 +198,7 @@ static int64_t mps_of(const json_t *job)
 
 FIELD(gres)
 {
-    int64_t n = stk_slurm_int(job, "gpus", 0);
+    int64_t n = stk_int(job, "gpus", 0);
 
     UNUSED;
     if (mps_of(job) > 0)
@@ -212,7 +211,7 @@ FIELD(gres)
 
 FIELD(tres)
 {
-    int64_t n = stk_slurm_int(job, "gpus", 0);
+    int64_t n = stk_int(job, "gpus", 0);
     char c[32], m[32];
 
     cpus(s, job, c, sizeof(c));
@@ -226,7 +225,7 @@ FIELD(tres)
 
 FIELD(alloc_tres)
 {
-    if (stk_slurm_num(job, "started", 0) > 0)
+    if (stk_num(job, "started", 0) > 0)
         tres(s, job, buf, size);
     else
         put(buf, size, "");
@@ -247,8 +246,8 @@ FIELD(reason)
         {"priority", "Priority"},
         {"reserved", "Priority"},
     };
-    const char *state = stk_slurm_str(job, "state"), *cause = stk_slurm_str(job, "cause");
-    const char *code = stk_slurm_str(json_object_get(job, "reason"), "code"), *say = "Resources";
+    const char *state = stk_str(job, "state"), *cause = stk_str(job, "cause");
+    const char *code = stk_str(json_object_get(job, "reason"), "code"), *say = "Resources";
 
     UNUSED;
     if (strcmp(cause, "dependency_failed") == 0)
@@ -269,10 +268,10 @@ static void put_nodes(const json_t *job, char *buf, size_t size)
     const json_t *pieces = json_object_get(job, "pieces");
     size_t n = 0;
 
-    put(buf, size, stk_slurm_str(job, "node"));
+    put(buf, size, stk_str(job, "node"));
     for (size_t i = 0; i < json_array_size(pieces) && json_array_size(pieces) > 1 && n < size; i++)
         n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? "," : "",
-                              stk_slurm_str(json_array_get(pieces, i), "node"));
+                              stk_str(json_array_get(pieces, i), "node"));
 }
 
 FIELD(nodelist)
@@ -284,16 +283,16 @@ FIELD(nodelist)
 /* sacct keeps the node of a job that has ended; there is only one to name. */
 FIELD(sacct_nodes)
 {
-    const char *node = stk_slurm_str(job, "node");
+    const char *node = stk_str(job, "node");
 
-    if (!*node && stk_slurm_num(job, "started", 0) > 0)
-        node = stk_slurm_str(json_array_get(s->nodes, 0), "name");
+    if (!*node && stk_num(job, "started", 0) > 0)
+        node = stk_str(json_array_get(s->nodes, 0), "name");
     put(buf, size, *node ? node : "None assigned");
 }
 
 FIELD(nodes_or_reason)
 {
-    if (stk_slurm_is_pending(job) || strcmp(stk_slurm_str(job, "state"), "suspended") == 0) {
+    if (stk_slurm_is_pending(job) || strcmp(stk_str(job, "state"), "suspended") == 0) {
         char r[64];
 
         reason(s, job, r, sizeof(r));
@@ -306,12 +305,12 @@ FIELD(nodes_or_reason)
 FIELD(comment)
 {
     UNUSED;
-    put(buf, size, stk_slurm_str(job, "comment"));
+    put(buf, size, stk_str(job, "comment"));
 }
 
 FIELD(sq_comment)
 {
-    const char *c = stk_slurm_str(job, "comment");
+    const char *c = stk_str(job, "comment");
 
     UNUSED;
     put(buf, size, *c ? c : "(null)");
@@ -319,54 +318,53 @@ FIELD(sq_comment)
 
 FIELD(account)
 {
-    const char *label = stk_slurm_str(spec_of(job), "account");
+    const char *label = stk_str(spec_of(job), "account");
 
     UNUSED;
-    put(buf, size, *label ? label : stk_slurm_str(job, "tenant"));
+    put(buf, size, *label ? label : stk_str(job, "tenant"));
 }
 
 FIELD(qos)
 {
-    const char *label = stk_slurm_str(spec_of(job), "qos");
+    const char *label = stk_str(spec_of(job), "qos");
 
     UNUSED;
-    put(buf, size, *label ? label : stk_slurm_str(job, "queue"));
+    put(buf, size, *label ? label : stk_str(job, "queue"));
 }
 
 FIELD(wckey)
 {
     UNUSED;
-    put(buf, size, stk_slurm_str(spec_of(job), "wckey"));
+    put(buf, size, stk_str(spec_of(job), "wckey"));
 }
 
 FIELD(submit)
 {
     UNUSED;
-    (void)stk_slurm_when(stk_slurm_num(job, "submitted", 0), "Unknown", buf, size);
+    (void)stk_slurm_when(stk_num(job, "submitted", 0), "Unknown", buf, size);
 }
 
 FIELD(start)
 {
     UNUSED;
-    (void)stk_slurm_when(stk_slurm_num(job, "started", 0), "Unknown", buf, size);
+    (void)stk_slurm_when(stk_num(job, "started", 0), "Unknown", buf, size);
 }
 
 FIELD(end)
 {
     UNUSED;
-    (void)stk_slurm_when(stk_slurm_num(job, "ended", 0), "Unknown", buf, size);
+    (void)stk_slurm_when(stk_num(job, "ended", 0), "Unknown", buf, size);
 }
 
 FIELD(sq_start)
 {
     UNUSED;
-    (void)stk_slurm_when(stk_slurm_num(job, "started", stk_slurm_num(job, "start_p50", 0)), "N/A",
-                         buf, size);
+    (void)stk_slurm_when(stk_num(job, "started", stk_num(job, "start_p50", 0)), "N/A", buf, size);
 }
 
 FIELD(sq_end)
 {
-    double at = stk_slurm_num(job, "ended", stk_slurm_num(job, "expected_end", 0));
+    double at = stk_num(job, "ended", stk_num(job, "expected_end", 0));
 
     UNUSED;
     (void)stk_slurm_when(at, "N/A", buf, size);
@@ -374,7 +372,7 @@ FIELD(sq_end)
 
 FIELD(exit_code)
 {
-    int64_t code = stk_slurm_int(job, "exit_code", 0), signal = stk_slurm_int(job, "signal", 0);
+    int64_t code = stk_int(job, "exit_code", 0), signal = stk_int(job, "signal", 0);
 
     UNUSED;
     (void)snprintf(buf, size, "%" PRId64 ":%" PRId64, code, signal);
@@ -383,31 +381,31 @@ FIELD(exit_code)
 FIELD(priority)
 {
     UNUSED;
-    (void)snprintf(buf, size, "%" PRId64, stk_slurm_int(job, "priority", 0));
+    (void)snprintf(buf, size, "%" PRId64, stk_int(job, "priority", 0));
 }
 
 FIELD(restarts)
 {
     UNUSED;
-    (void)snprintf(buf, size, "%" PRId64, stk_slurm_int(job, "restarts", 0));
+    (void)snprintf(buf, size, "%" PRId64, stk_int(job, "restarts", 0));
 }
 
 FIELD(workdir)
 {
     UNUSED;
-    put(buf, size, stk_slurm_str(job, "workdir"));
+    put(buf, size, stk_str(job, "workdir"));
 }
 
 FIELD(out_path)
 {
     UNUSED;
-    put(buf, size, stk_slurm_str(job, "stdout"));
+    put(buf, size, stk_str(job, "stdout"));
 }
 
 FIELD(err_path)
 {
     UNUSED;
-    put(buf, size, stk_slurm_str(job, "stderr"));
+    put(buf, size, stk_str(job, "stderr"));
 }
 
 FIELD(cluster)

@@ -36,10 +36,10 @@ static const char *const words[][2] = {
 
 const struct stk_slurm_state *stk_slurm_state(const json_t *job)
 {
-    const char *state = stk_slurm_str(job, "state"), *code = "F";
+    const char *state = stk_str(job, "state"), *code = "F";
 
     if (strcmp(state, "done") == 0)
-        state = stk_slurm_str(job, "cause");
+        state = stk_str(job, "cause");
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
         if (strcmp(words[i][0], state) == 0)
             code = words[i][1];
@@ -77,7 +77,7 @@ int stk_slurm_state_in(const struct stk_slurm_state *state, const char *list, bo
 
 int stk_slurm_exit_code(const json_t *job)
 {
-    int64_t code = stk_slurm_int(job, "exit_code", -1), signal = stk_slurm_int(job, "signal", 0);
+    int64_t code = stk_int(job, "exit_code", -1), signal = stk_int(job, "signal", 0);
 
     if (code >= 0)
         return (int)code;
@@ -96,7 +96,7 @@ static int element(struct stk_slurm *s, uint32_t number, uint32_t array, json_t 
         return 0;
     if (rc < 0)
         return rc;
-    if (array && stk_slurm_int(job, "array_id", 0) != (int64_t)array)
+    if (array && stk_int(job, "array_id", 0) != (int64_t)array)
         json_decref(job);
     else
         *ret = job;
@@ -115,19 +115,19 @@ static bool wanted(const json_t *indices, int64_t index)
 
 static bool has_ended(const json_t *job)
 {
-    return strcmp(stk_slurm_str(job, "state"), "done") == 0;
+    return strcmp(stk_str(job, "state"), "done") == 0;
 }
 
 /* The elements of an array whose first element is 'take_first'. */
 static int elements(struct stk_slurm *s, json_t *take_first, const json_t *indices, bool ended,
                     json_t *jobs, struct stk_err *err)
 {
-    uint32_t array = (uint32_t)stk_slurm_int(take_first, "id", 0);
+    uint32_t array = (uint32_t)stk_int(take_first, "id", 0);
     size_t found = 0;
     int rc = 0;
 
     for (uint32_t n = array; rc == 0 && take_first; n++) {
-        if (wanted(indices, stk_slurm_int(take_first, "array_index", -1))) {
+        if (wanted(indices, stk_int(take_first, "array_index", -1))) {
             found++;
             if (ended || !has_ended(take_first))
                 (void)json_array_append(jobs, take_first);
@@ -166,10 +166,10 @@ static int read_indices(const char *s, json_t **ret, struct stk_err *err)
         return rc;
     *ret = json_incref(json_object_get(array, "indices"));
     if (!*ret) {
-        int64_t first = stk_slurm_int(array, "first", 0), step = stk_slurm_int(array, "step", 1);
+        int64_t first = stk_int(array, "first", 0), step = stk_int(array, "step", 1);
 
         *ret = json_array();
-        for (int64_t i = first; i <= stk_slurm_int(array, "last", first); i += step)
+        for (int64_t i = first; i <= stk_int(array, "last", first); i += step)
             (void)json_array_append_new(*ret, json_integer(i));
     }
     json_decref(array);
@@ -190,7 +190,7 @@ static int find_one(struct stk_slurm *s, const char *id, bool ended, json_t *job
         rc = element(s, ref.job, 0, &job, err);
     if (rc == -ENOENT)
         rc = stk_err_set(err, -ENOENT, "Invalid job id specified: %s", stk_words_show(id).text);
-    if (rc == 0 && stk_slurm_int(job, "array_id", 0) == (int64_t)ref.job) {
+    if (rc == 0 && stk_int(job, "array_id", 0) == (int64_t)ref.job) {
         rc = elements(s, job, indices, ended, jobs, err);
     } else if (rc == 0 && indices) {
         json_decref(job);
@@ -226,13 +226,13 @@ int stk_slurm_find(struct stk_slurm *s, const char *ids, bool ended, json_t *job
 
 const char *stk_slurm_id(const json_t *job, char *buf, size_t size)
 {
-    int64_t array = stk_slurm_int(job, "array_id", 0);
+    int64_t array = stk_int(job, "array_id", 0);
 
     if (array > 0)
         (void)snprintf(buf, size, "%lld_%lld", (long long)array,
-                       (long long)stk_slurm_int(job, "array_index", 0));
+                       (long long)stk_int(job, "array_index", 0));
     else
-        (void)snprintf(buf, size, "%lld", (long long)stk_slurm_int(job, "id", 0));
+        (void)snprintf(buf, size, "%lld", (long long)stk_int(job, "id", 0));
     return buf;
 }
 

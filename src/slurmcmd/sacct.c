@@ -224,7 +224,7 @@ static bool shown(const struct asked *a, const json_t *job)
 
     if (a->states)
         (void)stk_slurm_state_in(stk_slurm_state(job), a->states, &in);
-    return in && (!a->names || strcmp(a->names, stk_slurm_str(job, "name")) == 0);
+    return in && (!a->names || strcmp(a->names, stk_str(job, "name")) == 0);
 }
 
 static int show(struct stk_slurm *s, const struct asked *a, const struct stk_slurm_table *t)

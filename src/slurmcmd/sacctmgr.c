@@ -64,14 +64,13 @@ static void get_tenant(const struct row *r, const char *word, char *buf, size_t 
     if (strcasecmp(word, "Cluster") == 0)
         (void)snprintf(buf, size, "stoker");
     else if (strcasecmp(word, "Account") == 0 || strcasecmp(word, "Descr") == 0)
-        (void)snprintf(buf, size, "%s", stk_slurm_str(t, "name"));
+        (void)snprintf(buf, size, "%s", stk_str(t, "name"));
     else if (strcasecmp(word, "User") == 0)
         (void)snprintf(buf, size, "%s", r->user);
     else if ((strcasecmp(word, "ParentName") == 0 || strcasecmp(word, "Org") == 0) && !*r->user)
-        (void)snprintf(buf, size, "%s",
-                       *stk_slurm_str(t, "parent") ? stk_slurm_str(t, "parent") : "root");
+        (void)snprintf(buf, size, "%s", *stk_str(t, "parent") ? stk_str(t, "parent") : "root");
     else if (strcasecmp(word, "Share") == 0 || strcasecmp(word, "Fairshare") == 0)
-        (void)snprintf(buf, size, "%.10g", *r->user ? 1 : stk_slurm_num(t, "weight", 1));
+        (void)snprintf(buf, size, "%.10g", *r->user ? 1 : stk_num(t, "weight", 1));
     else if (strcasecmp(word, "GrpTRES") == 0 && !*r->user)
         tres(json_object_get(t, "limit"), json_object_get(t, "cpus"), json_object_get(t, "mem_gib"),
              buf, size);
@@ -86,11 +85,11 @@ static void get_queue(const struct row *r, const char *word, char *buf, size_t s
 
     buf[0] = '\0';
     if (strcasecmp(word, "Name") == 0)
-        (void)snprintf(buf, size, "%s", stk_slurm_str(q, "name"));
+        (void)snprintf(buf, size, "%s", stk_str(q, "name"));
     else if (strcasecmp(word, "Priority") == 0)
-        (void)snprintf(buf, size, "%lld", (long long)stk_slurm_int(q, "priority", 0));
-    else if (strcasecmp(word, "MaxWall") == 0 && stk_slurm_int(job, "time_s", 0) > 0)
-        (void)stk_slurm_span(stk_slurm_int(job, "time_s", 0), true, buf, size);
+        (void)snprintf(buf, size, "%lld", (long long)stk_int(q, "priority", 0));
+    else if (strcasecmp(word, "MaxWall") == 0 && stk_int(job, "time_s", 0) > 0)
+        (void)stk_slurm_span(stk_int(job, "time_s", 0), true, buf, size);
     for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++)
         if (strcasecmp(word, of[i].word) == 0)
             tres(json_object_get(json_object_get(q, of[i].member), "gpus"), NULL, NULL, buf, size);
@@ -123,7 +122,7 @@ static void header(const struct asked *a)
 
 static void print(const struct asked *a, const struct row *r)
 {
-    if (!r->queue && a->account && strcmp(a->account, stk_slurm_str(r->of, "name")) != 0)
+    if (!r->queue && a->account && strcmp(a->account, stk_str(r->of, "name")) != 0)
         return;
     if (!r->queue && a->user && strcmp(a->user, r->user) != 0)
         return;

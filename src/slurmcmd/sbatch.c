@@ -127,16 +127,16 @@ static json_t *make_job(struct stk_sbatch *b, int argc, char **argv, struct stk_
 static void say_deadline(const struct stk_slurm *s, const json_t *answer)
 {
     const json_t *d = json_object_get(answer, "deadline");
-    const char *word = stk_slurm_str(d, "answer");
+    const char *word = stk_str(d, "answer");
     char when[40];
 
     if (strcmp(word, "late") == 0)
         stk_slurm_say(s->name, "warning: its deadline is over");
     else if (strcmp(word, "infeasible") == 0 || strcmp(word, "at_risk") == 0)
-        stk_slurm_say(s->name, "warning: deadline %s; it should have ended by %s",
-                      strcmp(word, "at_risk") == 0 ? "at risk" : "cannot be met",
-                      stk_slurm_when(stk_slurm_num(d, "earliest", 0), "a time nobody knows", when,
-                                     sizeof(when)));
+        stk_slurm_say(
+            s->name, "warning: deadline %s; it should have ended by %s",
+            strcmp(word, "at_risk") == 0 ? "at risk" : "cannot be met",
+            stk_slurm_when(stk_num(d, "earliest", 0), "a time nobody knows", when, sizeof(when)));
 }
 
 /* sbatch --test-only: whether and when it would start, on standard error. */
@@ -152,7 +152,7 @@ static int test_only(struct stk_slurm *s, const json_t *job)
         stk_slurm_say(s->name, "error: allocation failure: %s", err.text);
         return 1;
     }
-    word = stk_slurm_str(answer, "answer");
+    word = stk_str(answer, "answer");
     if (strcmp(word, "never") == 0) {
         stk_slurm_say(s->name, "error: allocation failure: it could never start");
         rc = 1;
@@ -160,8 +160,8 @@ static int test_only(struct stk_slurm *s, const json_t *job)
         stk_slurm_say(s->name, "Job would start now");
     } else {
         stk_slurm_say(s->name, "Job would start at %s",
-                      stk_slurm_when(stk_slurm_num(answer, "expected_start", 0),
-                                     "a time nobody knows", when, sizeof(when)));
+                      stk_slurm_when(stk_num(answer, "expected_start", 0), "a time nobody knows",
+                                     when, sizeof(when)));
     }
     say_deadline(s, answer);
     json_decref(answer);
@@ -196,8 +196,8 @@ static int submit(struct stk_slurm *s, const struct stk_sbatch *b, const json_t 
         stk_slurm_say(s->name, "error: Batch job submission failed: %s", err.text);
         return 1;
     }
-    first = (uint32_t)stk_slurm_int(answer, "id", 0);
-    count = (uint32_t)stk_slurm_int(answer, "count", 1);
+    first = (uint32_t)stk_int(answer, "id", 0);
+    count = (uint32_t)stk_int(answer, "count", 1);
     say_deadline(s, answer);
     json_decref(answer);
     if (b->parsable)

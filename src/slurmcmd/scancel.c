@@ -96,15 +96,15 @@ static int read_options(int argc, char **argv, struct asked *a)
 
 static bool chosen(const struct stk_slurm *s, const struct asked *a, const json_t *job)
 {
-    const char *pool = stk_slurm_str(json_object_get(job, "spec"), "pool");
+    const char *pool = stk_str(json_object_get(job, "spec"), "pool");
     bool in = true;
 
     if (a->state)
         (void)stk_slurm_state_in(stk_slurm_state(job), a->state, &in);
-    return in && strcmp(stk_slurm_str(job, "state"), "done") != 0 &&
-           (!a->me || stk_slurm_int(job, "uid", -1) == (int64_t)getuid()) &&
-           (!a->user || strcmp(a->user, stk_slurm_str(job, "user")) == 0) &&
-           (!a->name || strcmp(a->name, stk_slurm_str(job, "name")) == 0) &&
+    return in && strcmp(stk_str(job, "state"), "done") != 0 &&
+           (!a->me || stk_int(job, "uid", -1) == (int64_t)getuid()) &&
+           (!a->user || strcmp(a->user, stk_str(job, "user")) == 0) &&
+           (!a->name || strcmp(a->name, stk_str(job, "name")) == 0) &&
            (!a->partition || strcmp(a->partition, *pool ? pool : s->pool) == 0);
 }
 
@@ -136,7 +136,7 @@ static json_t *numbers(const struct stk_slurm *s, const struct asked *a, const j
         const json_t *job = json_array_get(jobs, i);
 
         if (chosen(s, a, job) && (!a->signal || !stk_slurm_is_pending(job)))
-            (void)json_array_append_new(ids, json_integer(stk_slurm_int(job, "id", 0)));
+            (void)json_array_append_new(ids, json_integer(stk_int(job, "id", 0)));
     }
     return ids;
 }
@@ -149,12 +149,12 @@ static int report(const struct stk_slurm *s, const json_t *answer)
 
     for (size_t i = 0; i < json_array_size(results); i++) {
         const json_t *r = json_array_get(results, i);
-        const char *text = stk_slurm_str(r, "error");
+        const char *text = stk_str(r, "error");
 
         if (json_is_true(json_object_get(r, "ok")) || strstr(text, "has ended"))
             continue;
         stk_slurm_say(s->name, "error: Kill job error on job id %lld: %s",
-                      (long long)stk_slurm_int(r, "id", 0), text);
+                      (long long)stk_int(r, "id", 0), text);
         bad++;
     }
     return bad;

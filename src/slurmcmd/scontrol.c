@@ -22,7 +22,7 @@ static int each_job(struct stk_slurm *s, const char *verb, const json_t *args, c
         struct stk_err err = {""};
 
         (void)snprintf(path, sizeof(path), "/v1/jobs/%" PRId64 "/%s",
-                       stk_slurm_int(json_array_get(jobs, i), "id", 0), verb);
+                       stk_int(json_array_get(jobs, i), "id", 0), verb);
         if (stk_client_call(s->c, &call, &answer, &err) < 0) {
             stk_slurm_say(s->name, "error: job %s: %s",
                           stk_slurm_id(json_array_get(jobs, i), id, sizeof(id)), err.text);
@@ -129,10 +129,10 @@ static void show_one(const struct stk_slurm *s, const json_t *job)
         {"StdOut", "StdOut", "\n\n"},
     };
 
-    (void)printf("JobId=%" PRId64 " ", stk_slurm_int(job, "id", 0));
-    if (stk_slurm_int(job, "array_id", 0) > 0)
-        (void)printf("ArrayJobId=%" PRId64 " ArrayTaskId=%" PRId64 " ",
-                     stk_slurm_int(job, "array_id", 0), stk_slurm_int(job, "array_index", 0));
+    (void)printf("JobId=%" PRId64 " ", stk_int(job, "id", 0));
+    if (stk_int(job, "array_id", 0) > 0)
+        (void)printf("ArrayJobId=%" PRId64 " ArrayTaskId=%" PRId64 " ", stk_int(job, "array_id", 0),
+                     stk_int(job, "array_index", 0));
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
         pair(s, job, rows[i][0], rows[i][1], rows[i][2]);
 }
@@ -162,17 +162,17 @@ static int show_nodes(struct stk_slurm *s, const char *name)
     for (size_t i = 0; i < json_array_size(s->nodes); i++) {
         const json_t *n = json_array_get(s->nodes, i);
 
-        if (name && strcmp(name, stk_slurm_str(n, "name")) != 0)
+        if (name && strcmp(name, stk_str(n, "name")) != 0)
             continue;
         found = true;
         (void)printf("NodeName=%s CPUTot=%" PRId64 " RealMemory=%" PRId64 " Gres=gpu:%" PRId64
                      "\n   State=%s Partitions=%s\n\n",
-                     stk_slurm_str(n, "name"), stk_slurm_int(n, "cpus", 0),
-                     stk_slurm_int(n, "mem_mib", 0), stk_slurm_int(n, "gpus", 0),
-                     strcmp(stk_slurm_str(n, "state"), "up") != 0 ? "DOWN"
-                     : stk_slurm_int(n, "gpus_busy", 0) > 0       ? "MIXED"
-                                                                  : "IDLE",
-                     stk_slurm_str(n, "pool"));
+                     stk_str(n, "name"), stk_int(n, "cpus", 0), stk_int(n, "mem_mib", 0),
+                     stk_int(n, "gpus", 0),
+                     strcmp(stk_str(n, "state"), "up") != 0 ? "DOWN"
+                     : stk_int(n, "gpus_busy", 0) > 0       ? "MIXED"
+                                                            : "IDLE",
+                     stk_str(n, "pool"));
     }
     return found ? 0 : (stk_slurm_say(s->name, "error: Node %s not found", name ? name : ""), 1);
 }

@@ -61,8 +61,8 @@ static int read_options(int argc, char **argv, struct asked *a)
 
 static const char *state_of(const json_t *node)
 {
-    const char *state = stk_slurm_str(node, "state");
-    int64_t gpus = stk_slurm_int(node, "gpus", 0), busy = stk_slurm_int(node, "gpus_busy", 0);
+    const char *state = stk_str(node, "state");
+    int64_t gpus = stk_int(node, "gpus", 0), busy = stk_int(node, "gpus_busy", 0);
 
     if (strcmp(state, "down") == 0)
         return "down";
@@ -103,9 +103,9 @@ struct row {
 static void gres(const json_t *node, char *buf, size_t size)
 {
     char type[64] = "";
-    const char *t = stk_slurm_str(node, "gpu_type");
+    const char *t = stk_str(node, "gpu_type");
 
-    if (stk_slurm_int(node, "gpus", 0) == 0) {
+    if (stk_int(node, "gpus", 0) == 0) {
         (void)snprintf(buf, size, "(null)");
         return;
     }
@@ -113,13 +113,12 @@ static void gres(const json_t *node, char *buf, size_t size)
     for (char *p = type; *p; p++)
         if (*p == ' ' || *p == ':')
             *p = '_';
-    (void)snprintf(buf, size, "gpu:%s%s%" PRId64, type, *type ? ":" : "",
-                   stk_slurm_int(node, "gpus", 0));
+    (void)snprintf(buf, size, "gpu:%s%s%" PRId64, type, *type ? ":" : "", stk_int(node, "gpus", 0));
 }
 
 static void cpus(const json_t *node, char *buf, size_t size)
 {
-    int64_t all = stk_slurm_int(node, "cpus", 0), idle = stk_slurm_int(node, "cpus_free", all);
+    int64_t all = stk_int(node, "cpus", 0), idle = stk_int(node, "cpus_free", all);
 
     (void)snprintf(buf, size, "%" PRId64 "/%" PRId64 "/0/%" PRId64, all - idle, idle, all);
 }
@@ -132,7 +131,7 @@ static void value(const struct row *r, char letter, char *buf, size_t size)
     switch (letter) {
     case 'P':
     case 'R':
-        (void)snprintf(buf, size, "%s%s", stk_slurm_str(r->node, "pool"), letter == 'P' ? "*" : "");
+        (void)snprintf(buf, size, "%s%s", stk_str(r->node, "pool"), letter == 'P' ? "*" : "");
         return;
     case 'G':
         gres(r->node, buf, size);
@@ -146,12 +145,11 @@ static void value(const struct row *r, char letter, char *buf, size_t size)
     case 'c':
     case 'm':
         (void)snprintf(number, sizeof(number), "%" PRId64,
-                       stk_slurm_int(r->node, letter == 'c' ? "cpus" : "mem_mib", 0));
+                       stk_int(r->node, letter == 'c' ? "cpus" : "mem_mib", 0));
         text = number;
         break;
     case 'e':
-        (void)snprintf(number, sizeof(number), "%" PRId64,
-                       stk_slurm_int(r->node, "mem_free_mib", 0));
+        (void)snprintf(number, sizeof(number), "%" PRId64, stk_int(r->node, "mem_free_mib", 0));
         text = number;
         break;
     case 'a':
@@ -171,7 +169,7 @@ static void value(const struct row *r, char letter, char *buf, size_t size)
         text = r->names;
         break;
     case 'f':
-        text = stk_slurm_str(r->node, "gpu_type");
+        text = stk_str(r->node, "gpu_type");
         break;
     case 'h':
         text = "NO";
@@ -248,14 +246,13 @@ static bool shown(const struct asked *a, const json_t *node)
 {
     const char *state = state_of(node);
 
-    return listed(a->partition, stk_slurm_str(node, "pool")) &&
-           listed(a->nodes, stk_slurm_str(node, "name")) &&
+    return listed(a->partition, stk_str(node, "pool")) && listed(a->nodes, stk_str(node, "name")) &&
            (!a->states || listed(a->states, state) || listed(a->states, short_state(state)));
 }
 
 static bool together(const struct asked *a, const json_t *x, const json_t *y)
 {
-    return !a->by_node && strcmp(stk_slurm_str(x, "pool"), stk_slurm_str(y, "pool")) == 0 &&
+    return !a->by_node && strcmp(stk_str(x, "pool"), stk_str(y, "pool")) == 0 &&
            strcmp(state_of(x), state_of(y)) == 0;
 }
 
@@ -278,7 +275,7 @@ static void show(const struct stk_slurm *s, const struct asked *a, const char *f
             done[k] = true;
             r.n++;
             (void)snprintf(r.names + len, sizeof(r.names) - len, "%s%s", len ? "," : "",
-                           stk_slurm_str(other, "name"));
+                           stk_str(other, "name"));
         }
         (void)print(format, &r);
     }

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "client/client.h"
 #include "spec/opts.h"
+#include "sys/json.h"
 
 #define STK_SLURM_VERSION "stoker-slurm 0.1.0"
 
@@ -76,11 +77,6 @@ const struct stk_slurm_state *stk_slurm_state(const json_t *job);
 /* Is the state in a list such as "PD,RUNNING,all"? -EINVAL: a word of it is unknown. */
 int stk_slurm_state_in(const struct stk_slurm_state *state, const char *list, bool *ret);
 bool stk_slurm_is_pending(const json_t *job);
-
-/* Members of objects; a missing or null one is "" or what is given. */
-const char *stk_slurm_str(const json_t *o, const char *key);
-int64_t stk_slurm_int(const json_t *o, const char *key, int64_t none);
-double stk_slurm_num(const json_t *o, const char *key, double none);
 
 /* "12" or "12_4". */
 const char *stk_slurm_id(const json_t *job, char *buf, size_t size);

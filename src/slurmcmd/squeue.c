@@ -96,22 +96,22 @@ static bool listed(const char *list, const char *word)
 static bool shown(const struct stk_slurm *s, const struct asked *a, const json_t *job)
 {
     const json_t *spec = json_object_get(job, "spec");
-    const char *pool = stk_slurm_str(spec, "pool");
+    const char *pool = stk_str(spec, "pool");
     char uid[24];
     bool in = true;
 
-    (void)snprintf(uid, sizeof(uid), "%lld", (long long)stk_slurm_int(job, "uid", -1));
-    if (a->me && stk_slurm_int(job, "uid", -1) != (int64_t)getuid())
+    (void)snprintf(uid, sizeof(uid), "%lld", (long long)stk_int(job, "uid", -1));
+    if (a->me && stk_int(job, "uid", -1) != (int64_t)getuid())
         return false;
-    if (a->users && !listed(a->users, stk_slurm_str(job, "user")) && !listed(a->users, uid))
+    if (a->users && !listed(a->users, stk_str(job, "user")) && !listed(a->users, uid))
         return false;
     if (a->states)
         (void)stk_slurm_state_in(stk_slurm_state(job), a->states, &in);
     else
-        in = strcmp(stk_slurm_str(job, "state"), "done") != 0;
-    return in && listed(a->names, stk_slurm_str(job, "name")) &&
+        in = strcmp(stk_str(job, "state"), "done") != 0;
+    return in && listed(a->names, stk_str(job, "name")) &&
            listed(a->partition, *pool ? pool : s->pool) &&
-           listed(a->account, stk_slurm_str(spec, "account"));
+           listed(a->account, stk_str(spec, "account"));
 }
 
 /* Jobs that were asked for by number and are long gone are no error: they are not in the queue. */

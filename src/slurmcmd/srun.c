@@ -85,7 +85,7 @@ static int follow(struct stk_slurm *s, uint32_t number, struct stk_err *err)
 /* srun leaves no file behind: what was in it has been copied. */
 static void drop_output(const json_t *job, const json_t *ended)
 {
-    const char *path = stk_slurm_str(ended, "stdout");
+    const char *path = stk_str(ended, "stdout");
 
     if (!json_object_get(job, "stdout") && *path)
         (void)unlink(path);
@@ -102,14 +102,14 @@ static int run_job(struct stk_slurm *s, const json_t *job)
         stk_slurm_say(s->name, "error: Unable to allocate resources: %s", err.text);
         return 1;
     }
-    number = (uint32_t)stk_slurm_int(answer, "id", 0);
+    number = (uint32_t)stk_int(answer, "id", 0);
     json_decref(answer);
     if (follow(s, number, &err) < 0 || stk_slurm_wait(s, number, &ended, &err) < 0)
         return stk_slurm_fail(s, &err);
     code = stk_slurm_exit_code(ended);
     drop_output(job, ended);
     if (code != 0)
-        stk_slurm_say(s->name, "error: job %u: %s", number, stk_slurm_str(ended, "state_text"));
+        stk_slurm_say(s->name, "error: job %u: %s", number, stk_str(ended, "state_text"));
     json_decref(ended);
     return code;
 }

@@ -9,6 +9,7 @@
 #include "spec/keys.h"
 #include "spec/spec.h"
 #include "spec/words.h"
+#include "sys/json.h"
 
 #define STANDARD_OUT "stoker-%j.out"
 #define STK_SEATS 2 /* who take turns on a GPU, when nothing is said */
@@ -21,23 +22,16 @@ static int64_t whole(const json_t *o, const char *key, int64_t standard)
     return v ? (int64_t)json_integer_value(v) : standard;
 }
 
-static const char *string(const json_t *o, const char *key, const char *standard)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : standard;
-}
-
 static void read_queue(const json_t *o, struct stk_spec *s)
 {
-    const char *tier = string(o, "tier", NULL);
+    const char *tier = stk_str_or(o, "tier", NULL);
 
-    s->queue = string(o, "queue", NULL);
-    s->qos = string(o, "qos", NULL);
-    s->class_name = string(o, "class", NULL);
-    s->tenant = string(o, "tenant", NULL);
-    s->reservation = string(o, "reservation", NULL);
-    s->account = string(o, "account", NULL);
+    s->queue = stk_str_or(o, "queue", NULL);
+    s->qos = stk_str_or(o, "qos", NULL);
+    s->class_name = stk_str_or(o, "class", NULL);
+    s->tenant = stk_str_or(o, "tenant", NULL);
+    s->reservation = stk_str_or(o, "reservation", NULL);
+    s->account = stk_str_or(o, "account", NULL);
     s->nice = (int32_t)whole(o, "nice", 0);
     s->priority_said = json_object_get(o, "priority") != NULL;
     s->tier_said = tier != NULL;
@@ -49,7 +43,7 @@ static void read_queue(const json_t *o, struct stk_spec *s)
 
 static void read_kind(const json_t *o, struct stk_job_spec *job)
 {
-    const char *kind = string(o, "kind", NULL);
+    const char *kind = stk_str_or(o, "kind", NULL);
 
     job->kind = json_object_get(o, "items")                       ? STK_KIND_BATCH
                 : json_is_true(json_object_get(o, "interactive")) ? STK_KIND_SHELL
@@ -89,7 +83,7 @@ static void read_seat(struct stk_spec *s)
 static void read_gpus(const json_t *o, struct stk_spec *s)
 {
     struct stk_demand *d = &s->job.demand;
-    const char *mig = string(o, "mig", NULL), *share = string(o, "share", NULL);
+    const char *mig = stk_str_or(o, "mig", NULL), *share = stk_str_or(o, "share", NULL);
     double gpus = json_number_value(json_object_get(o, "gpus"));
 
     d->gpus = gpus < 1 && gpus > 0 ? 1 : (uint32_t)gpus;
@@ -113,7 +107,7 @@ static void read_gpus(const json_t *o, struct stk_spec *s)
 
 static uint8_t level(const json_t *o, const char *key)
 {
-    const char *word = string(o, key, "");
+    const char *word = stk_str(o, key);
 
     return (uint8_t)stk_level_of(word, strlen(word));
 }
@@ -193,7 +187,7 @@ static int read_depends(const json_t *o, struct stk_spec *s)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
         const json_t *d = json_array_get(list, i);
-        const char *type = string(d, "type", "");
+        const char *type = stk_str(d, "type");
 
         s->deps[i].corresponding = strcmp(type, "aftercorr") == 0;
         s->deps[i].job = (uint32_t)whole(d, "job", 0);
@@ -283,30 +277,30 @@ static void read_terms(const json_t *o, struct stk_spec *s)
     t->signals = json_object_get(o, "signal") != NULL;
     t->min_run = whole(o, "min_run_s", 0) * STK_SECOND;
     t->movable = json_is_true(json_object_get(o, "movable"));
-    s->keep_up = string(keep, "group", NULL);
+    s->keep_up = stk_str_or(keep, "group", NULL);
     t->group_min = (uint32_t)whole(keep, "min", 0);
 }
 
 static void read_rest(const json_t *o, struct stk_spec *s)
 {
-    const char *cron = string(json_object_get(o, "schedule"), "cron", NULL);
+    const char *cron = stk_str_or(json_object_get(o, "schedule"), "cron", NULL);
 
     s->scheduled = cron && stk_cron_parse(cron, &s->cron, NULL) == 0;
-    s->name = string(o, "name", standard_name(o));
-    s->pool = string(o, "pool", NULL);
+    s->name = stk_str_or(o, "name", standard_name(o));
+    s->pool = stk_str_or(o, "pool", NULL);
     s->singleton = json_is_true(json_object_get(o, "singleton"));
     s->interactive = json_is_true(json_object_get(o, "interactive"));
-    s->launch_once = strcmp(string(o, "launch", "tasks"), "once") == 0;
+    s->launch_once = strcmp(stk_str_or(o, "launch", "tasks"), "once") == 0;
     s->requeue = !json_is_false(json_object_get(o, "requeue"));
-    s->may_suspend = strcmp(string(o, "suspend", "auto"), "never") != 0;
+    s->may_suspend = strcmp(stk_str_or(o, "suspend", "auto"), "never") != 0;
     read_terms(o, s);
     s->n_items = (uint32_t)json_array_size(json_object_get(o, "items"));
     s->workers = (uint32_t)whole(o, "workers", 1);
     s->tasks_per_node = (uint32_t)whole(o, "tasks_per_node", 0);
     s->job.terms.deadline = whole(o, "deadline", 0) * STK_SECOND;
     s->deadline_required = json_is_true(json_object_get(o, "deadline_required"));
-    s->out = string(o, "stdout", s->n_indices > 0 ? STANDARD_ARRAY_OUT : STANDARD_OUT);
-    s->err = string(o, "stderr", NULL);
+    s->out = stk_str_or(o, "stdout", s->n_indices > 0 ? STANDARD_ARRAY_OUT : STANDARD_OUT);
+    s->err = stk_str_or(o, "stderr", NULL);
 }
 
 int stk_spec_parse(const json_t *checked, struct stk_spec *ret, struct stk_err *err)

@@ -8,13 +8,7 @@
 #include <string.h>
 
 #include "model/where.h"
-
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
+#include "sys/json.h"
 
 /* Those of the names that are ours; others cannot be meant by anything that we decide. */
 static json_t *ours(const struct stk_slurm *m, const json_t *list)
@@ -43,14 +37,13 @@ static void set_list(const struct stk_slurm *m, const json_t *job, const char *f
 int stk_slurm_allow(const struct stk_slurm *m, const json_t *job, json_t *wish, struct stk_err *err)
 {
     size_t only = json_array_size(json_object_get(job, "req_hosts"));
-    const char *constraint = text(job, "features");
+    const char *constraint = stk_str(job, "features");
     struct stk_err why = {""};
 
-    if (only && (json_int_t)only != json_integer_value(json_object_get(wish, "tasks")))
+    if (only && (json_int_t)only != stk_whole(wish, "tasks"))
         return stk_err_set(err, -EOPNOTSUPP,
                            "its -w names %zu node%s and it asks for %lld; name as many, or none",
-                           only, only == 1 ? "" : "s",
-                           (long long)json_integer_value(json_object_get(wish, "tasks")));
+                           only, only == 1 ? "" : "s", (long long)stk_whole(wish, "tasks"));
     if (*constraint && stk_where_meets(constraint, NULL, NULL, &why) < 0)
         return stk_err_set(err, -EOPNOTSUPP, "its constraint cannot be taken: %.200s", why.text);
     if (*constraint)

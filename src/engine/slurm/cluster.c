@@ -14,6 +14,7 @@
 
 #include "engine/slurm/inner.h"
 #include "model/node.h"
+#include "sys/json.h"
 
 #define AGAIN_MS 5000
 
@@ -93,9 +94,8 @@ static int describe(struct stk_slurm *m, const json_t *o, uint32_t partition,
 
     *ret = (struct stk_slurm_node){.partition = partition,
                                    .gpus = stk_slurm_count_gpus(json_object_get(o, "gpus"), &type),
-                                   .cpus = (uint32_t)json_integer_value(json_object_get(o, "cpus")),
-                                   .mem_mib =
-                                       (uint64_t)json_integer_value(json_object_get(o, "mem_mib"))};
+                                   .cpus = (uint32_t)stk_whole(o, "cpus"),
+                                   .mem_mib = (uint64_t)stk_whole(o, "mem_mib")};
     word = stk_slurm_numbered(json_object_get(o, "gpus"));
     ret->numbered = word ? stk_slurm_keep(m, word) : NULL;
     ret->gpu_type = word ? model_of(m, o) : stk_slurm_keep(m, type ? type : "");
@@ -229,7 +229,7 @@ static int load_rows(struct stk_slurm *m)
     {
         const char *name = json_string_value(json_object_get(o, "name")),
                    *type = json_string_value(json_object_get(o, "type"));
-        json_int_t gpus = json_integer_value(json_object_get(o, "gpus"));
+        json_int_t gpus = stk_whole(o, "gpus");
         struct stk_slurm_node *n =
             name && stk_slurm_find_node(m, name) == m->n_nodes ? add_row(m, name) : NULL;
 
@@ -240,9 +240,9 @@ static int load_rows(struct stk_slurm *m)
         n->gpu_type = stk_slurm_keep(m, type ? type : "");
         n->features = "";
         n->gpus = gpus > 0 && gpus <= STK_MAX_NODE_GPUS ? (uint32_t)gpus : 0;
-        n->cpus = (uint32_t)json_integer_value(json_object_get(o, "cpus"));
-        n->mem_mib = (uint64_t)json_integer_value(json_object_get(o, "mem_mib"));
-        n->partition = (uint32_t)json_integer_value(json_object_get(o, "partition"));
+        n->cpus = (uint32_t)stk_whole(o, "cpus");
+        n->mem_mib = (uint64_t)stk_whole(o, "mem_mib");
+        n->partition = (uint32_t)stk_whole(o, "partition");
         if (n->partition >= m->n_partitions)
             n->partition = 0;
     }
@@ -405,7 +405,7 @@ void stk_slurm_cluster_news(struct stk_slurm *m, const json_t *message)
         stk_slurm_rest_wake(m);
         return;
     }
-    if (json_is_true(json_object_get(message, "all"))) { /* some may be gone */
+    if (stk_yes(message, "all")) { /* some may be gone */
         (void)json_object_clear(m->news);
         m->rows_dirty = true;
     }

@@ -6,22 +6,9 @@
 #include <string.h>
 
 #include "engine/slurm/inner.h"
+#include "sys/json.h"
 #include "sys/pattern.h"
 #include "sys/rlimits.h"
-
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
-
-static int64_t number(const json_t *o, const char *key, int64_t otherwise)
-{
-    const json_t *v = json_object_get(o, key);
-
-    return json_is_number(v) ? (int64_t)json_number_value(v) : otherwise;
-}
 
 /* ---- what cannot be ---- */
 
@@ -49,7 +36,7 @@ int stk_slurm_check(const json_t *spec, struct stk_err *err)
         {"idle", "nobody measures the GPUs of its nodes; leave it out"},
         {"gpu_mem_mib", "it does not say how much memory GPUs have; name gpu_types"}};
     double gpus = json_number_value(json_object_get(spec, "gpus"));
-    const char *share = text(spec, "share");
+    const char *share = stk_str(spec, "share");
 
     for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++) {
         const json_t *v = json_object_get(spec, no[i].key);
@@ -85,8 +72,8 @@ static void put_missing(json_t *env, const char *name, const char *value)
 static void put_array(json_t *env, const json_t *spec, const struct stk_pattern *p)
 {
     const json_t *a = json_object_get(spec, "array"), *list = json_object_get(a, "indices");
-    int64_t first = number(a, "first", list ? p->index : 0), step = number(a, "step", 1);
-    int64_t count = step > 0 ? (number(a, "last", first) - first) / step + 1 : 1;
+    int64_t first = stk_int(a, "first", list ? p->index : 0), step = stk_int(a, "step", 1);
+    int64_t count = step > 0 ? (stk_int(a, "last", first) - first) / step + 1 : 1;
     int64_t last = first + (count - 1) * step;
     const json_t *v;
     size_t i;
@@ -116,7 +103,7 @@ static void put_limits(json_t *env, const json_t *spec)
     char name[32] = "SLURM_RLIMIT_", *end = name + strlen(name);
 
     (void)json_object_set_new(env, "SLURM_UMASK",
-                              json_sprintf("%04o", (unsigned)number(spec, "umask", 022)));
+                              json_sprintf("%04o", (unsigned)stk_int(spec, "umask", 022)));
     for (size_t i = 0; i < STK_N_RLIMITS; i++) {
         const json_t *v = json_object_get(all, stk_rlimits[i].name);
         size_t k = 0;
@@ -141,10 +128,10 @@ static int64_t cpus_of(const json_t *spec)
 /* What sbatch, and not slurmctld, tells a script. */
 static void put_sbatch(json_t *env, const json_t *spec)
 {
-    (void)json_object_set_new(env, "SLURM_JOB_NAME", json_string(text(spec, "name")));
-    (void)json_object_set_new(env, "SLURM_SUBMIT_DIR", json_string(text(spec, "workdir")));
-    if (*text(spec, "host"))
-        (void)json_object_set_new(env, "SLURM_SUBMIT_HOST", json_string(text(spec, "host")));
+    (void)json_object_set_new(env, "SLURM_JOB_NAME", json_string(stk_str(spec, "name")));
+    (void)json_object_set_new(env, "SLURM_SUBMIT_DIR", json_string(stk_str(spec, "workdir")));
+    if (*stk_str(spec, "host"))
+        (void)json_object_set_new(env, "SLURM_SUBMIT_HOST", json_string(stk_str(spec, "host")));
     if (cpus_of(spec) > 0)
         put(env, "SLURM_CPUS_PER_TASK", cpus_of(spec));
 }
@@ -156,18 +143,18 @@ static json_t *environment(const struct stk_slurm_job *j, const json_t *spec,
 
     env = env ? env : json_object();
     put(env, "STOKER_JOB_ID", j->number);
-    (void)json_object_set_new(env, "STOKER_JOB_NAME", json_string(text(spec, "name")));
-    put(env, "STOKER_TASKS", number(spec, "tasks", 1));
+    (void)json_object_set_new(env, "STOKER_JOB_NAME", json_string(stk_str(spec, "name")));
+    put(env, "STOKER_TASKS", stk_int(spec, "tasks", 1));
     if (p->array)
         put_array(env, spec, p);
     put_sbatch(env, spec);
     put_limits(env, spec);
     if (j->before > 0) /* Slurm counts from there on when it restarts it itself */
         put(env, "SLURM_RESTART_COUNT", j->before);
-    put_missing(env, "HOME", text(spec, "home"));
-    put_missing(env, "USER", text(spec, "user"));
-    put_missing(env, "LOGNAME", text(spec, "user"));
-    put_missing(env, "SHELL", text(spec, "shell"));
+    put_missing(env, "HOME", stk_str(spec, "home"));
+    put_missing(env, "USER", stk_str(spec, "user"));
+    put_missing(env, "LOGNAME", stk_str(spec, "user"));
+    put_missing(env, "SHELL", stk_str(spec, "shell"));
     put_missing(env, "PATH", "/usr/local/bin:/usr/bin:/bin");
     return env;
 }
@@ -179,9 +166,9 @@ static struct stk_pattern pattern_of(const struct stk_slurm *m, const struct stk
                                      const json_t *spec)
 {
     struct stk_pattern p = {.number = j->number,
-                            .name = text(spec, "name"),
+                            .name = stk_str(spec, "name"),
                             .node = m->nodes[j->pieces[0].node.i].name,
-                            .user = text(spec, "user")};
+                            .user = stk_str(spec, "user")};
 
     if (m->cfg.array && !m->cfg.array(m->cfg.ctx, j->number, &p.array, &p.index))
         p.array = p.index = 0;
@@ -230,13 +217,13 @@ static void each_file(const char *pattern, const struct stk_pattern *p, const ch
 static void find_files(const json_t *spec, const struct stk_pattern *p,
                        struct stk_slurm_files *files)
 {
-    const char *const keys[] = {"stdout", "stderr", "stdin"}, *workdir = text(spec, "workdir"),
-                      *mode = text(spec, "open_mode");
+    const char *const keys[] = {"stdout", "stderr", "stdin"}, *workdir = stk_str(spec, "workdir"),
+                      *mode = stk_str(spec, "open_mode");
 
     memset(files, 0, sizeof(*files));
-    files->empty = *mode ? strcmp(mode, "truncate") == 0 : !*text(spec, "stdout");
+    files->empty = *mode ? strcmp(mode, "truncate") == 0 : !*stk_str(spec, "stdout");
     for (int i = 0; i < 3; i++) {
-        const char *pattern = text(spec, keys[i]);
+        const char *pattern = stk_str(spec, keys[i]);
 
         if (!*pattern && i == 0)
             pattern = stk_pattern_default(p);
@@ -267,7 +254,7 @@ static void set_files(const struct stk_slurm_files *files, json_t *o)
 
 static void set_limits(const struct stk_slurm_job *j, const json_t *spec, json_t *o)
 {
-    int64_t mem = number(spec, "mem_mib", 0), limit = number(spec, "time_limit_s", 0);
+    int64_t mem = stk_int(spec, "mem_mib", 0), limit = stk_int(spec, "time_limit_s", 0);
     uint32_t most = 1;
 
     for (uint32_t i = 0; i < j->n_pieces; i++)
@@ -278,7 +265,7 @@ static void set_limits(const struct stk_slurm_job *j, const json_t *spec, json_t
         (void)json_object_set_new(o, "mem_mib", json_integer(mem * most));
     if (limit > 0)
         (void)json_object_set_new(o, "time_limit_s", json_integer(limit));
-    if (json_is_true(json_object_get(spec, "exclusive")))
+    if (stk_yes(spec, "exclusive"))
         (void)json_object_set_new(o, "exclusive", json_true());
     stk_slurm_set_warning(j, o);
 }
@@ -290,7 +277,7 @@ static void set_names(const struct stk_slurm *m, const struct stk_slurm_job *j, 
     static const char *const keys[] = {"account", "qos", "wckey"};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-        if (*text(spec, keys[i]))
+        if (*stk_str(spec, keys[i]))
             (void)json_object_set(o, keys[i], json_object_get(spec, keys[i]));
     if (m->cfg.names)
         m->cfg.names(m->cfg.ctx, j->number, o);
@@ -311,11 +298,11 @@ static json_t *request(const struct stk_slurm *m, const struct stk_slurm_job *j,
     }
     if (script)
         o = json_pack("{s:s,s:s,s:s,s:s,s:I,s:I,s:o,s:s}", "op", "submit", "script", script, "name",
-                      text(spec, "name"), "partition",
+                      stk_str(spec, "name"), "partition",
                       m->cfg.partitions[m->nodes[j->pieces[0].node.i].partition], "uid",
-                      (json_int_t)number(spec, "uid", -1), "gid",
-                      (json_int_t)number(spec, "gid", -1), "env", environment(j, spec, &p),
-                      "workdir", text(spec, "workdir"));
+                      (json_int_t)stk_int(spec, "uid", -1), "gid",
+                      (json_int_t)stk_int(spec, "gid", -1), "env", environment(j, spec, &p),
+                      "workdir", stk_str(spec, "workdir"));
     if (o && stk_slurm_as_it_is(spec) && json_object_get(spec, "args"))
         (void)json_object_set(o, "args", json_object_get(spec, "args"));
     if (o)

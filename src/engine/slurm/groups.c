@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/slurm/inner.h"
+#include "sys/json.h"
 
 #define AGAIN_MS 600000
 #define SOON_MS 30000 /* after it was not there */
@@ -49,7 +50,7 @@ bool stk_slurm_enforces(const struct stk_engine *e, const char *what)
 {
     const struct stk_slurm *m = (const struct stk_slurm *)e;
 
-    return json_is_true(json_object_get(m->enforces, what));
+    return stk_yes(m->enforces, what);
 }
 
 const json_t *stk_slurm_groups(const struct stk_engine *e)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/slurm/inner.h"
+#include "sys/json.h"
 
 static void answered(struct stk_slurm *m, const struct stk_slurm_ask *a, const json_t *answer)
 {
@@ -34,7 +35,7 @@ static uint32_t find_ask(const struct stk_slurm *m, json_int_t id)
 /* Answers come in any order: what takes long does not keep the others waiting. */
 static void take_answer(struct stk_slurm *m, const json_t *o)
 {
-    json_int_t id = json_integer_value(json_object_get(o, "id"));
+    json_int_t id = stk_whole(o, "id");
     uint32_t at = find_ask(m, id);
     struct stk_slurm_ask a;
 
@@ -70,8 +71,8 @@ static void take_away(struct stk_slurm *m, const json_t *o)
 static void take_hello(struct stk_slurm *m, const json_t *o)
 {
     m->heard = true;
-    m->remembers_s = json_integer_value(json_object_get(o, "remembers_s"));
-    m->accounts = json_is_true(json_object_get(o, "accounts"));
+    m->remembers_s = stk_whole(o, "remembers_s");
+    m->accounts = stk_yes(o, "accounts");
     json_decref(m->enforces);
     m->enforces = json_incref(json_object_get(o, "enforces"));
 }
@@ -104,7 +105,7 @@ void stk_slurm_heard(struct stk_slurm *m, const char *line, size_t len)
         stk_slurm_jobs_news(m, o);
     else if (strcmp(op, "plugin") == 0)
         stk_slurm_log(m, false, "Slurm: sched/stoker %s",
-                      json_is_true(json_object_get(o, "there")) ? "is there" : "is silent");
+                      stk_yes(o, "there") ? "is there" : "is silent");
     if (op && strcmp(op, "back") == 0) {
         m->away = false;
         m->why[0] = '\0';

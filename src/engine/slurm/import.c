@@ -21,41 +21,15 @@
 #include "base/hash.h"
 #include "engine/slurm/allowed.h"
 #include "engine/slurm/import.h"
+#include "sys/json.h"
 
 #define REFUSED_MS 60000
 #define MAX_REFUSED_MS 3600000
 
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
-
-static json_int_t whole(const json_t *o, const char *key)
-{
-    return json_integer_value(json_object_get(o, key));
-}
-
-static bool yes(const json_t *o, const char *key)
-{
-    return json_is_true(json_object_get(o, key));
-}
-
-static bool runs(const json_t *job)
-{
-    return strcmp(text(job, "state"), "running") == 0 && !yes(job, "completing");
-}
-
-static bool pending(const json_t *job)
-{
-    return strcmp(text(job, "state"), "pending") == 0 && !yes(job, "completing");
-}
-
 /* The row of the first of its partitions that is ours; UINT32_MAX: none is. */
 static uint32_t partition_of(const struct stk_slurm *m, const json_t *job)
 {
-    for (const char *s = text(job, "partition"); *s;) {
+    for (const char *s = stk_str(job, "partition"); *s;) {
         size_t n = strcspn(s, ",");
 
         for (uint32_t i = 0; m->names[i]; i++)
@@ -85,9 +59,9 @@ static void refuse(struct stk_slurm *m, struct stk_slurm_import *i, const char *
     i->step = STK_I_NEW;
     i->refused = true;
     (void)snprintf(short_one, sizeof(short_one), "cannot take it: %.480s", sentence);
-    (void)stk_slurm_claim_read(text(i->job, "admin_comment"), &c);
+    (void)stk_slurm_claim_read(stk_str(i->job, "admin_comment"), &c);
     stk_slurm_claim_write(&c, short_one, words, sizeof(words));
-    if (strcmp(text(i->job, "admin_comment"), words) == 0)
+    if (strcmp(stk_str(i->job, "admin_comment"), words) == 0)
         return;
     stk_slurm_log(m, true, "Slurm job %u cannot be taken: %s", i->slurm, sentence);
     stk_slurm_import_comment(m, i->job, words, true, 0);
@@ -98,7 +72,7 @@ static void refuse(struct stk_slurm *m, struct stk_slurm_import *i, const char *
 /* It is where Slurm starts jobs, and not we. */
 bool stk_slurm_import_is_away(const struct stk_slurm *m, const json_t *job)
 {
-    return *text(job, "reservation") || partition_of(m, job) == UINT32_MAX;
+    return *stk_str(job, "reservation") || partition_of(m, job) == UINT32_MAX;
 }
 
 /* Why Slurm itself holds it, in words; "": it does not. */
@@ -106,16 +80,17 @@ void stk_slurm_import_reason(const struct stk_slurm *m, const json_t *job,
                              const struct stk_slurm_mark *mk, bool by_time, char *buf, size_t size)
 {
     buf[0] = '\0';
-    if (*text(job, "reservation"))
+    if (*stk_str(job, "reservation"))
         (void)snprintf(buf, size, "is in Slurm's reservation %.100s, and left to Slurm",
-                       text(job, "reservation"));
+                       stk_str(job, "reservation"));
     else if (stk_slurm_import_is_away(m, job))
         (void)snprintf(buf, size, "is in Slurm's partition %.100s, and left to Slurm",
-                       text(job, "partition"));
-    else if (*text(job, "dependency"))
-        (void)snprintf(buf, size, "waits in Slurm for other jobs: %.200s", text(job, "dependency"));
-    else if ((mk->by_user && yes(job, "held")) ||
-             (by_time && !mk->by_user && whole(job, "begin") >= STK_SLURM_HELD_UNTIL))
+                       stk_str(job, "partition"));
+    else if (*stk_str(job, "dependency"))
+        (void)snprintf(buf, size, "waits in Slurm for other jobs: %.200s",
+                       stk_str(job, "dependency"));
+    else if ((mk->by_user && stk_yes(job, "held")) ||
+             (by_time && !mk->by_user && stk_whole(job, "begin") >= STK_SLURM_HELD_UNTIL))
         (void)snprintf(buf, size, "is held by its user in Slurm; scontrol release lets it go on");
 }
 
@@ -163,10 +138,10 @@ static json_t *wish_of(const struct stk_slurm *m, const json_t *job, struct stk_
 
     if (row == UINT32_MAX) { /* ours, and moved out */
         (void)stk_err_set(err, -EINVAL, "its partition \"%.100s\" is not one of stoker's",
-                          text(job, "partition"));
+                          stk_str(job, "partition"));
         return NULL;
     }
-    (void)stk_slurm_claim_read(text(job, "admin_comment"), &c);
+    (void)stk_slurm_claim_read(stk_str(job, "admin_comment"), &c);
     wish = stk_slurm_wish(job, &room, &c, err);
     if (wish && stk_slurm_allow(m, job, wish, err) < 0) {
         json_decref(wish);
@@ -174,7 +149,7 @@ static json_t *wish_of(const struct stk_slurm *m, const json_t *job, struct stk_
     }
     if (wish) {
         (void)json_object_set_new(wish, "pool", json_string(m->names[row]));
-        stk_slurm_import_signal(stk_slurm_import_find(m, whole(job, "job")), wish);
+        stk_slurm_import_signal(stk_slurm_import_find(m, stk_whole(job, "job")), wish);
     }
     return wish;
 }
@@ -195,13 +170,13 @@ static void ask(struct stk_slurm *m, struct stk_slurm_import *i, json_t *take_wi
                    (long long)i->submitted);
     i->step = STK_I_ASKED;
     i->by_user = by_user;
-    m->cfg.bring(m->cfg.ctx, (uint32_t)whole(i->job, "uid"), take_wish, key, made);
+    m->cfg.bring(m->cfg.ctx, (uint32_t)stk_whole(i->job, "uid"), take_wish, key, made);
 }
 
 /* Elements that are still in the array's own record, without how many may run at a time. */
 static bool keep_tasks(struct stk_slurm_import *i)
 {
-    const char *tasks = text(i->job, "array_tasks");
+    const char *tasks = stk_str(i->job, "array_tasks");
 
     free(i->tasks);
     i->tasks = stk_slurm_import_several(i->job) ? strndup(tasks, strcspn(tasks, "%")) : NULL;
@@ -214,12 +189,12 @@ static bool keep_tasks(struct stk_slurm_import *i)
  * that waited there, and was not held, is not held by its user. */
 static void note_elsewhere(struct stk_slurm *m, const json_t *job)
 {
-    uint32_t slurm = (uint32_t)whole(job, "job");
+    uint32_t slurm = (uint32_t)stk_whole(job, "job");
 
-    if (!pending(job) || yes(job, "held"))
+    if (!stk_slurm_pending(job) || stk_yes(job, "held"))
         stk_map_remove(&m->elsewhere, slurm);
     else if (stk_map_reserve(&m->elsewhere, &m->mem, m->elsewhere.n + 1) == 0)
-        stk_map_put(&m->elsewhere, slurm, (uint32_t)whole(job, "submitted"));
+        stk_map_put(&m->elsewhere, slurm, (uint32_t)stk_whole(job, "submitted"));
 }
 
 static bool was_moved(const struct stk_slurm *m, const struct stk_slurm_import *i)
@@ -233,24 +208,24 @@ static bool was_moved(const struct stk_slurm *m, const struct stk_slurm_import *
  * to look at. That is no hold of its user's: we start it. */
 static bool fell_back(const json_t *job)
 {
-    return strncmp(text(job, "reason"), "launch failed", 13) == 0;
+    return strncmp(stk_str(job, "reason"), "launch failed", 13) == 0;
 }
 
 static void consider(struct stk_slurm *m, struct stk_slurm_import *i)
 {
     struct stk_slurm_claim c = {0};
     struct stk_err err = {""};
-    bool claimed = stk_slurm_claim_read(text(i->job, "admin_comment"), &c);
+    bool claimed = stk_slurm_claim_read(stk_str(i->job, "admin_comment"), &c);
     uint64_t digest;
     json_t *wish;
 
     if (!m->open || i->step != STK_I_NEW)
         return;
-    if (*text(i->job, "reservation")) {
+    if (*stk_str(i->job, "reservation")) {
         stk_slurm_import_let_go(m, i, &c);
         return;
     }
-    if (!yes(i->job, "held")) {
+    if (!stk_yes(i->job, "held")) {
         char words[64];
 
         i->bare = true;
@@ -292,11 +267,11 @@ void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number 
                        uint32_t count, const char *sentence)
 {
     struct stk_slurm *m = (struct stk_slurm *)e;
-    struct stk_slurm_import *i = stk_slurm_import_find(m, whole(made, "job"));
+    struct stk_slurm_import *i = stk_slurm_import_find(m, stk_whole(made, "job"));
     struct stk_slurm_mark mk = {.first = first};
     char reason[300];
 
-    if (i && (i->submitted != whole(made, "submitted") || i->step != STK_I_ASKED))
+    if (i && (i->submitted != stk_whole(made, "submitted") || i->step != STK_I_ASKED))
         i = NULL;
     if (sentence) {
         if (i && i->job) {
@@ -314,7 +289,7 @@ void stk_slurm_brought(struct stk_engine *e, const json_t *made, stk_job_number 
     i->step = STK_I_OURS;
     i->missed = false;
     i->first = first;
-    (void)snprintf(mk.tasks, sizeof(mk.tasks), "%s", text(made, "tasks"));
+    (void)snprintf(mk.tasks, sizeof(mk.tasks), "%s", stk_str(made, "tasks"));
     free(i->tasks);
     i->tasks = mk.tasks[0] ? strdup(mk.tasks) : NULL;
     mk.by_user = i->by_user;
@@ -401,7 +376,7 @@ static void hold_again(struct stk_slurm *m, struct stk_slurm_import *i, struct s
 /* A record of ours that waits, and that the core has not placed. */
 static void waits(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_slurm_mark mk)
 {
-    bool marked = stk_slurm_mark_read(text(i->job, "admin_comment"), m->cfg.mark, &mk);
+    bool marked = stk_slurm_mark_read(stk_str(i->job, "admin_comment"), m->cfg.mark, &mk);
     bool was_held = mk.held;
     char reason[300];
 
@@ -412,13 +387,13 @@ static void waits(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_sl
         stk_slurm_import_let_ours_go(m, i, &mk, reason);
         return;
     }
-    if (!yes(i->job, "held")) {
+    if (!stk_yes(i->job, "held")) {
         if (!is_started(m, i, &mk))
             hold_again(m, i, &mk);
         return;
     }
     /* With a hold of its user's goes a time that never comes; the plugin takes away that alone. */
-    if (marked && mk.by_user && whole(i->job, "begin") < STK_SLURM_HELD_UNTIL) {
+    if (marked && mk.by_user && stk_whole(i->job, "begin") < STK_SLURM_HELD_UNTIL) {
         mk.by_user = false; /* and when that is seen, it is not held here any more */
         if (stk_slurm_import_may_tell(m, i))
             stk_slurm_import_put_mark(m, i->job, &mk, false);
@@ -444,7 +419,7 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
         return;
     stk_slurm_import_keep(i, job);
     i->round = m->round;
-    if (yes(job, "held"))
+    if (stk_yes(job, "held"))
         i->hold_at = 0;
     if (!ours) {
         if (i->step == STK_I_OURS)
@@ -455,7 +430,7 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
     i->step = STK_I_OURS;
     i->first = mk->first;
     if (stk_slurm_import_reused(i, job)) /* it was put back */
-        i->submitted = whole(job, "submitted");
+        i->submitted = stk_whole(job, "submitted");
     if (mk->tasks[0] && !i->tasks)
         i->tasks = strdup(mk->tasks);
     if (i->stray)
@@ -465,7 +440,7 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
         waits(m, i, *mk);
         return;
     }
-    i->again = yes(job, "held"); /* when it has been given up */
+    i->again = stk_yes(job, "held"); /* when it has been given up */
     m->again |= i->again;
     if (stk_slurm_import_is_away(m, job) && j->where == STK_S_SENT && !j->back[0])
         stk_slurm_import_reason(m, job, mk, true, j->back, sizeof(j->back));
@@ -474,17 +449,18 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
 /* It does not wait any more, and not because we had it started. */
 static void left(struct stk_slurm *m, const json_t *job, const struct stk_slurm_mark *mk)
 {
-    const char *state = text(job, "state");
+    const char *state = stk_str(job, "state");
     char sentence[200];
 
     if (strcmp(state, "cancelled") == 0)
         (void)snprintf(sentence, sizeof(sentence), "was cancelled in Slurm");
-    else if (*text(job, "reservation") && strcmp(state, "running") == 0)
+    else if (*stk_str(job, "reservation") && strcmp(state, "running") == 0)
         (void)snprintf(sentence, sizeof(sentence),
-                       "was started by Slurm, in its reservation %.100s", text(job, "reservation"));
+                       "was started by Slurm, in its reservation %.100s",
+                       stk_str(job, "reservation"));
     else if (stk_slurm_import_is_away(m, job) && strcmp(state, "running") == 0)
         (void)snprintf(sentence, sizeof(sentence), "was started by Slurm, in its partition %.100s",
-                       text(job, "partition"));
+                       stk_str(job, "partition"));
     else if (strcmp(state, "running") == 0)
         (void)snprintf(sentence, sizeof(sentence), "%s", STK_SLURM_NOT_BY_US);
     else
@@ -496,11 +472,11 @@ static void left(struct stk_slurm *m, const json_t *job, const struct stk_slurm_
  * used the number of again, is dropped. */
 static struct stk_slurm_import *same(struct stk_slurm *m, const json_t *job)
 {
-    struct stk_slurm_import *i = stk_slurm_import_find(m, whole(job, "job"));
+    struct stk_slurm_import *i = stk_slurm_import_find(m, stk_whole(job, "job"));
     struct stk_slurm_mark mk;
 
     if (!i || i->step != STK_I_OURS || !stk_slurm_import_reused(i, job) ||
-        stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, &mk))
+        stk_slurm_mark_read(stk_str(job, "admin_comment"), m->cfg.mark, &mk))
         return i;
     stk_slurm_import_forget(m, i->slurm);
     return NULL;
@@ -512,7 +488,7 @@ static bool concerns(struct stk_slurm *m, const json_t *job, bool ours, stk_job_
     if (!m->cfg.bring)
         return false;
     if (ours) /* one that Slurm has had started before is not ours any more */
-        return !(stk_slurm_import_is_away(m, job) && pending(job) && number && m->open &&
+        return !(stk_slurm_import_is_away(m, job) && stk_slurm_pending(job) && number && m->open &&
                  m->cfg.lives && !m->cfg.lives(m->cfg.ctx, number));
     if (partition_of(m, job) != UINT32_MAX)
         return !stk_slurm_import_is_let_go(job);
@@ -538,7 +514,7 @@ bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret
     *ret_number = number;
     if (i)
         stk_slurm_import_compare(m, i, job);
-    if (pending(job)) {
+    if (stk_slurm_pending(job)) {
         pending_news(m, job, ours, &mk);
         return *ret_number == 0;
     }
@@ -552,10 +528,10 @@ bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret
     if (!ours)
         return false;
     j = stk_slurm_find(m, number);
-    if (m->open && !yes(job, "completing") && (!j || j->where == STK_S_UNSENT) &&
+    if (m->open && !stk_yes(job, "completing") && (!j || j->where == STK_S_UNSENT) &&
         stk_slurm_import_put_back(m, job, &mk))
         return stk_slurm_see(m, job, number) != NULL;
-    if (m->open && !j && !yes(job, "completing")) {
+    if (m->open && !j && !stk_yes(job, "completing")) {
         left(m, job, &mk);
         *ret_number = 0;
     }
@@ -602,7 +578,7 @@ void stk_slurm_import_tick(struct stk_slurm *m)
 
         if (!i->again)
             continue;
-        if (i->refused && stk_slurm_ms() < i->ask_at && i->job && yes(i->job, "held")) {
+        if (i->refused && stk_slurm_ms() < i->ask_at && i->job && stk_yes(i->job, "held")) {
             m->again = true;
             continue;
         }
@@ -631,12 +607,12 @@ void stk_slurm_import_open(struct stk_slurm *m)
         json_t *job = m->seen[k].job;
 
         k++;
-        if (!m->seen[k - 1].number || pending(job) || yes(job, "completing") ||
+        if (!m->seen[k - 1].number || stk_slurm_pending(job) || stk_yes(job, "completing") ||
             stk_slurm_find(m, m->seen[k - 1].number) || !stk_slurm_import_mark_of(m, job, &mk) ||
             stk_slurm_import_put_back(m, job, &mk))
             continue;
         left(m, job, &mk);
-        if (runs(job)) { /* another is in its place now */
+        if (stk_slurm_runs(job)) { /* another is in its place now */
             stk_slurm_revived_theirs(m, job);
             k--;
         }

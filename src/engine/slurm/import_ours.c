@@ -6,24 +6,7 @@
 #include <string.h>
 
 #include "engine/slurm/import.h"
-
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
-
-static json_int_t whole(const json_t *o, const char *key)
-{
-    return json_integer_value(json_object_get(o, key));
-}
-
-static bool pending(const json_t *job)
-{
-    return strcmp(text(job, "state"), "pending") == 0 &&
-           !json_is_true(json_object_get(job, "completing"));
-}
+#include "sys/json.h"
 
 /* ---- elements that are cancelled while they wait: Slurm makes no record of that ---- */
 
@@ -53,7 +36,8 @@ static int note_missing(void *ctx, uint32_t task)
 void stk_slurm_import_compare(struct stk_slurm *m, const struct stk_slurm_import *i,
                               const json_t *job)
 {
-    const char *was = i->job ? text(i->job, "array_tasks") : "", *now = text(job, "array_tasks");
+    const char *was = i->job ? stk_str(i->job, "array_tasks") : "",
+               *now = stk_str(job, "array_tasks");
     struct stk_slurm_mark mk;
     struct leaving l = {.m = m};
     char one[16];
@@ -62,7 +46,7 @@ void stk_slurm_import_compare(struct stk_slurm *m, const struct stk_slurm_import
         !stk_slurm_import_mark_of(m, i->job, &mk))
         return;
     if (!stk_slurm_import_several(job)) {
-        (void)snprintf(one, sizeof(one), "%lld", (long long)whole(job, "array_task"));
+        (void)snprintf(one, sizeof(one), "%lld", (long long)stk_whole(job, "array_task"));
         now = one;
     }
     l.first = mk.first;
@@ -90,14 +74,15 @@ const json_t *stk_slurm_import_there(const struct stk_slurm *m, const struct stk
     char id[40];
 
     *ret_id = NULL;
-    if (s && pending(s->job)) {
+    if (s && stk_slurm_pending(s->job)) {
         *ret_id = stk_slurm_id(s->job);
         return s->job;
     }
     if (!i || !i->job || !i->tasks || !stk_slurm_import_several(i->job) || j->number < i->first)
         return NULL;
     task = stk_slurm_task_at(i->tasks, j->number - i->first);
-    if (task == UINT32_MAX || stk_slurm_task_rank(text(i->job, "array_tasks"), task) == UINT32_MAX)
+    if (task == UINT32_MAX ||
+        stk_slurm_task_rank(stk_str(i->job, "array_tasks"), task) == UINT32_MAX)
         return NULL;
     (void)snprintf(id, sizeof(id), "%u_%u", i->slurm, task);
     *ret_id = json_string(id);
@@ -133,15 +118,15 @@ static bool comes_back(const struct stk_slurm *m, stk_job_number number)
 {
     const struct stk_slurm_seen *s = stk_slurm_seen_of(m, number);
 
-    return s && (json_is_true(json_object_get(s->job, "completing")) ||
-                 stk_slurm_import_back(m, s->job, number));
+    return s && (stk_yes(s->job, "completing") || stk_slurm_import_back(m, s->job, number));
 }
 
 /* Slurm has it in its queue no more. One that it has started is another's from now on. */
 static void not_there(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
-    json_t *job = s && strcmp(text(s->job, "state"), "running") == 0 ? json_incref(s->job) : NULL;
+    json_t *job =
+        s && strcmp(stk_str(s->job, "state"), "running") == 0 ? json_incref(s->job) : NULL;
 
     stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_UNKNOWN, 0,
                      job ? STK_SLURM_NOT_BY_US : "is gone from Slurm");
@@ -154,12 +139,12 @@ static void not_there(struct stk_slurm *m, struct stk_slurm_job *j)
  * heard of it in time, or it cannot be. */
 static bool wants_more(const struct stk_slurm_job *j, const json_t *shape)
 {
-    json_int_t tasks = whole(shape, "tasks"), had = 0;
-    bool alone = json_is_true(json_object_get(shape, "exclusive")) && !j->exclusive;
+    json_int_t tasks = stk_whole(shape, "tasks"), had = 0;
+    bool alone = stk_yes(shape, "exclusive") && !j->exclusive;
 
     for (uint32_t i = 0; i < j->n_pieces; i++)
         had += j->pieces[i].gpus;
-    return alone || (tasks > 0 ? tasks : 1) * whole(shape, "gpus") > had;
+    return alone || (tasks > 0 ? tasks : 1) * stk_whole(shape, "gpus") > had;
 }
 
 /* The core decides anew, with what it asks for now. */
@@ -208,7 +193,7 @@ bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const 
         return has_changed(m, j, there);
     stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_EVICTED, 0, reason);
     m->cfg.hold(m->cfg.ctx, &j->number, 1, reason);
-    i = stk_slurm_import_find(m, whole(there, "job"));
+    i = stk_slurm_import_find(m, stk_whole(there, "job"));
     if (i)
         i->held_here = true;
     return true;
@@ -228,21 +213,21 @@ static json_t *unmarked(const struct stk_slurm *m, stk_job_number number, uint32
 void stk_slurm_know(struct stk_engine *e, stk_job_number first, const json_t *made)
 {
     struct stk_slurm *m = (struct stk_slurm *)e;
-    json_int_t slurm = whole(made, "job");
+    json_int_t slurm = stk_whole(made, "job");
     json_t *job = slurm > 0 && slurm < UINT32_MAX ? unmarked(m, first, (uint32_t)slurm) : NULL;
     struct stk_slurm_import *i;
     struct stk_slurm_mark mk;
 
-    if (!job || whole(job, "submitted") > whole(made, "submitted"))
+    if (!job || stk_whole(job, "submitted") > stk_whole(made, "submitted"))
         return;
     json_incref(job);
     i = stk_slurm_import_add(m, job);
     if (i)
-        i->submitted = whole(made, "submitted");
+        i->submitted = stk_whole(made, "submitted");
     if (i && !i->job) { /* Slurm thinks that it runs */
         i->step = STK_I_OURS;
         i->first = first;
-        i->tasks = *text(made, "tasks") ? strdup(text(made, "tasks")) : NULL;
+        i->tasks = *stk_str(made, "tasks") ? strdup(stk_str(made, "tasks")) : NULL;
         i->round = m->round;
         if (stk_slurm_import_mark_of(m, job, &mk))
             (void)stk_slurm_see(m, job, stk_slurm_import_number(&mk, job));
@@ -253,7 +238,7 @@ void stk_slurm_know(struct stk_engine *e, stk_job_number first, const json_t *ma
 bool stk_slurm_has(struct stk_engine *e, stk_job_number number, const json_t *made)
 {
     const struct stk_slurm *m = (const struct stk_slurm *)e;
-    json_int_t slurm = whole(made, "job");
+    json_int_t slurm = stk_whole(made, "job");
     const struct stk_slurm_job j = {
         .number = number, .imported = slurm > 0 && slurm < UINT32_MAX ? (uint32_t)slurm : 0};
     json_t *id = NULL;
@@ -261,7 +246,7 @@ bool stk_slurm_has(struct stk_engine *e, stk_job_number number, const json_t *ma
     bool has = stk_slurm_import_there(m, &j, &id) != NULL || comes_back(m, number);
 
     json_decref(id);
-    if (i && i->job && i->step != STK_I_OURS && i->submitted == whole(made, "submitted"))
+    if (i && i->job && i->step != STK_I_OURS && i->submitted == stk_whole(made, "submitted"))
         has = i->missed = true;
     return has;
 }
@@ -270,7 +255,7 @@ stk_lease_id stk_slurm_import_lease(const struct stk_slurm *m, const json_t *job
 {
     struct stk_slurm_mark mk;
 
-    return stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, &mk) ? mk.pinned : 0;
+    return stk_slurm_mark_read(stk_str(job, "admin_comment"), m->cfg.mark, &mk) ? mk.pinned : 0;
 }
 
 void stk_slurm_import_mark(const struct stk_slurm *m, const json_t *job, stk_lease_id lease,

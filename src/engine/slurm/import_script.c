@@ -6,6 +6,7 @@
 
 #include "engine/slurm/import.h"
 #include "spec/words.h"
+#include "sys/json.h"
 
 static void heard(struct stk_slurm *m, uint32_t slurm, const json_t *answer)
 {
@@ -15,7 +16,7 @@ static void heard(struct stk_slurm *m, uint32_t slurm, const json_t *answer)
     if (!i)
         return;
     i->script_asked = false;
-    if (!answer || json_is_true(json_object_get(answer, "unanswered")))
+    if (!answer || stk_yes(answer, "unanswered"))
         return; /* all is told anew when Slurm is back */
     i->script_known = true;
     (void)snprintf(i->signal, sizeof(i->signal), "%s", words ? words : "");
@@ -24,7 +25,7 @@ static void heard(struct stk_slurm *m, uint32_t slurm, const json_t *answer)
 
 bool stk_slurm_import_script(struct stk_slurm *m, struct stk_slurm_import *i)
 {
-    if (!i->bare || i->script_known || !json_is_true(json_object_get(i->job, "batch")))
+    if (!i->bare || i->script_known || !stk_yes(i->job, "batch"))
         return true;
     if (!i->script_asked)
         i->script_asked =

@@ -6,22 +6,11 @@
 #include <string.h>
 
 #include "engine/slurm/import.h"
-
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
-
-static json_int_t whole(const json_t *o, const char *key)
-{
-    return json_integer_value(json_object_get(o, key));
-}
+#include "sys/json.h"
 
 bool stk_slurm_import_several(const json_t *job)
 {
-    return *text(job, "array_tasks") && !json_is_integer(json_object_get(job, "array_task"));
+    return *stk_str(job, "array_tasks") && !json_is_integer(json_object_get(job, "array_task"));
 }
 
 /* ---- the table ---- */
@@ -36,7 +25,7 @@ struct stk_slurm_import *stk_slurm_import_find(const struct stk_slurm *m, json_i
 
 bool stk_slurm_import_reused(const struct stk_slurm_import *i, const json_t *job)
 {
-    return whole(job, "submitted") > i->submitted;
+    return stk_whole(job, "submitted") > i->submitted;
 }
 
 void stk_slurm_import_drop(struct stk_slurm *m, struct stk_slurm_import *i)
@@ -54,7 +43,7 @@ void stk_slurm_import_drop(struct stk_slurm *m, struct stk_slurm_import *i)
 
 struct stk_slurm_import *stk_slurm_import_add(struct stk_slurm *m, const json_t *job)
 {
-    uint32_t slurm = (uint32_t)whole(job, "job");
+    uint32_t slurm = (uint32_t)stk_whole(job, "job");
     struct stk_slurm_import *i = stk_slurm_import_find(m, slurm);
     json_t *old = NULL; /* 'job' may be that */
 
@@ -72,8 +61,8 @@ struct stk_slurm_import *stk_slurm_import_add(struct stk_slurm *m, const json_t 
         return NULL;
     }
     i = &m->imports[m->n_imports];
-    *i =
-        (struct stk_slurm_import){.slurm = slurm, .submitted = whole(job, "submitted"), .job = old};
+    *i = (struct stk_slurm_import){
+        .slurm = slurm, .submitted = stk_whole(job, "submitted"), .job = old};
     stk_map_put(&m->import_at, slurm, m->n_imports++);
     return i;
 }
@@ -102,12 +91,12 @@ void stk_slurm_import_free(struct stk_slurm *m)
 bool stk_slurm_import_mark_of(const struct stk_slurm *m, const json_t *job,
                               struct stk_slurm_mark *ret)
 {
-    const struct stk_slurm_import *i = stk_slurm_import_find(m, whole(job, "job"));
+    const struct stk_slurm_import *i = stk_slurm_import_find(m, stk_whole(job, "job"));
 
-    if (stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, ret))
+    if (stk_slurm_mark_read(stk_str(job, "admin_comment"), m->cfg.mark, ret))
         return stk_slurm_owned(m, ret->first, job);
     if (!i || i->step != STK_I_OURS || stk_slurm_import_reused(i, job))
-        i = stk_slurm_import_find(m, whole(job, "array_job"));
+        i = stk_slurm_import_find(m, stk_whole(job, "array_job"));
     if (!i || i->step != STK_I_OURS || stk_slurm_import_reused(i, job) ||
         !stk_slurm_owned(m, i->first, job))
         return false;
@@ -128,9 +117,9 @@ void stk_slurm_import_last(const struct stk_slurm *m, json_t *job)
     struct stk_slurm_mark mk;
     uint32_t task = 0;
 
-    if (stk_slurm_import_several(job) && stk_slurm_task_count(text(job, "array_tasks")) == 1 &&
+    if (stk_slurm_import_several(job) && stk_slurm_task_count(stk_str(job, "array_tasks")) == 1 &&
         stk_slurm_import_mark_of(m, job, &mk) && mk.tasks[0] &&
-        stk_slurm_tasks(text(job, "array_tasks"), 1, keep_task, &task) == 0)
+        stk_slurm_tasks(stk_str(job, "array_tasks"), 1, keep_task, &task) == 0)
         (void)json_object_set_new(job, "array_task", json_integer(task));
 }
 
@@ -141,7 +130,7 @@ stk_job_number stk_slurm_import_number(const struct stk_slurm_mark *mk, const js
     if (mk->tasks[0] && !json_is_integer(json_object_get(job, "array_task")))
         return 0; /* what is left of an array of which all elements have gone */
     if (mk->tasks[0])
-        rank = stk_slurm_task_rank(mk->tasks, (uint32_t)whole(job, "array_task"));
+        rank = stk_slurm_task_rank(mk->tasks, (uint32_t)stk_whole(job, "array_task"));
     return rank == UINT32_MAX ? 0 : mk->first + rank;
 }
 
@@ -165,13 +154,13 @@ struct stk_slurm_numbers stk_slurm_import_numbers(const struct stk_slurm_mark *m
         .first = mk->first, .ranks = stk_slurm_ranks(mk->tasks), .cap = 1};
 
     if (stk_slurm_import_several(job))
-        l.cap = stk_slurm_task_count(text(job, "array_tasks"));
+        l.cap = stk_slurm_task_count(stk_str(job, "array_tasks"));
     l.cap = l.cap <= STK_SLURM_MAX_ELEMENTS ? l.cap : 0;
     l.list = malloc(((size_t)l.cap + 1) * sizeof(*l.list));
     if (!l.list)
         return l;
     if (stk_slurm_import_several(job))
-        (void)stk_slurm_tasks(text(job, "array_tasks"), l.cap, add_number, &l);
+        (void)stk_slurm_tasks(stk_str(job, "array_tasks"), l.cap, add_number, &l);
     else if (stk_slurm_import_number(mk, job))
         l.list[l.n++] = stk_slurm_import_number(mk, job);
     return l;

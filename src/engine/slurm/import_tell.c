@@ -6,31 +6,10 @@
 #include <string.h>
 
 #include "engine/slurm/import.h"
+#include "sys/json.h"
 
 #define AGAIN_MS 2000 /* Slurm is told again what it has not done by then */
 #define LEFT_TO_SLURM "it is in a reservation of Slurm's, and left to Slurm"
-
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
-
-static json_int_t whole(const json_t *o, const char *key)
-{
-    return json_integer_value(json_object_get(o, key));
-}
-
-static bool yes(const json_t *o, const char *key)
-{
-    return json_is_true(json_object_get(o, key));
-}
-
-static bool runs(const json_t *job)
-{
-    return strcmp(text(job, "state"), "running") == 0 && !yes(job, "completing");
-}
 
 /* ---- telling Slurm ---- */
 
@@ -71,7 +50,7 @@ void stk_slurm_import_comment(struct stk_slurm *m, const json_t *job, const char
         (void)json_object_set_new(o, "hold", json_true());
     if (begin)
         (void)json_object_set_new(o, "begin", json_integer(begin));
-    if (hold && !json_is_true(json_object_get(job, "held"))) /* before Slurm starts it */
+    if (hold && !stk_yes(job, "held")) /* before Slurm starts it */
         (void)stk_slurm_ask(m, o, NULL, NULL);
     else
         stk_slurm_ask_later(m, o);
@@ -97,7 +76,7 @@ void stk_slurm_import_put_mark(struct stk_slurm *m, const json_t *job,
 /* Held for us: what its user holds, its user may release. */
 static json_t *letting_go(const json_t *job, const char *words, bool pinned)
 {
-    bool by_time = whole(job, "begin") >= STK_SLURM_HELD_UNTIL;
+    bool by_time = stk_whole(job, "begin") >= STK_SLURM_HELD_UNTIL;
     json_t *o = json_pack("{s:s,s:o,s:s}", "op", by_time ? "update" : "release", "job",
                           stk_slurm_id(job), "admin_comment", words);
 
@@ -135,7 +114,7 @@ void stk_slurm_import_let_ours_go(struct stk_slurm *m, struct stk_slurm_import *
     pinned = mk->pinned != 0;
     mk->pinned = 0;
     stk_slurm_mark_write(mk, m->cfg.mark, words, sizeof(words));
-    if (yes(i->job, "held"))
+    if (stk_yes(i->job, "held"))
         (void)stk_slurm_ask(m, letting_go(i->job, words, pinned), NULL, NULL);
     else
         stk_slurm_import_comment(m, i->job, words, false, 0);
@@ -147,9 +126,9 @@ bool stk_slurm_import_is_let_go(const json_t *job)
 {
     struct stk_slurm_claim c;
 
-    return *text(job, "reservation") &&
-           (!yes(job, "held") || !stk_slurm_claim_read(text(job, "admin_comment"), &c) ||
-            strstr(text(job, "admin_comment"), LEFT_TO_SLURM));
+    return *stk_str(job, "reservation") &&
+           (!stk_yes(job, "held") || !stk_slurm_claim_read(stk_str(job, "admin_comment"), &c) ||
+            strstr(stk_str(job, "admin_comment"), LEFT_TO_SLURM));
 }
 
 /* ---- a job that Slurm started, and not we ---- */
@@ -158,8 +137,8 @@ bool stk_slurm_import_is_let_go(const json_t *job)
  * start a job would have it outside the books. */
 bool stk_slurm_import_back(const struct stk_slurm *m, const json_t *job, stk_job_number number)
 {
-    return strcmp(text(job, "state"), "running") == 0 && yes(job, "batch") && yes(job, "requeue") &&
-           !stk_slurm_import_is_away(m, job) && number && m->cfg.lives &&
+    return strcmp(stk_str(job, "state"), "running") == 0 && stk_yes(job, "batch") &&
+           stk_yes(job, "requeue") && !stk_slurm_import_is_away(m, job) && number && m->cfg.lives &&
            m->cfg.lives(m->cfg.ctx, number);
 }
 
@@ -168,7 +147,7 @@ void stk_slurm_import_requeue(struct stk_slurm *m, const json_t *job)
     char words[STK_SLURM_MARK_LEN];
     struct stk_slurm_mark mk;
 
-    if (!stk_slurm_mark_read(text(job, "admin_comment"), m->cfg.mark, &mk) &&
+    if (!stk_slurm_mark_read(stk_str(job, "admin_comment"), m->cfg.mark, &mk) &&
         stk_slurm_import_mark_of(m, job, &mk)) {
         stk_slurm_mark_write(&mk, m->cfg.mark, words, sizeof(words));
         stk_slurm_import_comment(m, job, words, false, 0);
@@ -204,7 +183,7 @@ void stk_slurm_import_stray_again(struct stk_slurm *m, struct stk_slurm_import *
     const struct stk_slurm_seen *s = stk_slurm_seen(m, i->slurm);
     struct stk_slurm_mark mk;
 
-    if (s && runs(s->job) && stk_slurm_import_mark_of(m, s->job, &mk))
+    if (s && stk_slurm_runs(s->job) && stk_slurm_import_mark_of(m, s->job, &mk))
         (void)stk_slurm_import_put_back(m, s->job, &mk);
 }
 

@@ -308,6 +308,11 @@ uint32_t stk_slurm_count_gpus(const json_t *list, const char **ret_type);
 /* ---- jobs.c: what Slurm says of jobs ---- */
 
 void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message);
+/* A job as told is in this state, "running"; it may be completing even so. */
+bool stk_slurm_is(const json_t *job, const char *state);
+/* It runs, or waits, and nothing of it is completing. */
+bool stk_slurm_runs(const json_t *job);
+bool stk_slurm_pending(const json_t *job);
 /* Slurm has made something else of a user's own job than was decided, or would: and that several
  * times in a row. What it asks for is not what we know of it then; it is its user's to mend. */
 bool stk_slurm_is_odd(struct stk_slurm *m, const struct stk_slurm_job *j);

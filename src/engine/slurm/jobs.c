@@ -10,20 +10,24 @@
 #include <string.h>
 
 #include "engine/slurm/import.h"
+#include "sys/json.h"
 
 #define NEW_MS 1000
 #define MOST_ODD 3u
 
-static const char *text(const json_t *o, const char *key)
+bool stk_slurm_is(const json_t *job, const char *state)
 {
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
+    return stk_str_is(job, "state", state);
 }
 
-static bool is(const json_t *job, const char *state)
+bool stk_slurm_runs(const json_t *job)
 {
-    return strcmp(text(job, "state"), state) == 0;
+    return stk_slurm_is(job, "running") && !stk_yes(job, "completing");
+}
+
+bool stk_slurm_pending(const json_t *job)
+{
+    return stk_slurm_is(job, "pending") && !stk_yes(job, "completing");
 }
 
 bool stk_slurm_owned(const struct stk_slurm *m, stk_job_number number, const json_t *job)
@@ -40,7 +44,7 @@ static stk_job_number read_mark(const struct stk_slurm *m, const json_t *job,
 {
     stk_job_number number;
 
-    return stk_slurm_sent_read(text(job, "admin_comment"), m->cfg.mark, &number, ret_lease) &&
+    return stk_slurm_sent_read(stk_str(job, "admin_comment"), m->cfg.mark, &number, ret_lease) &&
                    stk_slurm_owned(m, number, job)
                ? number
                : 0;
@@ -71,9 +75,8 @@ json_t *stk_slurm_id(const json_t *job)
 
     if (!json_is_integer(json_object_get(job, "array_task")))
         return json_incref(json_object_get(job, "job"));
-    (void)snprintf(id, sizeof(id), "%u_%u",
-                   (unsigned)json_integer_value(json_object_get(job, "array_job")),
-                   (unsigned)json_integer_value(json_object_get(job, "array_task")));
+    (void)snprintf(id, sizeof(id), "%u_%u", (unsigned)stk_whole(job, "array_job"),
+                   (unsigned)stk_whole(job, "array_task"));
     return json_string(id);
 }
 
@@ -132,22 +135,21 @@ static enum stk_cause cause_of(const json_t *job)
                 {"preempted", STK_CAUSE_EVICTED},   {"out_of_memory", STK_CAUSE_OOM}};
 
     for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
-        if (is(job, ends[i].state))
+        if (stk_slurm_is(job, ends[i].state))
             return ends[i].cause;
-    if (is(job, "failed"))
-        return json_integer_value(json_object_get(job, "signal")) > 0 ? STK_CAUSE_SIGNAL
-                                                                      : STK_CAUSE_FAILED;
+    if (stk_slurm_is(job, "failed"))
+        return stk_whole(job, "signal") > 0 ? STK_CAUSE_SIGNAL : STK_CAUSE_FAILED;
     return STK_CAUSE_NONE;
 }
 
 static void ended(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job,
                   enum stk_cause cause)
 {
-    int64_t sig = json_integer_value(json_object_get(job, "signal"));
-    int32_t code = (int32_t)(sig > 0 ? sig : json_integer_value(json_object_get(job, "exit_code")));
+    int64_t sig = stk_whole(job, "signal");
+    int32_t code = (int32_t)(sig > 0 ? sig : stk_whole(job, "exit_code"));
     char sentence[256] = "";
 
-    if (!j->told_started && json_integer_value(json_object_get(job, "started")) > 0)
+    if (!j->told_started && stk_whole(job, "started") > 0)
         started(m, j); /* it was too quick to be seen */
     if (cause == STK_CAUSE_CANCELLED && !j->stopping)
         (void)snprintf(sentence, sizeof(sentence), "was cancelled in Slurm");
@@ -175,9 +177,9 @@ bool stk_slurm_job_ended(struct stk_slurm *m, struct stk_slurm_job *j, const jso
  */
 static void is_back(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
 {
-    if (json_is_true(json_object_get(job, "completing")))
+    if (stk_yes(job, "completing"))
         return;
-    if (!json_is_true(json_object_get(job, "held"))) { /* Slurm requeued it: it is ours to start */
+    if (!stk_yes(job, "held")) { /* Slurm requeued it: it is ours to start */
         json_t *o = stk_slurm_request("update", j);
 
         (void)json_object_set_new(o, "hold", json_true());
@@ -196,8 +198,8 @@ static void is_back(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *
         (void)snprintf(j->back, sizeof(j->back), "Slurm stopped it and put it back into its queue");
     else if (!j->back[0]) {
         (void)snprintf(j->back, sizeof(j->back), "Slurm did not start it: %.150s",
-                       text(job, "reason"));
-        stk_slurm_failed(m, j, stk_slurm_own_reason(text(job, "reason")), false);
+                       stk_str(job, "reason"));
+        stk_slurm_failed(m, j, stk_slurm_own_reason(stk_str(job, "reason")), false);
     }
     stk_slurm_lost(m, j);
 }
@@ -206,7 +208,7 @@ static void note_id(struct stk_slurm_job *j, const json_t *job)
 {
     json_t *id = stk_slurm_id(job);
 
-    j->slurm = (uint32_t)json_integer_value(json_object_get(job, "job"));
+    j->slurm = (uint32_t)stk_whole(job, "job");
     if (json_is_string(id))
         (void)snprintf(j->element, sizeof(j->element), "%s", json_string_value(id));
     json_decref(id);
@@ -287,13 +289,14 @@ static bool is_about(const struct stk_slurm *m, const struct stk_slurm_job *j, c
  * lost until nothing of it is left. */
 static void find_again(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job)
 {
-    uint32_t slurm = (uint32_t)json_integer_value(json_object_get(job, "job"));
-    bool starts = is(job, "pending") && !json_is_true(json_object_get(job, "held"));
+    uint32_t slurm = (uint32_t)stk_whole(job, "job");
+    bool starts = stk_slurm_is(job, "pending") && !stk_yes(job, "held");
 
     if (j->where != STK_S_LOST || j->back[0] || stk_slurm_lease_of(m, job) != j->lease ||
         (j->slurm && j->slurm != slurm))
         return;
-    if (!is(job, "running") && cause_of(job) == STK_CAUSE_NONE && (j->told_started || !starts))
+    if (!stk_slurm_is(job, "running") && cause_of(job) == STK_CAUSE_NONE &&
+        (j->told_started || !starts))
         return;
     if (j->told_left && m->cfg.warn)
         m->cfg.warn(m->cfg.ctx, j->number, NULL);
@@ -310,7 +313,7 @@ static void find_again(struct stk_slurm *m, struct stk_slurm_job *j, const json_
 static void look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job, bool fresh)
 {
     enum stk_cause cause = cause_of(job);
-    uint32_t slurm = (uint32_t)json_integer_value(json_object_get(job, "job"));
+    uint32_t slurm = (uint32_t)stk_whole(job, "job");
 
     if (fresh)
         find_again(m, j, job);
@@ -320,13 +323,13 @@ static void look(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job
         return; /* how an earlier launch of it ended, that Slurm still remembers */
     note_id(j, job);
     if (cause != STK_CAUSE_NONE) {
-        if (!json_is_true(json_object_get(job, "completing")) && !stk_slurm_revive(m, j, cause))
+        if (!stk_yes(job, "completing") && !stk_slurm_revive(m, j, cause))
             ended(m, j, job, cause);
-    } else if (is(job, "running")) {
+    } else if (stk_slurm_is(job, "running")) {
         runs(m, j, job);
         stk_slurm_limit_look(m, j, job);
-    } else if (is(job, "pending") && (j->where == STK_S_RUNNING || j->requeued ||
-                                      (fresh && json_is_true(json_object_get(job, "held"))))) {
+    } else if (stk_slurm_is(job, "pending") &&
+               (j->where == STK_S_RUNNING || j->requeued || (fresh && stk_yes(job, "held")))) {
         is_back(m, j, job);
     }
 }
@@ -343,8 +346,7 @@ const json_t *stk_slurm_waits_there(const struct stk_slurm *m, stk_job_number nu
 {
     const struct stk_slurm_seen *s = stk_slurm_seen_of(m, number);
 
-    return s && is(s->job, "pending") && json_is_true(json_object_get(s->job, "held")) ? s->job
-                                                                                       : NULL;
+    return s && stk_slurm_is(s->job, "pending") && stk_yes(s->job, "held") ? s->job : NULL;
 }
 
 /* ---- news ---- */
@@ -353,12 +355,9 @@ const json_t *stk_slurm_waits_there(const struct stk_slurm *m, stk_job_number nu
  * may use numbers again, so when they were submitted comes first. */
 static bool later(const json_t *a, const json_t *b)
 {
-    json_int_t at = json_integer_value(json_object_get(a, "submitted")),
-               bt = json_integer_value(json_object_get(b, "submitted"));
+    json_int_t at = stk_whole(a, "submitted"), bt = stk_whole(b, "submitted");
 
-    return at != bt ? at > bt
-                    : json_integer_value(json_object_get(a, "job")) >
-                          json_integer_value(json_object_get(b, "job"));
+    return at != bt ? at > bt : stk_whole(a, "job") > stk_whole(b, "job");
 }
 
 void stk_slurm_drop(struct stk_slurm *m, const json_t *job)
@@ -372,8 +371,8 @@ static void theirs_news(struct stk_slurm *m, json_t *job, uint32_t slurm)
 {
     struct stk_slurm_seen *s = stk_slurm_seen(m, slurm);
 
-    if (is(job, "running") || is(job, "suspended") ||
-        json_is_true(json_object_get(job, "completing")))
+    if (stk_slurm_is(job, "running") || stk_slurm_is(job, "suspended") ||
+        stk_yes(job, "completing"))
         (void)stk_slurm_see(m, job, 0);
     else if (s)
         stk_slurm_unsee(m, s);
@@ -382,7 +381,7 @@ static void theirs_news(struct stk_slurm *m, json_t *job, uint32_t slurm)
 /* Held, in Slurm's queue. */
 static void put_away(struct stk_slurm *m, const struct stk_slurm_seen *s)
 {
-    if (is(s->job, "running"))
+    if (stk_slurm_is(s->job, "running"))
         stk_slurm_import_requeue(m, s->job);
     else
         (void)stk_slurm_ask(
@@ -393,13 +392,13 @@ static void put_away(struct stk_slurm *m, const struct stk_slurm_seen *s)
 bool stk_slurm_still_there(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
-    bool waits = s && is(s->job, "pending") && !j->imported, runs = s && is(s->job, "running"),
-         late;
+    bool waits = s && stk_slurm_is(s->job, "pending") && !j->imported,
+         runs = s && stk_slurm_is(s->job, "running"), late;
 
     if (!s || stk_slurm_lease_of(m, s->job) == j->lease ||
         (j->imported && runs && !stk_slurm_import_back(m, s->job, j->number)))
         return false;
-    if (is(s->job, "completed")) {
+    if (stk_slurm_is(s->job, "completed")) {
         stk_slurm_log(m, true,
                       "job %u has run to its end in Slurm (its job %u), which had forgotten that "
                       "it was put back",
@@ -407,8 +406,7 @@ bool stk_slurm_still_there(struct stk_slurm *m, struct stk_slurm_job *j)
         ended(m, j, s->job, STK_CAUSE_OK);
         return true;
     }
-    if (!runs && !(waits && !json_is_true(json_object_get(s->job, "held"))) &&
-        !json_is_true(json_object_get(s->job, "completing")))
+    if (!runs && !(waits && !stk_yes(s->job, "held")) && !stk_yes(s->job, "completing"))
         return false;
     late = stk_slurm_ms() >= j->again_at;
     if (late && (runs || waits)) {
@@ -423,10 +421,10 @@ bool stk_slurm_still_there(struct stk_slurm *m, struct stk_slurm_job *j)
  * is ended when nobody waits for it. */
 static void stray(struct stk_slurm *m, const struct stk_slurm_seen *s)
 {
-    if (m->adopted && is(s->job, "pending") && stk_slurm_number(m, s->job) &&
-        !json_is_true(json_object_get(s->job, "held")))
+    if (m->adopted && stk_slurm_is(s->job, "pending") && stk_slurm_number(m, s->job) &&
+        !stk_yes(s->job, "held"))
         put_away(m, s);
-    if (!m->adopted || !is(s->job, "running"))
+    if (!m->adopted || !stk_slurm_is(s->job, "running"))
         return;
     stk_slurm_log(m, true, "job %u runs in Slurm (its job %u) though it was not started; it is %s",
                   s->number, s->slurm,
@@ -443,18 +441,18 @@ static void say_not_owned(const struct stk_slurm *m, const json_t *job)
     stk_job_number number;
     stk_lease_id lease;
 
-    if (cause_of(job) == STK_CAUSE_NONE && !json_is_true(json_object_get(job, "completing")) &&
-        stk_slurm_sent_read(text(job, "admin_comment"), m->cfg.mark, &number, &lease))
+    if (cause_of(job) == STK_CAUSE_NONE && !stk_yes(job, "completing") &&
+        stk_slurm_sent_read(stk_str(job, "admin_comment"), m->cfg.mark, &number, &lease))
         stk_slurm_log(m, true,
                       "Slurm job %lld says that it is job %u, and is another user's: it is left "
                       "alone; is the state folder an old copy?",
-                      (long long)json_integer_value(json_object_get(job, "job")), number);
+                      (long long)stk_whole(job, "job"), number);
 }
 
 static void job_news(struct stk_slurm *m, json_t *job)
 {
     stk_job_number number = stk_slurm_number(m, job);
-    json_int_t slurm = json_integer_value(json_object_get(job, "job"));
+    json_int_t slurm = stk_whole(job, "job");
     const struct stk_slurm_seen *old;
     struct stk_slurm_job *j;
 
@@ -543,7 +541,7 @@ static void told_all(struct stk_slurm *m, json_int_t after)
 
 void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message)
 {
-    bool all = json_is_true(json_object_get(message, "all"));
+    bool all = stk_yes(message, "all");
     struct stk_slurm_seen *s;
     json_t *job;
     size_t i;
@@ -562,15 +560,15 @@ void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message)
             forget(m, s);
         stk_slurm_import_forget(m, (uint32_t)json_integer_value(job));
     }
-    if (json_is_true(json_object_get(message, "last")))
+    if (stk_yes(message, "last"))
         stk_slurm_import_told(m);
-    if (all && json_is_true(json_object_get(message, "last"))) {
+    if (all && stk_yes(message, "last")) {
         m->telling = false;
         m->away = false;
         m->why[0] = '\0';
         m->back_at = stk_slurm_ms();
-        m->boot = json_integer_value(json_object_get(message, "boot"));
-        told_all(m, json_integer_value(json_object_get(message, "after")));
+        m->boot = stk_whole(message, "boot");
+        told_all(m, stk_whole(message, "after"));
         m->ready = true;
     }
     stk_slurm_use_tell(m);

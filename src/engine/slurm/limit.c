@@ -10,13 +10,14 @@
 #include <string.h>
 
 #include "engine/slurm/import.h"
+#include "sys/json.h"
 
 #define SETTLE_MS 3000 /* a record that is told later is not from before the change */
 
 static int64_t of_spec(const char *spec)
 {
     json_t *o = spec ? json_loads(spec, 0, NULL) : NULL;
-    int64_t s = json_integer_value(json_object_get(o, "time_limit_s"));
+    int64_t s = stk_whole(o, "time_limit_s");
 
     json_decref(o);
     return s;
@@ -30,7 +31,7 @@ static int64_t minutes(int64_t s)
 
 static int64_t there(const json_t *job)
 {
-    return json_integer_value(json_object_get(job, "time_limit_s"));
+    return stk_whole(job, "time_limit_s");
 }
 
 static void set(json_t *o, int64_t limit)
@@ -44,7 +45,7 @@ int64_t stk_slurm_longest(const struct stk_engine *e, uint32_t partition)
     const json_t *p =
         partition < m->n_partitions ? stk_slurm_find_partition(m, m->names[partition]) : NULL;
 
-    return json_integer_value(json_object_get(p, "max_time_s"));
+    return stk_whole(p, "max_time_s");
 }
 
 void stk_slurm_limit_keep(struct stk_slurm_job *j)
@@ -79,9 +80,9 @@ static void on_told(struct stk_slurm_job *j, const json_t *answer)
 
     j->limit_asked = false;
     j->limit_at = stk_slurm_ms() + SETTLE_MS;
-    if (!answer || json_is_true(json_object_get(answer, "unanswered"))) {
+    if (!answer || stk_yes(answer, "unanswered")) {
         j->limit_tell = true; /* it is told again when Slurm is back */
-    } else if (!json_is_true(json_object_get(answer, "ok"))) {
+    } else if (!stk_yes(answer, "ok")) {
         refused(m, j, json_string_value(json_object_get(answer, "why")));
     } else if (j->limit_warned) {
         j->limit_warned = false;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "engine/slurm/inner.h"
+#include "sys/json.h"
 
 #define ASK_MS 1000
 #define TELL_MS 15000 /* processes that are still there then are told of */
@@ -64,7 +65,7 @@ static void on_past(struct stk_slurm_job *j, const json_t *answer)
 
     if (j->where != STK_S_LOST)
         return;
-    if (!answer || !json_is_true(json_object_get(answer, "ok"))) { /* slurmdbd may come back */
+    if (!answer || !stk_yes(answer, "ok")) { /* slurmdbd may come back */
         stk_slurm_log(j->m, true, "job %u: accounting cannot be asked how it ended: %s", j->number,
                       why ? why : "no answer");
         j->again_at = stk_slurm_ms() + ASK_MS;
@@ -111,7 +112,7 @@ static void on_left(struct stk_slurm_job *j, const json_t *answer)
     if (j->where != STK_S_LOST)
         return;
     j->again_at = stk_slurm_ms() + ASK_MS;
-    if (!answer || !json_is_true(json_object_get(answer, "ok")))
+    if (!answer || !stk_yes(answer, "ok"))
         return;
     if (!first) {
         no_process(j->m, j);
@@ -159,7 +160,7 @@ static void on_verified(struct stk_slurm_job *j, const json_t *answer)
 {
     if (j->where != STK_S_RUNNING || j->requeued)
         return;
-    if (!json_is_true(json_object_get(answer, "ok"))) { /* a node did not answer: that is no no */
+    if (!stk_yes(answer, "ok")) { /* a node did not answer: that is no no */
         stk_slurm_verify(j);
         return;
     }
@@ -240,7 +241,7 @@ bool stk_slurm_unknown(struct stk_slurm_job *j, const json_t *answer)
 {
     struct stk_slurm_seen *s = stk_slurm_seen(j->m, j->slurm);
 
-    if (!json_is_true(json_object_get(answer, "unknown")))
+    if (!stk_yes(answer, "unknown"))
         return false;
     if (s && s->number == j->number)
         stk_slurm_unsee(j->m, s);

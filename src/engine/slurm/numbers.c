@@ -3,21 +3,17 @@
 #include <stdio.h>
 
 #include "engine/slurm/import.h"
-
-static json_int_t whole(const json_t *o, const char *key)
-{
-    return json_integer_value(json_object_get(o, key));
-}
+#include "sys/json.h"
 
 const char *stk_slurm_number_text(const struct stk_engine *e, stk_job_number number, char *buf,
                                   size_t size)
 {
     const json_t *job = stk_slurm_of(e, number);
-    long long array = whole(job, "array_job"), own = whole(job, "job");
+    long long array = stk_whole(job, "array_job"), own = stk_whole(job, "job");
 
     buf[0] = '\0';
     if (array > 0 && json_is_integer(json_object_get(job, "array_task")))
-        (void)snprintf(buf, size, "%lld_%lld", array, (long long)whole(job, "array_task"));
+        (void)snprintf(buf, size, "%lld_%lld", array, (long long)stk_whole(job, "array_task"));
     else if (own > 0)
         (void)snprintf(buf, size, "%lld", own);
     return buf;
@@ -44,9 +40,9 @@ stk_job_number stk_slurm_number_find(const struct stk_engine *e, uint32_t slurm)
     if (i && i->step == STK_I_OURS)
         return i->first;
     if (s && s->number)
-        return ours(m, s, whole(s->job, "array_job") == (json_int_t)slurm);
+        return ours(m, s, stk_whole(s->job, "array_job") == (json_int_t)slurm);
     for (uint32_t k = 0; k < m->n_seen; k++)
-        if (m->seen[k].number && whole(m->seen[k].job, "array_job") == (json_int_t)slurm)
+        if (m->seen[k].number && stk_whole(m->seen[k].job, "array_job") == (json_int_t)slurm)
             return ours(m, &m->seen[k], true);
     return 0;
 }

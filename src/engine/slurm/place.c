@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/slurm/inner.h"
+#include "sys/json.h"
 
 #define AGAIN_MS 500
 #define MOST_AGAIN 20u
@@ -29,8 +30,7 @@ static bool numbered(const json_t *gpus, size_t *ret_len)
         const char *type = json_string_value(json_object_get(g, "type"));
 
         (void)snprintf(want, sizeof(want), "%.*s%zu", (int)len, first, i);
-        if (!type || strcmp(type, want) != 0 ||
-            json_integer_value(json_object_get(g, "count")) != 1)
+        if (!type || strcmp(type, want) != 0 || stk_whole(g, "count") != 1)
             return false;
     }
     return true;

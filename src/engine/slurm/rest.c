@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "engine/slurm/inner.h"
+#include "sys/json.h"
 
 #define FIRST_MS 5000
 #define MOST_MS 300000
@@ -57,8 +58,7 @@ struct stk_slurm_rest *stk_slurm_rest_add(struct stk_slurm *m, const struct stk_
         return NULL;
     spec = j->spec ? json_loads(j->spec, 0, NULL) : NULL;
     r = &m->rests[m->n_rests];
-    *r = (struct stk_slurm_rest){.number = j->number,
-                                 .uid = (uint32_t)json_integer_value(json_object_get(spec, "uid"))};
+    *r = (struct stk_slurm_rest){.number = j->number, .uid = (uint32_t)stk_whole(spec, "uid")};
     stk_map_put(&m->rest_at, j->number, m->n_rests++);
     json_decref(spec);
     return r;
@@ -178,7 +178,7 @@ void stk_slurm_rest_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum st
     else if (r && cause != STK_CAUSE_EVICTED)
         drop(m, r);
     if (spec)
-        wake_one(m, (uint32_t)json_integer_value(json_object_get(spec, "uid")));
+        wake_one(m, (uint32_t)stk_whole(spec, "uid"));
     json_decref(spec);
 }
 

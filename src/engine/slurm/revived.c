@@ -10,19 +10,12 @@
  * A few at a time are asked about: starts wait for their answers. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/slurm/import.h"
+#include "sys/json.h"
 
 #define LOOK_MS 5000 /* an end that crosses a restart is told within */
 #define AT_A_TIME 4
-
-static bool runs(const json_t *job)
-{
-    const char *state = json_string_value(json_object_get(job, "state"));
-
-    return state && strcmp(state, "running") == 0;
-}
 
 static bool has_gpus_of_ours(const struct stk_slurm *m, const json_t *job)
 {
@@ -40,7 +33,7 @@ static bool has_gpus_of_ours(const struct stk_slurm *m, const json_t *job)
 static void look_at(struct stk_slurm *m, struct stk_slurm_seen *s)
 {
     s->doubted = false;
-    s->look_at = !s->number && runs(s->job) ? stk_slurm_ms() + LOOK_MS : 0;
+    s->look_at = !s->number && stk_slurm_is(s->job, "running") ? stk_slurm_ms() + LOOK_MS : 0;
     m->looks |= s->look_at != 0;
 }
 
@@ -103,9 +96,9 @@ static void end(struct stk_slurm *m, const struct stk_slurm_seen *s)
 static void on_looked(struct stk_slurm *m, uint32_t slurm, const json_t *answer)
 {
     struct stk_slurm_seen *s = stk_slurm_seen(m, slurm);
-    const bool ok = json_is_true(json_object_get(answer, "ok"));
+    const bool ok = stk_yes(answer, "ok");
 
-    if (!s || s->number || !runs(s->job))
+    if (!s || s->number || !stk_slurm_is(s->job, "running"))
         return;
     if (ok && json_array_size(json_object_get(answer, "nodes")) > 0)
         return;

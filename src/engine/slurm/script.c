@@ -17,27 +17,14 @@
 #include <string.h>
 
 #include "engine/slurm/inner.h"
+#include "sys/json.h"
 
 #define FIRST_PORT 15000u
 #define N_PORTS 10000u
 
-static const char *text(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
-
-static int64_t number(const json_t *o, const char *key, int64_t otherwise)
-{
-    const json_t *v = json_object_get(o, key);
-
-    return json_is_number(v) ? (int64_t)json_number_value(v) : otherwise;
-}
-
 bool stk_slurm_one_each(const json_t *spec)
 {
-    return number(spec, "tasks", 1) > 1 && strcmp(text(spec, "launch"), "once") != 0;
+    return stk_int(spec, "tasks", 1) > 1 && strcmp(stk_str(spec, "launch"), "once") != 0;
 }
 
 /* ---- words for a shell ---- */
@@ -136,7 +123,7 @@ static void put_empty(FILE *f, const struct stk_slurm_job *j, const struct stk_s
 static void put_head(FILE *f, const struct stk_slurm_job *j, const json_t *spec,
                      const struct stk_slurm_files *files)
 {
-    const char *venv = text(spec, "venv"), *setup = text(spec, "setup");
+    const char *venv = stk_str(spec, "venv"), *setup = stk_str(spec, "setup");
 
     (void)fprintf(f,
                   "#!/bin/%s\n"
@@ -144,7 +131,7 @@ static void put_head(FILE *f, const struct stk_slurm_job *j, const json_t *spec,
                   "STOKER_RESTARTS=\"${SLURM_RESTART_COUNT:-0}\"\n",
                   *setup ? "bash" : "sh");
     put_empty(f, j, files);
-    if (j->n_pieces > 1 || number(spec, "tasks", 1) > 1)
+    if (j->n_pieces > 1 || stk_int(spec, "tasks", 1) > 1)
         put_gang(f, j);
     if (*venv) {
         (void)fputs(". ", f);
@@ -168,7 +155,7 @@ static const char run_script[] = "f=$(mktemp \"${TMPDIR:-/tmp}/stoker.XXXXXX\") 
 
 static void put_last(FILE *f, const json_t *spec, const struct stk_slurm_files *files)
 {
-    const char *script = text(spec, "script");
+    const char *script = stk_str(spec, "script");
     bool one_each = stk_slurm_one_each(spec);
     char end[32];
 
@@ -221,7 +208,7 @@ static char *wrap(const struct stk_slurm_job *j, const json_t *spec,
 
 bool stk_slurm_as_it_is(const json_t *spec)
 {
-    return *text(spec, "script") && !*text(spec, "setup") && !*text(spec, "venv") &&
+    return *stk_str(spec, "script") && !*stk_str(spec, "setup") && !*stk_str(spec, "venv") &&
            !stk_slurm_one_each(spec);
 }
 
@@ -238,7 +225,7 @@ static char *plain(const char *script)
 char *stk_slurm_script_of(const struct stk_slurm_job *j, const json_t *spec,
                           const struct stk_slurm_files *files, struct stk_err *err)
 {
-    char *out = stk_slurm_as_it_is(spec) ? plain(text(spec, "script")) : wrap(j, spec, files);
+    char *out = stk_slurm_as_it_is(spec) ? plain(stk_str(spec, "script")) : wrap(j, spec, files);
 
     if (!out)
         (void)stk_err_set(err, -ENOMEM, "out of memory");

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "engine/slurm/import.h"
+#include "sys/json.h"
 
 #define START_MS 30000 /* Slurm has started what it was told to within */
 #define OWN_MS 3000    /* ... unless it says by then that it will not, whatever the nodes */
@@ -39,7 +40,7 @@ char *stk_slurm_node_list(const struct stk_slurm *m, const struct stk_slurm_job 
 /* The job that waits in Slurm is ended: another takes its place, and counts its restarts on. */
 static void send_anew(struct stk_slurm *m, struct stk_slurm_job *j, struct stk_slurm_seen *s)
 {
-    j->before = s->before + (uint32_t)json_integer_value(json_object_get(s->job, "restarts"));
+    j->before = s->before + (uint32_t)stk_whole(s->job, "restarts");
     stk_slurm_ask_cancel(m, s->job);
     stk_slurm_unsee(m, s);
 }
@@ -56,11 +57,9 @@ static bool same_text(const json_t *a, const json_t *b, const char *key)
  * each cannot be told it: Slurm keeps some of what was before, and never starts it. */
 static bool same_shape(const json_t *there, const json_t *place)
 {
-    return json_integer_value(json_object_get(there, "nodes_wanted")) ==
-               json_integer_value(json_object_get(place, "n_nodes")) &&
-           json_integer_value(json_object_get(there, "tasks")) ==
-               json_integer_value(json_object_get(place, "tasks")) &&
-           (json_is_true(json_object_get(place, "anew")) ||
+    return stk_whole(there, "nodes_wanted") == stk_whole(place, "n_nodes") &&
+           stk_whole(there, "tasks") == stk_whole(place, "tasks") &&
+           (stk_yes(place, "anew") ||
             (same_text(there, place, "tres_per_node") && same_text(there, place, "tres_per_task")));
 }
 
@@ -110,18 +109,17 @@ static void refuse(struct stk_slurm *m, struct stk_slurm_job *j, const char *why
 /* True: it was not started. */
 static bool refused(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *answer)
 {
-    if (answer && json_is_true(json_object_get(answer, "ok"))) {
+    if (answer && stk_yes(answer, "ok")) {
         struct stk_slurm_rest *r = stk_slurm_rest_find(m, j->number);
 
         if (r)
             r->refused = 0;
         return false;
     }
-    if (!answer || json_is_true(json_object_get(answer, "unanswered")))
+    if (!answer || stk_yes(answer, "unanswered"))
         stk_slurm_move(j, STK_S_SENT); /* what Slurm made of it shows when all is told anew */
     else
-        refuse(m, j, json_string_value(json_object_get(answer, "why")),
-               json_is_true(json_object_get(answer, "passes")));
+        refuse(m, j, json_string_value(json_object_get(answer, "why")), stk_yes(answer, "passes"));
     return true;
 }
 
@@ -149,7 +147,7 @@ static void on_sent(struct stk_slurm_job *j, const json_t *answer)
     if (refused(m, j, answer))
         return;
     if (json_is_integer(json_object_get(answer, "job")))
-        j->slurm = (uint32_t)json_integer_value(json_object_get(answer, "job"));
+        j->slurm = (uint32_t)stk_whole(answer, "job");
     if (!j->imported && !stk_slurm_seen(m, j->slurm))
         see_sent(m, j);
     s = stk_slurm_seen(m, j->slurm);
@@ -158,7 +156,7 @@ static void on_sent(struct stk_slurm_job *j, const json_t *answer)
         s->before = j->before;
     }
     j->sent_at = j->kicked_at = stk_slurm_ms(); /* it has waited for other requests */
-    j->sent_by = json_integer_value(json_object_get(answer, "id"));
+    j->sent_by = stk_whole(answer, "id");
     stk_slurm_move(j, STK_S_SENT);
     stk_slurm_job_look(m, j);
     if (j->stopping && j->where == STK_S_SENT)
@@ -254,8 +252,7 @@ void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
         (void)json_object_set_new(o, "comment", stk_slurm_comment(m, j));
         (void)json_object_set_new(o, "admin_comment", stk_slurm_comment(m, j));
     }
-    j->slurm =
-        there && !j->element[0] ? (uint32_t)json_integer_value(json_object_get(there, "job")) : 0;
+    j->slurm = there && !j->element[0] ? (uint32_t)stk_whole(there, "job") : 0;
     j->sent_at = j->kicked_at = stk_slurm_ms();
     rc = stk_slurm_ask(m, o, j, on_sent);
     if (rc == 0)

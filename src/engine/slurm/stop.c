@@ -6,10 +6,10 @@
  *
  * One that dies of its warning has ended for Slurm, with an error. That is no end of its own: Slurm
  * is asked to requeue it all the same. */
-#include <string.h>
 
 #include "engine/slurm/inner.h"
 #include "spec/words.h"
+#include "sys/json.h"
 
 #define NO_SIGNAL (-1)
 #define FRESH_MS 10000 /* its script has begun by then */
@@ -22,23 +22,14 @@ struct warning {
     const char *to; /* batch, steps or all */
 };
 
-static bool is(const json_t *o, const char *key, const char *word)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s && strcmp(s, word) == 0;
-}
-
 /* For Slurm all that is not the batch script alone is its steps, and the script itself hears
  * nothing: so it is of what users sent there, and of scripts made for it. What srun starts for us
  * are steps, too, and srun would hand on what it hears. */
 static const char *whom(const struct stk_slurm_job *j, const json_t *spec)
 {
-    if (is(json_object_get(spec, "signal"), "who", "batch"))
+    if (stk_str_is(json_object_get(spec, "signal"), "who", "batch"))
         return "batch";
-    return j->imported || json_is_true(json_object_get(spec, "slurm")) || stk_slurm_one_each(spec)
-               ? "steps"
-               : "all";
+    return j->imported || stk_yes(spec, "slurm") || stk_slurm_one_each(spec) ? "steps" : "all";
 }
 
 static struct warning warning_of(const struct stk_slurm_job *j)
@@ -69,7 +60,7 @@ static void on_stopped(struct stk_slurm_job *j, const json_t *answer)
 {
     if (stk_slurm_unknown(j, answer))
         return;
-    if (!answer || !json_is_true(json_object_get(answer, "ok")))
+    if (!answer || !stk_yes(answer, "ok"))
         j->again_at = stk_slurm_ms() + AGAIN_MS;
 }
 
@@ -139,9 +130,9 @@ void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j)
 /* Without an answer it is asked for again when all was told anew. */
 static void on_revived(struct stk_slurm_job *j, const json_t *answer)
 {
-    if (!answer || json_is_true(json_object_get(answer, "unanswered")))
+    if (!answer || stk_yes(answer, "unanswered"))
         j->revive = STK_R_NOT;
-    else if (!json_is_true(json_object_get(answer, "ok")))
+    else if (!stk_yes(answer, "ok"))
         j->revive = STK_R_REFUSED;
     if (j->revive == STK_R_REFUSED)
         stk_slurm_job_look(j->m, j);

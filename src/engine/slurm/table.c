@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/slurm/inner.h"
+#include "sys/json.h"
 
 /* ---- jobs with leases ---- */
 
@@ -104,10 +105,10 @@ static void read_spec(struct stk_slurm_job *j)
     bool has =
         j->spec && (strstr(j->spec, "\"imported\":{") || strstr(j->spec, "\"exclusive\":true"));
     json_t *o = has ? json_loads(j->spec, 0, NULL) : NULL;
-    json_int_t n = json_integer_value(json_object_get(json_object_get(o, "imported"), "job"));
+    json_int_t n = stk_whole(json_object_get(o, "imported"), "job");
 
     j->imported = n > 0 && n < UINT32_MAX ? (uint32_t)n : 0;
-    j->exclusive = json_is_true(json_object_get(o, "exclusive"));
+    j->exclusive = stk_yes(o, "exclusive");
     json_decref(o);
 }
 
@@ -225,7 +226,7 @@ static struct stk_slurm_seen *see_new(struct stk_slurm *m, uint32_t slurm, stk_j
 
 struct stk_slurm_seen *stk_slurm_see(struct stk_slurm *m, json_t *job, stk_job_number number)
 {
-    uint32_t slurm = (uint32_t)json_integer_value(json_object_get(job, "job"));
+    uint32_t slurm = (uint32_t)stk_whole(job, "job");
     struct stk_slurm_seen *s = stk_slurm_seen(m, slurm);
 
     if (s && s->number != number) /* Slurm has used the number again */

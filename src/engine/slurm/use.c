@@ -12,6 +12,7 @@
 
 #include "engine/slurm/inner.h"
 #include "model/node.h"
+#include "sys/json.h"
 
 #define AVOID_MS 30000
 #define LOST_TIMES 3 /* looks in a row, five seconds apart */
@@ -23,7 +24,7 @@ uint32_t stk_slurm_count_gpus(const json_t *list, const char **ret_type)
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *g = json_array_get(list, i);
 
-        n += (uint32_t)json_integer_value(json_object_get(g, "count"));
+        n += (uint32_t)stk_whole(g, "count");
         if (ret_type && !**ret_type)
             *ret_type = json_string_value(json_object_get(g, "type"));
     }

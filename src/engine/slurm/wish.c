@@ -12,21 +12,16 @@
 #include <string.h>
 
 #include "engine/slurm/wish.h"
+#include "sys/json.h"
 #include "sys/pattern.h"
 
 #define MAX_NAME 128
 #define NEVER_S 315360000 /* ten years: it gives way to nobody */
 
-static const char *text(const json_t *o, const char *key)
+/* How much of it is asked for; 0: nothing, or what cannot be. */
+static int64_t amount(const json_t *o, const char *key)
 {
-    const char *s = json_string_value(json_object_get(o, key));
-
-    return s ? s : "";
-}
-
-static int64_t whole(const json_t *o, const char *key)
-{
-    json_int_t n = json_integer_value(json_object_get(o, key));
+    json_int_t n = stk_whole(o, key);
 
     return n > 0 && n < INT32_MAX ? n : 0;
 }
@@ -60,8 +55,8 @@ static int read_gpus(const json_t *job, const char *key, struct gpus *g, struct 
             return stk_err_set(err, -EOPNOTSUPP,
                                "it asks for GPUs of several types at once; stoker gives a job GPUs "
                                "of one type: leave the types out, or send a job for each");
-        g->n = whole(o, "count");
-        g->type = text(o, "type");
+        g->n = amount(o, "count");
+        g->type = stk_str(o, "type");
     }
     return 0;
 }
@@ -104,8 +99,8 @@ static int share_out(int64_t all, int64_t nodes, const struct stk_slurm_room *ro
 /* As its user said; else Slurm's number of nodes is a guess. */
 static int64_t nodes_of(const json_t *job, int64_t tasks)
 {
-    int64_t per_node = whole(job, "tasks_per_node"), most = whole(job, "max_nodes"),
-            guess = whole(job, "nodes_wanted");
+    int64_t per_node = amount(job, "tasks_per_node"), most = amount(job, "max_nodes"),
+            guess = amount(job, "nodes_wanted");
 
     if (most > 0)
         return guess > 0 && guess < most ? guess : most;
@@ -116,7 +111,7 @@ static int find_units(const json_t *job, const struct stk_slurm_room *room, stru
                       struct stk_err *err)
 {
     struct gpus per_node, per_task, in_all;
-    int64_t nodes, tasks = whole(job, "tasks"), per_gpu = whole(job, "tasks_per_gpu");
+    int64_t nodes, tasks = amount(job, "tasks"), per_gpu = amount(job, "tasks_per_gpu");
     int rc = read_gpus(job, "gpus_per_node", &per_node, err);
 
     rc = rc < 0 ? rc : read_gpus(job, "gpus_per_task", &per_task, err);
@@ -137,20 +132,20 @@ static int find_units(const json_t *job, const struct stk_slurm_room *room, stru
     }
     if (per_task.n || in_all.n)
         return share_out(per_task.n ? per_task.n * tasks : in_all.n, nodes, room, u, err);
-    if (nodes == 1 && whole(job, "cpus") > room->cpus && room->cpus > 0)
+    if (nodes == 1 && amount(job, "cpus") > room->cpus && room->cpus > 0)
         u->n = tasks; /* no GPUs, and more CPUs than a node has */
     return 0;
 }
 
 static void set_units(const json_t *job, const struct units *u, json_t *o)
 {
-    int64_t cpus = (whole(job, "cpus") + u->n - 1) / u->n, mem = whole(job, "mem_mib");
-    int64_t per_gpu = whole(job, "mem_per_gpu_mib"), cpus_per_gpu = whole(job, "cpus_per_gpu");
+    int64_t cpus = (amount(job, "cpus") + u->n - 1) / u->n, mem = amount(job, "mem_mib");
+    int64_t per_gpu = amount(job, "mem_per_gpu_mib"), cpus_per_gpu = amount(job, "cpus_per_gpu");
 
     cpus = cpus_per_gpu * u->gpus > cpus ? cpus_per_gpu * u->gpus : cpus;
     if (per_gpu)
         mem = per_gpu * u->gpus;
-    else if (json_is_true(json_object_get(job, "mem_per_cpu")))
+    else if (stk_yes(job, "mem_per_cpu"))
         mem *= cpus;
     set(o, "tasks", json_integer(u->n));
     set(o, "gpus", json_integer(u->gpus));
@@ -162,7 +157,7 @@ static void set_units(const json_t *job, const struct units *u, json_t *o)
         set(o, "cpus", json_integer(cpus));
     if (mem > 0)
         set(o, "mem_mib", json_integer(mem));
-    if (json_is_true(json_object_get(job, "exclusive")))
+    if (stk_yes(job, "exclusive"))
         set(o, "exclusive", json_true());
 }
 
@@ -198,9 +193,9 @@ static bool translate(const json_t *job, const char *s, bool array, char *out, s
         }
         s++;
         if (*s == 'A' || (*s == 'j' && !array))
-            n += (size_t)snprintf(out + n, size - n, "%lld",
-                                  (long long)json_integer_value(json_object_get(
-                                      job, *s == 'A' && array ? "array_job" : "job")));
+            n += (size_t)snprintf(
+                out + n, size - n, "%lld",
+                (long long)stk_whole(job, *s == 'A' && array ? "array_job" : "job"));
         else if (*s && strchr("axu%", *s))
             n += (size_t)snprintf(out + n, size - n, "%%%c", *s);
         else
@@ -212,8 +207,8 @@ static bool translate(const json_t *job, const char *s, bool array, char *out, s
 
 static void set_output(const json_t *job, json_t *o)
 {
-    const char *s = text(job, "stdout"), *workdir = text(job, "workdir");
-    bool array = *text(job, "array_tasks") != '\0';
+    const char *s = stk_str(job, "stdout"), *workdir = stk_str(job, "workdir");
+    bool array = *stk_str(job, "array_tasks") != '\0';
     char out[8192] = "";
 
     if (!*s)
@@ -245,7 +240,7 @@ static int add_index(void *ctx, uint32_t task)
 
 static int set_array(const json_t *job, json_t *o, struct stk_err *err)
 {
-    const char *tasks = text(job, "array_tasks");
+    const char *tasks = stk_str(job, "array_tasks");
     json_t *a, *list;
     int rc;
 
@@ -262,8 +257,8 @@ static int set_array(const json_t *job, json_t *o, struct stk_err *err)
                            rc == -E2BIG ? "too many for stoker" : "not understood");
     }
     a = json_pack("{s:o}", "indices", list);
-    if (whole(job, "array_limit"))
-        set(a, "limit", json_integer(whole(job, "array_limit")));
+    if (amount(job, "array_limit"))
+        set(a, "limit", json_integer(amount(job, "array_limit")));
     set(o, "array", a);
     return 0;
 }
@@ -275,11 +270,9 @@ static void set_requeue(const json_t *job, json_t *o)
     json_int_t n =
         (json_int_t)json_array_size(json_object_get(json_object_get(o, "array"), "indices"));
 
-    if (json_is_true(json_object_get(job, "requeue")) &&
-        !json_is_false(json_object_get(job, "batch")))
+    if (stk_yes(job, "requeue") && !json_is_false(json_object_get(job, "batch")))
         return;
-    (void)snprintf(group, sizeof(group), "slurm-%lld",
-                   (long long)json_integer_value(json_object_get(job, "job")));
+    (void)snprintf(group, sizeof(group), "slurm-%lld", (long long)stk_whole(job, "job"));
     set(o, "requeue", json_false());
     set(o, "min_run_s", json_integer(NEVER_S));
     set(o, "keep_up", json_pack("{s:s,s:I}", "group", group, "min", n > 0 ? n : 1));
@@ -292,7 +285,7 @@ static bool wants_parts(const json_t *job)
     bool found = false;
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-        for (const char *s = strstr(text(job, keys[i]), "gres"); s; s = strstr(s + 4, "gres"))
+        for (const char *s = strstr(stk_str(job, keys[i]), "gres"); s; s = strstr(s + 4, "gres"))
             found = found ||
                     (s[4] && (strncmp(s + 5, "mps", 3) == 0 || strncmp(s + 5, "shard", 5) == 0));
     return found;
@@ -304,7 +297,7 @@ static int refuse(const json_t *job, struct stk_err *err)
         return stk_err_set(err, -EOPNOTSUPP,
                            "it asks for parts of GPUs (mps, shard); stoker gives a job whole ones "
                            "of Slurm's: --gres=gpu:1");
-    if (json_is_true(json_object_get(job, "het")))
+    if (stk_yes(job, "het"))
         return stk_err_set(err, -EOPNOTSUPP,
                            "it is part of a heterogeneous job, which stoker cannot place");
     if (json_array_size(json_object_get(job, "gpus_per_socket")) > 0 ||
@@ -316,13 +309,12 @@ static int refuse(const json_t *job, struct stk_err *err)
 
 void stk_slurm_wish_later(const json_t *job, bool begins, json_t *o)
 {
-    int64_t begin = json_integer_value(json_object_get(job, "begin"));
+    int64_t begin = stk_whole(job, "begin");
 
-    set_label(o, "name", text(job, "name"), MAX_NAME);
-    if (whole(job, "time_limit_s"))
-        set(o, "time_limit_s", json_integer(whole(job, "time_limit_s")));
-    if (begins && begin > json_integer_value(json_object_get(job, "submitted")) &&
-        begin < STK_SLURM_HELD_UNTIL)
+    set_label(o, "name", stk_str(job, "name"), MAX_NAME);
+    if (amount(job, "time_limit_s"))
+        set(o, "time_limit_s", json_integer(amount(job, "time_limit_s")));
+    if (begins && begin > stk_whole(job, "submitted") && begin < STK_SLURM_HELD_UNTIL)
         set(o, "begin", json_integer(begin));
 }
 
@@ -345,7 +337,7 @@ int stk_slurm_wish_shape(const json_t *job, const struct stk_slurm_room *room, j
 json_t *stk_slurm_wish(const json_t *job, const struct stk_slurm_room *room,
                        const struct stk_slurm_claim *claim, struct stk_err *err)
 {
-    const char *command = text(job, "command");
+    const char *command = stk_str(job, "command");
     struct units u = {.n = 1, .type = ""};
     json_t *o = json_object();
 
@@ -359,12 +351,12 @@ json_t *stk_slurm_wish(const json_t *job, const struct stk_slurm_room *room,
     set_output(job, o);
     set_signal(claim, o);
     set_requeue(job, o);
-    set_label(o, "account", text(job, "account"), MAX_NAME);
-    set_label(o, "qos", text(job, "qos"), MAX_NAME);
-    set_label(o, "comment", text(job, "comment"), 1000);
-    if (text(job, "workdir")[0] == '/')
-        set(o, "workdir", json_string(text(job, "workdir")));
-    if (json_integer_value(json_object_get(job, "nice")))
+    set_label(o, "account", stk_str(job, "account"), MAX_NAME);
+    set_label(o, "qos", stk_str(job, "qos"), MAX_NAME);
+    set_label(o, "comment", stk_str(job, "comment"), 1000);
+    if (stk_str(job, "workdir")[0] == '/')
+        set(o, "workdir", json_string(stk_str(job, "workdir")));
+    if (stk_whole(job, "nice"))
         set(o, "nice", json_incref(json_object_get(job, "nice")));
     set(o, "launch", json_string("once"));
     set(o, "suspend", json_string("never"));

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sys/json.h"
+
+#include <string.h>
+
+const char *stk_str_or(const json_t *o, const char *name, const char *none)
+{
+    const char *s = json_string_value(json_object_get(o, name));
+
+    return s ? s : none;
+}
+
+const char *stk_str(const json_t *o, const char *name)
+{
+    return stk_str_or(o, name, "");
+}
+
+bool stk_str_is(const json_t *o, const char *name, const char *word)
+{
+    const char *s = stk_str_or(o, name, NULL);
+
+    return s && strcmp(s, word) == 0;
+}
+
+int64_t stk_int(const json_t *o, const char *name, int64_t none)
+{
+    const json_t *v = json_object_get(o, name);
+
+    if (json_is_real(v))
+        return (int64_t)json_real_value(v);
+    return json_is_integer(v) ? json_integer_value(v) : none;
+}
+
+json_int_t stk_whole(const json_t *o, const char *name)
+{
+    return json_integer_value(json_object_get(o, name));
+}
+
+double stk_num(const json_t *o, const char *name, double none)
+{
+    const json_t *v = json_object_get(o, name);
+
+    return json_is_number(v) ? json_number_value(v) : none;
+}
+
+bool stk_yes(const json_t *o, const char *name)
+{
+    return json_is_true(json_object_get(o, name));
+}

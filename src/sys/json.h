@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json.h - members of JSON objects, by name. What is missing, or is of another kind than is asked
+ * for, is nothing: "", 0, false, or the value given. So what comes from elsewhere is read without
+ * a check first, and an object may be NULL. Strings live as long as the object. */
+#ifndef STK_SYS_JSON_H
+#define STK_SYS_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+const char *stk_str(const json_t *o, const char *name);
+const char *stk_str_or(const json_t *o, const char *name, const char *none);
+/* It is there, and is this word. */
+bool stk_str_is(const json_t *o, const char *name, const char *word);
+/* Any number; what is behind its point is cut off. */
+int64_t stk_int(const json_t *o, const char *name, int64_t none);
+/* A number that is written without a point; else 0. */
+json_int_t stk_whole(const json_t *o, const char *name);
+double stk_num(const json_t *o, const char *name, double none);
+bool stk_yes(const json_t *o, const char *name); /* it is true */
+
+#endif
