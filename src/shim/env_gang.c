@@ -12,6 +12,7 @@
 
 #include "shim/env.h"
 #include "shim/shim.h"
+#include "spec/array.h"
 
 #define LOCAL "127.0.0.1" /* all tasks of a local job are on this machine */
 
@@ -113,27 +114,15 @@ void stk_env_gang(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
 
 static void slurm_array(struct stk_envs *e, const struct stk_launch *l)
 {
-    const json_t *a = json_object_get(l->spec, "array"), *list = json_object_get(a, "indices");
-    int64_t first = stk_int(a, "first", l->array_index), step = stk_int(a, "step", 1);
-    int64_t count = step > 0 ? (stk_int(a, "last", first) - first) / step + 1 : 1;
-    int64_t last = first + (count - 1) * step;
-    const json_t *v;
-    size_t i;
+    const json_t *a = json_object_get(l->spec, "array");
+    struct stk_array_bounds b = stk_array_bounds(a, l->array_index);
 
-    json_array_foreach(list, i, v)
-    {
-        int64_t x = json_integer_value(v);
-
-        first = i == 0 || x < first ? x : first;
-        last = i == 0 || x > last ? x : last;
-        count = (int64_t)json_array_size(list);
-    }
     stk_env_set(e, "SLURM_ARRAY_JOB_ID", "%u", l->array);
     stk_env_set(e, "SLURM_ARRAY_TASK_ID", "%u", l->array_index);
-    stk_env_set(e, "SLURM_ARRAY_TASK_COUNT", "%lld", (long long)count);
-    stk_env_set(e, "SLURM_ARRAY_TASK_MIN", "%lld", (long long)first);
-    stk_env_set(e, "SLURM_ARRAY_TASK_MAX", "%lld", (long long)last);
-    stk_env_set(e, "SLURM_ARRAY_TASK_STEP", "%lld", (long long)step);
+    stk_env_set(e, "SLURM_ARRAY_TASK_COUNT", "%lld", (long long)b.count);
+    stk_env_set(e, "SLURM_ARRAY_TASK_MIN", "%lld", (long long)b.first);
+    stk_env_set(e, "SLURM_ARRAY_TASK_MAX", "%lld", (long long)b.last);
+    stk_env_set(e, "SLURM_ARRAY_TASK_STEP", "%lld", (long long)b.step);
 }
 
 static void slurm_tasks(struct stk_envs *e, const struct stk_launch *l, uint32_t task)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/slurm/inner.h"
+#include "spec/array.h"
 #include "sys/json.h"
 #include "sys/pattern.h"
 #include "sys/rlimits.h"
@@ -71,29 +72,16 @@ static void put_missing(json_t *env, const char *name, const char *value)
  * words and in its own. */
 static void put_array(json_t *env, const json_t *spec, const struct stk_pattern *p)
 {
-    const json_t *a = json_object_get(spec, "array"), *list = json_object_get(a, "indices");
-    int64_t first = stk_int(a, "first", list ? p->index : 0), step = stk_int(a, "step", 1);
-    int64_t count = step > 0 ? (stk_int(a, "last", first) - first) / step + 1 : 1;
-    int64_t last = first + (count - 1) * step;
-    const json_t *v;
-    size_t i;
+    struct stk_array_bounds b = stk_array_bounds(json_object_get(spec, "array"), 0);
 
-    json_array_foreach(list, i, v)
-    {
-        int64_t x = json_integer_value(v);
-
-        first = i == 0 || x < first ? x : first;
-        last = i == 0 || x > last ? x : last;
-        count = (int64_t)json_array_size(list);
-    }
     put(env, "STOKER_ARRAY_ID", p->array);
     put(env, "STOKER_ARRAY_INDEX", p->index);
     put(env, "SLURM_ARRAY_JOB_ID", p->array);
     put(env, "SLURM_ARRAY_TASK_ID", p->index);
-    put(env, "SLURM_ARRAY_TASK_COUNT", count);
-    put(env, "SLURM_ARRAY_TASK_MIN", first);
-    put(env, "SLURM_ARRAY_TASK_MAX", last);
-    put(env, "SLURM_ARRAY_TASK_STEP", step);
+    put(env, "SLURM_ARRAY_TASK_COUNT", b.count);
+    put(env, "SLURM_ARRAY_TASK_MIN", b.first);
+    put(env, "SLURM_ARRAY_TASK_MAX", b.last);
+    put(env, "SLURM_ARRAY_TASK_STEP", b.step);
 }
 
 /* As sbatch says them to slurmd; it takes them out again. Of limits it knows the soft ones. */
