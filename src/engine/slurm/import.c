@@ -6,7 +6,7 @@
  * then on the core decides when it starts, and start.c says to Slurm where. Until it does, Slurm's
  * record is its user's: what is changed there is changed here, what holds it there holds it here
  * (the user's own hold, dependencies, which Slurm looks after), and when it is gone there it is
- * here.
+ * here. import_news.c hears of all that; what is done about it is here.
  *
  * An array waits in Slurm as one record, of which elements come off one by one as they are started
  * or changed; each element is a job of ours. The mark says which elements there were at first.
@@ -26,8 +26,7 @@
 #define REFUSED_MS 60000
 #define MAX_REFUSED_MS 3600000
 
-/* The row of the first of its partitions that is ours; UINT32_MAX: none is. */
-static uint32_t partition_of(const struct stk_slurm *m, const json_t *job)
+uint32_t stk_slurm_import_partition(const struct stk_slurm *m, const json_t *job)
 {
     for (const char *s = stk_str(job, "partition"); *s;) {
         size_t n = strcspn(s, ",");
@@ -38,17 +37,6 @@ static uint32_t partition_of(const struct stk_slurm *m, const json_t *job)
         s += n + (s[n] == ',');
     }
     return UINT32_MAX;
-}
-
-static void gone(struct stk_slurm *m, const struct stk_slurm_mark *mk, const json_t *job,
-                 const char *sentence)
-{
-    struct stk_slurm_numbers l = stk_slurm_import_numbers(mk, job);
-
-    for (uint32_t i = 0; i < l.n; i++)
-        if (!stk_slurm_find(m, l.list[i]))
-            m->cfg.gone(m->cfg.ctx, l.list[i], sentence);
-    free(l.list);
 }
 
 static void refuse(struct stk_slurm *m, struct stk_slurm_import *i, const char *sentence)
@@ -72,7 +60,7 @@ static void refuse(struct stk_slurm *m, struct stk_slurm_import *i, const char *
 /* It is where Slurm starts jobs, and not we. */
 bool stk_slurm_import_is_away(const struct stk_slurm *m, const json_t *job)
 {
-    return *stk_str(job, "reservation") || partition_of(m, job) == UINT32_MAX;
+    return *stk_str(job, "reservation") || stk_slurm_import_partition(m, job) == UINT32_MAX;
 }
 
 /* Why Slurm itself holds it, in words; "": it does not. */
@@ -119,7 +107,7 @@ static struct stk_slurm_room room_of(const struct stk_slurm *m, uint32_t row)
 
 json_t *stk_slurm_import_later(const struct stk_slurm *m, const json_t *job, struct stk_err *err)
 {
-    const struct stk_slurm_room room = room_of(m, partition_of(m, job));
+    const struct stk_slurm_room room = room_of(m, stk_slurm_import_partition(m, job));
     json_t *wish = json_object();
 
     stk_slurm_wish_later(job, false, wish);
@@ -132,7 +120,7 @@ json_t *stk_slurm_import_later(const struct stk_slurm *m, const json_t *job, str
 static json_t *wish_of(const struct stk_slurm *m, const json_t *job, struct stk_err *err)
 {
     struct stk_slurm_claim c = {0};
-    uint32_t row = partition_of(m, job);
+    uint32_t row = stk_slurm_import_partition(m, job);
     const struct stk_slurm_room room = room_of(m, row);
     json_t *wish;
 
@@ -187,7 +175,7 @@ static bool keep_tasks(struct stk_slurm_import *i)
 
 /* The plugin holds a job as it comes from another partition, and can say no more than that. One
  * that waited there, and was not held, is not held by its user. */
-static void note_elsewhere(struct stk_slurm *m, const json_t *job)
+void stk_slurm_import_elsewhere(struct stk_slurm *m, const json_t *job)
 {
     uint32_t slurm = (uint32_t)stk_whole(job, "job");
 
@@ -211,7 +199,7 @@ static bool fell_back(const json_t *job)
     return strncmp(stk_str(job, "reason"), "launch failed", 13) == 0;
 }
 
-static void consider(struct stk_slurm *m, struct stk_slurm_import *i)
+void stk_slurm_import_consider(struct stk_slurm *m, struct stk_slurm_import *i)
 {
     struct stk_slurm_claim c = {0};
     struct stk_err err = {""};
@@ -373,8 +361,8 @@ static void hold_again(struct stk_slurm *m, struct stk_slurm_import *i, struct s
         stk_slurm_import_holds(m, i->job, mk, reason);
 }
 
-/* A record of ours that waits, and that the core has not placed. */
-static void waits(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_slurm_mark mk)
+void stk_slurm_import_waits(struct stk_slurm *m, struct stk_slurm_import *i,
+                            struct stk_slurm_mark mk)
 {
     bool marked = stk_slurm_mark_read(stk_str(i->job, "admin_comment"), m->cfg.mark, &mk);
     bool was_held = mk.held;
@@ -405,221 +393,4 @@ static void waits(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_sl
     if ((!marked && stk_slurm_import_may_tell(m, i)) || was_held != mk.held)
         stk_slurm_import_put_mark(m, i->job, &mk, false);
     tell_changes(m, i, &mk);
-}
-
-/* ---- news ---- */
-
-static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
-                         const struct stk_slurm_mark *mk)
-{
-    struct stk_slurm_import *i = stk_slurm_import_add(m, job);
-    struct stk_slurm_job *j;
-
-    if (!i)
-        return;
-    stk_slurm_import_keep(i, job);
-    i->round = m->round;
-    if (stk_yes(job, "held"))
-        i->hold_at = 0;
-    if (!ours) {
-        if (i->step == STK_I_OURS)
-            i->step = STK_I_NEW;
-        consider(m, i);
-        return;
-    }
-    i->step = STK_I_OURS;
-    i->first = mk->first;
-    if (stk_slurm_import_reused(i, job)) /* it was put back */
-        i->submitted = stk_whole(job, "submitted");
-    if (mk->tasks[0] && !i->tasks)
-        i->tasks = strdup(mk->tasks);
-    if (i->stray)
-        stk_slurm_import_is_back(m, i, mk);
-    j = stk_slurm_find(m, stk_slurm_import_number(mk, job));
-    if (!j || stk_slurm_import_several(job)) {
-        waits(m, i, *mk);
-        return;
-    }
-    i->again = stk_yes(job, "held"); /* when it has been given up */
-    m->again |= i->again;
-    if (stk_slurm_import_is_away(m, job) && j->where == STK_S_SENT && !j->back[0])
-        stk_slurm_import_reason(m, job, mk, true, j->back, sizeof(j->back));
-}
-
-/* It does not wait any more, and not because we had it started. */
-static void left(struct stk_slurm *m, const json_t *job, const struct stk_slurm_mark *mk)
-{
-    const char *state = stk_str(job, "state");
-    char sentence[200];
-
-    if (strcmp(state, "cancelled") == 0)
-        (void)snprintf(sentence, sizeof(sentence), "was cancelled in Slurm");
-    else if (*stk_str(job, "reservation") && strcmp(state, "running") == 0)
-        (void)snprintf(sentence, sizeof(sentence),
-                       "was started by Slurm, in its reservation %.100s",
-                       stk_str(job, "reservation"));
-    else if (stk_slurm_import_is_away(m, job) && strcmp(state, "running") == 0)
-        (void)snprintf(sentence, sizeof(sentence), "was started by Slurm, in its partition %.100s",
-                       stk_str(job, "partition"));
-    else if (strcmp(state, "running") == 0)
-        (void)snprintf(sentence, sizeof(sentence), "%s", STK_SLURM_NOT_BY_US);
-    else
-        (void)snprintf(sentence, sizeof(sentence), "ended in Slurm: %.60s", state);
-    gone(m, mk, job, sentence);
-}
-
-/* The record under the job's number; one of another job's, that a slurmctld which was killed has
- * used the number of again, is dropped. */
-static struct stk_slurm_import *same(struct stk_slurm *m, const json_t *job)
-{
-    struct stk_slurm_import *i = stk_slurm_import_find(m, stk_whole(job, "job"));
-    struct stk_slurm_mark mk;
-
-    if (!i || i->step != STK_I_OURS || !stk_slurm_import_reused(i, job) ||
-        stk_slurm_mark_read(stk_str(job, "admin_comment"), m->cfg.mark, &mk))
-        return i;
-    stk_slurm_import_forget(m, i->slurm);
-    return NULL;
-}
-
-/* Whether it is for us to look at: it is ours already, or waits for us. */
-static bool concerns(struct stk_slurm *m, const json_t *job, bool ours, stk_job_number number)
-{
-    if (!m->cfg.bring)
-        return false;
-    if (ours) /* one that Slurm has had started before is not ours any more */
-        return !(stk_slurm_import_is_away(m, job) && stk_slurm_pending(job) && number && m->open &&
-                 m->cfg.lives && !m->cfg.lives(m->cfg.ctx, number));
-    if (partition_of(m, job) != UINT32_MAX)
-        return !stk_slurm_import_is_let_go(job);
-    note_elsewhere(m, job);
-    return false;
-}
-
-bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret_number)
-{
-    struct stk_slurm_import *i = same(m, job);
-    struct stk_slurm_mark mk = {0};
-    bool ours = stk_slurm_import_mark_of(m, job, &mk);
-    stk_job_number number =
-        ours && !stk_slurm_import_several(job) ? stk_slurm_import_number(&mk, job) : 0;
-    const struct stk_slurm_job *j;
-
-    *ret_number = 0;
-    if (!concerns(m, job, ours, number)) {
-        if (i && i->step != STK_I_ASKED)
-            stk_slurm_import_forget(m, i->slurm);
-        return false;
-    }
-    *ret_number = number;
-    if (i)
-        stk_slurm_import_compare(m, i, job);
-    if (stk_slurm_pending(job)) {
-        pending_news(m, job, ours, &mk);
-        return *ret_number == 0;
-    }
-    if (i)
-        i->round = m->round;
-    if (i && i->job) {
-        json_decref(i->job);
-        i->job = NULL;
-    }
-    m->missing_one |= i && i->missed && !ours;
-    if (!ours)
-        return false;
-    j = stk_slurm_find(m, number);
-    if (m->open && !stk_yes(job, "completing") && (!j || j->where == STK_S_UNSENT) &&
-        stk_slurm_import_put_back(m, job, &mk))
-        return stk_slurm_see(m, job, number) != NULL;
-    if (m->open && !j && !stk_yes(job, "completing")) {
-        left(m, job, &mk);
-        *ret_number = 0;
-    }
-    return stk_slurm_import_several(job);
-}
-
-void stk_slurm_import_forget(struct stk_slurm *m, uint32_t slurm)
-{
-    struct stk_slurm_import *i = stk_slurm_import_find(m, slurm);
-    struct stk_slurm_mark mk;
-
-    stk_map_remove(&m->elsewhere, slurm);
-    if (!i)
-        return;
-    if (i->job && m->open && stk_slurm_import_mark_of(m, i->job, &mk))
-        gone(m, &mk, i->job, "is gone from Slurm");
-    m->missing_one |= i->missed;
-    if (i->step != STK_I_ASKED)
-        stk_slurm_import_drop(m, i);
-    else if (i->job) { /* the answer is waited for */
-        json_decref(i->job);
-        i->job = NULL;
-    }
-}
-
-void stk_slurm_import_told_all(struct stk_slurm *m)
-{
-    for (uint32_t k = m->n_imports; k-- > 0;)
-        if (m->imports[k].round != m->round)
-            stk_slurm_import_forget(m, m->imports[k].slurm);
-}
-
-void stk_slurm_import_tick(struct stk_slurm *m)
-{
-    if (m->missing_one && m->open && m->cfg.missing)
-        m->cfg.missing(m->cfg.ctx);
-    m->missing_one = false;
-    if (!m->again)
-        return;
-    m->again = false;
-    for (uint32_t k = 0; k < m->n_imports; k++) {
-        struct stk_slurm_import *i = &m->imports[k];
-        struct stk_slurm_mark mk;
-
-        if (!i->again)
-            continue;
-        if (i->refused && stk_slurm_ms() < i->ask_at && i->job && stk_yes(i->job, "held")) {
-            m->again = true;
-            continue;
-        }
-        i->again = false;
-        if (i->stray)
-            stk_slurm_import_stray_again(m, i);
-        else if (i->job)
-            pending_news(m, i->job, stk_slurm_import_mark_of(m, i->job, &mk), &mk);
-    }
-}
-
-void stk_slurm_import_open(struct stk_slurm *m)
-{
-    m->open = true;
-    for (uint32_t k = m->n_imports; k-- > 0;) {
-        struct stk_slurm_import *i = &m->imports[k];
-        struct stk_slurm_mark mk;
-
-        if (i->job && stk_slurm_import_mark_of(m, i->job, &mk))
-            pending_news(m, i->job, true, &mk);
-        else if (i->job)
-            consider(m, i);
-    }
-    for (uint32_t k = 0; k < m->n_seen;) {
-        struct stk_slurm_mark mk;
-        json_t *job = m->seen[k].job;
-
-        k++;
-        if (!m->seen[k - 1].number || stk_slurm_pending(job) || stk_yes(job, "completing") ||
-            stk_slurm_find(m, m->seen[k - 1].number) || !stk_slurm_import_mark_of(m, job, &mk) ||
-            stk_slurm_import_put_back(m, job, &mk))
-            continue;
-        left(m, job, &mk);
-        if (stk_slurm_runs(job)) { /* another is in its place now */
-            stk_slurm_revived_theirs(m, job);
-            k--;
-        }
-    }
-}
-
-void stk_slurm_open(struct stk_engine *e)
-{
-    stk_slurm_import_open((struct stk_slurm *)e);
 }

@@ -51,18 +51,9 @@ json_t *stk_slurm_import_later(const struct stk_slurm *m, const json_t *job, str
 void stk_slurm_import_compare(struct stk_slurm *m, const struct stk_slurm_import *i,
                               const json_t *job);
 
-/* Takes in what is told of a job that we have not sent. True: that is all there is to it. Else it
- * is looked at as any other, by its number of ours (*ret_number); 0: as another's. */
-bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret_number);
-void stk_slurm_import_forget(struct stk_slurm *m, uint32_t slurm); /* Slurm has */
-void stk_slurm_import_told_all(struct stk_slurm *m);
 /* All that came together was told: elements that left their array without becoming jobs are gone.
  */
 void stk_slurm_import_told(struct stk_slurm *m);
-/* Tells Slurm what it could not be told before; from time to time. */
-void stk_slurm_import_tick(struct stk_slurm *m);
-/* The daemon takes jobs from now on. */
-void stk_slurm_import_open(struct stk_slurm *m);
 /* Cancels elements that wait in Slurm and that nobody waits for any more. */
 void stk_slurm_import_clean(struct stk_slurm *m);
 /* The record in which a job that has a lease waits, and by what Slurm knows it ("12_3": an element
@@ -81,10 +72,31 @@ bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const 
 void stk_slurm_import_mark(const struct stk_slurm *m, const json_t *job, stk_lease_id lease,
                            char *buf, size_t size);
 stk_lease_id stk_slurm_import_lease(const struct stk_slurm *m, const json_t *job);
+/* The row of the first of its partitions that is ours; UINT32_MAX: none is. */
+uint32_t stk_slurm_import_partition(const struct stk_slurm *m, const json_t *job);
+/* It waits in a partition that is not ours: should it be moved into one, that is known. */
+void stk_slurm_import_elsewhere(struct stk_slurm *m, const json_t *job);
+/* It waits, and is not ours: it is taken in, held first, or let go. */
+void stk_slurm_import_consider(struct stk_slurm *m, struct stk_slurm_import *i);
+/* A record of ours that waits, and that the core has not placed. */
+void stk_slurm_import_waits(struct stk_slurm *m, struct stk_slurm_import *i,
+                            struct stk_slurm_mark mk);
 /* Those in the record are held, with the reason; "": they are not any more. */
 void stk_slurm_import_holds(struct stk_slurm *m, const json_t *job, const struct stk_slurm_mark *mk,
                             const char *reason);
 void stk_slurm_import_free(struct stk_slurm *m);
+
+/* ---- import_news.c: what Slurm says of them ---- */
+
+/* Takes in what is told of a job that we have not sent. True: that is all there is to it. Else it
+ * is looked at as any other, by its number of ours (*ret_number); 0: as another's. */
+bool stk_slurm_import_news(struct stk_slurm *m, json_t *job, stk_job_number *ret_number);
+void stk_slurm_import_forget(struct stk_slurm *m, uint32_t slurm); /* Slurm has */
+void stk_slurm_import_told_all(struct stk_slurm *m);
+/* Tells Slurm what it could not be told before; from time to time. */
+void stk_slurm_import_tick(struct stk_slurm *m);
+/* The daemon takes jobs from now on. */
+void stk_slurm_import_open(struct stk_slurm *m);
 
 /* import_script.c: whether all is known that it asks for; if not, it is looked at again when it is.
  */

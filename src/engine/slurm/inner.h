@@ -305,20 +305,20 @@ void stk_slurm_use_avoid(struct stk_slurm *m, uint32_t node);
 void stk_slurm_use_tick(struct stk_slurm *m, int64_t now);
 uint32_t stk_slurm_count_gpus(const json_t *list, const char **ret_type);
 
-/* ---- jobs.c: what Slurm says of jobs ---- */
+/* ---- jobs.c: jobs of ours in Slurm, and what its word means for them ---- */
 
-void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message);
 /* A job as told is in this state, "running"; it may be completing even so. */
 bool stk_slurm_is(const json_t *job, const char *state);
 /* It runs, or waits, and nothing of it is completing. */
 bool stk_slurm_runs(const json_t *job);
 bool stk_slurm_pending(const json_t *job);
+/* How it has ended; STK_CAUSE_NONE: it has not. */
+enum stk_cause stk_slurm_cause(const json_t *job);
 /* Slurm has made something else of a user's own job than was decided, or would: and that several
  * times in a row. What it asks for is not what we know of it then; it is its user's to mend. */
 bool stk_slurm_is_odd(struct stk_slurm *m, const struct stk_slurm_job *j);
-/* One of ours in place of which another counts is ended, if it has not; never a user's own. */
-void stk_slurm_drop(struct stk_slurm *m, const json_t *job);
-/* Takes in what is known of it already. */
+/* Takes in what Slurm has said of it just now; what is known of it already. */
+void stk_slurm_job_told(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job);
 void stk_slurm_job_look(struct stk_slurm *m, struct stk_slurm_job *j);
 void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cause cause,
                       int32_t code, const char *sentence);
@@ -326,8 +326,6 @@ void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cau
 bool stk_slurm_job_ended(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job);
 /* Its user is that of our job with this number, as far as is known. */
 bool stk_slurm_owned(const struct stk_slurm *m, stk_job_number number, const json_t *job);
-/* It is known by now whose our jobs are: what was told before is looked at again. */
-void stk_slurm_jobs_recheck(struct stk_slurm *m);
 /* Our number of a job that we sent, as told; 0: it is not ours. */
 stk_job_number stk_slurm_number(const struct stk_slurm *m, const json_t *job);
 stk_lease_id stk_slurm_lease_of(const struct stk_slurm *m, const json_t *job); /* 0: none */
@@ -335,11 +333,19 @@ json_t *stk_slurm_comment(const struct stk_slurm *m, const struct stk_slurm_job 
 /* By what Slurm's calls know a job, a new reference: its number, or of an element "12_3", since by
  * its number not all of them do. */
 json_t *stk_slurm_id(const json_t *job);
+/* In Slurm's queue, held: it was stopped to make room. NULL: it is not. */
+const json_t *stk_slurm_waits_there(const struct stk_slurm *m, stk_job_number number);
+
+/* ---- jobs_news.c: what Slurm says of jobs ---- */
+
+void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message);
+/* One of ours in place of which another counts is ended, if it has not; never a user's own. */
+void stk_slurm_drop(struct stk_slurm *m, const json_t *job);
+/* It is known by now whose our jobs are: what was told before is looked at again. */
+void stk_slurm_jobs_recheck(struct stk_slurm *m);
 /* An earlier start of it is not over for Slurm, which forgot that it was put back: it is now, or,
  * if it has run to its end meanwhile, that is its end. */
 bool stk_slurm_still_there(struct stk_slurm *m, struct stk_slurm_job *j);
-/* In Slurm's queue, held: it was stopped to make room. NULL: it is not. */
-const json_t *stk_slurm_waits_there(const struct stk_slurm *m, stk_job_number number);
 
 /* ---- lost.c: jobs that Slurm has lost, or forgotten ---- */
 
