@@ -333,18 +333,6 @@ static void tell_changes(struct stk_slurm *m, struct stk_slurm_import *i,
     json_decref(wish);
 }
 
-/* What is left of an array is one element, which we have released: Slurm has made no record of its
- * own for it yet. */
-static bool is_started(const struct stk_slurm *m, const struct stk_slurm_import *i,
-                       const struct stk_slurm_mark *mk)
-{
-    struct stk_slurm_numbers l = stk_slurm_import_numbers(mk, i->job);
-    const struct stk_slurm_job *j = l.n == 1 ? stk_slurm_find(m, l.list[0]) : NULL;
-
-    free(l.list);
-    return j && (j->where == STK_S_ASKED || j->where == STK_S_SENT) && !j->stopping && !j->back[0];
-}
-
 /* Its user released it, or somebody else did: it is ours to start. */
 static void hold_again(struct stk_slurm *m, struct stk_slurm_import *i, struct stk_slurm_mark *mk)
 {
@@ -376,8 +364,7 @@ void stk_slurm_import_waits(struct stk_slurm *m, struct stk_slurm_import *i,
         return;
     }
     if (!stk_yes(i->job, "held")) {
-        if (!is_started(m, i, &mk))
-            hold_again(m, i, &mk);
+        hold_again(m, i, &mk);
         return;
     }
     /* With a hold of its user's goes a time that never comes; the plugin takes away that alone. */

@@ -37,6 +37,7 @@ struct stk_slurm_job { /* that has a lease */
     uint32_t imported; /* a user sent it there under this number, or that of an array; 0: we did */
     char element[24];  /* of an array: "12_3", by which Slurm's calls know it; "": it is none */
     uint32_t before;   /* restarts it had there under an earlier number */
+    uint32_t uid;      /* of its user */
     bool exclusive;    /* it has its nodes for itself: Slurm gives it all their GPUs */
     bool told_started, stopping, requeued, lost_once;
     struct stk_stop stop;
@@ -262,6 +263,8 @@ void stk_slurm_later_drop(struct stk_slurm *m); /* all of them */
 
 struct stk_slurm_job *stk_slurm_add(struct stk_slurm *m, const struct stk_start *s); /* NULL: no
                                                                                        memory */
+/* What is kept of its description: imported, exclusive, limit_s, uid. */
+void stk_slurm_read_spec(struct stk_slurm_job *j);
 void stk_slurm_remove(struct stk_slurm *m, struct stk_slurm_job *j);
 struct stk_slurm_job *stk_slurm_find(const struct stk_slurm *m, stk_job_number number);
 struct stk_slurm_job *stk_slurm_find_lease(const struct stk_slurm *m, stk_lease_id lease);
@@ -361,7 +364,6 @@ void stk_slurm_lost_tick(struct stk_slurm *m, struct stk_slurm_job *j);
 /* ---- limit.c: time limits ---- */
 
 void stk_slurm_update(struct stk_engine *e, stk_time now, const struct stk_start *s);
-void stk_slurm_limit_keep(struct stk_slurm_job *j); /* what its description says */
 /* Into the request that starts it in Slurm, where it waits with another. */
 void stk_slurm_limit_start(const struct stk_slurm_job *j, const json_t *job, json_t *o);
 /* What Slurm says of one that runs. */

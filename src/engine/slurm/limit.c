@@ -14,15 +14,6 @@
 
 #define SETTLE_MS 3000 /* a record that is told later is not from before the change */
 
-static int64_t of_spec(const char *spec)
-{
-    json_t *o = spec ? json_loads(spec, 0, NULL) : NULL;
-    int64_t s = stk_whole(o, "time_limit_s");
-
-    json_decref(o);
-    return s;
-}
-
 /* As Slurm has it; 0: none. */
 static int64_t minutes(int64_t s)
 {
@@ -46,11 +37,6 @@ int64_t stk_slurm_longest(const struct stk_engine *e, uint32_t partition)
         partition < m->n_partitions ? stk_slurm_find_partition(m, m->names[partition]) : NULL;
 
     return stk_whole(p, "max_time_s");
-}
-
-void stk_slurm_limit_keep(struct stk_slurm_job *j)
-{
-    j->limit_s = of_spec(j->spec);
 }
 
 void stk_slurm_limit_start(const struct stk_slurm_job *j, const json_t *job, json_t *o)
@@ -144,7 +130,7 @@ void stk_slurm_update(struct stk_engine *e, stk_time now, const struct stk_start
         return;
     free(j->spec);
     j->spec = spec;
-    stk_slurm_limit_keep(j);
+    stk_slurm_read_spec(j);
     if (j->where == STK_S_RUNNING && seen && minutes(there(seen->job)) == minutes(j->limit_s))
         return; /* that is where it comes from */
     j->limit_tell = true;

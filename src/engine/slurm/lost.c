@@ -79,12 +79,10 @@ static void on_past(struct stk_slurm_job *j, const json_t *answer)
 
 static void ask_past(struct stk_slurm *m, struct stk_slurm_job *j)
 {
-    json_t *spec = j->spec ? json_loads(j->spec, 0, NULL) : NULL;
-    json_t *o = json_pack("{s:s,s:o,s:O?,s:I}", "op", "past", "comment", stk_slurm_comment(m, j),
-                          "uid", json_object_get(spec, "uid"), "since",
-                          (json_int_t)(j->seen_at > 0 ? j->seen_at : 1));
+    json_t *o =
+        json_pack("{s:s,s:o,s:I,s:I}", "op", "past", "comment", stk_slurm_comment(m, j), "uid",
+                  (json_int_t)j->uid, "since", (json_int_t)(j->seen_at > 0 ? j->seen_at : 1));
 
-    json_decref(spec);
     if (j->imported) {
         (void)json_object_set_new(o, "begins", json_sprintf("stoker %s ", m->cfg.mark));
         (void)json_object_set_new(o, "lease", json_sprintf("%u", j->lease));

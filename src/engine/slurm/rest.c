@@ -49,18 +49,15 @@ struct stk_slurm_rest *stk_slurm_rest_find(const struct stk_slurm *m, stk_job_nu
 struct stk_slurm_rest *stk_slurm_rest_add(struct stk_slurm *m, const struct stk_slurm_job *j)
 {
     struct stk_slurm_rest *r = stk_slurm_rest_find(m, j->number);
-    json_t *spec;
 
     if (r)
         return r;
     if (stk_mem_grow(&m->mem, &m->rests, &m->cap_rests, m->n_rests + 1, sizeof(*r)) < 0 ||
         stk_map_reserve(&m->rest_at, &m->mem, m->n_rests + 1) < 0)
         return NULL;
-    spec = j->spec ? json_loads(j->spec, 0, NULL) : NULL;
     r = &m->rests[m->n_rests];
-    *r = (struct stk_slurm_rest){.number = j->number, .uid = (uint32_t)stk_whole(spec, "uid")};
+    *r = (struct stk_slurm_rest){.number = j->number, .uid = j->uid};
     stk_map_put(&m->rest_at, j->number, m->n_rests++);
-    json_decref(spec);
     return r;
 }
 
@@ -170,16 +167,13 @@ void stk_slurm_rest_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum st
                            const char *sentence)
 {
     struct stk_slurm_rest *r = stk_slurm_rest_find(m, j->number);
-    json_t *spec =
-        j->told_started && m->n_rests > 0 && j->spec ? json_loads(j->spec, 0, NULL) : NULL;
 
     if (j->rest_ms > 0 && cause == STK_CAUSE_EVICTED && !j->stopping)
         rest(m, j, sentence);
     else if (r && cause != STK_CAUSE_EVICTED)
         drop(m, r);
-    if (spec)
-        wake_one(m, (uint32_t)stk_whole(spec, "uid"));
-    json_decref(spec);
+    if (j->told_started)
+        wake_one(m, j->uid);
 }
 
 void stk_slurm_rest_tick(struct stk_slurm *m)

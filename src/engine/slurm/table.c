@@ -98,17 +98,15 @@ static void job_free(struct stk_slurm_job *j)
     free(j);
 }
 
-/* Most descriptions have neither, and are not read; in a text the quotes would have backslashes.
- * Only the server puts "imported" there. */
-static void read_spec(struct stk_slurm_job *j)
+void stk_slurm_read_spec(struct stk_slurm_job *j)
 {
-    bool has =
-        j->spec && (strstr(j->spec, "\"imported\":{") || strstr(j->spec, "\"exclusive\":true"));
-    json_t *o = has ? json_loads(j->spec, 0, NULL) : NULL;
+    json_t *o = j->spec ? json_loads(j->spec, 0, NULL) : NULL;
     json_int_t n = stk_whole(json_object_get(o, "imported"), "job");
 
     j->imported = n > 0 && n < UINT32_MAX ? (uint32_t)n : 0;
     j->exclusive = stk_yes(o, "exclusive");
+    j->limit_s = stk_whole(o, "time_limit_s");
+    j->uid = (uint32_t)stk_whole(o, "uid");
     json_decref(o);
 }
 
@@ -131,8 +129,7 @@ static struct stk_slurm_job *job_new(struct stk_slurm *m, const struct stk_start
         return NULL;
     }
     memcpy(j->pieces, s->pieces, s->n_pieces * sizeof(*j->pieces));
-    read_spec(j);
-    stk_slurm_limit_keep(j);
+    stk_slurm_read_spec(j);
     return j;
 }
 
