@@ -6,7 +6,7 @@ import os
 import subprocess
 
 import pytest
-from daemon import STOKER, STOKERD, Daemon
+from daemon import STOKERD, Daemon, stoker
 
 pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="there is no stokerd")
 OTHER = 65534
@@ -125,14 +125,8 @@ def test_only_the_owner_and_operators_may(daemon, process):
 def test_from_the_command_line(daemon, process, tmp_path):
     with open(tmp_path / "o%ut", "wb") as out:
         p = process("/bin/sh", "-c", "echo hello; exec sleep 1000", stdout=out)
-
-    def stoker(*words):
-        return subprocess.run([STOKER, *words], env={**os.environ, "STOKER_SOCKET": str(daemon.socket)}, capture_output=True,
-                              text=True, check=False)
-
-    done = stoker("adopt", "--name", "mine", "--gpus", "0,2", str(p.pid))
-    assert done.returncode == 0 and f"Process {p.pid} is job 1" in done.stdout, done.stderr
+    assert f"Process {p.pid} is job 1" in stoker(daemon, "adopt", "--name", "mine", "--gpus", "0,2", p.pid)
     assert daemon.until(1, "running")["gpu_indices"] == [0, 2]
     daemon.log_with(1, "hello")
-    assert json.loads(stoker("show", "--json", "1").stdout)["name"] == "mine"
-    assert stoker("adopt", "--gpus", "zero", str(p.pid)).returncode != 0
+    assert json.loads(stoker(daemon, "show", "--json", 1))["name"] == "mine"
+    stoker(daemon, "adopt", "--gpus", "zero", p.pid, code=2)

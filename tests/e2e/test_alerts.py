@@ -16,7 +16,7 @@ import time
 import jsonschema
 import prom
 import pytest
-from daemon import STOKER, STOKERD, Daemon
+from daemon import STOKER, STOKERD, Daemon, stoker
 from patience import until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -94,8 +94,8 @@ def test_an_idle_job_is_said_once_over_restarts_and_when_it_is_over(make, hook, 
     a = alerts(d)
     assert [(x["kind"], x["job"], x["state"]) for x in a] == [("idle_allocation", n, "firing")]
     assert "2 GPUs" in a[0]["text"] and ME in a[0]["text"] and str(busy) not in a[0]["of"]
-    out = subprocess.run([str(STOKER), "--socket", str(d.socket), "alerts"], capture_output=True, text=True)
-    assert out.returncode == 0 and "idle_allocation" in out.stdout and f"job {n}" in out.stdout, out
+    out = stoker(d, "alerts")
+    assert "idle_allocation" in out and f"job {n}" in out, out
     values = prom.parse(d.web().get("/metrics").body.decode())
     assert prom.value(values, "stoker_alerts", alert="idle_allocation") == 1 and prom.value(values, "stoker_idle_gpus") == 2
     assert prom.value(values, "stoker_alert_threshold", alert="idle_allocation") == 2
@@ -114,9 +114,8 @@ def test_an_idle_job_is_said_once_over_restarts_and_when_it_is_over(make, hook, 
     until(lambda: (tmp_path / "mail").read_text().count("\n") == 2)
     assert re.search(r"firing: idle_allocation: job \d+", (tmp_path / "mail").read_text())
     until(lambda: "idle_allocation resolved" in (tmp_path / "subjects").read_text())  # written after the other
-    out = subprocess.run([str(STOKER), "--socket", str(d.socket), "alerts"], capture_output=True, text=True)
-    assert "nothing to worry about" in out.stdout
-    assert "resolved" in subprocess.run([str(STOKER), "--socket", str(d.socket), "alerts", "--all"], capture_output=True, text=True).stdout
+    assert "nothing to worry about" in stoker(d, "alerts")
+    assert "resolved" in stoker(d, "alerts", "--all")
     time.sleep(3)
     assert len(hook.said()) == 2
 

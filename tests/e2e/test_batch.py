@@ -4,11 +4,10 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
 import time
 
 import pytest
-from daemon import STOKER, STOKERD, Daemon
+from daemon import STOKERD, Daemon, stoker
 from patience import until
 
 pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="there is no stokerd")
@@ -180,14 +179,9 @@ def test_tasks_and_items_do_not_go_together(daemon):
 def test_the_command_line_shows_progress(daemon):
     n, _ = batch(daemon, ["a", "slow"], SLOW)
     until(lambda: "slow" in ran(daemon))
-
-    def stoker(*words):
-        return subprocess.run([STOKER, *words], env={**os.environ, "STOKER_SOCKET": str(daemon.socket)}, capture_output=True,
-                              text=True, check=True).stdout
-
-    assert "items        1 of 2 items done, 1 under way" in stoker("show", str(n))
-    assert "1 of 2 items done" in stoker("queue")
-    assert json.loads(stoker("show", "--json", str(n)))["items"]["given"] == 1
+    assert "items        1 of 2 items done, 1 under way" in stoker(daemon, "show", n)
+    assert "1 of 2 items done" in stoker(daemon, "queue")
+    assert json.loads(stoker(daemon, "show", "--json", n))["items"]["given"] == 1
 
 
 def test_many_items_with_many_workers(daemon):

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from daemon import STOKER, Daemon
+from daemon import STOKER, Daemon, stoker
 from patience import until
 
 SLEEP = ["/bin/sleep", "1000"]
@@ -17,13 +17,6 @@ def daemon(tmp_path):
     d.start()
     yield d
     d.close()
-
-
-def stoker(d, *words, env=None):
-    done = subprocess.run([STOKER, "--socket", d.socket, *words], capture_output=True, text=True, timeout=60,
-                          env={**d.env, **(env or {})})
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def state(d, job):

@@ -2,11 +2,10 @@
 """A daemon with GPUs, or what it takes for GPUs (tests/lib/fake*.c): errors of GPUs, processes that are not ours."""
 import contextlib
 import json
-import os
 import subprocess
 
 import pytest
-from daemon import STOKER, STOKERD, Daemon
+from daemon import STOKER, STOKERD, Daemon, stoker
 from patience import until
 
 FAKES = STOKER.resolve().parent / "tests" / "lib"
@@ -131,8 +130,7 @@ def test_a_foreign_process_is_named_and_its_gpu_left_alone(world):
         w.until_gpu(1, free)
         p = w.foreign(1)
         w.until_gpu(1, lambda g: g.get("foreign"))
-        out = subprocess.run([STOKER, "gpus", "--json"], env={**os.environ, "STOKER_SOCKET": str(d.socket)}, capture_output=True, text=True, check=True)
-        gpus = json.loads(out.stdout)
+        gpus = json.loads(stoker(d, "gpus", "--json"))
         gpu = (gpus["gpus"] if isinstance(gpus, dict) else gpus)[1]
         (f,) = gpu["foreign"]
         assert f["pid"] == p.pid and f["user"] and f["age_s"] >= 0 and f["name"] == "sleep" and f["mem_mib"] == 1000

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that do nothing: warned, their GPUs lent while others wait, ended where that was asked for."""
 import contextlib
-import os
 import socket
 import struct
-import subprocess
 import threading
 import time
 
 import pytest
-from daemon import STOKER, STOKERD, Daemon
+from daemon import STOKERD, Daemon, stoker
 from patience import until
 
 pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="there is no stokerd")
@@ -49,8 +47,7 @@ def test_a_job_that_does_nothing_is_warned(daemon):
     assert "no activity for" in job["warning"] and "after 60 min it is ended" in job["warning"] and job["state"] == "running"
     t.join(30)
     assert f'"job":{n}' in "".join(heard) and "no activity" in "".join(heard)
-    shown = subprocess.run([STOKER, "queue"], env={**os.environ, "STOKER_SOCKET": str(daemon.socket)}, capture_output=True, text=True, check=True)
-    assert "no activity for" in shown.stdout
+    assert "no activity for" in stoker(daemon, "queue")
 
 
 def test_a_job_at_work_is_not(daemon):

@@ -3,11 +3,10 @@
 import json
 import os
 import signal
-import subprocess
 import time
 
 import pytest
-from daemon import STOKER, Daemon
+from daemon import Daemon, stoker
 
 CONFIG = """
 policy: {predict: no}
@@ -142,16 +141,12 @@ def test_it_holds_over_crashes_of_the_daemon_and_of_the_supervisor(world):
 
 
 def test_one_that_sleeps_and_its_words_on_the_command_line(world):
-    def cli(*words):
-        return subprocess.run([STOKER, *map(str, words)], capture_output=True, text=True, check=False,
-                              env={**os.environ, "STOKER_SOCKET": str(world.socket)})
     job = submit(world, gpus=1, time_limit_s=3000)
-    assert cli("suspend", job).returncode == 0
+    stoker(world, "suspend", job)
     world.until(job, "suspended")
-    out = cli("update", job, "--time", "2h")
-    assert (out.returncode, out.stdout) == (0, f"job {job}: changed\n"), out
+    assert stoker(world, "update", job, "--time", "2h") == f"job {job}: changed\n"
     assert written(world, job, lambda r: 7100e3 < r["left_ms"] <= 7200e3)
-    assert cli("resume", job).returncode == 0
+    stoker(world, "resume", job)
     world.until(job, "running")
-    assert cli("update", job, "--time", "3h").returncode == 0
+    stoker(world, "update", job, "--time", "3h")
     assert world.job(job)["time_limit_s"] == 10800

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules on a running daemon: by the clock and by condition, from a file and added, over restarts."""
 import json
-import subprocess
 import time
 
 import pytest
-from daemon import STOKER, Daemon
+from daemon import Daemon, stoker
 from patience import until
 
 # In force at any time: it begins every midnight and lasts longer than a day.
@@ -28,13 +27,6 @@ rules:
 def daemon(tmp_path):
     with Daemon(tmp_path, gpus=2, config="{}\n") as d:
         yield d
-
-
-def cli(daemon, *words, code=0):
-    done = subprocess.run([str(STOKER), *words], capture_output=True, text=True, timeout=60, check=False,
-                          env={**daemon.env, "STOKER_SOCKET": str(daemon.socket)})
-    assert done.returncode == code, done.stderr + done.stdout
-    return done.stdout + done.stderr
 
 
 def rule(daemon, name):
@@ -61,7 +53,7 @@ def test_a_rule_by_the_clock_changes_what_waits_and_goes_again(daemon):
     daemon.kill()
     daemon.start()
     assert rule(daemon, "boost")["in_force"] and priority(daemon, waiting) == 800
-    assert "removed" in cli(daemon, "rule", "rm", "boost")
+    assert "removed" in stoker(daemon, "rule", "rm", "boost")
     assert priority(daemon, waiting) == 500 and priority(daemon, later) == 100
     daemon.kill()
     daemon.start()
@@ -83,7 +75,7 @@ def test_rules_of_a_file_and_conditions(tmp_path):
         assert rule(d, "full")["in_force"], "a condition that has begun is known after a restart"
         d.post(f"/v1/jobs/{job}/cancel")
         until(lambda: not rule(d, "full")["in_force"], say="and that it is gone")
-        assert "is in the configuration" in cli(d, "rule", "rm", "full", code=1)
+        assert "is in the configuration" in stoker(d, "rule", "rm", "full", code=1)
         path.write_text("rules: []\n")
         d.reload()
         until(lambda: d.get("/v1/rules")["rules"] == [], say="the file is read again")
@@ -95,17 +87,17 @@ def test_the_command_line_adds_lists_shows_and_tests(daemon, tmp_path):
     path = tmp_path / "r.yaml"
     path.write_text("zone: America/New_York\nrules:\n  - name: day\n    when: 0 8 * * *\n    until: 0 20 * * *\n"
                     "    then: [{kind: batch, priority: -50}, {param: tier.classes, value: '300'}]\n")
-    text = cli(daemon, "rule", "test", str(path), "--days", "3")
+    text = stoker(daemon, "rule", "test", str(path), "--days", "3")
     assert text.count("from ") >= 3 and "America/New_York" in text and "priority -50" in text and "tier.classes=300" in text
     assert daemon.get("/v1/rules")["rules"] == []
-    assert "rule day added" in cli(daemon, "rule", "add", str(path))
-    assert "America/New_York" in cli(daemon, "rule", "list") and "0 8 * * *" in cli(daemon, "rule", "list")
-    shown = json.loads(cli(daemon, "rule", "show", "day", "--json"))
+    assert "rule day added" in stoker(daemon, "rule", "add", str(path))
+    assert "America/New_York" in stoker(daemon, "rule", "list") and "0 8 * * *" in stoker(daemon, "rule", "list")
+    shown = json.loads(stoker(daemon, "rule", "show", "day", "--json"))
     assert shown["until"] == "0 20 * * *" and shown["source"] == "added"
-    times = json.loads(cli(daemon, "rule", "test", "day", "--json"))["times"]
+    times = json.loads(stoker(daemon, "rule", "test", "day", "--json"))["times"]
     assert all(11.9 * 3600 < t["end"] - t["begin"] < 12.1 * 3600 for t in times) and len(times) >= 6
-    assert "already" in cli(daemon, "rule", "add", str(path), code=1)
-    assert "there is no rule" in cli(daemon, "rule", "show", "night", code=1)
+    assert "already" in stoker(daemon, "rule", "add", str(path), code=1)
+    assert "there is no rule" in stoker(daemon, "rule", "show", "night", code=1)
 
 
 def test_what_is_wrong_is_said(daemon):
@@ -138,7 +130,7 @@ def test_limits_of_tenants_and_what_was_set_by_hand(tmp_path):
         d.kill()
         d.start()
         assert (limits()["red"], limits()["blue"]) == (1, 1)
-        cli(d, "rule", "rm", "boost")
+        stoker(d, "rule", "rm", "boost")
         assert (limits()["red"], limits()["blue"]) == (2, 1)
         d.kill()
         d.start()

@@ -2,10 +2,9 @@
 """Named resources and GPU types with speeds, on a real daemon with real processes."""
 import json
 import re
-import subprocess
 
 import pytest
-from daemon import STOKER, Daemon
+from daemon import Daemon, stoker
 
 CONFIG = "resources: {licence: 1, nvme_gib: 100}\n"
 
@@ -16,13 +15,6 @@ def daemon(tmp_path):
     d.start()
     yield d
     d.close()
-
-
-def stoker(d, *args, ok=True):
-    run = subprocess.run([str(STOKER), *args], env={**d.env, "STOKER_SOCKET": str(d.socket)}, cwd=d.folder,
-                         capture_output=True, text=True, timeout=120)
-    assert (run.returncode == 0) == ok, run
-    return run.stdout if ok else run.stderr
 
 
 def submit(d, *args):
@@ -67,17 +59,17 @@ def test_two_jobs_with_one_licence_run_one_after_the_other(daemon, tmp_path):
 
 def test_what_is_not_there_is_refused_by_name(daemon, tmp_path):
     assert ("asks for 4 of licence on one node; the most that a node it may use has is 1"
-            in stoker(daemon, "submit", "--resource", "licence=4", "--", "true", ok=False))
+            in stoker(daemon, "submit", "--resource", "licence=4", "--", "true", code=2))
     assert ('there is no resource "nic" here; there are: licence, nvme_gib'
-            in stoker(daemon, "submit", "--resource", "nic=1", "--", "true", ok=False))
+            in stoker(daemon, "submit", "--resource", "nic=1", "--", "true", code=2))
     assert ('--resource takes NAME=N such as nvme_gib=100, got "nic"'
-            in stoker(daemon, "submit", "--resource", "nic", "--", "true", ok=False))
+            in stoker(daemon, "submit", "--resource", "nic", "--", "true", code=2))
     assert ("resources.a b: must be a name"
-            in stoker(daemon, "submit", "--resource", "a b=1", "--", "true", ok=False))
+            in stoker(daemon, "submit", "--resource", "a b=1", "--", "true", code=2))
     job = tmp_path / "job.yaml"
     job.write_text("run: 'true'\nresources:\n  named: {licence: 1.5}\n")
     assert (":3: resources.named.licence: must be a whole number from 0 to 4294967295, got 1.5"
-            in stoker(daemon, "submit", str(job), ok=False))
+            in stoker(daemon, "submit", str(job), code=2))
 
 
 def test_job_files_and_sbatch_scripts_ask_for_resources(daemon, tmp_path):
@@ -91,9 +83,9 @@ def test_job_files_and_sbatch_scripts_ask_for_resources(daemon, tmp_path):
     script.write_text("#!/bin/sh\n#SBATCH -L nvme_gib:50\n#SBATCH -n 2\ntrue\n")
     assert daemon.wait(submit(daemon, str(script)))["spec"]["resources"] == {"nvme_gib": 25}
     script.write_text("#!/bin/sh\n#SBATCH -L licence\n#SBATCH -n 2\ntrue\n")
-    assert "1 of licence cannot be shared evenly by 2 tasks" in stoker(daemon, "submit", str(script), ok=False)
+    assert "1 of licence cannot be shared evenly by 2 tasks" in stoker(daemon, "submit", str(script), code=2)
     script.write_text("#!/bin/sh\n#SBATCH -L licence|nvme_gib\ntrue\n")
-    assert "must be NAME[:N] joined by commas" in stoker(daemon, "submit", str(script), ok=False)
+    assert "must be NAME[:N] joined by commas" in stoker(daemon, "submit", str(script), code=2)
 
 
 def test_a_slower_type_is_expected_to_take_longer(daemon):
@@ -102,12 +94,9 @@ def test_a_slower_type_is_expected_to_take_longer(daemon):
     daemon.until(job, "running")
     shown = daemon.job(job)
     assert 590 < shown["expected_end"] - shown["started"] < 610
-    assert "there are no GPUs of type" in stoker(daemon, "submit", "--gpus", "1", "--gpu-type", "h100:1,a100:0.5", "--", "true",
-                                                 ok=False)
-    assert "--gpu-type takes TYPE[:SPEED]" in stoker(daemon, "submit", "--gpus", "1", "--gpu-type", "h100:fast", "--", "true",
-                                                     ok=False)
-    assert "must be a speed from 0.001 to 65.535" in stoker(daemon, "submit", "--gpus", "1", "--gpu-type", "h100:0", "--", "true",
-                                                            ok=False)
+    assert "there are no GPUs of type" in stoker(daemon, "submit", "--gpus", "1", "--gpu-type", "h100:1,a100:0.5", "--", "true", code=2)
+    assert "--gpu-type takes TYPE[:SPEED]" in stoker(daemon, "submit", "--gpus", "1", "--gpu-type", "h100:fast", "--", "true", code=2)
+    assert "must be a speed from 0.001 to 65.535" in stoker(daemon, "submit", "--gpus", "1", "--gpu-type", "h100:0", "--", "true", code=2)
 
 
 def test_other_resources_need_a_clean_end(daemon):

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 import pytest
-from daemon import STOKER, STOKERD, Daemon
+from daemon import STOKER, STOKERD, Daemon, stoker
 from patience import until
 from test_security import submit_as
 
@@ -54,11 +54,6 @@ def test_what_cannot_be_shared_is_refused_with_a_sentence(virtual):
 
 # ---- showing ----
 
-def cli(d, *words):
-    return subprocess.run([STOKER, *words], env={**os.environ, "STOKER_SOCKET": str(d.socket)}, capture_output=True, text=True,
-                          check=True).stdout
-
-
 def test_parts_are_shown_as_what_they_are(virtual):
     d = virtual
     first = d.submit(command=SLEEP, gpus=0.5, gpu_mem_mib=20480, name="half")
@@ -72,14 +67,14 @@ def test_parts_are_shown_as_what_they_are(virtual):
     assert gpu["state"] == "busy" and abs(gpu["left"] - 0.2) < 1e-9
     assert [(p["job"], p["gpus"], p["mem_mib"]) for p in gpu["shares"]] == [(first, 0.5, 20480), (second, 0.3, None)]
     where = gpu["index"]
-    assert f"0.5 of gpu {where}" in cli(d, "queue")
-    assert f"0.5 of GPU {where}, 20.0 GiB of memory, share none, with job {second}" in cli(d, "show", str(first))
-    assert "shared, 0.2 left" in cli(d, "gpus") and "has 0.3, share none" in cli(d, "gpus")
+    assert f"0.5 of gpu {where}" in stoker(d, "queue")
+    assert f"0.5 of GPU {where}, 20.0 GiB of memory, share none, with job {second}" in stoker(d, "show", str(first))
+    assert "shared, 0.2 left" in stoker(d, "gpus") and "has 0.3, share none" in stoker(d, "gpus")
     rest = d.submit(command=SLEEP, gpus=1)
     d.until(rest, "running")
     waits = d.submit(command=SLEEP, gpus=0.4)
     assert "needs 0.4 of a GPU (share none), and no GPU that it can use has that left" in d.job(waits)["state_text"]
-    assert "needs 0.4 of a GPU" in cli(d, "why", str(waits)) and "0.5 GPUs" in cli(d, "why", str(waits))
+    assert "needs 0.4 of a GPU" in stoker(d, "why", str(waits)) and "0.5 GPUs" in stoker(d, "why", str(waits))
     d.post("/v1/jobs/act", {"verb": "cancel", "ids": [first]})
     assert d.wait(first)["gpus"] == 0.5 and d.history()[first]["gpus"] == 0.5
     d.until(waits, "running")
@@ -90,14 +85,14 @@ def test_a_drained_gpu_that_is_shared_says_so_and_takes_no_more(virtual):
     first = d.submit(command=SLEEP, gpus=0.5)
     d.until(first, "running")
     (gpu,) = d.job(first)["gpu_indices"]
-    assert "drained" not in cli(d, "gpus")
+    assert "drained" not in stoker(d, "gpus")
     for g in d.get("/v1/gpus")["gpus"]:
         d.post(f"/v1/gpus/{g['index']}/drain")
     shown = d.get("/v1/gpus")["gpus"][gpu]
     assert shown["state"] == "busy" and shown["draining"] is True
-    assert "shared, 0 left, drained" in cli(d, "gpus")
+    assert "shared, 0 left, drained" in stoker(d, "gpus")
     other = d.submit(command=SLEEP, gpus=0.5)
-    assert re.search(r"no GPU that it can use has that left, \d (is|are) not to be used \(drained\)", cli(d, "why", str(other)))
+    assert re.search(r"no GPU that it can use has that left, \d (is|are) not to be used \(drained\)", stoker(d, "why", str(other)))
     d.post(f"/v1/gpus/{gpu}/resume")
     d.until(other, "running")
     assert d.job(other)["gpu_indices"] == [gpu] and "drained" not in json.dumps(d.get("/v1/gpus")["gpus"][gpu])
@@ -470,7 +465,7 @@ def test_instances_that_are_there_are_given_out_each_to_one_job(world):
     assert instance(d, large).endswith("-0000-000000000001") and shown(d, large)["STOKER_GPU_SHARE"] == "mig"
     job = d.job(large)
     assert job["part"]["mig"] == "3g.40gb" and job["gpu_indices"] == [0]
-    assert "3g.40gb of gpu 0" in cli(d, "queue")
+    assert "3g.40gb of gpu 0" in stoker(d, "queue")
     d.post("/v1/jobs/act", {"verb": "cancel", "ids": [small[0]]})
     d.until(small[3], "running")
     assert instance(d, small[3]) in given

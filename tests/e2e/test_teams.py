@@ -8,7 +8,7 @@ import re
 import subprocess
 
 import pytest
-from daemon import STOKER, Daemon
+from daemon import STOKER, Daemon, stoker
 from patience import until
 
 BUILD = STOKER.parent
@@ -34,13 +34,6 @@ SLEEP = ["/bin/sleep", "600"]
 def teams(tmp_path):
     with Daemon(tmp_path, gpus=4, config=CONFIG) as d:
         yield d
-
-
-def stoker(d, *words, code=0):
-    p = subprocess.run([BUILD / "stoker", *map(str, words)], capture_output=True, text=True,
-                       env={**os.environ, "STOKER_SOCKET": str(d.socket)}, check=False)
-    assert p.returncode == code, p
-    return p.stdout if code == 0 else p.stderr
 
 
 def refused(d, **job):

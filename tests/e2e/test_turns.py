@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that share a GPU in turns (share: time), through the command line and the API, on a virtual GPU."""
 import json
-import os
 import random
 import re
-import subprocess
 import time
 
 import pytest
-from daemon import STOKER, STOKERD, Daemon
+from daemon import STOKER, STOKERD, Daemon, stoker
 from patience import until
 from turns import counts, made_all, never_two, read
 
@@ -23,17 +21,10 @@ def d(tmp_path):
         yield d
 
 
-def cli(d, *args, code=0):
-    run = subprocess.run([STOKER, *map(str, args)], env={**os.environ, "STOKER_SOCKET": str(d.socket)}, capture_output=True,
-                         text=True, timeout=60, cwd=d.folder, check=False)
-    assert run.returncode == code, run
-    return run.stdout + run.stderr
-
-
 def seat(d, name, *options):
     """A job that makes steps until it is told to go."""
-    return json.loads(cli(d, "submit", "--json", "--name", name, "--share", "time", *options, "--",
-                          *counts(d.folder, name, 1, GO)))["id"]
+    return json.loads(stoker(d, "submit", "--json", "--name", name, "--share", "time", *options, "--",
+                             *counts(d.folder, name, 1, GO)))["id"]
 
 
 def go(d, *numbers):
@@ -75,11 +66,11 @@ def test_two_jobs_take_turns_and_lose_nothing(d):
     first, second = seat(d, "a"), seat(d, "b")
     until(lambda: read(d.folder, "b"))
     hold(d, first, second)
-    text = cli(d, "queue")
+    text = stoker(d, "queue")
     assert "has its turn" in text and "sleeps until its turn, 1st" in text
-    why = cli(d, "why", first) + cli(d, "why", second)
+    why = stoker(d, "why", first) + stoker(d, "why", second)
     assert "has its turn" in why and "sleeps until its turn, 1st" in why
-    assert re.search(r"has its turn|sleeps until its turn", cli(d, "show", first))
+    assert re.search(r"has its turn|sleeps until its turn", stoker(d, "show", first))
     quantum(d, "1s")
     until(lambda: twice_each(d, "a", "b"))
     go(d, first, second)
@@ -104,20 +95,20 @@ def test_a_newcomer_is_started_in_its_turn(d):
 def test_the_sleeping_one_can_be_cancelled_suspended_and_resumed(d):
     first, second, third = (seat(d, name, "--share-max", 3) for name in "abc")
     until(lambda: sleeps(d, first))
-    cli(d, "suspend", first)
+    stoker(d, "suspend", first)
     d.until(first, "suspended")
     before = len(read(d.folder, "a"))
     until(lambda: sleeps(d, second))
-    cli(d, "cancel", second)
+    stoker(d, "cancel", second)
     assert d.wait(second)["cause"] == "cancelled"
     until(lambda: read(d.folder, "c"))
     at = len(read(d.folder, "c"))
     until(lambda: len(read(d.folder, "c")) > at + 150)  # more than a turn: nobody else takes one
     assert len(read(d.folder, "a")) == before
-    cli(d, "resume", first)
+    stoker(d, "resume", first)
     until(lambda: len(read(d.folder, "a")) > before + 20)
     until(lambda: sleeps(d, first))
-    cli(d, "cancel", third)
+    stoker(d, "cancel", third)
     assert d.wait(third)["cause"] == "cancelled"
     at = len(read(d.folder, "a"))
     until(lambda: len(read(d.folder, "a")) > at + 150)
@@ -170,7 +161,7 @@ def test_what_cannot_take_turns_is_refused_with_a_sentence(d):
     for options, sentence in ((["--gpus", 2], "time is for one GPU: gpus 1, or part of it such as 0.5, got 2"),
                               (["--tasks", 2], "time takes one task"),
                               (["--no-suspend"], "time suspends the job between its turns")):
-        assert sentence in cli(d, "submit", "--share", "time", *options, "--", "/bin/true", code=2)
+        assert sentence in stoker(d, "submit", "--share", "time", *options, "--", "/bin/true", code=2)
 
 
 def test_parts_are_seats_and_memory_is_not_divided(d):
@@ -264,6 +255,6 @@ def test_a_driver_that_refuses_leaves_the_turn_and_says_so(fakes):
     until(lambda: "cannot be suspended" in (d.job(first)["note"] or ""))
     assert "MPS" in d.job(first)["note"]
     assert "keeps its turn" in d.errors_with(f"job {first}: cannot be suspended")
-    until(lambda: "keeps its turn, it cannot be suspended" in (text := cli(d, "queue")) and "the one that has it cannot be suspended" in text)  # between two tries
+    until(lambda: "keeps its turn, it cannot be suspended" in (text := stoker(d, "queue")) and "the one that has it cannot be suspended" in text)  # between two tries
     go(d, first, second)
     assert [row[0] for row in never_two(d.folder, ["a", "b"], 1)] == ["a", "b"]

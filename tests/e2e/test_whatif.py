@@ -13,8 +13,8 @@ import jsonschema
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-import daemon as daemon_lib  # noqa: E402
-from patience import PATIENCE_S, until  # noqa: E402
+from daemon import STOKER, STOKERD, Daemon, stoker  # noqa: E402
+from patience import until  # noqa: E402
 
 CONFIG = """
 policy: {bundle: fifo}
@@ -22,13 +22,13 @@ tenants:
   - {name: vision, limit: 2, users: [root]}
   - {name: nlp, limit: 4}
 """
-pytestmark = pytest.mark.skipif(not daemon_lib.STOKERD.exists(), reason="not built")
+pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="not built")
 
 
 @pytest.fixture(scope="module")
 def past(tmp_path_factory):
     """A daemon of four GPUs with a little past: jobs of two GPUs that a limit made wait for each other."""
-    with daemon_lib.Daemon(tmp_path_factory.mktemp("whatif"), gpus=4, config=CONFIG) as d:
+    with Daemon(tmp_path_factory.mktemp("whatif"), gpus=4, config=CONFIG) as d:
         d.began = time.time() - 1
         jobs = [d.submit(command=["/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; sleep 1"], gpus=2)]
         d.post(f"/v1/jobs/{jobs[0]}/report", {"step": 500})  # nobody says anything of one that has ended
@@ -56,12 +56,6 @@ def answer(d, question, code=201):
         check(d, "WhatIf", q := d.get(f"/v1/whatif/{number}"))
         return q["state"] in ("done", "failed") and q
     return until(answered, pause=0.1)
-
-
-def cli(d, *words, code=0):
-    a = subprocess.run([str(daemon_lib.STOKER), *map(str, words), "--socket", str(d.socket)], capture_output=True, text=True, timeout=PATIENCE_S)
-    assert a.returncode == code, (words, a.stdout, a.stderr)
-    return a
 
 
 def test_the_past_is_replayed_as_it_was_and_with_changes(past):
@@ -112,7 +106,7 @@ def test_the_load_over_time_and_the_tenants_are_in_the_answer(past):
 
 def test_the_world_is_resolved_as_the_daemon_does(tmp_path):
     """Where tenants are configured and no bundle is, the daemon runs "teams": so does what is simulated."""
-    with daemon_lib.Daemon(tmp_path, gpus=2, config="tenants:\n  - {name: a, users: [root]}\n") as d:
+    with Daemon(tmp_path, gpus=2, config="tenants:\n  - {name: a, users: [root]}\n") as d:
         began = time.time() - 1
         d.wait(d.submit(command=["/bin/true"], gpus=1))
         r = answer(d, {"since": began, "changes": {"policy": {"preempt": "none"}}})["result"]
@@ -193,45 +187,45 @@ def test_an_imported_past_needs_no_history(past):
 
 
 def test_the_command_asks_waits_and_shows(past, tmp_path):
-    a = cli(past, "whatif", "--since", "1h", "--quota", "vision.limit=4", "--set", "bundle=easy")
-    assert "recorded" in a.stdout and "with changes" in a.stdout and "wait, mean" in a.stdout
-    a = json.loads(cli(past, "whatif", "--since", "1h", "--quota", "vision.limit=none", "--json").stdout)
+    a = stoker(past, "whatif", "--since", "1h", "--quota", "vision.limit=4", "--set", "bundle=easy")
+    assert "recorded" in a and "with changes" in a and "wait, mean" in a
+    a = json.loads(stoker(past, "whatif", "--since", "1h", "--quota", "vision.limit=none", "--json"))
     assert a["state"] == "done" and a["question"]["changes"] == {"quotas": {"vision": {"limit": None}}}
-    assert str(a["id"]) in cli(past, "whatif", "list").stdout
-    assert "completion, mean" in cli(past, "whatif", "show", a["id"]).stdout
-    cli(past, "whatif", "rm", a["id"])
-    assert "there is no question" in cli(past, "whatif", "show", a["id"], code=1).stderr
-    assert "no tenant" in cli(past, "whatif", "--quota", "x.limit=1", code=1).stderr
-    assert "--quota takes" in cli(past, "whatif", "--quota", "x=1", code=2).stderr
-    assert "--since takes" in cli(past, "whatif", "--since", "never", code=2).stderr
+    assert str(a["id"]) in stoker(past, "whatif", "list")
+    assert "completion, mean" in stoker(past, "whatif", "show", a["id"])
+    stoker(past, "whatif", "rm", a["id"])
+    assert "there is no question" in stoker(past, "whatif", "show", a["id"], code=1)
+    assert "no tenant" in stoker(past, "whatif", "--quota", "x.limit=1", code=1)
+    assert "--quota takes" in stoker(past, "whatif", "--quota", "x=1", code=2)
+    assert "--since takes" in stoker(past, "whatif", "--since", "never", code=2)
     swf = tmp_path / "t.swf"
     swf.write_text("; past\n1 0 5 100 4 -1 -1 4 200 -1 1 7 1 -1 1 1 -1 -1\n2 0 105 100 4 -1 -1 4 200 -1 1 7 1 -1 1 1 -1 -1\n")
-    assert "2 jobs from" in cli(past, "whatif", "--trace", swf, "--add-nodes", "1x4").stdout
-    assert "2 jobs from" in cli(past, "whatif", "--trace", swf, "--cluster", "4x4", "--remove-nodes", "3x4").stdout
+    assert "2 jobs from" in stoker(past, "whatif", "--trace", swf, "--add-nodes", "1x4")
+    assert "2 jobs from" in stoker(past, "whatif", "--trace", swf, "--cluster", "4x4", "--remove-nodes", "3x4")
 
 
 def test_the_past_is_exported_for_the_simulator(past, tmp_path):
     folder = tmp_path / "past"
-    a = subprocess.run([str(daemon_lib.STOKER), "export", str(folder), "--since", "1h", "--state", str(past.state)],
+    a = subprocess.run([str(STOKER), "export", str(folder), "--since", "1h", "--state", str(past.state)],
                        capture_output=True, text=True, check=True)
     words = a.stdout.splitlines()[-1].split()
     assert words[:2] == ["stoker", "sim"]
     jobs = [json.loads(line) for line in (folder / "jobs.jsonl").read_text().splitlines()]
     assert [j["tenant"] for j in jobs] == ["vision"] * 4 and jobs[3]["after"] == [{"on": 1, "type": "afterok"}]
-    runs = json.loads(subprocess.run([str(daemon_lib.STOKER), *words[1:], "--json"], capture_output=True, text=True, check=True).stdout)["runs"]
+    runs = json.loads(subprocess.run([str(STOKER), *words[1:], "--json"], capture_output=True, text=True, check=True).stdout)["runs"]
     assert [r["bundle"] for r in runs] == ["recorded", "fifo"] and runs[1]["finished"] == 4
     q = answer(past, {"import": {"text": (folder / "jobs.jsonl").read_text(), "name": "jobs.jsonl", "cluster": "1x4"}, "changes": {"quotas": {"vision": {"limit": 2}}}})
     assert q["state"] == "done" and q["result"]["recorded"]["finished"] == 4, q
     assert q["result"]["after"]["avg_wait_s"] > q["result"]["before"]["avg_wait_s"]
-    again = subprocess.run([str(daemon_lib.STOKER), "export", str(folder), "--state", str(past.state)], capture_output=True, text=True)
+    again = subprocess.run([str(STOKER), "export", str(folder), "--state", str(past.state)], capture_output=True, text=True)
     assert again.returncode == 1 and "exists" in again.stderr
 
 
 def test_a_baseline_is_kept_and_compared_with(past):
-    a = cli(past, "baseline", "add", "first", "--since", "1h", "--note", "two GPUs for vision")
-    assert "4 jobs" in a.stdout or "jobs; compare" in a.stdout
-    assert "already" in cli(past, "baseline", "add", "first", "--since", "1h", code=1).stderr
-    cli(past, "quota", "set", "vision", "limit=4")
+    a = stoker(past, "baseline", "add", "first", "--since", "1h", "--note", "two GPUs for vision")
+    assert "4 jobs" in a or "jobs; compare" in a
+    assert "already" in stoker(past, "baseline", "add", "first", "--since", "1h", code=1)
+    stoker(past, "quota", "set", "vision", "limit=4")
     try:
         job = past.submit(command=["/bin/sleep", "0.3"], gpus=4)
         past.wait(job)
@@ -242,22 +236,22 @@ def test_a_baseline_is_kept_and_compared_with(past):
         assert figures["jobs_with_steps"] == 1 and figures["steps_per_gpu_hour"] == pytest.approx(500 * 3600 / 2 / past.job(past.past[0])["run_s"], rel=0.05)
         assert c["period"]["jobs"] == 5 and 0 < c["period"]["utilization"] <= 1
         assert any(n["kind"] == "quota" and "limit" in n["text"] and n["user"] for n in c["notes"])
-        shown = cli(past, "baseline", "compare", "first").stdout
+        shown = stoker(past, "baseline", "compare", "first")
         assert "wait, mean" in shown and "What was changed:" in shown and "two GPUs for vision" in shown
-        shown = cli(past, "report", "--since", "1h", "--against", "first").stdout
+        shown = stoker(past, "report", "--since", "1h", "--against", "first")
         assert "Against first" in shown and "What was changed:" in shown
-        report = json.loads(cli(past, "report", "--since", "1h", "--against", "first", "--json").stdout)
+        report = json.loads(stoker(past, "report", "--since", "1h", "--against", "first", "--json"))
         check(past, "Compared", report["against"])
         check(past, "Baselines", past.get("/v1/baselines"))
-        assert "first" in cli(past, "baseline", "list").stdout
+        assert "first" in stoker(past, "baseline", "list")
     finally:
-        cli(past, "quota", "set", "vision", "limit=config")
-    cli(past, "baseline", "rm", "first")
+        stoker(past, "quota", "set", "vision", "limit=config")
+    stoker(past, "baseline", "rm", "first")
     assert past.client().get("/v1/baselines/first/compare").status == 404
 
 
 def test_changes_are_written_down_and_last(tmp_path):
-    with daemon_lib.Daemon(tmp_path, gpus=2, config="policy: {bundle: fifo}\n") as d:
+    with Daemon(tmp_path, gpus=2, config="policy: {bundle: fifo}\n") as d:
         (first,) = d.get("/v1/notes")["notes"]
         assert first["kind"] == "config"
         d.config.write_text("policy: {bundle: easy}\n")
@@ -289,7 +283,7 @@ def test_people_add_notes(past):
     assert noted["kind"] == "note" and noted["user"] and past.get("/v1/notes")["notes"][0] == noted
     earlier = past.post("/v1/notes", {"text": "the cooling was mended", "at": past.began - 3600})
     assert past.get("/v1/notes")["notes"][-1] == earlier, "by when it was, not when it was written"
-    assert "noted" in cli(past, "baseline", "note", "more memory").stdout
+    assert "noted" in stoker(past, "baseline", "note", "more memory")
     assert past.get("/v1/notes")["notes"][0]["text"] == "more memory"
     user = past.web(past.post("/v1/tokens", {"role": "user"})["token"])
     assert user.post("/v1/notes", {"text": "x"}).status == 403

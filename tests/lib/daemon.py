@@ -35,6 +35,14 @@ JOB_ID = b"STOKER_JOB_ID="
 SANITIZED = "ASAN_OPTIONS" in os.environ or "UBSAN_OPTIONS" in os.environ
 
 
+def stoker(d, *words, code=0, env=None):
+    """The command, to this daemon and in its folder. What it says: on stdout, or on stderr where it must fail, with this code."""
+    done = subprocess.run([STOKER, *map(str, words)], env={**d.env, "STOKER_SOCKET": str(d.socket), **(env or {})}, cwd=d.folder,
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == code, done
+    return done.stderr if code else done.stdout
+
+
 class Daemon:
     def __init__(self, folder, gpus=4, config=None, listen="127.0.0.1:0", args=(), user=None, env=None):
         self.folder = pathlib.Path(folder)
