@@ -1,7 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says at the end how much was tried in random runs."""
+"""Fixtures of tests on a Slurm cluster, which is each file's own fixture `cluster`. And how much was tried in random runs: said at the end."""
+import os
+
 import pytest
+import slurm
+from slurm_daemon import clear, slurm_daemon
 from slurm_random import COUNTS
+
+
+@pytest.fixture(scope="module")
+def shared(cluster, tmp_path_factory):
+    with slurm_daemon(tmp_path_factory.mktemp("stoker"), cluster) as d:
+        yield d
+
+
+@pytest.fixture
+def daemon(shared, cluster):
+    yield shared
+    clear(shared, cluster)
+
+
+@pytest.fixture
+def folder():
+    """Where users may write."""
+    with slurm.open_folder() as f:
+        os.chmod(f, 0o777)
+        yield f
 
 
 def pytest_sessionfinish(session):

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that slurmctld has forgotten, with accounting (a real slurmdbd on a real MariaDB) and without, and what sacct says."""
-import shutil
-import subprocess
 import time
 
 import pytest
 import slurm
-from daemon import STOKER, STOKERD, Daemon
-from libslurm import PROGRAM
+from daemon import stoker
 from slurm import wait_for
+from slurm_daemon import needed, slurm_daemon, with_accounting
 
-pytestmark = [pytest.mark.skipif(not slurm.installed() or not shutil.which("slurmdbd") or not shutil.which("mariadbd"),
-                                 reason="Slurm, slurmdbd or MariaDB is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
+pytestmark = [with_accounting, *needed]
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +19,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture
 def daemon(cluster, tmp_path):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
-    with Daemon(tmp_path, gpus=None, config=config, args=["--paranoid"]) as d:
+    with slurm_daemon(tmp_path, cluster, args=["--paranoid"]) as d:
         yield d
 
 
@@ -76,9 +71,8 @@ def test_an_end_of_a_users_own_job_is_found_there_too(cluster, daemon, tmp_path)
 def test_accounts_and_qos_are_read_and_shown_with_what_they_mean(cluster, tmp_path):
     cluster.run("sacctmgr", "-i", "add", "account", "vision", "vis-2024", "spare")
     cluster.run("sacctmgr", "-i", "add", "qos", "express", "high")
-    config = (f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main], accounts: {{vis-2024: vision}}, qos: {{high: express}}}}\n"
-              "tenants:\n  - {name: vision, users: [root]}\n")
-    with Daemon(tmp_path, gpus=None, config=config) as d:
+    tenants = "tenants:\n  - {name: vision, users: [root]}\n"
+    with slurm_daemon(tmp_path, cluster, tenants, accounts="{vis-2024: vision}", qos="{high: express}") as d:
         wait_for(lambda: d.get("/v1/tenants")["slurm"])
         means = d.get("/v1/tenants")["slurm"]
         accounts = {a["name"]: a["tenant"] for a in means["accounts"]}
@@ -87,7 +81,7 @@ def test_accounts_and_qos_are_read_and_shown_with_what_they_mean(cluster, tmp_pa
         assert qos["express"] == qos["high"] == "express" and qos["normal"] is None
         said = d.errors_with("accounts and")
         assert "spare" in said and "vis-2024" not in said and "normal" in said
-        shown = subprocess.run([STOKER, "tenants", "--socket", d.socket], text=True, capture_output=True, check=True).stdout
+        shown = stoker(d, "tenants")
         assert "Slurm's account vis-2024: tenant vision" in shown and "Slurm's QOS normal: means nothing here" in shown
 
 
@@ -130,8 +124,7 @@ def test_slurmdbd_is_away_and_comes_back(cluster, daemon, tmp_path):
 
 def test_without_accounting_it_is_said_that_nobody_knows(tmp_path):
     with slurm.Cluster(tmp_path / "slurm", nodes=1, gpus=2, settings={"MinJobAge": 2}) as c:
-        config = f"engine: slurm\nslurm: {{conf: {c.conf}, partitions: [main]}}\n"
-        with Daemon(tmp_path / "d", gpus=None, config=config) as d:
+        with slurm_daemon(tmp_path / "d", c) as d:
             d.errors_with("Slurm keeps no accounting")
             assert d.get("/v1/tenants")["slurm"] is None
             n = d.submit(command=["/bin/sh", "-c", "while [ ! -e go ]; do sleep 0.1; done"], gpus=1, workdir=str(tmp_path))
@@ -150,9 +143,8 @@ def test_what_stoker_sends_is_booked_to_its_account(cluster, tmp_path):
     cluster.run("sacctmgr", "-i", "add", "qos", "fast", check=False)
     for account in ("nlp", "nlp-2024", "other"):
         cluster.run("sacctmgr", "-i", "add", "user", "root", f"account={account}", "qos=normal,fast", check=False)
-    config = (f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main], accounts: {{nlp-2024: text, nobodys: theirs}}, qos: {{fast: preemptible}}}}\n"
-              "tenants:\n  - {name: nlp, users: [root]}\n  - {name: text, users: [root]}\n  - {name: alone, users: [root]}\n  - {name: theirs, users: [nobody]}\n")
-    with Daemon(tmp_path, gpus=None, config=config, args=["--paranoid"]) as d:
+    tenants = "tenants:\n  - {name: nlp, users: [root]}\n  - {name: text, users: [root]}\n  - {name: alone, users: [root]}\n  - {name: theirs, users: [nobody]}\n"
+    with slurm_daemon(tmp_path, cluster, tenants, ["--paranoid"], accounts="{nlp-2024: text, nobodys: theirs}", qos="{fast: preemptible}") as d:
         wait_for(lambda: d.get("/v1/tenants")["slurm"])
         for words, account, qos in (({"tenant": "text"}, "nlp-2024", ""), ({"tenant": "nlp"}, "nlp", ""), ({"tenant": "alone"}, "", ""),
                                     ({"tenant": "text", "account": "other"}, "other", ""), ({"account": "text"}, "nlp-2024", ""),

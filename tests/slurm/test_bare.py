@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users do with scontrol, and what their scripts say, where Slurm shows it without our plugin and where it does not."""
-import os
-
 import pytest
-import slurm
-from daemon import STOKERD
-from libslurm import PROGRAM
 from slurm import wait_for
-from test_sbatch import cluster, daemon, folder, ours, read, sbatch, shared, show, user  # noqa: F401
+from slurm_daemon import as_root, needed
+from slurm_users import ours, read, sbatch, show, touch, user
+from test_sbatch import cluster, daemon  # noqa: F401
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+pytestmark = [*needed, as_root]
 SAVES = ("trap 'echo saved; exit 86' USR1\necho start ${SLURM_RESTART_COUNT:-0}\n"
          "while [ ! -e done ]; do sleep 0.1; done")
 
@@ -36,8 +31,7 @@ def test_the_signal_that_a_script_names_is_known_and_its_output_goes_on(daemon, 
     wait_for(lambda: read(folder, out) == "start 0\nsaved\nstart 1\n")
     again = daemon.until(n, "running")
     assert again["slurm"]["job"] == job and again["slurm"]["restarts"] == 1
-    with open(os.path.join(folder, "done"), "w", encoding="utf-8"):
-        pass
+    touch(folder, "done")
     assert daemon.wait(n)["cause"] == "completed"
     assert read(folder, out) == "start 0\nsaved\nstart 1\n"
 

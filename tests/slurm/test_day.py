@@ -6,13 +6,9 @@ import os
 import pathlib
 import subprocess
 
-import pytest
-import slurm
-from daemon import STOKERD
-from libslurm import PROGRAM
+from slurm_daemon import needed
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
+pytestmark = needed
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench" / "slurm-day"
 
 

@@ -1,20 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where Slurm's accounting enforces who may use which account, and how long and how much: a real slurmdbd on a real MariaDB."""
-import os
-import shutil
-
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
-from libslurm import PROGRAM
 from slurm import wait_for
+from slurm_daemon import as_root, needed, slurm_daemon, with_accounting
+from slurm_users import ours, sbatch, show, touch, user
 from test_own_limits import stoker
-from test_sbatch import folder, ours, sbatch, show, user  # noqa: F401
 
-pytestmark = [pytest.mark.skipif(not slurm.installed() or not shutil.which("slurmdbd") or not shutil.which("mariadbd"),
-                                 reason="Slurm, slurmdbd or MariaDB is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+pytestmark = [with_accounting, *needed, as_root]
 
 
 def has_accounts(cluster):
@@ -37,9 +30,8 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def daemon(cluster, tmp_path_factory):
-    config = (f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main], accounts: {{vis-2024: vision}}}}\n"
-              "tenants: [{name: vision, users: [root]}, {name: speech, users: [root, nobody]}]\n")
-    with Daemon(tmp_path_factory.mktemp("stoker"), gpus=None, config=config) as d:
+    tenants = "tenants: [{name: vision, users: [root]}, {name: speech, users: [root, nobody]}]\n"
+    with slurm_daemon(tmp_path_factory.mktemp("stoker"), cluster, tenants, accounts="{vis-2024: vision}") as d:
         yield d
 
 
@@ -74,7 +66,6 @@ def test_jobs_at_a_limit_of_their_account_rest_and_go_on_when_it_has_room(daemon
         wait_for(lambda n=n: "Slurm did not start it: AssocGrpGRES" in (daemon.job(n)["note"] or ""))
     other = daemon.submit(command=["/bin/true"], gpus=4, workdir="/tmp")
     assert daemon.wait(other)["cause"] == "completed"
-    with open(os.path.join(folder, "go"), "w", encoding="utf-8"):
-        pass
+    touch(folder, "go")
     for n in numbers:
         assert daemon.wait(n)["cause"] == "completed"

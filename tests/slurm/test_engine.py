@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slurm as the engine: a real stoker daemon on a real Slurm cluster with pretended GPUs. stoker
 decides, Slurm runs."""
-import os
 import socket
 import tempfile
 import time
 
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
-from libslurm import PROGRAM
+from daemon import Daemon
 from patience import PATIENCE_S
 from slurm import wait_for
+from slurm_daemon import clear, config, needed, slurm_daemon
+from slurm_users import read
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
+pytestmark = needed
 SLEEP = ["/bin/sleep", "1000"]
 
 
@@ -24,33 +23,17 @@ def cluster(tmp_path_factory):
         yield c
 
 
-def config(cluster, more=""):
-    return f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n" + more
-
-
 @pytest.fixture
 def daemon(cluster, tmp_path):
-    with Daemon(tmp_path, gpus=None, config=config(cluster)) as d:
-        d.cluster = cluster
+    with slurm_daemon(tmp_path, cluster) as d:
         yield d
-        for job in d.jobs():
-            d.client().post(f"/v1/jobs/{job['id']}/cancel")
-        idle(cluster)
+        clear(d, cluster)
 
 
 def squeue(cluster):
     """State and nodes of what Slurm has, by comment."""
     lines = cluster.run("squeue", "-h", "-a", "-O", "jobid:20,state:20,nodelist:30,comment:80").stdout.splitlines()
     return {line[70:].strip(): line[:70].split() for line in lines}
-
-
-def idle(cluster):
-    wait_for(lambda: not cluster.run("squeue", "-h", "-t", "R,CG,PD").stdout.strip())
-
-
-def read(path):
-    with open(path, encoding="utf-8") as f:
-        return f.read()
 
 
 def test_nodes_are_those_of_slurm(daemon):
@@ -82,7 +65,7 @@ def test_a_gang_runs_on_the_nodes_that_were_chosen(daemon, tmp_path):
     chosen = [p["node"] for p in job["pieces"]]
     assert len(chosen) == 2 and [p["node"] for p in job["slurm"]["pieces"]] == chosen
     assert all(len(p["gpus"][0]["indices"]) == 8 for p in job["slurm"]["pieces"])
-    wait_for(lambda: os.path.exists(tmp_path / f"stoker-{n}.out") and len(read(tmp_path / f"stoker-{n}.out").split()) == 10)
+    wait_for(lambda: len(read(tmp_path / f"stoker-{n}.out").split()) == 10)
     lines = sorted(read(tmp_path / f"stoker-{n}.out").splitlines())
     assert [line.split()[:3] for line in lines] == [["0", "of", "2"], ["1", "of", "2"]]
     assert sorted(line.split()[4] for line in lines) == sorted(chosen)
@@ -100,7 +83,7 @@ def test_a_job_gives_way_saves_and_goes_on(daemon, tmp_path):
         daemon.until(n, "running")
     first = daemon.job(low)["slurm"]["job"]
     out = tmp_path / f"stoker-{low}.out"
-    wait_for(lambda: out.exists() and read(out) == "start 0\n")
+    wait_for(lambda: read(out) == "start 0\n")
     high = daemon.submit(command=["/bin/true"], gpus=8, tier="critical", priority=1000, workdir=str(tmp_path))
     assert daemon.wait(high)["cause"] == "completed"
     job = daemon.until(low, "running")
@@ -117,7 +100,7 @@ def test_one_that_has_just_begun_is_warned_again(daemon, tmp_path):
     n = daemon.submit(script=script, gpus=8, tasks=1, signal={"signal": "USR1", "seconds": 20, "who": "batch"}, workdir=str(tmp_path))
     daemon.until(n, "running")
     out = tmp_path / f"stoker-{n}.out"
-    wait_for(lambda: os.path.exists(out) and read(out) == "start\n")
+    wait_for(lambda: read(out) == "start\n")
     daemon.post(f"/v1/jobs/{n}/requeue")
     wait_for(lambda: read(out).endswith("start\n") and len(read(out)) > 6)
     (tmp_path / "done").touch()
@@ -132,7 +115,7 @@ def test_a_job_that_dies_of_its_signal_is_run_again(daemon, tmp_path):
     others = [daemon.submit(command=SLEEP, gpus=8, workdir=str(tmp_path)) for _ in range(3)]
     for n in [low, *others]:
         daemon.until(n, "running")
-    wait_for(lambda: os.path.exists(tmp_path / "begun") and read(tmp_path / "begun") == "start\n")  # not only opened
+    wait_for(lambda: read(tmp_path / "begun") == "start\n")  # not only opened
     first = daemon.job(low)["slurm"]["job"]
     high = daemon.submit(command=["/bin/true"], gpus=8, tier="critical", priority=1000, workdir=str(tmp_path))
     assert daemon.wait(high)["cause"] == "completed"
@@ -229,7 +212,7 @@ def test_a_node_fails_and_its_job_goes_on_elsewhere(daemon, cluster, tmp_path):
 
 
 def test_what_slurm_lost_is_sent_again(daemon, cluster, tmp_path):
-    idle(cluster)
+    cluster.idle()
     time.sleep(6)  # everything before is written down
     cluster.run("scontrol", "update", "partitionname=main", "state=down")  # jobs are taken, and do not start
     n = daemon.submit(command=["/bin/sh", "-c", "echo once >> out"], gpus=1, workdir=str(tmp_path))
@@ -245,14 +228,14 @@ def test_the_service_manager_is_told_of_slurms_gpus(cluster, tmp_path):
     with tempfile.TemporaryDirectory(prefix="stk-") as short, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.bind(f"{short}/notify")
         s.settimeout(PATIENCE_S)
-        with Daemon(tmp_path, gpus=None, config=config(cluster), env={"NOTIFY_SOCKET": f"{short}/notify"}):
+        with Daemon(tmp_path, gpus=None, config=config(cluster.conf), env={"NOTIFY_SOCKET": f"{short}/notify"}):
             while not (said := s.recv(1000).decode()).startswith("STATUS="):
                 pass
             assert said == "STATUS=32 GPUs, 0 jobs run, 0 wait"
 
 
 def test_what_takes_a_restart_is_named_when_the_configuration_is_read_again(daemon, cluster):
-    daemon.config.write_text(f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main, other], gpu_type: h100, accounts: {{a: b}}}}\n")
+    daemon.config.write_text(config(cluster.conf, "main, other", gpu_type="h100", accounts="{a: b}"))
     daemon.reload()
     daemon.errors_with("configuration read again")
     assert [key for key in ("conf", "gpu_type", "partitions", "accounts") if any(f"slurm.{key} has changed; that takes a restart" in line for line in daemon.errors)] == \
@@ -261,7 +244,7 @@ def test_what_takes_a_restart_is_named_when_the_configuration_is_read_again(daem
 
 def test_wrong_settings_say_what_to_mend(cluster, tmp_path):
     for text, words in (("engine: slurm\n", "which partitions"),
-                        (f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [nowhere]}}\n", "no partition \"nowhere\""),
-                        (f"engine: slurm\nslurm: {{conf: {tmp_path}/no.conf, partitions: [main]}}\n", "No such file")):
+                        (config(cluster.conf, "nowhere"), "no partition \"nowhere\""),
+                        (config(f"{tmp_path}/no.conf"), "No such file")):
         with pytest.raises(RuntimeError, match=words):
             Daemon(tmp_path, gpus=None, config=text).start()

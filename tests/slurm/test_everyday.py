@@ -11,14 +11,12 @@ import time
 
 import pytest
 import slurm
-from daemon import STOKER, STOKERD, Daemon
-from libslurm import PROGRAM
+from daemon import stoker
 from slurm import wait_for
-from test_sbatch import folder, ours, sbatch, show  # noqa: F401
+from slurm_daemon import as_root, needed, slurm_daemon
+from slurm_users import ours, sbatch, show
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+pytestmark = [*needed, as_root]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MORE = """
 tenants:
@@ -41,31 +39,15 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def shared(cluster, tmp_path_factory):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n" + MORE
-    with Daemon(tmp_path_factory.mktemp("stoker"), gpus=None, config=config) as d:
+    with slurm_daemon(tmp_path_factory.mktemp("stoker"), cluster, MORE) as d:
         yield d
-
-
-@pytest.fixture
-def daemon(shared, cluster):
-    yield shared
-    for job in shared.jobs():
-        shared.client().post(f"/v1/jobs/{job['id']}/cancel")
-    cluster.idle()
-    wait_for(lambda: not shared.jobs())
-
-
-def stoker(d, *words, code=0):
-    done = subprocess.run([str(STOKER), "--socket", str(d.socket), *map(str, words)], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == code, done
-    return done.stdout + done.stderr
 
 
 def tenant(d, name):
     return {t["name"]: t for t in d.get("/v1/tenants")["tenants"]}[name]
 
 
-def test_a_limit_of_a_tenant_holds_and_may_be_raised(daemon, cluster, folder):  # noqa: F811
+def test_a_limit_of_a_tenant_holds_and_may_be_raised(daemon, cluster, folder):
     first = ours(cluster, sbatch(cluster, folder, "sleep 1000", "--gres=gpu:4", "-A", "vision"))
     daemon.until(first, "running")
     job = sbatch(cluster, folder, "sleep 1000", "--gres=gpu:2", "-A", "vision")
@@ -79,7 +61,7 @@ def test_a_limit_of_a_tenant_holds_and_may_be_raised(daemon, cluster, folder):  
     stoker(daemon, "quota", "set", "vision", "limit=config")
 
 
-def test_what_was_lent_is_taken_back_for_a_guarantee(daemon, cluster, folder):  # noqa: F811
+def test_what_was_lent_is_taken_back_for_a_guarantee(daemon, cluster, folder):
     guests = [sbatch(cluster, folder, "trap 'exit 0' USR1; while :; do sleep 0.1; done", "--gres=gpu:4", "-A", "guests", "--requeue") for _ in range(2)]
     numbers = [ours(cluster, j) for j in guests]
     for n in numbers:
@@ -90,7 +72,7 @@ def test_what_was_lent_is_taken_back_for_a_guarantee(daemon, cluster, folder):  
     assert tenant(daemon, "vision")["used"] == 4 and tenant(daemon, "guests")["used"] == 4
 
 
-def test_a_rule_changes_what_waits_and_goes_again(daemon, cluster, folder):  # noqa: F811
+def test_a_rule_changes_what_waits_and_goes_again(daemon, cluster, folder):
     blocks = [ours(cluster, sbatch(cluster, folder, "sleep 1000", "--gres=gpu:4", "-A", "guests")) for _ in range(2)]
     for n in blocks:
         daemon.until(n, "running")
@@ -103,7 +85,7 @@ def test_a_rule_changes_what_waits_and_goes_again(daemon, cluster, folder):  # n
     assert daemon.job(job)["priority"] == before
 
 
-def test_a_reservation_of_stokers_is_kept_free(daemon, cluster, folder):  # noqa: F811
+def test_a_reservation_of_stokers_is_kept_free(daemon, cluster, folder):
     stoker(daemon, "reserve", "add", "demo", "--gpus", "6", "--for", "1h", "--user", "root")
     other = sbatch(cluster, folder, "sleep 1000", "--gres=gpu:4")
     n = ours(cluster, other)
@@ -116,7 +98,7 @@ def test_a_reservation_of_stokers_is_kept_free(daemon, cluster, folder):  # noqa
     daemon.until(n, "running")
 
 
-def test_it_is_foreseen_when_a_job_starts(daemon, cluster, folder):  # noqa: F811
+def test_it_is_foreseen_when_a_job_starts(daemon, cluster, folder):
     blocks = [ours(cluster, sbatch(cluster, folder, "sleep 1000", "--gres=gpu:4", "-t", "60", "-A", "guests")) for _ in range(2)]
     for n in blocks:
         daemon.until(n, "running")
@@ -130,7 +112,7 @@ def test_it_is_foreseen_when_a_job_starts(daemon, cluster, folder):  # noqa: F81
     assert late.status in (200, 400, 422), late  # asked of a copy of the scheduler
 
 
-def test_a_report_has_what_was_used_and_what_it_cost(daemon, cluster, folder):  # noqa: F811
+def test_a_report_has_what_was_used_and_what_it_cost(daemon, cluster, folder):
     job = sbatch(cluster, folder, "sleep 2", "--gres=gpu:4", "-J", "counted")
     assert daemon.wait(ours(cluster, job))["cause"] == "completed"
 
@@ -149,7 +131,7 @@ def test_a_report_has_what_was_used_and_what_it_cost(daemon, cluster, folder):  
 
 @pytest.mark.skipif(not shutil.which("node") or not shutil.which(os.environ.get("CHROMIUM", "chromium")) or not (ROOT / "web/node_modules/playwright-core").exists(),
                     reason="no Chromium or no node_modules")
-def test_the_page_shows_nodes_jobs_and_slurms_numbers(daemon, cluster, folder):  # noqa: F811
+def test_the_page_shows_nodes_jobs_and_slurms_numbers(daemon, cluster, folder):
     jobs = [sbatch(cluster, folder, "sleep 1000", "--gres=gpu:4", "-A", "guests", "-J", name) for name in ("one", "two", "three")]
     numbers = [ours(cluster, j) for j in jobs]
     for n in numbers[:2]:

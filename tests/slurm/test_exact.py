@@ -3,12 +3,10 @@
 job gets those that stoker chose, each time it starts."""
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
-from libslurm import PROGRAM
+from slurm_daemon import clear, needed, slurm_daemon, with_plugins
+from slurm_users import read
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(not slurm.OUR_PLUGINS.exists(), reason="the plugins are not built (libslurm-dev)")]
+pytestmark = [*needed, with_plugins]
 SLEEP = ["/bin/sleep", "1000"]
 
 
@@ -20,12 +18,9 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture
 def daemon(cluster, tmp_path):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main], gpu_type: h100}}\n"
-    with Daemon(tmp_path, gpus=None, config=config) as d:
+    with slurm_daemon(tmp_path, cluster, gpu_type="h100") as d:
         yield d
-        for job in d.jobs():
-            d.client().post(f"/v1/jobs/{job['id']}/cancel")
-        slurm.wait_for(lambda: not cluster.run("squeue", "-h").stdout.strip())
+        clear(d, cluster)
 
 
 def decided(job):
@@ -34,11 +29,6 @@ def decided(job):
 
 def given(job):
     return {p["node"]: sorted(i for g in p["gpus"] for i in g["indices"]) for p in job["slurm"]["pieces"]}
-
-
-def read(path):
-    with open(path, encoding="utf-8") as f:
-        return f.read()
 
 
 def test_numbers_are_no_models(daemon):
@@ -52,7 +42,7 @@ def test_each_job_gets_the_gpus_that_were_chosen(daemon, tmp_path):
         job = daemon.until(n, "running")
         assert given(job) == decided(job)
         out = tmp_path / f"stoker-{n}.out"
-        slurm.wait_for(lambda out=out: out.exists() and read(out).endswith("\n"))
+        slurm.wait_for(lambda out=out: read(out).endswith("\n"))
         assert [int(i) for i in read(out).split(",")] == list(decided(job).values())[0]
     daemon.post(f"/v1/jobs/{jobs[1]}/cancel")  # a hole
     daemon.wait(jobs[1])
@@ -80,7 +70,7 @@ def test_started_again_elsewhere_it_has_exactly_its_gpus(daemon, cluster, tmp_pa
         foreign = cluster.run("sbatch", "--parsable", "-p", "other", "-w", ",".join(sorted({"n1", "n2", "n3", "n4"} - {node})), "-N", "3", "-n", "3",
                               "--gres=" + ",".join(f"gpu:g{i}:1" for i in range(2 * round_)), "-o", "/dev/null", "--wrap", "sleep 1000").stdout.strip()
         slurm.wait_for(lambda n=2 * round_: sum(x["gpus_free"] for x in daemon.get("/v1/nodes")["nodes"]) == 3 * (8 - n))
-        slurm.wait_for(lambda: out.exists() and read(out) == lines())
+        slurm.wait_for(lambda: read(out) == lines())
         daemon.post(f"/v1/jobs/{low}/requeue")
         slurm.wait_for(lambda r=round_: len(read(out).splitlines()) == r + 1)
         job = daemon.until(low, "running")

@@ -6,13 +6,10 @@ import os
 
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
 from data import stoker_run
-from libslurm import PROGRAM
-from slurm import wait_for
+from slurm_daemon import clear, needed, slurm_daemon
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
+pytestmark = needed
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +20,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def daemon(cluster, tmp_path_factory):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
-    with Daemon(tmp_path_factory.mktemp("stoker"), gpus=None, config=config, args=["--paranoid"]) as d:
+    with slurm_daemon(tmp_path_factory.mktemp("stoker"), cluster, args=["--paranoid"]) as d:
         yield d
 
 
@@ -38,10 +34,7 @@ def cli_of(daemon, cluster, tmp_path):
 
     call.daemon, call.folder = daemon, tmp_path
     yield call
-    for job in daemon.jobs():
-        daemon.client().post(f"/v1/jobs/{job['id']}/cancel")
-    cluster.idle()
-    wait_for(lambda: not daemon.jobs())
+    clear(daemon, cluster)
 
 
 def submit(cli, *args, **more):

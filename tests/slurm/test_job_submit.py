@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugin job_submit/stoker in a real slurmctld: what users send to a partition of stoker's waits, whatever they do."""
 import os
-import re
-import subprocess
 
 import pytest
 import slurm
+from slurm_daemon import as_root, installed
+from slurm_users import sbatch_sleep, show, user
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
+pytestmark = [installed,
               pytest.mark.skipif(not (slurm.OUR_PLUGINS / "job_submit_stoker.so").exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+              as_root]
 NEVER = "2099-12-31T23:59:59"
 
 
@@ -17,23 +17,8 @@ NEVER = "2099-12-31T23:59:59"
 def cluster():
     extra = "PartitionName=other Nodes=n1 State=UP\nPartitionName=more Nodes=n1 State=UP"
     with slurm.open_folder() as folder, slurm.Cluster(folder, nodes=1, gpus=2, extra=extra, managed=["main", "more"]) as c:
+        c.env["TZ"] = "UTC"
         yield c
-
-
-def user(cluster, *argv):
-    return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *argv], env={**cluster.env, "TZ": "UTC"}, cwd="/tmp",
-                          text=True, capture_output=True, timeout=60)
-
-
-def sbatch(cluster, *args):
-    done = user(cluster, "sbatch", "--parsable", "-o", "/dev/null", *args, "--wrap", "sleep 1000")
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def show(cluster, job):
-    text = subprocess.run(["scontrol", "show", "job", job], env={**cluster.env, "TZ": "UTC"}, text=True, capture_output=True).stdout
-    return dict(re.findall(r"(\w+)=(\S*)", text))
 
 
 def is_held(cluster, job):
@@ -42,19 +27,19 @@ def is_held(cluster, job):
 
 
 def test_jobs_of_its_partitions_are_held_and_of_others_not(cluster):
-    ours, named, both, others = (sbatch(cluster), sbatch(cluster, "-p", "main"), sbatch(cluster, "-p", "other,main"), sbatch(cluster, "-p", "other"))
+    ours, named, both, others = (sbatch_sleep(cluster), sbatch_sleep(cluster, "-p", "main"), sbatch_sleep(cluster, "-p", "other,main"), sbatch_sleep(cluster, "-p", "other"))
     assert all(is_held(cluster, j) for j in (ours, named, both))
     assert not is_held(cluster, others) and "AdminComment" not in show(cluster, others)
     assert show(cluster, ours)["AdminComment"] == "stoker"
 
 
 def test_the_signal_is_written_down(cluster):
-    text = cluster.run("scontrol", "show", "job", sbatch(cluster, "--signal=B:USR1@30")).stdout
+    text = cluster.run("scontrol", "show", "job", str(sbatch_sleep(cluster, "--signal=B:USR1@30"))).stdout
     assert "AdminComment=stoker signal=10@30B" in text
 
 
 def test_a_users_hold_is_a_time_that_never_comes(cluster):
-    job = sbatch(cluster, "-H")
+    job = sbatch_sleep(cluster, "-H")
     assert is_held(cluster, job) and show(cluster, job)["EligibleTime"] == NEVER
     assert user(cluster, "scontrol", "release", job).returncode == 0
     assert is_held(cluster, job) and show(cluster, job)["EligibleTime"] != NEVER
@@ -65,7 +50,7 @@ def test_a_users_hold_is_a_time_that_never_comes(cluster):
 @pytest.mark.parametrize("partitions", ["main", "other,main", "main,other", "main,more", "other,more,main"])
 def test_users_cannot_start_their_jobs(cluster, partitions):
     """Slurm takes the hold from a job whose nice is changed, where PriorityType is priority/basic."""
-    job = sbatch(cluster, "-p", partitions)
+    job = sbatch_sleep(cluster, "-p", partitions)
     assert "other" not in show(cluster, job)["Partition"]
     for change in ("priority=1000", "nice=1", "nice=1 timelimit=5", "reqnodelist=n1", "partition=other"):
         done = user(cluster, "scontrol", "update", f"jobid={job}", *change.split())
@@ -97,13 +82,13 @@ def busy(cluster):
 
 def test_a_job_that_is_moved_in_is_held_whatever_else_is_changed_with_it(cluster, busy):
     for more in ([], ["nice=5"], ["timelimit=999999"], ["numcpus=0"], ["endtime=now"], ["priority=5"], ["nice=1", "partition=other,main"]):
-        job = sbatch(cluster, "-p", "other", "-t", "5")
+        job = sbatch_sleep(cluster, "-p", "other", "-t", "5")
         assert not is_held(cluster, job)
         done = user(cluster, "scontrol", "update", f"jobid={job}", "partition=main", *more)
         s = show(cluster, job)
         assert s["Priority"] == "0" if s["Partition"] == "main" else s["Partition"] == "other", more
         assert done.returncode == 0 or more
-        cluster.run("scancel", job)
+        cluster.run("scancel", str(job))
 
 
 @pytest.fixture
@@ -117,14 +102,14 @@ def reservation(cluster):
 
 
 def test_jobs_with_a_reservation_are_slurms(cluster, reservation):
-    job = sbatch(cluster, "-p", "main", f"--reservation={reservation}", "-H")
+    job = sbatch_sleep(cluster, "-p", "main", f"--reservation={reservation}", "-H")
     assert show(cluster, job)["EligibleTime"] != NEVER and "AdminComment" not in show(cluster, job)
     assert user(cluster, "scontrol", "release", job).returncode == 0
     slurm.wait_for(lambda: show(cluster, job)["JobState"] == "RUNNING")
 
 
 def test_a_job_that_leaves_its_reservation_is_held(cluster, reservation):
-    job = sbatch(cluster, "-p", "main", f"--reservation={reservation}", "--begin=now+1hour")
+    job = sbatch_sleep(cluster, "-p", "main", f"--reservation={reservation}", "--begin=now+1hour")
     assert not is_held(cluster, job)
     assert user(cluster, "scontrol", "update", f"jobid={job}", "reservation=", "timelimit=999999").returncode != 0
     assert user(cluster, "scontrol", "update", f"jobid={job}", "reservation=").returncode == 0
@@ -136,7 +121,7 @@ def test_a_job_that_leaves_its_reservation_is_held(cluster, reservation):
 
 
 def test_elsewhere_users_hold_and_release_as_ever(cluster):
-    job = sbatch(cluster, "-p", "other", "-H")
+    job = sbatch_sleep(cluster, "-p", "other", "-H")
     assert is_held(cluster, job) and show(cluster, job)["EligibleTime"] != NEVER
     assert user(cluster, "scontrol", "release", job).returncode == 0
     assert not is_held(cluster, job)
@@ -144,9 +129,9 @@ def test_elsewhere_users_hold_and_release_as_ever(cluster):
 
 
 def test_administrators_may_do_everything(cluster):
-    job = sbatch(cluster)
+    job = sbatch_sleep(cluster)
     cluster.run("scontrol", "update", f"jobid={job}", "partition=other")
-    cluster.run("scontrol", "release", job)
+    cluster.run("scontrol", "release", str(job))
     assert not is_held(cluster, job)
 
 
@@ -162,8 +147,8 @@ def test_the_partitions_are_read_again_when_they_change(cluster):
     try:
         with open(path, "w", encoding="utf-8") as f:
             f.write("# nothing yet\n")
-        assert not is_held(cluster, sbatch(cluster))
+        assert not is_held(cluster, sbatch_sleep(cluster))
     finally:
         with open(path, "w", encoding="utf-8") as f:
             f.write(before)
-    assert is_held(cluster, sbatch(cluster))
+    assert is_held(cluster, sbatch_sleep(cluster))

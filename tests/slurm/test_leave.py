@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way back: stoker slurm-leave gives a partition to Slurm as if stoker had never been there."""
-import os
 import subprocess
 
 import pytest
 import slurm
-from daemon import STOKER, STOKERD, Daemon
-from libslurm import PROGRAM
+from daemon import STOKER
 from slurm import wait_for
-from test_sbatch import folder, ours, sbatch, show, user  # noqa: F401
+from slurm_daemon import as_root, needed, slurm_daemon
+from slurm_users import ours, sbatch, show, user
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+pytestmark = [*needed, as_root]
 
 
 @pytest.fixture
@@ -23,18 +20,18 @@ def cluster():
 
 @pytest.fixture
 def daemon(cluster, tmp_path):
-    with Daemon(tmp_path, gpus=None, config=f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n") as d:
+    with slurm_daemon(tmp_path, cluster) as d:
         yield d
 
 
 def leave(d, *words, code=0):
+    """What it says, on stdout and stderr."""
     done = subprocess.run([str(STOKER), "--socket", str(d.socket), "slurm-leave", "--conf", d.cluster.conf, *words], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == code, done
     return done.stdout + done.stderr
 
 
-def test_what_waits_is_slurms_again(daemon, cluster, folder):  # noqa: F811
-    daemon.cluster = cluster
+def test_what_waits_is_slurms_again(daemon, cluster, folder):
     blocks = [ours(cluster, sbatch(cluster, folder, "sleep 1000", "--gres=gpu:4", "--requeue")) for _ in range(2)]
     for n in blocks:
         daemon.until(n, "running")
@@ -81,7 +78,6 @@ def test_what_waits_is_slurms_again(daemon, cluster, folder):  # noqa: F811
 
 
 def test_it_says_what_is_missing(cluster, tmp_path, daemon):
-    daemon.cluster = cluster
     assert "which partitions?" in leave(daemon, code=2)
     assert daemon.stop() == 0
     cluster.stop_controller()

@@ -11,9 +11,10 @@ import time
 import pytest
 import slurm
 from libslurm import PROGRAM, Helper
+from slurm_daemon import installed
+from slurm_users import read
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists(), reason="stoker-libslurm was not built (libslurm-dev)")]
+pytestmark = [installed, pytest.mark.skipif(not PROGRAM.exists(), reason="stoker-libslurm was not built (libslurm-dev)")]
 WHO = {"uid": os.getuid(), "gid": os.getgid()}
 
 
@@ -38,13 +39,8 @@ def submit(h, folder, script, **more):
     return a["job"], out
 
 
-def read(path):
-    with open(path, encoding="utf-8") as f:
-        return f.read()
-
-
 def until_text(path, text):
-    slurm.wait_for(lambda: os.path.exists(path) and read(path) == text)
+    slurm.wait_for(lambda: read(path) == text)
 
 
 def test_it_says_what_there_is(helper):

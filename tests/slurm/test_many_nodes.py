@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A random run (tests/lib/slurm_random.py) on 64 nodes of 8 GPUs."""
 import slurm
+from slurm_daemon import needed
 from slurm_random import SEED, go
-from test_random import pytestmark  # noqa: F401  the same
+
+pytestmark = needed
 
 
 def test_64_nodes(tmp_path):

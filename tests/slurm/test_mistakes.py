@@ -7,15 +7,14 @@ import subprocess
 import pytest
 import slurm
 from daemon import STOKERD, Daemon
-from libslurm import PROGRAM
+from slurm_daemon import config, needed, slurm_daemon
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
+pytestmark = needed
 
 
 def said(conf, folder, partition="main"):
     """What the daemon says that does not start."""
-    d = Daemon(folder, gpus=None, config=f"engine: slurm\nslurm: {{conf: {conf}, partitions: [{partition}]}}\n")
+    d = Daemon(folder, gpus=None, config=config(conf, partition))
     with pytest.raises(RuntimeError) as e:
         d.start(timeout=100)
     return str(e.value)
@@ -70,8 +69,7 @@ def test_no_node_has_gpus(tmp_path):
 
 def test_a_node_without_gpus_is_named(tmp_path):
     with slurm.Cluster(tmp_path / "slurm", nodes=2, gpus=4, gres=["n1"]) as c:
-        config = f"engine: slurm\nslurm: {{conf: {c.conf}, partitions: [main]}}\n"
-        with Daemon(tmp_path / "d", gpus=None, config=config) as d:
+        with slurm_daemon(tmp_path / "d", c) as d:
             assert "node n2 has no GPUs" in d.errors_with("no GPUs")
             assert d.wait(d.submit(command=["/bin/true"], gpus=4))["cause"] == "completed"
 
@@ -83,7 +81,7 @@ def test_stoker_libslurm_is_missing(cluster, tmp_path):
             shutil.copy(path, tmp_path)
     folder = tmp_path / "d"
     folder.mkdir()
-    (folder / "stoker.yaml").write_text(f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n")
+    (folder / "stoker.yaml").write_text(config(cluster.conf))
     p = subprocess.run([tmp_path / "stokerd", "--config", folder / "stoker.yaml", "--state", folder / "state", "--socket", tmp_path / "s", "--listen", "off"],
                        text=True, capture_output=True, timeout=60)
     assert p.returncode != 0 and "libslurm-dev" in p.stderr

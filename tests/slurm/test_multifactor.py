@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A site keeps its priority/multifactor, and partitions may share nodes: what stoker has released starts before what others' partitions have waiting."""
-import os
-
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
-from libslurm import PROGRAM
 from slurm import wait_for
-from test_sbatch import folder, ours, sbatch, show  # noqa: F401
+from slurm_daemon import as_root, needed, slurm_daemon
+from slurm_users import ours, read, sbatch
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+pytestmark = [*needed, as_root]
 SETTINGS = {"PriorityType": "priority/multifactor", "PriorityWeightAge": 1000, "PriorityWeightPartition": 10000, "PriorityWeightJobSize": 1000}
 MANY = 150  # more than a pass of Slurm's looks at (default_queue_depth)
 # Backfill would start it in the end; Slurm's main scheduler passes over nodes that something before it waits for.
@@ -19,11 +14,11 @@ SCHEDULER = "batch_sched_delay=0,sched_min_interval=2000,stoker_no_backfill"
 
 
 @pytest.mark.parametrize("kind", ["multifactor", "basic"])
-def test_what_is_released_starts_though_many_wait_for_the_same_nodes(tmp_path, folder, kind):  # noqa: F811
+def test_what_is_released_starts_though_many_wait_for_the_same_nodes(tmp_path, folder, kind):
     extra = "PartitionName=other Nodes=n[1-2] State=UP PriorityJobFactor=100"
     with slurm.open_folder() as where, slurm.Cluster(where, nodes=2, gpus=2, managed=["main"], plugins=True, scheduler=SCHEDULER, extra=extra,
                                                                settings=SETTINGS if kind == "multifactor" else {}) as c, \
-            Daemon(tmp_path, gpus=None, config=f"engine: slurm\nslurm: {{conf: {c.conf}, partitions: [main]}}\n") as d:
+            slurm_daemon(tmp_path, c) as d:
         blocks = [d.submit(command=["/bin/sleep", "1000"], gpus=2, workdir="/tmp") for _ in range(2)]
         for n in blocks:
             d.until(n, "running")
@@ -34,7 +29,6 @@ def test_what_is_released_starts_though_many_wait_for_the_same_nodes(tmp_path, f
         d.post(f"/v1/jobs/{blocks[0]}/cancel")
         for n in numbers:
             assert d.wait(n)["cause"] == "completed"
-        with open(os.path.join(folder, "order"), encoding="ascii") as f:
-            assert f.read().split() == ["1", "2"]
+        assert read(folder, "order").split() == ["1", "2"]
         c.run("scancel", "-u", "root")
         c.idle()

@@ -2,12 +2,10 @@
 """Nodes that come to a Slurm cluster and go from it, while the daemon runs and while it does not."""
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
-from libslurm import PROGRAM
 from slurm import wait_for
+from slurm_daemon import needed, slurm_daemon
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
+pytestmark = needed
 SLEEP = ["/bin/sleep", "1000"]
 
 
@@ -22,8 +20,7 @@ def states(d):
 
 
 def test_nodes_come_and_go_while_jobs_run(cluster, tmp_path):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
-    with Daemon(tmp_path / "d", gpus=None, config=config, args=["--paranoid"]) as d:
+    with slurm_daemon(tmp_path / "d", cluster, args=["--paranoid"]) as d:
         n = d.submit(command=SLEEP, gpus=4)
         before = d.until(n, "running")
         gang = d.submit(command=SLEEP, gpus=4, tasks=2)
@@ -55,8 +52,7 @@ def test_nodes_come_and_go_while_jobs_run(cluster, tmp_path):
 
 
 def test_a_partition_of_other_nodes(cluster, tmp_path):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
-    with Daemon(tmp_path / "d", gpus=None, config=config, args=["--paranoid"]) as d:
+    with slurm_daemon(tmp_path / "d", cluster, args=["--paranoid"]) as d:
         cluster.run("scontrol", "update", "partitionname=main", "nodes=n1")
         wait_for(lambda: states(d) == {"n1": "up", "n2": "down"})
         n = d.submit(command=SLEEP, gpus=1)
@@ -67,8 +63,7 @@ def test_a_partition_of_other_nodes(cluster, tmp_path):
 
 @pytest.mark.parametrize("flags", ["maint,ignore_jobs", "ignore_jobs"])
 def test_a_node_that_slurm_has_reserved_gets_nothing(cluster, tmp_path, flags):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
-    with Daemon(tmp_path / "d", gpus=None, config=config, args=["--paranoid"]) as d:
+    with slurm_daemon(tmp_path / "d", cluster, args=["--paranoid"]) as d:
         cluster.run("scontrol", "create", "reservation", "reservationname=fix", "starttime=now", "duration=60", "users=root", f"flags={flags}", "nodes=n1")
         wait_for(lambda: [n["gpus_free"] for n in d.get("/v1/nodes")["nodes"]] == [0, 4], 120)
         bare = d.submit(command=SLEEP, gpus=0)  # before it: the first node would be its
@@ -80,12 +75,9 @@ def test_a_node_that_slurm_has_reserved_gets_nothing(cluster, tmp_path, flags):
 
 
 def test_nothing_is_started_that_would_run_into_a_reservation_of_slurms(cluster, tmp_path):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
-
     def ours():
         return [(r["name"], r["nodes"], r["for_s"]) for r in d.get("/v1/reservations")["reservations"] if r["state"] in ("pending", "open")]
-
-    with Daemon(tmp_path / "d", gpus=None, config=config, args=["--paranoid"]) as d:
+    with slurm_daemon(tmp_path / "d", cluster, args=["--paranoid"]) as d:
         cluster.run("scontrol", "create", "reservation", "reservationname=fix", "starttime=now+2hours", "duration=60", "users=root", "nodes=n1")
         wait_for(lambda: ours() == [("slurm:fix", ["n1"], 3600)], 120)
         long = d.submit(command=SLEEP, gpus=4, time_limit_s=4 * 3600)

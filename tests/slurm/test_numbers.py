@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job has two numbers where Slurm runs it. People know Slurm's: every command takes it, and shows it."""
 import json
-import os
 import re
-import subprocess
 
 import jsonschema
 import pytest
 import slurm
-from daemon import STOKER, STOKERD, Daemon
-from libslurm import PROGRAM
+from daemon import stoker
 from slurm import wait_for
-from test_sbatch import folder, ours, sbatch, show  # noqa: F401
+from slurm_daemon import as_root, needed, slurm_daemon
+from slurm_users import ours, sbatch, show, touch
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+pytestmark = [*needed, as_root]
 UNTIL_GO = "while [ ! -e go ]; do sleep 0.1; done"
 
 
@@ -27,27 +23,11 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def shared(cluster, tmp_path_factory):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
-    with Daemon(tmp_path_factory.mktemp("stoker"), gpus=None, config=config) as d:
+    with slurm_daemon(tmp_path_factory.mktemp("stoker"), cluster) as d:
         for _ in range(3):  # that Slurm never hears of: so no job has the same number in both
             n = d.submit(command=["/bin/true"], workdir="/tmp", hold=True)
             d.post(f"/v1/jobs/{n}/cancel")
         yield d
-
-
-@pytest.fixture
-def daemon(shared, cluster):
-    yield shared
-    for job in shared.jobs():
-        shared.client().post(f"/v1/jobs/{job['id']}/cancel")
-    cluster.idle()
-    wait_for(lambda: not shared.jobs())
-
-
-def stoker(d, *words, code=0):
-    done = subprocess.run([str(STOKER), "--socket", str(d.socket), *map(str, words)], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == code, done
-    return done.stdout + done.stderr
 
 
 def row(d, number):
@@ -57,7 +37,7 @@ def row(d, number):
     return dict(zip(lines[0].split(), found[0])) if found else {}
 
 
-def test_a_users_job_is_known_by_the_number_that_sbatch_said(daemon, cluster, folder):  # noqa: F811
+def test_a_users_job_is_known_by_the_number_that_sbatch_said(daemon, cluster, folder):
     job = sbatch(cluster, folder, "echo it runs; " + UNTIL_GO, "--gres=gpu:1", "-J", "mine")
     n = ours(cluster, job)
     assert n != job
@@ -72,15 +52,14 @@ def test_a_users_job_is_known_by_the_number_that_sbatch_said(daemon, cluster, fo
     assert "it runs" in stoker(daemon, "logs", f"slurm:{job}")
     stoker(daemon, "update", f"slurm:{job}", "--time", "2h")
     assert daemon.job(n)["time_limit_s"] == 7200
-    with open(os.path.join(folder, "go"), "w", encoding="ascii"):
-        pass
+    touch(folder, "go")
     stoker(daemon, "wait", f"slurm:{job}")
     assert re.search(rf"^Slurm +{job}\b", stoker(daemon, "show", n), re.M)  # it has ended
     assert json.loads(stoker(daemon, "show", f"slurm:{job}", "--json"))["cause"] == "completed"
     assert row(daemon, n) == {} and str(job) in stoker(daemon, "history", "--limit", "1")
 
 
-def test_why_hold_release_and_cancel(daemon, cluster, folder):  # noqa: F811
+def test_why_hold_release_and_cancel(daemon, cluster, folder):
     blocks = [daemon.submit(command=["/bin/sleep", "1000"], gpus=4, workdir="/tmp") for _ in range(2)]
     for b in blocks:
         daemon.until(b, "running")
@@ -95,7 +74,7 @@ def test_why_hold_release_and_cancel(daemon, cluster, folder):  # noqa: F811
     assert json.loads(stoker(daemon, "show", f"slurm:{theirs}", "--json"))["id"] == blocks[0]
 
 
-def test_an_array_and_its_elements(daemon, cluster, folder):  # noqa: F811
+def test_an_array_and_its_elements(daemon, cluster, folder):
     blocks = [daemon.submit(command=["/bin/sleep", "1000"], gpus=4, workdir="/tmp") for _ in range(2)]
     for b in blocks:
         daemon.until(b, "running")
@@ -117,7 +96,7 @@ def test_an_array_and_its_elements(daemon, cluster, folder):  # noqa: F811
     assert [daemon.wait(k)["cause"] for k in n] == ["cancelled"] * 4
 
 
-def test_what_is_not_there_is_said(daemon, cluster, folder):  # noqa: F811
+def test_what_is_not_there_is_said(daemon, cluster, folder):
     said = stoker(daemon, "show", "slurm:999999", code=1)
     assert "Slurm's job \"999999\" is not known here" in said and "sacct -j 999999" in said
     assert "names no job" in stoker(daemon, "why", "slurm:x", code=2)

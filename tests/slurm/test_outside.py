@@ -8,14 +8,11 @@ import signal
 
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
-from libslurm import PROGRAM
 from slurm import wait_for
-from test_sbatch import folder, ours, read, sbatch, show, user  # noqa: F401
+from slurm_daemon import as_root, clear, needed
+from slurm_users import ours, read, sbatch, show, touch, user
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+pytestmark = [*needed, as_root]
 WAITS = "echo start >> log; while [ ! -e go ]; do sleep 0.1; done; echo end >> log"
 
 
@@ -25,21 +22,10 @@ def cluster():
         yield c
 
 
-@pytest.fixture(scope="module")
-def shared(cluster, tmp_path_factory):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
-    with Daemon(tmp_path_factory.mktemp("stoker"), gpus=None, config=config) as d:
-        yield d
-
-
 @pytest.fixture
 def daemon(shared, cluster):
     yield shared
-    cluster.run("scancel", "-u", "nobody", check=False)
-    for job in shared.jobs():
-        shared.client().post(f"/v1/jobs/{job['id']}/cancel")
-    wait_for(lambda: not cluster.run("squeue", "-h", "-t", "R,CG,PD").stdout.strip())
-    wait_for(lambda: not shared.jobs())
+    clear(shared, cluster, "nobody")
 
 
 @pytest.fixture
@@ -72,10 +58,6 @@ def change(cluster, job, *words):
     assert done.returncode == 0, done.stderr
 
 
-def goes_on(folder):
-    pathlib.Path(folder, "go").touch()
-
-
 def test_what_slurm_starts_by_itself_is_put_back(daemon, cluster, folder):
     job = sbatch(cluster, folder, WAITS, "--gres=gpu:1", "-H")
     n = ours(cluster, job)
@@ -86,7 +68,7 @@ def test_what_slurm_starts_by_itself_is_put_back(daemon, cluster, folder):
         wait_for(lambda: read(folder, "log") == "start\n")
     assert daemon.until(n, "running")["slurm"]["restarts"] == 1
     wait_for(lambda: read(folder, "log") == "start\nstart\n")
-    goes_on(folder)
+    touch(folder, "go")
     assert daemon.wait(n)["cause"] == "completed"
 
 
@@ -100,7 +82,7 @@ def test_one_that_slurm_started_while_stoker_was_away_is_put_back(daemon, cluste
     wait_for(lambda: read(folder, "log") == "start\n")
     daemon.start()
     assert daemon.until(n, "running")["slurm"]["restarts"] == 1
-    goes_on(folder)
+    touch(folder, "go")
     assert daemon.wait(n)["cause"] == "completed"
 
 
@@ -113,7 +95,7 @@ def test_one_that_cannot_be_put_back_goes_on_as_others_do(daemon, cluster, folde
         wait_for(lambda: show(cluster, job)["JobState"] == "RUNNING")
     assert "not by stoker" in daemon.wait(n)["note"]
     wait_for(lambda: sum(x["gpus_free"] for x in daemon.get("/v1/nodes")["nodes"]) == 13)
-    goes_on(folder)
+    touch(folder, "go")
     wait_for(lambda: show(cluster, job)["JobState"] == "COMPLETED")
 
 
@@ -135,7 +117,7 @@ def test_a_job_that_is_moved_out_is_slurms_and_may_come_back(daemon, cluster, fo
         assert show(cluster, other)["Priority"] == "0"
     wait_for(lambda: read(folder, "log") == "start\n")
     assert daemon.wait(n)["note"] == "was started by Slurm, in its partition other"
-    goes_on(folder)
+    touch(folder, "go")
     wait_for(lambda: show(cluster, job)["JobState"] == "COMPLETED")
 
 
@@ -188,7 +170,7 @@ def test_a_job_that_its_user_puts_into_a_reservation_is_slurms(daemon, cluster, 
     change(cluster, job, f"reservation={reservation}")
     wait_for(lambda: read(folder, "log") == "start\n")
     assert daemon.wait(n)["note"] == "was started by Slurm, in its reservation res"
-    goes_on(folder)
+    touch(folder, "go")
     wait_for(lambda: show(cluster, job)["JobState"] == "COMPLETED")
 
 

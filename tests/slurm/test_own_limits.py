@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Slurm itself does not let jobs do: run longer than their partition lets them, start while a licence is in use or the partition is
 down. Nobody gets past it by stoker, nobody else has to suffer for it, and no job is lost by it. Real slurmctld, slurmd and stokerd."""
-import os
-import subprocess
-
 import pytest
 import slurm
-from daemon import STOKER, STOKERD, Daemon
-from libslurm import PROGRAM
+from daemon import STOKER
 from slurm import wait_for
-from test_sbatch import folder, ours, read, sbatch, show, user  # noqa: F401
+from slurm_daemon import as_root, clear, needed
+from slurm_users import ours, read, sbatch, show, touch, user
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+pytestmark = [*needed, as_root]
 
 
 @pytest.fixture(scope="module")
@@ -23,22 +18,11 @@ def cluster():
         yield c
 
 
-@pytest.fixture(scope="module")
-def shared(cluster, tmp_path_factory):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
-    with Daemon(tmp_path_factory.mktemp("stoker"), gpus=None, config=config) as d:
-        yield d
-
-
 @pytest.fixture
 def daemon(shared, cluster):
     yield shared
     cluster.run("scontrol", "update", "partition=main", "state=UP", "MaxTime=INFINITE")
-    for job in shared.jobs():
-        shared.client().post(f"/v1/jobs/{job['id']}/cancel")
-    cluster.run("scancel", "-u", "root", "-u", "nobody", check=False)
-    wait_for(lambda: not cluster.run("squeue", "-h", "-t", "R,CG,PD").stdout.strip())
-    wait_for(lambda: not shared.jobs())
+    clear(shared, cluster, "root", "nobody")
 
 
 def stoker(daemon, cluster, *argv):
@@ -95,8 +79,7 @@ def test_jobs_that_want_a_licence_in_use_keep_nobody_waiting(daemon, cluster, fo
     daemon.until(other, "running")
     assert all(n["state"] == "up" for n in daemon.get("/v1/nodes")["nodes"])
     assert open_nodes(daemon) == 4 or any(daemon.job(n)["state"] in ("starting", "stopping") for n in numbers)
-    with open(os.path.join(folder, "go"), "w", encoding="utf-8"):
-        pass
+    touch(folder, "go")
     for n in numbers:  # one after the other: each that ends wakes the next
         assert daemon.wait(n)["cause"] == "completed"
     assert sorted(read(folder, "out").split()) == list("12345678")

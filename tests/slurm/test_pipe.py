@@ -9,12 +9,11 @@ import sys
 
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
-from libslurm import PROGRAM, Helper
+from libslurm import Helper
 from patience import PATIENCE_S
+from slurm_daemon import needed, slurm_daemon
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
+pytestmark = needed
 MIB = 1 << 20
 WHO = {"uid": os.getuid(), "gid": os.getgid()}
 
@@ -31,10 +30,6 @@ def plugins(tmp_path_factory):
         pytest.skip("the plugins are not built (libslurm-dev)")
     with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=2, gpus=4, plugins=True) as c:
         yield c
-
-
-def daemon(cluster, folder):
-    return Daemon(folder, gpus=None, config=f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n")
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +65,7 @@ def test_nodes_that_are_named_again_and_again_are_told_once(cluster, tmp_path):
 
 
 def test_long_texts_of_others_stop_nobody(cluster, long_jobs, tmp_path):
-    with daemon(cluster, tmp_path) as d:
+    with slurm_daemon(tmp_path, cluster) as d:
         n = d.submit(command=["/bin/true"], gpus=1, workdir=str(tmp_path))
         assert d.wait(n)["cause"] == "completed"
 
@@ -87,7 +82,7 @@ def test_a_line_that_is_too_long_is_answered_and_the_next_is_done(cluster):
 
 def test_the_largest_description_runs(cluster, tmp_path):
     """A megabyte of script and one of variables, each byte of them six in JSON."""
-    with daemon(cluster, tmp_path) as d:
+    with slurm_daemon(tmp_path, cluster) as d:
         before = d.children("stoker-libslurm")
         large = d.submit(script="#!/bin/sh\necho ${#A} $#\nexit 0\n" + "\1" * 1000000, envs={k: "\1" * 130000 for k in "ABCDEFG"},
                          args=["\1" * 130000] * 4, gpus=1, workdir=str(tmp_path))

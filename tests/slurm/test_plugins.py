@@ -9,12 +9,10 @@ import stat
 
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
-from libslurm import PROGRAM, Helper
+from libslurm import Helper
+from slurm_daemon import needed, slurm_daemon, with_plugins
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(not slurm.OUR_PLUGINS.exists(), reason="the plugins are not built (libslurm-dev)")]
+pytestmark = [*needed, with_plugins]
 SELDOM = "batch_sched_delay=600,sched_interval=600,bf_interval=1"
 
 
@@ -35,18 +33,16 @@ def state(cluster, job):
 
 
 def test_what_stoker_starts_starts_at_once(cluster, tmp_path):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
-    with Daemon(tmp_path, gpus=None, config=config) as d:
+    with slurm_daemon(tmp_path, cluster) as d:
         jobs = [d.submit(command=["/bin/true"], gpus=1, workdir=str(tmp_path)) for _ in range(60)]
         assert {d.wait(n)["cause"] for n in jobs} == {"completed"}
 
 
 def test_the_books_have_the_gpus_that_slurm_chose(cluster, tmp_path):
     """Slurm is asked for a number of GPUs here; which of them is its choice."""
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
     foreign = cluster.run("sbatch", "--parsable", "-p", "other", "--gres=gpu:1", "-o", "/dev/null", "--wrap", "sleep 1000").stdout.strip()
     slurm.wait_for(lambda: state(cluster, foreign) == "RUNNING")
-    with Daemon(tmp_path, gpus=None, config=config) as d:
+    with slurm_daemon(tmp_path, cluster) as d:
         jobs = [d.submit(command=["/bin/sleep", "1000"], gpus=g, workdir=str(tmp_path)) for g in (1, 2, 1, 1, 1, 2, 1, 2)]
         for n in jobs[:3] + jobs[4:6]:
             d.until(n, "running")

@@ -3,12 +3,10 @@
 holds what users send. They share the cluster."""
 import pytest
 import slurm
-from daemon import STOKERD
-from libslurm import PROGRAM
+from slurm_daemon import needed
 from slurm_random import RUNS, SEED, go
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
+pytestmark = needed
 
 
 @pytest.fixture(scope="module")

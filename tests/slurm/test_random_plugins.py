@@ -3,8 +3,10 @@
 tells of ends by itself."""
 import pytest
 import slurm
+from slurm_daemon import needed
 from slurm_random import RUNS, SEED, go
-from test_random import pytestmark  # noqa: F401  the same
+
+pytestmark = needed
 
 
 @pytest.fixture(scope="module")

@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users' own sbatch into a partition of stoker's: real slurmctld, slurmd and stokerd. Once with the plugin that holds
 jobs as they come, once without it."""
-import os
-import re
-import subprocess
-
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
-from libslurm import PROGRAM
 from slurm import wait_for
+from slurm_daemon import as_root, clear, needed
+from slurm_users import ours, read, sbatch, show, touch, user
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+pytestmark = [*needed, as_root]
 EXTRA = "RequeueExitHold=86\nPartitionName=other Nodes=n[1-4] State=UP"
 # Without the plugin jobs are held when they are seen: Slurm must not be quicker. It looks at its queue every four seconds, and jobs are sent
 # just after it has.
@@ -29,72 +23,10 @@ def cluster(request):
         yield c
 
 
-@pytest.fixture(scope="module")
-def shared(cluster, tmp_path_factory):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
-    with Daemon(tmp_path_factory.mktemp("stoker"), gpus=None, config=config) as d:
-        d.cluster = cluster
-        yield d
-
-
 @pytest.fixture
 def daemon(shared, cluster):
     yield shared
-    cluster.run("scancel", "-u", "root", "-u", "nobody", check=False)
-    for job in shared.jobs():
-        shared.client().post(f"/v1/jobs/{job['id']}/cancel")
-    wait_for(lambda: not cluster.run("squeue", "-h", "-t", "R,CG,PD").stdout.strip())
-    wait_for(lambda: not shared.jobs())
-
-
-@pytest.fixture
-def folder():
-    with slurm.open_folder() as f:
-        os.chmod(f, 0o777)
-        yield f
-
-
-def user(cluster, *argv, folder="/tmp"):
-    return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *argv], env=cluster.env, cwd=folder,
-                          text=True, capture_output=True, timeout=60)
-
-
-def passes(cluster):
-    """How often Slurm has looked at its queue."""
-    return int(re.search(r"Main schedule.*?Total cycles:\s*(\d+)", cluster.run("sdiag").stdout, re.S)[1])
-
-
-def sbatch(cluster, folder, script, *args):
-    if not getattr(cluster, "plugin", True):
-        before = passes(cluster)
-        wait_for(lambda: passes(cluster) != before)
-    path = os.path.join(folder, "job.sh")
-    with open(path, "w", encoding="utf-8") as f:
-        f.write("#!/bin/bash\n" + script + "\n")
-    done = user(cluster, "sbatch", "--parsable", *args, path, folder=folder)
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout.strip())
-
-
-def show(cluster, job):
-    """What Slurm says of a job; of an array, of its first record."""
-    lines = cluster.run("scontrol", "-o", "show", "job", str(job)).stdout.splitlines()
-    return {k: v.strip() for k, v in re.findall(r"(\w+)=(.*?)(?= \w+=|$)", lines[0])} if lines else {}
-
-
-def ours(cluster, job, n=1):
-    """Our number of a Slurm job, or the numbers of an array's elements, once it is marked with it."""
-    wait_for(lambda: re.match(r"stoker \w+ \d+ ", show(cluster, job).get("AdminComment", "")))
-    first = int(show(cluster, job)["AdminComment"].split()[2])
-    return first if n == 1 else list(range(first, first + n))
-
-
-def read(folder, name):
-    path = os.path.join(folder, name)
-    if not os.path.exists(path):
-        return ""
-    with open(path, encoding="utf-8") as f:
-        return f.read()
+    clear(shared, cluster, "root", "nobody")
 
 
 def test_a_script_runs_as_it_is(daemon, cluster, folder):
@@ -233,8 +165,7 @@ def test_how_many_elements_run_at_a_time_is_kept(daemon, cluster, folder):
     job = sbatch(cluster, folder, "while [ ! -e go ]; do sleep 0.1; done", "--array=0-3%2", "--gres=gpu:1")
     numbers = ours(cluster, job, 4)
     wait_for(lambda: [daemon.job(n)["state"] for n in numbers] == ["running"] * 2 + ["blocked"] * 2)
-    with open(os.path.join(folder, "go"), "w", encoding="utf-8"):
-        pass
+    touch(folder, "go")
     assert [daemon.wait(n)["cause"] for n in numbers] == ["completed"] * 4
 
 
@@ -247,8 +178,7 @@ def test_dependencies_are_slurms(daemon, cluster, folder):
     assert held["state"] == "held" and f"afterok:{first}" in held["warning"]
     daemon.client().post(f"/v1/jobs/{n}/release")  # does not help
     wait_for(lambda: daemon.job(n)["state"] == "held")
-    with open(os.path.join(folder, "go"), "w", encoding="utf-8"):
-        pass
+    touch(folder, "go")
     assert daemon.wait(n, timeout=90)["cause"] == "completed"
     assert read(folder, "out") == "first\nthen\n"
     assert daemon.job(ours(cluster, never))["state"] == "held"
@@ -271,8 +201,7 @@ def test_a_job_gives_way_and_goes_on_elsewhere(daemon, cluster, folder):
     assert again["preemptions"] == 1 and again["slurm"]["job"] == low and again["slurm"]["restarts"] == 1
     wait_for(lambda: read(folder, "log") == ("start 0\nsaved\nstart 1\n" if cluster.plugin else "start 0\nstart 1\n"))
     assert daemon.job(ours(cluster, stays))["preemptions"] == 0
-    with open(os.path.join(folder, "done"), "w", encoding="utf-8"):
-        pass
+    touch(folder, "done")
     assert daemon.wait(n)["cause"] == "completed"
 
 

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users' own jobs are taken in once, whoever is killed in between."""
-import os
-
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
-from libslurm import PROGRAM
 from slurm import wait_for
-from test_sbatch import EXTRA, ours, read, sbatch, show
+from slurm_daemon import as_root, needed, slurm_daemon
+from slurm_users import ours, read, sbatch, show
+from test_sbatch import EXTRA
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+pytestmark = [*needed, as_root]
 TENANTS = """
 tenants: [{name: vision, users: [root]}, {name: speech, users: [root, nobody]}]
 """
@@ -25,16 +21,8 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def daemon(cluster, tmp_path_factory):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main], accounts: {{acct: vision, talk: speech}}, qos: {{high: express, low: 'priority:7'}}}}\n"
-    with Daemon(tmp_path_factory.mktemp("stoker"), gpus=None, config=config + TENANTS) as d:
+    with slurm_daemon(tmp_path_factory.mktemp("stoker"), cluster, TENANTS, accounts="{acct: vision, talk: speech}", qos="{high: express, low: 'priority:7'}") as d:
         yield d
-
-
-@pytest.fixture
-def folder():
-    with slurm.open_folder() as f:
-        os.chmod(f, 0o777)
-        yield f
 
 
 def lines(folder):

@@ -4,15 +4,10 @@ import json
 import pathlib
 import subprocess
 
-import pytest
-import slurm
-from daemon import STOKERD
-from libslurm import PROGRAM
+from slurm_daemon import needed, with_plugins
 
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench" / "slurm-speed"
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(not slurm.OUR_PLUGINS.exists(), reason="the plugins are not built (libslurm-dev)")]
+pytestmark = [*needed, with_plugins]
 
 
 def test_the_benchmark_runs():

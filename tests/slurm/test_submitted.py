@@ -2,12 +2,9 @@
 """What is sent by `stoker submit` and the API, and run by a real Slurm: it is what it would be without Slurm."""
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
-from libslurm import PROGRAM
-from slurm import wait_for
+from slurm_daemon import needed, slurm_daemon
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)")]
+pytestmark = needed
 ARRAY = "$STOKER_ARRAY_ID $STOKER_ARRAY_INDEX $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_TASK_COUNT " \
         "$SLURM_ARRAY_TASK_MIN $SLURM_ARRAY_TASK_MAX $SLURM_ARRAY_TASK_STEP"
 
@@ -20,18 +17,8 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def shared(cluster, tmp_path_factory):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
-    with Daemon(tmp_path_factory.mktemp("stoker"), gpus=None, config=config, args=["--paranoid"]) as d:
+    with slurm_daemon(tmp_path_factory.mktemp("stoker"), cluster, args=["--paranoid"]) as d:
         yield d
-
-
-@pytest.fixture
-def daemon(shared, cluster):
-    yield shared
-    for job in shared.jobs():
-        shared.client().post(f"/v1/jobs/{job['id']}/cancel")
-    cluster.idle()
-    wait_for(lambda: not shared.jobs())
 
 
 @pytest.mark.parametrize("what", [{"command": ["/bin/sh", "-c", f"echo {ARRAY}"]}, {"script": f"#!/bin/bash\necho {ARRAY}\n"}])

@@ -1,32 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's own job has no more GPUs in Slurm than stoker has given it, however its user asks for them, and whenever. Real Slurm; where Slurm is to
 do what cannot be timed, it is played by the test."""
-import os
-import re
-import subprocess
-
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
 from fake_slurm import FakeSlurm, gpus
-from libslurm import PROGRAM
 from slurm import wait_for
+from slurm_daemon import as_root, needed
+from slurm_users import ours, sbatch_sleep, show, user
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+pytestmark = [*needed, as_root]
 
 
 @pytest.fixture(scope="module")
 def cluster():
     with slurm.open_folder() as folder, slurm.Cluster(folder, nodes=2, gpus=8, managed=["main"]) as c:
         yield c
-
-
-@pytest.fixture(scope="module")
-def shared(cluster, tmp_path_factory):
-    with Daemon(tmp_path_factory.mktemp("stoker"), gpus=None, config=f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n") as d:
-        yield d
 
 
 @pytest.fixture
@@ -37,27 +25,6 @@ def daemon(shared, cluster):
     wait_for(lambda: not shared.jobs())
 
 
-def user(cluster, *argv):
-    return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *argv], env=cluster.env, cwd="/tmp",
-                          text=True, capture_output=True, timeout=60)
-
-
-def sbatch(cluster, *args):
-    done = user(cluster, "sbatch", "--parsable", "-o", "/dev/null", *args, "--wrap", "sleep 1000")
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout)
-
-
-def comment(cluster, job):
-    found = re.search(r"AdminComment=(.*)", cluster.run("scontrol", "show", "job", str(job)).stdout)
-    return found[1].strip() if found else ""
-
-
-def ours(cluster, job):
-    wait_for(lambda: re.match(r"stoker \w+ \d+ ", comment(cluster, job)))
-    return int(comment(cluster, job).split()[2])
-
-
 def in_slurm(job):
     return sum(g["count"] for p in job["slurm"]["pieces"] for g in p["gpus"])
 
@@ -65,7 +32,7 @@ def in_slurm(job):
 @pytest.mark.parametrize("args,n", [(["--gres=gpu:0000000003"], 3), (["--gres=gpu:h100:00000000000003"], 3), (["--gpus=0000000000004"], 4),
                                     (["-n4", "--ntasks-per-gpu=2"], 2), (["-n2", "--gpus-per-task=0000000001"], 2), (["-N2", "--gpus-per-node=2"], 4)])
 def test_what_slurm_gives_is_what_was_booked(daemon, cluster, args, n):
-    running = daemon.until(ours(cluster, sbatch(cluster, *args)), "running")
+    running = daemon.until(ours(cluster, sbatch_sleep(cluster, *args)), "running")
     assert running["gpus"] == n == in_slurm(running)
 
 
@@ -75,14 +42,14 @@ def test_what_is_not_understood_is_not_started(daemon, cluster, gres):
     done = user(cluster, "sbatch", "--parsable", "-o", "/dev/null", f"--gres={gres}", "--wrap", "sleep 1000")
     if done.returncode != 0:
         return  # Slurm does not understand it either
-    wait_for(lambda: "cannot take it" in comment(cluster, done.stdout.strip()))
+    wait_for(lambda: "cannot take it" in show(cluster, done.stdout.strip()).get("AdminComment", ""))
     assert not daemon.jobs()
 
 
 def test_gpus_that_are_changed_after_the_first_start_are_taken_over(daemon, cluster):
     block = daemon.submit(command=["/bin/sleep", "1000"], gpus=8, workdir="/tmp")
     daemon.until(block, "running")
-    job = sbatch(cluster, "--gres=gpu:1", "--requeue")
+    job = sbatch_sleep(cluster, "--gres=gpu:1", "--requeue")
     n = ours(cluster, job)
     daemon.until(n, "running")
     more = daemon.submit(command=["/bin/sleep", "1000"], gpus=7, workdir="/tmp")

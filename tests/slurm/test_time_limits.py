@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time limits of jobs that run in Slurm: changed here, changed there, refused there. Real slurmctld, slurmd and stokerd,
 with the plugin that holds users' jobs, and without it."""
-import os
 import shutil
 
 import pytest
@@ -9,11 +8,11 @@ import slurm
 from daemon import STOKERD, Daemon
 from libslurm import PROGRAM
 from slurm import wait_for
-from test_sbatch import cluster, daemon, folder, ours, sbatch, shared, show, user  # noqa: F401
+from slurm_daemon import as_root, config, needed
+from slurm_users import ours, sbatch, show, user
+from test_sbatch import cluster, daemon  # noqa: F401
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+pytestmark = [*needed, as_root]
 
 
 def limit(daemon, n):
@@ -134,8 +133,7 @@ def test_what_slurm_refuses_is_said_and_taken_back(alone, tmp_path):
     helper = tmp_path / "bin/stoker-libslurm"
     helper.write_text(STRICT.replace("REAL", str(PROGRAM)))
     helper.chmod(0o755)
-    config = f"engine: slurm\nslurm: {{conf: {alone.conf}, partitions: [main]}}\n"
-    with Elsewhere(tmp_path, gpus=None, config=config) as d:
+    with Elsewhere(tmp_path, gpus=None, config=config(alone.conf)) as d:
         n = d.submit(command=["/bin/sleep", "1000"], gpus=1, time_limit_s=600, workdir="/tmp")
         job = d.until(n, "running")["slurm"]["job"]
         assert change(d, n, 9000).status == 200

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who gets the signal of a job that must give way, and what becomes of one that dies of it: real slurmctld, slurmd and stokerd."""
-import os
-
 import pytest
 import slurm
-from daemon import STOKERD, Daemon
-from libslurm import PROGRAM
 from slurm import wait_for
-from test_sbatch import daemon, folder, ours, read, sbatch  # noqa: F401
+from slurm_daemon import as_root, needed, slurm_daemon
+from slurm_users import ours, read, sbatch, touch
+from test_sbatch import daemon  # noqa: F401
 
-pytestmark = [pytest.mark.skipif(not slurm.installed(), reason="Slurm is not installed"),
-              pytest.mark.skipif(not PROGRAM.exists() or not STOKERD.exists(), reason="not built (libslurm-dev)"),
-              pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")]
+pytestmark = [*needed, as_root]
 WAITS = "while [ ! -e done ]; do sleep 0.1; done"
 SAVES = f"trap 'echo saved >> log; exit 86' USR1; echo start ${{SLURM_RESTART_COUNT:-0}} >> log; {WAITS}"
 
@@ -24,14 +20,8 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def shared(cluster, tmp_path_factory):
-    config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
-    with Daemon(tmp_path_factory.mktemp("stoker"), gpus=None, config=config, args=["--paranoid"]) as d:
+    with slurm_daemon(tmp_path_factory.mktemp("stoker"), cluster, args=["--paranoid"]) as d:
         yield d
-
-
-def touch(folder, name):
-    with open(os.path.join(folder, name), "w", encoding="utf-8"):
-        pass
 
 
 def test_without_b_the_steps_are_warned_and_not_the_script(daemon, cluster, folder):
