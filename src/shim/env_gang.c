@@ -114,8 +114,7 @@ void stk_env_gang(struct stk_envs *e, const struct stk_launch *l, uint32_t task)
 
 static void slurm_array(struct stk_envs *e, const struct stk_launch *l)
 {
-    const json_t *a = json_object_get(l->spec, "array");
-    struct stk_array_bounds b = stk_array_bounds(a, l->array_index);
+    struct stk_array_bounds b = stk_array_bounds(json_object_get(l->spec, "array"));
 
     stk_env_set(e, "SLURM_ARRAY_JOB_ID", "%u", l->array);
     stk_env_set(e, "SLURM_ARRAY_TASK_ID", "%u", l->array_index);

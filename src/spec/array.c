@@ -3,9 +3,9 @@
 
 #include "sys/json.h"
 
-struct stk_array_bounds stk_array_bounds(const json_t *array, int64_t first)
+struct stk_array_bounds stk_array_bounds(const json_t *array)
 {
-    struct stk_array_bounds b = {.first = stk_int(array, "first", first),
+    struct stk_array_bounds b = {.first = stk_int(array, "first", 0),
                                  .step = stk_int(array, "step", 1)};
     const json_t *list = json_object_get(array, "indices"), *v;
     size_t i;

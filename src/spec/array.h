@@ -12,7 +12,7 @@ struct stk_array_bounds {
     int64_t step, count;
 };
 
-/* Of "array" in a checked description; 'first': where it begins when it does not say. */
-struct stk_array_bounds stk_array_bounds(const json_t *array, int64_t first);
+/* Of "array" in a checked description. */
+struct stk_array_bounds stk_array_bounds(const json_t *array);
 
 #endif

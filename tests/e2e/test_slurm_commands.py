@@ -525,6 +525,5 @@ def test_a_deadline_and_the_expected_start(slurm):
     for words in (["--test-only"], []):
         out = slurm.run("sbatch", *words, "--gpus=1", "--time=1:00:00", "--deadline=2020-01-01", "--wrap", "true")
         assert "warning: its deadline is over" in out.stderr
-    start = slurm.out("squeue", "-h", "-j", waits, "-o", "%S").strip()
-    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d", start)
+    until(lambda: re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d", slurm.out("squeue", "-h", "-j", waits, "-o", "%S").strip()))
     slurm.run("scancel", waits, waits + 1, busy)

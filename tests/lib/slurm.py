@@ -217,13 +217,12 @@ class Cluster:
         """So many nodes from now on: slurm.conf is another, and slurmctld is started again."""
         before, self.nodes = self.nodes, nodes
         self._write()
-        with open(f"{self.folder}/pid/ctld") as f:
-            pid = int(f.read())
+        pid = until(lambda: self.process("pid/ctld"))
         os.kill(pid, signal.SIGTERM)
         wait_for(lambda: gone(pid))
         for k in range(nodes, before):
-            with contextlib.suppress(OSError), open(f"{self.folder}/pid/n{k + 1}") as f:
-                os.kill(int(f.read()), signal.SIGTERM)
+            if pid := self.process(f"pid/n{k + 1}"):
+                os.kill(pid, signal.SIGTERM)
         self.start_controller()
         self.wait_controller()
         for k in range(before, nodes):
@@ -235,8 +234,7 @@ class Cluster:
 
     def stop_controller(self):
         """kill -9."""
-        with open(f"{self.folder}/pid/ctld") as f:
-            pid = int(f.read())
+        pid = until(lambda: self.process("pid/ctld"))
         os.kill(pid, signal.SIGKILL)
         until(lambda: gone(pid))  # what it had bound is free then
 
@@ -260,8 +258,7 @@ class Cluster:
 
     def stop_node(self, name, folder=None):
         """kill -9 of its slurmd, and of jobs' processes that were started in this folder; Slurm is told."""
-        with open(f"{self.folder}/pid/{name}") as f:
-            os.kill(int(f.read()), signal.SIGKILL)
+        os.kill(until(lambda: self.process(f"pid/{name}")), signal.SIGKILL)
         for pid in self.processes(name, folder) if folder else []:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -285,11 +282,22 @@ class Cluster:
         """Nothing waits, runs, or is still completing."""
         until(lambda: not self.run("squeue", "-h", "-t", "R,CG,PD").stdout.strip(), say=lambda: self.run("squeue", "-h").stdout, pause=0.1)
 
+    def _ours(self, pid):
+        """Whether it is one of this cluster's daemons, and not another with the number of one that has ended."""
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as f:
+            return f"{self.folder}/".encode() in f.read()
+        return False
+
+    def process(self, name):
+        """The daemon of which this file has the pid, while it runs; None: it has not written that down yet, or has ended."""
+        with contextlib.suppress(OSError, ValueError), open(f"{self.folder}/{name}") as f:
+            pid = int(f.read())
+            return pid if self._ours(pid) else None
+        return None
+
     def pids(self):
-        for name in os.listdir(f"{self.folder}/pid"):
-            if name not in ("db", "dbd"):  # they have somebody who waits for them
-                yield f"{self.folder}/pid/{name}"
-        yield f"{self.folder}/munge/run/pid"
+        names = [f"pid/{n}" for n in os.listdir(f"{self.folder}/pid") if n not in ("db", "dbd")]  # those have somebody who waits for them
+        return [pid for name in [*names, "munge/run/pid"] if (pid := self.process(name))]
 
     def down(self):
         try:
@@ -304,13 +312,10 @@ class Cluster:
             if not self.run("squeue", "-h", "-t", "R,CG", check=False).stdout:
                 break
             time.sleep(0.1)
-        pids = []
-        for path in self.pids():
-            with contextlib.suppress(OSError, ValueError), open(path) as f:
-                pids.append(int(f.read()))
+        pids = self.pids()
         for sig, tries in ((signal.SIGTERM, 100), (signal.SIGKILL, 20)):
             for pid in pids:
                 with contextlib.suppress(OSError):
                     os.kill(pid, sig)
-            while (pids := [pid for pid in pids if os.path.exists(f"/proc/{pid}")]) and (tries := tries - 1):
+            while (pids := [pid for pid in pids if self._ours(pid)]) and (tries := tries - 1):
                 time.sleep(0.05)

@@ -10,6 +10,7 @@ import slurm
 from daemon import STOKERD
 from fake_slurm import FakeSlurm
 from libslurm import PROGRAM, Helper
+from patience import until
 
 built = pytest.mark.skipif(not slurm.installed() or not PROGRAM.exists(), reason="Slurm is not installed, or stoker-libslurm was not built (libslurm-dev)")
 pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="not built")
@@ -42,8 +43,7 @@ def job(helper, cluster):
 
 
 def slurmd(cluster, name):
-    with open(f"{cluster.folder}/pid/{name}", encoding="ascii") as f:
-        return int(f.read())
+    return until(lambda: cluster.process(f"pid/{name}"))
 
 
 @built
@@ -76,8 +76,7 @@ def test_nobody_waits_for_a_node_that_hangs(helper, cluster, job):
 @built
 def test_a_slurmctld_that_is_late_is_waited_for_as_long_as_its_site_says(helper, cluster):
     """MessageTimeout is a minute here. What was not answered is sent again, and would run twice."""
-    with open(f"{cluster.folder}/pid/ctld", encoding="ascii") as f:
-        pid = int(f.read())
+    pid = cluster.process("pid/ctld")
     os.kill(pid, signal.SIGSTOP)
     try:
         helper.process.stdin.write(json.dumps({**SUBMIT, "id": 2000000, "script": "#!/bin/sh\n"}) + "\n")

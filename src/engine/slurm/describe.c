@@ -72,7 +72,7 @@ static void put_missing(json_t *env, const char *name, const char *value)
  * words and in its own. */
 static void put_array(json_t *env, const json_t *spec, const struct stk_pattern *p)
 {
-    struct stk_array_bounds b = stk_array_bounds(json_object_get(spec, "array"), 0);
+    struct stk_array_bounds b = stk_array_bounds(json_object_get(spec, "array"));
 
     put(env, "STOKER_ARRAY_ID", p->array);
     put(env, "STOKER_ARRAY_INDEX", p->index);

@@ -115,7 +115,7 @@ uint32_t stk_slurm_next_rank(struct stk_slurm_ranks *k, uint32_t task)
         }
         k->before += k->from > k->to ? 0 : length(&(struct range){k->from, k->to, k->step});
         k->from = r.from;
-        k->to = r.to;
+        k->to = last(&r);
         k->step = r.step;
     }
     if (task < k->from || (task - k->from) % k->step)

@@ -85,6 +85,9 @@ static void ranks_are_told_in_order(void **state)
     assert_int_equal(stk_slurm_next_rank(&k, 21), 5);
     assert_int_equal(stk_slurm_next_rank(&k, 22), UINT32_MAX);
     assert_int_equal(stk_slurm_next_rank(&k, 23), UINT32_MAX);
+    k = stk_slurm_ranks("0-8:30,1-1"); /* that ends before it says */
+    assert_int_equal(stk_slurm_next_rank(&k, 0), 0);
+    assert_int_equal(stk_slurm_next_rank(&k, 1), 1);
 }
 
 static void what_is_no_list_is_refused(void **state)

@@ -9,10 +9,10 @@
 
 #include "spec/array.h"
 
-static void goes(const char *array, int64_t none, struct stk_array_bounds want)
+static void goes(const char *array, struct stk_array_bounds want)
 {
     json_t *o = json_loads(array, 0, NULL);
-    struct stk_array_bounds b = stk_array_bounds(o, none);
+    struct stk_array_bounds b = stk_array_bounds(o);
 
     assert_int_equal(b.first, want.first);
     assert_int_equal(b.last, want.last);
@@ -24,25 +24,25 @@ static void goes(const char *array, int64_t none, struct stk_array_bounds want)
 static void a_range_ends_at_its_last_element(void **state)
 {
     (void)state;
-    goes("{\"first\":2,\"last\":7,\"step\":2}", 0, (struct stk_array_bounds){2, 6, 2, 3});
-    goes("{\"first\":0,\"last\":3}", 9, (struct stk_array_bounds){0, 3, 1, 4});
-    goes("{\"first\":5,\"last\":5}", 0, (struct stk_array_bounds){5, 5, 1, 1});
-    goes("{\"last\":3}", 1, (struct stk_array_bounds){1, 3, 1, 3});
+    goes("{\"first\":2,\"last\":7,\"step\":2}", (struct stk_array_bounds){2, 6, 2, 3});
+    goes("{\"first\":0,\"last\":3}", (struct stk_array_bounds){0, 3, 1, 4});
+    goes("{\"first\":5,\"last\":5}", (struct stk_array_bounds){5, 5, 1, 1});
+    goes("{\"last\":3}", (struct stk_array_bounds){0, 3, 1, 4});
 }
 
 static void a_list_ends_at_its_largest_index_in_any_order(void **state)
 {
     (void)state;
-    goes("{\"indices\":[9,1]}", 9, (struct stk_array_bounds){1, 9, 1, 2});
-    goes("{\"indices\":[4,12,7]}", 0, (struct stk_array_bounds){4, 12, 1, 3});
-    goes("{\"indices\":[0]}", 3, (struct stk_array_bounds){0, 0, 1, 1});
+    goes("{\"indices\":[9,1]}", (struct stk_array_bounds){1, 9, 1, 2});
+    goes("{\"indices\":[4,12,7]}", (struct stk_array_bounds){4, 12, 1, 3});
+    goes("{\"indices\":[0]}", (struct stk_array_bounds){0, 0, 1, 1});
 }
 
 static void without_a_description_it_is_one_element(void **state)
 {
     (void)state;
-    goes("", 4, (struct stk_array_bounds){4, 4, 1, 1});
-    goes("{\"first\":4,\"step\":0}", 0, (struct stk_array_bounds){4, 4, 0, 1});
+    goes("", (struct stk_array_bounds){0, 0, 1, 1});
+    goes("{\"first\":4,\"step\":0}", (struct stk_array_bounds){4, 4, 0, 1});
 }
 
 int main(void)
