@@ -199,8 +199,10 @@ def is_put_back(slurm, n):
     assert mark.split()[2] == str(n)
     assert slurm.expect("requeue")["job"] == 9
     slurm.nodes()
+    at = time.monotonic()
     say(slurm, waits(slurm, mark, submitted=7))
     assert slurm.expect("start")["job"] == 9
+    assert time.monotonic() >= at + 1  # Slurm would kill one that starts in the second in which it left
     assert ours(slurm) == [n]
 
 
@@ -258,3 +260,19 @@ def test_one_that_we_started_and_that_lost_our_mark_is_the_same(slurm, new):
     else:
         say(slurm, before, all_of_them=True)
     is_put_back(slurm, n)
+
+
+def test_one_that_was_put_back_just_before_a_new_daemon_came_rests(slurm):
+    n = taken(slurm)
+    mark, node = started(slurm)
+    say(slurm, runs(slurm, mark, node))
+    slurm.daemon.until(n, "running")
+    slurm.nodes("drain")
+    say(slurm, waits(slurm, mark, restarts=1))
+    slurm.answer(slurm.expect("left"), nodes=[], steps=[])
+    slurm.daemon.until(n, "waiting")
+    slurm.daemon.kill()
+    slurm.there = [waits(slurm, mark, restarts=1)]
+    at = time.monotonic()
+    slurm.daemon.start()
+    assert slurm.expect("start")["job"] == 9 and time.monotonic() >= at + 1

@@ -187,18 +187,10 @@ void stk_slurm_import_stray_again(struct stk_slurm *m, struct stk_slurm_import *
         (void)stk_slurm_import_put_back(m, s->job, &mk);
 }
 
-/* One that Slurm had started is in its queue again: it would wait there for two minutes, and not
- * start in the second in which it left. */
+/* One that Slurm had started is in its queue again: it would wait there for two minutes. */
 void stk_slurm_import_is_back(struct stk_slurm *m, struct stk_slurm_import *i,
                               const struct stk_slurm_mark *mk)
 {
-    struct stk_slurm_job *j = stk_slurm_find(m, stk_slurm_import_number(mk, i->job));
-    struct stk_slurm_seen *s = stk_slurm_seen(m, i->slurm);
-
     i->stray = false;
     stk_slurm_import_put_mark(m, i->job, mk, true);
-    if (s)
-        s->left_at = stk_slurm_ms();
-    if (j)
-        j->not_before = stk_slurm_ms() + STK_SLURM_REST_MS;
 }

@@ -102,7 +102,7 @@ struct stk_slurm_seen { /* a job that Slurm has: ours, or another's that uses GP
     uint32_t round;        /* in which all was told */
     uint32_t before;       /* restarts of ours under earlier numbers: it is sent anew each time */
     uint64_t typed;        /* GPUs that it was pinned to by type, ever */
-    int64_t left_at;       /* ms: ours was stopped to make room; 0: not */
+    int64_t left_at;       /* ms: it ran, and has waited since then; 0: it has not run */
     int64_t look_at;       /* ms: Slurm says that it runs; do its nodes? 0: not asked */
     bool doubted;          /* they knew nothing of it */
     json_t *job;           /* as told last */
@@ -403,8 +403,6 @@ char *stk_slurm_node_list(const struct stk_slurm *m, const struct stk_slurm_job 
 /* What is to be done again of a start. */
 void stk_slurm_start_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now);
 void stk_slurm_stop_tick(struct stk_slurm *m, struct stk_slurm_job *j, int64_t now);
-
-#define STK_SLURM_REST_MS 1100 /* Slurm kills a job that starts again in the second it ended in */
 
 /* The node takes nothing new: what Slurm was told to start there, and has not, goes elsewhere. */
 void stk_slurm_starts_on(struct stk_slurm *m, uint32_t node);

@@ -34,7 +34,6 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
     struct stk_slurm *m = (struct stk_slurm *)e;
     struct stk_slurm_job *j = stk_slurm_find(m, s->number);
     const struct stk_slurm_rest *r;
-    const struct stk_slurm_seen *seen;
 
     (void)now;
     if (j && j->lease == s->lease)
@@ -44,8 +43,6 @@ static int start(struct stk_engine *e, stk_time now, const struct stk_start *s)
     j = stk_slurm_add(m, s);
     if (!j)
         return -ENOMEM;
-    seen = stk_slurm_seen_of(m, s->number);
-    j->not_before = seen && seen->left_at ? seen->left_at + STK_SLURM_REST_MS : 0;
     r = stk_slurm_rest_find(m, s->number);
     if (r && r->refused > 0)
         j->not_before = stk_slurm_ms() + REFUSED_MS;

@@ -14,6 +14,7 @@
 #define OWN_MS 3000    /* ... unless it says by then that it will not, whatever the nodes */
 #define KICK_MS 2000   /* how often Slurm is asked to look at what it has not started */
 #define MOST_REFUSED 3 /* in a row */
+#define REST_MS 1100   /* Slurm kills a job that starts again in the second in which it left */
 #define LATE_MS                                                                                    \
     12000 /* a node is back: until then Slurm may end there what it has started anew               \
            */
@@ -216,6 +217,15 @@ static bool too_soon(const struct stk_slurm *m, struct stk_slurm_job *j)
     return stk_slurm_ms() < j->not_before;
 }
 
+/* One that waits in Slurm and has run before can be started there again. True: not yet. */
+static bool rests(const struct stk_slurm *m, struct stk_slurm_job *j)
+{
+    const struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
+
+    return (s && s->left_at && stk_slurm_ms() < s->left_at + REST_MS) ||
+           (j->restarts > 0 && too_soon(m, j));
+}
+
 void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     json_t *o = NULL, *id = NULL;
@@ -226,8 +236,7 @@ void stk_slurm_send(struct stk_slurm *m, struct stk_slurm_job *j)
     if (!m->running || m->away || stk_slurm_ms() < j->not_before || stk_slurm_still_there(m, j))
         return;
     there = stk_slurm_there(m, j, &id);
-    if ((there && j->restarts > 0 && too_soon(m, j)) ||
-        (j->imported && stk_slurm_import_stays(m, j, there))) {
+    if ((there && rests(m, j)) || (j->imported && stk_slurm_import_stays(m, j, there))) {
         json_decref(id);
         return;
     }

@@ -221,6 +221,13 @@ static struct stk_slurm_seen *see_new(struct stk_slurm *m, uint32_t slurm, stk_j
     return s;
 }
 
+/* It waits, and has run before: since now, as far as we know. */
+static bool has_left(const struct stk_slurm_seen *s, const json_t *job)
+{
+    return stk_slurm_pending(job) &&
+           (s->job ? !stk_slurm_pending(s->job) : stk_whole(job, "restarts") > 0);
+}
+
 struct stk_slurm_seen *stk_slurm_see(struct stk_slurm *m, json_t *job, stk_job_number number)
 {
     uint32_t slurm = (uint32_t)stk_whole(job, "job");
@@ -235,6 +242,8 @@ struct stk_slurm_seen *stk_slurm_see(struct stk_slurm *m, json_t *job, stk_job_n
     s = s ? s : see_new(m, slurm, number);
     if (!s)
         return NULL;
+    if (has_left(s, job))
+        s->left_at = stk_slurm_ms();
     if (s->job && !number)
         stk_slurm_use_theirs(m, s->job, false);
     json_decref(s->job);
