@@ -276,3 +276,15 @@ def test_one_that_was_put_back_just_before_a_new_daemon_came_rests(slurm):
     at = time.monotonic()
     slurm.daemon.start()
     assert slurm.expect("start")["job"] == 9 and time.monotonic() >= at + 1
+
+
+def test_one_that_slurm_could_not_launch_rests(slurm):
+    taken(slurm)
+    mark, node = started(slurm)
+    slurm.nodes("drain", names=[node])
+    while not (ask := slurm.expect("update")).get("hold"):  # our first mark on it
+        slurm.answer(ask)
+    at = time.monotonic()
+    slurm.answer(ask)
+    say(slurm, waits(slurm, mark, reason="launch failed requeued held", restarts=1))
+    assert slurm.expect("start")["job"] == 9 and time.monotonic() >= at + 1

@@ -86,12 +86,15 @@ void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cau
                            .job = j->id,
                            .lease = j->lease,
                            .u.exit = {.cause = cause, .code = code}};
+    struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
 
     if (j->where == STK_S_ENDED)
         return;
     if (j->told_left && m->cfg.warn)
         m->cfg.warn(m->cfg.ctx, j->number, NULL);
     stk_slurm_move(j, STK_S_ENDED);
+    if (s && cause == STK_CAUSE_EVICTED)
+        s->left_at = stk_slurm_ms();
     if (m->cfg.note && *sentence)
         m->cfg.note(m->cfg.ctx, j->number, sentence);
     m->base.emit(m->base.emit_ctx, &ev);

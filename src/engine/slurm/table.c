@@ -221,11 +221,11 @@ static struct stk_slurm_seen *see_new(struct stk_slurm *m, uint32_t slurm, stk_j
     return s;
 }
 
-/* It waits, and has run before: since now, as far as we know. */
+/* It waits, and has run before, or was to: since now, as far as we know. */
 static bool has_left(const struct stk_slurm_seen *s, const json_t *job)
 {
-    return stk_slurm_pending(job) &&
-           (s->job ? !stk_slurm_pending(s->job) : stk_whole(job, "restarts") > 0);
+    return stk_slurm_pending(job) && ((s->job && !stk_slurm_pending(s->job)) ||
+                                      stk_whole(job, "restarts") > stk_whole(s->job, "restarts"));
 }
 
 struct stk_slurm_seen *stk_slurm_see(struct stk_slurm *m, json_t *job, stk_job_number number)
