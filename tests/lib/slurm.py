@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import glob
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -67,6 +68,15 @@ def gone(pid):
             return f.read().rsplit(")", 1)[1].split()[0] in "ZX"
     except OSError:
         return True
+
+
+def children(parent):
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+            if int(f.read().rsplit(")", 1)[1].split()[1]) == parent:
+                found.append(int(pid))
+    return found
 
 
 class Cluster:
@@ -245,23 +255,28 @@ class Cluster:
         return [datetime.datetime.fromisoformat(line[1:24]).timestamp() for line in lines]
 
     def processes(self, name, folder):
-        """Those of jobs on the node that were started in the folder; each after the one that watches over it."""
-        found = []
+        """Those of jobs on the node that were started in the folder, and those that watch over jobs there."""
+        found, log = [], f"{self.folder}/log/{name}"
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
                 with open(f"/proc/{pid}/environ", "rb") as f:
-                    there = f"SLURMD_NODENAME={name}".encode() in f.read().split(b"\0")
-                if there and os.readlink(f"/proc/{pid}/cwd") == str(folder):
-                    with open(f"/proc/{pid}/stat") as f:
-                        found += [int(f.read().rsplit(")", 1)[1].split()[1]), int(pid)]
-        return [pid for pid in found if pid > 1]
+                    there = f"SLURMD_NODENAME={name}".encode() in f.read().split(b"\0") and os.readlink(f"/proc/{pid}/cwd") == str(folder)
+                with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+                    watches = f.read().strip() == "slurmstepd" and log in (os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+                if there or watches:
+                    found.append(int(pid))
+        return found
 
     def stop_node(self, name, folder=None):
-        """kill -9 of its slurmd, and of jobs' processes that were started in this folder; Slurm is told."""
-        os.kill(until(lambda: self.process(f"pid/{name}")), signal.SIGKILL)
-        for pid in self.processes(name, folder) if folder else []:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        """kill -9 of its slurmd, and of all of its jobs' processes that were started in this folder, or are about to be; Slurm is told."""
+        slurmd = until(lambda: self.process(f"pid/{name}"))
+        os.kill(slurmd, signal.SIGSTOP)  # it starts nothing more
+        pids = [slurmd, *(children(slurmd) if folder else [])]
+        while pids:
+            for pid in pids:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            pids = self.processes(name, folder) if folder else []
         self.run("scontrol", "update", f"nodename={name}", "state=down", "reason=killed")
 
     def start_node(self, name):

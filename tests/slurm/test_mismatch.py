@@ -4,6 +4,7 @@ otherwise, or a node dies in between. Each is decided anew. The Slurm of these t
 import pytest
 from daemon import STOKERD
 from fake_slurm import FakeSlurm
+from patience import until
 from slurm import wait_for
 
 pytestmark = pytest.mark.skipif(not STOKERD.exists(), reason="not built")
@@ -72,6 +73,28 @@ def test_slurm_starts_it_elsewhere(slurm):
     slurm.answer(again)
     slurm.job(7, again["comment"], pieces={again["nodes"]: [0, 1]}, restarts=1)
     slurm.daemon.until(n, "running")
+    ends(slurm, n, again, 7)
+
+
+def test_one_that_slurm_starts_elsewhere_again_rests(slurm):
+    """Two gangs that Slurm lays out otherwise than was decided would be in each other's way for ever."""
+    n = slurm.daemon.submit(gpus=2, **JOB)
+    ask = slurm.expect("submit")
+    slurm.answer(ask, job=7)
+    for k in range(2):
+        slurm.job(7, ask["comment"], pieces={{"n1": "n2", "n2": "n1"}[ask["nodes"]]: [0, 1]}, restarts=k)
+        slurm.answer(slurm.expect("requeue"))
+        slurm.job(7, ask["comment"], state="pending", held=True, nodes_wanted=1, tasks=1, tres_per_node="gres:gpu:2", restarts=k + 1)
+        if k == 0:
+            ask = slurm.expect("start")
+            slurm.answer(ask)
+    job = until(lambda: (j := slurm.daemon.job(n)).get("warning") and j)
+    assert "it is tried again after 10 s" in job["warning"] and job["state"] != "starting"
+    again = slurm.expect("start")
+    slurm.answer(again)
+    slurm.job(7, again["comment"], pieces={again["nodes"]: [0, 1]}, restarts=2)
+    slurm.daemon.until(n, "running")
+    wait_for(lambda: not slurm.daemon.job(n).get("warning"))
     ends(slurm, n, again, 7)
 
 

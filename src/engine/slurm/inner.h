@@ -317,9 +317,10 @@ bool stk_slurm_runs(const json_t *job);
 bool stk_slurm_pending(const json_t *job);
 /* How it has ended; STK_CAUSE_NONE: it has not. */
 enum stk_cause stk_slurm_cause(const json_t *job);
-/* Slurm has made something else of a user's own job than was decided, or would: and that several
- * times in a row. What it asks for is not what we know of it then; it is its user's to mend. */
-bool stk_slurm_is_odd(struct stk_slurm *m, const struct stk_slurm_job *j);
+/* Slurm has made something else of a job than was decided, or would. One of ours rests from the
+ * second time in a row on. True: of a user's own, and several times in a row. What it asks for is
+ * not what we know of it then; it is its user's to mend. */
+bool stk_slurm_is_odd(struct stk_slurm *m, struct stk_slurm_job *j);
 /* Takes in what Slurm has said of it just now; what is known of it already. */
 void stk_slurm_job_told(struct stk_slurm *m, struct stk_slurm_job *j, const json_t *job);
 void stk_slurm_job_look(struct stk_slurm *m, struct stk_slurm_job *j);
@@ -388,6 +389,8 @@ struct stk_slurm_rest *stk_slurm_rest_add(struct stk_slurm *m, const struct stk_
 /* A start has failed: how long it rests when it is back in the queue. 'own': see above; 'in_vain':
  * it had its nodes for long. */
 void stk_slurm_failed(struct stk_slurm *m, struct stk_slurm_job *j, bool own, bool in_vain);
+/* It was started otherwise than decided, so many times after the first. */
+void stk_slurm_rest_odd(struct stk_slurm *m, struct stk_slurm_job *j, uint32_t times);
 void stk_slurm_rest_over(struct stk_slurm *m, const struct stk_slurm_job *j); /* it runs */
 /* Its lease has ended. */
 void stk_slurm_rest_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cause cause,

@@ -93,7 +93,9 @@ void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cau
     if (j->told_left && m->cfg.warn)
         m->cfg.warn(m->cfg.ctx, j->number, NULL);
     stk_slurm_move(j, STK_S_ENDED);
-    if (s && cause == STK_CAUSE_EVICTED)
+    if (cause != STK_CAUSE_EVICTED)
+        stk_map_remove(&m->odd, j->number);
+    else if (s)
         s->left_at = stk_slurm_ms();
     if (m->cfg.note && *sentence)
         m->cfg.note(m->cfg.ctx, j->number, sentence);
@@ -212,15 +214,17 @@ static void note_id(struct stk_slurm_job *j, const json_t *job)
     json_decref(id);
 }
 
-bool stk_slurm_is_odd(struct stk_slurm *m, const struct stk_slurm_job *j)
+bool stk_slurm_is_odd(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     uint32_t n = stk_map_get(&m->odd, j->number);
 
-    if (!j->imported || stk_map_reserve(&m->odd, &m->mem, m->odd.n + 1) < 0)
+    if (stk_map_reserve(&m->odd, &m->mem, m->odd.n + 1) < 0)
         return false;
     n = n == UINT32_MAX ? 1 : n + 1;
     stk_map_put(&m->odd, j->number, n);
-    return n >= MOST_ODD;
+    if (!j->imported && n > 1)
+        stk_slurm_rest_odd(m, j, n - 1);
+    return j->imported && n >= MOST_ODD;
 }
 
 /* It runs, and not where it was to: it goes back, and is decided anew. What Slurm cannot put back

@@ -107,6 +107,16 @@ void stk_slurm_failed(struct stk_slurm *m, struct stk_slurm_job *j, bool own, bo
         shut(m, j, r);
 }
 
+/* Gangs that share nodes and do not fit as Slurm lays them out are in each other's way, for ever,
+ * if they are started together: so they rest, and not equally long. */
+void stk_slurm_rest_odd(struct stk_slurm *m, struct stk_slurm_job *j, uint32_t times)
+{
+    if (!stk_slurm_rest_add(m, j))
+        return;
+    j->rest_ms = (FIRST_MS << (times > 6 ? 6 : times - 1)) * (1 + j->number % 4);
+    j->rest_ms = j->rest_ms > MOST_MS ? MOST_MS : j->rest_ms;
+}
+
 /* ---- rest ---- */
 
 static void wake(struct stk_slurm *m, struct stk_slurm_rest *r)
@@ -168,11 +178,11 @@ void stk_slurm_rest_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum st
 {
     struct stk_slurm_rest *r = stk_slurm_rest_find(m, j->number);
 
-    if (j->rest_ms > 0 && cause == STK_CAUSE_EVICTED && !j->stopping)
-        rest(m, j, sentence);
+    if (j->rest_ms > 0 && cause == STK_CAUSE_EVICTED)
+        rest(m, j, *sentence ? sentence : "Slurm did not run it as was decided");
     else if (r && cause != STK_CAUSE_EVICTED)
         drop(m, r);
-    if (j->told_started)
+    if (j->told_started && j->rest_ms == 0)
         wake_one(m, j->uid);
 }
 
