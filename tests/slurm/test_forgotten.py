@@ -223,10 +223,12 @@ def test_a_users_job_of_which_slurm_forgot_that_it_put_it_back_is_the_same(slurm
 
 
 @pytest.mark.parametrize("new", [False, True])
-def test_one_that_waits_as_it_did_before_is_the_same(slurm, new):
+@pytest.mark.parametrize("how", [{"submitted": 4}, {"mark": "", "submitted": 8, "restarts": 1, "reason": "launch failed requeued held"}])
+def test_one_that_waits_as_it_did_before_is_the_same(slurm, new, how):
+    """Or that Slurm tried to start by itself since then."""
     slurm.nodes(state="drain")
     n = taken(slurm)
-    before = waits(slurm, submitted=4)
+    before = waits(slurm, **how)
     if new:
         slurm.daemon.kill()
         slurm.there = [before]

@@ -378,6 +378,6 @@ void stk_slurm_import_waits(struct stk_slurm *m, struct stk_slurm_import *i,
         stk_slurm_import_holds(m, i->job, &mk, reason);
     i->held_here = mk.held = reason[0] != '\0';
     if ((!marked && stk_slurm_import_may_tell(m, i)) || was_held != mk.held)
-        stk_slurm_import_put_mark(m, i->job, &mk, false);
+        stk_slurm_import_put_mark(m, i->job, &mk, !marked && stk_whole(i->job, "restarts") > 0);
     tell_changes(m, i, &mk);
 }

@@ -43,7 +43,7 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
     }
     i->step = STK_I_OURS;
     i->first = mk->first;
-    if (stk_slurm_import_reused(i, job)) /* it was put back */
+    if (stk_whole(job, "submitted") > i->submitted) /* it was put back */
         i->submitted = stk_whole(job, "submitted");
     if (mk->tasks[0] && !i->tasks)
         i->tasks = strdup(mk->tasks);

@@ -121,6 +121,12 @@ static bool comes_back(const struct stk_slurm *m, stk_job_number number)
     return s && (stk_yes(s->job, "completing") || stk_slurm_import_back(m, s->job, number));
 }
 
+/* It is on its way to us: again, where Slurm has forgotten our mark. */
+static bool is_brought(const struct stk_slurm_import *i)
+{
+    return i->step == STK_I_ASKED || (i->step == STK_I_NEW && i->job && !i->refused);
+}
+
 /* Slurm has it in its queue no more. One that it has started is another's from now on. */
 static void not_there(struct stk_slurm *m, struct stk_slurm_job *j)
 {
@@ -181,7 +187,7 @@ bool stk_slurm_import_stays(struct stk_slurm *m, struct stk_slurm_job *j, const 
     struct stk_slurm_mark mk;
     char reason[300] = "";
 
-    if ((i && i->step == STK_I_ASKED) || (!there && comes_back(m, j->number)))
+    if ((i && is_brought(i)) || (!there && comes_back(m, j->number)))
         return true; /* until we are told its number, or it is there */
     if (!there) {
         not_there(m, j);
@@ -215,10 +221,11 @@ void stk_slurm_know(struct stk_engine *e, stk_job_number first, const json_t *ma
     struct stk_slurm *m = (struct stk_slurm *)e;
     json_int_t slurm = stk_whole(made, "job");
     json_t *job = slurm > 0 && slurm < UINT32_MAX ? unmarked(m, first, (uint32_t)slurm) : NULL;
+    const struct stk_slurm_import known = {.submitted = stk_whole(made, "submitted")};
     struct stk_slurm_import *i;
     struct stk_slurm_mark mk;
 
-    if (!job || stk_whole(job, "submitted") > stk_whole(made, "submitted"))
+    if (!job || stk_slurm_import_reused(&known, job))
         return;
     json_incref(job);
     i = stk_slurm_import_add(m, job);

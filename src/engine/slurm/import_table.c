@@ -25,7 +25,7 @@ struct stk_slurm_import *stk_slurm_import_find(const struct stk_slurm *m, json_i
 
 bool stk_slurm_import_reused(const struct stk_slurm_import *i, const json_t *job)
 {
-    return stk_whole(job, "submitted") > i->submitted;
+    return stk_whole(job, "submitted") > i->submitted && stk_whole(job, "restarts") == 0;
 }
 
 void stk_slurm_import_drop(struct stk_slurm *m, struct stk_slurm_import *i)

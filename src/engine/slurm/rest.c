@@ -113,7 +113,7 @@ void stk_slurm_rest_odd(struct stk_slurm *m, struct stk_slurm_job *j, uint32_t t
 {
     if (!stk_slurm_rest_add(m, j))
         return;
-    j->rest_ms = (FIRST_MS << (times > 6 ? 6 : times - 1)) * (1 + j->number % 4);
+    j->rest_ms = (int64_t)(FIRST_MS << (times > 6 ? 6 : times - 1)) * (1 + j->number % 4);
     j->rest_ms = j->rest_ms > MOST_MS ? MOST_MS : j->rest_ms;
 }
 
