@@ -196,7 +196,12 @@ class Cluster:
 
     def _start_accounting(self):
         db, run = f"{self.folder}/db", f"{self.folder}/pid"
-        subprocess.run(["mariadb-install-db", "--no-defaults", f"--datadir={db}", "--user=root", "--skip-test-db"], check=True, capture_output=True)
+        for _ in range(3):  # on a machine that is busy it may give up
+            made = subprocess.run(["mariadb-install-db", "--no-defaults", f"--datadir={db}", "--user=root", "--skip-test-db"], text=True, capture_output=True)
+            if made.returncode == 0:
+                break
+            shutil.rmtree(db, ignore_errors=True)
+        assert made.returncode == 0, made.stdout + made.stderr
         self.database = subprocess.Popen(["mariadbd", "--no-defaults", f"--datadir={db}", f"--socket={db}.sock", f"--port={self._port('db')}", "--user=root",
                                           "--bind-address=127.0.0.1", f"--pid-file={run}/db", "--innodb-buffer-pool-size=32M", f"--log-error={self.folder}/log/db"])
         wait_for(lambda: subprocess.run(["mariadb", "--no-defaults", "-S", f"{db}.sock", "-u", "root", "-e",
