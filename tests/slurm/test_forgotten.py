@@ -47,6 +47,16 @@ def runs(slurm, mark, node, **more):
     return waits(slurm, mark, state="running", held=False, pieces=where, started=6, **more)
 
 
+def finds(slurm, job, new):
+    """A daemon finds Slurm with that job: a new one, or the one there is when slurmctld is back."""
+    if not new:
+        say(slurm, job, all_of_them=True)
+        return
+    slurm.daemon.kill()
+    slurm.there = [job]
+    slurm.daemon.start()
+
+
 def test_one_that_runs_by_slurms_word_alone_is_put_back_after_a_restart_of_ours(slurm):
     n = slurm.daemon.submit(gpus=1, **JOB)
     ask = slurm.expect("submit")
@@ -88,12 +98,7 @@ def test_so_is_one_that_a_new_daemon_finds(slurm):
 def test_of_one_that_was_never_ours_people_are_told(slurm, new):
     """... who comes back: slurmctld alone, or the daemon with it."""
     job = {**runs(slurm, "", "n1"), "comment": "x"}
-    if new:
-        slurm.daemon.kill()
-        slurm.there = [job]
-        slurm.daemon.start()
-    else:
-        say(slurm, job, all_of_them=True)
+    finds(slurm, job, new)
     for _ in range(2):
         ask = slurm.expect("left")
         assert (ask["job"], ask["nodes"]) == (9, "n1")
@@ -213,12 +218,7 @@ def test_a_users_job_of_which_slurm_forgot_that_it_put_it_back_is_the_same(slurm
     n = taken(slurm)
     slurm.answer(slurm.expect("update"))
     before = {**runs(slurm, "", "n1"), "submitted": 4}
-    if new:
-        slurm.daemon.kill()
-        slurm.there = [before]
-        slurm.daemon.start()
-    else:
-        say(slurm, before, all_of_them=True)
+    finds(slurm, before, new)
     is_put_back(slurm, n)
 
 
@@ -229,12 +229,7 @@ def test_one_that_waits_as_it_did_before_is_the_same(slurm, new, how):
     slurm.nodes(state="drain")
     n = taken(slurm)
     before = waits(slurm, **how)
-    if new:
-        slurm.daemon.kill()
-        slurm.there = [before]
-        slurm.daemon.start()
-    else:
-        say(slurm, before, all_of_them=True)
+    finds(slurm, before, new)
     slurm.nodes()
     assert slurm.expect("start")["admin_comment"].split()[2] == str(n)
     assert ours(slurm) == [n]
@@ -255,12 +250,7 @@ def test_one_that_we_started_and_that_lost_our_mark_is_the_same(slurm, new):
     say(slurm, runs(slurm, mark, node))
     slurm.daemon.until(n, "running")
     before = runs(slurm, "", "n2" if node == "n1" else "n1")
-    if new:
-        slurm.daemon.kill()
-        slurm.there = [before]
-        slurm.daemon.start()
-    else:
-        say(slurm, before, all_of_them=True)
+    finds(slurm, before, new)
     is_put_back(slurm, n)
 
 

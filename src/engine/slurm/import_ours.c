@@ -131,8 +131,7 @@ static bool is_brought(const struct stk_slurm_import *i)
 static void not_there(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     struct stk_slurm_seen *s = stk_slurm_seen_of(m, j->number);
-    json_t *job =
-        s && strcmp(stk_str(s->job, "state"), "running") == 0 ? json_incref(s->job) : NULL;
+    json_t *job = s && stk_slurm_is(s->job, "running") ? json_incref(s->job) : NULL;
 
     stk_slurm_exited(m, j, j->stopping ? j->stop.cause : STK_CAUSE_UNKNOWN, 0,
                      job ? STK_SLURM_NOT_BY_US : "is gone from Slurm");

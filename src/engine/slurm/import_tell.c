@@ -137,8 +137,8 @@ bool stk_slurm_import_is_let_go(const json_t *job)
  * start a job would have it outside the books. */
 bool stk_slurm_import_back(const struct stk_slurm *m, const json_t *job, stk_job_number number)
 {
-    return strcmp(stk_str(job, "state"), "running") == 0 && stk_yes(job, "batch") &&
-           stk_yes(job, "requeue") && !stk_slurm_import_is_away(m, job) && number && m->cfg.lives &&
+    return stk_slurm_is(job, "running") && stk_yes(job, "batch") && stk_yes(job, "requeue") &&
+           !stk_slurm_import_is_away(m, job) && number && m->cfg.lives &&
            m->cfg.lives(m->cfg.ctx, number);
 }
 

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "engine/slurm/inner.h"
-#include "sys/json.h"
 
 #define FIRST_MS 5000
 #define MOST_MS 300000
@@ -92,6 +91,14 @@ static void shut(struct stk_slurm *m, const struct stk_slurm_job *j, const struc
     stk_slurm_use_avoid(m, j->pieces[(r->failed - 1) % j->n_pieces].node.i);
 }
 
+/* Twice as long each time. */
+static int64_t how_long(uint32_t times, uint32_t factor)
+{
+    int64_t ms = times > 7 ? MOST_MS : (int64_t)(FIRST_MS << (times - 1)) * factor;
+
+    return ms > MOST_MS ? MOST_MS : ms;
+}
+
 void stk_slurm_failed(struct stk_slurm *m, struct stk_slurm_job *j, bool own, bool in_vain)
 {
     struct stk_slurm_rest *r = stk_slurm_rest_add(m, j);
@@ -101,8 +108,7 @@ void stk_slurm_failed(struct stk_slurm *m, struct stk_slurm_job *j, bool own, bo
         return;
     r->failed++;
     times = own ? r->failed : r->failed - 1;
-    j->rest_ms = times == 0 ? 0 : times > 7 ? MOST_MS : FIRST_MS << (times - 1);
-    j->rest_ms = j->rest_ms > MOST_MS ? MOST_MS : j->rest_ms;
+    j->rest_ms = times == 0 ? 0 : how_long(times, 1);
     if (in_vain && !own)
         shut(m, j, r);
 }
@@ -113,8 +119,7 @@ void stk_slurm_rest_odd(struct stk_slurm *m, struct stk_slurm_job *j, uint32_t t
 {
     if (!stk_slurm_rest_add(m, j))
         return;
-    j->rest_ms = (int64_t)(FIRST_MS << (times > 6 ? 6 : times - 1)) * (1 + j->number % 4);
-    j->rest_ms = j->rest_ms > MOST_MS ? MOST_MS : j->rest_ms;
+    j->rest_ms = how_long(times, 1 + j->number % 4);
 }
 
 /* ---- rest ---- */
