@@ -32,10 +32,13 @@ def installed():
 
 @contextlib.contextmanager
 def open_folder():
-    """One that other users may look into, which pytest's own may not be."""
-    with tempfile.TemporaryDirectory(prefix="stoker-slurm-") as folder:
-        os.chmod(folder, 0o755)
+    """One that other users may look into, which pytest's own may not be. What still writes there when it is to go (jobs that are about to end) is waited for."""
+    folder = tempfile.mkdtemp(prefix="stoker-slurm-")
+    os.chmod(folder, 0o755)
+    try:
         yield folder
+    finally:
+        until(lambda: shutil.rmtree(folder, ignore_errors=True) or not os.path.exists(folder), say=f"{folder} is gone")
 
 
 TAKEN = []  # what says that ports are ours, until this process ends

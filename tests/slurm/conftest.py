@@ -15,7 +15,7 @@ def shared(cluster, tmp_path_factory):
 
 
 @pytest.fixture
-def daemon(shared, cluster):
+def daemon(shared, cluster, folder):  # which goes when no job writes there any more
     yield shared
     clear(shared, cluster)
 

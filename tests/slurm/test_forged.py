@@ -22,7 +22,7 @@ def cluster():
 
 
 @pytest.fixture
-def daemon(cluster, tmp_path):
+def daemon(cluster, tmp_path, folder):  # which goes when no job writes there any more
     with slurm_daemon(tmp_path, cluster) as d:
         yield d
         clear(d, cluster, "nobody")

@@ -23,7 +23,7 @@ def cluster():
 
 
 @pytest.fixture
-def daemon(shared, cluster):
+def daemon(shared, cluster, folder):  # which goes when no job writes there any more
     yield shared
     clear(shared, cluster, "nobody")
 

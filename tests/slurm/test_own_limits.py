@@ -19,7 +19,7 @@ def cluster():
 
 
 @pytest.fixture
-def daemon(shared, cluster):
+def daemon(shared, cluster, folder):  # which goes when no job writes there any more
     yield shared
     cluster.run("scontrol", "update", "partition=main", "state=UP", "MaxTime=INFINITE")
     clear(shared, cluster, "root", "nobody")

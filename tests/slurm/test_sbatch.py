@@ -24,7 +24,7 @@ def cluster(request):
 
 
 @pytest.fixture
-def daemon(shared, cluster):
+def daemon(shared, cluster, folder):  # which goes when no job writes there any more
     yield shared
     clear(shared, cluster, "root", "nobody")
 
