@@ -177,6 +177,28 @@ def test_the_last_element_of_an_array_that_slurm_does_not_start_is_decided_anew(
     slurm.daemon.until(n, "running")
 
 
+def test_an_element_that_slurm_started_by_itself_is_put_back_as_that_element(slurm):
+    """Slurm has forgotten hold and mark of its array."""
+    slurm.nodes(state="drain")
+    array, element = {"array_job": 9, "array_task": None, "array_tasks": "0-2"}, {"job": 11, "array_job": 9, "array_task": 1, "array_tasks": ""}
+    say(slurm, waits(slurm, **array))
+    mark = slurm.expect("update")["admin_comment"]
+    assert mark.split()[3:] == ["-", "0-2"]
+    rest = waits(slurm, "", held=False, **{**array, "array_tasks": "0,2"})
+    slurm.say(op="jobs", all=True, last=True, jobs=[rest, {**runs(slurm, "", "n1"), **element}], gone=[])
+    while (ask := slurm.expect("update"))["job"] != "9_1":
+        slurm.answer(ask)
+    slurm.answer(ask)
+    assert ask["admin_comment"] == mark
+    assert slurm.expect("requeue")["job"] == "9_1"
+    say(slurm, {**rest, "admin_comment": mark, "held": True})
+    say(slurm, waits(slurm, mark, **element))
+    wait_for(lambda: slurm.daemon.job(int(mark.split()[2]) + 1).get("slurm", {}).get("job") == 11)
+    slurm.nodes()
+    assert {slurm.expect("start")["job"] for _ in range(3)} == {"9_0", "9_1", "9_2"}
+    assert len(ours(slurm)) == 3
+
+
 def test_one_is_not_started_again_on_a_node_that_has_just_come_back(slurm):
     """Slurm goes on for ten seconds to tell a node that failed to end what ran there."""
     slurm.nodes("drained", names=["n2"])

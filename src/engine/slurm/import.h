@@ -29,6 +29,8 @@ bool stk_slurm_import_reused(const struct stk_slurm_import *i, const json_t *job
 struct stk_slurm_import *stk_slurm_import_add(struct stk_slurm *m, const json_t *job);
 void stk_slurm_import_drop(struct stk_slurm *m, struct stk_slurm_import *i);
 void stk_slurm_import_keep(struct stk_slurm_import *i, json_t *job); /* what is told of it; NULL */
+/* It is ours, by the numbers that the mark says: of an element by those of its array. */
+void stk_slurm_import_own(struct stk_slurm_import *i, const struct stk_slurm_mark *mk);
 /* Our number of one element. 0: it is not ours. */
 stk_job_number stk_slurm_import_number(const struct stk_slurm_mark *mk, const json_t *job);
 /* Several elements of an array in one record. */

@@ -41,12 +41,9 @@ static void pending_news(struct stk_slurm *m, json_t *job, bool ours,
         stk_slurm_import_consider(m, i);
         return;
     }
-    i->step = STK_I_OURS;
-    i->first = mk->first;
+    stk_slurm_import_own(i, mk);
     if (stk_whole(job, "submitted") > i->submitted) /* it was put back */
         i->submitted = stk_whole(job, "submitted");
-    if (mk->tasks[0] && !i->tasks)
-        i->tasks = strdup(mk->tasks);
     if (i->stray)
         stk_slurm_import_is_back(m, i, mk);
     j = stk_slurm_find(m, stk_slurm_import_number(mk, job));

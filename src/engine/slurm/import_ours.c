@@ -222,7 +222,7 @@ void stk_slurm_know(struct stk_engine *e, stk_job_number first, const json_t *ma
     json_t *job = slurm > 0 && slurm < UINT32_MAX ? unmarked(m, first, (uint32_t)slurm) : NULL;
     const struct stk_slurm_import known = {.submitted = stk_whole(made, "submitted")};
     struct stk_slurm_import *i;
-    struct stk_slurm_mark mk;
+    struct stk_slurm_mark mk = {.first = first};
 
     if (!job || stk_slurm_import_reused(&known, job))
         return;
@@ -231,9 +231,8 @@ void stk_slurm_know(struct stk_engine *e, stk_job_number first, const json_t *ma
     if (i)
         i->submitted = stk_whole(made, "submitted");
     if (i && !i->job) { /* Slurm thinks that it runs */
-        i->step = STK_I_OURS;
-        i->first = first;
-        i->tasks = *stk_str(made, "tasks") ? strdup(stk_str(made, "tasks")) : NULL;
+        (void)snprintf(mk.tasks, sizeof(mk.tasks), "%s", stk_str(made, "tasks"));
+        stk_slurm_import_own(i, &mk);
         i->round = m->round;
         if (stk_slurm_import_mark_of(m, job, &mk))
             (void)stk_slurm_see(m, job, stk_slurm_import_number(&mk, job));

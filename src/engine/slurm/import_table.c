@@ -87,6 +87,14 @@ void stk_slurm_import_free(struct stk_slurm *m)
 
 /* ---- whose a record is ---- */
 
+void stk_slurm_import_own(struct stk_slurm_import *i, const struct stk_slurm_mark *mk)
+{
+    i->step = STK_I_OURS;
+    i->first = mk->first;
+    if (mk->tasks[0] && !i->tasks)
+        i->tasks = strdup(mk->tasks);
+}
+
 /* Our mark on it, or what it would be. False: it is not ours. */
 bool stk_slurm_import_mark_of(const struct stk_slurm *m, const json_t *job,
                               struct stk_slurm_mark *ret)

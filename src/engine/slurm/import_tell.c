@@ -165,8 +165,7 @@ bool stk_slurm_import_put_back(struct stk_slurm *m, json_t *job, const struct st
     if (!i)
         return false;
     i->round = m->round;
-    i->step = STK_I_OURS;
-    i->first = mk->first;
+    stk_slurm_import_own(i, mk);
     i->stray = i->again = m->again = true;
     if (!stk_slurm_import_may_tell(m, i))
         return true;
