@@ -170,24 +170,33 @@ bool stk_daemon_array(void *ctx, stk_job_number number, stk_job_number *ret_arra
 int stk_daemon_slurm_open(struct stk_daemon *d, struct stk_err *err);
 void stk_daemon_slurm_ready(struct stk_daemon *d); /* the scheduler is open */
 /* slurm_jobs.c: users' own jobs; as in struct stk_slurm_config. */
+extern const struct stk_who stk_daemon_slurm_who; /* as whom the engine acts */
+void stk_daemon_slurm_act(struct stk_daemon *d, const char *verb, const stk_job_number *numbers,
+                          uint32_t n, json_t *take_args);
 void stk_daemon_slurm_bring(void *ctx, uint32_t uid, json_t *take_job, const char *key,
                             json_t *take_made);
 void stk_daemon_slurm_hold(void *ctx, const stk_job_number *numbers, uint32_t n, const char *why);
-void stk_daemon_slurm_changed(void *ctx, const stk_job_number *numbers, uint32_t n,
-                              const json_t *wish);
 void stk_daemon_slurm_rest(void *ctx, stk_job_number number, int64_t until, const char *sentence);
 void stk_daemon_slurm_gone(void *ctx, stk_job_number number, const char *sentence);
 int64_t stk_daemon_slurm_limit(void *ctx, stk_job_number number);
+enum stk_job_state stk_daemon_slurm_state(struct stk_daemon *d, stk_job_number number);
 void stk_daemon_slurm_know(struct stk_daemon *d); /* the engine learns which were taken in */
 void stk_daemon_slurm_missing(void *ctx);         /* those that went without a word are gone */
 /* As in struct stk_live_config. */
 int stk_daemon_slurm_may_last(void *ctx, const struct stk_live_last *ask, struct stk_err *err);
+/* slurm_changes.c; as in struct stk_slurm_config. */
+void stk_daemon_slurm_changed(void *ctx, const stk_job_number *numbers, uint32_t n,
+                              const json_t *wish);
 void stk_daemon_slurm_booked(void *ctx, const json_t *list); /* slurm_booked.c */
 /* slurm_groups.c: Slurm's accounts and QOS, and what they mean here; NULL: they are not known. */
 void stk_daemon_slurm_groups(void *ctx, const json_t *groups);
 json_t *stk_daemon_slurm_means(struct stk_daemon *d);
 /* Account and QOS of a job that is sent to Slurm; as in struct stk_slurm_config. */
 void stk_daemon_slurm_names(void *ctx, stk_job_number number, json_t *o);
+/* Account and QOS of a user's own job, as tenant, and queue, class or priority, into 'job' where
+ * the configuration maps them. The tenant of which its user need not be a member, as Slurm lets
+ * nobody use an account that is not theirs; NULL: none. */
+const char *stk_daemon_slurm_map(const struct stk_daemon *d, json_t *job);
 /* What a list of "name=value" has for it; NULL: nothing. */
 const char *stk_daemon_slurm_mapped(char *const *list, const char *name);
 /* slurm_numbers.c: Slurm's numbers; as in struct stk_api_config. */

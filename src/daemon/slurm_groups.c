@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slurm_groups.c - what Slurm's accounts and QOS mean here: tenants and queues, as the
  * configuration says, or where they have the same names. Users' own jobs are taken in so
- * (slurm_jobs.c); here it is shown, and what means nothing is said once. The other way round it
- * says to which account Slurm books what we send there. */
+ * (slurm_jobs.c, slurm_changes.c); here it is shown, and what means nothing is said once. The other
+ * way round it says to which account Slurm books what we send there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +40,25 @@ static const char *queue_of(const struct stk_daemon *d, const char *qos)
     uint32_t i = to ? STK_NONE : stk_queue_find(queues, s->n_queues, qos);
 
     return i == STK_NONE ? to : queues[i].name;
+}
+
+/* As the configuration has it; what has the same name needs no words. */
+const char *stk_daemon_slurm_map(const struct stk_daemon *d, json_t *job)
+{
+    const char *tenant = stk_daemon_slurm_mapped(
+                   d->config.slurm.accounts, json_string_value(json_object_get(job, "account"))),
+               *qos = stk_daemon_slurm_mapped(d->config.slurm.qos,
+                                              json_string_value(json_object_get(job, "qos")));
+
+    if (tenant)
+        (void)json_object_set_new(job, "tenant", json_string(tenant));
+    if (qos && strncmp(qos, "class:", 6) == 0)
+        (void)json_object_set_new(job, "class", json_string(qos + 6));
+    else if (qos && strncmp(qos, "priority:", 9) == 0)
+        (void)json_object_set_new(job, "priority", json_integer(strtol(qos + 9, NULL, 10)));
+    else if (qos)
+        (void)json_object_set_new(job, "queue", json_string(qos));
+    return stk_slurm_enforces(d->engine, "associations") ? tenant : NULL;
 }
 
 /* ---- the other way round ---- */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slurm_jobs.c - users' own jobs in Slurm, as the engine tells of them: taken in for their users,
- * held, changed and ended as they are there. Accounts and QOS mean tenants and queues where the
- * configuration says so, or where they have the same names. */
+ * held and ended as they are there. What is changed: slurm_changes.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +11,7 @@
 #include "engine/slurm/slurm.h"
 #include "sys/user.h"
 
-/* What may change while a job waits. */
-static const char *const change_keys[] = {
-    "nodelist",  "exclude", "constraint",     "name",      "time_limit_s", "begin",
-    "gpus",      "tasks",   "tasks_per_node", "gpu_types", "cpus",         "mem_mib",
-    "exclusive", "tenant",  "queue",          "nice",      "pool"};
-
-static const struct stk_who engine = {
+const struct stk_who stk_daemon_slurm_who = {
     .uid = STK_NOBODY, .gid = STK_NOBODY, .role = STK_ROLE_ADMIN, .user = "Slurm"};
 
 static void no_reply(void *ctx, int status, json_t *take_body)
@@ -33,10 +26,10 @@ static void no_reply(void *ctx, int status, json_t *take_body)
     json_decref(take_body);
 }
 
-static void act(struct stk_daemon *d, const char *verb, const stk_job_number *numbers, uint32_t n,
-                json_t *take_args)
+void stk_daemon_slurm_act(struct stk_daemon *d, const char *verb, const stk_job_number *numbers,
+                          uint32_t n, json_t *take_args)
 {
-    const struct stk_asker by = {.who = engine, .reply = no_reply};
+    const struct stk_asker by = {.who = stk_daemon_slurm_who, .reply = no_reply};
 
     (void)stk_live_act(d->live, &by, verb, numbers, n, take_args);
 }
@@ -80,38 +73,14 @@ static void on_reply(void *ctx, int status, json_t *take_body)
     free(b);
 }
 
-static const char *mapped(char *const *list, const json_t *job, const char *key)
-{
-    return stk_daemon_slurm_mapped(list, json_string_value(json_object_get(job, key)));
-}
-
-/* Tenant and queue by account and QOS, as the configuration has it. Where Slurm lets nobody use an
- * account that is not theirs, its user need not be a member of the tenant. */
-static void map_names(const struct stk_daemon *d, json_t *job, json_t *made)
-{
-    const char *tenant = mapped(d->config.slurm.accounts, job, "account"),
-               *qos = mapped(d->config.slurm.qos, job, "qos");
-
-    if (tenant) {
-        (void)json_object_set_new(job, "tenant", json_string(tenant));
-        if (stk_slurm_enforces(d->engine, "associations"))
-            (void)json_object_set_new(made, "tenant", json_string(tenant));
-    }
-    if (qos && strncmp(qos, "class:", 6) == 0)
-        (void)json_object_set_new(job, "class", json_string(qos + 6));
-    else if (qos && strncmp(qos, "priority:", 9) == 0)
-        (void)json_object_set_new(job, "priority", json_integer(strtol(qos + 9, NULL, 10)));
-    else if (qos)
-        (void)json_object_set_new(job, "queue", json_string(qos));
-}
-
 void stk_daemon_slurm_bring(void *ctx, uint32_t uid, json_t *take_job, const char *key,
                             json_t *take_made)
 {
     struct stk_daemon *d = ctx;
     struct bringing *b = malloc(sizeof(*b));
-    const struct stk_asker by = {.who = engine, .reply = on_reply, .ctx = b};
+    const struct stk_asker by = {.who = stk_daemon_slurm_who, .reply = on_reply, .ctx = b};
     struct stk_who owner = {.uid = uid};
+    const char *tenant;
     struct stk_user u;
 
     if (!b || stk_user_by_id(uid, &u) < 0) {
@@ -122,7 +91,9 @@ void stk_daemon_slurm_bring(void *ctx, uint32_t uid, json_t *take_job, const cha
         json_decref(take_made);
         return;
     }
-    map_names(d, take_job, take_made);
+    tenant = stk_daemon_slurm_map(d, take_job);
+    if (tenant)
+        (void)json_object_set_new(take_made, "tenant", json_string(tenant));
     owner.gid = u.gid;
     (void)snprintf(owner.user, sizeof(owner.user), "%s", u.name);
     *b = (struct bringing){.d = d, .made = json_incref(take_made)};
@@ -135,7 +106,7 @@ void stk_daemon_slurm_bring(void *ctx, uint32_t uid, json_t *take_job, const cha
 
 /* ---- while they wait ---- */
 
-static enum stk_job_state state_of(struct stk_daemon *d, stk_job_number number)
+enum stk_job_state stk_daemon_slurm_state(struct stk_daemon *d, stk_job_number number)
 {
     const struct stk_state *s = stk_core_state(stk_live_core(d->live));
     uint32_t slot = stk_core_find(stk_live_core(d->live), number);
@@ -148,15 +119,15 @@ void stk_daemon_slurm_hold(void *ctx, const stk_job_number *numbers, uint32_t n,
     struct stk_daemon *d = ctx;
 
     for (uint32_t i = 0; i < n; i++) {
-        enum stk_job_state state = state_of(d, numbers[i]);
+        enum stk_job_state state = stk_daemon_slurm_state(d, numbers[i]);
 
         stk_live_warn(d->live, numbers[i], STK_WARN_ENGINE, why);
         if (why && (state == STK_JOB_WAITING || state == STK_JOB_BLOCKED ||
                     state == STK_JOB_STOPPING || state == STK_JOB_PLACED ||
                     state == STK_JOB_RUNNING)) /* the last three: it has ended, we hear of it */
-            act(d, "hold", &numbers[i], 1, NULL);
+            stk_daemon_slurm_act(d, "hold", &numbers[i], 1, NULL);
         else if (!why && state == STK_JOB_HELD)
-            act(d, "release", &numbers[i], 1, NULL);
+            stk_daemon_slurm_act(d, "release", &numbers[i], 1, NULL);
     }
 }
 
@@ -166,7 +137,8 @@ void stk_daemon_slurm_rest(void *ctx, stk_job_number number, int64_t until, cons
 
     stk_live_warn(d->live, number, STK_WARN_ENGINE, sentence);
     if (until >= 0)
-        act(d, "update", &number, 1,
+        stk_daemon_slurm_act(
+            d, "update", &number, 1,
             json_pack("{s:o}", "begin", until > 0 ? json_integer(until) : json_null()));
 }
 
@@ -177,78 +149,7 @@ void stk_daemon_slurm_gone(void *ctx, stk_job_number number, const char *sentenc
     if (!stk_live_entry(d->live, number))
         return;
     stk_live_note(d->live, number, sentence);
-    act(d, "cancel", &number, 1, NULL);
-}
-
-/* Units and what each has; of a job that has run, where Slurm has spread it otherwise since. */
-static const char *const shape_keys[] = {"tasks", "gpus",    "tasks_per_node", "gpu_types",
-                                         "cpus",  "mem_mib", "exclusive"};
-
-static json_int_t all_gpus(const json_t *o)
-{
-    json_int_t tasks = json_integer_value(json_object_get(o, "tasks"));
-
-    return (tasks > 0 ? tasks : 1) * json_integer_value(json_object_get(o, "gpus"));
-}
-
-static bool same_value(const json_t *a, const json_t *b)
-{
-    return (!a && !b) || json_equal(a, b);
-}
-
-/* Of such a job only another number or kind of GPUs is a change of its user's. */
-static void differ_in_shape(const json_t *spec, const json_t *shape, json_t *args)
-{
-    if (!shape ||
-        (all_gpus(spec) == all_gpus(shape) &&
-         json_is_true(json_object_get(spec, "exclusive")) ==
-             json_is_true(json_object_get(shape, "exclusive")) &&
-         same_value(json_object_get(spec, "gpu_types"), json_object_get(shape, "gpu_types"))))
-        return;
-    for (size_t i = 0; i < sizeof(shape_keys) / sizeof(*shape_keys); i++) {
-        json_t *is = json_object_get(shape, shape_keys[i]);
-
-        if (is)
-            (void)json_object_set(args, shape_keys[i], is);
-        else if (json_object_get(spec, shape_keys[i]))
-            (void)json_object_set_new(args, shape_keys[i], json_null());
-    }
-}
-
-/* What is different; NULL: nothing. */
-static json_t *difference(const json_t *spec, const json_t *wish)
-{
-    json_t *args = json_object();
-    bool all = json_object_get(wish, "tasks") != NULL; /* else only what may change later, too */
-
-    for (size_t i = 0; i < sizeof(change_keys) / sizeof(*change_keys); i++) {
-        json_t *was = json_object_get(spec, change_keys[i]),
-               *is = json_object_get(wish, change_keys[i]);
-
-        if (is && !json_equal(was, is))
-            (void)json_object_set(args, change_keys[i], is);
-        else if (was && !is && (all || strcmp(change_keys[i], "time_limit_s") == 0) &&
-                 !strstr("tenant queue pool", change_keys[i]))
-            (void)json_object_set_new(args, change_keys[i], json_null());
-    }
-    differ_in_shape(spec, json_object_get(wish, "shape"), args);
-    if (json_object_size(args) > 0)
-        return args;
-    json_decref(args);
-    return NULL;
-}
-
-void stk_daemon_slurm_changed(void *ctx, const stk_job_number *numbers, uint32_t n,
-                              const json_t *wish)
-{
-    struct stk_daemon *d = ctx;
-    const struct stk_entry *e = n > 0 ? stk_live_entry(d->live, numbers[0]) : NULL;
-    json_t *spec = e ? stk_live_spec(d->live, e->rec.spec) : NULL;
-    json_t *args = spec ? difference(spec, wish) : NULL;
-
-    if (args)
-        act(d, "update", numbers, n, args);
-    json_decref(spec);
+    stk_daemon_slurm_act(d, "cancel", &number, 1, NULL);
 }
 
 int64_t stk_daemon_slurm_limit(void *ctx, stk_job_number number)
@@ -278,7 +179,8 @@ int stk_daemon_slurm_may_last(void *ctx, const struct stk_live_last *ask, struct
 {
     struct stk_daemon *d = ctx;
     int64_t most = stk_slurm_longest(d->engine, ask->pool);
-    bool none = ask->was == 0 && ask->number && state_of(d, ask->number) == STK_JOB_RUNNING;
+    bool none =
+        ask->was == 0 && ask->number && stk_daemon_slurm_state(d, ask->number) == STK_JOB_RUNNING;
     char text[STK_SPAN_SIZE];
 
     if (ask->is > 0 && (none || ask->is <= ask->was)) /* shorter */
@@ -322,7 +224,7 @@ void stk_daemon_slurm_missing(void *ctx)
 
     for (const struct stk_entry *e = stk_live_next(d->live, 0); e;
          e = stk_live_next(d->live, e->number)) {
-        enum stk_job_state state = state_of(d, e->number);
+        enum stk_job_state state = stk_daemon_slurm_state(d, e->number);
         json_t *spec, *made;
 
         if (state != STK_JOB_WAITING && state != STK_JOB_BLOCKED && state != STK_JOB_HELD)

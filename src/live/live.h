@@ -91,6 +91,7 @@ enum stk_warn {                 /* who warns, the gravest first */
                 STK_WARN_MEMORY,
                 STK_WARN_IDLE,
                 STK_WARN_ENGINE, /* why it does not start is for the engine to say */
+                STK_WARN_ASKED,  /* its user changed it where it was sent, to what cannot be */
                 STK_WARN_MAX
 };
 

@@ -18,6 +18,8 @@ static const char *const demand_keys[] = {
     "tasks_per_node", "topology",    "prefer",    "group",     "exclusive", "nodelist", "exclude",
     "constraint",     "cpus",        "mem_mib",   "resources", "pool",      "queue",    "tenant",
     "tier",           "begin",       "deadline",  "estimate_s"};
+/* ... and these are changed where the job was sent: only the engine says so. */
+static const char *const their_keys[] = {"account", "qos", "imported"};
 /* Members that the server adds. */
 static const char *const signed_keys[] = {"uid",  "gid",   "groups",  "user",
                                           "home", "shell", "imported"};
@@ -49,6 +51,8 @@ static int check_started(const json_t *body, const struct stk_job *j, struct stk
         key = json_object_get(body, rank_keys[i]) ? rank_keys[i] : key;
     for (size_t i = 0; i < COUNT(demand_keys); i++)
         key = json_object_get(body, demand_keys[i]) ? demand_keys[i] : key;
+    for (size_t i = 0; i < COUNT(their_keys); i++)
+        key = json_object_get(body, their_keys[i]) ? their_keys[i] : key;
     return key ? stk_err_set(err, -EPROTO,
                              "%s: it has started (it is %s); of a job that has, only the time "
                              "limit can be changed",
@@ -70,11 +74,15 @@ static int check_changed(json_t *spec, struct stk_err *err)
 }
 
 /* The description with the changes of the request; *ret_all: not only its rank. */
-static int change_spec(const json_t *body, json_t *spec, bool *ret_all, struct stk_err *err)
+static int change_spec(const struct stk_live_request *r, json_t *spec, bool *ret_all,
+                       struct stk_err *err)
 {
+    const json_t *body = r->body;
     bool rank = take_changes(body, rank_keys, COUNT(rank_keys), spec);
 
     *ret_all = take_changes(body, demand_keys, COUNT(demand_keys), spec);
+    if (r->who.uid == STK_NOBODY)
+        *ret_all |= take_changes(body, their_keys, COUNT(their_keys), spec);
     if (json_object_get(body, "priority") && !json_object_get(body, "nice"))
         (void)json_object_del(spec, "nice"); /* than what it was */
     if (json_object_get(body, "priority") || json_object_get(body, "class"))
@@ -130,7 +138,8 @@ struct change {
 static bool beyond(const struct stk_live_request *r, const struct change *c)
 {
     return (r->who.uid == STK_NOBODY ? c->started : r->who.role >= STK_ROLE_OPERATOR) ||
-           (!json_object_get(r->body, "time_limit_s") && !json_object_get(r->body, "queue"));
+           (!json_object_get(r->body, "time_limit_s") && !json_object_get(r->body, "queue") &&
+            !json_object_get(r->body, "qos"));
 }
 
 static int read_changed(struct stk_live *l, const struct stk_live_request *r, uint32_t uid,
@@ -224,7 +233,7 @@ int stk_live_update(struct stk_live *l, struct stk_live_request *r, uint32_t slo
     if (json_object_get(spec, "imported") && r->who.uid != STK_NOBODY)
         rc = check_imported(r->body, err);
     rc = rc < 0 ? rc
-         : spec ? change_spec(r->body, spec, &c.all, err)
+         : spec ? change_spec(r, spec, &c.all, err)
                 : stk_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0 && r->spec_of != old)
         rc = put_spec(l, r, spec, old, err);

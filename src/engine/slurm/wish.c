@@ -312,6 +312,8 @@ void stk_slurm_wish_later(const json_t *job, bool begins, json_t *o)
     int64_t begin = stk_whole(job, "begin");
 
     set_label(o, "name", stk_str(job, "name"), MAX_NAME);
+    set_label(o, "account", stk_str(job, "account"), MAX_NAME);
+    set_label(o, "qos", stk_str(job, "qos"), MAX_NAME);
     if (amount(job, "time_limit_s"))
         set(o, "time_limit_s", json_integer(amount(job, "time_limit_s")));
     if (begins && begin > stk_whole(job, "submitted") && begin < STK_SLURM_HELD_UNTIL)
@@ -351,8 +353,6 @@ json_t *stk_slurm_wish(const json_t *job, const struct stk_slurm_room *room,
     set_output(job, o);
     set_signal(claim, o);
     set_requeue(job, o);
-    set_label(o, "account", stk_str(job, "account"), MAX_NAME);
-    set_label(o, "qos", stk_str(job, "qos"), MAX_NAME);
     set_label(o, "comment", stk_str(job, "comment"), 1000);
     if (stk_str(job, "workdir")[0] == '/')
         set(o, "workdir", json_string(stk_str(job, "workdir")));
