@@ -158,9 +158,9 @@ install: build ## install under PREFIX (/usr/local); DESTDIR is honoured
 		-Dpython_dir=$(PYTHON_DIR)
 	@meson install -C build
 
-deb: ## build the Debian package into build-deb/
+deb: ## build the Debian package into build-deb/ (SETUP: options of meson setup)
 	@$(BOOTSTRAP) deb
-	@scripts/deb
+	@scripts/deb -- $(SETUP)
 
 clean: ## remove every build folder
 	rm -rf build build-asan build-fuzz build-o0 build-clang build-deb build-deb-test

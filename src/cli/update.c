@@ -66,8 +66,9 @@ const struct stk_command stk_cmd_update = {
     .name = "update",
     .synopsis = "[options] JOB...",
     .help = "change jobs; of those that have started, the time limit",
-    .about = "JOB is a number (12), a range (3-7) or an array's element (12_3); an array's number\n"
-             "means all of it. A job that is changed keeps its number and its time in the queue.\n"
+    .about = "JOB is a number (12), a range (3-7), an array's element (12_3) or Slurm's number\n"
+             "(slurm:1234); an array's number means all of it. A job that is changed keeps its\n"
+             "number and its time in the queue.\n"
              "Of a job that has started only --time can be changed: its user may give it less, or\n"
              "more where nobody has to wait for it; operators may give it more.\n"
              "\"stoker why\" says what would start a job.",

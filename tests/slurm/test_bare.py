@@ -4,6 +4,7 @@ import pytest
 from slurm import wait_for
 from slurm_daemon import as_root, needed
 from slurm_users import ours, read, sbatch, show, touch, user
+from test_own_limits import stoker
 from test_sbatch import cluster, daemon  # noqa: F401
 
 pytestmark = [*needed, as_root]
@@ -58,13 +59,30 @@ def test_a_users_hold_of_a_job_that_waits_is_seen_with_the_plugin_alone(daemon, 
     assert daemon.job(n)["state"] == "waiting"
 
 
-def test_stoker_hold_and_release_work_either_way(daemon, cluster, folder):
+def test_a_job_that_its_user_sent_held_goes_on_when_its_user_says_so(daemon, cluster, folder):
     job = sbatch(cluster, folder, "sleep 1000", "--gres=gpu:1", "-H")
     n = ours(cluster, job)
     daemon.until(n, "held")
     assert "scontrol release" in daemon.job(n)["warning"]
     assert user(cluster, "scontrol", "release", str(job)).returncode == 0
     daemon.until(n, "running")
+
+
+def test_stoker_hold_and_release_work_either_way(daemon, cluster, folder):
+    """It is held here, whatever else becomes of it in Slurm, and is not started when there is room."""
+    full(daemon)
+    job = sbatch(cluster, folder, "sleep 1000", "--gres=gpu:8")
+    n = ours(cluster, job)
+    assert stoker(daemon, cluster, "hold", f"slurm:{job}").returncode == 0
+    daemon.until(n, "held")
+    for b in daemon.jobs("?state=running"):
+        daemon.post(f"/v1/jobs/{b['id']}/cancel")
+        daemon.wait(b["id"])
+    assert user(cluster, "scontrol", "update", f"jobid={job}", "timelimit=7").returncode == 0
+    wait_for(lambda: daemon.job(n)["time_limit_s"] == 420)
+    assert daemon.job(n)["state"] == "held" and show(cluster, job)["JobState"] == "PENDING"
+    assert stoker(daemon, cluster, "release", f"slurm:{job}").returncode == 0
+    assert daemon.until(n, "running")["slurm"]["job"] == job
 
 
 def test_a_job_that_is_moved_out_does_not_stop_the_daemon(daemon, cluster, folder):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Slurm cluster that is not set up for stoker: every mistake is said in a sentence that says what to mend."""
 import os
+import re
 import shutil
 import subprocess
 
@@ -74,17 +75,37 @@ def test_a_node_without_gpus_is_named(tmp_path):
             assert d.wait(d.submit(command=["/bin/true"], gpus=4))["cause"] == "completed"
 
 
-def test_stoker_libslurm_is_missing(cluster, tmp_path):
-    """Programs find each other in their own folder."""
+def programs(folder, without):
+    """Those of stoker's but for one. They find each other in their own folder."""
     for path in STOKERD.parent.glob("stoker*"):
-        if path.is_file() and path.name != "stoker-libslurm":
-            shutil.copy(path, tmp_path)
-    folder = tmp_path / "d"
-    folder.mkdir()
-    (folder / "stoker.yaml").write_text(config(cluster.conf))
-    p = subprocess.run([tmp_path / "stokerd", "--config", folder / "stoker.yaml", "--state", folder / "state", "--socket", tmp_path / "s", "--listen", "off"],
-                       text=True, capture_output=True, timeout=60)
+        if path.is_file() and path.name != without:
+            shutil.copy(path, folder)
+
+
+def run(cluster, folder):
+    """The daemon of that folder."""
+    where = folder / "d"
+    where.mkdir()
+    (where / "stoker.yaml").write_text(config(cluster.conf))
+    return subprocess.run([folder / "stokerd", "--config", where / "stoker.yaml", "--state", where / "state", "--socket", folder / "s", "--listen", "off"],
+                          text=True, capture_output=True, timeout=60)
+
+
+def test_stoker_libslurm_is_missing(cluster, tmp_path):
+    programs(tmp_path, "stoker-libslurm")
+    p = run(cluster, tmp_path)
     assert p.returncode != 0 and "libslurm-dev" in p.stderr
+
+
+def test_the_library_of_slurm_is_missing(cluster, tmp_path):
+    """As where the package of another machine was installed: the loader does not start stoker-libslurm."""
+    programs(tmp_path, "stoker-libslurm")
+    program = re.sub(rb"libslurm\.so\.", b"libslurm.no.", (STOKERD.parent / "stoker-libslurm").read_bytes())
+    (tmp_path / "stoker-libslurm").write_bytes(program)
+    (tmp_path / "stoker-libslurm").chmod(0o755)
+    p = run(cluster, tmp_path)
+    assert p.returncode != 0 and "libslurm.no." in p.stderr
+    assert "stoker-libslurm cannot be loaded" in p.stderr and "apt install libslurm" in p.stderr and "slurm.conf that" not in p.stderr
 
 
 def test_there_is_no_slurm_conf(tmp_path):

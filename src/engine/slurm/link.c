@@ -13,6 +13,7 @@
 
 #define TICK_MS 200
 #define AGAIN_MS 1000
+#define NOT_LOADED 127 /* so ends a program that the loader does not start */
 
 int64_t stk_slurm_ms(void)
 {
@@ -79,6 +80,26 @@ static void on_closed(uv_handle_t *h)
     }
 }
 
+/* Why nothing is heard of Slurm. */
+static void explain(struct stk_slurm *m, int64_t status)
+{
+    static const char no_library[] =
+        "stoker-libslurm cannot be loaded (what the loader said is above); install the libslurm "
+        "that it was built with (Debian 12: apt install libslurm38), or build stoker anew";
+
+    if (status == NOT_LOADED && strcmp(m->why, no_library) != 0) {
+        (void)snprintf(m->why, sizeof(m->why), "%s", no_library);
+        if (m->ready && !m->closing)
+            stk_slurm_log(m, true, "Slurm: %s", m->why);
+    } else if (!m->why[0]) {
+        (void)snprintf(m->why, sizeof(m->why), "%s",
+                       m->heard ? "stoker-libslurm ended"
+                                : "Slurm's library found no slurm.conf that it can use (what it "
+                                  "said is above); slurm.conf in stoker's configuration says "
+                                  "where it is");
+    }
+}
+
 static void on_end(uv_process_t *p, int64_t status, int sig)
 {
     struct stk_slurm *m = p->data;
@@ -86,12 +107,7 @@ static void on_end(uv_process_t *p, int64_t status, int sig)
     if (!m->closing && !m->away)
         stk_slurm_log(m, true, "stoker-libslurm ended (exit %d, signal %d); it is started again",
                       (int)status, sig);
-    if (!m->why[0])
-        (void)snprintf(m->why, sizeof(m->why), "%s",
-                       m->heard ? "stoker-libslurm ended"
-                                : "Slurm's library found no slurm.conf that it can use (what it "
-                                  "said is above); slurm.conf in stoker's configuration says "
-                                  "where it is");
+    explain(m, status);
     m->away = true;
     stk_slurm_unheard(m);
     m->open_handles = 3;
