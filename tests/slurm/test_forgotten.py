@@ -257,6 +257,31 @@ def test_one_that_waits_as_it_did_before_is_the_same(slurm, new, how):
     assert ours(slurm) == [n]
 
 
+def tell_all(slurm, boot, *jobs, last=True):
+    """By the slurmctld that was started then."""
+    slurm.say(op="jobs", all=True, last=last, after=0, boot=boot, jobs=list(jobs), gone=[])
+
+
+def test_what_a_telling_shows_to_be_missing_is_asked_of_the_slurmctld_that_tells(slurm):
+    """It would not do what was meant for the one before, as is all that is asked of jobs that it has not told of yet."""
+    n = slurm.daemon.submit(gpus=1, **JOB)
+    ask = slurm.expect("submit")
+    slurm.answer(ask, job=7)
+    other = slurm.describe(7, ask["comment"], pieces={ask["nodes"]: [0]})
+    slurm.nodes(state="drain")
+    tell_all(slurm, 1000, other, waits(slurm))
+    slurm.daemon.until(n, "running")
+    mark = slurm.expect("update")
+    assert mark["job"] == 9 and mark["boot"] == 1000
+    slurm.answer(mark)
+    tell_all(slurm, 2000, waits(slurm, "", held=False), last=False)
+    hold = slurm.expect("update")
+    assert (hold["job"], hold["hold"], hold["boot"]) == (9, True, 2000)
+    slurm.daemon.client().ask("POST", f"/v1/jobs/{n}/signal", {"signal": "USR2"})
+    assert slurm.expect("signal")["boot"] == 1000
+    tell_all(slurm, 2000, other)
+
+
 def test_one_with_its_number_that_was_sent_later_is_another(slurm):
     slurm.nodes(state="drain")
     n = taken(slurm)

@@ -197,7 +197,9 @@ struct stk_slurm {
     bool heard;                          /* stoker-libslurm has found its slurm.conf */
     int64_t again_at, clean_at, back_at; /* ms */
     int64_t contact_s;                   /* Unix: when Slurm was last heard of; 0: never */
-    int64_t boot; /* Unix: when the slurmctld that all was told of was started; 0: not known */
+    int64_t boot;      /* Unix: when the slurmctld that all was told of was started; 0: not known */
+    uint32_t told;     /* the job, or array, that is just told of while all is; 0: none */
+    int64_t told_boot; /* by that slurmctld */
     int64_t remembers_s; /* Slurm knows ended jobs at least so long; 0: for ever */
     bool accounts, adopted;
     json_t *enforces;    /* what slurmdbd's accounts and limits mean: by name, true or false */
@@ -252,7 +254,8 @@ void stk_slurm_unheard(struct stk_slurm *m);
 
 void stk_slurm_ask_later(struct stk_slurm *m, json_t *take_request);
 /* A request says which slurmctld gave out the number of its job: when it is made, not when it is
- * sent. */
+ * sent. That is the one that all was told of, also while the next one tells all; but of the job
+ * that it is just telling of it is that one. */
 void stk_slurm_of_boot(const struct stk_slurm *m, json_t *request);
 /* What waits about the job of this request is asked for. */
 void stk_slurm_later_first(struct stk_slurm *m, const json_t *request);

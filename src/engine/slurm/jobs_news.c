@@ -197,9 +197,17 @@ static void told_all(struct stk_slurm *m, json_int_t after)
     stk_slurm_import_told_all(m);
 }
 
+/* By which requests about it know it: of an element that of its array. */
+static uint32_t number_of(const json_t *job)
+{
+    return (uint32_t)stk_whole(
+        job, json_is_integer(json_object_get(job, "array_task")) ? "array_job" : "job");
+}
+
 void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message)
 {
-    bool all = stk_yes(message, "all");
+    const bool all = stk_yes(message, "all");
+    const int64_t boot = stk_whole(message, "boot");
     struct stk_slurm_seen *s;
     json_t *job;
     size_t i;
@@ -209,8 +217,11 @@ void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message)
     m->telling = all;
     json_array_foreach(json_object_get(message, "jobs"), i, job)
     {
+        m->told = all ? number_of(job) : 0;
+        m->told_boot = boot;
         job_news(m, job);
     }
+    m->told = 0;
     json_array_foreach(json_object_get(message, "gone"), i, job)
     {
         s = stk_slurm_seen(m, (uint32_t)json_integer_value(job));
@@ -225,7 +236,7 @@ void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message)
         m->away = false;
         m->why[0] = '\0';
         m->back_at = stk_slurm_ms();
-        m->boot = stk_whole(message, "boot");
+        m->boot = boot;
         told_all(m, stk_whole(message, "after"));
         m->ready = true;
     }

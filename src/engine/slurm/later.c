@@ -42,8 +42,10 @@ static void pump(struct stk_slurm *m)
 
 void stk_slurm_of_boot(const struct stk_slurm *m, json_t *request)
 {
-    if (m->boot && json_object_get(request, "job"))
-        (void)json_object_set_new(request, "boot", json_integer(m->boot));
+    int64_t boot = m->told && job_of(request) == m->told ? m->told_boot : m->boot;
+
+    if (boot && json_object_get(request, "job"))
+        (void)json_object_set_new(request, "boot", json_integer(boot));
 }
 
 void stk_slurm_ask_later(struct stk_slurm *m, json_t *take_request)
