@@ -282,6 +282,24 @@ def test_what_a_telling_shows_to_be_missing_is_asked_of_the_slurmctld_that_tells
     tell_all(slurm, 2000, other)
 
 
+def test_marks_that_wait_for_others_are_of_the_slurmctld_that_there_is(slurm):
+    """Four are under way at a time; a new slurmctld would do none of those that wait for one before it."""
+    slurm.nodes(state="drain")
+    jobs = [waits(slurm, job=k) for k in range(9, 17)]
+    tell_all(slurm, 1000, *jobs)
+    wait_for(lambda: len(ours(slurm)) == len(jobs))
+    first = [slurm.expect("update") for _ in range(4)]
+    tell_all(slurm, 2000, *jobs)
+    for ask in first:
+        slurm.answer(ask, ok=False, why="slurmctld was started again since this was asked for", code=0, unanswered=True, unknown=False)
+    marked = set()
+    while len(marked) < len(jobs):
+        ask = slurm.expect("update")
+        assert ask["boot"] == 2000
+        slurm.answer(ask)
+        marked.add(ask["job"])
+
+
 def test_one_with_its_number_that_was_sent_later_is_another(slurm):
     slurm.nodes(state="drain")
     n = taken(slurm)

@@ -260,7 +260,8 @@ void stk_slurm_of_boot(const struct stk_slurm *m, json_t *request);
 /* What waits about the job of this request is asked for. */
 void stk_slurm_later_first(struct stk_slurm *m, const json_t *request);
 void stk_slurm_later_answered(struct stk_slurm *m);
-void stk_slurm_later_drop(struct stk_slurm *m); /* all of them */
+void stk_slurm_later_forget(struct stk_slurm *m); /* those that wait */
+void stk_slurm_later_drop(struct stk_slurm *m);   /* and those that are under way */
 
 /* ---- table.c: jobs that have leases, and jobs that Slurm has; every look is O(1) ---- */
 

@@ -212,8 +212,11 @@ void stk_slurm_jobs_news(struct stk_slurm *m, const json_t *message)
     json_t *job;
     size_t i;
 
-    if (all && !m->telling) /* the first line of it */
+    if (all && !m->telling) { /* the first line of it */
         m->round++;
+        if (boot != m->boot) /* it would not do what is for the one before; it shows what is left */
+            stk_slurm_later_forget(m);
+    }
     m->telling = all;
     json_array_foreach(json_object_get(message, "jobs"), i, job)
     {

@@ -80,9 +80,15 @@ void stk_slurm_later_answered(struct stk_slurm *m)
     pump(m);
 }
 
-void stk_slurm_later_drop(struct stk_slurm *m)
+void stk_slurm_later_forget(struct stk_slurm *m)
 {
     for (uint32_t i = m->first_later; i < m->n_later; i++)
         json_decref(m->later[i].request);
-    m->first_later = m->n_later = m->n_under_way = 0;
+    m->first_later = m->n_later = 0;
+}
+
+void stk_slurm_later_drop(struct stk_slurm *m)
+{
+    stk_slurm_later_forget(m);
+    m->n_under_way = 0;
 }

@@ -116,6 +116,18 @@ static void what_waits_is_dropped_with_the_program(void **state)
     assert_string_equal(asked, "abcdabcd");
 }
 
+static void what_waits_is_dropped_and_what_is_under_way_goes_on(void **state)
+{
+    struct stk_slurm *m = *state;
+
+    ask_seven(m);
+    stk_slurm_later_forget(m);
+    ask_seven(m);
+    assert_string_equal(asked, "abcd");
+    stk_slurm_later_answered(m);
+    assert_string_equal(asked, "abcda");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +135,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_asked_of_one_job_stays_in_order, make, unmake),
         cmocka_unit_test_setup_teardown(an_element_is_of_its_array, make, unmake),
         cmocka_unit_test_setup_teardown(what_waits_is_dropped_with_the_program, make, unmake),
+        cmocka_unit_test_setup_teardown(what_waits_is_dropped_and_what_is_under_way_goes_on, make,
+                                        unmake),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
