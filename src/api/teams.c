@@ -208,11 +208,11 @@ static json_t *show_queue(struct stk_api *a, const struct stk_who *who, uint32_t
     const struct stk_state *s = stk_core_state(stk_live_core(a->cfg.live));
     const struct stk_queue_spec *q = &s->queues[i];
     const struct stk_terms mine = {.queue = i, .user = who->uid + 1};
-    uint32_t on[STK_QUEUE_OF_MAX];
+    uint32_t on[STK_QUEUE_OF_MAX], pool = stk_live_queue_pool(c, i);
     json_t *o = json_pack("{s:s,s:b,s:i,s:i,s:i,s:s,s:o}", "name", q->name, "default", i == 0,
                           "priority", q->priority, "priority_min", q->lowest, "priority_max",
                           q->most, "tier", stk_tier_name(q->tier), "pool",
-                          q->pool ? json_string(c->pools[q->pool - 1]) : json_null());
+                          pool ? json_string(c->pools[pool - 1]) : json_null());
 
     stk_account_find(s, &mine, tenant, on);
     set(o, "job",

@@ -25,7 +25,7 @@ const struct stk_config_key stk_config_keys[] = {
     {"slurm.gpu_type", STK_CONFIG_TEXT, AT(slurm.gpu_type), NULL, 0, "",
      "model of the GPUs of nodes on which each GPU has a type of its own (g0, g1, ...)"},
     {"slurm.partitions", STK_CONFIG_NAMES, AT(slurm.partitions), NULL, 0, "",
-     "partitions whose nodes stoker schedules; each is a pool"},
+     "partitions whose nodes stoker schedules; each is a pool. Some may share nodes"},
     {"slurm.accounts", STK_CONFIG_PAIRS, AT(slurm.accounts), NULL, 0, "{}",
      "tenants of jobs by their Slurm accounts, where these have other names: {vis-2024: vision}"},
     {"slurm.qos", STK_CONFIG_PAIRS, AT(slurm.qos), NULL, 0, "{}",

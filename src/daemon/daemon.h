@@ -74,6 +74,7 @@ struct stk_machine {
     struct stk_live_node *live_nodes;
     char *names; /* of nodes that are pretended */
     const char **gpu_types, **pools;
+    const uint32_t *pool_of; /* where pools share nodes (live/live.h); NULL: none do */
     uint32_t n_gpu_types, n_pools;
     const char *own_type[1], *own_pool[1]; /* of this machine */
     char resource[STK_MAX_RESOURCES][STK_MAX_RESOURCE_NAME];

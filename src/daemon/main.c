@@ -234,6 +234,7 @@ static int open_live(struct stk_daemon *d, struct stk_err *err)
                                   .engine = d->engine,
                                   .nodes = d->machine.live_nodes,
                                   .pools = d->machine.pools,
+                                  .pool_of = d->machine.pool_of,
                                   .gpu_types = d->machine.gpu_types,
                                   .n_gpu_types = d->machine.n_gpu_types,
                                   .can_run = d->slurm ? can_run : NULL,

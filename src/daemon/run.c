@@ -202,6 +202,7 @@ int stk_daemon_teams(const struct stk_daemon *d, struct stk_config *c, struct st
                                       .types = d->machine.gpu_types,
                                       .n_types = d->machine.n_gpu_types,
                                       .pools = d->machine.pools,
+                                      .pool_of = d->machine.pool_of,
                                       .n_pools = d->machine.n_pools,
                                       .loose = true};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* slurm.c - the daemon on a Slurm cluster: nodes, pools (the partitions) and GPU types are what
- * Slurm says they are, and Slurm runs the jobs. */
+/* slurm.c - the daemon on a Slurm cluster: nodes, pools (the partitions, of which some may share
+ * nodes) and GPU types are what Slurm says they are, and Slurm runs the jobs. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,11 +152,12 @@ static int fill_machine(const struct stk_daemon *d, struct stk_machine *m, struc
         return stk_err_set(err, -ENOMEM, "out of memory");
     }
     m->pools = stk_slurm_partitions(d->engine, &m->n_pools);
+    m->pool_of = stk_slurm_pools(d->engine);
     for (uint32_t i = 0; i < m->n_nodes; i++) {
         uint32_t type = type_row(m, nodes[i].gpu_type);
 
         m->nodes[i] = (struct stk_node_spec){
-            .pool = {nodes[i].partition},
+            .pool = {nodes[i].pool},
             .gpu_type = type,
             .gpus = nodes[i].gpus,
             .cpu_milli = nodes[i].cpus < 1000000 ? nodes[i].cpus * 1000 : 0,
@@ -164,7 +165,8 @@ static int fill_machine(const struct stk_daemon *d, struct stk_machine *m, struc
         m->live_nodes[i] =
             (struct stk_live_node){.name = nodes[i].name,
                                    .gpu_type = m->gpu_types[type],
-                                   .features = nodes[i].features ? nodes[i].features : ""};
+                                   .features = nodes[i].features ? nodes[i].features : "",
+                                   .pools = nodes[i].in};
         m->n_gpus += nodes[i].gpus;
     }
     (void)snprintf(m->no_mps, sizeof(m->no_mps), "Slurm runs the jobs, and gives whole GPUs");

@@ -189,8 +189,7 @@ int stk_daemon_slurm_may_last(void *ctx, const struct stk_live_last *ask, struct
         return stk_err_set(err, -EINVAL,
                            "time_limit_s: a job may run for at most %s in Slurm's partition %.60s "
                            "(MaxTime); ask for less, or ask an operator",
-                           stk_span(most, text, sizeof(text)),
-                           stk_live_config(d->live)->pools[ask->pool]);
+                           stk_span(most, text, sizeof(text)), ask->pool);
     if (ask->number && stk_slurm_enforces(d->engine, "limits") && is_there(d, ask->number))
         return stk_err_set(err, -EINVAL,
                            "time_limit_s: Slurm enforces limits of accounts and QOS here, which it "

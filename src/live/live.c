@@ -199,6 +199,7 @@ int stk_live_reload(struct stk_live *l, const struct stk_live_config *cfg, struc
         return rc;
     l->cfg.nodes = cfg->nodes;
     l->cfg.pools = cfg->pools;
+    l->cfg.pool_of = cfg->pool_of;
     l->cfg.gpu_types = cfg->gpu_types;
     l->cfg.n_gpu_types = cfg->n_gpu_types;
     l->cfg.core = cfg->core;

@@ -35,11 +35,12 @@ struct stk_live_node { /* by the core's node number */
     const char *gpu_type; /* "virtual", "NVIDIA H200" */
     uint32_t rack;        /* 0: not known */
     const char *features; /* "a,b"; NULL: none are known, and its type is one */
+    uint64_t pools;       /* bits: those that have it, where pools share nodes; 0: its own */
 };
 
 struct stk_live_last {     /* how long a job may run */
     stk_job_number number; /* 0: it is being submitted */
-    uint32_t pool;
+    const char *pool;
     stk_time was, is; /* time limits; 0: none */
 };
 
@@ -57,7 +58,9 @@ struct stk_live_config {
                                           NULL */
     const struct stk_live_node *nodes; /* core.n_nodes; borrowed for life */
     const char *const *pools;          /* core.n_pools names; borrowed for life */
-    const char *const *gpu_types;      /* names; borrowed for life */
+    const uint32_t *pool_of; /* by pool: the one that has its nodes, where pools share some; NULL:
+                                each has its own; borrowed for life */
+    const char *const *gpu_types; /* names; borrowed for life */
     uint32_t n_gpu_types;
     struct stk_live_limits limits;
     const struct stk_teams *teams; /* whose tables the core has; borrowed; NULL: nobody's */
@@ -85,6 +88,17 @@ struct stk_live_config {
     void (*gpus_resumed)(void *ctx, uint32_t node, uint64_t mask);
     void *ctx;
 };
+
+/* names.c. The pool of the core that has the pool's nodes; one of several that share them has all.
+ */
+uint32_t stk_live_pool_of(const struct stk_live_config *c, uint32_t pool);
+/* The pool that the queue names, + 1; 0: none. */
+uint32_t stk_live_queue_pool(const struct stk_live_config *c, uint32_t queue);
+/* The pool of a job that names this one, or none (NULL), and is in this queue. */
+uint32_t stk_live_pool_row(const struct stk_live_config *c, const char *pool, uint32_t queue);
+/* Names of the pools that have the node, with commas between them. */
+const char *stk_live_node_pools(const struct stk_live_config *c, uint32_t node, char *buf,
+                                size_t size);
 
 enum stk_warn {                 /* who warns, the gravest first */
                 STK_WARN_STRAY, /* it is on a GPU that it was not given */

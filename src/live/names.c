@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* names.c - pools, queues, GPU types and resources: what a description names, as the core's
- * numbers. */
+ * numbers. Where pools share nodes, the first of them has them all in the core, and a job of
+ * another is one of the first that is confined to nodes of its own (sets.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +63,40 @@ static int resolve_resources(const struct stk_live *l, struct stk_spec *s, struc
     return 0;
 }
 
+uint32_t stk_live_pool_of(const struct stk_live_config *c, uint32_t pool)
+{
+    return c->pool_of && pool < c->core.n_pools ? c->pool_of[pool] : pool;
+}
+
+uint32_t stk_live_queue_pool(const struct stk_live_config *c, uint32_t queue)
+{
+    return queue >= c->core.n_queues ? 0
+           : c->teams                ? c->teams->queue_pool[queue]
+                                     : c->core.queues[queue].pool;
+}
+
+const char *stk_live_node_pools(const struct stk_live_config *c, uint32_t node, char *buf,
+                                size_t size)
+{
+    uint64_t in = c->nodes[node].pools;
+    size_t len = 0;
+
+    if (!in)
+        return c->pools[c->core.nodes[node].pool.i];
+    for (buf[0] = '\0'; in && len < size; in &= in - 1)
+        len += (size_t)snprintf(buf + len, size - len, "%s%s", len ? "," : "",
+                                c->pools[__builtin_ctzll(in)]);
+    return buf;
+}
+
+uint32_t stk_live_pool_row(const struct stk_live_config *c, const char *pool, uint32_t queue)
+{
+    uint32_t of = stk_live_queue_pool(c, queue);
+    int row = of ? (int)of - 1 : pool ? find_name(c->pools, c->core.n_pools, pool) : 0;
+
+    return row < 0 ? 0 : (uint32_t)row;
+}
+
 /* Pool and queue. Slurm's partitions are either: a pool's name that only a queue has means it. */
 static int resolve_queue(const struct stk_live *l, struct stk_spec *s, struct stk_err *err)
 {
@@ -73,7 +108,7 @@ static int resolve_queue(const struct stk_live *l, struct stk_spec *s, struct st
                                       .n_classes = l->cfg.teams ? l->cfg.teams->n_classes : 0,
                                       .beyond = l->beyond};
     int pool = s->pool ? find_name(l->cfg.pools, c->n_pools, s->pool) : 0, rc;
-    uint32_t of;
+    uint32_t of, row;
 
     if (pool < 0 && !s->queue && stk_queue_find(c->queues, c->n_queues, s->pool) != STK_NONE) {
         s->queue = s->pool;
@@ -85,11 +120,13 @@ static int resolve_queue(const struct stk_live *l, struct stk_spec *s, struct st
     rc = stk_spec_enqueue(s, &t, err);
     if (rc < 0)
         return rc;
-    of = t.queues[s->job.terms.queue].pool;
+    of = stk_live_queue_pool(&l->cfg, s->job.terms.queue);
     if (of && s->pool && of - 1 != (uint32_t)pool)
         return stk_err_set(err, -EINVAL, "pool: jobs of queue %.63s run in pool %.60s, not %.60s",
                            t.queues[s->job.terms.queue].name, l->cfg.pools[of - 1], s->pool);
-    s->job.pool.i = of ? of - 1 : (uint32_t)pool;
+    row = stk_live_pool_row(&l->cfg, s->pool, s->job.terms.queue);
+    s->pool = l->cfg.pools[row];
+    s->job.pool.i = stk_live_pool_of(&l->cfg, row);
     return 0;
 }
 

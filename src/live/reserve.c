@@ -211,8 +211,10 @@ static int read_where(const struct stk_live *l, const json_t *o, struct stk_book
     for (k->pool.i = 0; *pool && k->pool.i < s->n_pools; k->pool.i++)
         if (strcmp(l->cfg.pools[k->pool.i], pool) == 0)
             break;
-    return k->pool.i < s->n_pools ? 0
-                                  : stk_err_set(err, -EINVAL, "there is no pool \"%.60s\"", pool);
+    if (k->pool.i == s->n_pools)
+        return stk_err_set(err, -EINVAL, "there is no pool \"%.60s\"", pool);
+    k->pool.i = stk_live_pool_of(&l->cfg, k->pool.i);
+    return 0;
 }
 
 /* When its next window begins, after that second; INT64_MAX: never. */

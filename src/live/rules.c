@@ -241,14 +241,14 @@ static int64_t utilization(void *ctx, uint32_t pool)
 {
     const struct stk_live *l = ctx;
 
-    return stk_settings_utilization(stk_core_state(l->core), pool);
+    return stk_settings_utilization(stk_core_state(l->core), stk_live_pool_of(&l->cfg, pool));
 }
 
 static int64_t longest_wait(void *ctx, uint32_t pool, stk_time now)
 {
     const struct stk_live *l = ctx;
 
-    return stk_settings_wait(stk_core_state(l->core), pool, now);
+    return stk_settings_wait(stk_core_state(l->core), stk_live_pool_of(&l->cfg, pool), now);
 }
 
 static int apply(void *ctx, const struct stk_set *set, struct stk_err *err)

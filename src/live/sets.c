@@ -6,6 +6,8 @@
  * found in their descriptions. Numbers that no job names any more are used again; which these are
  * is counted when there are twice as many numbers as there were in use, O(jobs).
  *
+ * Where pools share nodes, which of them it is belongs to the words.
+ *
  * Nodes come and go, and their features change: then every set is made anew from its words.
  */
 #include <stdlib.h>
@@ -33,15 +35,25 @@ static bool named(const json_t *list, const char *node)
     return false;
 }
 
+static bool in_pool(const struct stk_live *l, const char *pool, const struct stk_live_node *n)
+{
+    for (uint64_t in = n->pools; in; in &= in - 1)
+        if (strcmp(l->cfg.pools[__builtin_ctzll(in)], pool) == 0)
+            return true;
+    return false;
+}
+
 /* 1: it may run there, 0: not; -EINVAL: the constraint makes no sense. */
 static int may_run(const struct stk_live *l, const json_t *where, uint32_t node,
                    struct stk_err *err)
 {
     const struct stk_live_node *n = node_of(l, node);
     const json_t *only = json_object_get(where, "nodelist");
-    const char *constraint = json_string_value(json_object_get(where, "constraint"));
+    const char *constraint = json_string_value(json_object_get(where, "constraint")),
+               *pool = json_string_value(json_object_get(where, "pool"));
 
-    if ((only && !named(only, n->name)) || named(json_object_get(where, "exclude"), n->name))
+    if ((only && !named(only, n->name)) || named(json_object_get(where, "exclude"), n->name) ||
+        (pool && !in_pool(l, pool, n)))
         return 0;
     return constraint
                ? stk_where_meets(constraint, n->features, n->features ? NULL : n->gpu_type, err)
@@ -185,16 +197,39 @@ static uint32_t number_of(const struct stk_live *l, const char *words)
     return 0;
 }
 
-int stk_live_set_of(struct stk_live *l, struct stk_spec *s, struct stk_err *err)
+/* Pools that share nodes are one in the core. */
+static bool is_shared(const struct stk_live *l, uint32_t pool)
 {
-    uint32_t number = s->where ? number_of(l, s->where) : 0;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; l->cfg.pool_of && i < l->cfg.core.n_pools; i++)
+        n += l->cfg.pool_of[i] == pool;
+    return n > 1;
+}
+
+/* On which nodes a job may run that goes to this pool of the core; NULL: on all. The caller's to
+ * free. */
+static char *words_of(const struct stk_live *l, const struct stk_spec *s, uint32_t pool)
+{
     json_t *where;
+    char *words;
+
+    if (!s->pool || !is_shared(l, pool))
+        return s->where ? strdup(s->where) : NULL;
+    where = s->where ? json_loads(s->where, 0, NULL) : json_object();
+    (void)json_object_set_new(where, "pool", json_string(s->pool));
+    words = json_dumps(where, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(where);
+    return words;
+}
+
+static int make_set(struct stk_live *l, const char *words, uint32_t *ret_number,
+                    struct stk_err *err)
+{
+    json_t *where = json_loads(words, 0, NULL);
+    uint32_t number;
     int rc;
 
-    s->job.demand.nodes = (uint16_t)number;
-    if (!s->where || number)
-        return 0;
-    where = json_loads(s->where, 0, NULL);
     rc = check_names(l, where, "nodelist", err);
     rc = rc < 0 ? rc : check_names(l, where, "exclude", err);
     number = rc < 0 ? 0 : free_number(l);
@@ -204,11 +239,26 @@ int stk_live_set_of(struct stk_live *l, struct stk_spec *s, struct stk_err *err)
                          STK_MAX_NODE_SETS);
     rc = rc < 0 ? rc : define(l, number, where, err);
     json_decref(where);
-    if (rc < 0)
-        return rc == -ENOMEM ? rc : -EINVAL;
-    l->sets.words[number - 1] = strdup(s->where);
-    s->job.demand.nodes = (uint16_t)number;
-    return l->sets.words[number - 1] ? 0 : stk_err_set(err, -ENOMEM, "out of memory");
+    *ret_number = number;
+    return rc == 0 || rc == -ENOMEM ? rc : -EINVAL;
+}
+
+int stk_live_set_of(struct stk_live *l, struct stk_spec *s, struct stk_err *err)
+{
+    char *words = words_of(l, s, s->job.pool.i);
+    uint32_t number = words ? number_of(l, words) : 0;
+    int rc = 0;
+
+    if (words && number == 0) {
+        rc = make_set(l, words, &number, err);
+        if (rc == 0) {
+            l->sets.words[number - 1] = words;
+            words = NULL;
+        }
+    }
+    free(words);
+    s->job.demand.nodes = rc == 0 ? (uint16_t)number : 0;
+    return rc;
 }
 
 /* ---- after a restart, and when nodes are others ---- */
@@ -239,8 +289,10 @@ int stk_live_sets_load(struct stk_live *l, struct stk_err *err)
         if (number && !l->sets.words[number - 1])
             e = stk_entries_find(&l->entries, j->number);
         json = e ? stk_live_spec(l, e->rec.spec) : NULL;
-        if (json && stk_spec_parse(json, &spec, err) == 0 && spec.where)
-            l->sets.words[number - 1] = strdup(spec.where);
+        if (json && stk_spec_parse(json, &spec, err) == 0) {
+            spec.pool = l->cfg.pools[stk_live_pool_row(&l->cfg, spec.pool, s->terms[i].queue)];
+            l->sets.words[number - 1] = words_of(l, &spec, j->pool);
+        }
         stk_spec_done(&spec);
         json_decref(json);
     }

@@ -379,7 +379,7 @@ static int check_all(struct stk_live *l, struct stk_live_request *r, struct stk_
         rc = rc < 0 ? rc : draft_one(l, &r->who, &drafts[i], &err);
         if (rc == 0)
             rc = stk_live_limit_allowed(l, &r->who,
-                                        &(struct stk_live_last){.pool = drafts[i].spec.job.pool.i,
+                                        &(struct stk_live_last){.pool = drafts[i].spec.pool,
                                                                 .is = drafts[i].spec.time_limit},
                                         &err);
         if (rc < 0 && n > 1) {

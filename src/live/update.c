@@ -170,12 +170,11 @@ static int apply(struct stk_live *l, const struct stk_live_request *r, uint32_t 
     int rc = read_changed(l, r, e->rec.uid, c, &parsed, err);
 
     if (rc == 0 && json_object_get(r->body, "time_limit_s"))
-        rc = stk_live_limit_allowed(l, &r->who,
-                                    &(struct stk_live_last){.number = e->number,
-                                                            .pool = parsed.job.pool.i,
-                                                            .was = c->was,
-                                                            .is = parsed.time_limit},
-                                    err);
+        rc = stk_live_limit_allowed(
+            l, &r->who,
+            &(struct stk_live_last){
+                .number = e->number, .pool = parsed.pool, .was = c->was, .is = parsed.time_limit},
+            err);
     if (rc == 0 && c->started) {
         rc = stk_live_limit_check(l, r, slot, c->was, parsed.time_limit, err);
         parsed.job.estimate =

@@ -182,7 +182,8 @@ int stk_teams_resolve(struct stk_teams *t, const struct stk_teams_world *w, stru
                              w->name, t->pool_line[t->queues[i].pool - 1], pool,
                              w->n_pools ? w->pools[0] : "none");
         else if (pool)
-            t->queues[i].pool = at + 1;
+            t->queues[i].pool = (w->pool_of ? w->pool_of[at] : at) + 1;
+        t->queue_pool[i] = pool && rc == 0 ? at + 1 : 0;
     }
     stk_names_done(&t->types);
     stk_names_done(&t->pools);

@@ -62,6 +62,7 @@ struct stk_teams { /* zeroed: nothing was said */
 
     struct stk_queue_spec queues[STK_MAX_QUEUES]; /* the first is for jobs that name none */
     uint32_t n_queues;                            /* 0: the built in ones */
+    uint32_t queue_pool[STK_MAX_QUEUES];          /* that each names, + 1; 0: none */
     struct stk_class classes[STK_MAX_CLASSES];
     uint32_t n_classes;           /* likewise */
     char *words[STK_TEAMS_WORDS]; /* names of queues and classes */
@@ -87,10 +88,12 @@ bool stk_teams_take(struct stk_teams *t, struct fy_node *key, struct fy_node *va
 int stk_teams_read(struct stk_teams *t, const char *name, struct stk_err *err);
 
 /* The numbers of GPU types and pools. 'loose': a type may be part of the name of one, whatever the
- * case of its letters. -EINVAL for one that is not there. */
+ * case of its letters. Pools that share nodes are one ('pool_of'; NULL: none do): that is the one
+ * that a queue has, and 'queue_pool' the one that it names. -EINVAL for one that is not there. */
 struct stk_teams_world {
     const char *name; /* of the file, for messages */
     const char *const *types, *const *pools;
+    const uint32_t *pool_of;
     uint32_t n_types, n_pools;
     bool loose;
 };

@@ -4,7 +4,7 @@ job gets those that stoker chose, each time it starts."""
 import pytest
 import slurm
 from slurm_daemon import clear, needed, slurm_daemon, with_plugins
-from slurm_users import read
+from slurm_users import read, show
 
 pytestmark = [*needed, with_plugins]
 SLEEP = ["/bin/sleep", "1000"]
@@ -48,6 +48,21 @@ def test_each_job_gets_the_gpus_that_were_chosen(daemon, tmp_path):
     daemon.wait(jobs[1])
     hole = daemon.until(daemon.submit(command=SLEEP, gpus=3, workdir=str(tmp_path)), "running")
     assert given(hole) == decided(hole)
+
+
+def test_a_new_daemon_knows_each_gpu_by_its_number(daemon, cluster, tmp_path):
+    daemon.kill()
+    daemon.start()
+    jobs = [daemon.submit(command=SLEEP, gpus=k, workdir=str(tmp_path)) for k in (1, 3, 2, 4, 1, 5, 2)]
+    for n in jobs:
+        daemon.until(n, "running")
+    daemon.post(f"/v1/jobs/{jobs[1]}/cancel")  # a hole
+    daemon.wait(jobs[1])
+    jobs = [*jobs[:1], *jobs[2:], daemon.submit(command=SLEEP, gpus=2, workdir=str(tmp_path))]
+    for job in (daemon.until(n, "running") for n in jobs):
+        assert given(job) == decided(job)
+        asked = show(cluster, job["slurm"]["job"])["TresPerNode"]
+        assert all(f":g{i}" in asked for i in list(decided(job).values())[0]), asked
 
 
 def test_a_gang_of_whole_nodes(daemon, tmp_path):

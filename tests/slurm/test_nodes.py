@@ -51,6 +51,26 @@ def test_nodes_come_and_go_while_jobs_run(cluster, tmp_path):
         assert d.wait(wide, timeout=120)["cause"] == "completed"
 
 
+def test_a_node_that_has_become_another_while_nobody_looked(cluster, tmp_path):
+    with slurm_daemon(tmp_path / "d", cluster, args=["--paranoid"]) as d:
+        before = d.until(d.submit(command=SLEEP, gpus=4), "running")
+        free = ({"n1", "n2"} - {before["node"]}).pop()
+        d.kill()
+        cluster.cpus = 32
+        cluster.resize(2)
+        d.start()
+        after = d.until(before["id"], "running")
+        assert after["pieces"] == before["pieces"] and after["slurm"]["job"] == before["slurm"]["job"]
+
+        def cpus():
+            return {n["name"]: n["cpus"] for n in d.get("/v1/nodes")["nodes"]}
+        wait_for(lambda: cpus()[free] == 32)
+        assert cpus()[before["node"]] == 64  # it is not empty
+        d.post(f"/v1/jobs/{before['id']}/cancel")
+        wait_for(lambda: cpus() == {"n1": 32, "n2": 32})
+        assert d.until(d.submit(command=SLEEP, gpus=4, tasks=2), "running")
+
+
 def test_a_partition_of_other_nodes(cluster, tmp_path):
     with slurm_daemon(tmp_path / "d", cluster, args=["--paranoid"]) as d:
         cluster.run("scontrol", "update", "partitionname=main", "nodes=n1")

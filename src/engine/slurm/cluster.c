@@ -5,7 +5,7 @@
  *
  * Another number of rows, or other GPUs in one, is another core, made from the state of this one:
  * whoever owns the core is asked for it ('changed'). A node of which GPUs, CPUs, memory, type or
- * partition are others takes nothing new until nothing of ours is there. */
+ * pool are others takes nothing new until nothing of ours is there. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,18 +81,17 @@ static struct stk_slurm_node *add_row(struct stk_slurm *m, const char *name)
 
 static bool same(const struct stk_slurm_node *a, const struct stk_slurm_node *b)
 {
-    return a->partition == b->partition && a->gpus == b->gpus && a->cpus == b->cpus &&
+    return a->pool == b->pool && a->gpus == b->gpus && a->cpus == b->cpus &&
            a->mem_mib == b->mem_mib && strcmp(a->gpu_type, b->gpu_type) == 0;
 }
 
 /* What a node is, without its name. */
-static int describe(struct stk_slurm *m, const json_t *o, uint32_t partition,
-                    struct stk_slurm_node *ret)
+static int describe(struct stk_slurm *m, const json_t *o, uint32_t pool, struct stk_slurm_node *ret)
 {
     const char *type = "", *features = json_string_value(json_object_get(o, "features"));
     char *word;
 
-    *ret = (struct stk_slurm_node){.partition = partition,
+    *ret = (struct stk_slurm_node){.pool = pool,
                                    .gpus = stk_slurm_count_gpus(json_object_get(o, "gpus"), &type),
                                    .cpus = (uint32_t)stk_whole(o, "cpus"),
                                    .mem_mib = (uint64_t)stk_whole(o, "mem_mib")};
@@ -104,45 +103,54 @@ static int describe(struct stk_slurm *m, const json_t *o, uint32_t partition,
     return ret->gpu_type && ret->features ? 0 : -ENOMEM;
 }
 
+/* What may change while jobs run there. True: it has. */
+static bool set_words(struct stk_slurm_node *n, const struct stk_slurm_node *is)
+{
+    bool changed = n->features != is->features || n->in != is->in;
+
+    n->features = is->features;
+    n->in = is->in;
+    return changed;
+}
+
 static void set_row(struct stk_slurm_node *n, const struct stk_slurm_node *is)
 {
-    n->partition = is->partition;
+    n->pool = is->pool;
     n->gpus = is->gpus;
     n->cpus = is->cpus;
     n->mem_mib = is->mem_mib;
     n->gpu_type = is->gpu_type;
     n->numbered = is->numbered;
-    n->features = is->features;
     n->odd = false;
+    (void)set_words(n, is);
 }
 
-/* A node of the partition: its row is as Slurm says, or waits to be. 1: something has changed. */
-static int meet(struct stk_slurm *m, const char *name, uint32_t partition)
+/* A node of these partitions: its row is as Slurm says, or waits to be. 1: something has changed.
+ * What runs where is not known before the jobs of an earlier life are: until then rows stay. */
+static int meet(struct stk_slurm *m, const char *name, uint64_t in)
 {
     const json_t *o = name ? json_object_get(m->news, name) : NULL;
     uint32_t i = stk_slurm_find_node(m, name);
     struct stk_slurm_node is, *n;
 
     if (!o || (i < m->n_nodes && m->nodes[i].here))
-        return 0; /* not told yet, or also in a partition before */
-    if (describe(m, o, partition, &is) < 0)
+        return 0; /* not told yet, or met in a partition before */
+    if (describe(m, o, stk_slurm_pools_of(m, name, in), &is) < 0)
         return -ENOMEM;
+    is.in = in;
     if (i < m->n_nodes) {
+        bool alike, others;
+
         n = &m->nodes[i];
         n->here = true;
-        if (same(n, &is) && n->features == is.features)
-            return 0;
-        if (same(n, &is)) { /* what runs there may stay */
-            n->features = is.features;
-            return 1;
-        }
-        n->odd = m->use[i].taken != 0;
-        if (n->odd) {
+        alike = same(n, &is);
+        others = set_words(n, &is);
+        n->odd = !alike && (m->use[i].taken != 0 || !m->adopted);
+        if (n->odd)
             stk_slurm_use_changed(m, i);
-            return 0;
-        }
-        set_row(n, &is);
-        return 1;
+        else
+            set_row(n, &is);
+        return others || (!alike && !n->odd);
     }
     n = add_row(m, name);
     if (!n)
@@ -171,19 +179,23 @@ const json_t *stk_slurm_find_partition(const struct stk_slurm *m, const char *na
 /* Every node that there is has a row. 1: the core is to have another list. */
 static int meet_all(struct stk_slurm *m)
 {
-    const json_t *node;
+    json_t *in = stk_slurm_pools_members(m), *node;
     int rc = 0, changed = 0;
     size_t i;
 
+    stk_slurm_pools_find(m, in);
     for (uint32_t k = 0; k < m->n_nodes; k++)
         m->nodes[k].here = false;
-    for (uint32_t k = 0; m->cfg.partitions[k]; k++)
-        json_array_foreach(
-            json_object_get(stk_slurm_find_partition(m, m->cfg.partitions[k]), "nodes"), i, node)
+    for (uint32_t k = 0; k < m->n_partitions; k++)
+        json_array_foreach(json_object_get(stk_slurm_find_partition(m, m->names[k]), "nodes"), i,
+                           node)
         {
-            rc = rc < 0 ? rc : meet(m, json_string_value(node), k);
+            const char *name = json_string_value(node);
+
+            rc = rc < 0 || !name ? rc : meet(m, name, stk_slurm_pools_in(in, name));
             changed |= rc > 0;
         }
+    json_decref(in);
     return rc < 0 ? rc : changed;
 }
 
@@ -191,7 +203,7 @@ static int meet_all(struct stk_slurm *m)
 
 static int save_rows(const struct stk_slurm *m)
 {
-    json_t *list = json_array();
+    json_t *list = json_array(), *o;
     char temp[4300], *text;
     size_t len;
     int fd, rc = -EIO;
@@ -200,12 +212,13 @@ static int save_rows(const struct stk_slurm *m)
         const struct stk_slurm_node *n = &m->nodes[i];
 
         (void)json_array_append_new(
-            list, json_pack("{s:s,s:s,s:I,s:I,s:I,s:I}", "name", n->name, "type", n->gpu_type,
+            list, json_pack("{s:s,s:s,s:I,s:I,s:I,s:s}", "name", n->name, "type", n->gpu_type,
                             "gpus", (json_int_t)n->gpus, "cpus", (json_int_t)n->cpus, "mem_mib",
-                            (json_int_t)n->mem_mib, "partition", (json_int_t)n->partition));
+                            (json_int_t)n->mem_mib, "pool", m->names[n->pool]));
     }
-    text = json_dumps(list, JSON_COMPACT);
-    json_decref(list);
+    o = json_pack("{s:o,s:o}", "pools", stk_slurm_pools_show(m), "nodes", list);
+    text = json_dumps(o, JSON_COMPACT);
+    json_decref(o);
     (void)snprintf(temp, sizeof(temp), "%.4200s.new", m->cfg.rows);
     fd = text ? open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
     len = text ? strlen(text) : 0;
@@ -218,13 +231,25 @@ static int save_rows(const struct stk_slurm *m)
     return rc;
 }
 
+/* The pool of a row that was kept: by name; files of earlier versions, which have nodes alone, have
+ * the partition's number. */
+static uint32_t kept_pool(const struct stk_slurm *m, const json_t *o)
+{
+    uint32_t number = (uint32_t)stk_whole(o, "partition"),
+             row = stk_slurm_pools_row(m, json_string_value(json_object_get(o, "pool")));
+
+    return row < m->n_partitions ? row : number < m->n_partitions ? number : 0;
+}
+
 /* Rows as they were; a file that is not there, or not to be read, is none. */
 static int load_rows(struct stk_slurm *m)
 {
-    json_t *list = m->cfg.rows ? json_load_file(m->cfg.rows, 0, NULL) : NULL, *o;
+    json_t *file = m->cfg.rows ? json_load_file(m->cfg.rows, 0, NULL) : NULL, *o;
+    const json_t *list = json_is_array(file) ? file : json_object_get(file, "nodes");
     int rc = 0;
     size_t i;
 
+    stk_slurm_pools_load(m, json_object_get(file, "pools"));
     json_array_foreach(list, i, o)
     {
         const char *name = json_string_value(json_object_get(o, "name")),
@@ -242,11 +267,9 @@ static int load_rows(struct stk_slurm *m)
         n->gpus = gpus > 0 && gpus <= STK_MAX_NODE_GPUS ? (uint32_t)gpus : 0;
         n->cpus = (uint32_t)stk_whole(o, "cpus");
         n->mem_mib = (uint64_t)stk_whole(o, "mem_mib");
-        n->partition = (uint32_t)stk_whole(o, "partition");
-        if (n->partition >= m->n_partitions)
-            n->partition = 0;
+        n->pool = kept_pool(m, o);
     }
-    json_decref(list);
+    json_decref(file);
     return rc;
 }
 
@@ -257,7 +280,9 @@ static int check(const struct stk_slurm *m, struct stk_err *err)
     uint32_t gpus = 0, here = 0;
 
     for (uint32_t k = 0; k < m->n_nodes; k++) {
-        gpus += m->nodes[k].here ? m->nodes[k].gpus : 0;
+        const json_t *o = json_object_get(m->news, m->nodes[k].name);
+
+        gpus += m->nodes[k].here ? stk_slurm_count_gpus(json_object_get(o, "gpus"), NULL) : 0;
         here += m->nodes[k].here;
     }
     if (here == 0)
@@ -274,11 +299,16 @@ int stk_slurm_cluster_make(struct stk_slurm *m, struct stk_err *err)
 {
     int rc;
 
-    for (; m->cfg.partitions[m->n_partitions]; m->n_partitions++)
-        if (!stk_slurm_find_partition(m, m->cfg.partitions[m->n_partitions]))
+    for (; m->names[m->n_partitions]; m->n_partitions++)
+        if (!stk_slurm_find_partition(m, m->names[m->n_partitions]))
             return stk_err_set(err, -EINVAL,
                                "slurm.partitions: Slurm has no partition \"%s\"; sinfo lists them",
-                               m->cfg.partitions[m->n_partitions]);
+                               m->names[m->n_partitions]);
+    if (m->n_partitions > STK_SLURM_PARTITIONS)
+        return stk_err_set(err, -EINVAL, "slurm.partitions: at most %d", STK_SLURM_PARTITIONS);
+    m->pools = calloc(m->n_partitions + 1, sizeof(*m->pools));
+    if (!m->pools)
+        return stk_err_set(err, -ENOMEM, "out of memory");
     rc = load_rows(m);
     rc = rc < 0 ? rc : meet_all(m);
     if (rc < 0)
@@ -381,7 +411,7 @@ static void node_news(struct stk_slurm *m, json_t *o)
         m->rows_dirty = true;
         return;
     }
-    if (describe(m, o, m->nodes[i].partition, &is) < 0 || !same(&m->nodes[i], &is) ||
+    if (describe(m, o, m->nodes[i].pool, &is) < 0 || !same(&m->nodes[i], &is) ||
         m->nodes[i].features != is.features)
         m->rows_dirty = true;
     stk_slurm_use_changed(m, i);
@@ -421,6 +451,7 @@ void stk_slurm_cluster_free(struct stk_slurm *m)
     for (uint32_t i = 0; i < m->n_nodes; i++)
         free(m->nodes[i].name);
     free(m->nodes);
+    free(m->pools);
     free(m->use);
     free(m->changed);
     json_decref(m->rows);

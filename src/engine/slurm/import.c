@@ -98,7 +98,7 @@ static struct stk_slurm_room room_of(const struct stk_slurm *m, uint32_t row)
     struct stk_slurm_room room = {0, 0};
 
     for (uint32_t i = 0; i < m->n_nodes; i++)
-        if (m->nodes[i].partition == row) {
+        if (row < m->n_partitions && (m->nodes[i].in >> row & 1)) {
             room.gpus = m->nodes[i].gpus > room.gpus ? m->nodes[i].gpus : room.gpus;
             room.cpus = m->nodes[i].cpus > room.cpus ? m->nodes[i].cpus : room.cpus;
         }

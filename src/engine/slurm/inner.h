@@ -166,6 +166,8 @@ struct stk_slurm {
     json_t *rows;       /* name to node */
     json_t *news;       /* of nodes, by name */
     json_t *partitions; /* as told last */
+    uint32_t *pools;    /* pools.c: of each partition */
+    bool pools_told;    /* that some share nodes and are apart */
     /* table.c */
     struct stk_slurm_job **jobs, *timed;
     uint32_t n_jobs, cap_jobs;
@@ -296,6 +298,21 @@ uint32_t stk_slurm_find_node(const struct stk_slurm *m, const char *name); /* n_
 const json_t *stk_slurm_find_partition(const struct stk_slurm *m, const char *name);
 void stk_slurm_cluster_tick(struct stk_slurm *m, int64_t now); /* takes in other nodes */
 void stk_slurm_cluster_free(struct stk_slurm *m);
+
+/* ---- pools.c: partitions that share nodes ---- */
+
+#define STK_SLURM_PARTITIONS 63
+
+/* Names of nodes to bits: the partitions that have them. O(nodes of all partitions). */
+json_t *stk_slurm_pools_members(const struct stk_slurm *m);
+uint64_t stk_slurm_pools_in(const json_t *in, const char *name);
+/* The pools that were kept; then those of partitions that are new. */
+void stk_slurm_pools_load(struct stk_slurm *m, const json_t *kept);
+void stk_slurm_pools_find(struct stk_slurm *m, json_t *in);
+json_t *stk_slurm_pools_show(const struct stk_slurm *m);
+uint32_t stk_slurm_pools_row(const struct stk_slurm *m, const char *name); /* UINT32_MAX: none */
+/* The pool of a node that is in these partitions. */
+uint32_t stk_slurm_pools_of(struct stk_slurm *m, const char *node, uint64_t in);
 
 /* ---- use.c: GPUs that cannot be used ---- */
 

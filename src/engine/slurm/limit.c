@@ -30,13 +30,10 @@ static void set(json_t *o, int64_t limit)
     (void)json_object_set_new(o, "time_limit_s", limit > 0 ? json_integer(limit) : json_null());
 }
 
-int64_t stk_slurm_longest(const struct stk_engine *e, uint32_t partition)
+int64_t stk_slurm_longest(const struct stk_engine *e, const char *partition)
 {
-    const struct stk_slurm *m = (const struct stk_slurm *)e;
-    const json_t *p =
-        partition < m->n_partitions ? stk_slurm_find_partition(m, m->names[partition]) : NULL;
-
-    return stk_whole(p, "max_time_s");
+    return stk_whole(stk_slurm_find_partition((const struct stk_slurm *)e, partition),
+                     "max_time_s");
 }
 
 void stk_slurm_limit_start(const struct stk_slurm_job *j, const json_t *job, json_t *o)

@@ -340,6 +340,11 @@ const char **stk_slurm_partitions(const struct stk_engine *e, uint32_t *ret_n)
     return m->names;
 }
 
+const uint32_t *stk_slurm_pools(const struct stk_engine *e)
+{
+    return ((const struct stk_slurm *)e)->pools;
+}
+
 const struct stk_slurm_node *stk_slurm_nodes(const struct stk_engine *e, uint32_t *ret_n)
 {
     const struct stk_slurm *m = (const struct stk_slurm *)e;

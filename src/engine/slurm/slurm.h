@@ -34,7 +34,7 @@ struct stk_slurm_config { /* strings are copied */
     /* The array a job belongs to, and which of its elements it is; false: none. */
     bool (*array)(void *ctx, stk_job_number number, stk_job_number *ret_array, uint32_t *ret_index);
     /* A job is sent to Slurm: "account" and "qos" of 'o', as its description has them, become words
-     * of Slurm's, or null. */
+     * of Slurm's, or null; "partition" becomes its own. */
     void (*names)(void *ctx, stk_job_number number, json_t *o);
     /* The core still has this job. */
     bool (*lives)(void *ctx, stk_job_number number);
@@ -77,15 +77,16 @@ const json_t *stk_slurm_groups(const struct stk_engine *e);
 /* Whether Slurm sees to it that users have only "associations" (accounts) or "qos" that are theirs,
  * and that jobs keep the "limits" of these. */
 bool stk_slurm_enforces(const struct stk_engine *e, const char *what);
-/* How long a job may run in a partition, by row, in seconds; 0: as long as it likes. */
-int64_t stk_slurm_longest(const struct stk_engine *e, uint32_t partition);
+/* How long a job may run in a partition, in seconds; 0: as long as it likes. */
+int64_t stk_slurm_longest(const struct stk_engine *e, const char *partition);
 
 struct stk_slurm_node { /* in the order of the core's nodes */
     char *name;
     const char *gpu_type; /* "": Slurm says none */
     const char *features; /* "a,b" */
     const char *numbered; /* "g": its GPUs have types g0, g1, ...; NULL: they do not */
-    uint32_t partition;   /* row of the configuration's */
+    uint32_t pool;        /* row of the partition that has given it its name */
+    uint64_t in;          /* bits: rows of the configuration's partitions that have it */
     uint32_t gpus, cpus;
     uint64_t mem_mib;
     bool up;
@@ -98,8 +99,9 @@ struct stk_slurm_node { /* in the order of the core's nodes */
 int stk_engine_slurm_new(const struct stk_slurm_config *cfg, struct stk_engine **ret_engine,
                          struct stk_err *err);
 
-/* Names; they live as long as the engine. */
+/* Names, and the pool of each; they live as long as the engine. */
 const char **stk_slurm_partitions(const struct stk_engine *e, uint32_t *ret_n);
+const uint32_t *stk_slurm_pools(const struct stk_engine *e);
 const struct stk_slurm_node *stk_slurm_nodes(const struct stk_engine *e, uint32_t *ret_n);
 
 /* The core has all nodes. Tells again which nodes are not as the core has them, and which GPUs are

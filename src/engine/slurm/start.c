@@ -188,7 +188,7 @@ static json_t *start_theirs(struct stk_slurm *m, struct stk_slurm_job *j, const 
     (void)json_object_set_new(o, "admin_comment", json_string(mark));
     if (partition && strchr(partition, ','))
         (void)json_object_set_new(o, "partition",
-                                  json_string(m->names[m->nodes[j->pieces[0].node.i].partition]));
+                                  json_string(m->names[stk_slurm_import_partition(m, there)]));
     if (json_is_string(take_id))
         (void)snprintf(j->element, sizeof(j->element), "%s", json_string_value(take_id));
     return o;

@@ -116,13 +116,19 @@ static uint64_t choose(const struct stk_slurm *m, uint32_t node)
     return mask;
 }
 
-/* Slurm starts nothing there: the partition is down, or inactive. */
-static bool is_stopped(const struct stk_slurm *m, uint32_t partition)
+/* Slurm starts nothing there: all of its partitions are down, or inactive. */
+static bool is_stopped(const struct stk_slurm *m, uint32_t node)
 {
-    const json_t *p =
-        partition < m->n_partitions ? stk_slurm_find_partition(m, m->names[partition]) : NULL;
+    bool stopped = false;
 
-    return json_is_false(json_object_get(p, "starts"));
+    for (uint64_t in = m->nodes[node].in; in; in &= in - 1) {
+        const char *name = m->names[__builtin_ctzll(in)];
+
+        stopped = json_is_false(json_object_get(stk_slurm_find_partition(m, name), "starts"));
+        if (!stopped)
+            break;
+    }
+    return stopped;
 }
 
 /* It takes nothing new, with GPUs or without. */
@@ -131,8 +137,7 @@ static bool is_shut(const struct stk_slurm *m, uint32_t node)
     const json_t *o = json_object_get(m->news, m->nodes[node].name);
     const char *state = json_string_value(json_object_get(o, "state"));
 
-    return m->nodes[node].odd || m->use[node].avoid_until ||
-           is_stopped(m, m->nodes[node].partition) ||
+    return m->nodes[node].odd || m->use[node].avoid_until || is_stopped(m, node) ||
            (state && strcmp(state, "up") != 0 && strcmp(state, "down") != 0);
 }
 

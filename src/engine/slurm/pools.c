@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pools.c - partitions that share nodes are one pool, since the core has each node in one; the pool
+ * is that of the first of them. A job is confined to the nodes of its own partition by its set of
+ * nodes (live/sets.c).
+ *
+ * Jobs know their pool by its number. So a partition keeps the pool that it had when it was first
+ * seen: that is kept with the rows of nodes. Partitions that come to share nodes later stay apart;
+ * a node that both have is in the first one's pool, and the log says so. */
+#include <string.h>
+
+#include "engine/slurm/inner.h"
+
+#define UNKNOWN UINT32_MAX
+
+static uint64_t bit(uint32_t row)
+{
+    return UINT64_C(1) << row;
+}
+
+uint64_t stk_slurm_pools_in(const json_t *in, const char *name)
+{
+    return (uint64_t)json_integer_value(json_object_get(in, name));
+}
+
+json_t *stk_slurm_pools_members(const struct stk_slurm *m)
+{
+    json_t *in = json_object(), *node;
+    size_t i;
+
+    for (uint32_t k = 0; k < m->n_partitions; k++)
+        json_array_foreach(json_object_get(stk_slurm_find_partition(m, m->names[k]), "nodes"), i,
+                           node)
+        {
+            const char *name = json_string_value(node);
+            uint64_t was = name ? stk_slurm_pools_in(in, name) : 0;
+
+            if (name)
+                (void)json_object_set_new(in, name, json_integer((json_int_t)(was | bit(k))));
+        }
+    return in;
+}
+
+/* ---- which is in which ---- */
+
+/* The partition and all that share nodes with it, as long as they have no pool yet. */
+static uint64_t around(const struct stk_slurm *m, const uint64_t *shares, uint32_t row)
+{
+    uint64_t set = bit(row), before = 0;
+
+    while (set != before) {
+        before = set;
+        for (uint32_t k = 0; k < m->n_partitions; k++)
+            if ((before & bit(k)) && m->pools[k] == UNKNOWN)
+                set |= shares[k];
+    }
+    return set;
+}
+
+static void give_pool(struct stk_slurm *m, uint64_t set)
+{
+    uint32_t pool = UNKNOWN;
+
+    for (uint32_t k = 0; k < m->n_partitions && pool == UNKNOWN; k++)
+        pool = set & bit(k) ? m->pools[k] : UNKNOWN;
+    if (pool == UNKNOWN)
+        pool = (uint32_t)__builtin_ctzll(set);
+    for (uint32_t k = 0; k < m->n_partitions; k++)
+        if ((set & bit(k)) && m->pools[k] == UNKNOWN)
+            m->pools[k] = pool;
+}
+
+void stk_slurm_pools_find(struct stk_slurm *m, json_t *in)
+{
+    uint64_t shares[STK_SLURM_PARTITIONS] = {0};
+    const char *name;
+    json_t *bits;
+
+    json_object_foreach(in, name, bits)
+    {
+        for (uint32_t k = 0; k < m->n_partitions; k++)
+            if ((uint64_t)json_integer_value(bits) & bit(k))
+                shares[k] |= (uint64_t)json_integer_value(bits);
+    }
+    for (uint32_t k = 0; k < m->n_partitions; k++)
+        if (m->pools[k] == UNKNOWN)
+            give_pool(m, around(m, shares, k));
+}
+
+uint32_t stk_slurm_pools_of(struct stk_slurm *m, const char *node, uint64_t in)
+{
+    uint32_t first = (uint32_t)__builtin_ctzll(in), pool = m->pools[first];
+
+    for (uint64_t left = in; left && !m->pools_told; left &= left - 1) {
+        uint32_t other = (uint32_t)__builtin_ctzll(left);
+
+        if (m->pools[other] == pool)
+            continue;
+        m->pools_told = true;
+        stk_slurm_log(m, true,
+                      "partitions %s and %s share nodes since stoker knows them (%s): jobs of %s "
+                      "are not given these. They become one pool if stoker is started without "
+                      "slurm-nodes in its state folder, when it has no jobs",
+                      m->names[first], m->names[other], node, m->names[other]);
+    }
+    return pool;
+}
+
+/* ---- kept ---- */
+
+json_t *stk_slurm_pools_show(const struct stk_slurm *m)
+{
+    json_t *o = json_object();
+
+    for (uint32_t k = 0; k < m->n_partitions; k++)
+        (void)json_object_set_new(o, m->names[k], json_string(m->names[m->pools[k]]));
+    return o;
+}
+
+uint32_t stk_slurm_pools_row(const struct stk_slurm *m, const char *name)
+{
+    uint32_t k = 0;
+
+    while (k < m->n_partitions && name && strcmp(m->names[k], name) != 0)
+        k++;
+    return name && k < m->n_partitions ? k : UNKNOWN;
+}
+
+void stk_slurm_pools_load(struct stk_slurm *m, const json_t *kept)
+{
+    for (uint32_t k = 0; k < m->n_partitions; k++)
+        m->pools[k] = stk_slurm_pools_row(m, json_string_value(json_object_get(kept, m->names[k])));
+    for (uint32_t k = 0; k < m->n_partitions; k++) /* whose pool is gone is as new */
+        if (m->pools[k] != UNKNOWN && m->pools[m->pools[k]] != m->pools[k])
+            m->pools[k] = UNKNOWN;
+}
