@@ -226,6 +226,7 @@ static void show_job(const struct stk_ask *k, const json_t *job)
     field(k, "deadline", stk_view_deadline(job, text, sizeof(text)));
     field(k, "user", stk_str(job, "user"));
     field(k, "tenant", stk_str(job, "tenant"));
+    field(k, "pool", stk_str(json_object_get(job, "spec"), "pool"));
     field(k, "queue", stk_str(job, "queue"));
     field(k, "reservation", stk_str(json_object_get(job, "spec"), "reservation"));
     field(k, "kind", stk_str(job, "kind"));

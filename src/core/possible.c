@@ -223,8 +223,8 @@ static int possible_in_set(const struct stk_state *s, const struct stk_demand *d
     if (possible(s, d, pool, NULL) == 0 || possible(s, &all, pool, NULL) < 0)
         return 0;
     return stk_err_set(err, -ERANGE,
-                       "what it asks for does not fit on the %u node%s that the nodes and features "
-                       "it asks for leave, even if all of that is free",
+                       "what it asks for does not fit on the %u node%s that its pool and the nodes "
+                       "and features it asks for leave, even if all of that is free",
                        nodes, nodes == 1 ? "" : "s");
 }
 

@@ -41,15 +41,21 @@ static int resolve_types(const struct stk_live *l, struct stk_spec *s, struct st
     return 0;
 }
 
+/* The names, with commas between them; "none". */
+static const char *list_names(const char *const *names, uint32_t n, char *buf, size_t size)
+{
+    size_t len = (size_t)snprintf(buf, size, "%s", n ? "" : "none");
+
+    for (uint32_t i = 0; i < n && len < size; i++)
+        len += (size_t)snprintf(buf + len, size - len, "%s%s", i ? ", " : "", names[i]);
+    return buf;
+}
+
 static int resolve_resources(const struct stk_live *l, struct stk_spec *s, struct stk_err *err)
 {
     const struct stk_core_config *c = &l->cfg.core;
-    char names[160] = "none";
-    size_t len = 0;
+    char names[160];
 
-    for (uint32_t i = 0; i < c->n_resources && len < sizeof(names); i++)
-        len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", i ? ", " : "",
-                                c->resource_names[i]);
     for (uint32_t k = 0; k < s->n_resources; k++) {
         uint32_t i = 0;
 
@@ -57,7 +63,8 @@ static int resolve_resources(const struct stk_live *l, struct stk_spec *s, struc
             i++;
         if (i == c->n_resources)
             return stk_err_set(err, -EINVAL, "there is no resource \"%.60s\" here; there are: %s",
-                               s->resources[k], names);
+                               s->resources[k],
+                               list_names(c->resource_names, c->n_resources, names, sizeof(names)));
         stk_demand_set_resource(&s->job.demand, i, s->amounts[k]);
     }
     return 0;
@@ -109,6 +116,7 @@ static int resolve_queue(const struct stk_live *l, struct stk_spec *s, struct st
                                       .beyond = l->beyond};
     int pool = s->pool ? find_name(l->cfg.pools, c->n_pools, s->pool) : 0, rc;
     uint32_t of, row;
+    char names[160];
 
     if (pool < 0 && !s->queue && stk_queue_find(c->queues, c->n_queues, s->pool) != STK_NONE) {
         s->queue = s->pool;
@@ -116,7 +124,8 @@ static int resolve_queue(const struct stk_live *l, struct stk_spec *s, struct st
         pool = 0;
     }
     if (pool < 0)
-        return stk_err_set(err, -EINVAL, "there is no pool \"%.60s\"", s->pool);
+        return stk_err_set(err, -EINVAL, "there is no pool \"%.60s\"; there are: %s", s->pool,
+                           list_names(l->cfg.pools, c->n_pools, names, sizeof(names)));
     rc = stk_spec_enqueue(s, &t, err);
     if (rc < 0)
         return rc;

@@ -83,7 +83,8 @@ class Run:
         self.r, self.cluster = random.Random(seed), cluster
         self.work = pathlib.Path(folder, "work")
         self.work.mkdir(parents=True)
-        config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [main]}}\n"
+        self.partitions = cluster.managed or ["main"]  # of stoker's; nodes may be in several
+        config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [{', '.join(self.partitions)}]}}\n"
         self.d = Daemon(folder, gpus=None, config=config, args=["--paranoid"])
         self.words, self.did = [], []
         self.keys, self.jobs, self.unsure, self.cancelled = 0, {}, {}, set()
@@ -137,6 +138,8 @@ class Run:
             job["array"] = {"first": 0, "last": 2}
         if self.r.random() < 0.2:  # without time to save anything
             del job["signal"]
+        if len(self.partitions) > 1:
+            job["pool"] = self.r.choice(self.partitions)
         return job
 
     def submit(self):
@@ -158,6 +161,8 @@ class Run:
         for _ in range(self.r.choice([1, 2, 4]) if self.controller else 0):
             tag = f"s{len(self.tags)}"
             shape = self.r.choice([["--gpus-per-node=1"], ["--gpus-per-node=2"], ["-N2", "--gpus-per-node=4"], ["-n3", "--gpus-per-task=1"]])
+            if len(self.partitions) > 1:
+                shape += ["-p", self.r.choice([*self.partitions, ",".join(self.partitions)])]
             done = self.cluster.run("sbatch", "--parsable", "-D", str(self.work), "-o", "/dev/null", "-J", tag, f"--export=ALL,TAG={tag}", *shape,
                                     str(path), str(self.r.choice([1, 5, 20])), check=False)
             if done.returncode == 0:

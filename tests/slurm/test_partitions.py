@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several partitions of stoker's, of which some share nodes: each job runs on nodes of its own partition, and nodes that two partitions have
 are there for the jobs of both."""
+import re
+
 import pytest
 import slurm
 from daemon import STOKER, stoker
@@ -65,6 +67,7 @@ def test_stokers_own_go_to_the_partition_that_they_name(daemon, cluster):
     jobs = {p: daemon.submit(command=SLEEP, gpus=2, pool=p) for p in "bca"}
     there = {p: daemon.until(n, "running") for p, n in jobs.items()}
     assert {p: show(cluster, j["slurm"]["job"])["Partition"] for p, j in there.items()} == {"a": "a", "b": "b", "c": "c"}
+    assert re.search(r"^pool +b$", stoker(daemon, "show", jobs["b"]), re.M)
     assert there["a"]["node"] in ("n1", "n2") and there["b"]["node"] in ("n2", "n3") and there["c"]["node"] == "n4"
     none = daemon.until(daemon.submit(command=SLEEP, gpus=1), "running")
     assert show(cluster, none["slurm"]["job"])["Partition"] == "a"  # the first of the configuration
@@ -79,8 +82,9 @@ def test_a_gang_has_room_in_its_own_partition_alone(daemon):
     assert sorted(p["node"] for p in daemon.until(other, "running")["pieces"]) == ["n1", "n2"]
     for more in ({"tasks": 3}, {"nodelist": ["n3"]}):
         answer = daemon.client().post("/v1/jobs", {"command": SLEEP, "gpus": 4, "pool": "a", "workdir": "/tmp", **more})
-        print(answer.status, answer.json)
-        assert answer.status == 400, answer
+        assert answer.status == 400 and "its pool" in answer.json["error"]["message"], answer
+    answer = daemon.client().post("/v1/jobs", {"command": SLEEP, "pool": "d", "workdir": "/tmp"})
+    assert answer.status == 400 and 'no pool "d"; there are: a, b, c' in answer.json["error"]["message"], answer
 
 
 def test_a_queue_may_be_one_of_the_partitions(daemon, cluster):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A third of the random runs of test_random.py: on a cluster with all of our plugins, where slurmctld starts what it is told to at once, and
-tells of ends by itself."""
+tells of ends by itself; and with two partitions of stoker's that share nodes."""
 import pytest
 import slurm
 from slurm_daemon import needed
@@ -11,7 +11,8 @@ pytestmark = needed
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=4, gpus=8, extra="RequeueExitHold=86", managed=["main"], plugins=True) as c:
+    extra = "RequeueExitHold=86\nPartitionName=most Nodes=n[2-4] State=UP"
+    with slurm.Cluster(tmp_path_factory.mktemp("slurm"), nodes=4, gpus=8, extra=extra, managed=["main", "most"], plugins=True) as c:
         yield c
 
 
