@@ -196,10 +196,35 @@ static int read_nodes(const struct stk_live *l, const json_t *words, struct stk_
     return rc;
 }
 
+/* The pool that was named, as the core's: one of several that share nodes must have all of them,
+ * for the core would choose among all. */
+static int read_pool(const struct stk_live *l, const char *pool, struct stk_booking_spec *k,
+                     struct stk_err *err)
+{
+    const struct stk_state *s = stk_core_state(l->core);
+    uint32_t row = 0;
+
+    while (*pool && row < s->n_pools && strcmp(l->cfg.pools[row], pool) != 0)
+        row++;
+    if (row == s->n_pools)
+        return stk_err_set(err, -EINVAL, "there is no pool \"%.60s\"", pool);
+    k->pool.i = stk_live_pool_of(&l->cfg, row);
+    for (uint32_t i = 0; i < s->n_nodes; i++) {
+        uint64_t in = l->cfg.nodes[i].pools;
+
+        if (s->nodes[i].pool == k->pool.i && in && !(in >> row & 1))
+            return stk_err_set(err, -EINVAL,
+                               "pool %.60s shares nodes with others, and has not all of theirs: "
+                               "name nodes in place of GPUs",
+                               l->cfg.pools[row]);
+    }
+    return 0;
+}
+
 static int read_where(const struct stk_live *l, const json_t *o, struct stk_booking_spec *k,
                       struct stk_err *err)
 {
-    const char *type = stk_str(o, "gpu_type"), *pool = stk_str(o, "pool");
+    const char *type = stk_str(o, "gpu_type");
     const struct stk_state *s = stk_core_state(l->core);
 
     k->gpu_types = *type ? 0 : STK_ANY_GPU_TYPE;
@@ -208,13 +233,7 @@ static int read_where(const struct stk_live *l, const json_t *o, struct stk_book
             k->gpu_types |= UINT64_C(1) << s->nodes[i].gpu_type;
     if (!k->gpu_types)
         return stk_err_set(err, -EINVAL, "no node has GPUs of type \"%.60s\"", type);
-    for (k->pool.i = 0; *pool && k->pool.i < s->n_pools; k->pool.i++)
-        if (strcmp(l->cfg.pools[k->pool.i], pool) == 0)
-            break;
-    if (k->pool.i == s->n_pools)
-        return stk_err_set(err, -EINVAL, "there is no pool \"%.60s\"", pool);
-    k->pool.i = stk_live_pool_of(&l->cfg, k->pool.i);
-    return 0;
+    return read_pool(l, stk_str(o, "pool"), k, err);
 }
 
 /* When its next window begins, after that second; INT64_MAX: never. */

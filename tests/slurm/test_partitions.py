@@ -128,6 +128,17 @@ def test_a_new_daemon_knows_what_is_whose(daemon, cluster, folder):
     assert nodes(daemon, *of_b) == ["n2", "n3"]
 
 
+def test_a_reservation_is_never_on_nodes_of_another_partition(daemon):
+    words = ("reserve", "add", "mine", "--for", "1h", "--user", "root")
+    assert "name nodes" in stoker(daemon, *words, "--gpus", "4", "--pool", "b", code=2)
+    stoker(daemon, *words, "--nodes", "n3")
+    one, two = (daemon.submit(command=SLEEP, gpus=4, pool="b") for _ in range(2))
+    assert nodes(daemon, one, two) == ["n2", "n3"]
+    stoker(daemon, "reserve", "rm", "mine")
+    stoker(daemon, *words, "--gpus", "4", "--pool", "c")
+    stoker(daemon, "reserve", "rm", "mine")
+
+
 def test_a_partition_that_gets_a_node(daemon, cluster):
     first = [daemon.submit(command=SLEEP, gpus=4, pool="b") for _ in range(2)]
     assert nodes(daemon, *first) == ["n2", "n3"]
