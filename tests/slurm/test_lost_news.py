@@ -92,6 +92,23 @@ def test_a_job_that_is_found_again_can_be_cancelled(slurm):
     assert slurm.daemon.wait(n)["cause"] == "cancelled"
 
 
+def test_a_warning_that_was_not_answered_is_sent_again(slurm):
+    """slurmctld was started again, and all was not told yet: it does nothing that was meant for the one before."""
+    n = slurm.daemon.submit(gpus=1, signal={"signal": "USR1", "seconds": 600}, **JOB)
+    ask = slurm.expect("submit")
+    slurm.answer(ask, job=7)
+    slurm.job(7, ask["comment"], pieces={ask["nodes"]: [0]})
+    slurm.daemon.until(n, "running")
+    slurm.daemon.kill()  # for the next one it has not just begun
+    slurm.there = [slurm.describe(7, ask["comment"], pieces={ask["nodes"]: [0]})]
+    slurm.daemon.start()
+    slurm.daemon.post(f"/v1/jobs/{n}/requeue")
+    warning = slurm.expect("signal")
+    slurm.answer(warning, ok=False, why="slurmctld was started again since this was asked for", code=0, unanswered=True, unknown=False)
+    again = slurm.expect("signal")
+    assert (again["job"], again["signal"]) == (7, warning["signal"])
+
+
 def test_a_slurm_that_forgets_no_job_has_lost_one_that_it_does_not_know(tmp_path):
     """MinJobAge=0: ended jobs are never forgotten, so it has not ended."""
     with FakeSlurm(tmp_path, remembers_s=0) as slurm:

@@ -2,7 +2,8 @@
 /* stop.c - a job is stopped: cancelled, or, to make room, warned, then requeued and held.
  *
  * For Slurm a job runs before its script does: a signal that comes in between is lost, or refused.
- * So one that has just begun is warned again until it is some seconds old.
+ * So one that has just begun is warned again until it is some seconds old; and any other as long as
+ * it is not known whether it was.
  *
  * One that dies of its warning has ended for Slurm, with an error. That is no end of its own: Slurm
  * is asked to requeue it all the same. */
@@ -94,14 +95,22 @@ void stk_slurm_set_warning(const struct stk_slurm_job *j, json_t *o)
     (void)json_object_set_new(o, "to", json_string(w.to));
 }
 
+/* Better twice than never. */
+static void on_warned(struct stk_slurm_job *j, const json_t *answer)
+{
+    if (j->harder_at && (!answer || stk_yes(answer, "unanswered")))
+        j->warn_at = stk_slurm_ms() + WARN_MS;
+}
+
 void stk_slurm_warn(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     int64_t now = stk_slurm_ms();
     json_t *o = stk_slurm_request("signal", j);
+    bool again = now - j->began_at < FRESH_MS;
 
     stk_slurm_set_warning(j, o);
-    (void)stk_slurm_ask(m, o, NULL, NULL);
-    j->warn_at = now - j->began_at < FRESH_MS ? now + WARN_MS : 0;
+    again |= stk_slurm_ask(m, o, j, on_warned) < 0;
+    j->warn_at = again ? now + WARN_MS : 0;
 }
 
 void stk_slurm_do_stop(struct stk_slurm *m, struct stk_slurm_job *j)
