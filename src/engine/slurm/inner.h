@@ -420,6 +420,12 @@ void stk_slurm_rest_wake(struct stk_slurm *m); /* all are tried now */
 void stk_slurm_rest_tick(struct stk_slurm *m); /* O(jobs that rest) */
 void stk_slurm_rest_free(struct stk_slurm *m);
 
+/* ---- rest_ms.c: how long a job rests that has failed so many times ---- */
+
+int64_t stk_slurm_rest_ms(uint32_t times);
+/* One that was started otherwise than decided: not all equally long. */
+int64_t stk_slurm_odd_ms(stk_job_number number, uint32_t times);
+
 /* ---- start.c, stop.c ---- */
 
 /* "n1,n2": its nodes, or those of them that are up; malloc'ed. */

@@ -15,8 +15,6 @@
 
 #include "engine/slurm/inner.h"
 
-#define FIRST_MS 5000
-#define MOST_MS 300000
 #define SHUT_S 60 /* jobs of one user shut a node once in so long */
 
 /* ---- Slurm's reasons ---- */
@@ -91,14 +89,6 @@ static void shut(struct stk_slurm *m, const struct stk_slurm_job *j, const struc
     stk_slurm_use_avoid(m, j->pieces[(r->failed - 1) % j->n_pieces].node.i);
 }
 
-/* Twice as long each time. */
-static int64_t how_long(uint32_t times, uint32_t factor)
-{
-    int64_t ms = times > 7 ? MOST_MS : (int64_t)(FIRST_MS << (times - 1)) * factor;
-
-    return ms > MOST_MS ? MOST_MS : ms;
-}
-
 void stk_slurm_failed(struct stk_slurm *m, struct stk_slurm_job *j, bool own, bool in_vain)
 {
     struct stk_slurm_rest *r = stk_slurm_rest_add(m, j);
@@ -108,18 +98,16 @@ void stk_slurm_failed(struct stk_slurm *m, struct stk_slurm_job *j, bool own, bo
         return;
     r->failed++;
     times = own ? r->failed : r->failed - 1;
-    j->rest_ms = times == 0 ? 0 : how_long(times, 1);
+    j->rest_ms = times == 0 ? 0 : stk_slurm_rest_ms(times);
     if (in_vain && !own)
         shut(m, j, r);
 }
 
-/* Gangs that share nodes and do not fit as Slurm lays them out are in each other's way, for ever,
- * if they are started together: so they rest, and not equally long. */
 void stk_slurm_rest_odd(struct stk_slurm *m, struct stk_slurm_job *j, uint32_t times)
 {
     if (!stk_slurm_rest_add(m, j))
         return;
-    j->rest_ms = how_long(times, 1 + j->number % 4);
+    j->rest_ms = stk_slurm_odd_ms(j->number, times);
 }
 
 /* ---- rest ---- */
