@@ -80,6 +80,7 @@ static void take_line(struct helper *h, const char *line, size_t len)
     json_t *o = json_loadb(line, len, JSON_DISABLE_EOF_CHECK, NULL), *out;
     const char *op = json_string_value(json_object_get(o, "op"));
     uint32_t id;
+    bool doubt;
 
     if (stk_slurm_is_slow(op)) {
         stk_slurm_slow_ask(h->slow, o);
@@ -94,9 +95,10 @@ static void take_line(struct helper *h, const char *line, size_t len)
     stk_slurm_told_answered(h->told, json_integer_value(json_object_get(o, "id")));
     h->released += releases(op, o) && json_is_true(json_object_get(out, "ok"));
     id = op ? changed(h, o, out) : 0;
-    if (json_is_true(json_object_get(out, "unanswered")))
-        stk_slurm_watch_doubt(h->watch);
+    doubt = json_is_true(json_object_get(out, "unanswered"));
     stk_slurm_answer(o, out);
+    if (doubt) /* all is told behind that answer */
+        stk_slurm_watch_doubt(h->watch);
     if (id > 0)
         stk_slurm_hear_follow(h->hear, id, strcmp(op, "update") != 0);
     json_decref(o);
