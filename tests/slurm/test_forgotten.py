@@ -307,6 +307,18 @@ def test_one_with_its_number_that_was_sent_later_is_another(slurm):
     wait_for(lambda: ours(slurm) == [n + 1])
 
 
+@pytest.mark.parametrize("mark", ["stoker", ""])
+def test_one_with_its_number_of_another_user_is_another(slurm, mark):
+    """Also if Slurm has started it meanwhile, and put it back."""
+    slurm.nodes(state="drain")
+    n = taken(slurm)
+    slurm.answer(slurm.expect("update"))
+    say(slurm, waits(slurm, mark, submitted=8, restarts=1, uid=65534), all_of_them=True)
+    ask = slurm.expect("update")
+    assert ask["job"] == 9 and ask["admin_comment"].split()[2] == str(n + 1)
+    wait_for(lambda: ours(slurm) == [n + 1])
+
+
 @pytest.mark.parametrize("new", [False, True])
 def test_one_that_we_started_and_that_lost_our_mark_is_the_same(slurm, new):
     """Slurm has forgotten the start, too, and has started it by itself since."""

@@ -22,8 +22,8 @@ struct stk_slurm_numbers {
 struct stk_slurm_import *stk_slurm_import_find(const struct stk_slurm *m, json_int_t slurm);
 /* It is of another job, which a slurmctld that was killed has given the number to since. A requeue
  * counts as a submission, too: one that was forgotten leaves an earlier time, and one that Slurm
- * did by itself since then a later one, with a restart. That is the same job. Where it has our
- * mark, that says whose it is. */
+ * did by itself since then a later one, with a restart. That is the same job, if it is the same
+ * user's. Where it has our mark, that says whose it is. */
 bool stk_slurm_import_reused(const struct stk_slurm_import *i, const json_t *job);
 /* ... or a new one; one under a number that Slurm has used again is dropped. NULL: no memory. */
 struct stk_slurm_import *stk_slurm_import_add(struct stk_slurm *m, const json_t *job);

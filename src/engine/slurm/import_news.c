@@ -87,7 +87,8 @@ static struct stk_slurm_import *same(struct stk_slurm *m, const json_t *job)
     struct stk_slurm_mark mk;
 
     if (!i || i->step != STK_I_OURS || !stk_slurm_import_reused(i, job) ||
-        stk_slurm_mark_read(stk_str(job, "admin_comment"), m->cfg.mark, &mk))
+        (stk_slurm_mark_read(stk_str(job, "admin_comment"), m->cfg.mark, &mk) &&
+         stk_slurm_owned(m, mk.first, job)))
         return i;
     stk_slurm_import_forget(m, i->slurm);
     return NULL;

@@ -220,7 +220,8 @@ void stk_slurm_know(struct stk_engine *e, stk_job_number first, const json_t *ma
     struct stk_slurm *m = (struct stk_slurm *)e;
     json_int_t slurm = stk_whole(made, "job");
     json_t *job = slurm > 0 && slurm < UINT32_MAX ? unmarked(m, first, (uint32_t)slurm) : NULL;
-    const struct stk_slurm_import known = {.submitted = stk_whole(made, "submitted")};
+    const struct stk_slurm_import known = {.uid = (uint32_t)stk_whole(job, "uid"),
+                                           .submitted = stk_whole(made, "submitted")};
     struct stk_slurm_import *i;
     struct stk_slurm_mark mk = {.first = first};
 

@@ -25,7 +25,8 @@ struct stk_slurm_import *stk_slurm_import_find(const struct stk_slurm *m, json_i
 
 bool stk_slurm_import_reused(const struct stk_slurm_import *i, const json_t *job)
 {
-    return stk_whole(job, "submitted") > i->submitted && stk_whole(job, "restarts") == 0;
+    return i->uid != (uint32_t)stk_whole(job, "uid") ||
+           (stk_whole(job, "submitted") > i->submitted && stk_whole(job, "restarts") == 0);
 }
 
 void stk_slurm_import_drop(struct stk_slurm *m, struct stk_slurm_import *i)
@@ -61,8 +62,10 @@ struct stk_slurm_import *stk_slurm_import_add(struct stk_slurm *m, const json_t 
         return NULL;
     }
     i = &m->imports[m->n_imports];
-    *i = (struct stk_slurm_import){
-        .slurm = slurm, .submitted = stk_whole(job, "submitted"), .job = old};
+    *i = (struct stk_slurm_import){.slurm = slurm,
+                                   .uid = (uint32_t)stk_whole(job, "uid"),
+                                   .submitted = stk_whole(job, "submitted"),
+                                   .job = old};
     stk_map_put(&m->import_at, slurm, m->n_imports++);
     return i;
 }

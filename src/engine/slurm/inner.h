@@ -76,7 +76,7 @@ enum stk_slurm_step { /* of a job that a user has sent to Slurm */
 };
 
 struct stk_slurm_import { /* a record of such jobs: one, or elements of an array */
-    uint32_t slurm, round;
+    uint32_t slurm, round, uid;
     int64_t submitted, told_at; /* Unix time; ms: when Slurm was told something of it */
     stk_job_number first;
     enum stk_slurm_step step;
