@@ -47,13 +47,13 @@ def runs(slurm, mark, node, **more):
     return waits(slurm, mark, state="running", held=False, pieces=where, started=6, **more)
 
 
-def finds(slurm, job, new):
-    """A daemon finds Slurm with that job: a new one, or the one there is when slurmctld is back."""
+def finds(slurm, *jobs, new):
+    """A daemon finds Slurm with these: a new one, or the one there is when slurmctld is back."""
     if not new:
-        say(slurm, job, all_of_them=True)
+        slurm.say(op="jobs", all=True, last=True, jobs=jobs, gone=[])
         return
     slurm.daemon.kill()
-    slurm.there = [job]
+    slurm.there = list(jobs)
     slurm.daemon.start()
 
 
@@ -98,7 +98,7 @@ def test_so_is_one_that_a_new_daemon_finds(slurm):
 def test_of_one_that_was_never_ours_people_are_told(slurm, new):
     """... who comes back: slurmctld alone, or the daemon with it."""
     job = {**runs(slurm, "", "n1"), "comment": "x"}
-    finds(slurm, job, new)
+    finds(slurm, job, new=new)
     for _ in range(2):
         ask = slurm.expect("left")
         assert (ask["job"], ask["nodes"]) == (9, "n1")
@@ -177,7 +177,8 @@ def test_the_last_element_of_an_array_that_slurm_does_not_start_is_decided_anew(
     slurm.daemon.until(n, "running")
 
 
-def test_an_element_that_slurm_started_by_itself_is_put_back_as_that_element(slurm):
+@pytest.mark.parametrize("new", [False, True])
+def test_an_element_that_slurm_started_by_itself_is_put_back_as_that_element(slurm, new):
     """Slurm has forgotten hold and mark of its array."""
     slurm.nodes(state="drain")
     array, element = {"array_job": 9, "array_task": None, "array_tasks": "0-2"}, {"job": 11, "array_job": 9, "array_task": 1, "array_tasks": ""}
@@ -185,7 +186,7 @@ def test_an_element_that_slurm_started_by_itself_is_put_back_as_that_element(slu
     mark = slurm.expect("update")["admin_comment"]
     assert mark.split()[3:] == ["-", "0-2"]
     rest = waits(slurm, "", held=False, **{**array, "array_tasks": "0,2"})
-    slurm.say(op="jobs", all=True, last=True, jobs=[rest, {**runs(slurm, "", "n1"), **element}], gone=[])
+    finds(slurm, rest, {**runs(slurm, "", "n1"), **element}, new=new)
     while (ask := slurm.expect("update"))["job"] != "9_1":
         slurm.answer(ask)
     slurm.answer(ask)
@@ -240,7 +241,7 @@ def test_a_users_job_of_which_slurm_forgot_that_it_put_it_back_is_the_same(slurm
     n = taken(slurm)
     slurm.answer(slurm.expect("update"))
     before = {**runs(slurm, "", "n1"), "submitted": 4}
-    finds(slurm, before, new)
+    finds(slurm, before, new=new)
     is_put_back(slurm, n)
 
 
@@ -251,7 +252,7 @@ def test_one_that_waits_as_it_did_before_is_the_same(slurm, new, how):
     slurm.nodes(state="drain")
     n = taken(slurm)
     before = waits(slurm, **how)
-    finds(slurm, before, new)
+    finds(slurm, before, new=new)
     slurm.nodes()
     assert slurm.expect("start")["admin_comment"].split()[2] == str(n)
     assert ours(slurm) == [n]
@@ -327,7 +328,7 @@ def test_one_that_we_started_and_that_lost_our_mark_is_the_same(slurm, new):
     say(slurm, runs(slurm, mark, node))
     slurm.daemon.until(n, "running")
     before = runs(slurm, "", "n2" if node == "n1" else "n1")
-    finds(slurm, before, new)
+    finds(slurm, before, new=new)
     is_put_back(slurm, n)
 
 

@@ -215,30 +215,45 @@ static json_t *unmarked(const struct stk_slurm *m, stk_job_number number, uint32
 }
 
 /* What waits is brought again, and then has the number it had. */
+static void know_one(struct stk_slurm *m, json_t *job, const struct stk_slurm_mark *mk,
+                     const json_t *made)
+{
+    const struct stk_slurm_import known = {.uid = (uint32_t)stk_whole(job, "uid"),
+                                           .submitted = stk_whole(made, "submitted")};
+    struct stk_slurm_import *i;
+
+    if (stk_slurm_import_reused(&known, job))
+        return;
+    json_incref(job);
+    i = stk_slurm_import_add(m, job);
+    if (i)
+        i->submitted = known.submitted;
+    if (i && !i->job) { /* Slurm thinks that it runs */
+        stk_slurm_import_own(i, mk);
+        i->round = m->round;
+        (void)stk_slurm_see(m, job, stk_slurm_import_number(mk, job));
+    }
+    json_decref(job);
+}
+
 void stk_slurm_know(struct stk_engine *e, stk_job_number first, const json_t *made)
 {
     struct stk_slurm *m = (struct stk_slurm *)e;
     json_int_t slurm = stk_whole(made, "job");
     json_t *job = slurm > 0 && slurm < UINT32_MAX ? unmarked(m, first, (uint32_t)slurm) : NULL;
-    const struct stk_slurm_import known = {.uid = (uint32_t)stk_whole(job, "uid"),
-                                           .submitted = stk_whole(made, "submitted")};
-    struct stk_slurm_import *i;
     struct stk_slurm_mark mk = {.first = first};
 
-    if (!job || stk_slurm_import_reused(&known, job))
-        return;
-    json_incref(job);
-    i = stk_slurm_import_add(m, job);
-    if (i)
-        i->submitted = stk_whole(made, "submitted");
-    if (i && !i->job) { /* Slurm thinks that it runs */
-        (void)snprintf(mk.tasks, sizeof(mk.tasks), "%s", stk_str(made, "tasks"));
-        stk_slurm_import_own(i, &mk);
-        i->round = m->round;
-        if (stk_slurm_import_mark_of(m, job, &mk))
-            (void)stk_slurm_see(m, job, stk_slurm_import_number(&mk, job));
+    (void)snprintf(mk.tasks, sizeof(mk.tasks), "%s", stk_str(made, "tasks"));
+    if (job)
+        know_one(m, job, &mk, made);
+    for (uint32_t k = m->n_seen; k-- > 0 && mk.tasks[0];) { /* elements that it has started */
+        stk_job_number number = stk_slurm_import_number(&mk, m->seen[k].job);
+
+        if (m->seen[k].number == 0 && stk_whole(m->seen[k].job, "array_job") == slurm && number &&
+            m->cfg.lives && m->cfg.lives(m->cfg.ctx, number) &&
+            stk_slurm_owned(m, number, m->seen[k].job))
+            know_one(m, m->seen[k].job, &mk, made);
     }
-    json_decref(job);
 }
 
 bool stk_slurm_has(struct stk_engine *e, stk_job_number number, const json_t *made)

@@ -109,7 +109,8 @@ const struct stk_slurm_node *stk_slurm_nodes(const struct stk_engine *e, uint32_
 void stk_slurm_retell(struct stk_engine *e, bool (*was_up)(void *ctx, uint32_t node), void *ctx);
 
 /* A user's own job, or an array, was taken in by an earlier life, as 'made'. Slurm may have
- * forgotten our mark on it since, and that it was put back. Before stk_slurm_has() is asked. */
+ * forgotten our mark on it since, and that it was put back. Before stk_slurm_has() is asked. Of an
+ * array O(jobs that Slurm has started). */
 void stk_slurm_know(struct stk_engine *e, stk_job_number first, const json_t *made);
 
 /* The scheduler is open: users' own jobs may be brought. */
