@@ -8,6 +8,7 @@ test and back. So what Slurm does at which moment is the test's to say, and no S
         s.answer(ask, job=7)
         s.job(7, ask["comment"], state="running", pieces={"n1": [0]})
 """
+import contextlib
 import json
 import pathlib
 import queue
@@ -15,8 +16,10 @@ import shutil
 import socket
 import tempfile
 import threading
+import time
 
 from daemon import STOKERD, Daemon
+from patience import PATIENCE_S, until
 
 RELAY = """#!/usr/bin/python3
 import os, socket, sys, threading
@@ -31,14 +34,16 @@ while data := os.read(0, 65536):
     s.sendall(data)
 """
 
+YES = {"left": {"nodes": []}, "groups": {"accounts": [], "qos": []}}  # what belongs to an answer that has more than that
+
 
 def gpus(count, indices=()):
     return [{"type": "h100", "count": count, "indices": list(indices)}] if count else []
 
 
 class FakeSlurm:
-    def __init__(self, folder, nodes=2, gpus=8, config="", remembers_s=300):
-        self.remembers_s = remembers_s
+    def __init__(self, folder, nodes=2, gpus=8, config="", remembers_s=300, accounts=False):
+        self.remembers_s, self.accounts = remembers_s, accounts
         self.n_gpus, self.names = gpus, [f"n{k + 1}" for k in range(nodes)]
         self.short = pathlib.Path(tempfile.mkdtemp(prefix="stk-fake-"))
         programs = self.short / "bin"
@@ -72,16 +77,20 @@ class FakeSlurm:
                 pipe = self.server.accept()[0]
             except OSError:
                 return
-            self.pipe = pipe
-            threading.Thread(target=self._read, args=(pipe,), daemon=True).start()
-            self.say(op="hello", major=22, minor=5, micro=8, remembers_s=self.remembers_s, accounts=False)
+            self.pipe, self.asked = pipe, queue.Queue()  # what another daemon asked nobody answers any more
+            threading.Thread(target=self._read, args=(pipe, self.asked), daemon=True).start()
+            self.say(op="hello", major=22, minor=5, micro=8, remembers_s=self.remembers_s, accounts=self.accounts)
             self.partitions()
             self.nodes(all_of_them=True)
             self.say(op="jobs", all=True, last=True, jobs=self.there, gone=[])
 
-    def _read(self, pipe):
+    def _read(self, pipe, asked):
         for line in pipe.makefile():
-            self.asked.put(json.loads(line))
+            asked.put(json.loads(line))
+
+    def _next(self):
+        with contextlib.suppress(queue.Empty):
+            return self.asked.get(timeout=0.5)  # no longer: it may be another queue then
 
     def say(self, **line):
         self.pipe.sendall(json.dumps(line).encode() + b"\n")
@@ -94,13 +103,14 @@ class FakeSlurm:
         self.say(op="nodes", all=all_of_them, nodes=[{"name": n, "state": state, "why": "", "cpus": 64, "mem_mib": 65536, "gpus": gpus(self.n_gpus),
                                                       "used": gpus(used, range(used)), "features": ""} for n in names or self.names])
 
-    def expect(self, op, timeout=90):
+    def expect(self, op, timeout=PATIENCE_S):
         """The next request of this kind; others are answered with yes."""
+        end = time.monotonic() + timeout
         while True:
-            ask = self.asked.get(timeout=timeout)
+            ask = until(self._next, end - time.monotonic(), f"{op} is asked")
             if ask["op"] == op:
                 return ask
-            self.answer(ask, **({"nodes": []} if ask["op"] == "left" else {}))
+            self.answer(ask, **YES.get(ask["op"], {}))
 
     def answer(self, ask, ok=True, **more):
         self.say(op="answer", id=ask["id"], ok=ok, **more)

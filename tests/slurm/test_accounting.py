@@ -5,6 +5,7 @@ import time
 import pytest
 import slurm
 from daemon import stoker
+from patience import PATIENCE_S
 from slurm import wait_for
 from slurm_daemon import needed, slurm_daemon, with_accounting
 
@@ -29,6 +30,11 @@ def sacct(cluster, job, *fields):
     return [line.split("|") for line in text.splitlines()]
 
 
+def told(cluster, job, *states):
+    """Waits until slurmctld has told accounting how it ended, which it does when it can: of an array, each element."""
+    wait_for(lambda: [r[0] for r in sacct(cluster, job, "State")] == list(states))
+
+
 def forgotten(cluster, job):
     return cluster.run("scontrol", "show", "job", str(job), check=False).returncode != 0
 
@@ -40,7 +46,9 @@ def test_an_end_that_slurmctld_forgot_is_found_in_accounting(cluster, daemon, tm
     other = daemon.until(m, "running")["slurm"]["job"]
     daemon.kill()
     (tmp_path / "go").touch()
-    wait_for(lambda: forgotten(cluster, job) and forgotten(cluster, other), 180)
+    told(cluster, job, "FAILED")
+    told(cluster, other, "COMPLETED")
+    wait_for(lambda: forgotten(cluster, job) and forgotten(cluster, other))
     daemon.start()
     record = daemon.wait(n)
     assert record["cause"] == "failed" and record["exit_code"] == 9, record
@@ -63,7 +71,9 @@ def test_an_end_of_a_users_own_job_is_found_there_too(cluster, daemon, tmp_path)
         daemon.until(n, "running")
     daemon.kill()
     (tmp_path / "go").touch()
-    wait_for(lambda: all(forgotten(cluster, job) for job in jobs), 180)
+    told(cluster, jobs[0], "FAILED")
+    told(cluster, jobs[1], "FAILED", "FAILED")
+    wait_for(lambda: all(forgotten(cluster, job) for job in jobs))
     daemon.start()
     assert [daemon.wait(n)["exit_code"] for n in (numbers[0], f"{numbers[1]}_3", numbers[2])] == [7, 3, 4]
 
@@ -99,7 +109,7 @@ def test_sacct_shows_what_really_ran(cluster, daemon, tmp_path):
     assert record["preemptions"] == 1 and record["slurm"]["job"] == job
     (tmp_path / "done").touch()
     assert daemon.wait(low)["cause"] == "completed"
-    wait_for(lambda: [r[0] for r in sacct(cluster, job, "State")] == ["REQUEUED", "COMPLETED"])
+    told(cluster, job, "REQUEUED", "COMPLETED")
     rows = sacct(cluster, job, "State", "AllocTRES", "AdminComment", "ElapsedRaw")
     assert all("gres/gpu=4" in r[1] for r in rows) and rows[-1][2].startswith("stoker ") and rows[-1][2].split()[2] == str(low)
     daemon.post(f"/v1/jobs/{other}/cancel")
@@ -112,14 +122,14 @@ def test_slurmdbd_is_away_and_comes_back(cluster, daemon, tmp_path):
     job = daemon.until(n, "running")["slurm"]["job"]
     daemon.kill()
     (tmp_path / "go").touch()
-    wait_for(lambda: [r[0] for r in sacct(cluster, job, "State")] == ["FAILED"])
-    wait_for(lambda: forgotten(cluster, job), 180)
+    told(cluster, job, "FAILED")
+    wait_for(lambda: forgotten(cluster, job))
     cluster.dbd.terminate()
-    cluster.dbd.wait(60)
+    cluster.dbd.wait(PATIENCE_S)
     daemon.start()
     daemon.errors_with("accounting cannot be asked")
     cluster.start_dbd()
-    assert daemon.wait(n, timeout=120)["exit_code"] == 4
+    assert daemon.wait(n)["exit_code"] == 4
 
 
 def test_without_accounting_it_is_said_that_nobody_knows(tmp_path):
@@ -131,7 +141,7 @@ def test_without_accounting_it_is_said_that_nobody_knows(tmp_path):
             job = d.until(n, "running")["slurm"]["job"]
             d.kill()
             (tmp_path / "go").touch()
-            wait_for(lambda: forgotten(c, job), 180)
+            wait_for(lambda: forgotten(c, job))
             time.sleep(3)
             d.start()
             record = d.wait(n)

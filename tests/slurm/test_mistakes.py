@@ -8,6 +8,7 @@ import subprocess
 import pytest
 import slurm
 from daemon import STOKERD, Daemon
+from patience import PATIENCE_S
 from slurm_daemon import config, needed, slurm_daemon
 
 pytestmark = needed
@@ -17,7 +18,7 @@ def said(conf, folder, partition="main"):
     """What the daemon says that does not start."""
     d = Daemon(folder, gpus=None, config=config(conf, partition))
     with pytest.raises(RuntimeError) as e:
-        d.start(timeout=100)
+        d.start()
     return str(e.value)
 
 
@@ -31,9 +32,12 @@ def test_there_is_no_such_partition(cluster, tmp_path):
     assert "Slurm has no partition \"gpu\"; sinfo lists them" in said(cluster.conf, tmp_path, "gpu")
 
 
-def test_slurmctld_is_down(cluster, tmp_path):
+@pytest.mark.parametrize("patience", [5, 300], ids=["libslurm gives up", "the daemon gives up first"])
+def test_slurmctld_is_down(cluster, tmp_path, patience):
+    with open(cluster.conf) as f:
+        (tmp_path / "slurm.conf").write_text(f.read().replace("MessageTimeout=60", f"MessageTimeout={patience}"))
     cluster.stop_controller()
-    words = said(cluster.conf, tmp_path)
+    words = said(tmp_path / "slurm.conf", tmp_path / "d")
     cluster.start_controller()
     cluster.wait_controller()
     assert "is slurmctld running" in words
@@ -88,7 +92,7 @@ def run(cluster, folder):
     where.mkdir()
     (where / "stoker.yaml").write_text(config(cluster.conf))
     return subprocess.run([folder / "stokerd", "--config", where / "stoker.yaml", "--state", where / "state", "--socket", folder / "s", "--listen", "off"],
-                          text=True, capture_output=True, timeout=60)
+                          text=True, capture_output=True, timeout=PATIENCE_S)
 
 
 def test_stoker_libslurm_is_missing(cluster, tmp_path):

@@ -50,6 +50,7 @@ struct stk_slurm_job { /* that has a lease */
     int64_t warn_at;              /* ms: it is warned once more; 0: not */
     int64_t again_at;             /* ms: Slurm is asked again; 0: not */
     int64_t lost_at;              /* ms: since when it is lost */
+    int64_t past_at;              /* ms: since when accounting cannot tell its end; 0: it can */
     int64_t seen_at;              /* s, Unix: when Slurm was last there and had it; 0: never */
     int64_t kicked_at;            /* ms: Slurm was asked to look at it */
     int64_t verify_at;            /* ms: Slurm says that it runs; do its nodes? 0: not asked */
@@ -375,6 +376,8 @@ bool stk_slurm_still_there(struct stk_slurm *m, struct stk_slurm_job *j);
 /* ---- lost.c: jobs that Slurm has lost, or forgotten ---- */
 
 void stk_slurm_lost(struct stk_slurm *m, struct stk_slurm_job *j);
+/* What its warning says of that is over. */
+void stk_slurm_unwarn(struct stk_slurm *m, struct stk_slurm_job *j);
 /* Slurm answered that it has no such job: it is lost. */
 bool stk_slurm_unknown(struct stk_slurm_job *j, const json_t *answer);
 /* A slurmctld that was killed may think that a job runs of which its node knows nothing: after it

@@ -90,8 +90,7 @@ void stk_slurm_exited(struct stk_slurm *m, struct stk_slurm_job *j, enum stk_cau
 
     if (j->where == STK_S_ENDED)
         return;
-    if (j->told_left && m->cfg.warn)
-        m->cfg.warn(m->cfg.ctx, j->number, NULL);
+    stk_slurm_unwarn(m, j);
     stk_slurm_move(j, STK_S_ENDED);
     if (cause != STK_CAUSE_EVICTED)
         stk_map_remove(&m->odd, j->number);
@@ -300,9 +299,7 @@ static void find_again(struct stk_slurm *m, struct stk_slurm_job *j, const json_
     if (!stk_slurm_is(job, "running") && stk_slurm_cause(job) == STK_CAUSE_NONE &&
         (j->told_started || !starts))
         return;
-    if (j->told_left && m->cfg.warn)
-        m->cfg.warn(m->cfg.ctx, j->number, NULL);
-    j->told_left = false;
+    stk_slurm_unwarn(m, j);
     j->again_at = 0;
     j->sent_at = j->kicked_at = stk_slurm_ms();
     note_id(j, job);

@@ -17,7 +17,8 @@
 #include "sys/json.h"
 
 #define ASK_MS 1000
-#define TELL_MS 15000 /* processes that are still there then are told of */
+#define TELL_MS 15000  /* processes that are still there then are told of */
+#define PAST_MS 300000 /* so long accounting is waited for */
 #define VERIFY_MS 4000
 #define DOUBT_MS 60000 /* so long after slurmctld was back what it says is checked */
 #define SETTLE_MS 3000 /* of one whose number is not known: nodes have reported by then */
@@ -58,23 +59,43 @@ static void settle(struct stk_slurm *m, struct stk_slurm_job *j)
 
 /* ---- accounting ---- */
 
+/* slurmdbd may come back, and slurmctld tells it later what it could not tell meanwhile. */
+static void past_later(struct stk_slurm_job *j, const char *trouble)
+{
+    struct stk_slurm *m = j->m;
+
+    if (!j->past_at) {
+        j->past_at = stk_slurm_ms();
+        stk_slurm_log(m, true, "job %u: %s; it is asked again for up to %d s", j->number, trouble,
+                      PAST_MS / 1000);
+        if (m->cfg.warn)
+            m->cfg.warn(m->cfg.ctx, j->number,
+                        "it has ended, and Slurm's accounting cannot tell yet how");
+    }
+    j->again_at = stk_slurm_ms() + ASK_MS;
+    if (stk_slurm_ms() - j->past_at > PAST_MS)
+        settle(m, j);
+}
+
 static void on_past(struct stk_slurm_job *j, const json_t *answer)
 {
     const json_t *past = json_object_get(answer, "past");
     const char *why = json_string_value(json_object_get(answer, "why"));
+    char trouble[512];
 
     if (j->where != STK_S_LOST)
         return;
-    if (!answer || !stk_yes(answer, "ok")) { /* slurmdbd may come back */
-        stk_slurm_log(j->m, true, "job %u: accounting cannot be asked how it ended: %s", j->number,
-                      why ? why : "no answer");
-        j->again_at = stk_slurm_ms() + ASK_MS;
-        if (stk_slurm_ms() - j->lost_at > TELL_MS)
-            settle(j->m, j);
+    if (!answer || !stk_yes(answer, "ok")) {
+        (void)snprintf(trouble, sizeof(trouble), "accounting cannot be asked how it ended: %s",
+                       why ? why : "no answer");
+        past_later(j, trouble);
+    } else if (json_is_object(past) && stk_slurm_job_ended(j->m, j, past)) {
         return;
-    }
-    if (!past || !stk_slurm_job_ended(j->m, j, past))
+    } else if (json_is_object(past) || j->past_at) {
+        past_later(j, "accounting has not heard of its end yet");
+    } else {
         settle(j->m, j);
+    }
 }
 
 static void ask_past(struct stk_slurm *m, struct stk_slurm_job *j)
@@ -224,6 +245,14 @@ void stk_slurm_lost_tick(struct stk_slurm *m, struct stk_slurm_job *j)
         ask_left(m, j);
 }
 
+void stk_slurm_unwarn(struct stk_slurm *m, struct stk_slurm_job *j)
+{
+    if ((j->told_left || j->past_at) && m->cfg.warn)
+        m->cfg.warn(m->cfg.ctx, j->number, NULL);
+    j->told_left = false;
+    j->past_at = 0;
+}
+
 void stk_slurm_lost(struct stk_slurm *m, struct stk_slurm_job *j)
 {
     if (j->where == STK_S_UNSENT || j->where == STK_S_ASKED || j->where == STK_S_ENDED ||
@@ -231,7 +260,7 @@ void stk_slurm_lost(struct stk_slurm *m, struct stk_slurm_job *j)
         return;
     j->lost_at = stk_slurm_ms();
     j->seen_at = m->contact_s;
-    j->again_at = 0;
+    j->again_at = j->past_at = 0;
     stk_slurm_move(j, STK_S_LOST);
 }
 

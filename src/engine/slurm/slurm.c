@@ -274,7 +274,9 @@ static int wait_ready(struct stk_slurm *m, struct stk_err *err)
     if (m->ready)
         return 0;
     return stk_err_set(err, -ETIMEDOUT, "Slurm cannot be reached: %s",
-                       m->why[0] ? m->why : "slurmctld has not answered for a minute");
+                       m->why[0] ? m->why
+                                 : "slurmctld has not answered for a minute: is slurmctld running "
+                                   "(scontrol ping)?");
 }
 
 void stk_slurm_free(struct stk_slurm *m)
