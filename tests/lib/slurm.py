@@ -94,11 +94,16 @@ class Cluster:
         self.scheduler, self.extra, self.plugins, self.managed = scheduler, extra, plugins, managed
         self.accounting, self.settings, self.ports = accounting, settings or {}, {}
         self.gres, self.exact = gres, exact
+        self.dbd = self.database = None
         self.conf = f"{self.folder}/etc/slurm.conf"
         self.env = {**os.environ, "SLURM_CONF": self.conf}
 
     def __enter__(self):
-        self.up()
+        try:
+            self.up()
+        except BaseException:  # nobody else ends what there is of it
+            self.down()
+            raise
         return self
 
     def __exit__(self, *_):
@@ -130,8 +135,7 @@ class Cluster:
         with open(f"{self.folder}/etc/cgroup.conf", "w") as f:
             f.write("CgroupPlugin=cgroup/v1\n")  # nothing here uses cgroups, and a newer slurmd does not start where it finds none by itself
         if self.managed is not None:
-            with open(f"{self.folder}/etc/stoker.conf", "w") as f:
-                f.write(f"Partitions={','.join(self.managed)}\n")
+            self.manage(f"Partitions={','.join(self.managed)}\n")
         with open(self.conf, "w") as f:
             f.write(self._conf())
 
@@ -227,9 +231,13 @@ class Cluster:
         wait_for(up)
 
     def _stop_accounting(self):
-        for process in (self.dbd, self.database):
+        for process in filter(None, (self.dbd, self.database)):
             process.terminate()
-            process.wait(60)
+            try:
+                process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
     def resize(self, nodes):
         """So many nodes from now on: slurm.conf is another, and slurmctld is started again."""
@@ -255,6 +263,24 @@ class Cluster:
         pid = until(lambda: self.process("pid/ctld"))
         os.kill(pid, signal.SIGKILL)
         until(lambda: gone(pid))  # what it had bound is free then
+
+    def saved(self, job):
+        """Waits until slurmctld has written down all that it knows now, which it does every five seconds: a word that the job gets is there. The job must be
+        one whose comment nobody needs."""
+        word = f"saved-{time.time_ns()}"
+        self.run("scontrol", "update", f"jobid={job}", f"comment={word}")
+
+        def there():
+            with contextlib.suppress(FileNotFoundError):
+                return word.encode() in pathlib.Path(self.folder, "state", "job_state").read_bytes()
+        wait_for(there)
+
+    def manage(self, text):
+        """What stoker.conf says from now on, all of it at once."""
+        path = f"{self.folder}/etc/stoker.conf"
+        with open(path + ".new", "w", encoding="ascii") as f:
+            f.write(text)
+        os.rename(path + ".new", path)
 
     def requeued(self, job):
         """When slurmctld requeued the job, by its log: Unix times."""
@@ -329,12 +355,16 @@ class Cluster:
             if self.accounting:
                 self._stop_accounting()
 
+    def _end_jobs(self):
+        """Of all users: what they leave running nobody ends later."""
+        for state in ("PENDING", "RUNNING"):
+            self.run("scancel", "-t", state, check=False)
+        with contextlib.suppress(AssertionError):  # a node may be gone
+            until(lambda: not self.run("squeue", "-h", "-t", "R,CG", check=False).stdout, 15, pause=0.1)
+
     def _down(self):
-        self.run("scancel", "-u", "root", check=False)
-        for _ in range(50):  # what they leave running nobody ends later
-            if not self.run("squeue", "-h", "-t", "R,CG", check=False).stdout:
-                break
-            time.sleep(0.1)
+        if self.process("pid/ctld"):  # else each command would wait for it for a minute
+            self._end_jobs()
         pids = self.pids()
         for sig, tries in ((signal.SIGTERM, 100), (signal.SIGKILL, 20)):
             for pid in pids:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugin job_submit/stoker in a real slurmctld: what users send to a partition of stoker's waits, whatever they do."""
-import os
+import pathlib
 
 import pytest
 import slurm
@@ -141,14 +141,10 @@ def test_a_heterogeneous_job_is_refused_with_a_sentence(cluster):
 
 
 def test_the_partitions_are_read_again_when_they_change(cluster):
-    path = os.path.join(cluster.folder, "etc", "stoker.conf")
-    with open(path, encoding="utf-8") as f:
-        before = f.read()
+    before = pathlib.Path(cluster.folder, "etc", "stoker.conf").read_text()
     try:
-        with open(path, "w", encoding="utf-8") as f:
-            f.write("# nothing yet\n")
+        cluster.manage("# nothing yet\n")
         assert not is_held(cluster, sbatch_sleep(cluster))
     finally:
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(before)
+        cluster.manage(before)
     assert is_held(cluster, sbatch_sleep(cluster))

@@ -3,7 +3,6 @@
 and stokerd."""
 import contextlib
 import os
-import pathlib
 import signal
 
 import pytest
@@ -42,15 +41,19 @@ def reservation(cluster):
 def closed(cluster, partition):
     """It starts nothing: what is there waits."""
     cluster.run("scontrol", "update", f"partitionname={partition}", "state=DOWN")
-    yield
-    cluster.run("scontrol", "update", f"partitionname={partition}", "state=UP")
+    try:
+        yield
+    finally:
+        cluster.run("scontrol", "update", f"partitionname={partition}", "state=UP")
 
 
 @contextlib.contextmanager
 def stopped(daemon):
     os.kill(daemon.process.pid, signal.SIGSTOP)
-    yield
-    os.kill(daemon.process.pid, signal.SIGCONT)
+    try:
+        yield
+    finally:
+        os.kill(daemon.process.pid, signal.SIGCONT)
 
 
 def change(cluster, job, *words):
@@ -140,11 +143,9 @@ def test_one_that_its_user_held_there_waits_for_its_user(daemon, cluster, folder
 
 
 def test_one_that_its_user_held_before_the_plugin_was_there_waits_for_its_user(daemon, cluster, folder):
-    path = pathlib.Path(cluster.folder, "etc", "stoker.conf")
-    before = path.read_text()
-    path.write_text("# nothing yet\n")
+    cluster.manage("# nothing yet\n")
     job = sbatch(cluster, folder, "true", "--gres=gpu:1", "-H")
-    path.write_text(before)
+    cluster.manage("Partitions=main\n")
     n = ours(cluster, job)
     daemon.until(n, "held")
     assert user(cluster, "scontrol", "release", str(job)).returncode == 0

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // browser.mjs - Chromium as people have it, without a window; what a page says on its console, and
 // pictures of it for build/web-shots.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PATIENCE_MS, ROOT } from "./daemon.mjs";
+import { PATIENCE_MS, remove, ROOT } from "./daemon.mjs";
 
 const require = createRequire(join(ROOT, "web/package.json"));
 const { chromium } = require("playwright-core");
@@ -46,7 +46,7 @@ export async function open(view = VIEWS.light) {
         },
         async close() {
             await context.close();
-            rmSync(profile, { recursive: true, force: true });
+            await remove(profile);
         },
     };
 }

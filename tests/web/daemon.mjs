@@ -19,6 +19,18 @@ export const PATIENCE_MS = 240000;
 
 const FIRST_PORT = 18000, PORTS = 14000;
 
+/** Takes a folder away. What still writes there (processes on their way out) is waited for. */
+export async function remove(folder) {
+    for (const end = Date.now() + PATIENCE_MS; ;) {
+        try {
+            return rmSync(folder, { recursive: true, force: true });
+        } catch (e) {
+            if (Date.now() > end) throw e;
+        }
+        await new Promise((r) => setTimeout(r, 100));
+    }
+}
+
 export class Daemon {
     static async start(options = {}) {
         const d = new Daemon();
@@ -53,7 +65,7 @@ export class Daemon {
                 this.port = Number(new URL(this.url).port);
                 resolve(this);
             });
-            this.process.on("exit", (code) => reject(new Error(`stokerd: exit ${code}: ${text}${this.errors}`)));
+            this.process.on("close", (code) => reject(new Error(`stokerd: exit ${code}: ${text}${this.errors}`)));
         });
     }
 
@@ -121,6 +133,6 @@ export class Daemon {
             }
         } catch { /* it is gone already */ }
         await this.stop();
-        rmSync(this.folder, { recursive: true, force: true });
+        await remove(this.folder);
     }
 }
