@@ -63,7 +63,7 @@ print(json.dumps([r.status, r.read().decode()]))
 def as_somebody(daemon, method, path, body=None):
     """The request from another user's process."""
     out = subprocess.run(["/usr/bin/python3", "-c", SOMEBODY, str(daemon.socket), method, path, json.dumps(body) if body is not None else ""],
-                         user=OTHER, group=OTHER, extra_groups=[], cwd="/", capture_output=True, text=True, timeout=60)
+                         user=OTHER, group=OTHER, extra_groups=[], cwd="/", capture_output=True, text=True, timeout=PATIENCE_S)
     assert out.returncode == 0, out.stderr
     status, text = json.loads(out.stdout)
     return status, json.loads(text) if text.startswith(("{", "[")) else text
@@ -773,7 +773,7 @@ def test_a_second_daemon_is_refused(tmp_path):
         with pytest.raises(RuntimeError, match="another|in use|pid"):
             second.start()
         second.close()
-        third = subprocess.run([STOKERD, "--state", tmp_path / "other", "--socket", d.socket, "--listen", "off"], capture_output=True, text=True, timeout=30)
+        third = subprocess.run([STOKERD, "--state", tmp_path / "other", "--socket", d.socket, "--listen", "off"], capture_output=True, text=True, timeout=PATIENCE_S)
         assert third.returncode == 1 and "another daemon" in third.stderr
         assert d.get("/v1/health")["status"] == "ok"
 
@@ -802,14 +802,14 @@ def test_reloading_takes_a_good_file_and_leaves_a_bad_one(tmp_path):
 def test_bad_usage_gets_a_sentence(tmp_path, args, code, words):
     with tempfile.TemporaryDirectory(prefix="stk-") as short:  # a socket's path must be
         p = subprocess.run([STOKERD, "--state", tmp_path / "state", *(["--socket", short + "/s.sock"] if "--socket" not in args else []), *args],
-                           capture_output=True, text=True, timeout=30)
+                           capture_output=True, text=True, timeout=PATIENCE_S)
     assert (p.returncode, words in p.stderr) == (code, True), p.stderr
 
 
 def test_help_and_the_keys_of_the_configuration(tmp_path):
-    p = subprocess.run([STOKERD, "--help"], capture_output=True, text=True, timeout=30)
+    p = subprocess.run([STOKERD, "--help"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert p.returncode == 0 and "--virtual-gpus" in p.stdout
-    keys = subprocess.run([STOKERD, "--help-config"], capture_output=True, text=True, timeout=30).stdout
+    keys = subprocess.run([STOKERD, "--help-config"], capture_output=True, text=True, timeout=PATIENCE_S).stdout
     documented = (pathlib.Path(__file__).resolve().parents[2] / "docs/config.md").read_text()
     assert keys in documented, "docs/config.md is not what --help-config prints"
 

@@ -13,6 +13,7 @@ import time
 import pytest
 from daemon import Daemon
 from data import program, stoker_run
+from patience import PATIENCE_S
 
 
 @pytest.fixture(scope="module", name="shared")
@@ -96,7 +97,7 @@ def test_ctrl_c_cancels_all_workers(cli):
                          env={**os.environ, "STOKER_SOCKET": str(cli.daemon.socket)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert [p.stdout.readline() for _ in range(3)] == ["go\n"] * 3
     p.send_signal(signal.SIGINT)
-    _, err = p.communicate(timeout=60)
+    _, err = p.communicate(timeout=PATIENCE_S)
     assert p.returncode == 143 and "was cancelled" in err
     assert not [j for j in cli.daemon.jobs() if j["kind"] == "batch"]
 
@@ -314,7 +315,7 @@ def test_ctrl_c_cancels(cli):
     number = int(re.fullmatch(r"stoker: job (\d+)\n", p.stderr.readline())[1])
     cli.daemon.until(number, "running")
     p.send_signal(signal.SIGINT)
-    assert p.wait(60) == 143
+    assert p.wait(PATIENCE_S) == 143
     assert f"cancelling job {number}" in p.stderr.read()
     assert cli.daemon.job(number)["cause"] == "cancelled"
 
@@ -343,7 +344,7 @@ def test_run_goes_on_when_the_daemon_is_killed(tmp_path):
         while "daemon is away" not in p.stderr.readline():
             assert p.poll() is None
         d.start()
-        out, err = p.communicate(timeout=60)
+        out, err = p.communicate(timeout=PATIENCE_S)
     assert (p.returncode, out) == (7, "last\n"), err
 
 
@@ -413,7 +414,7 @@ def test_attach_says_what_a_job_waits_for(cli):
                          env={**os.environ, "STOKER_SOCKET": str(cli.daemon.socket)})
     assert p.stderr.readline() == f"stoker: job {number} is on hold until somebody releases it\n"
     assert cli("cancel", number).returncode == 0
-    assert p.stderr.readline() == f"stoker: job {number} was cancelled\n" and p.wait(60) == 143
+    assert p.stderr.readline() == f"stoker: job {number} was cancelled\n" and p.wait(PATIENCE_S) == 143
     os.close(leader)
     os.close(follower)
 

@@ -114,7 +114,7 @@ def test_it_is_ended_where_that_was_asked_for(daemon):
 
 
 def test_sessions_have_a_rule_of_their_own(tmp_path):
-    with Daemon(tmp_path, gpus=1, config="idle: {shell_suspend: 2s}\n") as d:
+    with Daemon(tmp_path, gpus=1, config="idle: {shell_suspend: 10s}\n") as d:
         n = d.submit(interactive=True, command=["/bin/cat"], gpus=1)
         path = d.until(n, "running")["attach"]
         batch = d.submit(command=SLEEP, gpus=1)
@@ -123,7 +123,7 @@ def test_sessions_have_a_rule_of_their_own(tmp_path):
         d.until(batch, "running")
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(path)
-            time.sleep(2.1)
+            time.sleep(2.1)  # input in the second in which it fell asleep does not count
             s.sendall(b"D" + struct.pack(">I", 3) + b"hi\n")  # somebody is there again
             until(lambda: d.job(n)["state"] == "suspended" and d.job(n)["reason"]["code"] != "held")
             d.post(f"/v1/jobs/{batch}/cancel")

@@ -11,7 +11,7 @@ import jsonschema
 import past
 import pytest
 from daemon import Daemon, stoker
-from patience import until
+from patience import PATIENCE_S, until
 
 SLEEP = ["/bin/sleep", "600"]
 SPIN = ["/bin/sh", "-c", "while :; do :; done"]
@@ -140,7 +140,7 @@ def test_a_long_look_is_cut_into_slices_and_all_who_ask_get_the_same(daemon):
     for t in threads:
         t.start()
     for t in threads:
-        t.join(60)
+        t.join(PATIENCE_S)
     assert len(answers) == 9
     reports = [a for a in answers if "waits" in a]
     assert len(reports) == 6 and all(r["all"]["jobs"] == 3000 + 1 + 2 and not r["truncated"] for r in reports)

@@ -372,7 +372,7 @@ def test_after_a_restart_jobs_meet_at_the_mps_of_their_user(users):
 def test_a_process_that_says_it_is_mps_is_that_of_its_user(users):
     w, d = users, users.daemon
     mps_job(d, 1)
-    with subprocess.Popen(["sleep", "60"], user=2, env={"STOKER_MPS": str(d.state / "mps" / "0-1")}) as liar:
+    with subprocess.Popen(["sleep", "1000"], user=2, env={"STOKER_MPS": str(d.state / "mps" / "0-1")}) as liar:
         w.use(f"0 {liar.pid} 30 5")
         until(lambda: d.get("/v1/gpus")["gpus"][0].get("foreign"))
         liar.kill()

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from daemon import STOKER, Daemon, stoker
-from patience import until
+from patience import PATIENCE_S, until
 
 BUILD = STOKER.parent
 
@@ -250,7 +250,7 @@ def test_bad_configurations_are_refused_with_file_line_and_key(tmp_path):
         path = tmp_path / "bad.yaml"
         path.write_text(text)
         p = subprocess.run([BUILD / "stokerd", "--config", path, "--state", tmp_path / "s", "--socket", tmp_path / "x.sock",
-                            "--listen", "off", "--virtual-gpus", "2"], capture_output=True, text=True, timeout=60, check=False)
+                            "--listen", "off", "--virtual-gpus", "2"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert p.returncode != 0 and f"bad.yaml{says}" in p.stderr, p
 
 

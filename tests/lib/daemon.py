@@ -94,8 +94,8 @@ class Daemon:
                 break
         killer.cancel()
         if not self.banner or self.banner[-1] != "ready":
-            self.process.wait(10)
-            time.sleep(0.1)
+            self.process.wait(PATIENCE_S)
+            self.reader.join(10)  # its last words; what it started may hold the pipe longer
             raise RuntimeError("stokerd: exit %s: %s" % (self.process.returncode, "\n".join(self.banner + self.errors)))
         threading.Thread(target=self._collect, args=(self.process.stdout, self.banner), daemon=True).start()
         for line in self.banner:

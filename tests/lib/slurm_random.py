@@ -32,7 +32,7 @@ from daemon import Daemon
 RUNS = int(os.environ.get("STOKER_RUNS", "10"))
 SEED = int(os.environ.get("STOKER_SEED", "1"))
 STEPS = int(os.environ.get("STOKER_STEPS", "12"))
-PATIENCE_S = float(os.environ.get("STOKER_PATIENCE", "200"))
+PATIENCE_S = float(os.environ.get("STOKER_PATIENCE", "600"))
 COUNTS = collections.Counter()
 # "$1": how long in tenths of a second; it says so in a file of its own when it starts and when it has come to its end.
 SCRIPT = """#!/bin/bash
@@ -98,7 +98,7 @@ class Run:
     def start(self):
         if not self.d.alive() and self.controller:
             self.words += self.d.errors
-            self.d.start(timeout=120)
+            self.d.start()
 
     def kill(self):
         if self.d.alive():

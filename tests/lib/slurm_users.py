@@ -5,12 +5,13 @@ import pathlib
 import re
 import subprocess
 
+from patience import PATIENCE_S
 from slurm import wait_for
 
 
 def user(cluster, *argv, folder="/tmp"):
     return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *map(str, argv)], env=cluster.env, cwd=folder,
-                          text=True, capture_output=True, timeout=60)
+                          text=True, capture_output=True, timeout=PATIENCE_S)
 
 
 def passes(cluster):

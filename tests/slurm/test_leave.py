@@ -5,6 +5,7 @@ import subprocess
 import pytest
 import slurm
 from daemon import STOKER
+from patience import PATIENCE_S
 from slurm import wait_for
 from slurm_daemon import as_root, needed, slurm_daemon
 from slurm_users import ours, sbatch, show, user
@@ -26,7 +27,7 @@ def daemon(cluster, tmp_path):
 
 def leave(d, *words, code=0):
     """What it says, on stdout and stderr."""
-    done = subprocess.run([str(STOKER), "--socket", str(d.socket), "slurm-leave", "--conf", d.cluster.conf, *words], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([str(STOKER), "--socket", str(d.socket), "slurm-leave", "--conf", d.cluster.conf, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == code, done
     return done.stdout + done.stderr
 
@@ -60,8 +61,7 @@ def test_what_waits_is_slurms_again(daemon, cluster, folder):
 
     said = leave(daemon, "main")
     assert "5 jobs are Slurm's again, 1 of them held by their users; 0 could not be changed" in said and "names them still" in said
-    with open(f"{cluster.folder}/etc/stoker.conf", "w", encoding="ascii") as f:
-        f.write("Partitions=\n")
+    cluster.manage("Partitions=\n")
     assert "0 jobs are Slurm's again" in leave(daemon, "main")
     for job in (waits, held, array, pinned, never):
         assert show(cluster, job).get("AdminComment", "") == "", job

@@ -247,12 +247,12 @@ def test_a_gang_is_as_slurm_lays_it_out(slurm):
 
 def test_gpus_that_slurm_has_lost_count_of_are_given_to_nobody(slurm):
     slurm.nodes(used=6, names=["n1"])
-    wait_for(lambda: [x["gpus_free"] for x in slurm.daemon.get("/v1/nodes")["nodes"]] == [2, 8], 90)
+    wait_for(lambda: [x["gpus_free"] for x in slurm.daemon.get("/v1/nodes")["nodes"]] == [2, 8])
     slurm.daemon.errors_with("node n1: Slurm has 6 GPUs in use there that no job has")
     ask = slurm.expect("submit") if slurm.daemon.submit(gpus=8, **JOB) else None
     assert ask["nodes"] == "n2"
     slurm.nodes(names=["n1"])
-    wait_for(lambda: [x["gpus_free"] for x in slurm.daemon.get("/v1/nodes")["nodes"]] == [8, 0], 90)
+    wait_for(lambda: [x["gpus_free"] for x in slurm.daemon.get("/v1/nodes")["nodes"]] == [8, 0])
 
 
 def test_gpus_that_slurm_gives_an_exclusive_job_are_not_lost(slurm):

@@ -26,8 +26,8 @@ def test_nodes_come_and_go_while_jobs_run(cluster, tmp_path):
         gang = d.submit(command=SLEEP, gpus=4, tasks=2)
         assert d.job(gang)["state"] == "waiting"
         cluster.resize(3)
-        wait_for(lambda: states(d) == {"n1": "up", "n2": "up", "n3": "up"}, 120)
-        job = d.until(gang, "running", timeout=120)
+        wait_for(lambda: states(d) == {"n1": "up", "n2": "up", "n3": "up"})
+        job = d.until(gang, "running")
         assert sorted(p["node"] for p in job["pieces"]) == sorted({"n1", "n2", "n3"} - {before["node"]})
         after = d.job(n)
         assert after["state"] == "running" and after["slurm"]["job"] == before["slurm"]["job"] and after["pieces"] == before["pieces"]
@@ -40,15 +40,15 @@ def test_nodes_come_and_go_while_jobs_run(cluster, tmp_path):
         assert d.until(n, "running")["slurm"]["job"] == before["slurm"]["job"]
         # One goes: it is down, and stays in its place.
         cluster.resize(2)
-        wait_for(lambda: states(d) == {"n1": "up", "n2": "up", "n3": "down"}, 120)
+        wait_for(lambda: states(d) == {"n1": "up", "n2": "up", "n3": "down"})
         d.kill()
         cluster.resize(4)  # and two come, one of them again, while nobody looks
         d.start()
-        wait_for(lambda: states(d) == {"n1": "up", "n2": "up", "n3": "up", "n4": "up"}, 120)
+        wait_for(lambda: states(d) == {"n1": "up", "n2": "up", "n3": "up", "n4": "up"})
         assert d.until(n, "running")["pieces"] == before["pieces"]
         d.post(f"/v1/jobs/{n}/cancel")
         wide = d.submit(command=["/bin/true"], gpus=4, tasks=4)
-        assert d.wait(wide, timeout=120)["cause"] == "completed"
+        assert d.wait(wide)["cause"] == "completed"
 
 
 def test_a_node_that_has_become_another_while_nobody_looked(cluster, tmp_path):
@@ -85,13 +85,13 @@ def test_a_partition_of_other_nodes(cluster, tmp_path):
 def test_a_node_that_slurm_has_reserved_gets_nothing(cluster, tmp_path, flags):
     with slurm_daemon(tmp_path / "d", cluster, args=["--paranoid"]) as d:
         cluster.run("scontrol", "create", "reservation", "reservationname=fix", "starttime=now", "duration=60", "users=root", f"flags={flags}", "nodes=n1")
-        wait_for(lambda: [n["gpus_free"] for n in d.get("/v1/nodes")["nodes"]] == [0, 4], 120)
+        wait_for(lambda: [n["gpus_free"] for n in d.get("/v1/nodes")["nodes"]] == [0, 4])
         bare = d.submit(command=SLEEP, gpus=0)  # before it: the first node would be its
         n = d.submit(command=SLEEP, gpus=1)
         assert d.until(n, "running")["node"] == "n2"
         assert d.until(bare, "running")["node"] == "n2"
         cluster.run("scontrol", "delete", "reservationname=fix")
-        wait_for(lambda: [n["gpus_free"] for n in d.get("/v1/nodes")["nodes"]] == [4, 3], 120)
+        wait_for(lambda: [n["gpus_free"] for n in d.get("/v1/nodes")["nodes"]] == [4, 3])
 
 
 def test_nothing_is_started_that_would_run_into_a_reservation_of_slurms(cluster, tmp_path):
@@ -99,7 +99,7 @@ def test_nothing_is_started_that_would_run_into_a_reservation_of_slurms(cluster,
         return [(r["name"], r["nodes"], r["for_s"]) for r in d.get("/v1/reservations")["reservations"] if r["state"] in ("pending", "open")]
     with slurm_daemon(tmp_path / "d", cluster, args=["--paranoid"]) as d:
         cluster.run("scontrol", "create", "reservation", "reservationname=fix", "starttime=now+2hours", "duration=60", "users=root", "nodes=n1")
-        wait_for(lambda: ours() == [("slurm:fix", ["n1"], 3600)], 120)
+        wait_for(lambda: ours() == [("slurm:fix", ["n1"], 3600)])
         long = d.submit(command=SLEEP, gpus=4, time_limit_s=4 * 3600)
         assert d.until(long, "running")["node"] == "n2"
         waits = d.submit(command=SLEEP, gpus=4, time_limit_s=4 * 3600)
@@ -110,8 +110,8 @@ def test_nothing_is_started_that_would_run_into_a_reservation_of_slurms(cluster,
         d.kill()
         cluster.run("scontrol", "update", "reservationname=fix", "duration=90")
         d.start()  # it hears what has changed meanwhile
-        wait_for(lambda: ours() == [("slurm:fix", ["n1"], 5400)], 120)
+        wait_for(lambda: ours() == [("slurm:fix", ["n1"], 5400)])
         cluster.run("scontrol", "delete", "reservationname=fix")
-        wait_for(lambda: not ours(), 120)
+        wait_for(lambda: not ours())
         d.post(f"/v1/jobs/{short}/cancel")
         assert d.until(waits, "running")["node"] == "n1"

@@ -48,14 +48,14 @@ def test_both_are_killed_and_every_job_runs_once(daemon, cluster, folder):
     daemon.start()
     assert ours(cluster, single) == numbers[0]
     daemon.kill()
-    slurm.time.sleep(6)  # slurmctld writes its state down every five seconds
+    cluster.saved(late)
     cluster.stop_controller()
     cluster.start_controller()
     daemon.start()
     for b in blocks:
         daemon.post(f"/v1/jobs/{b}/cancel")
     for n in numbers:
-        done = daemon.wait(n, timeout=90)
+        done = daemon.wait(n)
         assert done["cause"] == "completed", done["note"]
     assert lines(folder) == ["0", "1", "2", "3", "x", "xlate"] and len(daemon.jobs()) == 0
 
