@@ -9,6 +9,7 @@ import time
 
 import pytest
 from data import ROOT, program
+from patience import PATIENCE_S
 
 BUILD = pathlib.Path(program()).resolve().parent
 HELPER = BUILD / "stoker-gpu"
@@ -59,7 +60,7 @@ class World:
                 child.wait()
 
     def run(self, *args, **env):
-        return subprocess.run([HELPER, *map(str, args)], capture_output=True, text=True, timeout=60,
+        return subprocess.run([HELPER, *map(str, args)], capture_output=True, text=True, timeout=PATIENCE_S,
                               check=False, env={**self.env, **env})
 
     def ask(self, *args, code=0, **env):
@@ -266,7 +267,7 @@ def test_watch_ends_with_its_reader(world):
                              env=world.env)
     json.loads(child.stdout.readline())
     child.stdout.close()
-    assert child.wait(timeout=30) == 1
+    assert child.wait(timeout=PATIENCE_S) == 1
 
 
 def test_the_worker_dies_with_the_helper(world):
@@ -432,7 +433,7 @@ def test_resume_waits_for_room(world):
     other = world.dir / "procs.new"
     other.write_text("".join(before))
     other.rename(world.dir / "procs")
-    out, _ = child.communicate(timeout=60)
+    out, _ = child.communicate(timeout=PATIENCE_S)
     assert json.loads(out)["ok"] is True and world.state(pid) == "running"
 
 

@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 from data import program
+from patience import PATIENCE_S
 
 BIN = pathlib.Path(program()).parent
 JOBS = 40
@@ -112,7 +113,7 @@ def test_export_is_json_lines_with_descriptions(state, tmp_path):
     refused(tool("export", "--output", out, state=state), 1, "File exists")
     with open("/dev/full", "w", encoding="ascii") as full:
         run = subprocess.run([str(BIN / "stoker-store"), "export", "--state", str(state)], stdout=full,
-                             stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+                             stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
     assert run.returncode == 1 and "No space left" in run.stderr
 
 
@@ -199,7 +200,7 @@ def test_nothing_is_drawn_on_a_terminal_for_quick_work(state, tmp_path):
     leader, follower = pty.openpty()
     run = subprocess.run([str(BIN / "stoker-store"), "backup", str(tmp_path / "c"), "--state",
                           str(state)], stderr=follower, stdout=subprocess.PIPE, text=True,
-                         timeout=60, check=False)
+                         timeout=PATIENCE_S, check=False)
     os.close(follower)
     assert run.returncode == 0
     os.set_blocking(leader, False)
@@ -219,7 +220,7 @@ def test_an_interrupted_backup_leaves_no_file(tmp_path):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 p.wait(delay)
             p.send_signal(signal.SIGINT)
-            p.communicate(timeout=60)
+            p.communicate(timeout=PATIENCE_S)
         assert not (tmp_path / f"copy{i}.partial").exists() or p.returncode == -signal.SIGINT
         if copy.exists():
             assert tool("restore", copy, state=tmp_path / f"r{i}").returncode == 0

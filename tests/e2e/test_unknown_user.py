@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from daemon import Daemon
+from patience import PATIENCE_S
 from test_api import SOMEBODY
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="needs root, to be another user")
@@ -22,7 +23,7 @@ def test_a_user_who_cannot_be_looked_up_is_told_so(tmp_path):
     uid = nobody_is()
     with Daemon(tmp_path) as d:
         done = subprocess.run(["/usr/bin/python3", "-c", SOMEBODY, str(d.socket), "POST", "/v1/jobs", json.dumps({"command": ["/bin/true"], "workdir": "/"})],
-                              user=uid, group=uid, extra_groups=[], cwd="/", capture_output=True, text=True, timeout=60)
+                              user=uid, group=uid, extra_groups=[], cwd="/", capture_output=True, text=True, timeout=PATIENCE_S)
         status, text = json.loads(done.stdout)
         error = json.loads(text)["error"]
         assert status == 503 and error["code"] == "unknown_user" and f"user {uid}" in error["message"]
