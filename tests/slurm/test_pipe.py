@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users write into their jobs, however long, stops nobody: neither what stoker-libslurm says of all jobs of Slurm's, nor what it is asked to send.
 Nor does who fills its socket."""
+import contextlib
 import os
 import signal
 import socket
@@ -108,9 +109,9 @@ def address(pid):
     """Where the process listens, as /proc/net/unix has it."""
     inodes = set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
-        to = os.readlink(f"/proc/{pid}/fd/{fd}")
-        if to.startswith("socket:["):
-            inodes.add(to[8:-1])
+        with contextlib.suppress(FileNotFoundError):  # it talks to slurmctld, and has closed that
+            if (to := os.readlink(f"/proc/{pid}/fd/{fd}")).startswith("socket:["):
+                inodes.add(to[8:-1])
     with open("/proc/net/unix", encoding="utf-8") as f:
         rows = [line.split() for line in f]
     return next(r[7] for r in rows if len(r) > 7 and r[6] in inodes)
