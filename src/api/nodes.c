@@ -27,7 +27,7 @@ static json_t *show_node(const struct stk_owners *v, uint32_t i)
     const struct stk_state *s = stk_core_state(stk_live_core(v->api->cfg.live));
     const struct stk_node *n = &s->nodes[i];
     uint32_t busy = 0, drained = 0;
-    char pools[400];
+    char pools[STK_POOLS_TEXT];
 
     for (uint32_t g = 0; g < n->gpus && g < STK_MAX_NODE_GPUS; g++)
         busy += v->owner[(size_t)i * STK_MAX_NODE_GPUS + g] != 0;
@@ -38,7 +38,7 @@ static json_t *show_node(const struct stk_owners *v, uint32_t i)
         !n->up                              ? "down"
         : n->gpus > 0 && drained >= n->gpus ? "drained"
                                             : "up",
-        "pool", stk_live_node_pools(cfg, i, pools, sizeof(pools)), "rack",
+        "pool", stk_live_node_pools(cfg, i, n->pool, pools), "rack",
         cfg->nodes[i].rack ? json_integer(cfg->nodes[i].rack) : json_null(), "gpu_type",
         cfg->nodes[i].gpu_type, "features", cfg->nodes[i].features ? cfg->nodes[i].features : "",
         "gpus", (json_int_t)n->gpus, "gpus_busy", (json_int_t)busy, "gpus_free",

@@ -200,6 +200,9 @@ void stk_daemon_slurm_names(void *ctx, stk_job_number number, json_t *o);
 const char *stk_daemon_slurm_map(const struct stk_daemon *d, json_t *job);
 /* What a list of "name=value" has for it; NULL: nothing. */
 const char *stk_daemon_slurm_mapped(char *const *list, const char *name);
+/* slurm_pools.c: the name of its partition. Jobs are confined to the nodes of theirs. */
+const char *stk_daemon_slurm_partition(const struct stk_daemon *d, const struct stk_entry *e);
+void stk_daemon_slurm_confine(struct stk_daemon *d);
 /* slurm_numbers.c: Slurm's numbers; as in struct stk_api_config. */
 void stk_daemon_slurm_name(void *ctx, const struct stk_record *rec, bool deep, char *buf,
                            size_t size);

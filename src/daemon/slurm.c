@@ -290,5 +290,6 @@ void stk_daemon_slurm_ready(struct stk_daemon *d)
     stk_slurm_retell(d->engine, was_up, d);
     stk_daemon_slurm_know(d);
     stk_daemon_slurm_missing(d);
+    stk_daemon_slurm_confine(d);
     stk_slurm_open(d->engine);
 }

@@ -113,18 +113,6 @@ static json_t *slurms(const struct stk_daemon *d, const struct kind *k, const ch
     return name || !said || (groups && k->of(d, word)) ? name : json_string(word);
 }
 
-static const char *partition_of(const struct stk_daemon *d, const struct stk_entry *e)
-{
-    const struct stk_live_config *c = stk_live_config(d->live);
-    json_t *spec = stk_live_spec(d->live, e->rec.spec);
-    uint32_t row =
-        stk_live_pool_row(c, json_string_value(json_object_get(spec, "pool")),
-                          stk_queue_find(c->core.queues, c->core.n_queues, e->rec.queue));
-
-    json_decref(spec);
-    return c->pools[row];
-}
-
 void stk_daemon_slurm_names(void *ctx, stk_job_number number, json_t *o)
 {
     const struct stk_daemon *d = ctx;
@@ -139,7 +127,7 @@ void stk_daemon_slurm_names(void *ctx, stk_job_number number, json_t *o)
     account = slurms(d, &qos, json_string_value(json_object_get(o, "qos")), true);
     (void)json_object_set_new(o, "qos", account ? account : json_null());
     if (e)
-        (void)json_object_set_new(o, "partition", json_string(partition_of(d, e)));
+        (void)json_object_set_new(o, "partition", json_string(stk_daemon_slurm_partition(d, e)));
 }
 
 /* ---- shown ---- */

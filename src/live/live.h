@@ -30,6 +30,8 @@ struct stk_who { /* who asks */
     char user[64];
 };
 
+#define STK_POOLS_TEXT 400
+
 struct stk_live_node { /* by the core's node number */
     const char *name;
     const char *gpu_type; /* "virtual", "NVIDIA H200" */
@@ -92,13 +94,14 @@ struct stk_live_config {
 /* names.c. The pool of the core that has the pool's nodes; one of several that share them has all.
  */
 uint32_t stk_live_pool_of(const struct stk_live_config *c, uint32_t pool);
+bool stk_live_pool_shared(const struct stk_live_config *c, uint32_t pool); /* it has several's */
 /* The pool that the queue names, + 1; 0: none. */
 uint32_t stk_live_queue_pool(const struct stk_live_config *c, uint32_t queue);
 /* The pool of a job that names this one, or none (NULL), and is in this queue. */
 uint32_t stk_live_pool_row(const struct stk_live_config *c, const char *pool, uint32_t queue);
-/* Names of the pools that have the node, with commas between them. */
-const char *stk_live_node_pools(const struct stk_live_config *c, uint32_t node, char *buf,
-                                size_t size);
+/* Names of the pools that have the node, which is in this one, with commas between them. */
+const char *stk_live_node_pools(const struct stk_live_config *c, uint32_t node, uint32_t pool,
+                                char buf[STK_POOLS_TEXT]);
 
 enum stk_warn {                 /* who warns, the gravest first */
                 STK_WARN_STRAY, /* it is on a GPU that it was not given */

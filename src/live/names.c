@@ -82,16 +82,25 @@ uint32_t stk_live_queue_pool(const struct stk_live_config *c, uint32_t queue)
                                      : c->core.queues[queue].pool;
 }
 
-const char *stk_live_node_pools(const struct stk_live_config *c, uint32_t node, char *buf,
-                                size_t size)
+bool stk_live_pool_shared(const struct stk_live_config *c, uint32_t pool)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; c->pool_of && i < c->core.n_pools; i++)
+        n += c->pool_of[i] == pool;
+    return n > 1;
+}
+
+const char *stk_live_node_pools(const struct stk_live_config *c, uint32_t node, uint32_t pool,
+                                char buf[STK_POOLS_TEXT])
 {
     uint64_t in = c->nodes[node].pools;
     size_t len = 0;
 
     if (!in)
-        return c->pools[c->core.nodes[node].pool.i];
-    for (buf[0] = '\0'; in && len < size; in &= in - 1)
-        len += (size_t)snprintf(buf + len, size - len, "%s%s", len ? "," : "",
+        return c->pools[pool];
+    for (buf[0] = '\0'; in && len < STK_POOLS_TEXT; in &= in - 1)
+        len += (size_t)snprintf(buf + len, STK_POOLS_TEXT - len, "%s%s", len ? "," : "",
                                 c->pools[__builtin_ctzll(in)]);
     return buf;
 }

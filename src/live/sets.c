@@ -197,30 +197,22 @@ static uint32_t number_of(const struct stk_live *l, const char *words)
     return 0;
 }
 
-/* Pools that share nodes are one in the core. */
-static bool is_shared(const struct stk_live *l, uint32_t pool)
+/* On which nodes a job may run that goes to this pool of the core; *ret NULL: on all. The caller's
+ * to free. */
+static int words_of(const struct stk_live *l, const struct stk_spec *s, uint32_t pool, char **ret)
 {
-    uint32_t n = 0;
+    bool shared = stk_live_pool_shared(&l->cfg, pool);
+    json_t *where = NULL;
 
-    for (uint32_t i = 0; l->cfg.pool_of && i < l->cfg.core.n_pools; i++)
-        n += l->cfg.pool_of[i] == pool;
-    return n > 1;
-}
-
-/* On which nodes a job may run that goes to this pool of the core; NULL: on all. The caller's to
- * free. */
-static char *words_of(const struct stk_live *l, const struct stk_spec *s, uint32_t pool)
-{
-    json_t *where;
-    char *words;
-
-    if (!s->pool || !is_shared(l, pool))
-        return s->where ? strdup(s->where) : NULL;
-    where = s->where ? json_loads(s->where, 0, NULL) : json_object();
-    (void)json_object_set_new(where, "pool", json_string(s->pool));
-    words = json_dumps(where, JSON_COMPACT | JSON_SORT_KEYS);
+    if (shared) {
+        where = s->where ? json_loads(s->where, 0, NULL) : json_object();
+        (void)json_object_set_new(where, "pool", json_string(s->pool));
+    }
+    *ret = shared     ? json_dumps(where, JSON_COMPACT | JSON_SORT_KEYS)
+           : s->where ? strdup(s->where)
+                      : NULL;
     json_decref(where);
-    return words;
+    return *ret || (!shared && !s->where) ? 0 : -ENOMEM;
 }
 
 static int make_set(struct stk_live *l, const char *words, uint32_t *ret_number,
@@ -245,10 +237,13 @@ static int make_set(struct stk_live *l, const char *words, uint32_t *ret_number,
 
 int stk_live_set_of(struct stk_live *l, struct stk_spec *s, struct stk_err *err)
 {
-    char *words = words_of(l, s, s->job.pool.i);
-    uint32_t number = words ? number_of(l, words) : 0;
-    int rc = 0;
+    uint32_t number;
+    char *words;
+    int rc = words_of(l, s, s->job.pool.i, &words);
 
+    if (rc < 0)
+        return stk_err_set(err, rc, "out of memory");
+    number = words ? number_of(l, words) : 0;
     if (words && number == 0) {
         rc = make_set(l, words, &number, err);
         if (rc == 0) {
@@ -291,7 +286,7 @@ int stk_live_sets_load(struct stk_live *l, struct stk_err *err)
         json = e ? stk_live_spec(l, e->rec.spec) : NULL;
         if (json && stk_spec_parse(json, &spec, err) == 0) {
             spec.pool = l->cfg.pools[stk_live_pool_row(&l->cfg, spec.pool, s->terms[i].queue)];
-            l->sets.words[number - 1] = words_of(l, &spec, j->pool);
+            (void)words_of(l, &spec, j->pool, &l->sets.words[number - 1]);
         }
         stk_spec_done(&spec);
         json_decref(json);

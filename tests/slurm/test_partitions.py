@@ -165,13 +165,19 @@ def test_partitions_that_share_nodes_later_stay_apart_and_it_is_said(daemon, clu
 
 
 def test_one_more_partition_over_nodes_that_are_known(tmp_path):
-    extra = "PartitionName=b Nodes=n2 State=UP"
-    with slurm.Cluster(tmp_path / "slurm", nodes=2, gpus=4, extra=extra) as cluster, slurm_daemon(tmp_path / "d", cluster, args=["--paranoid"]) as d:
-        running = d.until(d.submit(command=SLEEP, gpus=4, nodelist=["n1"]), "running")
+    extra = "PartitionName=a Nodes=n1 State=UP\nPartitionName=b Nodes=n[1-2] State=UP"
+    with (slurm.Cluster(tmp_path / "slurm", nodes=2, gpus=4, extra=extra) as cluster,
+          slurm_daemon(tmp_path / "d", cluster, args=["--paranoid"], partitions="a") as d):
+        running = d.until(d.submit(command=SLEEP, gpus=4), "running")
+        more = [d.submit(command=SLEEP, gpus=4), d.submit(command=SLEEP, gpus=1, nodelist=["n1"])]
         d.kill()
-        d.config.write_text(d.config.read_text().replace("[main]", "[main, b]"))
+        d.config.write_text(d.config.read_text().replace("[a]", "[a, b]"))
         d.start()
         assert d.until(running["id"], "running")["slurm"]["job"] == running["slurm"]["job"]
         assert nodes(d, d.submit(command=SLEEP, gpus=4, pool="b")) == ["n2"]
-        assert "main,b" in stoker(d, "nodes")
+        assert "a,b" in stoker(d, "nodes")
+        d.post(f"/v1/jobs/{d.jobs()[-1]['id']}/cancel")
+        wait_for(lambda: [n["gpus_free"] for n in d.get("/v1/nodes")["nodes"]] == [0, 4])
+        for n in more:
+            assert waits(d, n) and d.job(n)["reason"]["code"] == "nodes", d.job(n)
         clear(d, cluster)

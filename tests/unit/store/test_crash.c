@@ -14,7 +14,7 @@
 #include "store/schema.h"
 #include "store_fixture.h"
 
-#define MOST_ROUNDS 200
+#define MORE_ROUNDS 200
 #define PER_TURN 3 /* events; the turn's job has the number of the last of them */
 #define ROUNDS 200
 
@@ -132,7 +132,7 @@ static void nothing_acknowledged_is_lost_when_killed(void **state)
     struct stk_rng r;
 
     stk_rng_init(&r, (uint64_t)time(NULL) ^ (uint64_t)getpid());
-    for (int i = 0; i < rounds() || (most <= PER_TURN && i < MOST_ROUNDS); i++) {
+    for (int i = 0; i < rounds() || (most <= PER_TURN && i < rounds() + MORE_ROUNDS); i++) {
         /* on a machine that is too busy for the writer to get that far, it gets more time */
         uint32_t most_ns = i < rounds() ? 9000000 : 900000000;
         uint64_t acked = kill_after(b, stk_rng_below(&r, most_ns)), last;
