@@ -181,3 +181,18 @@ def test_one_more_partition_over_nodes_that_are_known(tmp_path):
         for n in more:
             assert waits(d, n) and d.job(n)["reason"]["code"] == "nodes", d.job(n)
         clear(d, cluster)
+
+
+def test_another_order_of_the_partitions_is_refused(tmp_path):
+    extra = "PartitionName=a Nodes=n1 State=UP\nPartitionName=b Nodes=n2 State=UP"
+    with (slurm.Cluster(tmp_path / "slurm", nodes=2, gpus=4, extra=extra) as cluster,
+          slurm_daemon(tmp_path / "d", cluster, partitions="a, b") as d):
+        job = d.until(d.submit(command=SLEEP, gpus=4), "running")
+        d.kill()
+        d.config.write_text(d.config.read_text().replace("[a, b]", "[b, a]"))
+        with pytest.raises(RuntimeError, match="slurm.partitions: a was number 1 .*Add new ones at the end"):
+            d.start()
+        d.config.write_text(d.config.read_text().replace("[b, a]", "[a]"))  # without the last
+        d.start()
+        assert d.until(job["id"], "running")["slurm"]["job"] == job["slurm"]["job"]
+        clear(d, cluster)

@@ -242,15 +242,14 @@ static uint32_t kept_pool(const struct stk_slurm *m, const json_t *o)
 }
 
 /* Rows as they were; a file that is not there, or not to be read, is none. */
-static int load_rows(struct stk_slurm *m)
+static int load_rows(struct stk_slurm *m, struct stk_err *err)
 {
     json_t *file = m->cfg.rows ? json_load_file(m->cfg.rows, 0, NULL) : NULL, *o;
     const json_t *list = json_is_array(file) ? file : json_object_get(file, "nodes");
-    int rc = 0;
+    int rc = stk_slurm_pools_load(m, json_object_get(file, "pools"), err);
     size_t i;
 
-    stk_slurm_pools_load(m, json_object_get(file, "pools"));
-    json_array_foreach(list, i, o)
+    json_array_foreach(rc < 0 ? NULL : list, i, o)
     {
         const char *name = json_string_value(json_object_get(o, "name")),
                    *type = json_string_value(json_object_get(o, "type"));
@@ -259,7 +258,8 @@ static int load_rows(struct stk_slurm *m)
             name && stk_slurm_find_node(m, name) == m->n_nodes ? add_row(m, name) : NULL;
 
         if (!n) {
-            rc = name ? -ENOMEM : -EINVAL;
+            rc = name ? stk_err_set(err, -ENOMEM, "out of memory")
+                      : stk_err_set(err, -EINVAL, "%.300s is odd", m->cfg.rows);
             break;
         }
         n->gpu_type = stk_slurm_keep(m, type ? type : "");
@@ -309,10 +309,11 @@ int stk_slurm_cluster_make(struct stk_slurm *m, struct stk_err *err)
     m->pools = calloc(m->n_partitions + 1, sizeof(*m->pools));
     if (!m->pools)
         return stk_err_set(err, -ENOMEM, "out of memory");
-    rc = load_rows(m);
-    rc = rc < 0 ? rc : meet_all(m);
+    rc = load_rows(m, err);
     if (rc < 0)
-        return stk_err_set(err, rc, "%s", rc == -ENOMEM ? "out of memory" : "slurm-nodes is odd");
+        return rc;
+    if (meet_all(m) < 0)
+        return stk_err_set(err, -ENOMEM, "out of memory");
     rc = check(m, err);
     if (rc < 0)
         return rc;

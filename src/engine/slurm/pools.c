@@ -109,11 +109,12 @@ uint32_t stk_slurm_pools_of(struct stk_slurm *m, const char *node, uint64_t in)
 
 json_t *stk_slurm_pools_show(const struct stk_slurm *m)
 {
-    json_t *o = json_object();
+    json_t *list = json_array();
 
     for (uint32_t k = 0; k < m->n_partitions; k++)
-        (void)json_object_set_new(o, m->names[k], json_string(m->names[m->pools[k]]));
-    return o;
+        (void)json_array_append_new(
+            list, json_pack("{s:s,s:s}", "name", m->names[k], "pool", m->names[m->pools[k]]));
+    return list;
 }
 
 uint32_t stk_slurm_pools_row(const struct stk_slurm *m, const char *name)
@@ -125,11 +126,30 @@ uint32_t stk_slurm_pools_row(const struct stk_slurm *m, const char *name)
     return name && k < m->n_partitions ? k : UNKNOWN;
 }
 
-void stk_slurm_pools_load(struct stk_slurm *m, const json_t *kept)
+int stk_slurm_pools_load(struct stk_slurm *m, const json_t *kept, struct stk_err *err)
 {
+    const json_t *o;
+    size_t i;
+
     for (uint32_t k = 0; k < m->n_partitions; k++)
-        m->pools[k] = stk_slurm_pools_row(m, json_string_value(json_object_get(kept, m->names[k])));
+        m->pools[k] = UNKNOWN;
+    json_array_foreach(kept, i, o)
+    {
+        const char *name = json_string_value(json_object_get(o, "name"));
+        uint32_t k = stk_slurm_pools_row(m, name);
+
+        if (k != UNKNOWN && k != i)
+            return stk_err_set(
+                err, -EINVAL,
+                "slurm.partitions: %.40s was number %zu when stoker last ran, and jobs know theirs "
+                "by its place. Add new ones at the end; or, when stoker has no jobs, remove "
+                "slurm-nodes from its state folder",
+                name, i + 1);
+        if (k != UNKNOWN)
+            m->pools[k] = stk_slurm_pools_row(m, json_string_value(json_object_get(o, "pool")));
+    }
     for (uint32_t k = 0; k < m->n_partitions; k++) /* whose pool is gone is as new */
         if (m->pools[k] != UNKNOWN && m->pools[m->pools[k]] != m->pools[k])
             m->pools[k] = UNKNOWN;
+    return 0;
 }
