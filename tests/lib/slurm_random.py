@@ -13,6 +13,8 @@ wrote down and when is looked up in its files and its log:
 
 - slurmctld was killed, and had not written down yet that it started the job, or that it heard of its end;
 - it never heard of the end: the job's node failed first, or slurmctld had requeued the job by then;
+- slurmd, when it meets a number that is used again, clears away scripts of jobs that it does not know, and with them one that it is
+  just launching: its log says that it could not execute that script, and the job has failed with 2;
 - an sbatch that a slurmctld took and had not written down when it was killed is gone, as it would be without stoker.
 
 STOKER_RUNS: how many runs (default 10), STOKER_SEED: the first seed, STOKER_STEPS: what happens in each.
@@ -301,6 +303,16 @@ class Run:
         failed = any(begun < b and (not heard or heard[0] > a) for a, b in self.failed)
         return failed or any(at - 0.01 < t < until for t in self.slurmctld.said("Requeuing", job))
 
+    def cleared_away(self, record):
+        """Its node has removed its script before it was executed."""
+        job = ((record or {}).get("slurm") or {}).get("id", "")
+        if not job.isdigit() or (record["cause"], record["exit_code"]) != ("failed", 2):
+            return False
+        words = f"/job{int(job):05d}/slurm_script: No such file or directory"
+        logs = (pathlib.Path(self.cluster.folder, "log", f"n{k + 1}").read_text(errors="replace") for k in range(self.cluster.nodes))
+        said = [datetime.datetime.fromisoformat(line[1:24]).timestamp() for log in logs for line in log.splitlines() if "execve()" in line and words in line]
+        return any(record["started"] - 1 < at < record["ended"] + 1 for at in said)
+
     def check_one(self, name, may_not, record):
         """'may_not': it need not have come to its end."""
         path = self.work / f"job-{name}"
@@ -315,6 +327,9 @@ class Run:
         COUNTS["starts"] += len(starts)
         COUNTS["ends that Slurm forgot"] += len(forgotten)
         assert "overlap" not in (line[0] for line in lines), what
+        if not starts and self.cleared_away(record):
+            COUNTS["scripts that slurmd cleared away"] += 1
+            return
         assert may_not or ends, what
         if record:
             assert record["cause"] == "completed" or (may_not and record["cause"] in ("cancelled", "lost")), what
