@@ -74,7 +74,7 @@ test-newer-slurm: ## the same with the Slurm of a newer Debian, in a system of i
 test-web: build ## the dashboard in Chromium, against real daemons; pictures in build/web-shots
 	@$(BOOTSTRAP) test
 	@cd web && npx --no-install tsc
-	@node --test --test-reporter=spec tests/web/*.test.mjs
+	@node --test --test-concurrency=2 --test-reporter=spec tests/web/*.test.mjs
 
 soak: test-plain ## long runs: 10 minutes of each fuzzer, 5000 rounds of each property, 1000 sanitized, the package in a fresh Debian
 	@$(MAKE) fuzz FUZZ_SECONDS=600
