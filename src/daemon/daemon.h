@@ -181,6 +181,7 @@ void stk_daemon_slurm_rest(void *ctx, stk_job_number number, int64_t until, cons
 void stk_daemon_slurm_gone(void *ctx, stk_job_number number, const char *sentence);
 int64_t stk_daemon_slurm_limit(void *ctx, stk_job_number number);
 enum stk_job_state stk_daemon_slurm_state(struct stk_daemon *d, stk_job_number number);
+bool stk_daemon_slurm_waits(struct stk_daemon *d, stk_job_number number); /* or is held */
 void stk_daemon_slurm_know(struct stk_daemon *d); /* the engine learns which were taken in */
 void stk_daemon_slurm_missing(void *ctx);         /* those that went without a word are gone */
 /* As in struct stk_live_config. */
@@ -200,8 +201,10 @@ void stk_daemon_slurm_names(void *ctx, stk_job_number number, json_t *o);
 const char *stk_daemon_slurm_map(const struct stk_daemon *d, json_t *job);
 /* What a list of "name=value" has for it; NULL: nothing. */
 const char *stk_daemon_slurm_mapped(char *const *list, const char *name);
-/* slurm_pools.c: the name of its partition. Jobs are confined to the nodes of theirs. */
-const char *stk_daemon_slurm_partition(const struct stk_daemon *d, const struct stk_entry *e);
+/* slurm_pools.c: the partition of a job whose description names this pool, or none (NULL). Jobs are
+ * confined to the nodes of theirs. */
+const char *stk_daemon_slurm_partition(const struct stk_daemon *d, const struct stk_entry *e,
+                                       const char *pool);
 void stk_daemon_slurm_confine(struct stk_daemon *d);
 /* slurm_numbers.c: Slurm's numbers; as in struct stk_api_config. */
 void stk_daemon_slurm_name(void *ctx, const struct stk_record *rec, bool deep, char *buf,

@@ -149,13 +149,6 @@ struct changing {
     bool said;
 };
 
-static bool waits(struct stk_daemon *d, stk_job_number number)
-{
-    enum stk_job_state state = stk_daemon_slurm_state(d, number);
-
-    return state == STK_JOB_WAITING || state == STK_JOB_BLOCKED || state == STK_JOB_HELD;
-}
-
 /* 'why': NULL: it was changed. One that has started meanwhile is changed when it waits again. */
 static void say(struct changing *c, stk_job_number number, bool wrong, const char *why)
 {
@@ -166,7 +159,7 @@ static void say(struct changing *c, stk_job_number number, bool wrong, const cha
             stk_live_warn(c->d->live, number, STK_WARN_ASKED, NULL);
         return;
     }
-    if (!wrong && !waits(c->d, number))
+    if (!wrong && !stk_daemon_slurm_waits(c->d, number))
         return;
     (void)snprintf(sentence, sizeof(sentence), "was changed in Slurm to what cannot be: %.400s",
                    why);

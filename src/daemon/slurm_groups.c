@@ -127,7 +127,9 @@ void stk_daemon_slurm_names(void *ctx, stk_job_number number, json_t *o)
     account = slurms(d, &qos, json_string_value(json_object_get(o, "qos")), true);
     (void)json_object_set_new(o, "qos", account ? account : json_null());
     if (e)
-        (void)json_object_set_new(o, "partition", json_string(stk_daemon_slurm_partition(d, e)));
+        (void)json_object_set_new(o, "partition",
+                                  json_string(stk_daemon_slurm_partition(
+                                      d, e, json_string_value(json_object_get(o, "partition")))));
 }
 
 /* ---- shown ---- */

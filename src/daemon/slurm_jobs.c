@@ -114,6 +114,13 @@ enum stk_job_state stk_daemon_slurm_state(struct stk_daemon *d, stk_job_number n
     return slot == STK_NONE ? STK_JOB_NONE : (enum stk_job_state)s->jobs[slot].state;
 }
 
+bool stk_daemon_slurm_waits(struct stk_daemon *d, stk_job_number number)
+{
+    enum stk_job_state state = stk_daemon_slurm_state(d, number);
+
+    return state == STK_JOB_WAITING || state == STK_JOB_BLOCKED || state == STK_JOB_HELD;
+}
+
 void stk_daemon_slurm_hold(void *ctx, const stk_job_number *numbers, uint32_t n, const char *why)
 {
     struct stk_daemon *d = ctx;
@@ -223,10 +230,9 @@ void stk_daemon_slurm_missing(void *ctx)
 
     for (const struct stk_entry *e = stk_live_next(d->live, 0); e;
          e = stk_live_next(d->live, e->number)) {
-        enum stk_job_state state = stk_daemon_slurm_state(d, e->number);
         json_t *spec, *made;
 
-        if (state != STK_JOB_WAITING && state != STK_JOB_BLOCKED && state != STK_JOB_HELD)
+        if (!stk_daemon_slurm_waits(d, e->number))
             continue;
         spec = stk_live_spec(d->live, e->rec.spec);
         made = json_object_get(spec, "imported");

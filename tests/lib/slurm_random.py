@@ -29,7 +29,7 @@ import random
 import re
 import time
 
-from daemon import Daemon
+from slurm_daemon import slurm_daemon
 
 RUNS = int(os.environ.get("STOKER_RUNS", "10"))
 SEED = int(os.environ.get("STOKER_SEED", "1"))
@@ -86,8 +86,7 @@ class Run:
         self.work = pathlib.Path(folder, "work")
         self.work.mkdir(parents=True)
         self.partitions = cluster.managed or ["main"]  # of stoker's; nodes may be in several
-        config = f"engine: slurm\nslurm: {{conf: {cluster.conf}, partitions: [{', '.join(self.partitions)}]}}\n"
-        self.d = Daemon(folder, gpus=None, config=config, args=["--paranoid"])
+        self.d = slurm_daemon(folder, cluster, args=["--paranoid"], partitions=", ".join(self.partitions))
         self.words, self.did = [], []
         self.keys, self.jobs, self.unsure, self.cancelled = 0, {}, {}, set()
         self.tags = {}  # of jobs that came by sbatch: when it was acknowledged

@@ -129,12 +129,12 @@ static void set_row(struct stk_slurm_node *n, const struct stk_slurm_node *is)
  * What runs where is not known before the jobs of an earlier life are: until then rows stay. */
 static int meet(struct stk_slurm *m, const char *name, uint64_t in)
 {
-    const json_t *o = name ? json_object_get(m->news, name) : NULL;
+    const json_t *o = json_object_get(m->news, name);
     uint32_t i = stk_slurm_find_node(m, name);
     struct stk_slurm_node is, *n;
 
-    if (!o || (i < m->n_nodes && m->nodes[i].here))
-        return 0; /* not told yet, or met in a partition before */
+    if (!o)
+        return 0; /* not told yet */
     if (describe(m, o, stk_slurm_pools_of(m, name, in), &is) < 0)
         return -ENOMEM;
     is.in = in;
@@ -179,22 +179,18 @@ const json_t *stk_slurm_find_partition(const struct stk_slurm *m, const char *na
 /* Every node that there is has a row. 1: the core is to have another list. */
 static int meet_all(struct stk_slurm *m)
 {
-    json_t *in = stk_slurm_pools_members(m), *node;
+    json_t *in = stk_slurm_pools_members(m), *bits;
     int rc = 0, changed = 0;
-    size_t i;
+    const char *name;
 
     stk_slurm_pools_find(m, in);
     for (uint32_t k = 0; k < m->n_nodes; k++)
         m->nodes[k].here = false;
-    for (uint32_t k = 0; k < m->n_partitions; k++)
-        json_array_foreach(json_object_get(stk_slurm_find_partition(m, m->names[k]), "nodes"), i,
-                           node)
-        {
-            const char *name = json_string_value(node);
-
-            rc = rc < 0 || !name ? rc : meet(m, name, stk_slurm_pools_in(in, name));
-            changed |= rc > 0;
-        }
+    json_object_foreach(in, name, bits)
+    {
+        rc = rc < 0 ? rc : meet(m, name, (uint64_t)json_integer_value(bits));
+        changed |= rc > 0;
+    }
     json_decref(in);
     return rc < 0 ? rc : changed;
 }

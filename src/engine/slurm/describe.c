@@ -285,11 +285,11 @@ static json_t *request(const struct stk_slurm *m, const struct stk_slurm_job *j,
         script = stk_slurm_script_of(j, spec, files, err);
     }
     if (script)
-        o = json_pack(
-            "{s:s,s:s,s:s,s:s,s:I,s:I,s:o,s:s}", "op", "submit", "script", script, "name",
-            stk_str(spec, "name"), "partition", m->names[m->nodes[j->pieces[0].node.i].pool], "uid",
-            (json_int_t)stk_int(spec, "uid", -1), "gid", (json_int_t)stk_int(spec, "gid", -1),
-            "env", environment(j, spec, &p), "workdir", stk_str(spec, "workdir"));
+        o = json_pack("{s:s,s:s,s:s,s:O?,s:I,s:I,s:o,s:s}", "op", "submit", "script", script,
+                      "name", stk_str(spec, "name"), "partition", json_object_get(spec, "pool"),
+                      "uid", (json_int_t)stk_int(spec, "uid", -1), "gid",
+                      (json_int_t)stk_int(spec, "gid", -1), "env", environment(j, spec, &p),
+                      "workdir", stk_str(spec, "workdir"));
     if (o && stk_slurm_as_it_is(spec) && json_object_get(spec, "args"))
         (void)json_object_set(o, "args", json_object_get(spec, "args"));
     if (o)

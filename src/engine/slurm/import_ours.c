@@ -247,10 +247,12 @@ void stk_slurm_know(struct stk_engine *e, stk_job_number first, const json_t *ma
     if (job)
         know_one(m, job, &mk, made);
     for (uint32_t k = m->n_seen; k-- > 0 && mk.tasks[0];) { /* elements that it has started */
-        stk_job_number number = stk_slurm_import_number(&mk, m->seen[k].job);
+        stk_job_number number;
 
-        if (m->seen[k].number == 0 && stk_whole(m->seen[k].job, "array_job") == slurm && number &&
-            m->cfg.lives && m->cfg.lives(m->cfg.ctx, number) &&
+        if (m->seen[k].number != 0 || stk_whole(m->seen[k].job, "array_job") != slurm)
+            continue;
+        number = stk_slurm_import_number(&mk, m->seen[k].job);
+        if (number && m->cfg.lives && m->cfg.lives(m->cfg.ctx, number) &&
             stk_slurm_owned(m, number, m->seen[k].job))
             know_one(m, m->seen[k].job, &mk, made);
     }

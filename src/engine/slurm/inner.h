@@ -306,7 +306,6 @@ void stk_slurm_cluster_free(struct stk_slurm *m);
 
 /* Names of nodes to bits: the partitions that have them. O(nodes of all partitions). */
 json_t *stk_slurm_pools_members(const struct stk_slurm *m);
-uint64_t stk_slurm_pools_in(const json_t *in, const char *name);
 /* The pools that were kept; then those of partitions that are new. -EINVAL: the partitions are in
  * another order now. */
 int stk_slurm_pools_load(struct stk_slurm *m, const json_t *kept, struct stk_err *err);

@@ -17,11 +17,6 @@ static uint64_t bit(uint32_t row)
     return UINT64_C(1) << row;
 }
 
-uint64_t stk_slurm_pools_in(const json_t *in, const char *name)
-{
-    return (uint64_t)json_integer_value(json_object_get(in, name));
-}
-
 json_t *stk_slurm_pools_members(const struct stk_slurm *m)
 {
     json_t *in = json_object(), *node;
@@ -32,7 +27,7 @@ json_t *stk_slurm_pools_members(const struct stk_slurm *m)
                            node)
         {
             const char *name = json_string_value(node);
-            uint64_t was = name ? stk_slurm_pools_in(in, name) : 0;
+            uint64_t was = (uint64_t)json_integer_value(json_object_get(in, name));
 
             if (name)
                 (void)json_object_set_new(in, name, json_integer((json_int_t)(was | bit(k))));

@@ -33,8 +33,8 @@ struct stk_slurm_config { /* strings are copied */
     void (*off)(void *ctx, uint32_t node, uint64_t mask, bool shut);
     /* The array a job belongs to, and which of its elements it is; false: none. */
     bool (*array)(void *ctx, stk_job_number number, stk_job_number *ret_array, uint32_t *ret_index);
-    /* A job is sent to Slurm: "account" and "qos" of 'o', as its description has them, become words
-     * of Slurm's, or null; "partition" becomes its own. */
+    /* A job is sent to Slurm: "account", "qos" and "partition" (the pool) of 'o', as its
+     * description has them, become words of Slurm's; the first two may be null. */
     void (*names)(void *ctx, stk_job_number number, json_t *o);
     /* The core still has this job. */
     bool (*lives)(void *ctx, stk_job_number number);
