@@ -11,6 +11,7 @@ import glob
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -282,11 +283,10 @@ class Cluster:
             f.write(text)
         os.rename(path + ".new", path)
 
-    def requeued(self, job):
-        """When slurmctld requeued the job, by its log: Unix times."""
-        with open(f"{self.folder}/log/ctld") as f:
-            lines = [line for line in f if line.rstrip().endswith(f"Requeuing JobId={job}")]
-        return [datetime.datetime.fromisoformat(line[1:24]).timestamp() for line in lines]
+    def logged(self, name, words):
+        """When this daemon's log ("ctld", "n1") has a line with these words, a regular expression: Unix times."""
+        with open(f"{self.folder}/log/{name}", errors="replace") as f:
+            return [datetime.datetime.fromisoformat(line[1:24]).timestamp() for line in f if re.search(words, line)]
 
     def processes(self, name, folder):
         """Those of jobs on the node that were started in the folder, and those that watch over jobs there."""

@@ -21,7 +21,6 @@ STOKER_RUNS: how many runs (default 10), STOKER_SEED: the first seed, STOKER_STE
 """
 import collections
 import contextlib
-import datetime
 import http.client
 import os
 import pathlib
@@ -75,9 +74,7 @@ class Slurmctld:
 
     def said(self, words, job):
         """When it said so of the job: Unix times."""
-        with open(f"{self.cluster.folder}/log/ctld") as f:
-            lines = [line for line in f if re.search(rf"{words} JobId={job}\b", line)]
-        return [datetime.datetime.fromisoformat(line[1:24]).timestamp() for line in lines]
+        return self.cluster.logged("ctld", rf"{words} JobId={job}\b")
 
 
 class Run:
@@ -307,10 +304,8 @@ class Run:
         job = ((record or {}).get("slurm") or {}).get("id", "")
         if not job.isdigit() or (record["cause"], record["exit_code"]) != ("failed", 2):
             return False
-        words = f"/job{int(job):05d}/slurm_script: No such file or directory"
-        logs = (pathlib.Path(self.cluster.folder, "log", f"n{k + 1}").read_text(errors="replace") for k in range(self.cluster.nodes))
-        said = [datetime.datetime.fromisoformat(line[1:24]).timestamp() for log in logs for line in log.splitlines() if "execve()" in line and words in line]
-        return any(record["started"] - 1 < at < record["ended"] + 1 for at in said)
+        words = rf"execve\(\): .*/job{int(job):05d}/slurm_script: No such file or directory"
+        return any(record["started"] - 1 < at < record["ended"] + 1 for k in range(self.cluster.nodes) for at in self.cluster.logged(f"n{k + 1}", words))
 
     def check_one(self, name, may_not, record):
         """'may_not': it need not have come to its end."""
